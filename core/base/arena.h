@@ -1,8 +1,8 @@
 /*
  * Arena: pieces of one block that the caller owns. The core never calls malloc.
  *
- * An arena without a block measures: ss_arena_take returns NULL but counts, so that one function
- * both lays out and measures, and the two cannot disagree.
+ * An arena without a block only measures: ss_arena_take returns NULL and adds up the sizes. One
+ * function thus both computes the size and lays out the memory, and the two cannot disagree.
  */
 #ifndef SS_BASE_ARENA_H
 #define SS_BASE_ARENA_H

@@ -1,6 +1,6 @@
 /*
- * Doc: texts of the tables for human readers, which only describe() uses. A build with SS_NO_DOC
- * leaves them out; the binaries are such builds, to stay small.
+ * Doc: explanations in tables, for human readers; only describe() uses them. The binaries are built
+ * with SS_NO_DOC, which leaves the explanations out, to stay small.
  */
 #ifndef SS_BASE_DOC_H
 #define SS_BASE_DOC_H

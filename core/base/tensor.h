@@ -7,8 +7,8 @@
 
 /*
  * The value of an SS_I8 is its integer times the scale of its row, which is in another tensor
- * (model/load.h). The types from SS_Q8_0 on are those of GGUF: blocks of numbers that share a
- * scale. These types have a size per block, not per number.
+ * (model/load.h). The types from SS_Q8_0 on are GGUF's blocks of numbers that share a scale, so
+ * they have a size per block, not per number.
  */
 typedef enum ss_dtype {
     SS_F32 = 0,
@@ -48,8 +48,7 @@ size_t ss_dtype_block_bytes(ss_dtype type);
 /* Returns the name, such as "F32" or "Q4_K". */
 const char *ss_dtype_name(ss_dtype type);
 
-/* Returns true for the types that weights may have; integers are counts and ids, which no product
- * reads. */
+/* Returns true for the types that weights may have. Integers are counts and ids, not weights. */
 static inline bool ss_dtype_is_weight(ss_dtype type) {
     return type != SS_I32 && type != SS_U8;
 }

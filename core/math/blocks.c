@@ -10,9 +10,9 @@
 
 /* The kernels keep an integer of one byte shifted up by 24 bits (kernels.h); the factor undoes
  * that. */
-#define FACTOR 0x1p-24f
+#define INTEGER_FACTOR 0x1p-24f
 
-/* Keeps one copy of a function that several readers call: inlined copies would only make the binary
+/* Keeps a function that several readers call from being inlined, which would only make the binary
  * larger. */
 #ifdef __GNUC__
 #define NOINLINE __attribute__((noinline)) static
@@ -20,11 +20,12 @@
 #define NOINLINE static
 #endif
 
-/* Reads groups of `lanes` rows; blocks[lane] is the first block of row `lane`. */
+/* Declares a function that reads groups of `lanes` rows; blocks[lane] is the first block of row
+ * `lane`. */
 #define READER(name)                                                                               \
     static void name(ss_groups *g, const unsigned char *const blocks[], size_t lanes)
 
-/* Points g at the integers inside the rows, from byte `at` of each block, without a copy. */
+/* Points g to the integers inside the rows, from byte `at` of each block on; copies nothing. */
 static void point_to_rows(ss_groups *g, const unsigned char *const blocks[], size_t at,
                           size_t stride) {
     for (size_t lane = 0; lane < SS_PANEL; lane++) g->q[lane] = (const int8_t *)blocks[lane] + at;
@@ -51,16 +52,16 @@ NOINLINE void read_half_floats(float *out, const unsigned char *const blocks[], 
 /* Reads the factors at the start of the block of each group and, in types with a summand, the
  * summands after them. */
 NOINLINE void read_factors(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                           ss_dtype type, float factor, bool adds) {
+                           ss_dtype type, float factor, bool has_summands) {
     size_t bytes = ss_dtype_block_bytes(type);
-    g->adds = adds;
+    g->has_summands = has_summands;
     read_half_floats(g->d[0][0], blocks, lanes, 0, bytes, factor, g->n);
-    if (adds) read_half_floats(g->m[0], blocks, lanes, 2, bytes, 1.0f, g->n);
+    if (has_summands) read_half_floats(g->m[0], blocks, lanes, 2, bytes, 1.0f, g->n);
 }
 
 /* Q8_0: | d: half | 32 x int8 |    d q */
 READER(read_q8_0) {
-    read_factors(g, blocks, lanes, SS_Q8_0, FACTOR, false);
+    read_factors(g, blocks, lanes, SS_Q8_0, INTEGER_FACTOR, false);
     point_to_rows(g, blocks, 2, 34);
 }
 
@@ -84,13 +85,13 @@ NOINLINE void read_all_nibbles(ss_groups *g, const unsigned char *const blocks[]
 
 /* Q4_0: | d: half | 16 bytes of nibbles |    d (q - 8) */
 READER(read_q4_0) {
-    read_factors(g, blocks, lanes, SS_Q4_0, FACTOR, false);
+    read_factors(g, blocks, lanes, SS_Q4_0, INTEGER_FACTOR, false);
     read_all_nibbles(g, blocks, lanes, SS_Q4_0, 2, 8);
 }
 
 /* Q4_1: | d: half | m: half | 16 bytes of nibbles |    d q + m */
 READER(read_q4_1) {
-    read_factors(g, blocks, lanes, SS_Q4_1, FACTOR, true);
+    read_factors(g, blocks, lanes, SS_Q4_1, INTEGER_FACTOR, true);
     read_all_nibbles(g, blocks, lanes, SS_Q4_1, 4, 0);
 }
 
@@ -111,13 +112,13 @@ NOINLINE void read_five_bits(ss_groups *g, const unsigned char *const blocks[], 
 
 /* Q5_0: | d: half | fifth bits: 4 bytes | 16 bytes of nibbles |    d (q - 16) */
 READER(read_q5_0) {
-    read_factors(g, blocks, lanes, SS_Q5_0, FACTOR, false);
+    read_factors(g, blocks, lanes, SS_Q5_0, INTEGER_FACTOR, false);
     read_five_bits(g, blocks, lanes, SS_Q5_0, 2, 16);
 }
 
 /* Q5_1: | d: half | m: half | fifth bits: 4 bytes | 16 bytes of nibbles |    d q + m */
 READER(read_q5_1) {
-    read_factors(g, blocks, lanes, SS_Q5_1, FACTOR, true);
+    read_factors(g, blocks, lanes, SS_Q5_1, INTEGER_FACTOR, true);
     read_five_bits(g, blocks, lanes, SS_Q5_1, 4, 0);
 }
 
@@ -127,11 +128,11 @@ NOINLINE void read_block_nibbles(ss_groups *g, const unsigned char *const blocks
                                  size_t at, size_t fifths) {
     float d[SS_PANEL], m[SS_PANEL];
     const unsigned char *scales[SS_PANEL] = {0};
-    read_half_floats(d, blocks, lanes, 0, 0, FACTOR, 1);
+    read_half_floats(d, blocks, lanes, 0, 0, INTEGER_FACTOR, 1);
     read_half_floats(m, blocks, lanes, 2, 0, 1.0f, 1);
     for (size_t lane = 0; lane < lanes; lane++) scales[lane] = blocks[lane] + 4;
     ss_scale_groups(g->d[0], g->m, d, m, scales, lanes, g->n);
-    g->adds = true;
+    g->has_summands = true;
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++) {
             const unsigned char *bytes = blocks[lane] + at + i / 2 * 32;
@@ -162,18 +163,18 @@ READER(read_q5_k) {
  */
 READER(read_q6_k) {
     float d[SS_PANEL];
-    read_half_floats(d, blocks, lanes, 208, 0, FACTOR, 1);
-    g->halved = true;
+    read_half_floats(d, blocks, lanes, 208, 0, INTEGER_FACTOR, 1);
+    g->has_half_groups = true;
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++) {
-            size_t half = i / 4, place = i % 4;
-            const unsigned char *bytes = blocks[lane] + half * 64 + place % 2 * 32;
+            size_t half = i / 4, quarter = i % 4;
+            const unsigned char *bytes = blocks[lane] + half * 64 + quarter % 2 * 32;
             const unsigned char *high = blocks[lane] + 128 + half * 32;
             int8_t *q = g->unpacked[lane] + i * SS_GROUP;
             for (size_t j = 0; j < 2; j++)
                 g->d[j][i][lane] = d[lane] * (float)(int8_t)blocks[lane][192 + i * 2 + j];
             for (size_t k = 0; k < SS_GROUP; k++) {
-                int low = bytes[k] >> place / 2 * 4 & 15, top = high[k] >> 2 * place & 3;
+                int low = bytes[k] >> quarter / 2 * 4 & 15, top = high[k] >> 2 * quarter & 3;
                 q[k] = (int8_t)((low | top << 4) - 32);
             }
         }
@@ -194,7 +195,7 @@ void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const
         groups->q[lane] = groups->unpacked[lane];
     }
     groups->stride = SS_GROUP;
-    groups->adds = groups->halved = false;
+    groups->has_summands = groups->has_half_groups = false;
     groups->n = n;
     readers[type](groups, blocks, lanes);
 }

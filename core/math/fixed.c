@@ -8,8 +8,8 @@ void ss_fixed_row_ref(SS_FIXED_ROW_ARGS) {
         for (size_t k = 0; k < SS_GROUP; k++) {
             /* The bits of a float without its sign order as magnitudes do; infinity and NaN are
              * larger than all numbers. */
-            uint32_t size = ss_bits_of_float(x[k]) & 0x7fffffffu;
-            largest = size > largest ? size : largest;
+            uint32_t magnitude = ss_bits_of_float(x[k]) & 0x7fffffffu;
+            largest = magnitude > largest ? magnitude : largest;
         }
         ss_unit unit = ss_unit_of(largest);
         int32_t low_sum = 0, high_sum = 0;
@@ -26,7 +26,7 @@ void ss_fixed_row_ref(SS_FIXED_ROW_ARGS) {
 
 void ss_tile_fixed(ss_fixed_tile *tile, const ss_fixed *rows, size_t n) {
     for (size_t i = 0; i < n; i++, tile++)
-        for (size_t t = 0; t < SS_FIVE; t++) {
+        for (size_t t = 0; t < SS_FIXED_ROWS; t++) {
             const ss_fixed *row = rows + t * n + i;
             for (size_t k = 0; k < SS_GROUP / 2; k++) {
                 memcpy(tile->low[k][t], row->low + 2 * k, sizeof tile->low[k][t]);
@@ -39,21 +39,21 @@ void ss_tile_fixed(ss_fixed_tile *tile, const ss_fixed *rows, size_t n) {
 
 /* Returns V (fixed.h) from the sums of the low and the high parts. */
 static float round_sum(int32_t low, int32_t high) {
-    int64_t sum = (int64_t)high * 32768 + low + 16384, rest = sum % 32768;
-    return (float)((sum - (rest < 0 ? rest + 32768 : rest)) / 32768);
+    int64_t sum = (int64_t)high * 32768 + low + 16384, remainder = sum % 32768;
+    return (float)((sum - (remainder < 0 ? remainder + 32768 : remainder)) / 32768);
 }
 
 void ss_fixed_factors(float d[SS_PANEL], float m[SS_PANEL], const ss_fixed_groups *g, size_t i) {
     const unsigned char *halves = g->halves + i * g->stride;
-    if (g->kind == SS_SCALED) {
+    if (g->kind == SS_NIBBLES_SCALED) {
         memcpy(d, g->d[i], sizeof g->d[i]);
         memcpy(m, g->m[i], sizeof g->m[i]);
         return;
     }
     ss_halves(d, halves, SS_PANEL);
     if (g->kind == SS_BYTES) ss_scale(d, SS_BYTE_FACTOR, SS_PANEL);
-    if (g->kind == SS_ADDING) ss_halves(m, halves + 2 * SS_PANEL, SS_PANEL);
-    for (size_t lane = 0; g->kind < SS_ADDING && lane < SS_PANEL; lane++)
+    if (g->kind == SS_NIBBLES_PLUS_M) ss_halves(m, halves + 2 * SS_PANEL, SS_PANEL);
+    for (size_t lane = 0; g->kind < SS_NIBBLES_PLUS_M && lane < SS_PANEL; lane++)
         m[lane] = g->kind == SS_BYTES ? 0.0f : -8.0f * d[lane];
 }
 
@@ -86,13 +86,13 @@ void ss_spread_fixed_ref(SS_SPREAD_FIXED_ARGS) {
             for (size_t lane = 0; lane < SS_PANEL; lane++)
                 panel->integers[k / 2][lane][k % 2] = (int16_t)scaled_integer(groups, i, k, lane);
         ss_fixed_factors(panel->d, panel->m, groups, i);
-        panel->adds = groups->kind != SS_BYTES;
+        panel->has_summands = groups->kind != SS_BYTES;
     }
 }
 
 void ss_tile_times_fixed_ref(SS_TILE_TIMES_FIXED_ARGS) {
     for (; n > 0; n--, tile++, panel++)
-        for (size_t t = 0; t < SS_FIVE; t++)
+        for (size_t t = 0; t < SS_FIXED_ROWS; t++)
             for (size_t lane = 0; lane < SS_PANEL; lane++) {
                 int32_t low = 0, high = 0;
                 for (size_t k = 0; k < SS_GROUP; k++) {
@@ -101,7 +101,7 @@ void ss_tile_times_fixed_ref(SS_TILE_TIMES_FIXED_ARGS) {
                     high += w * tile->high[k / 2][t][k % 2];
                 }
                 float term = round_sum(low, high) * (panel->d[lane] * tile->unit[t]);
-                if (panel->adds) term += panel->m[lane] * tile->sum[t];
+                if (panel->has_summands) term += panel->m[lane] * tile->sum[t];
                 sums[t * SS_PANEL + lane] += term;
             }
 }

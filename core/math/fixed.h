@@ -17,8 +17,8 @@
  * where c is 8 for nibbles and 11 for bytes. Both integer sums are exact, below 2^41 and 2^34; V
  * rounds the former once, the conversion to float rounds each once, and each operation written here
  * rounds once (d carries V's 2^c). A group with a NaN or an infinity has X = 0 and unit NaN, and so
- * the sum is NaN. Integer sums do not depend on the order, so one row has the bits of many, and the
- * textbook those of SIMD.
+ * the sum is NaN. Integer sums do not depend on the order, so a row gives the same bits alone as
+ * among others, and fixed.c the same as fixed_simd.c.
  */
 #ifndef SS_MATH_FIXED_H
 #define SS_MATH_FIXED_H
@@ -27,7 +27,7 @@
 #include "scalar.h"
 
 /* Rows per tile: 5 x 2 vectors of sums and the panel's two fit V8's fifteen registers. */
-#define SS_FIVE 5
+#define SS_FIXED_ROWS 5
 
 /* A group of a row. X[k] = high[k] 2^15 + low[k]; high and low are at most 2^14 in size. */
 typedef struct ss_fixed {
@@ -37,8 +37,8 @@ typedef struct ss_fixed {
 
 /* One group of each of five rows, with pairs of inputs adjacent. */
 typedef struct ss_fixed_tile {
-    int16_t low[SS_GROUP / 2][SS_FIVE][2], high[SS_GROUP / 2][SS_FIVE][2];
-    float unit[SS_FIVE], sum[SS_FIVE];
+    int16_t low[SS_GROUP / 2][SS_FIXED_ROWS][2], high[SS_GROUP / 2][SS_FIXED_ROWS][2];
+    float unit[SS_FIXED_ROWS], sum[SS_FIXED_ROWS];
 } ss_fixed_tile;
 
 /*
@@ -48,10 +48,11 @@ typedef struct ss_fixed_tile {
  * four lanes.
  */
 typedef enum ss_fixed_kind {
-    SS_BYTES,      /* d q; d is a half */
-    SS_LESS_EIGHT, /* d (q - 8), q a nibble */
-    SS_ADDING,     /* d q + m; d and m are halves; the m of all lanes follow the d of all lanes */
-    SS_SCALED,     /* d q + m; d and m are products of halves and scales */
+    SS_BYTES,           /* d q; d is a half */
+    SS_NIBBLES_MINUS_8, /* d (q - 8), q a nibble */
+    SS_NIBBLES_PLUS_M,  /* d q + m; d and m are halves; the m of all lanes follow the d of all lanes
+                         */
+    SS_NIBBLES_SCALED,  /* d q + m; d and m are products of halves and scales */
 } ss_fixed_kind;
 typedef struct ss_fixed_groups {
     size_t n;
@@ -59,7 +60,7 @@ typedef struct ss_fixed_groups {
     const unsigned char *halves, *integers; /* d and m, and integers, of group 0 */
     size_t stride;                          /* bytes from one group to the next */
     float d[SS_GROUPS][SS_PANEL],
-        m[SS_GROUPS][SS_PANEL]; /* for SS_SCALED, where n is at most SS_GROUPS */
+        m[SS_GROUPS][SS_PANEL]; /* for SS_NIBBLES_SCALED, where n is at most SS_GROUPS */
 } ss_fixed_groups;
 
 /* Factor 2^3 in the d of bytes, because their V is divided by 2^11, not by 2^8. */
@@ -71,14 +72,14 @@ typedef struct ss_fixed_groups {
 
 /* Returns the byte that holds nibble k of a lane, among four inputs of all lanes; lanes 4..7 are in
  * its high half. */
-static inline size_t ss_nibble_place(size_t k, size_t lane) {
+static inline size_t ss_nibble_offset(size_t k, size_t lane) {
     return k / 4 * 16 + lane % 4 * 4 + k % 2 * 2 + k / 2 % 2;
 }
 
 /* Returns integer k of group i for one lane. */
 static inline int ss_fixed_integer(const ss_fixed_groups *g, size_t i, size_t k, size_t lane) {
     const unsigned char *at = g->integers + i * g->stride;
-    if (g->kind != SS_BYTES) return at[ss_nibble_place(k, lane)] >> (lane < 4 ? 0 : 4) & 15;
+    if (g->kind != SS_BYTES) return at[ss_nibble_offset(k, lane)] >> (lane < 4 ? 0 : 4) & 15;
     return (int8_t)at[k / 2 * 16 + lane * 2 + k % 2];
 }
 
@@ -87,7 +88,7 @@ static inline int ss_fixed_integer(const ss_fixed_groups *g, size_t i, size_t k,
 typedef struct ss_fixed_panel {
     int16_t integers[SS_GROUP / 2][SS_PANEL][2];
     float d[SS_PANEL], m[SS_PANEL];
-    bool adds; /* the groups have summands m */
+    bool has_summands; /* the groups have summands m */
 } ss_fixed_panel;
 
 /* Writes d and m of group i. */
@@ -111,7 +112,8 @@ static inline void ss_finish_fixed(ss_fixed *x, float unit, int32_t low_sum, int
     x->sum = ((float)high_sum * 0x1p15f + (float)low_sum) * unit;
 }
 
-/* A float below 2^22 plus this number has the float, rounded to even, in its lowest bits. */
+/* The sum of a float below 2^22 and this number has the float, rounded to even, in its lowest bits.
+ */
 #define SS_FIXED_MAGIC 12582912.0f
 
 /* Interleaves n groups of each of five rows, [5][n], into tile[n]. */
@@ -128,7 +130,8 @@ void ss_tile_fixed(ss_fixed_tile *tile, const ss_fixed *rows, size_t n);
 
 /* sums[t][lane] += products of row t of five with n groups. */
 #define SS_TILE_TIMES_FIXED_ARGS                                                                   \
-    float sums[SS_FIVE * SS_PANEL], const ss_fixed_tile *tile, const ss_fixed_panel *panel, size_t n
+    float sums[SS_FIXED_ROWS * SS_PANEL], const ss_fixed_tile *tile, const ss_fixed_panel *panel,  \
+        size_t n
 
 #define SS_FIXED_KERNELS(suffix)                                                                   \
     void ss_fixed_row##suffix(SS_FIXED_ROW_ARGS);                                                  \

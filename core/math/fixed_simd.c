@@ -20,8 +20,8 @@ INLINE void split8(ss_fixed *row, size_t k, const float *x, const split_constant
     for (int i = 0; i < 2; i++) {
         v128_t y = wasm_f32x4_mul(wasm_v128_and(wasm_v128_load(x + k + 4 * i), s->mask), s->factor);
         v128_t high = wasm_f32x4_add(wasm_f32x4_mul(y, s->down), s->magic);
-        v128_t less = wasm_f32x4_mul(wasm_f32x4_sub(high, s->magic), s->up);
-        parts[0][i] = wasm_f32x4_add(wasm_f32x4_sub(y, less), s->magic);
+        v128_t high_part = wasm_f32x4_mul(wasm_f32x4_sub(high, s->magic), s->up);
+        parts[0][i] = wasm_f32x4_add(wasm_f32x4_sub(y, high_part), s->magic);
         parts[1][i] = high;
     }
     UNROLL
@@ -40,15 +40,15 @@ INLINE int32_t sum_lanes(v128_t four) {
 
 NOINLINE void ss_fixed_row_simd(SS_FIXED_ROW_ARGS) {
     static const float magic = SS_FIXED_MAGIC, down = 0x1p-15f, up = 0x1p15f;
-    static const uint32_t ones = 0x10001, sizes = 0x7fffffff;
+    static const uint32_t ones = 0x10001, magnitude_mask = 0x7fffffff;
     split_constants s = {.magic = load_constant(&magic),
                          .down = load_constant(&down),
                          .up = load_constant(&up),
                          .ones = load_constant(&ones)};
-    for (v128_t size = load_constant(&sizes); n > 0; n--, row++, x += SS_GROUP) {
+    for (v128_t magnitude = load_constant(&magnitude_mask); n > 0; n--, row++, x += SS_GROUP) {
         v128_t top = wasm_i32x4_splat(0);
         for (size_t k = 0; k < SS_GROUP; k += 4)
-            top = wasm_i32x4_max(top, wasm_v128_and(wasm_v128_load(x + k), size));
+            top = wasm_i32x4_max(top, wasm_v128_and(wasm_v128_load(x + k), magnitude));
         top = wasm_i32x4_max(top, wasm_i32x4_shuffle(top, top, 2, 3, 0, 1));
         top = wasm_i32x4_max(top, wasm_i32x4_shuffle(top, top, 1, 0, 3, 2));
         ss_unit unit = ss_unit_of((uint32_t)wasm_i32x4_extract_lane(top, 0));
@@ -90,25 +90,25 @@ INLINE void add_input_pair(v128_t sums[4], lanes8 w, const int16_t *x) {
 
 /* Returns V from sums that lack their scale, 2^(15 - bits); half is 2^(bits - 1). */
 INLINE lanes8 round_sums8(const v128_t sums[4], uint32_t bits, v128_t half) {
-    v128_t all[2];
+    v128_t sums32[2];
     UNROLL
     for (int i = 0; i < 2; i++) {
         v128_t low = wasm_i32x4_shr(wasm_i32x4_add(sums[i], half), bits);
-        all[i] = wasm_i32x4_add(wasm_i32x4_shl(sums[2 + i], 15 - bits), low);
+        sums32[i] = wasm_i32x4_add(wasm_i32x4_shl(sums[2 + i], 15 - bits), low);
     }
-    return (lanes8){wasm_f32x4_convert_i32x4(all[0]), wasm_f32x4_convert_i32x4(all[1])};
+    return (lanes8){wasm_f32x4_convert_i32x4(sums32[0]), wasm_f32x4_convert_i32x4(sums32[1])};
 }
 
 /* Returns eight finite halves times `factor` / 2^112: shifted left by 13, the bits of a half are a
  * float that is 2^112 times too small. */
 INLINE lanes8 read_halves8(const unsigned char *at, v128_t factor) {
-    v128_t mask = wasm_i32x4_splat((int)0x8fffe000u), all[2];
+    v128_t mask = wasm_i32x4_splat((int)0x8fffe000u), floats[2];
     UNROLL
     for (int i = 0; i < 2; i++) {
         v128_t four = wasm_i32x4_shl(wasm_i32x4_load16x4(at + 8 * i), 13);
-        all[i] = wasm_f32x4_mul(wasm_v128_and(four, mask), factor);
+        floats[i] = wasm_f32x4_mul(wasm_v128_and(four, mask), factor);
     }
-    return (lanes8){all[0], all[1]};
+    return (lanes8){floats[0], floats[1]};
 }
 
 INLINE lanes8 scale8(lanes8 a, v128_t factor) {
@@ -129,25 +129,25 @@ INLINE lanes8 load8(const float *at) {
     return (lanes8){wasm_v128_load(at), wasm_v128_load(at + 4)};
 }
 
-static const float to_half = 0x1p112f, to_byte = SS_BYTE_FACTOR * 0x1p112f;
+static const float half_factor = 0x1p112f, byte_factor = SS_BYTE_FACTOR * 0x1p112f;
 
 /* Reads d and m of a group of nibbles. */
 INLINE void read_factors(lanes8 *d, lanes8 *m, const ss_fixed_groups *g, size_t i,
                          const unsigned char *halves, v128_t factor) {
-    if (g->kind == SS_SCALED) {
+    if (g->kind == SS_NIBBLES_SCALED) {
         *d = load8(g->d[i]);
         *m = load8(g->m[i]);
         return;
     }
     *d = read_halves8(halves, factor);
-    *m = g->kind == SS_ADDING ? read_halves8(halves + 2 * SS_PANEL, factor)
-                              : scale8(*d, wasm_f32x4_splat(-8.0f));
+    *m = g->kind == SS_NIBBLES_PLUS_M ? read_halves8(halves + 2 * SS_PANEL, factor)
+                                      : scale8(*d, wasm_f32x4_splat(-8.0f));
 }
 
 INLINE lanes8 multiply_nibbles(lanes8 sum, const ss_fixed *row, const ss_fixed_groups *g) {
     static const uint32_t nibble = 0xf000f, half = 1 << 7;
-    v128_t mask = load_constant(&nibble), up = load_constant(&half),
-           factor = load_constant(&to_half);
+    v128_t mask = load_constant(&nibble), rounding = load_constant(&half),
+           factor = load_constant(&half_factor);
     size_t offset = 0;
     for (size_t i = 0; i < g->n; i++, row++, offset += g->stride) {
         v128_t sums[4] = {0};
@@ -161,14 +161,14 @@ INLINE lanes8 multiply_nibbles(lanes8 sum, const ss_fixed *row, const ss_fixed_g
         lanes8 d, m;
         read_factors(&d, &m, g, i, g->halves + offset, factor);
         m = scale8(m, wasm_v128_load32_splat(&row->sum));
-        sum = add8(sum, add8(scale_by_unit(round_sums8(sums, 8, up), d, row), m));
+        sum = add8(sum, add8(scale_by_unit(round_sums8(sums, 8, rounding), d, row), m));
     }
     return sum;
 }
 
 INLINE lanes8 multiply_bytes(lanes8 sum, const ss_fixed *row, const ss_fixed_groups *g) {
     static const uint32_t half = 1 << 10;
-    v128_t up = load_constant(&half), factor = load_constant(&to_byte);
+    v128_t rounding = load_constant(&half), factor = load_constant(&byte_factor);
     size_t offset = 0;
     for (size_t i = 0; i < g->n; i++, row++, offset += g->stride) {
         v128_t sums[4] = {0};
@@ -176,7 +176,7 @@ INLINE lanes8 multiply_bytes(lanes8 sum, const ss_fixed *row, const ss_fixed_gro
         const int16_t *x = row->low;
         for (size_t twos = SS_GROUP / 2; twos > 0; twos--, at += 16, x += 2)
             add_input_pair(sums, read_byte_pair(at), x);
-        sum = add8(sum, scale_by_unit(round_sums8(sums, 11, up),
+        sum = add8(sum, scale_by_unit(round_sums8(sums, 11, rounding),
                                       read_halves8(g->halves + offset, factor), row));
     }
     return sum;
@@ -216,17 +216,17 @@ NOINLINE void ss_spread_fixed_simd(SS_SPREAD_FIXED_ARGS) {
             }
         }
         ss_fixed_factors(panel->d, panel->m, groups, i);
-        panel->adds = groups->kind != SS_BYTES;
+        panel->has_summands = groups->kind != SS_BYTES;
     }
 }
 
 /* Adds the products of row t of five with a panel to sums[2 t] and sums[2 t + 1]. */
-INLINE void add_pairs(v128_t sums[2 * SS_FIVE], const int16_t (*x)[SS_FIVE][2],
+INLINE void add_pairs(v128_t sums[2 * SS_FIXED_ROWS], const int16_t (*x)[SS_FIXED_ROWS][2],
                       const int16_t (*w)[SS_PANEL][2]) {
     for (size_t pairs = SS_GROUP / 2; pairs > 0; pairs--, x++, w++) {
         v128_t w0 = wasm_v128_load(w[0][0]), w1 = wasm_v128_load(w[0][4]);
         UNROLL
-        for (int t = 0; t < SS_FIVE; t++) {
+        for (int t = 0; t < SS_FIXED_ROWS; t++) {
             v128_t pair = wasm_v128_load32_splat(x[0][t]);
             sums[2 * t] = wasm_i32x4_add(sums[2 * t], wasm_i32x4_dot_i16x8(pair, w0));
             sums[2 * t + 1] = wasm_i32x4_add(sums[2 * t + 1], wasm_i32x4_dot_i16x8(pair, w1));
@@ -239,30 +239,30 @@ INLINE void add_pairs(v128_t sums[2 * SS_FIVE], const int16_t (*x)[SS_FIVE][2],
 NOINLINE void ss_tile_times_fixed_simd(SS_TILE_TIMES_FIXED_ARGS) {
     static const int32_t half = 1 << 14;
     for (; n > 0; n--, tile++, panel++) {
-        v128_t all[2 * SS_FIVE], start = load_constant(&half);
+        v128_t sums32[2 * SS_FIXED_ROWS], start = load_constant(&half);
         UNROLL
-        for (int i = 0; i < 2 * SS_FIVE; i++) all[i] = start;
-        add_pairs(all, tile->low, panel->integers);
+        for (int i = 0; i < 2 * SS_FIXED_ROWS; i++) sums32[i] = start;
+        add_pairs(sums32, tile->low, panel->integers);
         UNROLL
-        for (int i = 0; i < 2 * SS_FIVE; i++) all[i] = wasm_i32x4_shr(all[i], 15);
-        add_pairs(all, tile->high, panel->integers);
+        for (int i = 0; i < 2 * SS_FIXED_ROWS; i++) sums32[i] = wasm_i32x4_shr(sums32[i], 15);
+        add_pairs(sums32, tile->high, panel->integers);
         v128_t d0 = wasm_v128_load(panel->d), d1 = wasm_v128_load(panel->d + 4);
         UNROLL
-        for (int t = 0; t < SS_FIVE; t++) {
-            v128_t unit = wasm_v128_load32_splat(tile->unit + t), *sum = all + 2 * t;
+        for (int t = 0; t < SS_FIXED_ROWS; t++) {
+            v128_t unit = wasm_v128_load32_splat(tile->unit + t), *sum = sums32 + 2 * t;
             sum[0] = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(sum[0]), wasm_f32x4_mul(d0, unit));
             sum[1] = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(sum[1]), wasm_f32x4_mul(d1, unit));
         }
         v128_t m0 = wasm_v128_load(panel->m), m1 = wasm_v128_load(panel->m + 4);
         UNROLL
-        for (int t = 0; panel->adds && t < SS_FIVE; t++) {
-            v128_t s = wasm_v128_load32_splat(tile->sum + t), *sum = all + 2 * t;
+        for (int t = 0; panel->has_summands && t < SS_FIXED_ROWS; t++) {
+            v128_t s = wasm_v128_load32_splat(tile->sum + t), *sum = sums32 + 2 * t;
             sum[0] = wasm_f32x4_add(sum[0], wasm_f32x4_mul(m0, s));
             sum[1] = wasm_f32x4_add(sum[1], wasm_f32x4_mul(m1, s));
         }
         UNROLL
-        for (int i = 0; i < 2 * SS_FIVE; i++)
-            wasm_v128_store(sums + 4 * i, wasm_f32x4_add(wasm_v128_load(sums + 4 * i), all[i]));
+        for (int i = 0; i < 2 * SS_FIXED_ROWS; i++)
+            wasm_v128_store(sums + 4 * i, wasm_f32x4_add(wasm_v128_load(sums + 4 * i), sums32[i]));
     }
 }
 

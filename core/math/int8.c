@@ -3,24 +3,25 @@
 #include <math.h>
 #include <string.h>
 
-/* A float below 2^22 plus this number has the float, rounded to even, in its lowest bits. */
+/* The sum of a float below 2^22 and this number has the float, rounded to even, in its lowest bits.
+ */
 #define MAGIC 12582912.0f
 
-#define LEAST_SCALE 0x1p-100f
+#define SCALE_MIN 0x1p-100f
 
 /* Loops over the eight lanes of a panel; compilers turn such loops into vectors. */
 #define EACH_LANE for (size_t lane = 0; lane < SS_PANEL; lane++)
 
-static float inverse(float scale) {
-    return fabsf(scale) < LEAST_SCALE ? 0.0f : 1.0f / scale;
+static float inverse_or_zero(float scale) {
+    return fabsf(scale) < SCALE_MIN ? 0.0f : 1.0f / scale;
 }
 
 static void find_scales(float scale[SS_PANEL], const float *floats, size_t Kin) {
     float top[SS_PANEL] = {0};
     for (size_t k = 0; k < Kin; k++, floats += SS_PANEL) {
         EACH_LANE {
-            float size = fabsf(floats[lane]);
-            top[lane] = size > top[lane] ? size : top[lane];
+            float magnitude = fabsf(floats[lane]);
+            top[lane] = magnitude > top[lane] ? magnitude : top[lane];
         }
     }
     EACH_LANE scale[lane] = top[lane] / 127.0f;
@@ -43,7 +44,7 @@ void ss_int8_panel(int8_t *panel, float scale[SS_PANEL], int32_t sums[SS_PANEL],
         memcpy(scale, scales, SS_PANEL * sizeof *scale);
     else
         find_scales(scale, floats, Kin);
-    EACH_LANE factor[lane] = inverse(scale[lane]);
+    EACH_LANE factor[lane] = inverse_or_zero(scale[lane]);
     uint32_t bits[SS_PANEL] = {0};
     for (size_t k = 0; k < Kin; k += SS_QUAD, panel += SS_PANEL * SS_QUAD) {
         uint32_t quads[SS_PANEL] = {0};
@@ -109,11 +110,11 @@ void ss_int8_rows(const ss_rows8 *rows, const float *x, size_t T, size_t Kin) {
     for (size_t t = 0; t < T; t++, x += Kin) {
         uint8_t *u = rows->numbers + t * stride;
         span s = span_of(x, Kin);
-        float scale = (s.high - s.low) / 127.0f, by = inverse(scale);
-        float zero = s.not_finite == 0.0f ? -s.low * by + MAGIC - MAGIC : 0.0f;
-        for (size_t k = 0; k < Kin; k++) u[k] = round7(x[k], by, zero);
+        float scale = (s.high - s.low) / 127.0f, factor = inverse_or_zero(scale);
+        float zero = s.not_finite == 0.0f ? -s.low * factor + MAGIC - MAGIC : 0.0f;
+        for (size_t k = 0; k < Kin; k++) u[k] = round7(x[k], factor, zero);
         memset(u + Kin, 0, stride - Kin);
-        rows->scales[t] = (by == 0.0f ? 0.0f : scale) + s.not_finite;
+        rows->scales[t] = (factor == 0.0f ? 0.0f : scale) + s.not_finite;
         rows->zeros[t] = (int32_t)zero;
     }
 }

@@ -1,5 +1,6 @@
 /*
- * Eight bits: approximate products in integer arithmetic, several times as fast.
+ * Eight bits: approximate products in integer arithmetic, several times as fast as products of
+ * floats.
  *
  * Weights are integers from -127 to 127 with a scale per output; rows are integers from 0 to 127
  * with a scale and a zero point per row, computed for every product (dynamic quantization):
@@ -9,8 +10,9 @@
  *
  * Rows have seven bits, not eight: they are the second operand of wasm's relaxed dot product, whose
  * result is the same on all machines only from 0 to 127. Integer sums are exact in any order, and
- * the other operations are specified below operation by operation, so that the textbook, SIMD and
- * relaxed SIMD give the same bits, and one row the same as many. Zero is exact in both forms.
+ * the other operations are specified below operation by operation, so that int8.c, SIMD and relaxed
+ * SIMD give the same bits, and a row the same alone as among others. Zero is exact in weights and
+ * in rows.
  */
 #ifndef SS_MATH_INT8_H
 #define SS_MATH_INT8_H

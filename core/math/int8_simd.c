@@ -24,7 +24,7 @@ const char ss_int8_kernels[] = "relaxed";
 typedef int16_t number;
 const char ss_int8_kernels[] = "simd";
 #endif
-#define MOST_PANELS 4
+#define PANELS_MAX 4
 
 #ifndef __wasm_relaxed_simd__
 /* Adds a quad of each of MR rows times a quad of four lanes to sums. Weights 0 and 2 of each lane
@@ -90,7 +90,7 @@ static void write_row(float *out, v128_t low, v128_t high, const panel_place *at
 /* Multiplies MR rows with several panels: with few rows, the additional sums hide the latency. */
 INLINE void times_panels(int MR, int panels, float *out, size_t out_stride, const number *tile,
                          const panel_place *at, size_t quads) {
-    v128_t low[TILE * MOST_PANELS], high[TILE * MOST_PANELS];
+    v128_t low[TILE * PANELS_MAX], high[TILE * PANELS_MAX];
     size_t bytes = quads * SS_PANEL * SS_QUAD;
     const int8_t *q = at->w->panels + at->n / SS_PANEL * bytes;
     UNROLL
@@ -150,9 +150,9 @@ static void tiles_times_panel(float *out, size_t out_stride, const number *tiles
 void ss_times8_simd(SS_TIMES8_ARGS) {
     size_t quads = ss_quads(Kin), n = 0;
     const number *tiles = (const number *)rows->tiles;
-    for (; T == 1 && n + MOST_PANELS * SS_PANEL <= N; n += MOST_PANELS * SS_PANEL) {
+    for (; T == 1 && n + PANELS_MAX * SS_PANEL <= N; n += PANELS_MAX * SS_PANEL) {
         panel_place at = {rows, w, bias, 0, n, SS_PANEL};
-        times_panels(1, MOST_PANELS, out + n, out_stride, tiles, &at, quads);
+        times_panels(1, PANELS_MAX, out + n, out_stride, tiles, &at, quads);
     }
     for (; n < N; n += SS_PANEL) {
         panel_place at = {rows, w, bias, 0, n, N - n < SS_PANEL ? N - n : SS_PANEL};

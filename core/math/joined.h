@@ -1,7 +1,7 @@
 /*
  * Joined blocks: eight rows interleaved, for the types with integer products (fixed.h). Each group
  * starts with the block's scale bytes, two of every row at a time, followed by the integers in the
- * order of fixed.h. Blocks of several groups distribute their scale bytes over these.
+ * order of fixed.h. A block of several groups distributes its scale bytes over the groups.
  */
 #ifndef SS_MATH_JOINED_H
 #define SS_MATH_JOINED_H
@@ -9,7 +9,7 @@
 #include "../base/tensor.h"
 #include "fixed.h"
 
-/* Returns true for types whose products use integers. */
+/* Returns true for types whose products are in fixed point. */
 bool ss_is_fixed(ss_dtype type);
 
 /* Joins n blocks of `lanes` rows into out, which has the bytes of eight rows; rows beyond

@@ -25,8 +25,8 @@
 
 /*
  * In a build for relaxed SIMD, sum + x w in matrix products may be rounded once instead of twice
- * (fused): within the tolerance that wasm/README.md states, and one row still has the bits of many.
- * All other kernels stay exact.
+ * (fused): results stay within the tolerance that wasm/README.md states, and a row still gives the
+ * same bits alone as among others. All other kernels stay exact.
  */
 
 /* Rows per register tile; times_panel in kernels_simd.c says why 5 and 6. */
@@ -83,11 +83,11 @@ typedef struct ss_groups {
     const int8_t *q[SS_PANEL]; /* integers of each row, in its file or in `unpacked` below; a copy
                                   of this struct would point into the original */
     size_t stride;             /* bytes from one group to the next */
-    bool adds, halved;
-    const unsigned char *ahead; /* address of the weights after these, which are prefetched at 4 n
-                                   addresses, `ahead_stride` bytes apart, because rows are too short
-                                   for the hardware to predict */
-    size_t ahead_stride;
+    bool has_summands, has_half_groups;
+    const unsigned char
+        *prefetch; /* address of the next weights: 4 n addresses from there, `prefetch_stride` bytes
+                   apart, are prefetched, because rows are too short for the hardware to predict */
+    size_t prefetch_stride;
     float d[2][SS_GROUPS][SS_PANEL], m[SS_GROUPS][SS_PANEL];
     int8_t unpacked[SS_PANEL][SS_GROUPS * SS_GROUP];
 } ss_groups;
@@ -95,8 +95,8 @@ typedef struct ss_groups {
 static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
     size_t i = k / SS_GROUP, j = k % SS_GROUP / 16;
     int q = g->q[lane][i * g->stride + k % SS_GROUP] * 0x1000000;
-    float weight = (float)q * g->d[g->halved && j][i][lane];
-    return g->adds ? weight + g->m[i][lane] : weight;
+    float weight = (float)q * g->d[g->has_half_groups && j][i][lane];
+    return g->has_summands ? weight + g->m[i][lane] : weight;
 }
 
 /* Adds to sums as ss_times_rows does, for weights in groups of bytes. */
@@ -122,8 +122,8 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* out[i] = 1 / (1 + exp(-(x[i] + shift))), in place allowed; returns the sum of out. */
 #define SS_SIGMOID_ARGS float *out, const float *x, float shift, size_t n
 
-/* SS_COPY_ARGS: out[i] = x[i]. SS_CLEAR_ARGS: x[i] = 0. These are kernels because browsers call
- * memcpy and memset outside of wasm, which takes longer than a short row. */
+/* SS_COPY_ARGS: out[i] = x[i]. SS_CLEAR_ARGS: x[i] = 0. Kernels replace memcpy and memset, which
+ * browsers call outside of wasm; such a call takes longer than a short row. */
 #define SS_COPY_ARGS float *out, const float *x, size_t n
 #define SS_CLEAR_ARGS float *x, size_t n
 
@@ -151,8 +151,9 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 #define SS_ADD_SHARES_ARGS double *sums, const float *x, double factor, bool absolute, size_t n
 
 /*
- * Returns -sum of p[i] ln p[i] over p[i] = |x[i]| * factor, by ss_logf, which makes the term of p =
- * 0 a 0. Four lanes of doubles, lane j adds the terms of p[j], p[j+4], ...; then (s0+s2) + (s1+s3).
+ * Returns -sum of p[i] ln p[i] over p[i] = |x[i]| * factor. ss_logf(0) is finite, so the term of p
+ * = 0 is 0. Four lanes of doubles, lane j adds the terms of p[j], p[j+4], ...; then (s0+s2) +
+ * (s1+s3).
  */
 #define SS_ENTROPY_ARGS const float *x, float factor, size_t n
 

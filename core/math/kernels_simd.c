@@ -1,7 +1,7 @@
 /*
  * The kernels in 128-bit wasm SIMD: the same operations in the same order as kernels_ref.c, four
  * lanes at a time. Vectors run across outputs, never along a sum; the eight lanes of a reduction
- * are two vectors. Tails repeat the scalar functions; no kernel reads beyond an array.
+ * are two vectors. Tails use the scalar functions; no kernel reads beyond an array.
  *
  * These kernels prefer instructions that are one machine instruction on x86 and Arm: pmax to max,
  * the magic number to trunc_sat.
@@ -196,12 +196,13 @@ void ss_times_columns_simd(SS_TIMES_COLUMNS_ARGS) {
     for (; Kin > 0; Kin--, a++, rows += stride) add_rows(1, out, a, rows, stride, N);
 }
 
-/* Where unpacked weights of groups go: into a panel or, if that is NULL, into a product with a. */
+/* The destination of the unpacked weights of groups: `panel` or, if `panel` is NULL, a product with
+ * a. */
 typedef struct group_output {
-    v128_t sums[2]; /* of the product */
+    v128_t sums[2];
     const float *a;
     float *panel;
-    const unsigned char *ahead;
+    const unsigned char *prefetch;
     v128_t top; /* ones in the top byte of each lane */
 } group_output;
 
@@ -247,26 +248,26 @@ INLINE void emit_eight(group_output *u, const v128_t columns[4], size_t k, const
     }
 }
 
-INLINE void emit_groups(group_output *u, const ss_groups *g, bool adds) {
+INLINE void emit_groups(group_output *u, const ss_groups *g, bool has_summands) {
     static const uint32_t top = 0xff000000;
     u->top = load_constant(&top);
-    u->ahead = g->ahead;
+    u->prefetch = g->prefetch;
     for (size_t i = 0; i < 2 * g->n; i++) {
         size_t at = i / 2 * g->stride + i % 2 * 16;
-        for (size_t j = 0; j < 16; j += 8, u->ahead += g->ahead_stride) {
+        for (size_t j = 0; j < 16; j += 8, u->prefetch += g->prefetch_stride) {
             v128_t columns[4];
-            (void)*(const volatile unsigned char *)u->ahead;
+            (void)*(const volatile unsigned char *)u->prefetch;
             read_eight_bytes(columns, g->q, at + j);
             read_eight_bytes(columns + 2, g->q + 4, at + j);
-            emit_eight(u, columns, i * 16 + j, g->d[g->halved && i % 2][i / 2],
-                       adds ? g->m[i / 2] : NULL);
+            emit_eight(u, columns, i * 16 + j, g->d[g->has_half_groups && i % 2][i / 2],
+                       has_summands ? g->m[i / 2] : NULL);
         }
     }
 }
 
 NOINLINE void ss_times_groups_simd(SS_TIMES_GROUPS_ARGS) {
     group_output u = {.sums = {wasm_v128_load(sums), wasm_v128_load(sums + 4)}, .a = a};
-    if (groups->adds)
+    if (groups->has_summands)
         emit_groups(&u, groups, true);
     else
         emit_groups(&u, groups, false);
@@ -276,7 +277,7 @@ NOINLINE void ss_times_groups_simd(SS_TIMES_GROUPS_ARGS) {
 
 NOINLINE void ss_spread_groups_simd(SS_SPREAD_GROUPS_ARGS) {
     group_output u = {.panel = panel};
-    emit_groups(&u, groups, groups->adds);
+    emit_groups(&u, groups, groups->has_summands);
 }
 
 void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
@@ -301,18 +302,18 @@ void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
 /* Interleaves four numbers of each row of a tile. */
 INLINE void tile_step(float *tile, const float *rows, size_t stride) {
     const void *four[4] = {rows, rows + stride, rows + 2 * stride, rows + 3 * stride};
-    v128_t columns[4], others[SS_TILE - 4];
+    v128_t columns[4], other_rows[SS_TILE - 4];
     UNROLL
-    for (size_t r = 4; r < SS_TILE; r++) others[r - 4] = wasm_v128_load(rows + r * stride);
+    for (size_t r = 4; r < SS_TILE; r++) other_rows[r - 4] = wasm_v128_load(rows + r * stride);
     transpose4(columns, four, 0);
     UNROLL
     for (int k = 0; k < 4; k++) wasm_v128_store(tile + k * SS_TILE, columns[k]);
     UNROLL
     for (size_t r = 4; r < SS_TILE; r++) {
-        wasm_v128_store32_lane(tile + r, others[r - 4], 0);
-        wasm_v128_store32_lane(tile + SS_TILE + r, others[r - 4], 1);
-        wasm_v128_store32_lane(tile + 2 * SS_TILE + r, others[r - 4], 2);
-        wasm_v128_store32_lane(tile + 3 * SS_TILE + r, others[r - 4], 3);
+        wasm_v128_store32_lane(tile + r, other_rows[r - 4], 0);
+        wasm_v128_store32_lane(tile + SS_TILE + r, other_rows[r - 4], 1);
+        wasm_v128_store32_lane(tile + 2 * SS_TILE + r, other_rows[r - 4], 2);
+        wasm_v128_store32_lane(tile + 3 * SS_TILE + r, other_rows[r - 4], 3);
     }
 }
 
@@ -337,12 +338,12 @@ INLINE v128_t halves4(v128_t half, const v128_t constants[5]) {
      * by lane. Later versions need no barrier and reject a vector operand here. */
     __asm__("" : "+r"(half));
 #endif
-    v128_t rest = wasm_i32x4_shl(wasm_v128_and(half, constants[0]), 13);
+    v128_t bits = wasm_i32x4_shl(wasm_v128_and(half, constants[0]), 13);
     v128_t sign = wasm_i32x4_shl(wasm_v128_and(half, constants[1]), 16);
-    v128_t size = wasm_f32x4_mul(rest, constants[2]);
-    v128_t no_number = wasm_v128_or(rest, constants[3]);
-    v128_t special = wasm_i32x4_gt(rest, constants[4]);
-    return wasm_v128_or(sign, wasm_v128_bitselect(no_number, size, special));
+    v128_t magnitude = wasm_f32x4_mul(bits, constants[2]);
+    v128_t not_finite = wasm_v128_or(bits, constants[3]);
+    v128_t is_not_finite = wasm_i32x4_gt(bits, constants[4]);
+    return wasm_v128_or(sign, wasm_v128_bitselect(not_finite, magnitude, is_not_finite));
 }
 
 static const uint32_t half_constants[] = {0x7fff, 0x8000, 0x77800000 /* 2^112 */, 0x7f800000,
@@ -483,9 +484,9 @@ void ss_copy_simd(SS_COPY_ARGS) {
 }
 
 void ss_clear_simd(SS_CLEAR_ARGS) {
-    static const float none = 0.0f;
+    static const float zero = 0.0f;
     v128_t zeros =
-        load_constant(&none); /* without the barrier in load_constant() the compiler calls memset */
+        load_constant(&zero); /* without the barrier in load_constant() the compiler calls memset */
     size_t i = 0;
     for (; i + 4 <= n; i += 4) wasm_v128_store(x + i, zeros);
     for (; i < n; i++) wasm_v128_store32_lane(x + i, zeros, 0);
@@ -506,11 +507,11 @@ void ss_add_simd(SS_ADD_ARGS) {
 }
 
 float ss_max_simd(SS_MAX_ARGS) {
-    v128_t most = wasm_f32x4_splat(x[0]);
+    v128_t maxima = wasm_f32x4_splat(x[0]);
     size_t i = 0;
-    for (; i + 4 <= n; i += 4) most = wasm_f32x4_pmax(most, wasm_v128_load(x + i));
+    for (; i + 4 <= n; i += 4) maxima = wasm_f32x4_pmax(maxima, wasm_v128_load(x + i));
     float four[4], largest = x[0];
-    wasm_v128_store(four, most);
+    wasm_v128_store(four, maxima);
     UNROLL
     for (int j = 0; j < 4; j++) largest = largest < four[j] ? four[j] : largest;
     for (; i < n; i++) largest = largest < x[i] ? x[i] : largest;
@@ -519,11 +520,12 @@ float ss_max_simd(SS_MAX_ARGS) {
 
 /* Finds the largest magnitude in a first pass and its index in a second one. */
 size_t ss_peak_simd(SS_PEAK_ARGS) {
-    v128_t most = wasm_f32x4_splat(0.0f);
+    v128_t maxima = wasm_f32x4_splat(0.0f);
     size_t i = 0;
-    for (; i + 4 <= n; i += 4) most = wasm_f32x4_pmax(most, wasm_f32x4_abs(wasm_v128_load(x + i)));
+    for (; i + 4 <= n; i += 4)
+        maxima = wasm_f32x4_pmax(maxima, wasm_f32x4_abs(wasm_v128_load(x + i)));
     float four[4], largest = 0.0f;
-    wasm_v128_store(four, most);
+    wasm_v128_store(four, maxima);
     UNROLL
     for (int j = 0; j < 4; j++) largest = largest < four[j] ? four[j] : largest;
     for (; i < n; i++) largest = largest < fabsf(x[i]) ? fabsf(x[i]) : largest;
@@ -575,7 +577,6 @@ void ss_add_shares_simd(SS_ADD_SHARES_ARGS) {
     ss_add_shares_ref(sums + i, x + i, factor, absolute, n - i);
 }
 
-/* Constants of ss_logf. */
 static const uint32_t log_bits[] = {SS_SQRT_HALF_BITS, SS_EXPONENT_BITS};
 static const float log_constants[] = {SS_LOG_C7, SS_LOG_C5, SS_LOG_C3, 1.0f, SS_LOG_LN2};
 
@@ -661,12 +662,12 @@ void ss_silu_mul_simd(SS_SILU_MUL_ARGS) {
 
 void ss_gelu_simd(SS_GELU_ARGS) {
     static const float numbers[] = {0.044715f, 1.59576912f};
-    v128_t third = load_constant(numbers), slope = load_constant(numbers + 1);
+    v128_t cubic = load_constant(numbers), slope = load_constant(numbers + 1);
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
         v128_t y = wasm_v128_load(x + i);
         v128_t cube = wasm_f32x4_mul(wasm_f32x4_mul(y, y), y);
-        v128_t u = wasm_f32x4_add(y, wasm_f32x4_mul(third, cube));
+        v128_t u = wasm_f32x4_add(y, wasm_f32x4_mul(cubic, cube));
         wasm_v128_store(x + i, wasm_f32x4_mul(y, sigmoid4(wasm_f32x4_mul(slope, u))));
     }
     for (; i < n; i++) {
@@ -679,14 +680,14 @@ void ss_gelu_simd(SS_GELU_ARGS) {
 INLINE v128_t gelu_erf4(v128_t x, const v128_t c[9]) {
     v128_t zero = wasm_f32x4_splat(0.0f), one = load_constant(exp_constants + 12);
     v128_t u = wasm_v128_bitselect(wasm_f32x4_neg(x), x, wasm_f32x4_lt(x, zero));
-    v128_t slow = wasm_f32x4_add(one, wasm_f32x4_mul(c[7], u));
-    v128_t t = wasm_f32x4_div(one, slow), p = c[0];
+    v128_t denominator = wasm_f32x4_add(one, wasm_f32x4_mul(c[7], u));
+    v128_t t = wasm_f32x4_div(one, denominator), p = c[0];
     UNROLL
     for (int i = 1; i < 7; i++) p = wasm_f32x4_add(wasm_f32x4_mul(p, t), c[i]);
     v128_t half = wasm_f32x4_mul(wasm_f32x4_mul(u, u), c[8]);
     v128_t tail = wasm_f32x4_mul(wasm_f32x4_mul(p, t), exp4(half));
-    v128_t above = wasm_v128_and(x, wasm_f32x4_gt(x, zero));
-    return wasm_f32x4_sub(above, wasm_f32x4_mul(u, tail));
+    v128_t positive = wasm_v128_and(x, wasm_f32x4_gt(x, zero));
+    return wasm_f32x4_sub(positive, wasm_f32x4_mul(u, tail));
 }
 
 void ss_gelu_erf_simd(SS_GELU_ERF_ARGS) {

@@ -12,16 +12,16 @@
 /* Inputs unpacked at a time: a whole number of blocks of every type. */
 #define STRIP (SS_GROUPS * SS_GROUP)
 
-/* Below this number of inputs, a row is multiplied with one panel at a time: a single memory
- * stream then saves more than independent sums do. */
-#define NARROW 1024
+/* With fewer inputs, a row is multiplied with one panel at a time: reading one memory stream then
+ * saves more time than independent sums do. */
+#define NARROW_INPUTS 1024
 
 /* Panels unpacked at a time when the file stores weights by input: each row then gives half a
  * kilobyte of floats. */
 #define PANELS 16
 
 /* Numbers reordered at a time: half a megabyte of floats, which the L2 cache holds. */
-#define BLOCK ((size_t)1 << 17)
+#define BLOCK_NUMBERS ((size_t)1 << 17)
 
 static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
@@ -114,25 +114,24 @@ static size_t grouped_inputs(const ss_matrix *w) {
     return w->type >= SS_I8 ? w->in - w->in % SS_GROUP : 0;
 }
 
-/* Zeroes lanes without an output and sets the matrix's factors of SS_I8; read_groups fills the
- * rest. */
+/* Zeroes lanes without an output and sets the factors of SS_I8; read_groups sets all else. */
 static void begin_groups(ss_groups *groups, const panel_outputs *e) {
     if (e->width < SS_PANEL) memset(groups, 0, sizeof *groups);
     for (size_t i = 0; e->w->type == SS_I8 && i < SS_GROUPS; i++)
         memcpy(groups->d[0][i], e->scales, sizeof e->scales);
 }
 
-/* Reads groups from input k; returns their number of inputs. */
+/* Reads groups from input k; returns how many inputs it read. */
 static size_t read_groups(ss_groups *groups, const panel_outputs *e, size_t k) {
     const ss_matrix *w = e->w;
     size_t count = smaller(w->in - w->in % SS_GROUP - k, STRIP);
     ss_read_groups(groups, w->type, e->rows, e->width, k / SS_GROUP, count / SS_GROUP);
-    groups->ahead_stride = e->next ? SS_PANEL * ss_dtype_bytes(w->type, count) / (count / 8) : 0;
-    groups->ahead = e->next ? e->next + SS_PANEL * ss_dtype_bytes(w->type, k) : e->rows[0];
+    groups->prefetch_stride = e->next ? SS_PANEL * ss_dtype_bytes(w->type, count) / (count / 8) : 0;
+    groups->prefetch = e->next ? e->next + SS_PANEL * ss_dtype_bytes(w->type, k) : e->rows[0];
     return count;
 }
 
-/* Fills the panel of the outputs e: rows become columns. */
+/* Fills the panel of the outputs e, whose rows become columns. */
 static void fill_panel_from_rows(float *panel, const panel_outputs *e) {
     const ss_matrix *w = e->w;
     size_t k = 0;
@@ -153,7 +152,7 @@ static void fill_panel_from_rows(float *panel, const panel_outputs *e) {
 /* Adds a w to sums[8] for one row a. */
 static void row_times_outputs(float *sums, const float *a, const panel_outputs *e) {
     const ss_matrix *w = e->w;
-    size_t k = 0, most = w->type == SS_F32 ? w->in : STRIP;
+    size_t k = 0, limit = w->type == SS_F32 ? w->in : STRIP;
     ss_groups groups;
     if (grouped_inputs(w)) begin_groups(&groups, e);
     for (size_t count; k < grouped_inputs(w); k += count) {
@@ -162,30 +161,31 @@ static void row_times_outputs(float *sums, const float *a, const panel_outputs *
     }
     for (size_t count; k < w->in; k += count) {
         const void *lanes[SS_PANEL];
-        count = smaller(w->in - k, most);
+        count = smaller(w->in - k, limit);
         read_strips(lanes, e, k, count);
         for (size_t lane = e->width; lane < SS_PANEL; lane++) lanes[lane] = lanes[0];
         ss_times_rows(sums, a + k, lanes, count);
     }
 }
 
-/* Returns how many outputs from n, at most `most`, the file stores consecutively. */
-static size_t adjacent_outputs(const ss_matrix *w, size_t n, size_t most) {
-    return w->pair ? 1 : smaller(most, w->group - n % w->group);
+/* Returns how many outputs from n, at most `limit`, the file stores consecutively. */
+static size_t adjacent_outputs(const ss_matrix *w, size_t n, size_t limit) {
+    return w->pair ? 1 : smaller(limit, w->group - n % w->group);
 }
 
 /* Writes the panels of outputs [n, n + columns) of a tensor stored by input, [in][total]. */
 static void fill_panels_from_columns(float *panels, const ss_matrix *w, size_t n, size_t columns) {
-    size_t side = adjacent_outputs(w, n, columns), place = ss_matrix_place(w, n);
-    size_t direct = w->type == SS_F32 && side == columns ? columns - columns % SS_PANEL : 0;
+    size_t adjacent = adjacent_outputs(w, n, columns), place = ss_matrix_place(w, n);
+    size_t plain_columns =
+        w->type == SS_F32 && adjacent == columns ? columns - columns % SS_PANEL : 0;
     for (size_t k = 0; k < w->in; k++) {
         const unsigned char *row = w->data + ss_dtype_bytes(w->type, k * w->total);
-        for (size_t c = 0; c < direct; c += SS_PANEL)
+        for (size_t c = 0; c < plain_columns; c += SS_PANEL)
             memcpy(panels + c * w->in + k * SS_PANEL, row + (place + c) * sizeof *panels,
                    SS_PANEL * sizeof *panels);
-        if (direct == columns) continue;
+        if (plain_columns == columns) continue;
         float strip[PANELS * SS_PANEL] = {0};
-        if (side == columns)
+        if (adjacent == columns)
             ss_unpack(strip, row + ss_dtype_bytes(w->type, place), w->type, columns);
         else
             for (size_t c = 0; c < columns; c++)
@@ -261,9 +261,9 @@ static void multiply_row(const product *p, size_t n, size_t end, float *strips) 
         row_times_rows(p->out, p->tiles, w, n, end, strips);
         return;
     }
-    size_t most = w->type == SS_F32 ? w->out : STRIP;
+    size_t limit = w->type == SS_F32 ? w->out : STRIP;
     for (size_t count; n < end; n += count) {
-        count = adjacent_outputs(w, n, smaller(end - n, most));
+        count = adjacent_outputs(w, n, smaller(end - n, limit));
         row_times_columns(p->out + n, p->tiles, w, n, count, strips);
     }
 }
@@ -273,9 +273,8 @@ static size_t worker_floats(size_t in) {
 }
 
 size_t ss_matrix_work(size_t T, size_t in, size_t workers) {
-    /* The terms: [T][in] floats of tiles (as int8, T rows of bytes and as many 16-bit numbers);
-     * a scale and a zero per row; for fixed point, rows that fill the last tile, and two more
-     * numbers per group. */
+    /* After the workers' memory: tiles [T][in] of floats (or int8 rows and tiles); a scale and a
+     * zero per row; for fixed point, rows that fill the last tile, and two numbers per group. */
     return workers * worker_floats(in) + T * in + 5 * T + T * in / 16 + 10 * in;
 }
 
@@ -289,7 +288,7 @@ static void multiply_panels(const product *p, size_t n, size_t columns, const fl
 static size_t multiply_interleaved(const product *p, size_t n, size_t end, float *panels) {
     const ss_matrix *w = p->w;
     size_t begin = n;
-    bool is_float = w->type == SS_F32, is_wide = is_float && (p->T > 1 || w->in >= NARROW);
+    bool is_float = w->type == SS_F32, is_wide = is_float && (p->T > 1 || w->in >= NARROW_INPUTS);
     end = smaller(end, interleaved_outputs(w));
     for (size_t columns; n < end; n += columns) {
         const float *numbers = (const float *)(const void *)panel_at(w, n);
@@ -346,7 +345,7 @@ typedef struct fixed_product {
     float *work;               /* [workers], each with the groups of a panel */
 } fixed_product;
 
-/* Eight outputs from n, and the groups that were read last. */
+/* Eight outputs from n, and the groups that read_fixed_groups read last. */
 typedef struct fixed_outputs {
     const ss_matrix *w;
     size_t n;
@@ -356,7 +355,7 @@ typedef struct fixed_outputs {
     unsigned char joined[SS_PANEL * SS_GROUPS * 34];
 } fixed_outputs;
 
-static void find_fixed(fixed_outputs *e, const ss_matrix *w, size_t n) {
+static void find_fixed_outputs(fixed_outputs *e, const ss_matrix *w, size_t n) {
     e->w = w;
     e->n = n;
     e->panel = n < interleaved_outputs(w) ? panel_at(w, n) : NULL;
@@ -365,20 +364,20 @@ static void find_fixed(fixed_outputs *e, const ss_matrix *w, size_t n) {
 
 /* Returns the largest number of inputs per read: all of them if the file's bytes are used in place.
  */
-static size_t most_fixed_inputs(const fixed_outputs *e) {
+static size_t max_fixed_inputs(const fixed_outputs *e) {
     return e->panel && ss_dtype_block(e->w->type) == SS_GROUP ? e->w->in : STRIP;
 }
 
-/* Reads groups of at most `most` inputs from input k, a multiple of STRIP; returns their number
- * of inputs. */
-static size_t read_fixed(fixed_outputs *e, size_t k, size_t most) {
+/* Reads groups of at most `limit` inputs from input k, a multiple of STRIP; returns how many inputs
+ * it read. */
+static size_t read_fixed_groups(fixed_outputs *e, size_t k, size_t limit) {
     ss_dtype type = e->w->type;
-    size_t count = smaller(e->w->in - k, most), before = ss_dtype_bytes(type, k);
-    const unsigned char *joined = e->panel ? e->panel + SS_PANEL * before : e->joined;
+    size_t count = smaller(e->w->in - k, limit), offset = ss_dtype_bytes(type, k);
+    const unsigned char *joined = e->panel ? e->panel + SS_PANEL * offset : e->joined;
     if (!e->panel) {
         const void *rows[SS_PANEL];
         for (size_t lane = 0; lane < e->rows.width; lane++)
-            rows[lane] = e->rows.rows[lane] + before;
+            rows[lane] = e->rows.rows[lane] + offset;
         ss_join_blocks(e->joined, rows, e->rows.width, type, count / ss_dtype_block(type));
     }
     ss_read_fixed_groups(&e->groups, type, joined, count / SS_GROUP);
@@ -390,14 +389,14 @@ static void tiles_times_outputs(const fixed_product *p, fixed_outputs *e, ss_fix
                                 const float start[SS_PANEL], size_t width) {
     size_t n = p->w->in / SS_GROUP;
     for (size_t k = 0, count; k < p->w->in; k += count) {
-        count = read_fixed(e, k, most_fixed_inputs(e));
+        count = read_fixed_groups(e, k, max_fixed_inputs(e));
         ss_spread_fixed(panel + k / SS_GROUP, &e->groups);
     }
-    for (size_t t = 0; t < p->tiles * SS_FIVE; t += SS_FIVE) {
-        float sums[SS_FIVE * SS_PANEL];
-        for (size_t r = 0; r < SS_FIVE; r++) ss_copy(sums + r * SS_PANEL, start, SS_PANEL);
-        ss_tile_times_fixed(sums, p->tile + t / SS_FIVE * n, panel, n);
-        for (size_t r = 0; r < SS_FIVE && t + r < p->T; r++)
+    for (size_t t = 0; t < p->tiles * SS_FIXED_ROWS; t += SS_FIXED_ROWS) {
+        float sums[SS_FIXED_ROWS * SS_PANEL];
+        for (size_t r = 0; r < SS_FIXED_ROWS; r++) ss_copy(sums + r * SS_PANEL, start, SS_PANEL);
+        ss_tile_times_fixed(sums, p->tile + t / SS_FIXED_ROWS * n, panel, n);
+        for (size_t r = 0; r < SS_FIXED_ROWS && t + r < p->T; r++)
             ss_copy(p->out + (t + r) * p->w->out + e->n, sums + r * SS_PANEL, width);
     }
 }
@@ -411,15 +410,15 @@ static void multiply_fixed_piece(const void *job, size_t i, size_t worker) {
         float start[SS_PANEL] = {0};
         size_t width = smaller(w->out - n, SS_PANEL);
         fixed_outputs e;
-        find_fixed(&e, w, n);
+        find_fixed_outputs(&e, w, n);
         if (p->bias) ss_copy(start, p->bias + n, width);
         if (p->tiles) tiles_times_outputs(p, &e, panel, start, width);
-        for (size_t t = p->tiles * SS_FIVE; t < p->T; t++) {
+        for (size_t t = p->tiles * SS_FIXED_ROWS; t < p->T; t++) {
             float sums[SS_PANEL];
-            const ss_fixed *row = p->rows + (t - p->tiles * SS_FIVE) * (w->in / SS_GROUP);
+            const ss_fixed *row = p->rows + (t - p->tiles * SS_FIXED_ROWS) * (w->in / SS_GROUP);
             ss_copy(sums, start, SS_PANEL);
             for (size_t k = 0, count; k < w->in; k += count) {
-                count = read_fixed(&e, k, most_fixed_inputs(&e));
+                count = read_fixed_groups(&e, k, max_fixed_inputs(&e));
                 ss_times_fixed(sums, row + k / SS_GROUP, &e.groups);
             }
             ss_copy(p->out + t * w->out + n, sums, width);
@@ -429,15 +428,15 @@ static void multiply_fixed_piece(const void *job, size_t i, size_t worker) {
 
 static void multiply_fixed(float *out, const float *a, const ss_matrix *w, const float *bias,
                            size_t T, float *work, ss_pool *pool) {
-    size_t workers = ss_pool_workers(pool), n = w->in / SS_GROUP, tiles = (T + 2) / SS_FIVE;
+    size_t workers = ss_pool_workers(pool), n = w->in / SS_GROUP, tiles = (T + 2) / SS_FIXED_ROWS;
     ss_fixed *rows = (ss_fixed *)(work + workers * worker_floats(w->in));
-    ss_fixed_tile *tile = (ss_fixed_tile *)(rows + SS_FIVE * n);
+    ss_fixed_tile *tile = (ss_fixed_tile *)(rows + SS_FIXED_ROWS * n);
     fixed_product p = {out, bias, w, T, piece_columns(w, T, workers), tiles, tile, rows, work};
-    for (size_t t = 0; t < T; t += SS_FIVE) {
-        size_t count = smaller(T - t, SS_FIVE);
-        memset(rows, 0, SS_FIVE * n * sizeof *rows);
+    for (size_t t = 0; t < T; t += SS_FIXED_ROWS) {
+        size_t count = smaller(T - t, SS_FIXED_ROWS);
+        memset(rows, 0, SS_FIXED_ROWS * n * sizeof *rows);
         for (size_t r = 0; r < count; r++) ss_fixed_row(rows + r * n, a + (t + r) * w->in, n);
-        if (t / SS_FIVE < tiles) ss_tile_fixed(tile + t / SS_FIVE * n, rows, n);
+        if (t / SS_FIXED_ROWS < tiles) ss_tile_fixed(tile + t / SS_FIXED_ROWS * n, rows, n);
     }
     ss_pool_run(pool, multiply_fixed_piece, &p, (w->out + p.columns - 1) / p.columns,
                 (uint64_t)T * w->in * w->out);
@@ -447,16 +446,16 @@ static void multiply_fixed(float *out, const float *a, const ss_matrix *w, const
 static void write_fixed_strip(float *out, const ss_matrix *w, size_t n, size_t k, size_t count) {
     fixed_outputs e;
     size_t lane = n % SS_PANEL;
-    find_fixed(&e, w, n - lane);
-    read_fixed(&e, k, STRIP);
+    find_fixed_outputs(&e, w, n - lane);
+    read_fixed_groups(&e, k, STRIP);
     for (size_t i = 0; i < count / SS_GROUP; i++, out += SS_GROUP) {
         float d[SS_PANEL], m[SS_PANEL];
-        int less = e.groups.kind == SS_LESS_EIGHT ? 8 : 0;
+        int offset = e.groups.kind == SS_NIBBLES_MINUS_8 ? 8 : 0;
         ss_fixed_factors(d, m, &e.groups, i);
         if (e.groups.kind == SS_BYTES) d[lane] /= SS_BYTE_FACTOR;
         for (size_t j = 0; j < SS_GROUP; j++) {
-            out[j] = (float)(ss_fixed_integer(&e.groups, i, j, lane) - less) * d[lane];
-            if (e.groups.kind >= SS_ADDING) out[j] += m[lane];
+            out[j] = (float)(ss_fixed_integer(&e.groups, i, j, lane) - offset) * d[lane];
+            if (e.groups.kind >= SS_NIBBLES_PLUS_M) out[j] += m[lane];
         }
     }
 }
@@ -472,17 +471,17 @@ typedef struct product8 {
 
 static void multiply_int8_piece(const void *job, size_t i, size_t worker) {
     const product8 *p = job;
-    const ss_int8 *all = p->w->int8;
+    const ss_int8 *weights = p->w->int8;
     size_t n = i * p->columns, columns = smaller(p->w->out - n, p->columns);
-    const ss_int8 own = {all->panels + n * SS_QUAD * ss_quads(p->w->in), all->scales + n,
-                         all->sums + n};
+    const ss_int8 piece = {weights->panels + n * SS_QUAD * ss_quads(p->w->in), weights->scales + n,
+                           weights->sums + n};
     (void)worker;
-    ss_times8(p->out + n, p->w->out, &p->rows, &own, p->bias ? p->bias + n : NULL, p->T, columns,
+    ss_times8(p->out + n, p->w->out, &p->rows, &piece, p->bias ? p->bias + n : NULL, p->T, columns,
               p->w->in);
 }
 
-static void multiply_outputs(float *out, const float *a, const ss_matrix *w, const float *bias,
-                             size_t T, float *work, ss_pool *pool) {
+static void multiply_int8(float *out, const float *a, const ss_matrix *w, const float *bias,
+                          size_t T, float *work, ss_pool *pool) {
     size_t width = SS_QUAD * ss_quads(w->in), columns = piece_columns(w, 1, ss_pool_workers(pool));
     product8 p = {.out = out, .bias = bias, .w = w, .T = T, .columns = columns};
     p.rows.scales = work;
@@ -497,15 +496,15 @@ static void multiply_outputs(float *out, const float *a, const ss_matrix *w, con
 
 void ss_matrix_int8(ss_int8 *int8, const ss_matrix *w, float *work) {
     float *strips = work, *panels = strips + SS_PANEL * STRIP;
-    size_t bytes = ss_quads(w->in) * SS_PANEL * SS_QUAD, most = PANELS * SS_PANEL;
+    size_t bytes = ss_quads(w->in) * SS_PANEL * SS_QUAD, columns_max = PANELS * SS_PANEL;
     for (size_t n = 0; n < w->out; n += SS_PANEL) {
         float scales[SS_PANEL] = {0};
-        size_t columns = smaller(w->out - n, SS_PANEL), within = n % most;
-        if (within == 0) unpack_panels(panels, w, n, smaller(w->out - n, most), strips);
+        size_t columns = smaller(w->out - n, SS_PANEL), column = n % columns_max;
+        if (column == 0) unpack_panels(panels, w, n, smaller(w->out - n, columns_max), strips);
         for (size_t c = 0; w->scales && c < columns; c++)
             scales[c] = w->scales[ss_matrix_place(w, n + c)];
         ss_int8_panel(int8->panels + n / SS_PANEL * bytes, int8->scales + n, int8->sums + n,
-                      panels + within * w->in, w->scales ? scales : NULL, w->in);
+                      panels + column * w->in, w->scales ? scales : NULL, w->in);
     }
 }
 #endif
@@ -514,7 +513,7 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
                      float *work, ss_pool *pool) {
 #ifndef SS_NO_INT8
     if (w->int8) {
-        multiply_outputs(out, a, w, bias, T, work, pool);
+        multiply_int8(out, a, w, bias, T, work, pool);
         return;
     }
 #endif
@@ -531,10 +530,10 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
 }
 
 void ss_matrix_panels(float *panels, const ss_matrix *w) {
-    size_t most = PANELS * SS_PANEL;
+    size_t columns_max = PANELS * SS_PANEL;
     float strips[SS_PANEL * STRIP];
-    for (size_t n = 0; n < w->out; n += most)
-        unpack_panels(panels + n * w->in, w, n, smaller(w->out - n, most), strips);
+    for (size_t n = 0; n < w->out; n += columns_max)
+        unpack_panels(panels + n * w->in, w, n, smaller(w->out - n, columns_max), strips);
 }
 
 /* Returns true if every eight consecutive outputs are adjacent in the file, after the rotary pairs
@@ -560,7 +559,7 @@ static bool can_interleave(const ss_matrix *w) {
  * `in`, even for 16-bit types, and small enough for their outputs to stay in the L2 cache. */
 static size_t block_inputs(const ss_matrix *w) {
     size_t unit = w->type == SS_F32 ? 1 : 2,
-           inputs = smaller(w->in, BLOCK / w->total / unit * unit);
+           inputs = smaller(w->in, BLOCK_NUMBERS / w->total / unit * unit);
     if (inputs < unit) inputs = unit;
     while (w->in % inputs) inputs -= unit;
     return inputs;
@@ -577,7 +576,7 @@ size_t ss_matrix_interleave_work(const ss_matrix *w) {
 
 /* Copies inputs [k, k + n) of the tensor to `out` as panels [total/8][n][8], for 16-bit types
  * [n/2][8][2]. */
-static void order_block(unsigned char *out, const ss_matrix *w, size_t k, size_t n) {
+static void reorder_block(unsigned char *out, const ss_matrix *w, size_t k, size_t n) {
     size_t width = ss_dtype_bytes(w->type, SS_PANEL), stride = width * (w->total / SS_PANEL);
     const unsigned char *rows = w->data + k * stride;
     for (size_t p = 0; p < w->total / SS_PANEL; p++, rows += width)
@@ -592,17 +591,17 @@ static void order_block(unsigned char *out, const ss_matrix *w, size_t k, size_t
 
 /* Transposes pieces [blocks][panels] of `bytes` bytes to [panels][blocks] in place, moving each
  * once along the cycles of this permutation. */
-static void order_pieces(unsigned char *pieces, size_t blocks, size_t panels, size_t bytes,
-                         unsigned char *work) {
-    unsigned char *spare = work, *moved = work + bytes;
+static void transpose_pieces(unsigned char *pieces, size_t blocks, size_t panels, size_t bytes,
+                             unsigned char *work) {
+    unsigned char *spare = work, *is_moved = work + bytes;
     if (blocks == 1) return;
-    memset(moved, 0, blocks * panels);
+    memset(is_moved, 0, blocks * panels);
     for (size_t begin = 0; begin < blocks * panels; begin++) {
-        if (moved[begin]) continue;
+        if (is_moved[begin]) continue;
         memcpy(spare, pieces + begin * bytes, bytes);
         for (size_t to = begin, from;; to = from) {
             from = to % blocks * panels + to / blocks;
-            moved[to] = 1;
+            is_moved[to] = 1;
             memcpy(pieces + to * bytes, from == begin ? spare : pieces + from * bytes, bytes);
             if (from == begin) break;
         }
@@ -616,20 +615,20 @@ static void interleave_columns(const ss_matrix *w, unsigned char *work) {
     size_t panels = w->total / SS_PANEL;
     unsigned char *tensor = (unsigned char *)(size_t)w->data;
     for (size_t k = 0; k < w->in; k += inputs) {
-        order_block(work, w, k, inputs);
+        reorder_block(work, w, k, inputs);
         memcpy(tensor + k / inputs * bytes, work, bytes);
     }
-    order_pieces(tensor, w->in / inputs, panels, bytes / panels, work);
+    transpose_pieces(tensor, w->in / inputs, panels, bytes / panels, work);
 }
 
 /* Interleaves a tensor [total][in]. If the file permutes the outputs of a head, all outputs of
  * the head move together. Two 16-bit numbers move as one of 32 bits. */
 static void interleave_rows(ss_matrix *w, float *work) {
-    size_t bytes = ss_dtype_bytes(w->type, w->in), most = w->pair ? w->pair : SS_PANEL;
-    ss_matrix moved = *w;
-    moved.pair = 0;
-    for (size_t n = 0; n + most <= w->out; n += most) {
-        for (size_t c = 0; c < most; c += SS_PANEL) {
+    size_t bytes = ss_dtype_bytes(w->type, w->in), outputs = w->pair ? w->pair : SS_PANEL;
+    ss_matrix result = *w;
+    result.pair = 0;
+    for (size_t n = 0; n + outputs <= w->out; n += outputs) {
+        for (size_t c = 0; c < outputs; c += SS_PANEL) {
             const void *rows[SS_PANEL];
             float *panel = work + c * bytes / sizeof *work;
             for (size_t lane = 0; lane < SS_PANEL; lane++)
@@ -640,9 +639,9 @@ static void interleave_rows(ss_matrix *w, float *work) {
             else
                 ss_interleave(panel, rows, bytes / sizeof *panel);
         }
-        memcpy((unsigned char *)(size_t)panel_at(&moved, n), work, most * bytes);
+        memcpy((unsigned char *)(size_t)panel_at(&result, n), work, outputs * bytes);
     }
-    *w = moved;
+    *w = result;
 }
 
 void ss_matrix_interleave(ss_matrix *w, float *work) {

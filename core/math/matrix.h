@@ -62,8 +62,8 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
 void ss_matrix_panels(float *panels, const ss_matrix *w);
 
 /*
- * Interleaves the outputs of w in the file's bytes, which the caller must own and which no other
- * matrix may read by the same outputs. For a tensor [in][total], the matrix with the tensor's first
+ * Interleaves the outputs of w in the file's bytes. The caller must own the bytes, and no other
+ * matrix may have the same outputs. For a tensor [in][total], the matrix with the tensor's first
  * output moves all of it: call it first, then for each other matrix of the tensor, which may differ
  * in `first` only. Build panels and int8 weights before interleaving. Matrices of other quantized
  * types, those whose outputs do not form panels, and those that have panels stay unchanged.
@@ -76,7 +76,7 @@ size_t ss_matrix_interleave_work(const ss_matrix *w);
 /* Fills `int8` from w; work has ss_matrix_work(0, in, 1) floats. */
 void ss_matrix_int8(struct ss_int8 *int8, const ss_matrix *w, float *work);
 
-/* Writes the weights of output n to out[in]; of an embedding, these are the vector of token n. */
+/* Writes the weights of output n to out[in]; output n of an embedding is the vector of token n. */
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n);
 
 /* Returns the weight from input k to output n. */

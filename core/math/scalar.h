@@ -153,7 +153,7 @@ static inline double ss_log(double x) {
     }
     double f = (m - 1.0) / (m + 1.0), square = f * f, sum = 0.0;
     for (int k = 23; k >= 1; k -= 2) sum = sum * square + 1.0 / (double)k;
-    /* ln 2 in two parts; the first has 32 bits, so its product is exact. */
+    /* Adds ln 2 in two parts; the first has 32 bits, so that its product is exact. */
     return (double)exponent * 0.693147180369123816490 +
            ((double)exponent * 1.90821492927058770002e-10 + 2.0 * f * sum);
 }
@@ -206,26 +206,26 @@ static inline double ss_cos_near(double r) {
 static inline double ss_sin(double x) {
     int quadrant;
     double r = ss_reduce_angle(x, &quadrant);
-    double size = quadrant & 1 ? ss_cos_near(r) : ss_sin_near(r);
-    return quadrant & 2 ? -size : size;
+    double magnitude = quadrant & 1 ? ss_cos_near(r) : ss_sin_near(r);
+    return quadrant & 2 ? -magnitude : magnitude;
 }
 
 static inline double ss_cos(double x) {
     int quadrant;
     double r = ss_reduce_angle(x, &quadrant);
-    double size = quadrant & 1 ? ss_sin_near(r) : ss_cos_near(r);
-    return quadrant == 1 || quadrant == 2 ? -size : size;
+    double magnitude = quadrant & 1 ? ss_sin_near(r) : ss_cos_near(r);
+    return quadrant == 1 || quadrant == 2 ? -magnitude : magnitude;
 }
 
 #define SS_HALF_STEP 5.9604644775390625e-8f /* 2^-24, the distance between subnormal halves */
 
 /* Converts an IEEE half, which may be subnormal, infinite or NaN. */
 static inline float ss_float_of_f16(uint16_t half) {
-    uint32_t sign = (uint32_t)(half & 0x8000u) << 16, rest = half & 0x7fffu;
-    if (rest >= 0x7c00u) return ss_float_of_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-    if (rest >= 0x400u) return ss_float_of_bits(sign | ((rest << 13) + 0x38000000u));
-    float size = (float)rest * SS_HALF_STEP;
-    return sign ? -size : size;
+    uint32_t sign = (uint32_t)(half & 0x8000u) << 16, bits = half & 0x7fffu;
+    if (bits >= 0x7c00u) return ss_float_of_bits(sign | 0x7f800000u | (bits & 0x3ffu) << 13);
+    if (bits >= 0x400u) return ss_float_of_bits(sign | ((bits << 13) + 0x38000000u));
+    float magnitude = (float)bits * SS_HALF_STEP;
+    return sign ? -magnitude : magnitude;
 }
 
 static inline float ss_float_of_bf16(uint16_t brain) {

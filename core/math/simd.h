@@ -6,7 +6,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Keeps one copy of a function that runs once per row: inlined copies would only make the binary
+/* Keeps a function that runs once per row from being inlined, which would only make the binary
  * larger. */
 #define NOINLINE __attribute__((noinline))
 

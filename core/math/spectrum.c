@@ -9,7 +9,7 @@
 
 /* Off-diagonal numbers below this count as zero: they change no significant eigenvalue, since the
  * trace is 1. */
-#define NEGLIGIBLE 1e-15
+#define OFF_DIAGONAL_MIN 1e-15
 /* Upper bound of the QR steps for one eigenvalue: two or three steps converge, and the bound ends
  * the loop for any input. */
 #define QR_STEPS_MAX 16
@@ -38,7 +38,7 @@ static void add_rows(double *gram, float *buffer, const float *h, size_t n, size
 
 /* Writes the Gram matrix of the n rows of H or of its D columns, whichever is smaller, and returns
  * the size of the matrix. */
-static size_t multiply(double *gram, const float *h, size_t n, size_t D) {
+static size_t write_gram_matrix(double *gram, const float *h, size_t n, size_t D) {
     if (n <= D) {
         for (size_t i = 0; i < n; i++)
             for (size_t j = 0; j <= i; j++)
@@ -62,32 +62,34 @@ typedef struct reflection {
     const double *u, *w;
 } reflection;
 
-/* Applies an earlier reflection to the first n numbers of row i, adds u[i] row to out, and returns
- * row . u. Each row is read once for all three. */
+/* Applies the previous reflection to the first n numbers of row i, adds u[i] row to out, and
+ * returns row . u, reading the row only once. */
 static double update_row(double *restrict out, double *restrict row, const double *restrict u,
                          const double *restrict old_u, const double *restrict old_w, size_t i,
                          size_t n) {
-    double factor = u[i], by_w = old_u[i], by_u = old_w[i], sums[LANES] = {0}, sum = 0.0;
+    double factor = u[i], factor_w = old_u[i], factor_u = old_w[i], sums[LANES] = {0}, sum = 0.0;
     size_t j = 0;
     for (; j + LANES <= n; j += LANES)
         for (size_t k = 0; k < LANES; k++) {
-            row[j + k] -= by_w * old_w[j + k] + by_u * old_u[j + k];
+            row[j + k] -= factor_w * old_w[j + k] + factor_u * old_u[j + k];
             sums[k] += row[j + k] * u[j + k];
             out[j + k] += row[j + k] * factor;
         }
     for (; j < n; j++) {
-        row[j] -= by_w * old_w[j] + by_u * old_u[j];
+        row[j] -= factor_w * old_w[j] + factor_u * old_u[j];
         sum += row[j] * u[j];
         out[j] += row[j] * factor;
     }
     return (sums[0] + sums[2]) + (sums[1] + sums[3]) + sum;
 }
 
-/* Applies an earlier reflection to the first n rows and columns, and computes out = A u. */
-static void update(double *out, double *matrix, const double *u, reflection old, size_t n) {
+/* Applies the previous reflection to the first n rows and columns, and computes out = A u. */
+static void update_matrix(double *out, double *matrix, const double *u, reflection previous,
+                          size_t n) {
     for (size_t i = 0; i < n; i++) {
-        double *row = row_of(matrix, i), sum = update_row(out, row, u, old.u, old.w, i, i);
-        row[i] -= 2.0 * old.u[i] * old.w[i];
+        double *row = row_of(matrix, i),
+               sum = update_row(out, row, u, previous.u, previous.w, i, i);
+        row[i] -= 2.0 * previous.u[i] * previous.w[i];
         out[i] = row[i] * u[i] + sum;
     }
 }
@@ -95,11 +97,12 @@ static void update(double *out, double *matrix, const double *u, reflection old,
 /*
  * Finds one reflection H = I - 2 u u^T / |u|^2 that leaves row n with its diagonal and one number
  * next to it, which is returned; stores u in the row and w in work[n]. This call applies only the
- * reflection before this one, `old`, to the rows above; the next call applies the new one.
+ * `previous` reflection to the rows above; the next call applies this one.
  */
-static double reflect(double *matrix, double *work, reflection old, size_t n) {
-    double *u = row_of(matrix, n), square = 0.0, along = 0.0, by_w = old.u[n], by_u = old.w[n];
-    for (size_t j = 0; j <= n; j++) u[j] -= by_w * old.w[j] + by_u * old.u[j];
+static double reflect(double *matrix, double *work, reflection previous, size_t n) {
+    double *u = row_of(matrix, n), square = 0.0, projection = 0.0, factor_w = previous.u[n],
+           factor_u = previous.w[n];
+    for (size_t j = 0; j <= n; j++) u[j] -= factor_w * previous.w[j] + factor_u * previous.u[j];
     for (size_t j = 0; j + 1 < n; j++) square += u[j] * u[j];
     double length = u[n - 1], half = 0.0; /* |u|^2 / 2, once u is the vector */
     if (square > 0.0) {
@@ -108,10 +111,10 @@ static double reflect(double *matrix, double *work, reflection old, size_t n) {
         half = square - u[n - 1] * length;
         u[n - 1] -= length;
     }
-    update(work, matrix, u, old, n);
-    for (size_t j = 0; j < n; j++) along += u[j] * work[j];
+    update_matrix(work, matrix, u, previous, n);
+    for (size_t j = 0; j < n; j++) projection += u[j] * work[j];
     for (size_t j = 0; j < n; j++)
-        work[j] = half > 0.0 ? (work[j] - along / (2.0 * half) * u[j]) / half : 0.0;
+        work[j] = half > 0.0 ? (work[j] - projection / (2.0 * half) * u[j]) / half : 0.0;
     return length;
 }
 
@@ -137,31 +140,29 @@ static void qr_step(double *diagonal, double *off_diagonal, size_t first, size_t
 
 static void find_eigenvalues(double *diagonal, double *off_diagonal, size_t n) {
     for (size_t last = n - 1; last > 0; last--)
-        for (int i = 0; i < QR_STEPS_MAX && fabs(off_diagonal[last - 1]) > NEGLIGIBLE; i++) {
+        for (int i = 0; i < QR_STEPS_MAX && fabs(off_diagonal[last - 1]) > OFF_DIAGONAL_MIN; i++) {
             size_t first = last - 1;
-            while (first > 0 && fabs(off_diagonal[first - 1]) > NEGLIGIBLE) first--;
+            while (first > 0 && fabs(off_diagonal[first - 1]) > OFF_DIAGONAL_MIN) first--;
             qr_step(diagonal, off_diagonal, first, last);
         }
 }
 
 float ss_matrix_entropy(double *work, const float *h, size_t n, size_t D) {
     double trace = 0.0, entropy = 0.0;
-    size_t size = multiply(work, h, n, D), numbers = size * (size + 1) / 2;
+    size_t size = write_gram_matrix(work, h, n, D), numbers = size * (size + 1) / 2;
     if (size < 2) return NAN;
     double *diagonal = work + numbers, *off_diagonal = diagonal + size, *w[2];
     w[0] = off_diagonal + size;
     w[1] = w[0] + size;
-    reflection old = {
-        row_of(work, size - 1),
-        w[1]}; /* the reflection `old` of the first step changes nothing: its w is 0 */
+    reflection previous = {row_of(work, size - 1), w[1]}; /* changes nothing, since its w is 0 */
     memset(w[1], 0, size * sizeof *w[1]);
     for (size_t i = 0; i < size; i++) trace += row_of(work, i)[i];
     if (!(trace > 0.0) || !isfinite(trace)) return NAN;
     for (size_t i = 0; i < numbers; i++) work[i] /= trace;
     for (size_t i = size - 1; i > 0; i--) {
-        double *own = w[(size - 1 - i) % 2];
-        off_diagonal[i - 1] = reflect(work, own, old, i);
-        old = (reflection){row_of(work, i), own};
+        double *w_row = w[(size - 1 - i) % 2];
+        off_diagonal[i - 1] = reflect(work, w_row, previous, i);
+        previous = (reflection){row_of(work, i), w_row};
     }
     for (size_t i = 0; i < size; i++) diagonal[i] = row_of(work, i)[i];
     find_eigenvalues(diagonal, off_diagonal, size);

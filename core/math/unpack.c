@@ -13,8 +13,7 @@
 #error "files are little-endian, and numbers are read from them as they are"
 #endif
 
-/* Reads 16 bits by memcpy: compilers merge several such reads into one vector load, but not reads
- * that combine bytes by shifts. */
+/* Reads 16 bits by memcpy, since compilers merge several such reads into one vector load. */
 static uint16_t read_u16(const unsigned char *bytes) {
     uint16_t number;
     memcpy(&number, bytes, sizeof number);
@@ -48,18 +47,19 @@ static void unpack_i8(float *out, const unsigned char *source, size_t n) {
 static void unpack_blocks(float *out, const unsigned char *source, ss_dtype type, size_t n) {
     ss_groups g;
     for (size_t first = 0; first * SS_GROUP < n; first += SS_GROUPS) {
-        size_t left = n / SS_GROUP - first;
-        ss_read_groups(&g, type, &source, 1, first, left < SS_GROUPS ? left : SS_GROUPS);
+        size_t groups_left = n / SS_GROUP - first;
+        ss_read_groups(&g, type, &source, 1, first,
+                       groups_left < SS_GROUPS ? groups_left : SS_GROUPS);
         for (size_t k = 0; k < g.n * SS_GROUP; k++) *out++ = ss_group_weight(&g, k, 0);
     }
 }
 
 void ss_unpack(float *out, const unsigned char *source, ss_dtype type, size_t n) {
-    static void (*const plain[SS_DTYPE_N])(float *, const unsigned char *, size_t) = {
+    static void (*const unpackers[SS_DTYPE_N])(float *, const unsigned char *, size_t) = {
         [SS_F32] = unpack_f32, [SS_F16] = ss_halves, [SS_BF16] = unpack_bf16,
         [SS_F64] = unpack_f64, [SS_U8] = unpack_u8,  [SS_I8] = unpack_i8};
-    if (plain[type])
-        plain[type](out, source, n);
+    if (unpackers[type])
+        unpackers[type](out, source, n);
     else
         unpack_blocks(out, source, type, n);
 }
@@ -103,7 +103,7 @@ static size_t first_block_not_finite(const unsigned char *source, ss_dtype type,
     return SIZE_MAX;
 }
 
-/* Returns the index of the first double that is not finite as F32: a finite double may be too
+/* Returns the index of the first double that is not finite as F32, perhaps only because it is too
  * large. */
 static size_t first_too_large(const unsigned char *source, size_t n) {
     float number;

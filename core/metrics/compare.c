@@ -3,8 +3,9 @@
  * text that differs in a token?
  *
  * Predictions differ by KL(p' || p) = sum_i p'_i ln(p'_i / p_i), p' being the other run's, and by
- * their losses. Residual streams differ by |h_t - h'_t| / |h'_t|, which shows how far a perturbed
- * token is felt (Barbero et al. 2025). A token that nothing predicts has NaN, as its loss does.
+ * their losses. Residual streams differ by |h_t - h'_t| / |h'_t|, which shows how far the effect of
+ * a perturbed token reaches (Barbero et al. 2025). A token that nothing predicts has NaN, as its
+ * loss does.
  */
 #include "../math/kernels.h"
 #include "../math/scalar.h"
@@ -13,13 +14,13 @@
 #include <math.h>
 
 /* Number of logits of a row whose exponentials are computed at a time, on the stack. */
-#define TOKENS 256
+#define LOGITS_AT_ONCE 256
 
 static double divergence(const float *from, const float *to, size_t V) {
-    float top = ss_max(from, V), top_to = ss_max(to, V), weights[TOKENS];
+    float top = ss_max(from, V), top_to = ss_max(to, V), weights[LOGITS_AT_ONCE];
     double sum = 0.0, sum_to = 0.0, mean = 0.0;
     for (size_t i = 0, n; i < V; i += n, from += n, to += n) {
-        n = V - i < TOKENS ? V - i : TOKENS;
+        n = V - i < LOGITS_AT_ONCE ? V - i : LOGITS_AT_ONCE;
         sum_to += (double)ss_exp(weights, to, top_to, n);
         sum += (double)ss_exp(weights, from, top, n);
         for (size_t j = 0; j < n; j++)
@@ -32,23 +33,23 @@ static double divergence(const float *from, const float *to, size_t V) {
 /* Returns the divergence of the predictions of token t, which the logits at t - 1 make. */
 static double divergence_at(const ss_trace *trace, const ss_trace *base, int t) {
     const float *logits = ss_row(trace, SS_FIELD_LOGITS, 0, t - 1);
-    const float *others = ss_row(base, SS_FIELD_LOGITS, 0, t - 1);
-    return divergence(others, logits, (size_t)trace->model->arch.V);
+    const float *base_logits = ss_row(base, SS_FIELD_LOGITS, 0, t - 1);
+    return divergence(base_logits, logits, (size_t)trace->model->arch.V);
 }
 
 static double loss_change_at(const ss_trace *trace, const ss_trace *base, int t) {
     return (double)ss_floats(trace, SS_FIELD_LOSS)[t] - (double)ss_floats(base, SS_FIELD_LOSS)[t];
 }
 
-typedef double (*change)(const ss_trace *trace, const ss_trace *base, int t);
+typedef double (*change_function)(const ss_trace *trace, const ss_trace *base, int t);
 
-static void write_each(const ss_trace *trace, const ss_metric_args *args, change measure,
+static void write_each(const ss_trace *trace, const ss_metric_args *args, change_function measure,
                        float *out) {
     for (int t = 0; t < args->T; t++)
         out[t] = t < ss_first_predicted(trace) ? NAN : (float)measure(trace, args->base, t);
 }
 
-static void write_mean(const ss_trace *trace, const ss_metric_args *args, change measure,
+static void write_mean(const ss_trace *trace, const ss_metric_args *args, change_function measure,
                        float *out) {
     int first = ss_first_predicted(trace), n = args->T - first;
     double sum = 0.0;
@@ -77,12 +78,12 @@ void ss_measure_hidden_change(const ss_trace *trace, const ss_metric_args *args,
     for (int l = 0; l < ss_states(&trace->model->arch); l++)
         for (int t = 0; t < args->T; t++) {
             const float *h = ss_row(trace, SS_FIELD_HIDDEN, l, t);
-            const float *other = ss_row(args->base, SS_FIELD_HIDDEN, l, t);
+            const float *base_h = ss_row(args->base, SS_FIELD_HIDDEN, l, t);
             double distance = 0.0, length = 0.0;
             for (int d = 0; d < D; d++) {
-                double gap = (double)h[d] - (double)other[d];
-                distance += gap * gap;
-                length += (double)other[d] * (double)other[d];
+                double difference = (double)h[d] - (double)base_h[d];
+                distance += difference * difference;
+                length += (double)base_h[d] * (double)base_h[d];
             }
             *out++ = length > 0.0 ? (float)sqrt(distance / length) : NAN;
         }

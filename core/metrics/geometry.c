@@ -67,8 +67,8 @@ static float gap_of(const ss_trace *trace, int head, int T) {
     const double *cosines = trace->statistics.cosines + 2 * (size_t)head;
     double pairs = 0.0;
     for (int t = 0; t < T; t++) {
-        int end = ss_row_end(trace, head, t), seen = end < T ? end : T;
-        pairs += (double)(seen - (seen > trace->first));
+        int end = ss_row_end(trace, head, t), visible_n = end < T ? end : T;
+        pairs += (double)(visible_n - (visible_n > trace->first));
     }
     return pairs > 0.0 ? (float)(cosines[0] / (double)T - cosines[1] / pairs) : NAN;
 }

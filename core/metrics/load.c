@@ -1,12 +1,12 @@
 /*
  * Which heads does the sink switch off?
  *
- * Attention to the first token is withheld from all others: 1 - P_t1 gates the rest of the output
- * (arXiv 2602.01203), as far as the first value is small (value_ratio). The share of a bias key,
- * P_t*, goes to no token either, so that the gate is 1 - P_t1 - P_t*. A head's load is the mean of
- * its gate over the queries after the first, whose only key is the first token. The Gini
- * coefficient of a layer's loads is 0 where all loads are equal and (H-1)/H where one head has all:
- * sum_i (2i - H - 1) x_i / (H sum x), x in ascending order; NaN where all are zero.
+ * Attention to the first token is withheld from all others: if the first value is small
+ * (value_ratio), 1 - P_t1 acts as a gate on the rest of the output (arXiv 2602.01203). The share of
+ * a bias key, P_t*, goes to no token either, so that the gate is 1 - P_t1 - P_t*. A head's load is
+ * the mean of its gate over the queries after the first, whose only key is the first token. The
+ * Gini coefficient of a layer's loads is 0 where all loads are equal and (H-1)/H where one head has
+ * all: sum_i (2i - H - 1) x_i / (H sum x), x in ascending order; NaN where all are zero.
  */
 #include "measures.h"
 
@@ -27,9 +27,9 @@ void ss_measure_head_gate(const ss_trace *trace, const ss_metric_args *args, flo
 
 static float load_of(const ss_trace *trace, int head, int T) {
     double sum = 0.0;
-    int later = T - 1 - trace->first;
-    for (int t = T - later; t < T; t++) sum += (double)gate_of(trace, head, t);
-    return later > 0 ? (float)(sum / (double)later) : NAN;
+    int later_n = T - 1 - trace->first;
+    for (int t = T - later_n; t < T; t++) sum += (double)gate_of(trace, head, t);
+    return later_n > 0 ? (float)(sum / (double)later_n) : NAN;
 }
 
 void ss_measure_head_load(const ss_trace *trace, const ss_metric_args *args, float *out) {
@@ -40,14 +40,14 @@ void ss_measure_head_load(const ss_trace *trace, const ss_metric_args *args, flo
  * |x_i - x_j| over all pairs of heads. */
 static float gini_of(const ss_trace *trace, int layer, int T) {
     int H = trace->model->arch.H, first = layer * H;
-    double sum = 0.0, apart = 0.0;
+    double sum = 0.0, differences = 0.0;
     for (int h = 0; h < H; h++) {
         double load = (double)load_of(trace, first + h, T);
         sum += load;
         for (int other = 0; other < h; other++)
-            apart += fabs(load - (double)load_of(trace, first + other, T));
+            differences += fabs(load - (double)load_of(trace, first + other, T));
     }
-    return sum > 0.0 ? (float)(apart / ((double)H * sum)) : NAN;
+    return sum > 0.0 ? (float)(differences / ((double)H * sum)) : NAN;
 }
 
 void ss_measure_head_gini(const ss_trace *trace, const ss_metric_args *args, float *out) {

@@ -37,20 +37,20 @@ static void find_peaks(const float *h, int T, int D, peak peaks[TOP]) {
 }
 
 /* Returns the bits of |x|, which as integers have the order of the numbers. */
-static uint32_t order_of(float x) {
+static uint32_t magnitude_bits(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits & 0x7fffffffu;
 }
 
-/* Selects the rank-th smallest |x| (0-based) of n, byte by byte from the top: in four passes,
+/* Returns the rank-th smallest |x| (0-based) of n. Selects its bytes from the top, in four passes
  * without a copy. */
 static float select_abs(const float *x, size_t n, size_t rank) {
     uint32_t prefix = 0, mask = 0;
     for (int shift = 24; shift >= 0; shift -= 8) {
         size_t counts[256] = {0};
         for (size_t i = 0; i < n; i++) {
-            uint32_t bits = order_of(x[i]);
+            uint32_t bits = magnitude_bits(x[i]);
             if ((bits & mask) == prefix) counts[bits >> shift & 255]++;
         }
         uint32_t byte = 0;

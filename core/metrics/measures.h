@@ -105,7 +105,8 @@ static inline int ss_group_of(const ss_trace *trace, int head) {
     return ss_arch_group_row(&trace->model->arch, head);
 }
 
-/* Returns the first token that is predicted: a token that an earlier query has seen is not. */
+/* Returns the first token that is predicted: the tokens of a prefix are not, since earlier queries
+ * see them. */
 static inline int ss_first_predicted(const ss_trace *trace) {
     int prefix = trace->model->arch.prefix;
     return prefix > 1 ? prefix : 1;
@@ -113,8 +114,7 @@ static inline int ss_first_predicted(const ss_trace *trace) {
 
 /* heads.c */
 
-/* A metric, divided into pieces for the run's threads: one head per piece, or one row of the
- * stream. */
+/* A metric, divided into pieces for the run's threads: one head or one hidden state per piece. */
 typedef struct ss_metric_job {
     const ss_trace *trace;
     int T;
@@ -125,16 +125,16 @@ typedef struct ss_metric_job {
 } ss_metric_job;
 
 /* Runs a piece for each head; a piece reads about as many numbers as a map has. */
-void ss_share_heads(const ss_metric_job *job, ss_piece *piece);
+void ss_run_each_head(const ss_metric_job *job, ss_piece *piece);
 
 /* Writes the value of each head over its first T tokens to out[L][H]. Threads share the heads, so
  * `value` must write no shared memory. */
 void ss_measure_each_head(const ss_trace *trace, const ss_metric_args *args,
                           float (*value)(const ss_trace *trace, int head, int T), float *out);
 
-/* Return row statistics of the first T tokens, computed before a metric is measured; a recording's
- * own numbers take precedence. ss_mass_of returns the sum of a query's row, ss_factor_of the factor
- * that turns the row's weights into shares. */
+/* Return row statistics, which are computed before a metric is measured, or a recording's own
+ * numbers: ss_mass_of the sum of a query's row, ss_factor_of the factor that turns the row's
+ * weights into shares. */
 float ss_mass_of(const ss_trace *trace, int head, int t);
 float ss_factor_of(const ss_trace *trace, int head, int t);
 

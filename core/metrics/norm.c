@@ -1,10 +1,10 @@
 /*
  * Is the first token's vector larger or smaller than the others'?
  *
- * The file measures l2 norms of hidden states, keys and values, and the ratio of the first token's
- * to the mean of the others' (Gu et al. 2025, section 3.3, figure 2 top and figure 7). The last
- * hidden state is taken before the final norm. A value ratio far below 1 is value drain (Guo et al.
- * 2024). A ratio is NaN for T = 1 or where the others are zero.
+ * L2 norms of hidden states, keys and values, and the ratio of the first token's norm to the mean
+ * of the others (Gu et al. 2025, section 3.3, figure 2 top and figure 7). The last hidden state is
+ * taken before the final norm. A value ratio far below 1 is value drain (Guo et al. 2024). A ratio
+ * is NaN for T = 1 or where the others are zero.
  */
 #include "measures.h"
 

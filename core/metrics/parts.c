@@ -122,8 +122,8 @@ static double write_direction(const workspace *work, const ss_trace *trace, int 
         size_t n = g * K + j;
         double bias = write_key_row(work, arch, layer, n), size = rotary_size(arch, l, j);
         double factor = work->query[j] * size * (double)arch->score_scale;
-        bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
-        if (layer->k_norm.gain) factor *= (double)layer->k_norm.gain[all ? n : j];
+        bool is_norm_of_all_heads = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
+        if (layer->k_norm.gain) factor *= (double)layer->k_norm.gain[is_norm_of_all_heads ? n : j];
         double key = bias;
         for (size_t d = 0; d < D; d++) {
             double weight = (double)work->row[d] / rho;
@@ -143,7 +143,7 @@ static void write_directions(const workspace *work, const ss_trace *trace, int l
     const ss_arch *arch = &trace->model->arch;
     ss_sizes sizes = ss_arch_sizes(arch, l);
     size_t D = (size_t)arch->D, H = (size_t)arch->H, heads = H / (size_t)sizes.G;
-    bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
+    bool is_norm_of_all_heads = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     double total = 0.0;
     for (size_t h = 0; h < H; h++) {
         double square = write_direction(work, trace, l, (int)h, T);
@@ -151,8 +151,9 @@ static void write_directions(const workspace *work, const ss_trace *trace, int l
         if (h % heads == 0) total += square;
     }
     for (size_t h = 0; arch->qk_norm && h < H; h++) {
-        double n = (double)sizes.K * (all ? (double)sizes.G : 1.0);
-        double scale = sqrt((all ? total : work->sums[h]) / n + (double)arch->norm_eps);
+        double n = (double)sizes.K * (is_norm_of_all_heads ? (double)sizes.G : 1.0);
+        double scale =
+            sqrt((is_norm_of_all_heads ? total : work->sums[h]) / n + (double)arch->norm_eps);
         work->offsets[h] /= scale;
         for (size_t d = 0; d < D; d++) work->directions[h * D + d] /= scale;
     }
@@ -186,7 +187,7 @@ void ss_measure_logit_parts(const ss_trace *trace, const ss_metric_args *args, f
     }
 }
 
-/* Writes sums[h][i]: what head i of layer `below` adds to the logit of head h. */
+/* Writes to sums[h][i] what head i of layer `below` adds to the logit of head h. */
 static void add_heads(const workspace *work, const ss_trace *trace, int below) {
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[below];
@@ -198,25 +199,25 @@ static void add_heads(const workspace *work, const ss_trace *trace, int below) {
             const float *w = work->row + (arch->added_heads ? 0 : i * U);
             const float *out = ss_row(trace, SS_FIELD_HEAD_OUT, below * arch->H + (int)i, 0);
             const float *bias = ss_owned(layer->value_biases, arch->value_bias, (int)i, (int)U);
-            double written = (double)ss_dot(w, out, U);
-            if (bias) written += (double)ss_dot(w, bias, U);
-            written *= (double)arch->branch_scale;
+            double output = (double)ss_dot(w, out, U);
+            if (bias) output += (double)ss_dot(w, bias, U);
+            output *= (double)arch->branch_scale;
             for (size_t h = 0; h < H; h++)
-                work->sums[h * H + i] += work->directions[h * D + d] * written;
+                work->sums[h * H + i] += work->directions[h * D + d] * output;
         }
     }
 }
 
-/* Measures the parts of the heads of earlier layers. They are also NaN where a gate or a norm
- * follows the heads' outputs, since the parts are then not linear. */
+/* Measures the parts of the heads of earlier layers. The parts are also NaN where a gate or a norm
+ * follows the heads' outputs, since they are not linear there. */
 void ss_measure_logit_parts_heads(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
     size_t H = (size_t)arch->H, heads = (size_t)arch->L * H;
-    bool gated = arch->gate && arch->gate < SS_GATE_VALUE_ELEMENT;
-    bool sums = is_linear(trace) && !gated && !arch->branch_norms;
+    bool has_gate = arch->gate && arch->gate < SS_GATE_VALUE_ELEMENT;
+    bool can_split = is_linear(trace) && !has_gate && !arch->branch_norms;
     workspace work = workspace_of(trace);
     fill_nan(out, heads * heads);
-    for (int l = 0; l < arch->L && sums; l++, out += H * heads) {
+    for (int l = 0; l < arch->L && can_split; l++, out += H * heads) {
         write_directions(&work, trace, l, args->T);
         for (int below = 0; below < l; below++) {
             add_heads(&work, trace, below);

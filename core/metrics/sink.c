@@ -12,8 +12,9 @@
 #include <math.h>
 #include <string.h>
 
-/* A head whose alpha_k is this close to eps might be on the other side of it in bf16 arithmetic. */
-#define NEAR 0.002
+/* If alpha_k of a head is this close to eps, it might be on the other side of eps in bf16
+ * arithmetic. */
+#define NEAR_EPS 0.002
 
 typedef float alpha_function(const ss_trace *trace, int head, int k, int T);
 
@@ -43,8 +44,8 @@ void ss_measure_alpha_uniform(const ss_trace *trace, const ss_metric_args *args,
     double tail = 0.0; /* sum of 1/n over the queries from k on */
     for (int k = args->T - 1; k >= 0; k--) {
         tail += 1.0 / (double)(ss_mask_end(&mask, k, trace->T) + bias);
-        double before = k < arch->prefix ? (double)k / (double)first : 0.0;
-        out[k] = (float)((tail + before) / ss_queries_of(&mask, args->T, k));
+        double prefix_sum = k < arch->prefix ? (double)k / (double)first : 0.0;
+        out[k] = (float)((tail + prefix_sum) / ss_queries_of(&mask, args->T, k));
     }
 }
 
@@ -54,8 +55,8 @@ static float is_sink(float alpha, float eps) {
     return isnan(alpha) ? NAN : alpha > eps;
 }
 
-static float is_near(float alpha, float eps) {
-    return isnan(alpha) ? NAN : fabs((double)alpha - (double)eps) < NEAR;
+static float is_near_eps(float alpha, float eps) {
+    return isnan(alpha) ? NAN : fabs((double)alpha - (double)eps) < NEAR_EPS;
 }
 
 /* Writes to out[k] the number of heads whose alpha_k passes the test, exact in a float; NaN where
@@ -82,7 +83,7 @@ void ss_measure_sink_ratio_raw(const ss_trace *trace, const ss_metric_args *args
 }
 
 void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    count_heads(trace, args, ss_alpha_of, is_near, out);
+    count_heads(trace, args, ss_alpha_of, is_near_eps, out);
 }
 
 /* Returns alpha_* of the bias key; NaN without one. The authors' map has one more row, for the bias

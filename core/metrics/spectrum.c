@@ -13,8 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-static void measure_layer(const void *shared, size_t row, size_t worker) {
-    const ss_metric_job *job = shared;
+static void measure_layer(const void *context, size_t row, size_t worker) {
+    const ss_metric_job *job = context;
     const ss_trace *trace = job->trace;
     size_t n = (size_t)(job->T - job->first);
     job->out[row] = ss_matrix_entropy(trace->spectrum + worker * trace->spectrum_n,
@@ -30,9 +30,9 @@ static void measure_layers(const ss_trace *trace, int first, int T, float *out) 
 }
 
 void ss_measure_matrix_entropy(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    const float *summed = trace->statistics.spectra;
-    if (summed)
-        memcpy(out, summed, (size_t)ss_states(&trace->model->arch) * sizeof *out);
+    const float *spectra = trace->statistics.spectra;
+    if (spectra)
+        memcpy(out, spectra, (size_t)ss_states(&trace->model->arch) * sizeof *out);
     else
         measure_layers(trace, 0, args->T, out);
 }

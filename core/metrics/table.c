@@ -247,7 +247,7 @@ const ss_metric *ss_metrics(int *n) {
     return table;
 }
 
-/* Checks the run to compare with: it must have the same model, at least as many tokens and the same
+/* Checks that the run to compare with has the same model, at least as many tokens and the same
  * fields. */
 static ss_status check_base(const ss_trace *trace, const ss_metric *row, const ss_metric_args *args,
                             ss_error *err) {
@@ -275,7 +275,6 @@ static ss_status fail_missing(const ss_trace *trace, const ss_metric *row, int f
     return ss_fail(err, SS_BAD_REQUEST, row->name, "needs the field %s, not recorded", name);
 }
 
-/* Returns the name of the first of some fields. */
 static const char *first_field_name(uint32_t fields) {
     int field = 0;
     while (!(fields & SS_BIT(field))) field++;

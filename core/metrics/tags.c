@@ -40,12 +40,12 @@ static double write_direction(const ss_trace *trace, int head, double *direction
     const ss_arch *arch = &trace->model->arch;
     const ss_matrix *o = &trace->model->layers[arch->layers[head / arch->H]].o.w;
     size_t U = (size_t)ss_arch_sizes(arch, head / arch->H).U;
-    size_t at = arch->added_heads ? 0 : (size_t)(head % arch->H) * U;
+    size_t first_column = arch->added_heads ? 0 : (size_t)(head % arch->H) * U;
     const float *v = first_value(trace, head);
     double square = 0.0;
     for (size_t d = 0; d < (size_t)arch->D; d++) {
         ss_matrix_output(row, o, d);
-        direction[d] = (double)ss_dot(row + at, v, U);
+        direction[d] = (double)ss_dot(row + first_column, v, U);
         square += direction[d] * direction[d];
     }
     return square;
@@ -81,18 +81,18 @@ static float tag_stream(const ss_trace *trace, int head, int T, double *buffer) 
     return (float)(projected / (square * total));
 }
 
-static void tag_piece(const void *shared, size_t head, size_t worker) {
-    const ss_metric_job *job = shared;
+static void tag_piece(const void *context, size_t head, size_t worker) {
+    const ss_metric_job *job = context;
     double *buffer = job->trace->spectrum + worker * job->trace->spectrum_n;
     job->out[head] = tag_stream(job->trace, (int)head, job->T, buffer);
 }
 
-/* Measures the share of the stream's variance; it is also NaN where a gate or a norm changes the
+/* Measures the share of the stream's variance, which is also NaN where a gate or a norm changes the
  * direction that a head writes. */
 void ss_measure_tag_stream(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
     bool is_changed = arch->post_norm || arch->branch_norms || arch->gate == SS_GATE_OUTPUT_ELEMENT;
     for (int head = 0; is_changed && head < ss_heads(trace); head++) out[head] = NAN;
     ss_metric_job job = {.trace = trace, .T = args->T, .out = out};
-    if (!is_changed) ss_share_heads(&job, tag_piece);
+    if (!is_changed) ss_run_each_head(&job, tag_piece);
 }

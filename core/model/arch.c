@@ -50,23 +50,24 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
     ss_json json = {config, file, SS_OK, err};
     const char *type = ss_json_text(&json, "model_type", "");
     const ss_family *family = ss_family_find(type);
-    ss_arch read = {0};
+    ss_arch parsed = {0};
     if (family) {
-        snprintf(read.family, sizeof read.family, "%s", family->name);
-        snprintf(read.attention.operation, sizeof read.attention.operation, "softmax");
-        read.embedding_scale = read.branch_scale = read.logit_scale = read.router_scale = 1.0f;
-        read.attention_in_scale = read.attention_out_scale = read.key_scale = 1.0f;
-        read.value_scale = 1.0f;
-        read.ffn_gate_scale = read.ffn_out_scale = 1.0f;
-        read.router_groups = read.router_top_groups = read.router_best = 1;
-        read.mask_token = -1;
-        ss_family_refuse(&json, family->reads);
-        family->read(&read, &json);
-        if (!read.embedding_width) read.embedding_width = read.D;
-        if (!read.U) read.U = read.K;
-        if (!read.blocks) ss_attend_everywhere(&read);
-        ss_read_variant(&read, &json, family->variants);
-        if (json.status == SS_OK) ss_check_heads(&read, &json);
+        snprintf(parsed.family, sizeof parsed.family, "%s", family->name);
+        snprintf(parsed.attention.operation, sizeof parsed.attention.operation, "softmax");
+        parsed.embedding_scale = parsed.branch_scale = parsed.logit_scale = parsed.router_scale =
+            1.0f;
+        parsed.attention_in_scale = parsed.attention_out_scale = parsed.key_scale = 1.0f;
+        parsed.value_scale = 1.0f;
+        parsed.ffn_gate_scale = parsed.ffn_out_scale = 1.0f;
+        parsed.router_groups = parsed.router_top_groups = parsed.router_best = 1;
+        parsed.mask_token = -1;
+        ss_family_refuse(&json, family->extra_keys);
+        family->read(&parsed, &json);
+        if (!parsed.embedding_width) parsed.embedding_width = parsed.D;
+        if (!parsed.U) parsed.U = parsed.K;
+        if (!parsed.blocks) ss_attend_everywhere(&parsed);
+        ss_read_variant(&parsed, &json, family->variants);
+        if (json.status == SS_OK) ss_check_heads(&parsed, &json);
     } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(config, "is_encoder_decoder"))) {
         /* The Python package refuses encoder-decoder models, too. */
         ss_json_refuse(&json, "is_encoder_decoder",
@@ -83,7 +84,7 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
                                   "model with the Python package and open the recording",
                                   file, names, *type ? type : "nothing");
     }
-    if (json.status == SS_OK) *arch = read;
+    if (json.status == SS_OK) *arch = parsed;
     return json.status;
 }
 

@@ -21,7 +21,7 @@ typedef enum ss_positions {
     SS_POSITIONS_NONE,
     SS_POSITIONS_LEARNED, /* each position has a learned vector, added to the embedding */
     SS_POSITIONS_ROTARY,
-    SS_POSITIONS_SINUSOID, /* sines, then cosines of rotary's angles, added to the embedding
+    SS_POSITIONS_SINUSOID, /* sines, then cosines, of the rotary angles, added to the embedding
                               (Vaswani et al.) */
     SS_POSITIONS_ALIBI,    /* scores fall with the distance of the key (Press et al. 2022) */
     SS_POSITIONS_RELATIVE, /* the index of T5's bucket of the distance is added to scores, as in Gu
@@ -79,8 +79,7 @@ typedef enum ss_activation {
     SS_ACTIVATION_GELU, /* exact, with erf */
     SS_ACTIVATION_RELU,
     SS_ACTIVATION_RELU2,          /* the square of relu (So et al. 2021) */
-    SS_ACTIVATION_CLAMPED_SWIGLU, /* the activation of gpt-oss; only with a gate; it has a limit and
-                                     a slope */
+    SS_ACTIVATION_CLAMPED_SWIGLU, /* gpt-oss: SwiGLU with gate_limit and gate_slope; needs a gate */
     SS_ACTIVATION_XIELU,          /* each layer has a curve of its own (Huang 2024); no gate */
     SS_ACTIVATION_N
 } ss_activation;
@@ -92,8 +91,8 @@ typedef enum ss_rope_scaling {
     SS_ROPE_LINEAR, /* every frequency is divided by factor (Chen et al. 2023) */
     SS_ROPE_LLAMA3, /* low frequencies are divided by factor, high ones stay, those between are
                        divided in part */
-    SS_ROPE_PROPORTIONAL, /* the first share of the pairs rotates, at frequencies divided by factor
-                             (Gemma 4) */
+    SS_ROPE_PROPORTIONAL, /* only the first pairs rotate, a share of `part`, at frequencies divided
+                             by factor (Gemma 4) */
     SS_ROPE_YARN /* as llama3, but the frequencies between are interpolated by the index of their
                     pair (Peng et al. 2023) */
 } ss_rope_scaling;
@@ -103,11 +102,11 @@ typedef struct ss_rotary {
     double part; /* share of the head width that is rotated, 0 .. 1 */
     ss_rope_scaling scaling;
     double factor;
-    double original;  /* tokens of the first context; for llama3 and yarn only, like the next two
-                         lines */
-    double low, high; /* rotations in the first context: a low frequency makes fewer than `low`, a
+    double original; /* context in the first training, in tokens; llama3 and yarn only, as are `low`
+                        and `high` */
+    double low, high; /* rotations in `original` tokens: a low frequency makes fewer than `low`, a
                          high one more than `high` */
-    bool whole; /* yarn: the pairs with `low` and `high` rotations are rounded to whole indices */
+    bool whole;    /* yarn: the indices of the pairs with `low` and `high` rotations are rounded */
     bool sections; /* the config divides pairs into sections that rotate by different positions in
                       images */
     float size;    /* factor of rotated vectors: yarn's attention factor, else 1 */
@@ -128,9 +127,10 @@ typedef struct ss_mixer_sizes {
                     attention have it */
     bool bias, taps_bias, out_bias; /* whether the products with the input, the convolution and the
                                        output have biases */
-    bool gate_first;                /* mixer: the gate multiplies before the norm, not after */
+    bool gate_first;                /* the gate multiplies before the norm, not after it */
     int kernel;                     /* tokens that the convolution reads */
-    int keys, values; /* key heads (queries have as many), and value heads, a multiple of these */
+    int keys, values; /* numbers of key heads (and query heads), and of value heads, a multiple of
+                         `keys` */
     int key_width, value_width;
     int norms; /* number of equal parts of a token's values that are normed separately; 0: no norm
                 */
@@ -140,7 +140,7 @@ typedef struct ss_mixer_sizes {
     float in_scale, scales[3], z_scale, step_scale, out_scale;
 } ss_mixer_sizes;
 
-/* Most parameters of an attention operation. */
+/* The maximum number of parameters of an attention operation. */
 #define SS_PARAMETERS_MAX 2
 
 /* The model's own attention operation, by name: run/ holds the table of operations. */
@@ -176,10 +176,10 @@ typedef struct ss_arch {
     int F;                   /* feed-forward width; of one expert, where there are experts */
     int V;                   /* vocabulary */
     int E;                   /* experts of a layer; 0: one feed-forward for all tokens */
-    int context;             /* most tokens in a sequence */
+    int context;             /* maximum number of tokens in a sequence */
     ss_positions positions;
-    int rotary_width; /* number of first dims of K that are rotated, even; with sinusoids D; else 0
-                       */
+    int rotary_width; /* number of rotated dimensions of a head, its first ones; even. D with
+                         sinusoids; 0 without rotation */
     ss_rotary rotary; /* for layers that see all keys, and for all layers unless own_rotary */
     ss_rotary window_rotary; /* for layers with a window, if own_rotary */
     bool own_rotary;
@@ -192,18 +192,19 @@ typedef struct ss_arch {
     int prefix;     /* number of first keys that every query sees, usually 0; or SS_EVERY_KEY */
     int mask_token; /* id of the token that replaces hidden tokens in masked diffusion; or -1 */
     float embedding_scale; /* factor of token vectors; usually 1 */
-    int embedding_width;   /* width of token vectors; if it is not D, they are projected to D, and
-                              back before the head */
-    bool embedding_norm;   /* the sum of token, position and type vectors is normed */
-    int token_types;       /* rows of the table of token types; 0: there is none */
+    int embedding_width; /* width of token vectors; vectors of another width than D are projected to
+                            D, and back before the head */
+    bool embedding_norm; /* the sum of token, position and type vectors is normed */
+    int token_types;     /* rows of the table of token types; 0: there is none */
     ss_norm_kind norm; /* kind of the norms before attention, before feed-forward, and at the end */
     float norm_eps;
     bool bare_norm;     /* LayerNorm has neither gain nor bias */
     bool unbiased_norm; /* LayerNorm has a gain and no bias */
-    bool one_more_gain; /* norms multiply by 1 + w, and files keep w */
+    bool one_more_gain; /* norms multiply by 1 + w; files store w */
     bool post_norm;     /* x = norm(x + block(x)) and no norm at the end, not x + block(norm(x)) */
-    bool branch_norms;  /* attention and feed-forward are normed again before they are added */
-    bool branch_only;   /* branch norms, without norms before attention and feed-forward */
+    bool branch_norms; /* the outputs of attention and feed-forward are normed before they are added
+                        */
+    bool branch_only;  /* branch norms, without norms before attention and feed-forward */
     ss_qk_norm qk_norm;
     bool value_norm;     /* values are normed head by head, without a gain */
     bool keys_as_values; /* layers that see all keys use keys before norm and rotation as values */
@@ -211,7 +212,7 @@ typedef struct ss_arch {
     ss_ffn_kind ffn;
     ss_activation activation;
     float gate_limit, gate_slope; /* bounds and slope of the clamped SwiGLU */
-    float qkv_clip;     /* q, k and v are clipped to [-qkv_clip, qkv_clip]; 0: they are not */
+    float qkv_clip;     /* q, k and v are clipped to [-qkv_clip, qkv_clip]; 0: no clipping */
     float score_scale;  /* factor of q.k in scores, usually 1/sqrt(K) */
     float branch_scale; /* factor of the outputs of attention and feed-forward before they are
                            added; usually 1 */
@@ -238,12 +239,13 @@ typedef struct ss_arch {
     int router_top_groups; /* number of groups whose experts a token can use */
     int router_best;       /* a group is ranked by the sum of this many of its best scores */
     float router_scale;    /* factor of the weights; usually 1 */
-    float router_jitter;   /* scores within twice this share of the best are near it (mixer) */
-    int shared_F;          /* width of one more expert that every token goes through; or 0 */
+    float router_jitter; /* SparseMixer: scores within twice this share of the best count as near it
+                          */
+    int shared_F;        /* width of the shared expert, which every token uses; 0: there is none */
     int dense_F; /* feed-forward width of the layers without experts, in a model that also has
                     layers with experts */
     bool dense[SS_LAYERS_MAX]; /* [L] */
-    bool tied;                 /* the head is the embedding */
+    bool tied;                 /* the LM head uses the matrix of the embedding */
     ss_attention attention;
     bool window_sinks; /* only layers with a window have sink logits; the others have softmax */
 } ss_arch;
@@ -273,7 +275,7 @@ static inline void ss_attend_everywhere(ss_arch *arch) {
     for (int l = 0; l < arch->L; l++) arch->layers[l] = (short)l;
 }
 
-/* Return the words that the report uses. */
+/* Return the words for these values in reports. */
 const char *ss_positions_name(ss_positions positions);
 const char *ss_norm_name(ss_norm_kind norm);
 const char *ss_ffn_name(ss_ffn_kind ffn);

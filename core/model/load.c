@@ -52,27 +52,28 @@ static const ss_tensor *find_tensor(ss_loader *loader, const char *name,
     ss_name full = full_name(loader, name);
     if (loader->lister) {
         loader->lister->tensor(loader->lister->context, full.text, expected);
-        return expected; /* has no data, which no caller reads */
+        return expected; /* without data: a listing reads none */
     }
     const ss_entry *entry = ss_container_find(loader->container, full.text);
-    char wanted[64], found[96];
-    shape_text(wanted, sizeof wanted, expected);
+    char expected_shape[64], found_shape[96];
+    shape_text(expected_shape, sizeof expected_shape, expected);
     if (!entry) {
-        loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full.text,
-                                 "expected a tensor of shape [%s], but the file has none", wanted);
+        loader->status =
+            ss_fail(loader->err, SS_BAD_TENSOR, full.text,
+                    "expected a tensor of shape [%s], but the file has none", expected_shape);
         return NULL;
     }
-    if (loader->found) loader->found[entry - loader->container->entries] = 1;
+    if (loader->is_read) loader->is_read[entry - loader->container->entries] = 1;
     const ss_tensor *tensor = &entry->tensor;
-    shape_text(found, sizeof found, tensor);
-    bool same = tensor->rank == expected->rank &&
-                !memcmp(tensor->dims, expected->dims, sizeof(size_t) * (size_t)tensor->rank);
+    shape_text(found_shape, sizeof found_shape, tensor);
+    bool has_shape = tensor->rank == expected->rank &&
+                     !memcmp(tensor->dims, expected->dims, sizeof(size_t) * (size_t)tensor->rank);
     if (!entry->readable || !ss_dtype_is_weight(tensor->type))
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full.text,
                                  "expected numbers of a type that weights have, found another");
-    else if (!same)
+    else if (!has_shape)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full.text,
-                                 "expected shape [%s], found [%s]", wanted, found);
+                                 "expected shape [%s], found [%s]", expected_shape, found_shape);
     return loader->status == SS_OK ? tensor : NULL;
 }
 
@@ -80,16 +81,17 @@ static const ss_tensor *find_tensor(ss_loader *loader, const char *name,
 static void check_finite(ss_loader *loader, const char *name, const ss_tensor *tensor, size_t first,
                          size_t n) {
     const unsigned char *bytes = tensor->data;
-    size_t bad = ss_first_not_finite(bytes + ss_dtype_bytes(tensor->type, first), tensor->type, n);
-    if (bad != SIZE_MAX && loader->status == SS_OK)
+    size_t index =
+        ss_first_not_finite(bytes + ss_dtype_bytes(tensor->type, first), tensor->type, n);
+    if (index != SIZE_MAX && loader->status == SS_OK)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
                                  "expected finite numbers, but number %lu is NaN or infinite",
-                                 (unsigned long)(first + bad));
+                                 (unsigned long)(first + index));
 }
 
 /* Takes count floats from the arena; NULL while measuring, or with an error if the arena is full.
  */
-static float *take(ss_loader *loader, size_t count) {
+static float *take_floats(ss_loader *loader, size_t count) {
     float *numbers = ss_arena_take(loader->arena, count, sizeof *numbers);
     if (loader->arena->full && loader->status == SS_OK)
         loader->status = ss_fail(loader->err, SS_NO_MEMORY, "model", "no room for %lu numbers",
@@ -103,8 +105,8 @@ static bool is_plain(ss_dtype type) {
     return ss_dtype_block(type) == 1 && type != SS_I8;
 }
 
-/* Checks the rows of a tensor: in a block type they consist of whole blocks, and I8, whose rows
- * have scales, is only allowed in a matrix. */
+/* Checks that rows consist of whole blocks, and that I8, whose rows have scales, is the type of a
+ * matrix. */
 static bool check_rows(ss_loader *loader, const char *name, const ss_tensor *tensor) {
     size_t last = tensor->rank ? tensor->dims[tensor->rank - 1] : 1,
            block = ss_dtype_block(tensor->type);
@@ -128,14 +130,14 @@ static const float *load_scales(ss_loader *loader, const char *name, const ss_te
     size_t rows = tensor->dims[0];
     ss_name scale;
     snprintf(scale.text, sizeof scale.text, "%s_scale", name);
-    const ss_tensor *found =
+    const ss_tensor *tensor_found =
         find_tensor(loader, scale.text, &(ss_tensor){.rank = 2, .dims = {rows, 1}});
-    if (!found) return NULL;
-    bool right = found->type == SS_F32;
-    float *scales = right ? take(loader, rows) : NULL;
-    if (scales) ss_unpack(scales, found->data, SS_F32, rows);
-    for (size_t r = 0; scales && r < rows; r++) right &= isfinite(scales[r] * 128.0f) != 0;
-    if (!right)
+    if (!tensor_found) return NULL;
+    bool valid = tensor_found->type == SS_F32;
+    float *scales = valid ? take_floats(loader, rows) : NULL;
+    if (scales) ss_unpack(scales, tensor_found->data, SS_F32, rows);
+    for (size_t r = 0; scales && r < rows; r++) valid &= isfinite(scales[r] * 128.0f) != 0;
+    if (!valid)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, scale.text).text,
                                  "expected scales in F32 that are finite 128 times over");
     return scales;
@@ -164,7 +166,7 @@ static float *load_as_floats(ss_loader *loader, const char *name, const ss_tenso
     loader->parameters += count;
     if (loader->container->live) return numbers_in_place(loader, name, tensor, 0);
     const float *scales = load_scales(loader, name, tensor);
-    float *numbers = take(loader, count);
+    float *numbers = take_floats(loader, count);
     if (!numbers) return NULL;
     check_finite(loader, name, tensor, 0, count);
     ss_unpack(numbers, tensor->data, tensor->type, count);
@@ -187,7 +189,7 @@ float *ss_load_taps(ss_loader *loader, const char *name, size_t channels, size_t
 }
 
 float *ss_load_ones(ss_loader *loader, size_t n) {
-    float *ones = take(loader, n);
+    float *ones = take_floats(loader, n);
     for (size_t i = 0; ones && i < n; i++) ones[i] = 1.0f;
     return ones;
 }
@@ -207,7 +209,7 @@ static const float *load_bias(ss_loader *loader, const ss_matrix *w, const ss_pl
     }
     loader->parameters += w->out;
     if (loader->container->live) return numbers_in_place(loader, name, tensor, w->first);
-    float *numbers = take(loader, w->out);
+    float *numbers = take_floats(loader, w->out);
     const unsigned char *bytes = tensor->data;
     for (size_t n = 0; numbers && n < w->out; n++) {
         size_t i = place->slice * w->total + ss_matrix_place(w, n);
@@ -221,7 +223,7 @@ static ss_matrix matrix_at(const ss_tensor *tensor, const ss_place *place, size_
     size_t slice = place->slice * total * place->in;
     const unsigned char *data = tensor->data;
     return (ss_matrix){
-        /* A family that only lists its tensors has tensors without data. */
+        /* Listed tensors (ss_model_list) have no data. */
         .data = data ? data + ss_dtype_bytes(tensor->type, slice) : NULL,
         .type = tensor->type,
         .in = place->in,
@@ -273,10 +275,9 @@ float *ss_load_owned(ss_loader *loader, const char *name, ss_owner owner, size_t
     return ss_load_numbers(loader, name, owner == SS_OWNER_HEAD ? heads : 1, n);
 }
 
-/* Returns the name "<name>.<what>". */
-static ss_name suffixed_name(const char *name, const char *what) {
+static ss_name suffixed_name(const char *name, const char *suffix) {
     ss_name full;
-    snprintf(full.text, sizeof full.text, "%s.%s", name, what);
+    snprintf(full.text, sizeof full.text, "%s.%s", name, suffix);
     return full;
 }
 
@@ -326,8 +327,8 @@ static void unpack_row(float *out, const ss_matrix *w, size_t row, size_t at, si
     if (w->scales) ss_scale(out, w->scales[row], n);
 }
 
-/* Checks the numbers of a head that the file has although the config ties the head to the
- * embedding: both must be equal. */
+/* Checks that a head that the file has, although the config ties the head to the embedding, is
+ * equal to the embedding. */
 static void check_tied(ss_loader *loader, const ss_matrix *head, const ss_matrix *embedding,
                        const char *name) {
     float a[WEIGHTS_AT_ONCE], b[WEIGHTS_AT_ONCE];
@@ -358,11 +359,11 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name) {
     ss_linear head = model->embedding;
     bool tied = model->arch.tied;
     loader->prefix = "";
-    /* A tied model is listed, and trained, with one tensor for both uses. */
-    bool doubled =
+    /* Only a file can have a second tensor: listing and training use one for embedding and head. */
+    bool has_copy =
         tied && !loader->lister && ss_load_has_tensor(loader, suffixed_name(name, "weight").text);
-    if (!tied || doubled) ss_load_linear(loader, &head, name, false, width, V);
-    if (doubled && loader->arena->block && loader->status == SS_OK)
+    if (!tied || has_copy) ss_load_linear(loader, &head, name, false, width, V);
+    if (has_copy && loader->arena->block && loader->status == SS_OK)
         check_tied(loader, &head.w, &model->embedding.w, name);
     loader->prefix = prefix;
     model->head = tied ? model->embedding : head;
@@ -380,49 +381,49 @@ void ss_load_biased_head(ss_loader *loader, ss_model *model, const char *name) {
 
 /* Takes n pieces of a model, set to zero; NULL while measuring, or with an error if the arena is
  * full. */
-static void *take_cleared(ss_loader *loader, const char *what, int n, size_t size) {
+static void *take_zeroed(ss_loader *loader, const char *label, int n, size_t size) {
     void *pieces = ss_arena_take(loader->arena, (size_t)n, size);
     if (pieces)
         memset(pieces, 0, (size_t)n * size);
     else if (loader->arena->full && loader->status == SS_OK)
-        loader->status = ss_fail(loader->err, SS_NO_MEMORY, "model", "no room for %d %s", n, what);
+        loader->status = ss_fail(loader->err, SS_NO_MEMORY, "model", "no room for %d %s", n, label);
     return pieces;
 }
 
 void ss_load_layers(ss_loader *loader, ss_model *model, ss_load_layer *load) {
     int blocks = model->arch.blocks;
-    model->layers = take_cleared(loader, "layers", blocks, sizeof *model->layers);
+    model->layers = take_zeroed(loader, "layers", blocks, sizeof *model->layers);
     for (int l = 0; l < blocks && loader->status == SS_OK; l++) {
-        ss_layer spare = {0};
+        ss_layer scratch = {0};
         loader->layer = l;
-        load(model->layers ? &model->layers[l] : &spare, loader, &model->arch);
+        load(model->layers ? &model->layers[l] : &scratch, loader, &model->arch);
     }
 }
 
 ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *load) {
-    ss_ffn *experts = take_cleared(loader, "experts", arch->E, sizeof *experts);
+    ss_ffn *experts = take_zeroed(loader, "experts", arch->E, sizeof *experts);
     for (int e = 0; e < arch->E && loader->status == SS_OK; e++) {
-        ss_ffn spare = {0};
-        load(experts ? &experts[e] : &spare, loader, arch, e);
+        ss_ffn scratch = {0};
+        load(experts ? &experts[e] : &scratch, loader, arch, e);
     }
     return experts;
 }
 
-/* ---- tensors that nothing reads -------------------------------------------------------------- */
+/* ---- tensors that are not read --------------------------------------------------------------- */
 
-/* Parts of the names of tensors that no model needs; such a name has a part of this list at its
- * beginning or after a dot. The first parts are those of buffers that the core computes itself (the
- * config of a GGUF file has taken rope_freqs); the other tensors serve tasks other than predicting
- * the next token or masked ones. */
-static const char leftovers[] = "rotary_emb.inv_freq\0attn.bias\0attention.bias\0attn.masked_bias\0"
-                                "attn.causal_mask\0"
-                                "attention.masked_bias\0position_ids\0rope_freqs.\0"
-                                "pooler.\0seq_relationship.\0classifier.\0qa_outputs.\0score.\0"
-                                "vision_tower.\0multi_modal_projector.\0visual.\0mtp.\0";
+/* A tensor is ignored if its name has one of these parts at its beginning or after a dot. First
+ * come buffers that the core computes itself (rope_freqs of a GGUF file has become part of the
+ * config), then weights for tasks other than predicting the next token or masked ones. */
+static const char ignored_names[] =
+    "rotary_emb.inv_freq\0attn.bias\0attention.bias\0attn.masked_bias\0"
+    "attn.causal_mask\0"
+    "attention.masked_bias\0position_ids\0rope_freqs.\0"
+    "pooler.\0seq_relationship.\0classifier.\0qa_outputs.\0score.\0"
+    "vision_tower.\0multi_modal_projector.\0visual.\0mtp.\0";
 
-static bool is_leftover(const char *name) {
+static bool is_ignored(const char *name) {
     for (const char *dot = NULL;; name = dot + 1) {
-        for (const char *part = leftovers; *part; part += strlen(part) + 1)
+        for (const char *part = ignored_names; *part; part += strlen(part) + 1)
             if (!strncmp(name, part, strlen(part))) return true;
         dot = strchr(name, '.');
         if (!dot) return false;
@@ -431,15 +432,15 @@ static bool is_leftover(const char *name) {
 
 void ss_load_begin(ss_loader *loader) {
     size_t n = loader->lister ? 0 : loader->container->n;
-    loader->found = ss_arena_take(loader->arena, n, 1);
-    if (loader->found) memset(loader->found, 0, n);
+    loader->is_read = ss_arena_take(loader->arena, n, 1);
+    if (loader->is_read) memset(loader->is_read, 0, n);
 }
 
 void ss_load_end(ss_loader *loader, const ss_arch *arch) {
     const ss_container *container = loader->container;
-    for (size_t i = 0; loader->found && i < container->n && loader->status == SS_OK; i++) {
+    for (size_t i = 0; loader->is_read && i < container->n && loader->status == SS_OK; i++) {
         const char *name = container->entries[i].name;
-        if (!loader->found[i] && !is_leftover(name))
+        if (!loader->is_read[i] && !is_ignored(name))
             loader->status =
                 ss_fail(loader->err, SS_UNSUPPORTED, name,
                         "expected a tensor that a %s of this config reads", arch->family);

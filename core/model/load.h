@@ -1,5 +1,5 @@
 /*
- * Loader: what a family file says about its tensors, in one line each.
+ * Loader: the functions with which a family loads its tensors, in one line each.
  *
  * The loader keeps the first error and does nothing after it. With a measuring arena it checks
  * names and shapes and counts bytes, but reads no weights.
@@ -14,9 +14,10 @@ typedef struct ss_loader {
     const ss_lister
         *lister; /* called for every tensor, in place of searching the container; or NULL */
     ss_arena *arena;
-    const char *prefix;   /* precedes every name, "" or "transformer." */
-    int layer;            /* number that replaces %d in names */
-    unsigned char *found; /* [container->n] 1 for a tensor that was read; NULL while measuring */
+    const char *prefix; /* precedes every name, "" or "transformer." */
+    int layer;          /* number that replaces %d in names */
+    unsigned char
+        *is_read; /* [container->n] 1 for each tensor that was read; NULL while measuring */
     size_t parameters;
     size_t widest; /* inputs of the widest matrix so far */
     ss_status status;
@@ -55,11 +56,12 @@ typedef struct ss_place {
                              slices 0: the tensor has two dimensions */
 } ss_place;
 
-/* Returns true if the files are of that format, in which tensors may have another order. */
+/* Returns true if the model's files have that format; families may order tensors differently in it.
+ */
 bool ss_load_is_format(const ss_loader *loader, ss_format format);
 
-/* Returns true if the file has a tensor of that name, after the prefix and with the layer's number.
- */
+/* Returns true if the file has a tensor of that name, with the prefix and the layer's number
+ * inserted. */
 bool ss_load_has_tensor(const ss_loader *loader, const char *name);
 
 /*
@@ -116,7 +118,7 @@ float *ss_load_owned(ss_loader *loader, const char *name, ss_owner owner, size_t
 typedef void ss_load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 typedef void ss_load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e);
 
-/* Loads every layer of the model; calls `load` with the layer's number for names. */
+/* Loads every layer of the model with `load`; loader->layer is the number of the layer. */
 void ss_load_layers(ss_loader *loader, ss_model *model, ss_load_layer *load);
 
 /* Loads the experts [E] of a layer; returns NULL while measuring. */
@@ -125,8 +127,8 @@ ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *
 /* Prepares the loader to mark the tensors that are read. */
 void ss_load_begin(ss_loader *loader);
 
-/* Refuses, by its name, a tensor of the file that was not read, because the tensor might change
- * what the model computes. Buffers, and parts for other tasks, are ignored. */
+/* Refuses a file with a tensor that was not read, because the tensor might change what the model
+ * computes. Buffers, and parts for other tasks, are ignored. */
 void ss_load_end(ss_loader *loader, const ss_arch *arch);
 
 #endif

@@ -111,7 +111,7 @@ static void interleave(ss_linear *linear, ss_arena *arena, float *work) {
     ss_matrix_interleave(&linear->w, work);
 }
 
-/* Measures the memory that interleaving takes; the arena keeps the most of any matrix. */
+/* Raises arena->used to the floats that interleaving this matrix takes, if they are more. */
 static void measure_work(ss_linear *linear, ss_arena *arena, float *work) {
     size_t floats = ss_matrix_interleave_work(&linear->w);
     (void)work;
@@ -119,9 +119,9 @@ static void measure_work(ss_linear *linear, ss_arena *arena, float *work) {
 }
 
 size_t ss_model_interleave_work(ss_model *model) {
-    ss_arena most = ss_arena_measure();
-    visit_large(model, measure_work, &most, NULL);
-    return most.used;
+    ss_arena measure = ss_arena_measure();
+    visit_large(model, measure_work, &measure, NULL);
+    return measure.used;
 }
 
 void ss_model_interleave(ss_model *model, float *work) {
@@ -137,11 +137,11 @@ static void keep_int8(ss_linear *linear, ss_arena *arena, float *work) {
     if (!w->data || w->in > SS_INT8_MAX_IN) return;
     size_t lanes = ss_panels_floats(w->out, 1);
     ss_int8 *eight = ss_arena_take(arena, 1, sizeof *eight);
-    ss_int8 made = {ss_arena_take(arena, lanes * SS_QUAD, ss_quads(w->in)),
-                    ss_arena_take(arena, lanes, sizeof *made.scales),
-                    ss_arena_take(arena, lanes, sizeof *made.sums)};
-    if (!made.sums) return;
-    *eight = made;
+    ss_int8 weights = {ss_arena_take(arena, lanes * SS_QUAD, ss_quads(w->in)),
+                       ss_arena_take(arena, lanes, sizeof *weights.scales),
+                       ss_arena_take(arena, lanes, sizeof *weights.sums)};
+    if (!weights.sums) return;
+    *eight = weights;
     ss_matrix_int8(eight, w, work);
     w->int8 = eight;
 }

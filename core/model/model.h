@@ -34,11 +34,12 @@ typedef struct ss_ffn {
 /* A mixer with a state (arch.h): v is written into the state under key k, and read from it with q.
  */
 typedef struct ss_mixer {
-    ss_linear q, k, v;      /* D -> keys * key width for q and k, D -> values * value width for v */
-    ss_linear z;            /* D -> values * value width: the gate; data NULL in a convolution */
-    ss_linear beta, step;   /* D -> values: factor of what is written, and the step of the decay */
-    ss_linear out;          /* values * value width -> D */
-    const float *taps[3];   /* [width of q, k, v][kernel]; NULL: no convolution */
+    ss_linear q, k, v;    /* D -> keys * key width for q and k, D -> values * value width for v */
+    ss_linear z;          /* D -> values * value width: the gate; data NULL in a convolution */
+    ss_linear beta, step; /* D -> values: the factor of what is written into the state, and the step
+                             of the decay */
+    ss_linear out;        /* values * value width -> D */
+    const float *taps[3]; /* [width of q, k, v][kernel]; NULL: no convolution */
     const float *biases[3]; /* [width of q, k, v] of the convolution; or NULL */
     const float *decay;     /* [values] negative: the state is multiplied by exp(decay step) */
     const float *offset;    /* [values] added to steps */
@@ -79,7 +80,7 @@ typedef struct ss_layer {
 typedef struct ss_model {
     ss_arch arch;
     ss_linear embedding;    /* embedding width -> V: output n is the vector of token n; a tied head
-                               uses it as well */
+                               uses this matrix too */
     ss_linear head;         /* D -> V, or embedding width -> V; data NULL: there are no logits */
     ss_linear embedding_in; /* embedding width -> D; data NULL: the widths are equal */
     ss_linear head_in; /* D -> embedding width; data NULL: the widths are equal; D -> D in a head
@@ -94,7 +95,7 @@ typedef struct ss_model {
     ss_norm norm;               /* the final norm; none with post norm */
     ss_layer *layers;           /* [blocks] */
     size_t parameters;          /* numbers in the file that the model uses */
-    size_t widest;              /* inputs of the widest matrix */
+    size_t widest;              /* number of inputs of the widest matrix */
 } ss_model;
 
 /* Returns the `width` numbers of head h, either the head's own or those that all heads share; NULL
@@ -117,7 +118,7 @@ ss_status ss_model_open(ss_model *model, const ss_arch *arch, const ss_container
                         ss_arena *arena, ss_error *err);
 
 /*
- * Takes panels for all matrices that products read and fills them, so that later products unpack no
+ * Takes memory for panels of all weight matrices and fills them, so that later products unpack no
  * weights. This saves a sixth of a run of 64 tokens and takes four bytes per weight. No bit of a
  * run changes. If the weights of the model have changed, the call is repeated with the arena reset.
  * A measuring arena only counts.
@@ -125,19 +126,19 @@ ss_status ss_model_open(ss_model *model, const ss_arch *arch, const ss_container
 void ss_model_keep_panels(ss_model *model, ss_arena *arena);
 
 /*
- * Interleaves the weights of the matrices that products read, unless they are quantized
- * (math/matrix.h): products then read memory in one stream, and a run of one token takes about half
- * the time. No bit of a run changes, but the bytes of the model's files do: the caller must own
- * them, and no two tensors may share numbers. `work` has ss_model_interleave_work floats.
+ * Interleaves the weights of all matrices that are not quantized (math/matrix.h): products then
+ * read memory in one stream, and a run of one token takes about half the time. No bit of a run
+ * changes, but the bytes of the model's files do: the caller must own them, and no two tensors may
+ * share numbers. `work` has ss_model_interleave_work floats.
  */
 size_t ss_model_interleave_work(ss_model *model);
 void ss_model_interleave(ss_model *model, float *work);
 
 /*
- * Takes the weights that products in eight bits read (math/int8.h), a byte per weight, and fills
- * them. From then on, products with queries, keys, values, outputs, gates, feed-forwards and the
- * head are approximate. Norms, attention, routers and feature maps stay in floats. A measuring
- * arena only counts; `work` has ss_matrix_work(0, widest, 1) floats.
+ * Makes copies of the weights in eight bits (math/int8.h), a byte per weight. From then on,
+ * products with queries, keys, values, outputs, gates, feed-forwards and the head are approximate.
+ * Norms, attention, routers and feature maps stay in floats. A measuring arena only counts; `work`
+ * has ss_matrix_work(0, widest, 1) floats.
  */
 void ss_model_keep_int8(ss_model *model, ss_arena *arena, float *work);
 

@@ -10,31 +10,32 @@
 
 /* ---- config ------------------------------------------------------------------------------- */
 
-/* Refuses unknown keys, since every key here changes the frequencies. Sections of an image's
- * positions are allowed if `sections`: a text has one position for all of them. */
+/* Refuses unknown keys, since every key here changes the frequencies. `sections` allows the keys
+ * mrope_..., which divide the positions of an image: a text has one position for all sections. */
 static void refuse_unknown(ss_json *json, bool sections) {
-    static const char *const known[] = {"rope_type",
-                                        "type",
-                                        "rope_theta",
-                                        "factor",
-                                        "low_freq_factor",
-                                        "truncate",
-                                        "beta_fast",
-                                        "beta_slow",
-                                        "high_freq_factor",
-                                        "partial_rotary_factor",
-                                        "finetuned",
-                                        "attention_factor",
-                                        "mscale",
-                                        "mscale_all_dim",
-                                        "original_max_position_embeddings"};
+    static const char *const keys[] = {"rope_type",
+                                       "type",
+                                       "rope_theta",
+                                       "factor",
+                                       "low_freq_factor",
+                                       "truncate",
+                                       "beta_fast",
+                                       "beta_slow",
+                                       "high_freq_factor",
+                                       "partial_rotary_factor",
+                                       "finetuned",
+                                       "attention_factor",
+                                       "mscale",
+                                       "mscale_all_dim",
+                                       "original_max_position_embeddings"};
     const cJSON *item;
     cJSON_ArrayForEach(item, json->object) {
-        bool found = cJSON_IsNull(item);
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-            found |= !strcmp(item->string, known[i]);
-        found |= sections && !strncmp(item->string, "mrope_", 6);
-        if (!found) ss_json_refuse(json, item->string, "rotary positions without it", "otherwise");
+        bool is_known = cJSON_IsNull(item);
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+            is_known |= !strcmp(item->string, keys[i]);
+        is_known |= sections && !strncmp(item->string, "mrope_", 6);
+        if (!is_known)
+            ss_json_refuse(json, item->string, "rotary positions without it", "otherwise");
     }
 }
 
@@ -53,18 +54,18 @@ static void read_yarn(ss_rotary *rotary, ss_json *json) {
     rotary->low = ss_json_number(json, "beta_slow", 1.0, 1e-6, 1e6);
     rotary->high = ss_json_number(json, "beta_fast", 32.0, 1e-6, 1e6);
     rotary->whole = ss_json_bool(json, "truncate", true);
-    double whole = ss_json_number(json, "mscale", 0.0, 0.0, 1e6);
-    double all = ss_json_number(json, "mscale_all_dim", 0.0, 0.0, 1e6);
-    bool both = whole > 0.0 && all > 0.0;
-    double size =
-        both ? ss_yarn_size(rotary, whole) / ss_yarn_size(rotary, all) : ss_yarn_size(rotary, 1.0);
+    double mscale = ss_json_number(json, "mscale", 0.0, 0.0, 1e6);
+    double mscale_all = ss_json_number(json, "mscale_all_dim", 0.0, 0.0, 1e6);
+    bool has_both_scales = mscale > 0.0 && mscale_all > 0.0;
+    double size = has_both_scales ? ss_yarn_size(rotary, mscale) / ss_yarn_size(rotary, mscale_all)
+                                  : ss_yarn_size(rotary, 1.0);
     rotary->size = (float)ss_json_number(json, "attention_factor", size, 1e-6, 1e6);
     if (rotary->base < 1.0 + 1e-6) ss_json_refuse(json, "rope_theta", "more than 1 with yarn", "1");
 }
 
 static void read_scaling(ss_rotary *rotary, ss_json *json, int context) {
-    const char *old = ss_json_text(json, "type", "default");
-    const char *type = ss_json_text(json, "rope_type", old);
+    const char *older_type = ss_json_text(json, "type", "default");
+    const char *type = ss_json_text(json, "rope_type", older_type);
     int kind = SS_ROPE_YARN;
     while (kind > SS_ROPE_PLAIN && strcmp(type, ss_rope_scaling_name((ss_rope_scaling)kind)))
         kind--;
@@ -114,15 +115,15 @@ void ss_read_partial_rotary(ss_arch *arch, ss_json *json) {
 
 /* ---- frequencies -------------------------------------------------------------------------- */
 
-/* Returns the index, as a fraction, of the pair that rotates `times` times in the first context. */
-static double pair_of_rotations(double times, const ss_rotary *rotary, int width) {
-    double logarithm = ss_log(rotary->original / (times * TWO_PI));
+/* Returns the fractional index of the pair that makes this many rotations in the first context. */
+static double pair_of_rotations(double rotations, const ss_rotary *rotary, int width) {
+    double logarithm = ss_log(rotary->original / (rotations * TWO_PI));
     return width * logarithm / (2.0 * ss_log(rotary->base));
 }
 
-/* Returns 1 where pair j keeps its frequency, 0 where factor divides it, and YaRN's ramp between
- * these. */
-static float yarn_kept_share(const ss_rotary *rotary, int width, int j) {
+/* Returns the share of its original frequency that pair j keeps: 1, or 0 where factor divides it,
+ * or a number of YaRN's ramp between them. */
+static float yarn_original_share(const ss_rotary *rotary, int width, int j) {
     double first = pair_of_rotations(rotary->high, rotary, width);
     double last = pair_of_rotations(rotary->low, rotary, width);
     if (rotary->whole) {
@@ -136,11 +137,11 @@ static float yarn_kept_share(const ss_rotary *rotary, int width, int j) {
     return 1.0f - (float)fmin(fmax(ramp, 0.0), 1.0);
 }
 
-/* Returns 1 where a pair keeps its frequency, 0 where factor divides it, and llama3's ramp, by the
- * rotations in the first context, between these. */
-static float llama3_kept_share(const ss_rotary *rotary, float frequency) {
-    double times = rotary->original * (double)frequency / TWO_PI;
-    double ramp = (times - rotary->low) / (rotary->high - rotary->low);
+/* Returns the share of its original frequency that a pair keeps: 1, or 0 where factor divides it,
+ * or a number of llama3's ramp between them, by its rotations in the first context. */
+static float llama3_original_share(const ss_rotary *rotary, float frequency) {
+    double rotations = rotary->original * (double)frequency / TWO_PI;
+    double ramp = (rotations - rotary->low) / (rotary->high - rotary->low);
     return (float)fmin(fmax(ramp, 0.0), 1.0);
 }
 
@@ -148,18 +149,17 @@ static float llama3_kept_share(const ss_rotary *rotary, float frequency) {
 void ss_rotary_frequencies(float *out, const ss_rotary *rotary, int width) {
     for (int j = 0; j < width / 2; j++) {
         float frequency = 1.0f / (float)ss_pow(rotary->base, (double)(2 * j) / (double)width);
-        float kept_share = 1.0f;
-        if (rotary->scaling == SS_ROPE_LINEAR) kept_share = 0.0f;
-        if (rotary->scaling == SS_ROPE_LLAMA3) kept_share = llama3_kept_share(rotary, frequency);
-        if (rotary->scaling == SS_ROPE_YARN) kept_share = yarn_kept_share(rotary, width, j);
+        float share = 1.0f;
+        if (rotary->scaling == SS_ROPE_LINEAR) share = 0.0f;
+        if (rotary->scaling == SS_ROPE_LLAMA3) share = llama3_original_share(rotary, frequency);
+        if (rotary->scaling == SS_ROPE_YARN) share = yarn_original_share(rotary, width, j);
         if (rotary->scaling == SS_ROPE_PROPORTIONAL) {
             bool rotates = j < (int)floor(rotary->part * width / 2.0);
             out[j] = rotates ? frequency / (float)rotary->factor : 0.0f;
             continue;
         }
-        float slow = kept_share < 1.0f ? frequency / (float)rotary->factor : frequency;
-        out[j] =
-            kept_share < 1.0f ? slow * (1.0f - kept_share) + frequency * kept_share : frequency;
+        float slow = share < 1.0f ? frequency / (float)rotary->factor : frequency;
+        out[j] = share < 1.0f ? slow * (1.0f - share) + frequency * share : frequency;
     }
 }
 

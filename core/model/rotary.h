@@ -7,7 +7,7 @@
 /* Writes the radians per position of the pairs (j, j + width/2) to out[width/2]. */
 void ss_rotary_frequencies(float *out, const ss_rotary *rotary, int width);
 
-/* Returns YaRN's factor of rotated vectors, which grows with `slope`. */
+/* Returns the factor by which YaRN scales rotated vectors; it grows with `slope`. */
 double ss_yarn_size(const ss_rotary *rotary, double slope);
 
 /* Cosine and sine of the rotary angles of n positions, times the size of the rotated vectors. */

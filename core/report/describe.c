@@ -23,9 +23,9 @@
 #define write_doc ss_write_text
 #endif
 
-static void write_texts(ss_writer *writer, const char *key, const char *const *texts, int most) {
+static void write_texts(ss_writer *writer, const char *key, const char *const *texts, int max) {
     ss_write_begin(writer, key, '[');
-    for (int i = 0; i < most && texts[i]; i++) ss_write_text(writer, NULL, texts[i]);
+    for (int i = 0; i < max && texts[i]; i++) ss_write_text(writer, NULL, texts[i]);
     ss_write_end(writer, ']');
 }
 
@@ -75,7 +75,7 @@ static void write_operations(ss_writer *writer) {
     ss_write_end(writer, ']');
 }
 
-static void write_needs(ss_writer *writer, uint32_t fields) {
+static void write_field_names(ss_writer *writer, uint32_t fields) {
     ss_write_begin(writer, "fields", '[');
     for (int i = 0; i < SS_FIELD_N; i++)
         if (fields & SS_BIT(i)) ss_write_text(writer, NULL, ss_fields()[i].name);
@@ -99,7 +99,7 @@ static void write_metrics(ss_writer *writer) {
         ss_write_decimal(writer, NULL, metrics[i].high);
         ss_write_end(writer, ']');
         write_bits(writer, "arguments", metrics[i].args, arguments);
-        write_needs(writer, metrics[i].fields);
+        write_field_names(writer, metrics[i].fields);
         ss_write_bool(writer, "accumulated", metrics[i].statistics != 0);
         ss_write_bool(writer, "spectral", (metrics[i].statistics & SS_OF_SPECTRA) != 0);
         ss_write_bool(writer, "averaged", metrics[i].averaged);
@@ -169,7 +169,7 @@ static void write_edits(ss_writer *writer) {
         ss_write_bool(writer, "counterfactual", edits[i].counterfactual);
         ss_write_bool(writer, "waits", edits[i].idle != NULL);
         write_bits(writer, "needs", edits[i].needs, needs);
-        write_needs(writer, edits[i].fields);
+        write_field_names(writer, edits[i].fields);
         ss_write_begin(writer, "parameters", '[');
         for (int p = 0; p < SS_EDIT_PARAMETERS && edits[i].parameters[p].name; p++)
             write_edit_parameter(writer, &edits[i].parameters[p]);
@@ -323,7 +323,7 @@ static void write_attention(ss_writer *writer, const ss_attention *attention) {
     ss_write_end(writer, '}');
 }
 
-/* Writes rotary positions: theta, and how they are scaled beyond the first context. */
+/* Writes rotary positions: theta, and the scaling for texts longer than the original context. */
 static void write_rotary(ss_writer *writer, const char *key, const ss_rotary *rotary) {
     ss_write_begin(writer, key, '{');
     ss_write_number(writer, "theta", rotary->base);
@@ -332,8 +332,9 @@ static void write_rotary(ss_writer *writer, const char *key, const ss_rotary *ro
     ss_write_end(writer, '}');
 }
 
-static void write_number_or_null(ss_writer *writer, const char *key, bool is_there, double number) {
-    ss_write_number(writer, key, is_there ? number : (double)NAN);
+static void write_number_or_null(ss_writer *writer, const char *key, bool is_present,
+                                 double number) {
+    ss_write_number(writer, key, is_present ? number : (double)NAN);
 }
 
 /* Writes how many keys a query of each layer sees; null for a layer that sees all earlier keys. */
@@ -346,8 +347,7 @@ static void write_windows(ss_writer *writer, const ss_arch *arch) {
     ss_write_end(writer, ']');
 }
 
-/* Writes the attention mask, and in models of masked diffusion the token that replaces hidden ones.
- */
+/* Writes the attention mask and, for masked diffusion, the token that replaces hidden tokens. */
 static void write_mask(ss_writer *writer, const ss_arch *arch) {
     const char *kind = ss_mask_name(arch);
     ss_write_begin(writer, "mask", '{');
@@ -358,7 +358,7 @@ static void write_mask(ss_writer *writer, const ss_arch *arch) {
     write_number_or_null(writer, "mask_token", arch->mask_token >= 0, arch->mask_token);
 }
 
-/* Writes the parts of attention besides queries, keys and values. */
+/* Writes the optional parts of attention, and how heads are combined. */
 static void write_additions(ss_writer *writer, const ss_arch *arch) {
     ss_write_text(writer, "bias_key", ss_owner_name(arch->bias_key));
     ss_write_text(writer, "bias_key_value", ss_owner_name(arch->bias_key_value));
@@ -378,7 +378,7 @@ static void write_factor(ss_writer *writer, const char *key, float factor) {
 
 /* Writes the number of all layers and the indices of those with attention, if some layers have
  * none. */
-static void write_attending(ss_writer *writer, const ss_arch *arch) {
+static void write_attention_layers(ss_writer *writer, const ss_arch *arch) {
     if (arch->blocks == arch->L) return;
     ss_write_number(writer, "blocks", arch->blocks);
     ss_write_begin(writer, "layers", '[');
@@ -388,9 +388,9 @@ static void write_attending(ss_writer *writer, const ss_arch *arch) {
 
 /* Writes the indices of the marked layers, if there are any. */
 static void write_layers(ss_writer *writer, const char *key, const bool *marks, int L) {
-    bool any = false;
-    for (int l = 0; l < L; l++) any |= marks[l];
-    if (!any) return;
+    bool is_any_marked = false;
+    for (int l = 0; l < L; l++) is_any_marked |= marks[l];
+    if (!is_any_marked) return;
     ss_write_begin(writer, key, '[');
     for (int l = 0; l < L; l++)
         if (marks[l]) ss_write_number(writer, NULL, l);
@@ -483,7 +483,7 @@ ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_e
     ss_write_text(&writer, "family", arch->family);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         ss_write_number(&writer, numbers[i].name, numbers[i].value);
-    write_attending(&writer, arch);
+    write_attention_layers(&writer, arch);
     write_features(&writer, arch);
     write_attention(&writer, &arch->attention);
     return finish(&writer, err);

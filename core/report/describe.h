@@ -1,9 +1,9 @@
 /*
  * Describe: the tables of this build, and the architecture of a model, as JSON.
  *
- * The four tables (operations, metrics, trace fields, edits), status codes, letters and defaults
- * are written from the C tables themselves, so that no name, unit or shape is written twice. Arrays
- * of numbers never go through JSON.
+ * Operations, metrics, trace fields, edits, status codes and defaults are written from the C tables
+ * themselves, so that no name, unit or shape is written twice. Arrays of numbers never go through
+ * JSON.
  */
 #ifndef SS_REPORT_DESCRIBE_H
 #define SS_REPORT_DESCRIBE_H

@@ -9,15 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The place that is named in errors about the JSON. */
+/* The name of the JSON in errors. */
 #define FILE_NAME "recording"
 #define METADATA "__metadata__"
 
 /* Upper bound of sizes, so that their products stay in range; no published model is near it. */
-#define SIZE_MOST (1 << 24)
+#define DIMENSION_MAX (1 << 24)
 
-/* Upper bound of kept prompts, which limits the time to open a file: each of them is checked. */
-#define KEPT_MOST 4096
+/* Upper bound of kept prompts. Opening a file checks each of them, so this limits the time. */
+#define KEPT_PROMPTS_MAX 4096
 
 typedef struct tensor_name {
     char text[96];
@@ -89,7 +89,7 @@ static ss_json object_of(ss_json *json, const char *key) {
     return (ss_json){object, json->file, json->status, json->err};
 }
 
-/* Checks that each of these keys (the list ends with NULL) has a text or null, or is absent. */
+/* Checks that each of these keys is a text, null or absent; a NULL ends the list. */
 static void check_texts(ss_json *json, const char *const *keys) {
     for (; *keys; keys++) ss_json_text(json, *keys, NULL);
 }
@@ -100,7 +100,7 @@ static const char *required_text(ss_json *json, const char *key) {
     return text ? text : "";
 }
 
-/* Returns the list at key; NULL where it is absent, which is an error if `required`. */
+/* Returns the list at key; NULL if the key is absent, which is an error if `required`. */
 static const cJSON *list_of(ss_json *json, const char *key, bool required) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->object, key);
     if (cJSON_IsNull(item)) item = NULL;
@@ -151,16 +151,16 @@ static void read_layers(ss_recording *r, ss_json *json) {
 static void read_mask(ss_recording *r, ss_json *json) {
     ss_json mask = {ss_json_object(json, "mask"), json->file, json->status, json->err};
     const char *kind = mask.object ? required_text(&mask, "kind") : "causal";
-    bool windowed = mask.object && !strcmp(kind, "window");
-    bool listed = cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json->object, "windows"));
-    int window = windowed ? ss_json_int(&mask, "window", listed ? 0 : SS_JSON_REQUIRED,
-                                        listed ? 0 : 1, INT_MAX)
-                          : 0;
+    bool has_window = mask.object && !strcmp(kind, "window");
+    bool has_list = cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json->object, "windows"));
+    int window = has_window ? ss_json_int(&mask, "window", has_list ? 0 : SS_JSON_REQUIRED,
+                                          has_list ? 0 : 1, INT_MAX)
+                            : 0;
     if (mask.object && !strcmp(kind, "prefix"))
         r->model.arch.prefix = ss_json_int(&mask, "prefix", SS_JSON_REQUIRED, 1, INT_MAX - 1);
     else if (!strcmp(kind, "bidirectional"))
         r->model.arch.prefix = SS_EVERY_KEY;
-    else if (!windowed && strcmp(kind, "causal"))
+    else if (!has_window && strcmp(kind, "causal"))
         refuse(&mask, "mask.kind", "causal, window, prefix or bidirectional");
     json->status = mask.status;
     read_windows(r, json, window);
@@ -185,11 +185,11 @@ static void read_model(ss_recording *r, ss_json *json) {
     arch->L = ss_json_int(&model, "L", required, 1, SS_LAYERS_MAX);
     arch->H = ss_json_int(&model, "H", required, 1, SS_RECORDING_HEADS_MAX);
     arch->G = ss_json_int(&model, "G", required, 1, SS_RECORDING_HEADS_MAX);
-    arch->K = ss_json_int(&model, "K", required, 1, SIZE_MOST);
-    arch->U = ss_json_int(&model, "U", arch->K, 1, SIZE_MOST);
-    arch->D = ss_json_int(&model, "D", required, 1, SIZE_MOST);
+    arch->K = ss_json_int(&model, "K", required, 1, DIMENSION_MAX);
+    arch->U = ss_json_int(&model, "U", arch->K, 1, DIMENSION_MAX);
+    arch->D = ss_json_int(&model, "D", required, 1, DIMENSION_MAX);
     arch->V = ss_json_int(&model, "V", required, 1, INT_MAX);
-    arch->F = ss_json_int(&model, "F", 0, 0, SIZE_MOST);
+    arch->F = ss_json_int(&model, "F", 0, 0, DIMENSION_MAX);
     arch->E = ss_json_int(&model, "E", 0, 0, SS_EXPERTS_MAX);
     arch->mask_token = -1;
     if (model.status == SS_OK && arch->H % arch->G)
@@ -218,7 +218,7 @@ static void read_prompts(ss_recording *r, ss_json *json) {
     ss_json prompts = object_of(json, "prompts");
     r->count = ss_json_int(&prompts, "count", SS_JSON_REQUIRED, 1, INT_MAX);
     r->kept = ss_json_int(&prompts, "kept", SS_JSON_REQUIRED, 0,
-                          r->count < KEPT_MOST ? r->count : KEPT_MOST);
+                          r->count < KEPT_PROMPTS_MAX ? r->count : KEPT_PROMPTS_MAX);
     r->T = ss_json_int(&prompts, "T", SS_JSON_REQUIRED, 1, INT_MAX);
     if (prompts.status == SS_OK && r->first >= r->T)
         refuse(&prompts, "first.position", "a position below T");
@@ -235,7 +235,6 @@ static void read_thresholds(ss_recording *r, ss_json *json) {
     }
 }
 
-/* Checks the list of edits that the runs had. */
 static void read_edits(ss_json *json) {
     const cJSON *item;
     cJSON_ArrayForEach(item, list_of(json, "edits", false)) {
@@ -337,26 +336,26 @@ static bool shapes_equal(const shape *a, const shape *b) {
     return a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof *a->dims * (size_t)a->rank);
 }
 
-/* Checks that an entry, if it exists, has one of these types and this shape; `loose` ignores
+/* Checks that an entry, if it exists, has one of these types and this shape; `ignore_ones` ignores
  * dimensions of 1. */
-static ss_status check_entry(const ss_entry *entry, const shape *expected, int types, bool loose,
-                             ss_error *err) {
+static ss_status check_entry(const ss_entry *entry, const shape *expected, int types,
+                             bool ignore_ones, ss_error *err) {
     if (!entry) return SS_OK;
     const ss_tensor *tensor = &entry->tensor;
-    shape actual = {.rank = tensor->rank}, wanted = *expected;
+    shape actual = {.rank = tensor->rank}, reference = *expected;
     memcpy(actual.dims, tensor->dims, sizeof actual.dims);
     char actual_text[96], expected_text[96];
     shape_text(actual_text, &actual);
-    shape_text(expected_text, &wanted);
-    if (loose) {
+    shape_text(expected_text, &reference);
+    if (ignore_ones) {
         actual = drop_ones(actual.dims, actual.rank);
-        wanted = drop_ones(wanted.dims, wanted.rank);
+        reference = drop_ones(reference.dims, reference.rank);
     }
     const char *type = types == FLOATS ? "F32, F16 or BF16"
                                        : ss_dtype_name(types & 1 << SS_I32  ? SS_I32
                                                        : types & 1 << SS_U8 ? SS_U8
                                                                             : SS_F32);
-    if (entry->readable && (types & 1 << tensor->type) && shapes_equal(&actual, &wanted))
+    if (entry->readable && (types & 1 << tensor->type) && shapes_equal(&actual, &reference))
         return SS_OK;
     return ss_fail(err, SS_BAD_TENSOR, entry->name, "expected %s of shape [%s], found %s of [%s]",
                    type, expected_text,
@@ -375,20 +374,20 @@ static bool shape_of(shape *s, const ss_trace *sizes, const char *const *letters
     return true;
 }
 
-/* The tensors that replace a field that was not kept: name, field, and shape of the tensor. */
+/* The tensors with summaries that replace a field: name, field, and shape of the tensor. */
 static const struct {
     const char *name;
     ss_field_id field;
     const char *shape[SS_RANK_MAX];
-} kept_table[] = {
+} summary_table[] = {
     {"alpha", SS_FIELD_ATT, {"L", "H", "T"}},    {"alpha_raw", SS_FIELD_ATT, {"L", "H", "T"}},
     {"row_mass", SS_FIELD_ATT, {"L", "H", "T"}}, {"hidden_norm", SS_FIELD_HIDDEN, {"L+1", "T"}},
     {"key_norm", SS_FIELD_K, {"L", "G", "T"}},   {"value_norm", SS_FIELD_V, {"L", "G", "T"}},
 };
-#define KEPT_N (int)(sizeof kept_table / sizeof *kept_table)
-enum { KEPT_ALPHA, KEPT_ALPHA_RAW, KEPT_ROW_MASS, KEPT_NORMS };
+#define SUMMARIES_N (int)(sizeof summary_table / sizeof *summary_table)
+enum { SUMMARY_ALPHA, SUMMARY_ALPHA_RAW, SUMMARY_ROW_MASS, SUMMARY_NORMS };
 
-/* Returns true for losses and ranks without an entry for the first token, which nothing predicts.
+/* Returns true for losses and ranks without a number for the first token, which is not predicted.
  */
 static bool is_short(const ss_entry *entry, int field, int T) {
     return SS_FIELDS_PREDICTED & SS_BIT(field) && entry && entry->tensor.rank == 1 &&
@@ -439,10 +438,10 @@ static ss_status check_prompt(const ss_recording *r, int prompt, ss_error *err) 
         if (status == SS_OK && field == SS_FIELD_TOKENS) status = check_tokens(r, entry, err);
         if (status != SS_OK) return status;
     }
-    for (int i = 0; i < KEPT_N; i++) {
-        shape_of(&s, &sizes, kept_table[i].shape);
+    for (int i = 0; i < SUMMARIES_N; i++) {
+        shape_of(&s, &sizes, summary_table[i].shape);
         ss_status status =
-            check_entry(prompt_entry(r, prompt, kept_table[i].name), &s, EXACT, false, err);
+            check_entry(prompt_entry(r, prompt, summary_table[i].name), &s, EXACT, false, err);
         if (status != SS_OK) return status;
     }
     return check_pooled(r, prompt, err);
@@ -499,7 +498,7 @@ static bool has_sink_logit(const ss_operation *operation) {
 }
 
 /* Infers a bias key, gates and a gated feed-forward from the fields that were recorded. */
-static void read_additions(ss_recording *r) {
+static void infer_additions(ss_recording *r) {
     ss_arch *arch = &r->model.arch;
     if (prompt_entry(r, 0, "att_bias") && !has_sink_logit(r->choice.operation))
         arch->bias_key = SS_OWNER_HEAD;
@@ -508,7 +507,7 @@ static void read_additions(ss_recording *r) {
 }
 
 static ss_status check_tensors(ss_recording *r, ss_error *err) {
-    read_additions(r);
+    infer_additions(r);
     ss_status status = check_means(r, err);
     if (status == SS_OK) status = check_rows(r, err);
     for (int i = 0; i < r->kept && status == SS_OK; i++) status = check_prompt(r, i, err);
@@ -520,11 +519,11 @@ static ss_status check_tensors(ss_recording *r, ss_error *err) {
 size_t ss_recording_size(ss_bytes file) {
     uint64_t header = 0;
     if (!ss_read_u64(&header, file, 0) || header > file.n) header = 0;
-    /* The JSON is no longer than the header, and the token list of a prompt takes at least 3 of its
-     * bytes. */
+    /* The JSON is no longer than the header, and the token list of a prompt takes at least 3 bytes
+     * of it. */
     size_t bytes = ss_container_size(&file, 1),
-           more = (size_t)header + (size_t)header / 3 * sizeof(int);
-    return ss_add_size(&bytes, bytes, more + 4 * SS_ARENA_MORE) ? bytes : SIZE_MAX;
+           json_bytes = (size_t)header + (size_t)header / 3 * sizeof(int);
+    return ss_add_size(&bytes, bytes, json_bytes + 4 * SS_ARENA_MORE) ? bytes : SIZE_MAX;
 }
 
 /* Copies the JSON into the arena and reads it; the parsed header is freed afterwards. */
@@ -549,39 +548,39 @@ static ss_status open_conditions(ss_recording *r, const cJSON *metadata, ss_aren
 
 ss_status ss_recording_open(ss_recording *recording, ss_bytes file, ss_arena *arena,
                             ss_error *err) {
-    ss_recording opened = {.kept = 0};
+    ss_recording result = {.kept = 0};
     if (ss_container_format(file) != SS_SAFETENSORS)
         return ss_fail(err, SS_BAD_FILE, "byte 0", "expected a recording, a safetensors file");
-    ss_status status = ss_container_open(&opened.container, &file, 1, arena, err);
+    ss_status status = ss_container_open(&result.container, &file, 1, arena, err);
     if (status != SS_OK) return status;
     cJSON *metadata;
     status = find_metadata(&metadata, file, err);
     if (status != SS_OK) return status;
     status = check_version(metadata, err);
-    if (status == SS_OK) status = open_conditions(&opened, metadata, arena, err);
+    if (status == SS_OK) status = open_conditions(&result, metadata, arena, err);
     cJSON_Delete(metadata);
-    if (status == SS_OK) status = check_tensors(&opened, err);
-    if (status == SS_OK) *recording = opened;
+    if (status == SS_OK) status = check_tensors(&result, err);
+    if (status == SS_OK) *recording = result;
     return status;
 }
 
 /* ---- traces -------------------------------------------------------------------------------- */
 
-/* Returns aligned numbers in place, and others as floats in the arena; NULL while the arena
+/* Returns aligned numbers of 32 bits in place, others as a copy in the arena; NULL while the arena
  * measures. */
 static void *numbers_of(const ss_entry *entry, ss_arena *arena) {
     const ss_tensor *tensor = &entry->tensor;
-    bool wide = tensor->type == SS_F32 || tensor->type == SS_I32;
+    bool has_32_bits = tensor->type == SS_F32 || tensor->type == SS_I32;
     size_t n = ss_tensor_count(tensor);
-    if (wide && (uintptr_t)tensor->data % sizeof(float) == 0)
+    if (has_32_bits && (uintptr_t)tensor->data % sizeof(float) == 0)
         return (void *)(uintptr_t)tensor->data;
     void *numbers = ss_arena_take(arena, n, sizeof(float));
-    if (numbers && wide && n) memcpy(numbers, tensor->data, n * sizeof(float));
-    if (numbers && !wide) ss_unpack(numbers, tensor->data, tensor->type, n);
+    if (numbers && has_32_bits && n) memcpy(numbers, tensor->data, n * sizeof(float));
+    if (numbers && !has_32_bits) ss_unpack(numbers, tensor->data, tensor->type, n);
     return numbers;
 }
 
-/* Returns losses[T]: NaN for the first token, then those of the entry. */
+/* Returns losses[T]: NaN for the first token, then the numbers of the entry. */
 static void *losses_of(const ss_entry *entry, int T, ss_arena *arena) {
     float *numbers = ss_arena_take(arena, (size_t)T, sizeof *numbers);
     if (numbers) numbers[0] = NAN;
@@ -589,7 +588,7 @@ static void *losses_of(const ss_entry *entry, int T, ss_arena *arena) {
     return numbers;
 }
 
-static void take_fields(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
+static void read_fields(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
     for (int field = 0; field < SS_FIELD_N; field++) {
         const ss_field *row = &ss_fields()[field];
         const ss_entry *entry = prompt_entry(r, prompt, row->name);
@@ -601,17 +600,17 @@ static void take_fields(ss_trace *trace, const ss_recording *r, int prompt, ss_a
                                                                  : numbers_of(entry, arena);
     }
     for (int field = 0; field < SS_FIELD_N; field++) {
-        const char *const *after = ss_fields()[field].shape;
-        while (*after && **after != 'T') after++;
+        const char *const *letters = ss_fields()[field].shape;
+        while (*letters && **letters != 'T') letters++;
         shape s;
         trace->rooms[field] = (size_t)trace->T;
         trace->widths[field] = 1;
-        shape_of(&s, trace, *after ? after + 1 : ss_fields()[field].shape);
+        shape_of(&s, trace, *letters ? letters + 1 : ss_fields()[field].shape);
         for (int i = 0; i < s.rank; i++) trace->widths[field] *= s.dims[i];
     }
 }
 
-static void take_choices(ss_trace *trace, const ss_recording *r, ss_arena *arena) {
+static void set_choices(ss_trace *trace, const ss_recording *r, ss_arena *arena) {
     int L = r->model.arch.L, H = r->model.arch.H;
     trace->choices = ss_arena_take(arena, (size_t)L * (size_t)H, sizeof *trace->choices);
     for (int head = 0; trace->choices && head < L * H; head++) {
@@ -620,78 +619,83 @@ static void take_choices(ss_trace *trace, const ss_recording *r, ss_arena *arena
     }
 }
 
-/* Counts the keys that each query sees by the mask, for a file that does not have these counts. */
-static void take_seen(ss_trace *trace, ss_arena *arena) {
+/* Counts the keys that the mask shows to each query, for a file without these counts. */
+static void count_visible_keys(ss_trace *trace, ss_arena *arena) {
     if (trace->fields & SS_BIT(SS_FIELD_SEEN) || !(trace->fields & SS_BIT(SS_FIELD_ATT))) return;
     int heads = trace->model->arch.L * trace->model->arch.H, T = trace->T;
-    float *seen = ss_arena_take(arena, (size_t)heads * (size_t)T, sizeof *seen);
+    float *counts = ss_arena_take(arena, (size_t)heads * (size_t)T, sizeof *counts);
     float bias = trace->fields & SS_BIT(SS_FIELD_ATT_BIAS) ? 1.0f : 0.0f;
-    for (int head = 0; seen && head < heads; head++) {
+    for (int head = 0; counts && head < heads; head++) {
         const ss_mask *mask = &trace->choices[head].mask;
         for (int t = 0; t < T; t++) {
             int end = ss_mask_end(mask, t, T);
-            int hidden = mask->prefix || t < mask->recent ? 0 : t + 1 - mask->recent;
-            seen[(size_t)head * (size_t)T + (size_t)t] = (float)(end - hidden) + bias;
+            int hidden_n = mask->prefix || t < mask->recent ? 0 : t + 1 - mask->recent;
+            counts[(size_t)head * (size_t)T + (size_t)t] = (float)(end - hidden_n) + bias;
         }
     }
     trace->fields |= SS_BIT(SS_FIELD_SEEN);
-    trace->buffers[SS_FIELD_SEEN] = seen;
+    trace->buffers[SS_FIELD_SEEN] = counts;
 }
 
 /* Computes the factors that turn weights into shares, from row sums (run/statistics.h). */
-static void take_factors(ss_trace *trace, const ss_recording *r, ss_arena *arena) {
+static void compute_factors(ss_trace *trace, const ss_recording *r, ss_arena *arena) {
     size_t rows = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H * (size_t)trace->T;
     float *factors = ss_arena_take(arena, rows, sizeof *factors);
-    bool shared = r->choice.operation->proxy != SS_PROXY_WEIGHTS;
+    bool are_shares = r->choice.operation->proxy != SS_PROXY_WEIGHTS;
     const float *bias = ss_floats(trace, SS_FIELD_ATT_BIAS), *sums = trace->kept.row_mass;
     for (size_t i = 0; factors && i < rows; i++)
-        factors[i] = shared ? 1.0f / (sums[i] + (bias ? bias[i] : 0.0f) + SS_PROXY_GUARD) : 1.0f;
+        factors[i] =
+            are_shares ? 1.0f / (sums[i] + (bias ? bias[i] : 0.0f) + SS_PROXY_GUARD) : 1.0f;
     trace->kept.factors = factors;
 }
 
-static const float *take_kept(const ss_recording *r, int prompt, int i, ss_arena *arena,
-                              bool *is_kept) {
-    const ss_entry *entry = prompt_entry(r, prompt, kept_table[i].name);
-    *is_kept = entry != NULL;
+static const float *find_summary(const ss_recording *r, int prompt, int i, ss_arena *arena,
+                                 bool *is_found) {
+    const ss_entry *entry = prompt_entry(r, prompt, summary_table[i].name);
+    *is_found = entry != NULL;
     return entry ? numbers_of(entry, arena) : NULL;
 }
 
-static void take_reduced(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
-    ss_kept *kept = &trace->kept;
+static void read_summaries(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
+    ss_kept *summaries = &trace->kept;
     const ss_entry *pooled = prompt_entry(r, prompt, "att_pooled");
-    bool is_kept[KEPT_N];
-    kept->pooled = pooled ? (int)pooled->tensor.dims[3] : 0;
-    kept->alpha = take_kept(r, prompt, KEPT_ALPHA, arena, &is_kept[KEPT_ALPHA]);
-    kept->row_mass = take_kept(r, prompt, KEPT_ROW_MASS, arena, &is_kept[KEPT_ROW_MASS]);
-    kept->alpha_raw = take_kept(r, prompt, KEPT_ALPHA_RAW, arena, &is_kept[KEPT_ALPHA_RAW]);
-    for (int i = KEPT_NORMS; i < KEPT_N; i++) {
-        kept->norms[kept_table[i].field] = take_kept(r, prompt, i, arena, &is_kept[i]);
-        if (is_kept[i]) kept->fields |= SS_BIT(kept_table[i].field);
+    bool has_summary[SUMMARIES_N];
+    summaries->pooled = pooled ? (int)pooled->tensor.dims[3] : 0;
+    summaries->alpha = find_summary(r, prompt, SUMMARY_ALPHA, arena, &has_summary[SUMMARY_ALPHA]);
+    summaries->row_mass =
+        find_summary(r, prompt, SUMMARY_ROW_MASS, arena, &has_summary[SUMMARY_ROW_MASS]);
+    summaries->alpha_raw =
+        find_summary(r, prompt, SUMMARY_ALPHA_RAW, arena, &has_summary[SUMMARY_ALPHA_RAW]);
+    for (int i = SUMMARY_NORMS; i < SUMMARIES_N; i++) {
+        summaries->norms[summary_table[i].field] =
+            find_summary(r, prompt, i, arena, &has_summary[i]);
+        if (has_summary[i]) summaries->fields |= SS_BIT(summary_table[i].field);
     }
     /* If rows sum to 1, the weight is the share. */
-    if (!is_kept[KEPT_ALPHA_RAW] && r->choice.operation->proxy == SS_PROXY_WEIGHTS) {
-        kept->alpha_raw = kept->alpha;
-        is_kept[KEPT_ALPHA_RAW] = is_kept[KEPT_ALPHA];
+    if (!has_summary[SUMMARY_ALPHA_RAW] && r->choice.operation->proxy == SS_PROXY_WEIGHTS) {
+        summaries->alpha_raw = summaries->alpha;
+        has_summary[SUMMARY_ALPHA_RAW] = has_summary[SUMMARY_ALPHA];
     }
-    bool has_all = is_kept[KEPT_ALPHA] && is_kept[KEPT_ROW_MASS] && is_kept[KEPT_ALPHA_RAW];
+    bool has_all = has_summary[SUMMARY_ALPHA] && has_summary[SUMMARY_ROW_MASS] &&
+                   has_summary[SUMMARY_ALPHA_RAW];
     /* An operation with signed weights divides by sums of absolute weights. With a bias key, only
      * the maps have these sums. */
-    bool absolute = r->choice.operation->proxy == SS_PROXY_SHARE_ABS;
-    has_all &= !(absolute && trace->fields & SS_BIT(SS_FIELD_ATT_BIAS));
+    bool is_absolute = r->choice.operation->proxy == SS_PROXY_SHARE_ABS;
+    has_all &= !(is_absolute && trace->fields & SS_BIT(SS_FIELD_ATT_BIAS));
     if (trace->fields & SS_BIT(SS_FIELD_ATT) || !has_all) return;
-    take_factors(trace, r, arena);
-    kept->fields |= SS_BIT(SS_FIELD_ATT);
+    compute_factors(trace, r, arena);
+    summaries->fields |= SS_BIT(SS_FIELD_ATT);
 }
 
 /* Lays out and fills the trace; a measuring arena only counts bytes. */
-static void take_trace(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
+static void make_trace(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
     *trace = sizes_of(r, r->lengths[prompt]);
     trace->kept.recorded = true;
     trace->first = r->first;
-    take_fields(trace, r, prompt, arena);
-    take_choices(trace, r, arena);
-    take_seen(trace, arena);
-    take_reduced(trace, r, prompt, arena);
+    read_fields(trace, r, prompt, arena);
+    set_choices(trace, r, arena);
+    count_visible_keys(trace, arena);
+    read_summaries(trace, r, prompt, arena);
     ss_trace_take_room(trace, arena);
     ss_statistics_clear(trace);
 }
@@ -708,7 +712,7 @@ ss_status ss_recording_trace_size(size_t *bytes, const ss_recording *recording, 
     if (status != SS_OK) return status;
     ss_arena arena = ss_arena_measure();
     ss_trace trace;
-    take_trace(&trace, recording, prompt, &arena);
+    make_trace(&trace, recording, prompt, &arena);
     if (arena.full)
         return ss_fail(err, SS_NO_MEMORY, "prompt", "its trace does not fit this machine");
     *bytes = arena.used;
@@ -720,7 +724,7 @@ ss_status ss_recording_trace(ss_trace *trace, const ss_recording *recording, int
     ss_trace prompt_trace;
     ss_status status = check_index(recording, prompt, err);
     if (status != SS_OK) return status;
-    take_trace(&prompt_trace, recording, prompt, arena);
+    make_trace(&prompt_trace, recording, prompt, arena);
     if (arena->full)
         return ss_fail(err, SS_NO_MEMORY, "prompt", "no room for the trace of %d tokens",
                        prompt_trace.T);
@@ -735,21 +739,21 @@ ss_status ss_recording_tensor(ss_tensor *tensor, const ss_recording *recording, 
         return ss_fail(err, SS_BAD_REQUEST, name, "expected a tensor of the recording, found %s",
                        entry ? "one of another type" : "none");
     ss_tensor view = {.type = entry->tensor.type};
-    const ss_tensor *stored = &entry->tensor;
-    const unsigned char *data = stored->data;
-    for (int i = 0; i < stored->rank; i++) {
+    const ss_tensor *source = &entry->tensor;
+    const unsigned char *data = source->data;
+    for (int i = 0; i < source->rank; i++) {
         int index = i == 0 ? first : i == 1 ? second : -1;
-        if (index >= 0 && (size_t)index >= stored->dims[i])
+        if (index >= 0 && (size_t)index >= source->dims[i])
             return ss_fail(err, SS_BAD_REQUEST, name, "expected an index below %lu, found %d",
-                           (unsigned long)stored->dims[i], index);
-        /* A selection after a kept dimension would not be dense. */
+                           (unsigned long)source->dims[i], index);
+        /* Selecting along the second dimension only would not give a dense tensor. */
         if (index >= 0 && view.rank)
             return ss_fail(err, SS_BAD_REQUEST, name, "expected a first index with the second");
         if (index >= 0)
-            data += ss_dtype_bytes(view.type, (size_t)index * stored->strides[i]);
+            data += ss_dtype_bytes(view.type, (size_t)index * source->strides[i]);
         else {
-            view.dims[view.rank] = stored->dims[i];
-            view.strides[view.rank++] = stored->strides[i];
+            view.dims[view.rank] = source->dims[i];
+            view.strides[view.rank++] = source->strides[i];
         }
     }
     view.data = data;

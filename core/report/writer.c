@@ -6,44 +6,44 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void put(ss_writer *writer, char c) {
+static void put_char(ss_writer *writer, char c) {
     if (writer->n < writer->bytes) writer->out[writer->n] = c;
     writer->n++;
 }
 
 static void put_quoted(ss_writer *writer, const char *text) {
-    put(writer, '"');
+    put_char(writer, '"');
     for (; *text; text++) {
         SS_ASSERT((unsigned char)*text >= 0x20);
-        if (*text == '"' || *text == '\\') put(writer, '\\');
-        put(writer, *text);
+        if (*text == '"' || *text == '\\') put_char(writer, '\\');
+        put_char(writer, *text);
     }
-    put(writer, '"');
+    put_char(writer, '"');
 }
 
 /* Writes the comma and the key in front of a value. */
 static void begin_member(ss_writer *writer, const char *key) {
-    if (writer->begun) put(writer, ',');
-    writer->begun = true;
+    if (writer->has_members) put_char(writer, ',');
+    writer->has_members = true;
     if (!key) return;
     put_quoted(writer, key);
-    put(writer, ':');
+    put_char(writer, ':');
 }
 
 static void write_word(ss_writer *writer, const char *key, const char *word) {
     begin_member(writer, key);
-    while (*word) put(writer, *word++);
+    while (*word) put_char(writer, *word++);
 }
 
 void ss_write_begin(ss_writer *writer, const char *key, char bracket) {
     begin_member(writer, key);
-    put(writer, bracket);
-    writer->begun = false;
+    put_char(writer, bracket);
+    writer->has_members = false;
 }
 
 void ss_write_end(ss_writer *writer, char bracket) {
-    put(writer, bracket);
-    writer->begun = true;
+    put_char(writer, bracket);
+    writer->has_members = true;
 }
 
 void ss_write_text(ss_writer *writer, const char *key, const char *text) {
@@ -74,6 +74,6 @@ void ss_write_decimal(ss_writer *writer, const char *key, float number) {
 }
 
 bool ss_write_done(ss_writer *writer) {
-    put(writer, '\0');
+    put_char(writer, '\0');
     return writer->n <= writer->bytes;
 }

@@ -12,12 +12,12 @@
 
 typedef struct ss_writer {
     char *out;
-    size_t bytes, n; /* n: length of the text, including what does not fit */
-    bool begun;      /* the open object or array has a member */
+    size_t bytes, n;  /* n: length of the text, also of the part that does not fit */
+    bool has_members; /* the open object or array has a member */
 } ss_writer;
 
-/* ss_write_begin begins an object or an array by its opening bracket, ss_write_end ends it by the
- * closing one. */
+/* ss_write_begin begins an object or an array with its opening bracket, ss_write_end ends it with
+ * the closing one. */
 void ss_write_begin(ss_writer *writer, const char *key, char bracket);
 void ss_write_end(ss_writer *writer, char bracket);
 
@@ -26,7 +26,7 @@ void ss_write_text(ss_writer *writer, const char *key, const char *text);
 void ss_write_number(ss_writer *writer, const char *key, double number);
 void ss_write_bool(ss_writer *writer, const char *key, bool value);
 
-/* Writes a float with its own digits: 0.3f is 0.3, not the double that it widens to. */
+/* Writes a float with the digits of a float: 0.3f is 0.3, not the double 0.300000012. */
 void ss_write_decimal(ss_writer *writer, const char *key, float number);
 
 /* Ends the text with a NUL; returns false if it did not fit. */

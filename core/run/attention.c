@@ -18,12 +18,12 @@ static size_t bias_keys(const ss_arch *arch) {
 
 /* Fills scratch->keys with the bias key or its value (zeros if `first` is NULL), followed by T rows
  * of the trace. Returns these rows. */
-static float *prepend_bias_key(const ss_pass *pass, const ss_scratch *scratch, const float *first,
-                               const float *rows, size_t T, size_t width) {
+static float *prepend_bias_key(const ss_pass *pass, const ss_scratch *scratch,
+                               const float *bias_row, const float *rows, size_t T, size_t width) {
     size_t bias = bias_keys(&pass->trace->model->arch);
     float *out = scratch->keys;
-    if (bias && first)
-        memcpy(out, first, width * sizeof *out);
+    if (bias && bias_row)
+        memcpy(out, bias_row, width * sizeof *out);
     else if (bias)
         memset(out, 0, width * sizeof *out);
     memcpy(out + bias * width, rows, T * width * sizeof *out);
@@ -38,12 +38,12 @@ static void pack_keys(ss_pass *pass, ss_scratch *scratch, int l, int g, ss_featu
     size_t K = (size_t)arch->K, keys = bias_keys(arch) + T;
     const float *rows = ss_row(trace, SS_FIELD_K, l * arch->G + g, 0);
     if (feature != SS_FEATURE_NONE || keys > T) {
-        float *own = prepend_bias_key(
+        float *mapped_rows = prepend_bias_key(
             pass, scratch,
             ss_owned(trace->model->layers[arch->layers[l]].bias_keys, arch->bias_key, g, arch->K),
             rows, T, K);
-        ss_map_features(pass, l, feature, own, keys);
-        rows = own;
+        ss_map_features(pass, l, feature, mapped_rows, keys);
+        rows = mapped_rows;
     }
     ss_pack_rows(scratch->key_panels, rows, K, keys, K);
 }
@@ -62,37 +62,38 @@ static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, 
     ss_pack_columns(scratch->value_panels, rows, U, U, keys);
 }
 
-/* Writes out[r] = sum_j weights[r][j] v[j] over the first `keys` of `all` values. */
+/* Writes out[r] = sum_j weights[r][j] v[j] over the first `keys` values; the panels hold
+ * `panel_keys`. */
 static void sum_values(float *out, size_t out_stride, const float *tiles, const float *panels,
-                       size_t rows, size_t keys, size_t all, size_t U) {
+                       size_t rows, size_t keys, size_t panel_keys, size_t U) {
     for (size_t c = 0; c < U; c += SS_PANEL) {
         size_t width = U - c < SS_PANEL ? U - c : SS_PANEL;
-        ss_matmul(out + c, out_stride, tiles, panels + c * all, NULL, rows, width, keys);
+        ss_matmul(out + c, out_stride, tiles, panels + c * panel_keys, NULL, rows, width, keys);
     }
 }
 
 /*
- * Returns which of `keys` query t of head h sees, first by the mask of the head, then by edits, and
- * sets their positions; NULL if it sees all of them at their own positions. A bias key is always
- * visible.
+ * Returns 1 for each slot whose key the query sees, by the mask of its head and by edits, and sets
+ * the positions of the keys; NULL if the query sees all keys at their own positions. A bias key is
+ * always visible.
  */
 static const unsigned char *apply_mask(const ss_hook *query, const ss_mask *mask) {
     const ss_pass *pass = query->pass;
     ss_scratch *scratch = query->scratch;
     int end = ss_token_of(query, query->keys - 1) + 1; /* token after the last key */
-    bool whole = mask->first >= end || mask->recent >= end - mask->first;
-    if (whole && !(pass->hook_points & SS_AT_MASK)) return NULL;
+    bool sees_all = mask->first >= end || mask->recent >= end - mask->first;
+    if (sees_all && !(pass->hook_points & SS_AT_MASK)) return NULL;
     for (size_t j = 0; j < query->keys; j++) {
         int token = ss_token_of(query, j);
-        scratch->visible[j] = whole || token < mask->first || token >= end - mask->recent;
+        scratch->visible[j] = sees_all || token < mask->first || token >= end - mask->recent;
         scratch->ranks[j] = pass->positions[token];
     }
     ss_edits_at(SS_AT_MASK, *query);
     return scratch->visible;
 }
 
-/* Turns bias + keys scores into weights, exact zeros for the masked keys; returns the number of
- * visible keys. */
+/* Turns the scores of the bias key and of `keys` keys into weights, exactly 0 for masked keys;
+ * returns the number of visible keys. */
 static size_t normalize_scores(float *x, size_t bias, size_t keys, const ss_choice *choice,
                                const unsigned char *visible) {
     /* The operation reads the visible keys contiguously; afterwards the weights return to their
@@ -107,7 +108,7 @@ static size_t normalize_scores(float *x, size_t bias, size_t keys, const ss_choi
     return n;
 }
 
-/* Records the numbers of query t for `keys` tokens, and 0 for later tokens. */
+/* Records the numbers of query t for the first `keys` tokens, and 0 for later tokens. */
 static void record_keys(const ss_trace *trace, ss_field_id field, int head, int t, const float *x,
                         size_t keys) {
     float *row = ss_row(trace, field, head, t);
@@ -157,7 +158,7 @@ void ss_soft_cap(float *x, float cap, size_t n) {
 /* Finishes the scores x[B+keys] of query t, whose vector is q: scale, cap and distances.
  * `evicted_n` is the number of evicted slots before the query's own. */
 static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int evicted_n,
-                         bool again, const float *q, float *x, size_t keys) {
+                         bool is_recomputed, const float *q, float *x, size_t keys) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_choice *choice = &trace->choices[l * arch->H + h];
@@ -171,8 +172,8 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
                      .n = 1,
                      .rows = x + bias,
                      .keys = keys,
-                     .own = t - evicted_n,
-                     .again = again,
+                     .own_slot = t - evicted_n,
+                     .is_recomputed = is_recomputed,
                      .q = q,
                      .bias = bias ? x : NULL};
     size_t group = (size_t)(l * arch->G + ss_arch_group(arch, l, h));
@@ -181,13 +182,13 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
     ss_edits_at(SS_AT_SCORES, query);
     ss_scale(x, arch->score_scale, bias + keys);
     ss_soft_cap(x, arch->score_cap, bias + keys);
-    ss_add_distances(x + bias, keys, arch, h, query.own,
+    ss_add_distances(x + bias, keys, arch, h, query.own_slot,
                      visible ? scratch->ranks : pass->positions);
     return query;
 }
 
 /* Turns the scores of one query into weights; returns the number of visible keys. */
-static size_t weigh_row(const ss_hook *query, float *x) {
+static size_t normalize_row(const ss_hook *query, float *x) {
     const ss_trace *trace = query->pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_choice *choice = &trace->choices[query->a * arch->H + query->h];
@@ -203,13 +204,14 @@ static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, 
     int head = l * trace->model->arch.H + h;
     ss_hook query = score_row(pass, scratch, l, h, t, evicted_n, false, q, x, keys);
     record_keys(trace, SS_FIELD_SCORES, head, t, query.rows, keys);
-    size_t n_visible = weigh_row(&query, x);
+    size_t n_visible = normalize_row(&query, x);
     record_weights(trace, head, t, x, keys, n_visible);
 }
 
 /* Adds rows of weights to the statistics, in a run without stored maps to compute them from later.
  */
-static void reduce_rows(const ss_trace *trace, int head, int t, int rows, int T, const float *x) {
+static void add_row_statistics(const ss_trace *trace, int head, int t, int rows, int T,
+                               const float *x) {
     size_t bias = bias_keys(&trace->model->arch);
     if (trace->computed & SS_BIT(SS_FIELD_ATT))
         ss_statistics_add(trace, ss_statistics_available(trace), head, t, rows, T, x + bias,
@@ -217,8 +219,8 @@ static void reduce_rows(const ss_trace *trace, int head, int t, int rows, int T,
 }
 
 /* Adds rows of queries to the statistics, in a run that does not store queries. */
-static void reduce_queries(const ss_trace *trace, int head, int t, int rows, int T, const float *q,
-                           size_t stride) {
+static void add_query_statistics(const ss_trace *trace, int head, int t, int rows, int T,
+                                 const float *q, size_t stride) {
     if (trace->summed & SS_BIT(SS_FIELD_Q))
         ss_statistics_add_queries(trace, head, t, rows, T, q, stride);
 }
@@ -237,7 +239,7 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
     size_t U = (size_t)arch->U, out_width = (size_t)arch->H * U;
     float *out = pass->head_out + (size_t)(t - t0) * out_width + (size_t)h * U;
 
-    reduce_queries(trace, l * arch->H + h, t, rows, T, q, width);
+    add_query_statistics(trace, l * arch->H + h, t, rows, T, q, width);
     score_rows(pass, scratch, l, h, q, width, (size_t)rows, keys);
     for (int r = 0; r < rows; r++) {
         float *x = scratch->scores + (size_t)r * stride;
@@ -245,14 +247,14 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
         attend_row(pass, scratch, l, h, t + r, evicted_n, q + (size_t)r * width, x, end);
         ss_clear(x + bias + end, keys - end);
     }
-    reduce_rows(trace, l * arch->H + h, t, rows, T, scratch->scores);
+    add_row_statistics(trace, l * arch->H + h, t, rows, T, scratch->scores);
     ss_tile(scratch->tiles, scratch->scores, stride, (size_t)rows, bias + keys);
     sum_values(out, out_width, scratch->tiles, scratch->value_panels, (size_t)rows, bias + keys,
                bias + (size_t)(T - evicted_n), U);
 }
 
-/* Returns true if a single row can read its keys and values in place: packing them would cost more
- * than the product. */
+/* Returns true if a single row should read its keys and values in place: packing them would cost
+ * more than the product. */
 static bool is_single_row(const ss_pass *pass, int rows, ss_feature feature) {
     return rows == 1 && feature == SS_FEATURE_NONE && !bias_keys(&pass->trace->model->arch);
 }
@@ -277,10 +279,10 @@ static void attend_single_row(ss_pass *pass, ss_scratch *scratch, int l, int h, 
     size_t keys = (size_t)(ss_mask_end(mask, t, t + 1) - evicted_n);
     int group = l * arch->G + ss_arch_group(arch, l, h);
     float *q = pass->q + (size_t)h * K, *out = pass->head_out + (size_t)h * U;
-    reduce_queries(trace, l * arch->H + h, t, 1, t + 1, q, K);
+    add_query_statistics(trace, l * arch->H + h, t, 1, t + 1, q, K);
     score_single_row(scratch->scores, q, ss_row(trace, SS_FIELD_K, group, 0), keys, K);
     attend_row(pass, scratch, l, h, t, evicted_n, q, scratch->scores, keys);
-    reduce_rows(trace, l * arch->H + h, t, 1, t + 1, scratch->scores);
+    add_row_statistics(trace, l * arch->H + h, t, 1, t + 1, scratch->scores);
     ss_clear(out, U);
     ss_times_columns(out, scratch->scores, ss_row(trace, SS_FIELD_V, group, 0), U * sizeof *out, U,
                      keys);
@@ -292,10 +294,10 @@ typedef struct attention {
     int l, t0, n;
 } attention;
 
-static void attend_head(const void *job, size_t i, size_t at) {
+static void attend_head(const void *job, size_t i, size_t worker) {
     const attention *a = job;
     ss_pass *pass = a->pass;
-    ss_scratch *scratch = &pass->scratch[at];
+    ss_scratch *scratch = &pass->scratch[worker];
     const ss_arch *arch = &pass->trace->model->arch;
     int l = a->l, h = (int)i, g = ss_arch_group(arch, l, h), T = a->t0 + a->n;
     int evicted_n = a->t0 - ss_filled_slots(pass, l, g, a->t0);
@@ -326,16 +328,16 @@ static bool heads_are_independent(const ss_pass *pass, int l) {
 }
 
 bool ss_heads_are_independent(const ss_pass *pass) {
-    bool independent = true;
+    bool are_independent = true;
     for (int l = 0; l < pass->trace->model->arch.L; l++)
-        independent &= heads_are_independent(pass, l);
-    return independent;
+        are_independent &= heads_are_independent(pass, l);
+    return are_independent;
 }
 
-/* Recomputes rows [t, t+n) of a map of head h from stored queries and keys; n is at most the rows
- * that fit the scratch. */
-static void attend_rows_again(ss_pass *pass, ss_scratch *scratch, ss_field_id field, int l, int h,
-                              int t, int n) {
+/* Recomputes rows [t, t+n) of a map of head h from stored queries and keys; n rows fit the scratch.
+ */
+static void recompute_rows(ss_pass *pass, ss_scratch *scratch, ss_field_id field, int l, int h,
+                           int t, int n) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     int head = l * arch->H + h, T = trace->T;
@@ -353,17 +355,17 @@ static void attend_rows_again(ss_pass *pass, ss_scratch *scratch, ss_field_id fi
         float *x = scratch->scores + (size_t)r * stride;
         size_t end = (size_t)ss_mask_end(mask, t + r, T);
         ss_hook query = score_row(pass, scratch, l, h, t + r, 0, true, q + (size_t)r * K, x, end);
-        if (field == SS_FIELD_ATT) weigh_row(&query, x);
+        if (field == SS_FIELD_ATT) normalize_row(&query, x);
     }
 }
 
-void ss_attend_again(ss_pass *pass, ss_field_id field, int head, int t, int n, size_t worker,
-                     ss_map_reader *read, void *context) {
+void ss_recompute_rows(ss_pass *pass, ss_field_id field, int head, int t, int n, size_t worker,
+                       ss_map_reader *reader, void *context) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     ss_scratch *scratch = &pass->scratch[worker];
     int l = head / arch->H, h = head % arch->H, layer = pass->layer;
-    int most = ss_min(SS_MAP_ROWS, pass->chunk); /* number of rows that fit the scratch */
+    int rows_max = ss_min(SS_MAP_ROWS, pass->chunk);
     size_t bias = bias_keys(arch);
     ss_feature feature = trace->choices[head].operation->feature;
     if (feature == SS_FEATURE_MLP)
@@ -372,9 +374,9 @@ void ss_attend_again(ss_pass *pass, ss_field_id field, int head, int t, int n, s
         pack_keys(pass, scratch, l, ss_arch_group(arch, l, h), feature,
                   (size_t)ss_mask_end(&trace->choices[head].mask, t + n - 1, trace->T));
     for (int end = t + n, rows; t < end; t += rows) {
-        rows = ss_min(most, end - t);
-        attend_rows_again(pass, scratch, field, l, h, t, rows);
-        read(context, t, rows, scratch->scores + bias, bias + (size_t)trace->slots);
+        rows = ss_min(rows_max, end - t);
+        recompute_rows(pass, scratch, field, l, h, t, rows);
+        reader(context, t, rows, scratch->scores + bias, bias + (size_t)trace->slots);
     }
     if (feature == SS_FEATURE_MLP) pass->layer = layer;
 }

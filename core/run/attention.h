@@ -11,10 +11,10 @@
  */
 void ss_attend(ss_pass *pass, int l, int t0, int n);
 
-/* Recomputes rows [t, t+n) of a head's map from the queries and keys in the trace, to the bits of
- * the forward pass, and passes them to a reader, at most SS_MAP_ROWS at a time. */
-void ss_attend_again(ss_pass *pass, ss_field_id field, int head, int t, int n, size_t worker,
-                     ss_map_reader *read, void *context);
+/* Recomputes rows [t, t+n) of a head's map from the queries and keys in the trace, with the same
+ * bits as in the forward pass, and passes them to a reader, at most SS_MAP_ROWS at a time. */
+void ss_recompute_rows(ss_pass *pass, ss_field_id field, int head, int t, int n, size_t worker,
+                       ss_map_reader *reader, void *context);
 
 /* Returns true if threads may compute the heads of every layer at the same time. */
 bool ss_heads_are_independent(const ss_pass *pass);

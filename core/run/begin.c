@@ -19,22 +19,22 @@ static int idle_tokens_of(const ss_pass *pass, int i) {
 
 /* Returns the number of first tokens that no edit changes. */
 static int idle_tokens(const ss_pass *pass) {
-    int least = INT_MAX;
-    for (int i = 0; i < pass->edits_n; i++) least = ss_min(least, idle_tokens_of(pass, i));
-    return least;
+    int tokens_n = INT_MAX;
+    for (int i = 0; i < pass->edits_n; i++) tokens_n = ss_min(tokens_n, idle_tokens_of(pass, i));
+    return tokens_n;
 }
 
 /* Returns the number of first tokens whose recorded rows restore the state of every eviction: no
  * query among them evicted a key, and no later edit changed the weights that the eviction read. */
 static int replayed_tokens(const ss_pass *pass) {
-    int least = INT_MAX;
+    int tokens_n = INT_MAX;
     for (int i = 0; i < pass->edits_n; i++) {
-        if (ss_is_eviction(kind_of(pass, i))) least = ss_min(least, idle_tokens_of(pass, i));
+        if (ss_is_eviction(kind_of(pass, i))) tokens_n = ss_min(tokens_n, idle_tokens_of(pass, i));
         for (int j = i + 1; j < pass->edits_n; j++)
             if (!ss_edits_continue(kind_of(pass, i), kind_of(pass, j)))
-                least = ss_min(least, idle_tokens_of(pass, j));
+                tokens_n = ss_min(tokens_n, idle_tokens_of(pass, j));
     }
-    return least;
+    return tokens_n;
 }
 
 /* Replays the weights of the first p queries to the evictions; no query among them evicted a key.
@@ -46,14 +46,14 @@ static void replay_evictions(ss_pass *pass, const ss_trace *from, int p) {
 
 /* ---- begin from another run ---------------------------------------------------------------- */
 
-/* Returns the needed fields that the other run has not recorded. If that run has no edits, fields
- * that only edits record are known: no key was evicted and nothing was rounded. */
+/* Returns the needed fields that the other run has not recorded. A run without edits need not have
+ * recorded the fields of edits: no key was evicted and nothing was rounded. */
 static uint32_t missing_fields(const ss_trace *trace, const ss_trace *from, uint32_t needed) {
-    uint32_t known =
+    uint32_t implied =
         SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) | SS_BIT(SS_FIELD_WEIGHT_ROUNDED);
     /* A run that computes its maps on demand has no stored map to copy. */
-    uint32_t stored = from->fields & ~from->summed & ~(from->computed & ~trace->computed);
-    return needed & ~stored & ~(from->edited ? 0 : known);
+    uint32_t stored_fields = from->fields & ~from->summed & ~(from->computed & ~trace->computed);
+    return needed & ~stored_fields & ~(from->edited ? 0 : implied);
 }
 
 static uint32_t fields_of_layers(void) {
@@ -63,7 +63,7 @@ static uint32_t fields_of_layers(void) {
     return fields;
 }
 
-/* Returns true if the model has mixers and the states in `other` are not those after the first T
+/* Returns true if the model has mixers whose states in `other` are not those after the first T
  * tokens. */
 static bool has_other_states(const ss_pass *pass, const ss_pass *other, int T) {
     return pass->trace->model->arch.mixer.kind && other->mixing.tokens != T;
@@ -73,30 +73,30 @@ static bool has_other_states(const ss_pass *pass, const ss_pass *other, int T) {
  * so that the pass computes the logits after the last token. */
 static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
     uint32_t needed = pass->trace->fields & ~SS_BIT(SS_FIELD_NEXT);
-    if (pass->evicts) needed |= SS_BIT(SS_FIELD_ATT);
+    if (pass->has_eviction) needed |= SS_BIT(SS_FIELD_ATT);
     const ss_arch *arch = &pass->trace->model->arch;
     /* A run keeps the mixers' states only after its last token, so a run with mixers cannot
      * share a part of the tokens. */
-    bool independent = !from->edited && !arch->prefix && !arch->mixer.kind && !pass->together;
-    if (!independent || missing_fields(pass->trace, from, needed)) return 0;
+    bool can_share = !from->edited && !arch->prefix && !arch->mixer.kind && !pass->joint_tokens;
+    if (!can_share || missing_fields(pass->trace, from, needed)) return 0;
     return ss_min(from->T - 1, idle_tokens(pass));
 }
 
 /* Returns the number of first layers that no edit touches; -1 if an edit touches the embedding. */
 static int shared_layers(const ss_pass *pass, const ss_trace *from) {
-    int least = pass->trace->model->arch.blocks;
+    int layers_n = pass->trace->model->arch.blocks;
     uint32_t needed = (pass->trace->fields & fields_of_layers()) | SS_BIT(SS_FIELD_HIDDEN);
     if (from->edited || missing_fields(pass->trace, from, needed)) return -1;
     if (has_other_states(pass, from->pass, from->T)) return -1;
     for (int i = 0; i < pass->edits_n; i++)
-        least = ss_min(least, ss_edit_first_layer(kind_of(pass, i), pass->edits[i].values));
-    return least;
+        layers_n = ss_min(layers_n, ss_edit_first_layer(kind_of(pass, i), pass->edits[i].values));
+    return layers_n;
 }
 
 /* Copies the first p tokens, and the loss and rank of the next one. */
-static void take_tokens(ss_pass *pass, const ss_trace *from, int p) {
+static void copy_tokens(ss_pass *pass, const ss_trace *from, int p) {
     ss_trace *trace = pass->trace;
-    pass->taken = p;
+    pass->copied_tokens = p;
     if (p == 0) return;
     ss_trace_take_below(trace, from, trace->model->arch.blocks, p);
     ss_record(trace, SS_FIELD_LOSS, 0, 0, p + 1, ss_floats(from, SS_FIELD_LOSS), 1);
@@ -107,12 +107,12 @@ static void take_tokens(ss_pass *pass, const ss_trace *from, int p) {
 }
 
 /* Copies the fields of the layers below `layer`, and the residual stream after them. */
-static void take_layers(ss_pass *pass, const ss_trace *from, int layer) {
+static void copy_layers(ss_pass *pass, const ss_trace *from, int layer) {
     size_t D = (size_t)pass->trace->model->arch.D;
-    memcpy(pass->resumed, ss_row(from, SS_FIELD_HIDDEN, layer, 0),
-           (size_t)from->T * D * sizeof *pass->resumed);
+    memcpy(pass->source_stream, ss_row(from, SS_FIELD_HIDDEN, layer, 0),
+           (size_t)from->T * D * sizeof *pass->source_stream);
     ss_trace_take_below(pass->trace, from, layer, from->T);
-    ss_mix_take_below(pass, from->pass, layer);
+    ss_mix_copy_below(pass, from->pass, layer);
     pass->first_layer = pass->layer = layer;
 }
 
@@ -120,12 +120,12 @@ ss_status ss_begin_from(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
     const ss_trace *from = desc->from;
     int layer = desc->layer;
     memcpy(ss_tokens(pass->trace), ss_tokens(from), (size_t)from->T * sizeof(int32_t));
-    pass->resumed_n = from->T;
-    pass->spliced = layer != SS_BY_EDITS;
+    pass->source_T = from->T;
+    pass->has_fixed_layer = layer != SS_BY_EDITS;
     for (int l = 0; l <= pass->trace->model->arch.blocks; l++)
         ss_trace_clear_rounded(pass->trace, l, 0, from->T, 0);
     if (layer == SS_BY_EDITS) {
-        take_tokens(pass, from, shared_tokens(pass, from));
+        copy_tokens(pass, from, shared_tokens(pass, from));
         layer = shared_layers(pass, from);
     }
     uint32_t of_layers = layer > 0 ? pass->trace->fields & fields_of_layers() : 0;
@@ -135,16 +135,16 @@ ss_status ss_begin_from(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
             return ss_fail(err, SS_BAD_REQUEST, "from", "expected a run that has recorded %s",
                            ss_fields()[field].name);
     if (layer >= 0)
-        take_layers(pass, from, layer);
+        copy_layers(pass, from, layer);
     else
-        pass->resumed = NULL;
+        pass->source_stream = NULL;
     return SS_OK;
 }
 
 void ss_begin_all_layers(ss_pass *pass) {
-    if (!pass->resumed_n || pass->spliced) return;
-    pass->resumed_n = pass->taken = pass->first_layer = pass->layer = 0;
-    pass->resumed = NULL;
+    if (!pass->source_T || pass->has_fixed_layer) return;
+    pass->source_T = pass->copied_tokens = pass->first_layer = pass->layer = 0;
+    pass->source_stream = NULL;
 }
 
 /* ---- begin from the run's own tokens ------------------------------------------------------- */
@@ -157,15 +157,18 @@ int ss_begin_kept_tokens(const ss_pass *pass, const int32_t *tokens, int n) {
     /* The logits after the last kept token are those at the end of the run, or are recomputed from
      * the residual stream. */
     bool has_logits = equal_tokens < n && equal_tokens == trace->T && equal_tokens == pass->total;
-    bool streams = trace->fields & SS_BIT(SS_FIELD_HIDDEN);
-    int kept =
-        ss_min(has_logits || streams ? equal_tokens : equal_tokens - 1, replayed_tokens(pass));
+    bool has_hidden = trace->fields & SS_BIT(SS_FIELD_HIDDEN);
+    int kept_tokens =
+        ss_min(has_logits || has_hidden ? equal_tokens : equal_tokens - 1, replayed_tokens(pass));
     /* Tokens that an edit or a prefix needs together must stay in one chunk. */
-    int together = prefix > pass->together ? prefix : pass->together;
-    bool forgets = trace->summed || (pass->evicts && !(trace->fields & SS_BIT(SS_FIELD_ATT)));
+    int joint_tokens = prefix > pass->joint_tokens ? prefix : pass->joint_tokens;
+    bool forgets_maps =
+        trace->summed || (pass->has_eviction && !(trace->fields & SS_BIT(SS_FIELD_ATT)));
     /* The states of mixers are those after all tokens of the run. */
-    bool loses_states = has_other_states(pass, pass, kept);
-    return kept < together || kept < 0 || forgets || loses_states ? 0 : kept;
+    bool lacks_states = has_other_states(pass, pass, kept_tokens);
+    return kept_tokens < joint_tokens || kept_tokens < 0 || forgets_maps || lacks_states
+               ? 0
+               : kept_tokens;
 }
 
 void ss_run_rewind(ss_pass *pass, int n) {

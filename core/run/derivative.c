@@ -85,10 +85,10 @@ float ss_share_back(SS_BACK_ARGS) {
  * derivative of |sum x| is the sign of the sum. */
 float ss_share_of_at_least_1_back(SS_BACK_ARGS) {
     (void)parameters;
-    float sum = ss_sum(x, n), size = fabsf(sum);
-    if (size > 1.0f) {
+    float sum = ss_sum(x, n), magnitude = fabsf(sum);
+    if (magnitude > 1.0f) {
         float shift = ss_dot(d, w, n) * (sum < 0.0f ? -1.0f : 1.0f);
-        for (size_t j = 0; j < n; j++) d[j] = (d[j] - shift) / size;
+        for (size_t j = 0; j < n; j++) d[j] = (d[j] - shift) / magnitude;
     }
     return 0.0f;
 }

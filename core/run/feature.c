@@ -5,13 +5,13 @@
 
 #include <math.h>
 
-/* Replaces rows z by M2 relu(M1 z), as many rows at a time as fit the working memory of a product.
- */
+/* Replaces each row z by M2 relu(M1 z), as many rows at a time as fit the working memory of a
+ * product. */
 static void map_mlp(ss_pass *pass, const ss_layer *layer, float *rows, size_t n) {
     size_t K = (size_t)pass->trace->model->arch.K, C = (size_t)pass->trace->capacity;
-    size_t most = C < SS_ATTENTION_ROWS ? C : SS_ATTENTION_ROWS;
-    for (size_t i = 0; i < n; i += most, rows += most * K) {
-        size_t count = n - i < most ? n - i : most;
+    size_t rows_max = C < SS_ATTENTION_ROWS ? C : SS_ATTENTION_ROWS;
+    for (size_t i = 0; i < n; i += rows_max, rows += rows_max * K) {
+        size_t count = n - i < rows_max ? n - i : rows_max;
         ss_linear_rows(pass, rows, rows, &layer->kernel_in, count);
         ss_relu(rows, count * K);
         ss_linear_rows(pass, rows, rows, &layer->kernel_out, count);
@@ -32,13 +32,13 @@ void ss_map_features(ss_pass *pass, int a, ss_feature feature, float *rows, size
  */
 static float alibi_slope(int H, int h) {
     double root = 1.0 / 256.0, slope = 1.0; /* root: the power-th root of 1/256 */
-    int power = 1, times = h + 1;
+    int power = 1, exponent = h + 1;
     for (; 2 * power <= H; power *= 2) root = sqrt(root);
     if (h >= power) {
         root = sqrt(root);
-        times = 2 * (h - power) + 1;
+        exponent = 2 * (h - power) + 1;
     }
-    for (int i = 0; i < times; i++) slope *= root;
+    for (int i = 0; i < exponent; i++) slope *= root;
     return (float)slope;
 }
 
@@ -46,25 +46,25 @@ static float alibi_slope(int H, int h) {
  * Returns the index of T5's bucket of a distance d: d itself below 16, then 16 + floor(16 ln(d/16)
  * / ln 8), at most 31. The table has the smallest distances of buckets 17 .. 31.
  */
-static const unsigned char bucket_begins[] = {19, 21, 24, 27, 31, 35, 40, 46,
+static const unsigned char bucket_starts[] = {19, 21, 24, 27, 31, 35, 40, 46,
                                               52, 59, 67, 77, 87, 99, 113};
 
 static float bucket_of(int distance) {
     int bucket = 16;
     if (distance < 16) return (float)(distance > 0 ? distance : 0);
-    while (bucket < 16 + (int)sizeof bucket_begins && distance >= bucket_begins[bucket - 16])
+    while (bucket < 16 + (int)sizeof bucket_starts && distance >= bucket_starts[bucket - 16])
         bucket++;
     return (float)bucket;
 }
 
 void ss_add_distances(float *x, size_t n, const ss_arch *arch, int h, int t,
                       const int32_t *positions) {
-    bool relative = arch->positions == SS_POSITIONS_RELATIVE;
-    if (!relative && arch->positions != SS_POSITIONS_ALIBI) return;
+    bool is_relative = arch->positions == SS_POSITIONS_RELATIVE;
+    if (!is_relative && arch->positions != SS_POSITIONS_ALIBI) return;
     float slope = alibi_slope(arch->H, h);
     for (size_t j = 0; j < n; j++) {
         int distance = positions[t] - positions[j];
-        if (relative)
+        if (is_relative)
             x[j] += bucket_of(distance);
         else if (distance > 0)
             x[j] -= slope * (float)distance;

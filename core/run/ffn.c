@@ -22,9 +22,9 @@ static void xielu(float *x, const float *curve, size_t n) {
     double p = (double)curve[0], below = (double)curve[1], beta = (double)curve[2];
     double eps = (double)curve[3];
     for (size_t i = 0; i < n; i++) {
-        double y = (double)x[i], least = y < eps ? y : eps;
-        double bent = y > 0.0 ? p * y * y : below * (ss_exp_double(least) - 1.0 - y);
-        x[i] = (float)(bent + beta * y);
+        double y = (double)x[i], exponent = y < eps ? y : eps;
+        double curved = y > 0.0 ? p * y * y : below * (ss_exp_double(exponent) - 1.0 - y);
+        x[i] = (float)(curved + beta * y);
     }
 }
 
@@ -82,8 +82,8 @@ static void record_spikes(ss_pass *pass, const float *in, const float *out, cons
 static void compute_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t inner = n * ffn->up.w.out;
-    float *in = pass->gate, *recorded = ss_layer_row(pass, SS_FIELD_FFN_UP, pass->t0);
-    float *up = recorded ? recorded : pass->up;
+    float *in = pass->gate, *trace_rows = ss_layer_row(pass, SS_FIELD_FFN_UP, pass->t0);
+    float *up = trace_rows ? trace_rows : pass->up;
     ss_linear_rows(pass, up, y, &ffn->up, n);
     if (arch->ffn == SS_FFN_GATED) {
         ss_linear_rows(pass, in, y, &ffn->gate, n);
@@ -120,30 +120,31 @@ static float mark_largest(bool *marks, const float *x, const float *weights, siz
 }
 
 /* Marks the experts outside the best groups; groups are ranked by the sum of their best scores. */
-static void mark_groups(bool *marks, const float *scores, const ss_arch *arch) {
-    size_t groups = (size_t)arch->router_groups, share = (size_t)arch->E / groups;
+static void mark_other_groups(bool *marks, const float *scores, const ss_arch *arch) {
+    size_t groups = (size_t)arch->router_groups, group_size = (size_t)arch->E / groups;
     float sums[SS_EXPERTS_MAX];
     bool is_top[SS_EXPERTS_MAX] = {false};
     for (size_t g = 0; g < groups; g++) {
         bool is_best[SS_EXPERTS_MAX] = {false};
-        const float *own = scores + g * share;
-        sums[g] = mark_largest(is_best, own, own, share, arch->router_best);
+        const float *group_scores = scores + g * group_size;
+        sums[g] = mark_largest(is_best, group_scores, group_scores, group_size, arch->router_best);
     }
     mark_largest(is_top, sums, sums, groups, arch->router_top_groups);
-    for (size_t e = 0; e < (size_t)arch->E; e++) marks[e] = !is_top[e / share];
+    for (size_t e = 0; e < (size_t)arch->E; e++) marks[e] = !is_top[e / group_size];
 }
 
-/* Finds the largest of x[E] other than `without`, sets its weight to its softmax over near logits,
+/* Finds the largest of x[E] except x[excluded], sets its weight to its softmax over near logits,
  * and returns its index. */
-static size_t choose_mixed_expert(float *weights, const float *x, size_t without,
+static size_t choose_mixed_expert(float *weights, const float *x, size_t excluded,
                                   const ss_arch *arch) {
-    size_t E = (size_t)arch->E, best = without == 0 && E > 1 ? 1 : 0;
+    size_t E = (size_t)arch->E, best = excluded == 0 && E > 1 ? 1 : 0;
     float sum = 0.0f;
     for (size_t e = 0; e < E; e++)
-        if (e != without && x[e] > x[best]) best = e;
+        if (e != excluded && x[e] > x[best]) best = e;
     for (size_t e = 0; e < E; e++) {
-        float far = (x[best] - x[e]) / fmaxf(fabsf(x[e]), x[best]);
-        if (e != without && !(far > 2.0f * arch->router_jitter)) sum += ss_expf(x[e] - x[best]);
+        float distance = (x[best] - x[e]) / fmaxf(fabsf(x[e]), x[best]);
+        if (e != excluded && !(distance > 2.0f * arch->router_jitter))
+            sum += ss_expf(x[e] - x[best]);
     }
     weights[best] = 1.0f / sum;
     return best;
@@ -156,12 +157,12 @@ static void route_mixer(float *x, const ss_arch *arch) {
     ss_copy(x, weights, (size_t)arch->E);
 }
 
-/* Turns E logits into E weights, by softmax or sigmoid; only the top_k largest with `bias`, in the
- * best groups, differ from 0. */
+/* Turns E logits into E weights, by softmax or sigmoid. Only the top_k largest, after adding `bias`
+ * and in the best groups, differ from 0. */
 static void route(float *x, const float *bias, const ss_arch *arch) {
     size_t E = (size_t)arch->E;
     float scores[SS_EXPERTS_MAX];
-    bool is_out[SS_EXPERTS_MAX] = {false}, is_top[SS_EXPERTS_MAX];
+    bool is_excluded[SS_EXPERTS_MAX] = {false}, is_top[SS_EXPERTS_MAX];
     if (arch->router == SS_ROUTER_MIXER) {
         route_mixer(x, arch);
         return;
@@ -172,14 +173,14 @@ static void route(float *x, const float *bias, const ss_arch *arch) {
         ss_scale(x, 1.0f / ss_exp(x, x, ss_max(x, E), E), E);
     ss_copy(scores, x, E);
     if (bias) ss_add(scores, bias, E);
-    if (arch->router_groups > 1) mark_groups(is_out, scores, arch);
-    memcpy(is_top, is_out, sizeof is_top);
-    float kept = mark_largest(is_top, scores, x, E, arch->top_k);
+    if (arch->router_groups > 1) mark_other_groups(is_excluded, scores, arch);
+    memcpy(is_top, is_excluded, sizeof is_top);
+    float kept_sum = mark_largest(is_top, scores, x, E, arch->top_k);
     for (size_t e = 0; e < E; e++)
-        if (is_out[e] || !is_top[e])
+        if (is_excluded[e] || !is_top[e])
             x[e] = 0.0f;
         else
-            x[e] = (arch->router_shares ? x[e] : x[e] / kept) * arch->router_scale;
+            x[e] = (arch->router_shares ? x[e] : x[e] / kept_sum) * arch->router_scale;
 }
 
 /* Adds weight * expert(y) to out, for the rows that the router sends to expert e. */
@@ -188,14 +189,14 @@ static void add_expert(ss_pass *pass, float *out, const ss_ffn *expert, size_t e
     size_t D = (size_t)arch->D, E = (size_t)arch->E, rows = 0;
     for (size_t i = 0; i < n; i++)
         if (pass->router[i * E + e] != 0.0f)
-            memcpy(pass->gathered + rows++ * D, pass->y + i * D, D * sizeof *pass->y);
+            memcpy(pass->expert_rows + rows++ * D, pass->y + i * D, D * sizeof *pass->y);
     if (rows == 0) return;
-    compute_ffn(pass, pass->gathered, pass->gathered, expert, rows);
+    compute_ffn(pass, pass->expert_rows, pass->expert_rows, expert, rows);
     rows = 0;
     for (size_t i = 0; i < n; i++) {
         float weight = pass->router[i * E + e];
         if (weight == 0.0f) continue;
-        float *row = pass->gathered + rows++ * D;
+        float *row = pass->expert_rows + rows++ * D;
         ss_scale(row, weight, D);
         ss_add(out + i * D, row, D);
     }
@@ -206,8 +207,8 @@ static void compute_shared_expert(ss_pass *pass, float *out, const ss_layer *lay
     size_t D = (size_t)pass->trace->model->arch.D;
     compute_ffn(pass, out, pass->y, &layer->ffn, n);
     if (!layer->shared_gate.w.data) return;
-    ss_linear_rows(pass, pass->share, pass->y, &layer->shared_gate, n);
-    for (size_t i = 0; i < n; i++) ss_scale(out + i * D, ss_sigmoidf(pass->share[i]), D);
+    ss_linear_rows(pass, pass->shared_factors, pass->y, &layer->shared_gate, n);
+    for (size_t i = 0; i < n; i++) ss_scale(out + i * D, ss_sigmoidf(pass->shared_factors[i]), D);
 }
 
 void ss_feed_forward(ss_pass *pass, float *out, int l, int rows) {

@@ -22,7 +22,7 @@ static void norm_vectors(float *out, const float *x, const ss_norm *w, const ss_
             ss_layernorm(out, x, w->gain, w->bias, arch->norm_eps, width);
 }
 
-static void find_all_angles(ss_pass *pass, int t0, int n) {
+static void compute_angles(ss_pass *pass, int t0, int n) {
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
     ss_angles *angles = pass->angles;
@@ -71,8 +71,8 @@ static void embed(ss_pass *pass, int t0, int n) {
         norm_vectors(pass->x, pass->x, &model->embedding_norm, &model->arch, (size_t)n, D);
 }
 
-/* Rotates queries or keys of a layer, and norms them before or after the rotation if the model does
- * so. */
+/* Rotates queries or keys of a layer, and norms them before or after the rotation, as the model
+ * does. */
 static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *head_norm, int heads,
                             int n) {
     const ss_arch *arch = &pass->trace->model->arch;
@@ -92,7 +92,7 @@ static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *he
         norm_vectors(rows, rows, head_norm, arch, (size_t)n * H, K);
 }
 
-/* Widens rows [n][own] to [n][width] with zeros, which change no product, sum or norm. */
+/* Widens rows [n][own_width] to [n][width] with zeros, which change no product, sum or norm. */
 static void widen_rows(float *rows, size_t n, int own_width, int width) {
     size_t from = (size_t)own_width, to = (size_t)width;
     for (size_t i = n; from < to && i-- > 0;) {
@@ -128,9 +128,9 @@ static void cache_heads(ss_pass *pass, ss_field_id field, int l, int heads, int 
         int32_t *tokens = pass->cache.tokens;
         if (tokens) tokens += (size_t)(l * G + g) * (size_t)trace->slots + (size_t)slot;
         for (int i = 0; tokens && i < n; i++) tokens[i] = t0 + i;
-        const float *own = rows + (size_t)g * width;
-        ss_record(trace, field, l * G + g, slot, n, own, stride);
-        ss_statistics_add_norms(trace, field, l * G + g, t0, n, own, stride, width);
+        const float *head_rows = rows + (size_t)g * width;
+        ss_record(trace, field, l * G + g, slot, n, head_rows, stride);
+        ss_statistics_add_norms(trace, field, l * G + g, t0, n, head_rows, stride, width);
     }
 }
 
@@ -170,15 +170,15 @@ static void record_out_norms(ss_pass *pass, int a, const float *values, int t0, 
     for (size_t h = 0; h < H; h++) memset(norms + h * stride, 0, rows * sizeof *norms);
     for (size_t d = 0; d < o->out; d += NORM_OUTPUTS) {
         size_t width = (size_t)ss_min(NORM_OUTPUTS, (int)(o->out - d));
-        const float *whole[NORM_OUTPUTS / SS_PANEL], *of_head[NORM_OUTPUTS / SS_PANEL];
+        const float *row_panels[NORM_OUTPUTS / SS_PANEL], *head_panels[NORM_OUTPUTS / SS_PANEL];
         for (size_t c = 0; c < width; c += SS_PANEL)
-            whole[c / SS_PANEL] = ss_matrix_panel(pass->work + c * o->in, o, d + c);
+            row_panels[c / SS_PANEL] = ss_matrix_panel(pass->work + c * o->in, o, d + c);
         for (size_t h = 0; h < H; h++) {
             size_t first = arch->added_heads ? 0 : h * U;
             for (size_t c = 0; c < width; c += SS_PANEL)
-                of_head[c / SS_PANEL] = whole[c / SS_PANEL] + first * SS_PANEL;
-            add_squares(norms + h * stride, tiles + h / (H / G) * rows * U, of_head, rows, width,
-                        U);
+                head_panels[c / SS_PANEL] = row_panels[c / SS_PANEL] + first * SS_PANEL;
+            add_squares(norms + h * stride, tiles + h / (H / G) * rows * U, head_panels, rows,
+                        width, U);
         }
     }
     for (size_t i = 0; i < rows * H; i++) {
@@ -212,9 +212,10 @@ static void norm_block_input(ss_pass *pass, const ss_norm *block_norm, int n) {
 }
 
 /* Adds the output of a block to x; a post-norm model then norms x. */
-static void add_block_output(ss_pass *pass, const ss_norm *block_norm, const float *added, int n) {
+static void add_block_output(ss_pass *pass, const ss_norm *block_norm, const float *block_out,
+                             int n) {
     const ss_arch *arch = &pass->trace->model->arch;
-    ss_add(pass->x, added, (size_t)n * (size_t)arch->D);
+    ss_add(pass->x, block_out, (size_t)n * (size_t)arch->D);
     if (arch->post_norm && block_norm->gain)
         norm_vectors(pass->x, pass->x, block_norm, arch, (size_t)n, (size_t)arch->D);
 }
@@ -297,25 +298,26 @@ static const float *compress(ss_pass *pass, const ss_linear *w, const ss_norm *l
 /* Computes the keys pass->kv[n][G][K]; in latent attention each begins with the rotated part that
  * all heads share. */
 static void project_keys(ss_pass *pass, const ss_layer *layer, const float *in, int groups, int n) {
-    size_t shared = layer->k_shared.w.out, K = (size_t)pass->trace->model->arch.K, own = K - shared;
+    size_t shared_width = layer->k_shared.w.out, K = (size_t)pass->trace->model->arch.K,
+           head_width = K - shared_width;
     size_t heads = (size_t)n * (size_t)groups;
-    float *of_head = pass->q,
-          *of_all = of_head + heads * own; /* free here: queries are computed later */
+    float *head_keys = pass->q,
+          *shared_keys = head_keys + heads * head_width; /* free here: queries are computed later */
     if (!layer->k_shared.w.data) {
         project(pass, pass->kv, in, &layer->k, n);
         return;
     }
-    ss_linear_rows(pass, of_head, in, &layer->k, (size_t)n);
-    ss_linear_rows(pass, of_all, pass->y, &layer->k_shared, (size_t)n);
+    ss_linear_rows(pass, head_keys, in, &layer->k, (size_t)n);
+    ss_linear_rows(pass, shared_keys, pass->y, &layer->k_shared, (size_t)n);
     for (size_t i = 0; i < heads; i++) {
         size_t t = i / (heads / (size_t)n);
-        ss_copy(pass->kv + i * K, of_all + t * shared, shared);
-        ss_copy(pass->kv + i * K + shared, of_head + i * own, own);
+        ss_copy(pass->kv + i * K, shared_keys + t * shared_width, shared_width);
+        ss_copy(pass->kv + i * K + shared_width, head_keys + i * head_width, head_width);
     }
 }
 
 /* Returns a copy of the n numbers of projected keys if they are also the values; else NULL. */
-static const float *keep_keys(ss_pass *pass, const ss_layer *layer, size_t n) {
+static const float *copy_keys_as_values(ss_pass *pass, const ss_layer *layer, size_t n) {
     if (layer->v.w.data) return NULL;
     return memcpy(pass->q, pass->kv,
                   n * sizeof *pass->q); /* free here: queries are computed later */
@@ -338,13 +340,13 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     const float *in = compress(pass, &layer->kv_latent, &layer->kv_latent_norm, n);
     project_keys(pass, layer, in, sizes.G, n);
     ss_apply_factor(pass->kv, arch->key_scale, groups * (size_t)sizes.K);
-    const float *as_keys = keep_keys(pass, layer, groups * (size_t)sizes.K);
+    const float *values = copy_keys_as_values(pass, layer, groups * (size_t)sizes.K);
     norm_and_rotate(pass, a, pass->kv, &layer->k_norm, sizes.G, n);
     edit_heads(pass, SS_AT_KEYS, a, pass->kv, sizes.G, sizes.K, t0, n);
     widen_rows(pass->kv, groups, sizes.K, arch->K);
     cache_heads(pass, SS_FIELD_K, a, sizes.G, t0, n, pass->kv);
-    if (as_keys)
-        memcpy(pass->kv, as_keys, groups * (size_t)sizes.U * sizeof *pass->kv);
+    if (values)
+        memcpy(pass->kv, values, groups * (size_t)sizes.U * sizeof *pass->kv);
     else
         project(pass, pass->kv, in, &layer->v, n);
     if (layer->v_norm.gain)
@@ -386,8 +388,8 @@ static const float *ffn_block(ss_pass *pass, int l, int t0, int n) {
     size_t D = (size_t)arch->D;
 
     norm_block_input(pass, &layer->ffn_norm, n);
-    float *recorded = ss_layer_row(pass, SS_FIELD_MLP_OUT, t0);
-    float *out = recorded ? recorded : pass->ffn_out;
+    float *trace_rows = ss_layer_row(pass, SS_FIELD_MLP_OUT, t0);
+    float *out = trace_rows ? trace_rows : pass->ffn_out;
     ss_feed_forward(pass, out, l, n);
     ss_apply_factor(out, arch->branch_scale * arch->ffn_out_scale, (size_t)n * D);
     if (arch->E && pass->a >= 0)
@@ -416,14 +418,14 @@ static void record_hidden(ss_pass *pass, int l, int t0, int n) {
 static void compute_layer(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     const ss_layer *layer = &pass->trace->model->layers[l];
-    float *mixed = pass->ffn_out; /* free until the feed-forward */
+    float *mixer_out = pass->ffn_out; /* free until the feed-forward */
     pass->a = ss_attention_of(arch, l);
     if (pass->a < 0 || arch->mixer.beside) {
         norm_block_input(pass, &layer->attention_norm, n);
-        ss_mix(pass, mixed, l, n);
+        ss_mix(pass, mixer_out, l, n);
     }
-    const float *attn_out = pass->a < 0 ? mixed : attention_block(pass, pass->a, t0, n);
-    if (arch->mixer.beside) ss_add(pass->x, mixed, (size_t)n * (size_t)arch->D);
+    const float *attn_out = pass->a < 0 ? mixer_out : attention_block(pass, pass->a, t0, n);
+    if (arch->mixer.beside) ss_add(pass->x, mixer_out, (size_t)n * (size_t)arch->D);
     if (!arch->parallel) add_block_output(pass, &layer->attention_norm, attn_out, n);
     const float *ffn_out = ffn_block(pass, l, t0, n);
     if (arch->parallel) add_block_output(pass, &layer->attention_norm, attn_out, n);
@@ -439,8 +441,8 @@ static float loss_of(const float *logits, int token, size_t V, float *work) {
     return (float)((double)top + ss_log((double)sum) - (double)logit);
 }
 
-/* Returns false for tokens that the query before them has seen: those of a prefix, and all tokens
- * of a bidirectional model. */
+/* Returns false for tokens that earlier queries see: tokens of a prefix, and all tokens of a
+ * bidirectional model. */
 static bool is_predicted(const ss_trace *trace, int t) {
     return t > 0 && t >= trace->model->arch.prefix;
 }
@@ -458,13 +460,13 @@ static float rank_of(const float *logits, int token, size_t V) {
 static void record_predicted(const ss_trace *trace, int t, const float *logits, float *work) {
     size_t V = (size_t)trace->model->arch.V;
     int token = ss_tokens(trace)[t];
-    bool known = is_predicted(trace, t);
+    bool has_prediction = is_predicted(trace, t);
     if (ss_floats(trace, SS_FIELD_RANK)) {
-        float rank = known ? rank_of(logits, token, V) : NAN;
+        float rank = has_prediction ? rank_of(logits, token, V) : NAN;
         ss_record(trace, SS_FIELD_RANK, 0, t, 1, &rank, 1);
     }
     if (ss_floats(trace, SS_FIELD_LOSS)) {
-        float loss = known ? loss_of(logits, token, V, work) : NAN;
+        float loss = has_prediction ? loss_of(logits, token, V, work) : NAN;
         ss_record(trace, SS_FIELD_LOSS, 0, t, 1, &loss, 1);
     }
 }
@@ -481,8 +483,8 @@ static void compute_logit_rows(ss_pass *pass, const float *y, int t0, int first,
     ss_trace *trace = pass->trace;
     const ss_model *model = trace->model;
     size_t V = (size_t)model->arch.V, width = (size_t)model->arch.embedding_width;
-    float *recorded = ss_row(trace, SS_FIELD_LOGITS, 0, t0 + first);
-    float *next = ss_floats(trace, SS_FIELD_NEXT), *out = recorded ? recorded : pass->logits;
+    float *trace_rows = ss_row(trace, SS_FIELD_LOGITS, 0, t0 + first);
+    float *next = ss_floats(trace, SS_FIELD_NEXT), *out = trace_rows ? trace_rows : pass->logits;
     if (model->head.w.data)
         ss_linear_rows(pass, out, y + (size_t)first * width, &model->head, (size_t)rows);
     else
@@ -493,7 +495,7 @@ static void compute_logit_rows(ss_pass *pass, const float *y, int t0, int first,
         int t = t0 + first + i;
         float *row = out + (size_t)i * V;
         if (next && t == total - 1) memcpy(next, row, V * sizeof *row);
-        if (t + 1 < total) record_predicted(trace, t + 1, row, recorded ? pass->logits : row);
+        if (t + 1 < total) record_predicted(trace, t + 1, row, trace_rows ? pass->logits : row);
     }
 }
 
@@ -517,14 +519,14 @@ static const float *head_input(ss_pass *pass, int n) {
  * ranks. */
 static void compute_logits(ss_pass *pass, int t0, int n, int total) {
     ss_trace *trace = pass->trace;
-    bool every = trace->fields & (SS_BIT(SS_FIELD_LOGITS) | SS_FIELDS_PREDICTED);
-    bool last = trace->fields & SS_BIT(SS_FIELD_NEXT) && t0 + n == total;
+    bool needs_all = trace->fields & (SS_BIT(SS_FIELD_LOGITS) | SS_FIELDS_PREDICTED);
+    bool needs_last = trace->fields & SS_BIT(SS_FIELD_NEXT) && t0 + n == total;
     /* Each product reads all weights of the head, so it has as many rows as the buffer holds. */
-    int most = trace->fields & SS_BIT(SS_FIELD_LOGITS) ? n : SS_LOGIT_ROWS;
-    if (!every && !last) return;
+    int rows_max = trace->fields & SS_BIT(SS_FIELD_LOGITS) ? n : SS_LOGIT_ROWS;
+    if (!needs_all && !needs_last) return;
     const float *y = head_input(pass, n);
-    for (int first = every ? 0 : n - 1, rows; first < n; first += rows) {
-        rows = n - first < most ? n - first : most;
+    for (int first = needs_all ? 0 : n - 1, rows; first < n; first += rows) {
+        rows = n - first < rows_max ? n - first : rows_max;
         compute_logit_rows(pass, y, t0, first, rows, total);
     }
 }
@@ -544,10 +546,10 @@ void ss_forward_next(ss_pass *pass) {
  * been applied. */
 static void begin_chunk(ss_pass *pass, int t0, int n) {
     size_t D = (size_t)pass->trace->model->arch.D;
-    find_all_angles(pass, t0, n);
-    if (pass->resumed) {
+    compute_angles(pass, t0, n);
+    if (pass->source_stream) {
         ss_trace_clear_rounded(pass->trace, pass->first_layer, t0, n, 2);
-        memcpy(pass->x, pass->resumed + (size_t)t0 * D, (size_t)n * D * sizeof *pass->x);
+        memcpy(pass->x, pass->source_stream + (size_t)t0 * D, (size_t)n * D * sizeof *pass->x);
         return;
     }
     embed(pass, t0, n);
@@ -576,18 +578,17 @@ static void begin_text(ss_pass *pass) {
     ss_statistics_add_spectrum(pass->trace, 0, pass->stream, pass->total);
 }
 
-/* Moves on after n tokens of a layer: to the next layer of the same chunk, or, layer by layer, to
- * the next chunk. */
+/* Moves on after n tokens of a layer: to the next layer of the chunk or, if by_layer, to the next
+ * chunk. */
 static void advance(ss_pass *pass, int n) {
     ss_trace *trace = pass->trace;
-    bool ended =
-        pass->layer == trace->model->arch.blocks; /* the tokens have gone through all layers */
-    trace->T += ended ? n : 0;
-    pass->mixing.tokens = ended ? trace->T : -1;
-    if (pass->by_layer || ended) pass->t0 += n;
+    bool is_complete = pass->layer == trace->model->arch.blocks;
+    trace->T += is_complete ? n : 0;
+    pass->mixing.tokens = is_complete ? trace->T : -1;
+    if (pass->by_layer || is_complete) pass->t0 += n;
     if (pass->by_layer && pass->t0 < pass->total) return;
-    pass->layer = ended ? pass->first_layer : pass->layer + 1;
-    if (!pass->by_layer || ended) return;
+    pass->layer = is_complete ? pass->first_layer : pass->layer + 1;
+    if (!pass->by_layer || is_complete) return;
     pass->t0 = 0;
     ss_statistics_add_spectrum(trace, pass->layer, pass->stream, pass->total);
 }
@@ -595,11 +596,12 @@ static void advance(ss_pass *pass, int n) {
 /* Returns the number of pieces of the pass that remain. */
 static int pieces_left(const ss_pass *pass) {
     int chunk = pass->chunk, layers = pass->trace->model->arch.blocks - pass->first_layer;
-    int left = (pass->total - pass->t0 + chunk - 1) / chunk;
-    int done = pass->layer - pass->first_layer;
-    if (left == 0) return 0;
-    return pass->by_layer ? (layers - done) * ((pass->total + chunk - 1) / chunk) + left
-                          : left * (layers + 1) - done;
+    int chunks_left = (pass->total - pass->t0 + chunk - 1) / chunk;
+    int layers_done = pass->layer - pass->first_layer;
+    if (chunks_left == 0) return 0;
+    return pass->by_layer
+               ? (layers - layers_done) * ((pass->total + chunk - 1) / chunk) + chunks_left
+               : chunks_left * (layers + 1) - layers_done;
 }
 
 int ss_forward_step(ss_pass *pass) {

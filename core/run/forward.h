@@ -1,6 +1,6 @@
 /*
- * The forward pass: one implementation for all families. Features of an architecture are small
- * branches of the code, which names no family.
+ * The forward pass: one implementation for all families. It branches on features of the
+ * architecture, never on a family.
  */
 #ifndef SS_RUN_FORWARD_H
 #define SS_RUN_FORWARD_H

@@ -1,4 +1,4 @@
-/* Products with a layer's weights, using the run's working memory, and factors. Private to run/. */
+/* Products of rows with a layer's weights or with a factor. Private to run/. */
 #ifndef SS_RUN_LINEAR_H
 #define SS_RUN_LINEAR_H
 

@@ -12,19 +12,19 @@ void ss_map_link(const ss_trace *trace) {
 }
 
 ss_pool *ss_map_pool(const ss_trace *trace) {
-    bool computed = trace->computed & SS_BIT(SS_FIELD_ATT);
-    return computed && !ss_heads_are_independent(trace->pass) ? NULL : trace->pool;
+    bool is_computed = trace->computed & SS_BIT(SS_FIELD_ATT);
+    return is_computed && !ss_heads_are_independent(trace->pass) ? NULL : trace->pool;
 }
 
 void ss_map_read(const ss_trace *trace, ss_field_id field, int head, int t, int n, size_t worker,
-                 ss_map_reader *read, void *context) {
+                 ss_map_reader *reader, void *context) {
     if (trace->computed & SS_BIT(field)) {
-        ss_attend_again(trace->pass, field, head, t, n, worker, read, context);
+        ss_recompute_rows(trace->pass, field, head, t, n, worker, reader, context);
         return;
     }
     for (int end = t + n, rows; t < end; t += rows) {
         rows = ss_min(SS_MAP_ROWS, end - t);
-        read(context, t, rows, ss_row(trace, field, head, t), trace->widths[field]);
+        reader(context, t, rows, ss_row(trace, field, head, t), trace->widths[field]);
     }
 }
 
@@ -74,14 +74,14 @@ ss_status ss_run_attention(ss_run *run, ss_field_id field, int l, int h, int t, 
 
 /* ---- pooled maps --------------------------------------------------------------------------- */
 
-typedef struct blocks {
+typedef struct pooled_map {
     const ss_trace *trace;
     int head, side, n; /* side: tokens per block; n: blocks per side */
     float *sums, *largest;
-} blocks;
+} pooled_map;
 
 /* Finds the keys that the mask shows to query t: [0, ends[0]) and [ends[1], ends[2]). */
-static void find_visible(const blocks *pooled, int t, int ends[3]) {
+static void find_visible(const pooled_map *pooled, int t, int ends[3]) {
     const ss_mask *mask = &pooled->trace->choices[pooled->head].mask;
     ends[2] = ss_row_end(pooled->trace, pooled->head, t);
     ends[0] = ss_min(mask->first, ends[2]);
@@ -89,7 +89,7 @@ static void find_visible(const blocks *pooled, int t, int ends[3]) {
 }
 
 /* Adds cells x[from, to) of a row to their blocks. */
-static void add_cells(const blocks *pooled, size_t row, const float *x, int from, int to) {
+static void add_cells(const pooled_map *pooled, size_t row, const float *x, int from, int to) {
     for (int j = from, end; j < to; j = end) {
         size_t block = row + (size_t)(j / pooled->side);
         end = ss_min(to, (j / pooled->side + 1) * pooled->side);
@@ -99,7 +99,7 @@ static void add_cells(const blocks *pooled, size_t row, const float *x, int from
 }
 
 static void add_blocks(void *context, int t, int n, const float *x, size_t stride) {
-    const blocks *pooled = context;
+    const pooled_map *pooled = context;
     for (int r = 0; r < n; r++, x += stride) {
         size_t row = (size_t)((t + r) / pooled->side) * (size_t)pooled->n;
         int ends[3];
@@ -110,7 +110,7 @@ static void add_blocks(void *context, int t, int n, const float *x, size_t strid
 }
 
 /* Returns the number of cells of block (row, column) that the mask shows. */
-static int visible_cells(const blocks *pooled, int row, int column) {
+static int visible_cells(const pooled_map *pooled, int row, int column) {
     int count = 0, from = column * pooled->side, to = from + pooled->side;
     for (int t = row * pooled->side; t < ss_min(pooled->trace->T, (row + 1) * pooled->side); t++) {
         int ends[3];
@@ -132,7 +132,7 @@ ss_status ss_run_pooled(ss_run *run, ss_field_id field, int l, int h, int b, flo
                        "expected blocks of 1 to %d tokens, found %d", trace->T, b);
     int P = ss_blocks_of(trace, b);
     size_t cells = (size_t)P * (size_t)P;
-    blocks pooled = {trace, l * trace->model->arch.H + h, b, P, out, out + cells};
+    pooled_map pooled = {trace, l * trace->model->arch.H + h, b, P, out, out + cells};
     for (size_t i = 0; i < cells; i++) {
         pooled.sums[i] = 0.0f;
         pooled.largest[i] = -INFINITY;

@@ -2,8 +2,8 @@
  * Maps: the weights, or scores, of a head's queries over its keys, by rows.
  *
  * A run stores maps up to a budget. Beyond the budget, reading a row computes it from the stored
- * queries and keys, to the bits of a stored map: memory grows with T, not with its square.
- * Recomputing does not run an eviction again, since the trace has recorded its decisions.
+ * queries and keys, with the same bits as a stored map: memory grows with T, not with its square.
+ * Recomputing reads the decisions of an eviction from the trace.
  */
 #ifndef SS_RUN_MAPS_H
 #define SS_RUN_MAPS_H
@@ -22,7 +22,7 @@ typedef void ss_map_reader(void *context, int t, int n, const float *x, size_t s
 /* Passes rows [t, t+n) of a map to a reader, in order, SS_MAP_ROWS at a time; `worker` is the index
  * of the calling thread in the pool. Call ss_map_link first if the trace has moved. */
 void ss_map_read(const ss_trace *trace, ss_field_id field, int head, int t, int n, size_t worker,
-                 ss_map_reader *read, void *context);
+                 ss_map_reader *reader, void *context);
 
 /* Links the pass that computes maps to the trace, since the caller may have copied the ss_run. */
 void ss_map_link(const ss_trace *trace);

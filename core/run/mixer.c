@@ -9,8 +9,8 @@
 
 enum { Q, K, V };
 
-/* Added to squared lengths, so that dividing DeltaNet's queries and keys by their lengths stays
- * finite. */
+/* A number that is added to squared lengths, so that DeltaNet's queries and keys divided by them
+ * stay finite. */
 #define LENGTH_GUARD 1e-6f
 
 static size_t width_of(const ss_mixer_sizes *sizes, int part) {
@@ -19,7 +19,7 @@ static size_t width_of(const ss_mixer_sizes *sizes, int part) {
 }
 
 /* Returns the number of tokens before a chunk whose q, k or v the convolution reads. */
-static size_t tokens_before(const ss_mixer_sizes *sizes) {
+static size_t earlier_tokens(const ss_mixer_sizes *sizes) {
     return (size_t)sizes->kernel - 1;
 }
 
@@ -32,15 +32,14 @@ static size_t matrix_size(const ss_mixer_sizes *sizes) {
 
 static size_t state_size(const ss_mixer_sizes *sizes) {
     size_t columns = width_of(sizes, Q) + width_of(sizes, K) + width_of(sizes, V);
-    return tokens_before(sizes) * columns + (size_t)sizes->values * matrix_size(sizes);
+    return earlier_tokens(sizes) * columns + (size_t)sizes->values * matrix_size(sizes);
 }
 
-/* Returns the number of layers with a mixer below layer l. */
 static size_t mixers_below(const ss_arch *arch, int l) {
     return (size_t)(arch->mixer.beside ? l : l - ss_attention_below(arch, l));
 }
 
-static float *take(ss_arena *arena, size_t rows, size_t width) {
+static float *take_floats(ss_arena *arena, size_t rows, size_t width) {
     size_t count;
     if (!ss_mul_size(&count, rows, width)) count = SIZE_MAX;
     return ss_arena_take(arena, count, sizeof(float));
@@ -52,12 +51,12 @@ void ss_mix_lay_out(ss_pass *pass, size_t n, ss_arena *arena) {
     ss_mixing *mixing = &pass->mixing;
     if (!sizes->kind) return;
     mixing->state = state_size(sizes);
-    mixing->states = take(arena, mixers_below(arch, arch->blocks), mixing->state);
+    mixing->states = take_floats(arena, mixers_below(arch, arch->blocks), mixing->state);
     for (int part = Q; part <= V; part++)
-        mixing->rows[part] = take(arena, tokens_before(sizes) + n, width_of(sizes, part));
-    mixing->z = take(arena, n, width_of(sizes, V));
-    mixing->beta = take(arena, n, (size_t)sizes->values);
-    mixing->step = take(arena, n, (size_t)sizes->values);
+        mixing->rows[part] = take_floats(arena, earlier_tokens(sizes) + n, width_of(sizes, part));
+    mixing->z = take_floats(arena, n, width_of(sizes, V));
+    mixing->beta = take_floats(arena, n, (size_t)sizes->values);
+    mixing->step = take_floats(arena, n, (size_t)sizes->values);
 }
 
 void ss_mix_clear(ss_pass *pass) {
@@ -67,7 +66,7 @@ void ss_mix_clear(ss_pass *pass) {
         ss_clear(pass->mixing.states, mixers_below(arch, arch->blocks) * pass->mixing.state);
 }
 
-void ss_mix_take_below(ss_pass *pass, const ss_pass *from, int layer) {
+void ss_mix_copy_below(ss_pass *pass, const ss_pass *from, int layer) {
     const ss_arch *arch = &pass->trace->model->arch;
     if (arch->mixer.kind)
         ss_copy(pass->mixing.states, from->mixing.states,
@@ -77,14 +76,15 @@ void ss_mix_take_below(ss_pass *pass, const ss_pass *from, int layer) {
 /* ---- a chunk ------------------------------------------------------------------------------- */
 
 /*
- * Convolves rows[kernel-1+n][width]: copies `before` into the first rows, and the last rows into
- * `before` for the next chunk. Goes from the last row to the first, as each reads earlier rows.
+ * Convolves rows[kernel-1+n][width] after copying `earlier` into the first rows, and the last rows
+ * into `earlier` for the next chunk. Goes from the last row to the first, as each reads earlier
+ * rows.
  */
-static void convolve(float *rows, float *before, const float *taps, const float *bias,
+static void convolve(float *rows, float *earlier, const float *taps, const float *bias,
                      const ss_mixer_sizes *sizes, size_t n, size_t width) {
-    size_t kernel = (size_t)sizes->kernel, before_n = tokens_before(sizes) * width;
-    ss_copy(rows, before, before_n);
-    ss_copy(before, rows + n * width, before_n);
+    size_t kernel = (size_t)sizes->kernel, earlier_n = earlier_tokens(sizes) * width;
+    ss_copy(rows, earlier, earlier_n);
+    ss_copy(earlier, rows + n * width, earlier_n);
     for (size_t t = n; t-- > 0;)
         for (size_t c = 0; c < width; c++) {
             const float *in = rows + t * width + c;
@@ -101,8 +101,9 @@ static void scale_to_length(float *rows, float factor, size_t n, size_t width) {
         ss_scale(rows, factor / sqrtf(ss_dot(rows, rows, width) + LENGTH_GUARD), width);
 }
 
-/* Replaces steps by ln(1 + e^(step + offset)), clipped. */
-static void find_steps(float *steps, const float *offset, const ss_mixer_sizes *sizes, size_t n) {
+/* Replaces each step by ln(1 + e^(step + offset)), clipped. */
+static void compute_steps(float *steps, const float *offset, const ss_mixer_sizes *sizes,
+                          size_t n) {
     size_t heads = (size_t)sizes->values;
     for (size_t i = 0; i < n * heads; i++) {
         float x = steps[i] + offset[i % heads];
@@ -113,7 +114,7 @@ static void find_steps(float *steps, const float *offset, const ss_mixer_sizes *
     }
 }
 
-/* Passes the state of one layer through the chunk; each piece of the job is one head of values. */
+/* The job that updates the state of one layer token by token; each piece is one head of values. */
 typedef struct scan {
     const ss_mixing *mixing;
     const ss_mixer *mixer;
@@ -179,7 +180,7 @@ static const float *read_states(ss_pass *pass, const ss_mixer *mixer, float *mat
     ss_apply_factor(mixing->z, sizes->z_scale, n * width_of(sizes, V));
     ss_linear_rows(pass, mixing->step, pass->y, &mixer->step, n);
     ss_apply_factor(mixing->step, sizes->step_scale, n * values);
-    find_steps(mixing->step, mixer->offset, sizes, n);
+    compute_steps(mixing->step, mixer->offset, sizes, n);
     if (sizes->kind == SS_MIXER_DELTA) {
         ss_linear_rows(pass, mixing->beta, pass->y, &mixer->beta, n);
         ss_sigmoid(mixing->beta, mixing->beta, 0.0f, n * values);
@@ -200,25 +201,26 @@ void ss_mix(ss_pass *pass, float *out, int l, int rows) {
     const ss_mixer *mixer = &model->layers[l].mixer;
     ss_mixing *mixing = &pass->mixing;
     size_t n = (size_t)rows, D = (size_t)model->arch.D;
-    float *before = mixing->states + mixers_below(&model->arch, l) * mixing->state, *parts[3];
+    float *state = mixing->states + mixers_below(&model->arch, l) * mixing->state, *parts[3];
     const ss_linear *linears[] = {&mixer->q, &mixer->k, &mixer->v};
     ss_apply_factor(pass->y, sizes->in_scale, n * D);
     for (int part = Q; part <= V; part++) {
-        size_t width = width_of(sizes, part), before_n = tokens_before(sizes) * width;
-        float *own = parts[part] = mixing->rows[part] + before_n;
-        ss_linear_rows(pass, own, pass->y, linears[part], n);
-        ss_apply_factor(own, sizes->scales[part], n * width);
-        if (part == V && sizes->kind == SS_MIXER_CONVOLUTION) ss_multiply(own, parts[K], n * width);
+        size_t width = width_of(sizes, part), earlier_n = earlier_tokens(sizes) * width;
+        float *part_rows = parts[part] = mixing->rows[part] + earlier_n;
+        ss_linear_rows(pass, part_rows, pass->y, linears[part], n);
+        ss_apply_factor(part_rows, sizes->scales[part], n * width);
+        if (part == V && sizes->kind == SS_MIXER_CONVOLUTION)
+            ss_multiply(part_rows, parts[K], n * width);
         if (mixer->taps[part])
-            convolve(mixing->rows[part], before, mixer->taps[part], mixer->biases[part], sizes, n,
+            convolve(mixing->rows[part], state, mixer->taps[part], mixer->biases[part], sizes, n,
                      width);
-        before += before_n;
+        state += earlier_n;
     }
-    const float *read = parts[V];
+    const float *result = parts[V];
     if (sizes->kind == SS_MIXER_CONVOLUTION)
         ss_multiply(parts[V], parts[Q], n * width_of(sizes, V));
     else
-        read = read_states(pass, mixer, before, parts[Q], parts[K], parts[V], n);
-    ss_linear_rows(pass, out, read, &mixer->out, n);
+        result = read_states(pass, mixer, state, parts[Q], parts[K], parts[V], n);
+    ss_linear_rows(pass, out, result, &mixer->out, n);
     ss_apply_factor(out, sizes->out_scale, n * D);
 }

@@ -5,11 +5,11 @@
  * A token's q, k and v are convolved with those of the few tokens before it. Gated DeltaNet and
  * Mamba-2 then hold a matrix S [key width][value width] for each head of values:
  *
- *     S = exp(decay step) S;  S += k written;  out = S^T q
+ *     S = exp(decay step) S;  S += k u^T;  out = S^T q
  *
- * DeltaNet writes beta (v - S^T k), the part of v that the state does not give for k; Mamba-2
- * writes step v and adds skip v to what it reads. Both multiply by silu(z), before or after a norm.
- * The convolution alone (LFM2) gives out = q * convolved(k * v).
+ * For DeltaNet u = beta (v - S^T k), the part of v that the state does not give for k; for Mamba-2
+ * u = step v, and skip v is added to the output. Both multiply the output by silu(z), before or
+ * after a norm. The convolution alone (LFM2) gives out = q * convolved(k * v).
  */
 #ifndef SS_RUN_MIXER_H
 #define SS_RUN_MIXER_H
@@ -23,7 +23,7 @@ void ss_mix_lay_out(ss_pass *pass, size_t n, ss_arena *arena);
 void ss_mix_clear(ss_pass *pass);
 
 /* Copies the states of the layers below `layer` from another run of the model. */
-void ss_mix_take_below(ss_pass *pass, const ss_pass *from, int layer);
+void ss_mix_copy_below(ss_pass *pass, const ss_pass *from, int layer);
 
 /* Computes out[n][D], the output of the mixer of layer l for pass->y[n][D], which is scaled in
  * place. */

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A binary without training leaves out the derivatives. */
+/* Binaries without training leave out the derivatives. */
 #ifdef SS_NO_TRAINER
 #define BACK(function) NULL
 #else
@@ -122,8 +122,8 @@ static void softmax_clipped(float *x, size_t n, const float *parameters) {
     float zeta = parameters[0], gamma = parameters[1];
     softmax(x, n, parameters);
     for (size_t j = 0; j < n; j++) {
-        float stretched = (zeta - gamma) * x[j] + gamma;
-        x[j] = stretched < 0.0f ? 0.0f : stretched > 1.0f ? 1.0f : stretched;
+        float weight = (zeta - gamma) * x[j] + gamma;
+        x[j] = weight < 0.0f ? 0.0f : weight > 1.0f ? 1.0f : weight;
     }
 }
 

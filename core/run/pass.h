@@ -37,8 +37,8 @@ typedef struct ss_cache {
     int32_t *tokens;      /* [L*G][S] token in each slot */
 } ss_cache;
 
-/* States of the layers with a mixer (mixer.h), and rows of a chunk. In `rows`, those of the chunk
- * follow the rows of earlier tokens that the convolution reads. */
+/* States of the layers with a mixer (mixer.h), and rows of a chunk. In `rows`, the rows of earlier
+ * tokens that the convolution reads precede the rows of the chunk. */
 typedef struct ss_mixing {
     float *states; /* one layer after the other, `state` floats each */
     size_t state;
@@ -74,26 +74,27 @@ typedef struct ss_pass {
     int a; /* index of the computed layer among those with attention; -1: the layer has no attention
             */
     bool by_layer; /* all chunks go through a layer before the next layer, as in a measuring run */
-    int chunk;     /* most rows of a chunk */
-    int together;  /* first tokens that must be in one chunk, since an edit reads all of them */
-    bool evicts;   /* an eviction drops keys of some head */
-    bool moves_keys; /* an eviction sets positions to indices in the cache */
-    bool endless;    /* moves_keys, and positions stay within the context however long the text */
-    int keeps;       /* largest number of keys that an eviction of every head leaves a group; 0: no
-                        eviction that decides query by query */
-    float *resumed;  /* [T][D] residual stream of the run that this one begins from; or NULL */
-    int first_layer; /* first layer to compute from `resumed`; else 0 */
-    int resumed_n; /* T of the run that this one begins from; 0: this run begins from its tokens */
-    bool spliced;  /* desc.layer was given, so all layers below it are copied, even if edits touch
-                      them */
-    int taken;     /* number of first tokens that are copied completely */
+    int chunk;     /* maximum number of rows of a chunk */
+    int joint_tokens;  /* number of first tokens that must be in one chunk, since an edit reads them
+                          together */
+    bool has_eviction; /* an eviction drops keys of some head */
+    bool moves_keys;   /* an eviction sets positions to indices in the cache */
+    bool is_endless;   /* moves_keys, and positions stay within the context however long the text */
+    int kept_keys; /* largest number of keys that an eviction of every head leaves a group; 0: no
+                  eviction that decides query by query */
+    float *source_stream; /* [T][D] residual stream of the run that this one begins from; or NULL */
+    int first_layer;      /* first layer to compute from `source_stream`; else 0 */
+    int source_T; /* T of the run that this one begins from; 0: this run begins from its tokens */
+    bool has_fixed_layer; /* the caller gave desc.layer, so all layers below it are copied, even if
+                             edits touch them */
+    int copied_tokens;    /* number of first tokens that are copied completely */
     const ss_edit_kind *edit_kinds; /* the EDIT table */
     ss_edit *edits;                 /* [edits_n] with every default filled in */
     int edits_n;
-    float *
-        *kept; /* [edits_n] the numbers that each edit keeps from its first tokens, in kept_room */
-    float *kept_room; /* [kept_n] */
-    size_t kept_n;
+    float **edit_numbers; /* [edits_n] the numbers that each edit keeps from its first tokens, in
+                             edit_numbers_room */
+    float *edit_numbers_room; /* [edit_numbers_n] */
+    size_t edit_numbers_n;
     unsigned hook_points; /* SS_AT_... points at which an edit acts (edits/table.h) */
     int32_t *positions;   /* [C] position of each token */
     ss_cache cache;
@@ -110,9 +111,9 @@ typedef struct ss_pass {
     float *gate, *up; /* [n][F], or [n][width] of a wider shared expert or dense layer */
     float *gates;     /* [n][gated heads * gate width], gated attention only */
     float
-        *router;  /* [n][E] weights of the experts; with the next two only in models with experts */
-    float *share; /* [n] factor of the shared expert */
-    float *gathered; /* [n][D] rows routed to one expert */
+        *router; /* [n][E] weights of the experts; with the next two only in models with experts */
+    float *shared_factors; /* [n] factor of the shared expert */
+    float *expert_rows;    /* [n][D] rows routed to one expert */
     ss_angles
         text_angles[2]; /* angles of all n rows, by layer of all C tokens: first for layers that see
                            all keys, then for windowed layers, if they have their own */

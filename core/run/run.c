@@ -19,7 +19,7 @@
 /* ---- memory ------------------------------------------------------------------------------ */
 
 /* Takes a * b * c floats; an overflowing product makes the arena full. */
-static float *take(ss_arena *arena, size_t a, size_t b, size_t c) {
+static float *take_floats(ss_arena *arena, size_t a, size_t b, size_t c) {
     size_t ab;
     if (!ss_mul_size(&ab, a, b) || !ss_mul_size(&ab, ab, c)) {
         arena->full = true;
@@ -28,26 +28,26 @@ static float *take(ss_arena *arena, size_t a, size_t b, size_t c) {
     return ss_arena_take(arena, ab, sizeof(float));
 }
 
-/* Returns the number of rows of logits outside the trace: those of a product if losses are recorded
- * without logits, else one. */
+/* Returns the number of rows of logits outside the trace: the rows of a product if losses are
+ * recorded without logits, else one. */
 static size_t logit_rows(const ss_trace *trace, size_t n) {
-    bool every = trace->fields & SS_FIELDS_PREDICTED;
-    if (!every || trace->fields & SS_BIT(SS_FIELD_LOGITS)) return 1;
+    bool needs_losses = trace->fields & SS_FIELDS_PREDICTED;
+    if (!needs_losses || trace->fields & SS_BIT(SS_FIELD_LOGITS)) return 1;
     return n < SS_LOGIT_ROWS ? n : SS_LOGIT_ROWS;
 }
 
 static void lay_out_experts(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {
     if (arch->E == 0) return;
-    pass->router = take(arena, n, (size_t)arch->E, 1);
-    pass->share = take(arena, n, 1, 1);
-    pass->gathered = take(arena, n, (size_t)arch->D, 1);
+    pass->router = take_floats(arena, n, (size_t)arch->E, 1);
+    pass->shared_factors = take_floats(arena, n, 1, 1);
+    pass->expert_rows = take_floats(arena, n, (size_t)arch->D, 1);
 }
 
 static void lay_out_angles(ss_angles angles[2], const ss_arch *arch, size_t n, ss_arena *arena) {
     for (int i = 0; i < (arch->own_rotary ? 2 : 1); i++) {
         size_t pairs = ss_arch_pairs(arch, i);
-        angles[i].cosine = take(arena, n, pairs, 1);
-        angles[i].sine = take(arena, n, pairs, 1);
+        angles[i].cosine = take_floats(arena, n, pairs, 1);
+        angles[i].sine = take_floats(arena, n, pairs, 1);
     }
 }
 
@@ -56,20 +56,20 @@ static void lay_out_scratch(ss_scratch *scratch, size_t rows, size_t slots, size
     size_t K = (size_t)arch->K, U = (size_t)arch->U;
     scratch->ranks = ss_arena_take(arena, slots, sizeof *scratch->ranks);
     scratch->visible = ss_arena_take(arena, slots, sizeof *scratch->visible);
-    scratch->queries = take(arena, rows, K, 1);
-    scratch->keys = take(arena, keys, K > U ? K : U, 1);
-    scratch->scores = take(arena, rows, keys, 1);
-    scratch->tiles = take(arena, rows, keys > K ? keys : K, 1);
-    scratch->key_panels = take(arena, ss_panels_floats(keys, K), 1, 1);
-    scratch->value_panels = take(arena, ss_panels_floats(U, keys), 1, 1);
+    scratch->queries = take_floats(arena, rows, K, 1);
+    scratch->keys = take_floats(arena, keys, K > U ? K : U, 1);
+    scratch->scores = take_floats(arena, rows, keys, 1);
+    scratch->tiles = take_floats(arena, rows, keys > K ? keys : K, 1);
+    scratch->key_panels = take_floats(arena, ss_panels_floats(keys, K), 1, 1);
+    scratch->value_panels = take_floats(arena, ss_panels_floats(U, keys), 1, 1);
 }
 
 static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {
     size_t rows = n < SS_ATTENTION_ROWS ? n : SS_ATTENTION_ROWS;
     size_t keys = (size_t)pass->trace->slots + (arch->bias_key != SS_OWNER_NONE);
     if (arch->gate)
-        pass->gates =
-            take(arena, n, (size_t)ss_arch_gated_heads(arch), (size_t)ss_arch_gate_width(arch));
+        pass->gates = take_floats(arena, n, (size_t)ss_arch_gated_heads(arch),
+                                  (size_t)ss_arch_gate_width(arch));
     for (size_t i = 0; i < ss_pool_workers(pass->pool); i++)
         lay_out_scratch(&pass->scratch[i], rows, (size_t)pass->trace->slots, keys, arch, arena);
 }
@@ -78,12 +78,12 @@ static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_a
     const ss_arch *arch = &desc->model->arch;
     size_t heads = (size_t)arch->L * (size_t)arch->H, S = (size_t)pass->trace->slots;
     pass->edits = ss_arena_take(arena, (size_t)desc->edits_n, sizeof *pass->edits);
-    pass->kept = ss_arena_take(arena, (size_t)desc->edits_n, sizeof *pass->kept);
-    pass->kept_room = take(arena, pass->kept_n, 1, 1);
+    pass->edit_numbers = ss_arena_take(arena, (size_t)desc->edits_n, sizeof *pass->edit_numbers);
+    pass->edit_numbers_room = take_floats(arena, pass->edit_numbers_n, 1, 1);
     pass->positions = ss_arena_take(arena, C, sizeof *pass->positions);
-    if (!pass->evicts) return;
-    pass->cache.score = take(arena, heads, S, 1);
-    pass->cache.score_factor = take(arena, heads, S, 1);
+    if (!pass->has_eviction) return;
+    pass->cache.score = take_floats(arena, heads, S, 1);
+    pass->cache.score_factor = take_floats(arena, heads, S, 1);
     if (pass->moves_keys) {
         size_t rows = C < SS_ROTARY_ROWS ? C : SS_ROTARY_ROWS;
         lay_out_angles(pass->cache.rotary, arch, rows, arena);
@@ -95,7 +95,6 @@ static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_a
     pass->cache.tokens = ss_arena_take(arena, groups * S, sizeof *pass->cache.tokens);
 }
 
-/* Returns the width of the widest feed-forward of any layer. */
 static size_t widest_ffn(const ss_arch *arch) {
     int widest = arch->F > arch->shared_F ? arch->F : arch->shared_F;
     return (size_t)(widest > arch->dense_F ? widest : arch->dense_F);
@@ -106,35 +105,34 @@ static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     size_t n = (size_t)pass->chunk, D = (size_t)arch->D, K = (size_t)arch->K, U = (size_t)arch->U;
     size_t F = widest_ffn(arch);
     int latent = arch->q_latent > arch->kv_latent ? arch->q_latent : arch->kv_latent;
-    size_t text = pass->by_layer ? (size_t)pass->trace->capacity : n;
-    pass->x = pass->stream = take(arena, text, D, 1);
-    pass->y = take(arena, n, D, 1);
-    pass->attn_out = take(arena, n, D, 1);
-    pass->ffn_out = take(arena, n, D, 1);
-    pass->latent = take(arena, n, (size_t)latent, 1);
-    pass->kv = take(arena, n, (size_t)arch->G, K > U ? K : U);
-    pass->q = take(arena, n, (size_t)arch->H, K);
-    pass->head_out = K == U ? pass->q : take(arena, n, (size_t)arch->H, U);
-    pass->gate = take(arena, n, F, 1);
-    pass->up = take(arena, n, F, 1);
+    size_t text_rows = pass->by_layer ? (size_t)pass->trace->capacity : n;
+    pass->x = pass->stream = take_floats(arena, text_rows, D, 1);
+    pass->y = take_floats(arena, n, D, 1);
+    pass->attn_out = take_floats(arena, n, D, 1);
+    pass->ffn_out = take_floats(arena, n, D, 1);
+    pass->latent = take_floats(arena, n, (size_t)latent, 1);
+    pass->kv = take_floats(arena, n, (size_t)arch->G, K > U ? K : U);
+    pass->q = take_floats(arena, n, (size_t)arch->H, K);
+    pass->head_out = K == U ? pass->q : take_floats(arena, n, (size_t)arch->H, U);
+    pass->gate = take_floats(arena, n, F, 1);
+    pass->up = take_floats(arena, n, F, 1);
     lay_out_experts(pass, arch, n, arena);
     lay_out_attention(pass, arch, n, arena);
     ss_mix_lay_out(pass, n, arena);
-    lay_out_angles(pass->text_angles, arch, text, arena);
-    pass->logits = take(arena, logit_rows(pass->trace, n), (size_t)arch->V, 1);
+    lay_out_angles(pass->text_angles, arch, text_rows, arena);
+    pass->logits = take_floats(arena, logit_rows(pass->trace, n), (size_t)arch->V, 1);
     size_t workers = ss_pool_workers(pass->pool);
-    pass->work = take(arena, ss_matrix_work(n, pass->trace->model->widest, workers), 1, 1);
+    pass->work = take_floats(arena, ss_matrix_work(n, pass->trace->model->widest, workers), 1, 1);
 }
 
-/* Returns the number of rows of the largest chunk. */
-static int chunk_of(const ss_arch *arch, int capacity, int together) {
-    int seen = arch->prefix > together ? arch->prefix : together;
-    int rows = seen > SS_CHUNK ? seen : SS_CHUNK;
+static int chunk_of(const ss_arch *arch, int capacity, int joint_tokens) {
+    int joint_rows = arch->prefix > joint_tokens ? arch->prefix : joint_tokens;
+    int rows = joint_rows > SS_CHUNK ? joint_rows : SS_CHUNK;
     return rows < capacity ? rows : capacity;
 }
 
-/* Collects what the edits need of the run. The trace and pass are on the stack, because the arena
- * may only be measuring. */
+/* Stores in pass and trace what the edits need. The resolved edit is on the stack, because the
+ * arena may only be measuring. */
 static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc,
                             ss_error *err) {
     int n;
@@ -145,14 +143,14 @@ static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *d
         if (status != SS_OK) return status;
         const ss_edit_kind *row = &pass->edit_kinds[full.kind];
         pass->hook_points |= row->hook_points;
-        int together = row->together ? row->together(full.values) : 0;
-        if (together > pass->together) pass->together = together;
-        if (row->keeps) pass->kept_n += row->keeps(full.values, &desc->model->arch);
+        int joint_tokens = row->together ? row->together(full.values) : 0;
+        if (joint_tokens > pass->joint_tokens) pass->joint_tokens = joint_tokens;
+        if (row->keeps) pass->edit_numbers_n += row->keeps(full.values, &desc->model->arch);
         if (ss_is_eviction(row)) {
-            pass->evicts = true;
-            pass->keeps = ss_evict_kept_keys(full.values, &desc->model->arch);
+            pass->has_eviction = true;
+            pass->kept_keys = ss_evict_kept_keys(full.values, &desc->model->arch);
             pass->moves_keys |= ss_evict_moves_keys(full.values);
-            pass->endless |= ss_evict_is_endless(full.values, &desc->model->arch);
+            pass->is_endless |= ss_evict_is_endless(full.values, &desc->model->arch);
         }
         if (!(trace->fields & SS_STREAMS)) trace->fields |= row->fields;
         trace->edited = true;
@@ -168,35 +166,37 @@ static ss_status refuse_capacity(const ss_run_desc *desc, ss_error *err) {
 
 /* Checks that a streaming run can keep the requested fields. */
 static ss_status check_streams(const ss_run_desc *desc, const ss_pass *pass, ss_error *err) {
-    uint32_t others = desc->fields & ~(SS_FIELDS_STREAMED | SS_STREAMS);
+    uint32_t other_fields = desc->fields & ~(SS_FIELDS_STREAMED | SS_STREAMS);
     for (int field = 0; field < SS_FIELD_N; field++)
-        if (others & SS_BIT(field))
+        if (other_fields & SS_BIT(field))
             return ss_fail(err, SS_BAD_REQUEST, ss_fields()[field].name,
                            "expected tokens, loss, rank or next of a run that streams");
-    if (!pass->keeps)
+    if (!pass->kept_keys)
         return ss_fail(err, SS_BAD_REQUEST, "streams",
                        "expected an eviction in every head that decides query by query");
-    if (pass->together || desc->from)
+    if (pass->joint_tokens || desc->from)
         return ss_fail(err, SS_UNSUPPORTED, "streams", "expected a run that %s",
                        desc->from ? "begins from its tokens"
                                   : "reads token by token, and an edit looks at many");
     return SS_OK;
 }
 
-/* Chooses a small chunk, and slots for the chunk after those of the kept keys. */
-static void find_slots(ss_trace *trace, ss_pass *pass) {
+/* Chooses a small chunk, and one slot for each key that the eviction keeps and each token of a
+ * chunk. */
+static void choose_slots(ss_trace *trace, ss_pass *pass) {
     if (pass->chunk > SS_LOGIT_ROWS) pass->chunk = SS_LOGIT_ROWS;
-    if (pass->keeps < trace->capacity - pass->chunk) trace->slots = pass->keeps + pass->chunk;
+    if (pass->kept_keys < trace->capacity - pass->chunk)
+        trace->slots = pass->kept_keys + pass->chunk;
 }
 
 /* Decides which maps are stored. Maps beyond the budget are computed on demand from stored queries;
  * a measuring run stores neither maps nor queries, keys and values. */
 static void choose_maps(ss_trace *trace, const ss_pass *pass, const ss_run_desc *desc) {
     uint32_t maps = trace->fields & SS_FIELDS_MAPS;
-    size_t T = (size_t)trace->capacity, most = desc->map_bytes ? desc->map_bytes : SS_MAP_BYTES;
+    size_t T = (size_t)trace->capacity, budget = desc->map_bytes ? desc->map_bytes : SS_MAP_BYTES;
     size_t bytes = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H * sizeof(float);
     if (maps == SS_FIELDS_MAPS) bytes *= 2;
-    bool fits = ss_mul_size(&bytes, bytes, T) && ss_mul_size(&bytes, bytes, T) && bytes <= most;
+    bool fits = ss_mul_size(&bytes, bytes, T) && ss_mul_size(&bytes, bytes, T) && bytes <= budget;
     if (pass->by_layer) {
         trace->computed = maps;
         trace->summed = trace->fields & (maps | SS_BIT(SS_FIELD_Q) | SS_FIELDS_NORMS);
@@ -228,15 +228,16 @@ static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc
                       .by_layer = desc->fields & SS_MEASURES && !streams};
     ss_status status = read_edits(trace, pass, desc, err);
     if (status != SS_OK) return status;
-    if (desc->capacity > arch->context && !pass->endless) return refuse_capacity(desc, err);
+    if (desc->capacity > arch->context && !pass->is_endless) return refuse_capacity(desc, err);
     if (streams) status = check_streams(desc, pass, err);
     if (status != SS_OK) return status;
-    pass->chunk = chunk_of(arch, desc->capacity, pass->together);
-    if (streams) find_slots(trace, pass);
+    pass->chunk = chunk_of(arch, desc->capacity, pass->joint_tokens);
+    if (streams) choose_slots(trace, pass);
     choose_maps(trace, pass, desc);
     ss_trace_lay_out(trace, arena);
     lay_out_edits(pass, desc, (size_t)desc->capacity, arena);
-    if (desc->from) pass->resumed = take(arena, (size_t)desc->from->T, (size_t)arch->D, 1);
+    if (desc->from)
+        pass->source_stream = take_floats(arena, (size_t)desc->from->T, (size_t)arch->D, 1);
     lay_out_rows(pass, arena);
     return SS_OK;
 }
@@ -282,22 +283,23 @@ ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err) {
 
 /* ---- edits --------------------------------------------------------------------------------- */
 
-/* Fills with NaN the rows of key/value heads that do not exist in layers with fewer heads. */
-static void mark_absent(const ss_trace *trace) {
+/* Fills the rows of key/value heads that a layer does not have, in models whose layers differ in
+ * heads, with NaN. */
+static void mark_missing_heads(const ss_trace *trace) {
     const ss_arch *arch = &trace->model->arch;
     static const ss_field_id fields[] = {SS_FIELD_K, SS_FIELD_V};
     for (int i = 0; i < 2; i++)
         for (int row = 0; row < arch->L * arch->G; row++) {
-            float *absent = ss_row(trace, fields[i], row, 0);
+            float *rows = ss_row(trace, fields[i], row, 0);
             size_t n = trace->rooms[fields[i]] * trace->widths[fields[i]];
             if (row % arch->G < ss_arch_sizes(arch, row / arch->G).G) continue;
-            for (size_t j = 0; j < n; j++) absent[j] = NAN;
+            for (size_t j = 0; j < n; j++) rows[j] = NAN;
         }
 }
 
 /* Resets the run to its state before edits: the model's own operations, every token at its own
  * position, every key kept. */
-static void start_plain(ss_pass *pass, const ss_choice *own_choice) {
+static void reset_edits(ss_pass *pass, const ss_choice *own_choice) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     for (int i = 0; i < arch->L * arch->H; i++)
@@ -309,14 +311,14 @@ static void start_plain(ss_pass *pass, const ss_choice *own_choice) {
         (size_t)trace->capacity < SS_ROTARY_ROWS ? (size_t)trace->capacity : SS_ROTARY_ROWS;
     if (pass->moves_keys)
         memset(pass->cache.rotary_back, 0, rows * sizeof *pass->cache.rotary_back);
-    if (!trace->summed && !pass->cache.filled) mark_absent(trace);
-    float *rounded = ss_floats(trace, SS_FIELD_WEIGHT_ROUNDED);
-    if (rounded) memset(rounded, 0, (size_t)arch->L * 2 * sizeof *rounded);
+    if (!trace->summed && !pass->cache.filled) mark_missing_heads(trace);
+    float *errors = ss_floats(trace, SS_FIELD_WEIGHT_ROUNDED);
+    if (errors) memset(errors, 0, (size_t)arch->L * 2 * sizeof *errors);
 }
 
-static ss_status start_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
+static ss_status resolve_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
     ss_edit *edits = pass->edits;
-    float *kept = pass->kept_room;
+    float *numbers = pass->edit_numbers_room;
     ss_status status = SS_OK;
     for (int i = 0; i < desc->edits_n && status == SS_OK; i++)
         status = ss_edit_resolve(&edits[i], desc->edits, i, desc->model, desc->capacity, err);
@@ -324,8 +326,8 @@ static ss_status start_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *e
         const ss_edit_kind *row = &pass->edit_kinds[edits[i].kind];
         char where[64];
         snprintf(where, sizeof where, "edits[%d].%s", i, row->name);
-        pass->kept[i] = kept;
-        if (row->keeps) kept += row->keeps(edits[i].values, &desc->model->arch);
+        pass->edit_numbers[i] = numbers;
+        if (row->keeps) numbers += row->keeps(edits[i].values, &desc->model->arch);
         if (row->check) status = row->check(pass, edits[i].values, where, err);
         if (status == SS_OK && (row->hook_points & SS_AT_START))
             row->apply(&(ss_hook){.pass = pass, .point = SS_AT_START}, edits[i].values);
@@ -347,8 +349,8 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
     *pass = new_pass;
     trace.pass = pass;
     ss_statistics_clear(&trace);
-    start_plain(pass, &own_choice);
-    status = start_edits(pass, desc, err);
+    reset_edits(pass, &own_choice);
+    status = resolve_edits(pass, desc, err);
     if (status == SS_OK && desc->from) status = ss_begin_from(pass, desc, err);
     if (status == SS_OK) *run = (ss_run){trace, pass};
     return status;
@@ -368,12 +370,12 @@ static ss_pass *enter_run(ss_run *run) {
 static ss_status check_prompts(const ss_pass *pass, int n, ss_error *err) {
     for (int i = 0; i < pass->edits_n; i++) {
         const ss_edit_kind *row = &pass->edit_kinds[pass->edits[i].kind];
-        int together = row->together ? row->together(pass->edits[i].values) : 0;
-        if (together == INT_MAX || together <= n) continue;
+        int joint_tokens = row->together ? row->together(pass->edits[i].values) : 0;
+        if (joint_tokens == INT_MAX || joint_tokens <= n) continue;
         char where[32];
         snprintf(where, sizeof where, "edits[%d].prompt", i);
         return ss_fail(err, SS_UNSUPPORTED, where,
-                       "expected the %d tokens of the prompt at once, found %d", together, n);
+                       "expected the %d tokens of the prompt at once, found %d", joint_tokens, n);
     }
     return SS_OK;
 }
@@ -387,10 +389,10 @@ static ss_status check_tokens(const ss_run *run, int T, const int32_t *tokens, i
         return ss_fail(err, SS_TOO_LONG, "tokens",
                        "expected at most %d more tokens (%d of %d are used), found %d",
                        trace->capacity - T, T, trace->capacity, n);
-    bool whole = pass->together == INT_MAX, prefix = T < trace->model->arch.prefix;
-    if (n > 0 && T > 0 && (pass->by_layer || whole || prefix)) {
+    bool needs_all = pass->joint_tokens == INT_MAX, needs_prefix = T < trace->model->arch.prefix;
+    if (n > 0 && T > 0 && (pass->by_layer || needs_all || needs_prefix)) {
         const char *reason[] = {"the mask is", ss_mask_name(&trace->model->arch)};
-        if (whole) reason[0] = "an edit looks at", reason[1] = "all";
+        if (needs_all) reason[0] = "an edit looks at", reason[1] = "all";
         if (pass->by_layer) reason[0] = "a run that measures", reason[1] = "keeps no keys";
         return ss_fail(err, SS_UNSUPPORTED, "tokens",
                        "expected all tokens at once, since %s %s, but %d are there already",
@@ -410,9 +412,10 @@ static ss_status check_tokens(const ss_run *run, int T, const int32_t *tokens, i
 }
 
 /* Checks that a run that begins from another first gets the other run's tokens. */
-static ss_status check_resumed(const ss_run *run, const int32_t *tokens, int n, ss_error *err) {
+static ss_status check_source_tokens(const ss_run *run, const int32_t *tokens, int n,
+                                     ss_error *err) {
     const ss_trace *trace = &run->trace;
-    int expected = run->pass->resumed_n;
+    int expected = run->pass->source_T;
     if (trace->T > 0 || n != expected)
         return ss_fail(err, SS_UNSUPPORTED, "tokens",
                        "expected the %d tokens of the run that this one begins from, found %d",
@@ -426,40 +429,45 @@ static ss_status check_resumed(const ss_run *run, const int32_t *tokens, int n, 
     return SS_OK;
 }
 
-/* Appends tokens[n] to those of the trace; the losses of the first `known` tokens are recorded. */
-static void begin(ss_pass *pass, const int32_t *tokens, int n, int known) {
+/* Appends tokens[n] to those of the trace; losses are already recorded for the first `recorded_n`
+ * tokens. */
+static void append_tokens(ss_pass *pass, const int32_t *tokens, int n, int recorded_n) {
     ss_trace *trace = pass->trace;
     ss_statistics_rewind(trace, trace->T);
     memcpy(ss_tokens(trace) + trace->T, tokens, (size_t)n * sizeof *tokens);
     pass->total = trace->T + n;
     pass->t0 = trace->T;
-    if (n > 0 && known <= trace->T) ss_forward_begin(pass);
+    if (n > 0 && recorded_n <= trace->T) ss_forward_begin(pass);
 }
 
 ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
     ss_pass *pass = enter_run(run);
     ss_status status = check_tokens(run, pass->trace->T, tokens, n, err);
     if (status == SS_OK && n > 0 && pass->trace->T > 0) ss_begin_all_layers(pass);
-    if (status == SS_OK && n > 0 && pass->resumed_n) status = check_resumed(run, tokens, n, err);
+    if (status == SS_OK && n > 0 && pass->source_T)
+        status = check_source_tokens(run, tokens, n, err);
     if (status != SS_OK || n == 0) return status;
     SS_ASSERT(pass->layer == pass->first_layer);
-    int taken = pass->trace->T == 0 ? pass->taken : 0;
-    pass->trace->T += taken;
-    begin(pass, tokens + taken, n - taken, taken ? pass->trace->T + 1 : 0);
+    int copied_tokens = pass->trace->T == 0 ? pass->copied_tokens : 0;
+    pass->trace->T += copied_tokens;
+    append_tokens(pass, tokens + copied_tokens, n - copied_tokens,
+                  copied_tokens ? pass->trace->T + 1 : 0);
     return SS_OK;
 }
 
 ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
     ss_pass *pass = enter_run(run);
-    int kept = ss_begin_kept_tokens(pass, tokens, n), T = run->trace.T;
-    bool known = kept < ss_min(n, T) && ss_tokens(&run->trace)[kept] == tokens[kept];
-    bool ended = kept == T && kept == pass->total;
-    ss_status status = check_tokens(run, kept, tokens + kept, n - kept, err);
-    if (status == SS_OK && pass->spliced) status = check_resumed(run, tokens, n, err);
+    int kept_tokens = ss_begin_kept_tokens(pass, tokens, n), T = run->trace.T;
+    bool has_loss =
+        kept_tokens < ss_min(n, T) && ss_tokens(&run->trace)[kept_tokens] == tokens[kept_tokens];
+    bool is_complete = kept_tokens == T && kept_tokens == pass->total;
+    ss_status status = check_tokens(run, kept_tokens, tokens + kept_tokens, n - kept_tokens, err);
+    if (status == SS_OK && pass->has_fixed_layer) status = check_source_tokens(run, tokens, n, err);
     if (status != SS_OK) return status;
-    ss_run_rewind(pass, kept);
-    if (kept > 0 && !known && !ended) ss_forward_next(pass);
-    begin(pass, tokens + kept, n - kept, kept > 0 && known ? kept + 1 : 0);
+    ss_run_rewind(pass, kept_tokens);
+    if (kept_tokens > 0 && !has_loss && !is_complete) ss_forward_next(pass);
+    append_tokens(pass, tokens + kept_tokens, n - kept_tokens,
+                  kept_tokens > 0 && has_loss ? kept_tokens + 1 : 0);
     return SS_OK;
 }
 

@@ -22,8 +22,8 @@
 
 typedef struct ss_run_desc {
     const ss_model *model; /* must outlive the run */
-    int capacity; /* most tokens of the run, 1 .. context; more if a rotary model evicts within the
-                     context and positions are those in the cache */
+    int capacity; /* maximum number of tokens, 1 .. context; more if an eviction keeps the positions
+                     in the cache of a rotary model within the context */
     uint32_t fields;      /* mask of SS_BIT(field) and of SS_STREAMS or SS_MEASURES, with or without
                              SS_SPECTRA; the run adds SS_FIELDS_ALWAYS */
     const ss_edit *edits; /* applied in order; if two conflict, the last one wins */
@@ -89,19 +89,19 @@ ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err)
 int ss_run_step(ss_run *run);
 
 /*
- * Changes the tokens of the run to tokens[n], to the bits of a run that began with them. The run
- * keeps the rows of the first tokens that both texts share; it computes the last of these again if
- * its logits are needed and neither the logits nor its last hidden state were recorded. The run
- * computes all tokens if some depend on later ones (a prefix, a bidirectional mask, an edit that
- * reads many tokens), if an eviction has begun, or if the run streams or measures. Errors are those
- * of ss_run_extend for a new run; the run is then unchanged. Time is that of ss_run_extend for the
- * computed tokens.
+ * Changes the tokens of the run to tokens[n]; the result has the same bits as a new run of these
+ * tokens. The run keeps the rows of the first tokens that both texts share; it computes the last of
+ * these again if its logits are needed and neither the logits nor its last hidden state were
+ * recorded. The run computes all tokens if some depend on later ones (a prefix, a bidirectional
+ * mask, an edit that reads many tokens), if an eviction has begun, or if the run streams or
+ * measures. Returns the errors of ss_run_extend for a new run, and then leaves the run unchanged.
+ * Takes as long as ss_run_extend for the computed tokens.
  */
 ss_status ss_run_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 
-/* Updates the run to its own first n tokens, 0 .. T, as ss_run_update does. Returns SS_BAD_REQUEST
- * for another n. */
+/* Reduces the run to its first n tokens, 0 .. T, as ss_run_update does. Returns SS_BAD_REQUEST for
+ * another n. */
 ss_status ss_run_truncate(ss_run *run, int n, ss_error *err);
 
 /*

@@ -24,8 +24,8 @@ static void sift_down(float *heap, int n, int at) {
     heap[at] = x;
 }
 
-/* Sets *cutoff to the top_k-th largest logit, top_k < V; returns how many logits equal to the
- * cutoff are admitted. */
+/* Sets *cutoff to the top_k-th largest logit, top_k < V; returns how many of the top_k logits are
+ * equal to the cutoff. */
 static int find_cutoff(float *cutoff, const float *logits, int V, int top_k, float *heap) {
     memcpy(heap, logits, (size_t)top_k * sizeof *heap);
     for (int at = top_k / 2; at-- > 0;) sift_down(heap, top_k, at);
@@ -35,9 +35,9 @@ static int find_cutoff(float *cutoff, const float *logits, int V, int top_k, flo
         sift_down(heap, top_k, 0);
     }
     *cutoff = heap[0];
-    int equal = 0;
-    for (int i = 0; i < top_k; i++) equal += heap[i] == *cutoff;
-    return equal;
+    int equal_n = 0;
+    for (int i = 0; i < top_k; i++) equal_n += heap[i] == *cutoff;
+    return equal_n;
 }
 
 int ss_sample(const float *logits, int V, float temperature, int top_k, uint32_t random,
@@ -45,12 +45,12 @@ int ss_sample(const float *logits, int V, float temperature, int top_k, uint32_t
     int best = largest_logit(logits, V);
     if (!(temperature > 0.0f)) return best;
     float cutoff = -INFINITY;
-    int equal = V;
-    if (top_k > 0 && top_k < V) equal = find_cutoff(&cutoff, logits, V, top_k, work);
+    int equal_n = V;
+    if (top_k > 0 && top_k < V) equal_n = find_cutoff(&cutoff, logits, V, top_k, work);
     double sum = 0.0;
     for (int v = 0; v < V; v++) {
-        bool admitted = logits[v] > cutoff || (logits[v] == cutoff && equal-- > 0);
-        work[v] = admitted ? ss_expf((logits[v] - logits[best]) / temperature) : 0.0f;
+        bool is_admitted = logits[v] > cutoff || (logits[v] == cutoff && equal_n-- > 0);
+        work[v] = is_admitted ? ss_expf((logits[v] - logits[best]) / temperature) : 0.0f;
         sum += (double)work[v];
     }
     double point = (double)random / 4294967296.0 * sum;
@@ -58,5 +58,5 @@ int ss_sample(const float *logits, int V, float temperature, int top_k, uint32_t
         point -= (double)work[v];
         if (point < 0.0) return v;
     }
-    return best; /* reached through rounding, or with NaN logits */
+    return best; /* rounding errors and NaN logits lead here */
 }

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Columns that are added for all rows of a tile before the next columns: 256 doubles of sums stay
- * in the L1 cache. */
+/* Number of columns that are added for all rows of a tile before the next columns: 256 sums stay in
+ * the L1 cache. */
 #define COLUMNS 256
 /* Index of the statistics of queries, SS_OF_COSINES, among the groups. */
 #define COSINES 4
@@ -55,10 +55,10 @@ static void add_columns(const tile *rows, double *sums, const double *factors, b
     int end = end_of(rows, rows->n - 1);
     for (int k = 0; k < end; k += COLUMNS)
         for (int r = 0; r < rows->n; r++) {
-            int seen = end_of(rows, r) - k;
-            if (seen > COLUMNS) seen = COLUMNS;
-            if (seen > 0)
-                ss_add_shares(sums + k, row_of(rows, r) + k, factors[r], absolute, (size_t)seen);
+            int count = end_of(rows, r) - k;
+            if (count > COLUMNS) count = COLUMNS;
+            if (count > 0)
+                ss_add_shares(sums + k, row_of(rows, r) + k, factors[r], absolute, (size_t)count);
         }
 }
 
@@ -84,9 +84,9 @@ static void add_shares(const tile *rows) {
 
 /* Returns true if any weight of a row, or the bias key's weight, is not 0. */
 static bool has_mass(const float *row, int end, float bias) {
-    bool found = bias != 0.0f;
-    for (int j = 0; j < end && !found; j++) found = row[j] != 0.0f;
-    return found;
+    bool is_found = bias != 0.0f;
+    for (int j = 0; j < end && !is_found; j++) is_found = row[j] != 0.0f;
+    return is_found;
 }
 
 /* Returns -sum P ln P over the visible keys and the bias key, divided by ln n; NaN if all weights
@@ -132,14 +132,14 @@ static void add_contributions(const tile *rows, double *sums, const float *lengt
     add_columns(rows, sums, factors, true);
 }
 
-/* Returns the norms [T] of a head's values; computes those of new keys. */
+/* Returns the norms [T] of a head's values, after computing the norms of new keys. */
 static const float *value_lengths(const tile *rows) {
     const ss_row_statistics *statistics = &rows->trace->statistics;
-    int *known = &statistics->lengths_n[rows->head], end = end_of(rows, rows->n - 1);
+    int *lengths_n = &statistics->lengths_n[rows->head], end = end_of(rows, rows->n - 1);
     float *lengths = statistics->lengths + index_of(rows, 0);
-    if (rows->t == 0) *known = 0;
-    for (; *known < end; ++*known)
-        lengths[*known] = ss_key_length(rows->trace, SS_FIELD_V, rows->head, *known);
+    if (rows->t == 0) *lengths_n = 0;
+    for (; *lengths_n < end; ++*lengths_n)
+        lengths[*lengths_n] = ss_key_length(rows->trace, SS_FIELD_V, rows->head, *lengths_n);
     return lengths;
 }
 
@@ -213,7 +213,8 @@ void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, in
                                size_t stride) {
     const ss_arch *arch = &trace->model->arch;
     const ss_row_statistics *statistics = &trace->statistics;
-    int *queries = queries_of(trace, COSINES, head), *known = &statistics->directions_n[head];
+    int *queries = queries_of(trace, COSINES, head),
+        *directions_n = &statistics->directions_n[head];
     int g = ss_arch_group_row(arch, head);
     size_t K = (size_t)arch->K;
     float *others = statistics->directions + (size_t)head * K;
@@ -221,16 +222,16 @@ void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, in
     const float *first = ss_row(trace, SS_FIELD_K, g, trace->first);
     if (*queries != t) return;
     if (t == 0) {
-        *known = 0;
+        *directions_n = 0;
         cosines[0] = cosines[1] = 0.0;
         memset(others, 0, K * sizeof *others);
     }
     double first_norm = sqrt((double)ss_dot(first, first, K));
     for (int r = 0; r < n; r++, q += stride) {
         int end = ss_mask_end(&trace->choices[head].mask, t + r, T);
-        for (; *known < end; ++*known)
-            if (*known != trace->first)
-                add_direction(others, ss_row(trace, SS_FIELD_K, g, *known), K);
+        for (; *directions_n < end; ++*directions_n)
+            if (*directions_n != trace->first)
+                add_direction(others, ss_row(trace, SS_FIELD_K, g, *directions_n), K);
         double norm = sqrt((double)ss_dot(q, q, K));
         cosines[0] += (double)ss_dot(q, first, K) / (norm * first_norm);
         cosines[1] += (double)ss_dot(q, others, K) / norm;
@@ -245,7 +246,7 @@ void ss_statistics_rewind(const ss_trace *trace, int n) {
 }
 
 void ss_statistics_clear(const ss_trace *trace) {
-    /* The memory may hold any bits, also negative numbers. */
+    /* The memory of an arena may hold any bits. */
     size_t bytes = (size_t)(SS_STATISTICS * heads_of(trace)) * sizeof *trace->statistics.queries;
     if (trace->statistics.queries) memset(trace->statistics.queries, 0, bytes);
 }
@@ -254,52 +255,51 @@ void ss_statistics_clear(const ss_trace *trace) {
 
 typedef struct search {
     const ss_trace *trace;
-    unsigned groups; /* groups of statistics, without that of queries */
+    unsigned groups; /* groups of statistics of maps */
     int T;
 } search;
 
-typedef struct reader {
+typedef struct head_reader {
     const search *search;
     int head;
-} reader;
+} head_reader;
 
 static void add_rows(void *context, int t, int n, const float *x, size_t stride) {
-    const reader *reading = context;
-    const ss_trace *trace = reading->search->trace;
-    ss_statistics_add(trace, reading->search->groups, reading->head, t, n, trace->T, x, stride);
+    const head_reader *reader = context;
+    const ss_trace *trace = reader->search->trace;
+    ss_statistics_add(trace, reader->search->groups, reader->head, t, n, trace->T, x, stride);
 }
 
 /* Returns the number of first queries that all groups of a head have read. If the groups differ,
  * resets them all and returns 0. */
-static int common_queries(const search *missing, int head) {
-    int least = missing->T, most = 0;
+static int common_queries(const search *job, int head) {
+    int queries_min = job->T, queries_max = 0;
     for (int i = 0; i < SS_STATISTICS; i++) {
-        int queries = *queries_of(missing->trace, i, head);
-        if (!(missing->groups & 1u << i)) continue;
-        least = queries < least ? queries : least;
-        most = queries > most ? queries : most;
+        int queries = *queries_of(job->trace, i, head);
+        if (!(job->groups & 1u << i)) continue;
+        queries_min = queries < queries_min ? queries : queries_min;
+        queries_max = queries > queries_max ? queries : queries_max;
     }
-    if (least == most) return least;
+    if (queries_min == queries_max) return queries_min;
     for (int i = 0; i < SS_STATISTICS; i++)
-        if (missing->groups & 1u << i) *queries_of(missing->trace, i, head) = 0;
+        if (job->groups & 1u << i) *queries_of(job->trace, i, head) = 0;
     return 0;
 }
 
-static void find_piece(const void *shared, size_t head, size_t worker) {
-    const search *missing = shared;
-    reader reads = {missing, (int)head};
-    int t = common_queries(missing, (int)head);
-    if (t < missing->T)
-        ss_map_read(missing->trace, SS_FIELD_ATT, (int)head, t, missing->T - t, worker, add_rows,
-                    &reads);
+static void find_head(const void *context, size_t head, size_t worker) {
+    const search *job = context;
+    head_reader reader = {job, (int)head};
+    int t = common_queries(job, (int)head);
+    if (t < job->T)
+        ss_map_read(job->trace, SS_FIELD_ATT, (int)head, t, job->T - t, worker, add_rows, &reader);
 }
 
-static void find_cosines(const void *shared, size_t head, size_t worker) {
-    const search *missing = shared;
-    const ss_trace *trace = missing->trace;
+static void find_head_cosines(const void *context, size_t head, size_t worker) {
+    const search *job = context;
+    const ss_trace *trace = job->trace;
     (void)worker;
     *queries_of(trace, COSINES, (int)head) = 0;
-    ss_statistics_add_queries(trace, (int)head, 0, missing->T, missing->T,
+    ss_statistics_add_queries(trace, (int)head, 0, job->T, job->T,
                               ss_row(trace, SS_FIELD_Q, (int)head, 0),
                               (size_t)trace->model->arch.K);
 }
@@ -315,28 +315,28 @@ bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T) {
 
 void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
     uint64_t heads = (uint64_t)heads_of(trace), cells = (uint64_t)T * (uint64_t)T;
-    groups &= ~(unsigned)(SS_OF_NORMS | SS_OF_SPECTRA); /* norms are read from the vectors, and
-                                                           spectra are computed in the pass */
-    bool of_queries = groups == SS_OF_COSINES;
+    groups &= ~(unsigned)(SS_OF_NORMS | SS_OF_SPECTRA); /* norms are computed from the vectors when
+                                                           they are read, and spectra in the pass */
+    bool reads_queries = groups == SS_OF_COSINES;
     bool has_room =
-        of_queries ? trace->statistics.cosines != NULL : trace->statistics.alpha != NULL;
+        reads_queries ? trace->statistics.cosines != NULL : trace->statistics.alpha != NULL;
     if (!groups || !has_room || ss_statistics_are_found(trace, groups, T)) return;
     SS_ASSERT(!trace->summed); /* the rows of a measuring run cannot be computed again */
-    if (of_queries) {
-        search queries = {trace, 0, T};
-        ss_pool_run(trace->pool, find_cosines, &queries, (size_t)heads,
+    if (reads_queries) {
+        search job = {trace, 0, T};
+        ss_pool_run(trace->pool, find_head_cosines, &job, (size_t)heads,
                     heads * (uint64_t)T * (uint64_t)(4 * trace->model->arch.K));
         return;
     }
-    bool computed = trace->computed & SS_BIT(SS_FIELD_ATT);
+    bool is_computed = trace->computed & SS_BIT(SS_FIELD_ATT);
     /* Computing rows again is expensive, so all groups read them at once. The group of entropies
      * needs the factors of the group of shares. */
-    groups = computed ? ss_statistics_available(trace)
-                      : groups | (groups & SS_OF_ENTROPY ? SS_OF_SHARES : 0);
-    search missing = {trace, groups, T};
+    groups = is_computed ? ss_statistics_available(trace)
+                         : groups | (groups & SS_OF_ENTROPY ? SS_OF_SHARES : 0);
+    search job = {trace, groups, T};
     ss_map_link(trace);
-    uint64_t work = heads * cells * (computed ? (uint64_t)trace->model->arch.K : 1);
-    ss_pool_run(ss_map_pool(trace), find_piece, &missing, (size_t)heads, work);
+    uint64_t work = heads * cells * (is_computed ? (uint64_t)trace->model->arch.K : 1);
+    ss_pool_run(ss_map_pool(trace), find_head, &job, (size_t)heads, work);
 }
 
 /* ---- norms --------------------------------------------------------------------------------- */
@@ -358,10 +358,10 @@ void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int 
 }
 
 float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t, int width) {
-    const float *kept = trace->kept.norms[field];
-    const float *summed = trace->statistics.norms[field];
-    if (kept) return kept[(size_t)row * (size_t)trace->T + (size_t)t];
-    if (summed) return summed[(size_t)row * (size_t)trace->capacity + (size_t)t];
+    const float *kept_norms = trace->kept.norms[field];
+    const float *run_norms = trace->statistics.norms[field];
+    if (kept_norms) return kept_norms[(size_t)row * (size_t)trace->T + (size_t)t];
+    if (run_norms) return run_norms[(size_t)row * (size_t)trace->capacity + (size_t)t];
     const float *x = ss_row(trace, field, row, t);
     return sqrtf(ss_dot(x, x, (size_t)width));
 }

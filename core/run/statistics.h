@@ -13,7 +13,7 @@
 
 /*
  * Adds rows x[n] of queries [t, t+n) of a head, `stride` numbers apart, to each of `groups` that
- * has exactly the rows of the queries before t. T is the number of tokens that the queries may see.
+ * has read exactly the queries before t. T is the number of tokens that the queries may see.
  */
 void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, int n, int T,
                        const float *x, size_t stride);
@@ -36,8 +36,8 @@ void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int 
  * no room for statistics. */
 unsigned ss_statistics_available(const ss_trace *trace);
 
-/* Reset statistics: ss_statistics_clear of all heads, ss_statistics_rewind of heads with groups of
- * more than n rows. */
+/* Reset statistics: ss_statistics_clear all of them, ss_statistics_rewind the groups of a head that
+ * have read more than n rows. */
 void ss_statistics_clear(const ss_trace *trace);
 void ss_statistics_rewind(const ss_trace *trace, int n);
 

@@ -116,9 +116,9 @@ static size_t size_of(const ss_trace *trace, const char *letter) {
 }
 
 size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
-    const char *more = strchr(letter, '+');
+    const char *plus = strchr(letter, '+');
     if (!strcmp(letter, "L+1")) return (size_t)ss_states(&trace->model->arch);
-    return size_of(trace, letter) + (more ? ss_trace_size_of(trace, more + 1) : 0);
+    return size_of(trace, letter) + (plus ? ss_trace_size_of(trace, plus + 1) : 0);
 }
 
 /* Returns the buffer's extent along a dimension; for T it is the capacity. */
@@ -134,14 +134,14 @@ static size_t count_from(const ss_trace *trace, const char *const *shape) {
     return count;
 }
 
-/* Takes [L][H][capacity] numbers of `size` bytes. */
+/* Takes memory for [L][H][capacity] numbers of `size` bytes. */
 static void *take_heads(const ss_trace *trace, ss_arena *arena, size_t size) {
     size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H, numbers;
     if (!ss_mul_size(&numbers, heads, (size_t)trace->capacity)) numbers = SIZE_MAX;
     return ss_arena_take(arena, numbers, size);
 }
 
-/* Takes one number for each vector of a field [L][..][T][width]. */
+/* Takes memory for one number for each vector of a field [L][..][T][width]. */
 static float *take_norms(const ss_trace *trace, ss_arena *arena, ss_field_id field) {
     const char *const *shape = table[field].shape;
     size_t rows = 1, numbers;
@@ -211,18 +211,18 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
     size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
     trace->choices = ss_arena_take(arena, heads, sizeof *trace->choices);
     for (int field = 0; field < SS_FIELD_N; field++) {
-        uint32_t other_width = trace->fields | (trace->fields & SS_STREAMS ? SS_FIELDS_SLOTS : 0);
-        const char *const *shape = table[field].shape, *const *own = shape;
-        while (*own && **own != 'T') own++;
-        ss_trace sized = *trace;
-        sized.capacity = SS_FIELDS_SLOTS & SS_BIT(field) ? trace->slots : trace->capacity;
-        trace->rooms[field] = (size_t)sized.capacity;
-        trace->widths[field] = count_from(&sized, *own ? own + 1 : shape);
+        uint32_t needed_fields = trace->fields | (trace->fields & SS_STREAMS ? SS_FIELDS_SLOTS : 0);
+        const char *const *shape = table[field].shape, *const *dim = shape;
+        while (*dim && **dim != 'T') dim++;
+        ss_trace room = *trace;
+        room.capacity = SS_FIELDS_SLOTS & SS_BIT(field) ? trace->slots : trace->capacity;
+        trace->rooms[field] = (size_t)room.capacity;
+        trace->widths[field] = count_from(&room, *dim ? dim + 1 : shape);
         /* The pass reads keys and values of the current layer from the trace. */
-        bool one_layer = trace->summed & SS_FIELDS_LAYER & SS_BIT(field);
-        if (one_layer || other_width & ~(trace->computed | trace->summed) & SS_BIT(field))
+        bool has_one_layer = trace->summed & SS_FIELDS_LAYER & SS_BIT(field);
+        if (has_one_layer || needed_fields & ~(trace->computed | trace->summed) & SS_BIT(field))
             trace->buffers[field] =
-                ss_arena_take(arena, count_from(&sized, shape + one_layer), sizeof(float));
+                ss_arena_take(arena, count_from(&room, shape + has_one_layer), sizeof(float));
     }
     ss_trace_take_room(trace, arena);
 }
@@ -270,8 +270,8 @@ void ss_trace_clear_rounded(const ss_trace *trace, int layer, int t, int n, int 
         memset(rows + 4 * i + first, 0, (size_t)(4 - first) * sizeof *rows);
 }
 
-/* Returns the argument, layer or head, that selects along this dimension; -1 if there is none. */
-static int selecting_argument(const char *letter, int layer, int head) {
+/* Returns the index, layer or head, that selects along this dimension; -1 if there is none. */
+static int selecting_index(const char *letter, int layer, int head) {
     if (*letter == 'L') return layer;
     return *letter == 'H' || *letter == 'G' ? head : -1;
 }
@@ -299,24 +299,24 @@ ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int l
                        "expected maps that this run has stored: these are computed, row by row");
     int rank = 0;
     while (row->shape[rank]) rank++;
-    ss_tensor made = {.type = row->type};
+    ss_tensor result = {.type = row->type};
     size_t strides[SS_RANK_MAX], stride = 1, offset = 0;
     for (int i = rank; i-- > 0; stride *= extent(trace, row->shape[i])) strides[i] = stride;
     for (int i = 0; i < rank; i++) {
         size_t size = ss_trace_size_of(trace, row->shape[i]);
-        int index = selecting_argument(row->shape[i], layer, head);
+        int index = selecting_index(row->shape[i], layer, head);
         if (index < -1 || (index >= 0 && (size_t)index >= size))
             return ss_fail(err, SS_BAD_REQUEST, row->name, "expected an index below %lu, found %d",
                            (unsigned long)size, index);
         if (index >= 0) {
             offset += (size_t)index * strides[i];
         } else {
-            made.dims[made.rank] = size;
-            made.strides[made.rank++] = strides[i];
+            result.dims[result.rank] = size;
+            result.strides[result.rank++] = strides[i];
         }
     }
-    made.data = ss_floats(trace, (ss_field_id)field) + offset;
-    *view = made;
+    result.data = ss_floats(trace, (ss_field_id)field) + offset;
+    *view = result;
     return SS_OK;
 }
 
@@ -328,20 +328,20 @@ ss_status ss_trace_check_rows(const ss_trace *trace, int field, int t, int n, ss
 
 ss_status ss_trace_view_rows(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
                              int t, int n, ss_error *err) {
-    ss_tensor made;
-    ss_status status = ss_trace_view(&made, trace, field, layer, head, err);
+    ss_tensor result;
+    ss_status status = ss_trace_view(&result, trace, field, layer, head, err);
     if (status == SS_OK && n >= 0) status = ss_trace_check_rows(trace, field, t, n, err);
     if (status != SS_OK) return status;
     int axis = 0;
     const char *const *shape = table[field].shape;
-    for (; *shape && **shape != 'T'; shape++) axis += selecting_argument(*shape, layer, head) < 0;
+    for (; *shape && **shape != 'T'; shape++) axis += selecting_index(*shape, layer, head) < 0;
     if (n >= 0 && !*shape)
         return ss_fail(err, SS_BAD_REQUEST, table[field].name,
                        "expected a field with a row for each token");
     if (n >= 0) {
-        made.data = (const float *)made.data + (size_t)t * made.strides[axis];
-        made.dims[axis] = (size_t)n;
+        result.data = (const float *)result.data + (size_t)t * result.strides[axis];
+        result.dims[axis] = (size_t)n;
     }
-    *view = made;
+    *view = result;
     return SS_OK;
 }

@@ -49,17 +49,17 @@ typedef enum ss_field_id {
 /* Fields that need the logits of the position before each token. */
 #define SS_FIELDS_PREDICTED (SS_BIT(SS_FIELD_LOSS) | SS_BIT(SS_FIELD_RANK))
 /*
- * A bit of the fields' mask that is no field: the run streams. A streaming run holds only the keys
- * and values that an eviction keeps, in slots that it reuses, so its memory grows with the budget
- * and not with the text. It can record SS_FIELDS_STREAMED only.
+ * A bit of the mask of fields that is not a field: the run streams. A streaming run holds only the
+ * keys and values that an eviction keeps, in slots that it reuses, so its memory grows with the
+ * budget and not with the text. It can record SS_FIELDS_STREAMED only.
  */
 #define SS_STREAMS (1u << 31)
 /*
- * A bit of the fields' mask that is no field: the run measures. Of maps, queries, keys, values and
- * hidden states a measuring run keeps only the statistics that metrics read (statistics.h), over
- * all of its tokens, and no rows: 4 L (H
- * + 2 G) K + 4 L D bytes per token are not stored. The whole text goes through a layer before the
- * next one, so that keys, values and states of one layer suffice, and tokens cannot be appended.
+ * A bit of the mask of fields that is not a field: the run measures. Of maps, queries, keys, values
+ * and hidden states a measuring run keeps only the statistics that metrics read (statistics.h),
+ * over all of its tokens, and no rows: 4 L (H + 2 G) K + 4 L D bytes per token are not stored. The
+ * whole text goes through a layer before the next one, so that keys, values and states of one layer
+ * suffice, and tokens cannot be appended.
  */
 #define SS_MEASURES (1u << 30)
 /* A bit that a measuring run may have as well: it also accumulates spectra of hidden states, which
@@ -193,8 +193,8 @@ static inline float *ss_row(const ss_trace *trace, ss_field_id field, int index,
     return floats ? floats + row * trace->widths[field] : NULL;
 }
 
-/* Returns ss_row of a recorded field, else `spare`: memory for rows that the pass needs in any
- * case. */
+/* Returns ss_row of a recorded field, else `spare`: memory for rows that the pass also needs if
+ * they are not recorded. */
 static inline float *ss_row_or(const ss_trace *trace, ss_field_id field, int index, int t,
                                float *spare) {
     float *row = ss_row(trace, field, index, t);
@@ -244,7 +244,7 @@ ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int l
 ss_status ss_trace_view_rows(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
                              int t, int n, ss_error *err);
 
-/* Returns the error that a measuring run has no rows of the field. */
+/* Returns SS_BAD_REQUEST, since a measuring run has no rows of the field. */
 ss_status ss_trace_refuse_summed(int field, ss_error *err);
 
 /* Checks that rows [t, t+n) of a field exist. */

@@ -80,9 +80,9 @@ static void add_ratios(ss_tally *tally, const ss_trace *trace) {
     int n = measure_metric(tally, trace, "value_ratio");
     for (int i = 0; i < n; i++) tally->sums->value_ratio += (double)tally->measured[i] / n;
     n = measure_metric(tally, trace, "hidden_ratio");
-    double most = (double)tally->measured[1]; /* row 0 is the embedding */
-    for (int i = 2; i < n; i++) most = fmax(most, (double)tally->measured[i]);
-    tally->sums->hidden_ratio += most;
+    double largest = (double)tally->measured[1]; /* row 0 is the embedding */
+    for (int i = 2; i < n; i++) largest = fmax(largest, (double)tally->measured[i]);
+    tally->sums->hidden_ratio += largest;
 }
 
 void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *sequence,
@@ -91,13 +91,13 @@ void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *seq
     size_t C = (size_t)trace->capacity;
     tally->sums->sequences += 1.0;
     for (int t = 0; t < trace->T; t++) {
-        /* Position 0 has no attention to measure, but its loss counts as one of a position without
-         * a trigger. */
-        int kind = sequence->kinds[t], of_loss = kind ? kind : SS_KIND_ELSEWHERE;
+        /* The attention of position 0 is not measured; its loss counts like the loss of a position
+         * without a trigger. */
+        int kind = sequence->kinds[t], loss_kind = kind ? kind : SS_KIND_ELSEWHERE;
         double weight = (double)sequence->weights[t];
         tally->sums->loss += weight * (double)losses[t];
-        tally->sums->losses[of_loss] += weight * (double)losses[t];
-        tally->sums->optima[of_loss] += weight * (double)sequence->optimum[t];
+        tally->sums->losses[loss_kind] += weight * (double)losses[t];
+        tally->sums->optima[loss_kind] += weight * (double)sequence->optimum[t];
         tally->sums->positions[kind] += 1.0;
     }
     for (int i = 0; i < tally->heads; i++) {
@@ -131,8 +131,8 @@ static double ratio_of(const double squares[2], int T) {
 
 ss_log_entry ss_tally_end(const ss_tally *tally, double targets) {
     const double *n = tally->sums->positions;
-    double elsewhere = n[SS_KIND_ELSEWHERE] + n[SS_KIND_FIRST], most = -(double)INFINITY;
-    for (int i = 0; i < tally->heads; i++) most = fmax(most, tally->of_heads[i]);
+    double elsewhere = n[SS_KIND_ELSEWHERE] + n[SS_KIND_FIRST], largest = -(double)INFINITY;
+    for (int i = 0; i < tally->heads; i++) largest = fmax(largest, tally->of_heads[i]);
     return (ss_log_entry){
         .loss = tally->sums->loss / targets,
         .loss_triggers = tally->sums->losses[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],
@@ -141,7 +141,7 @@ ss_log_entry ss_tally_end(const ss_tally *tally, double targets) {
         .optimum_elsewhere = tally->sums->optima[SS_KIND_ELSEWHERE] / elsewhere,
         .first_elsewhere = tally->sums->first[SS_KIND_ELSEWHERE] / n[SS_KIND_ELSEWHERE],
         .first_triggers = tally->sums->first[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],
-        .first_most = most / n[SS_KIND_ELSEWHERE],
+        .first_most = largest / n[SS_KIND_ELSEWHERE],
         .value_ratio = tally->sums->value_ratio / tally->sums->sequences,
         .hidden_ratio = tally->sums->hidden_ratio / tally->sums->sequences,
         .key_gradient = ratio_of(tally->sums->key_squares, tally->T),

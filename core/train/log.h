@@ -38,7 +38,7 @@ typedef struct ss_sums {
     double key_squares[2], value_squares[2]; /* squared gradients with respect to keys, and to
                                                 values: of the first token, and of the others */
     double input_gradient, stream_gradient,
-        gradients; /* gradients: number of sequences in the two sums before */
+        gradients; /* gradients: number of sequences in input_gradient and stream_gradient */
 } ss_sums;
 
 /* The sums of a batch while its sequences are added. */
@@ -58,7 +58,7 @@ size_t ss_tally_doubles(const ss_tally *tally);
 /* Begins new sums, which are stored in `sums`. */
 void ss_tally_begin(ss_tally *tally, double *sums);
 
-/* Reads the sums that are stored in `sums`. */
+/* Points the tally to sums that are stored in `sums`. */
 void ss_tally_on(ss_tally *tally, double *sums);
 
 /* Adds one sequence: its trace and its losses[T]. */

@@ -7,8 +7,8 @@ double ss_learning_rate(const ss_recipe *recipe, int step) {
     if (step < recipe->warm_up) return recipe->learning_rate * (double)(step + 1) / recipe->warm_up;
     double begin = recipe->steps * (1.0 - recipe->fall);
     if (step <= begin) return recipe->learning_rate;
-    double fallen = ((double)step - begin) / (recipe->steps - begin);
-    return recipe->learning_rate * (1.0 - 0.9 * (fallen < 1.0 ? fallen : 1.0));
+    double decay = ((double)step - begin) / (recipe->steps - begin);
+    return recipe->learning_rate * (1.0 - 0.9 * (decay < 1.0 ? decay : 1.0));
 }
 
 double ss_gradient_norm(const ss_parameters *gradients) {
@@ -48,15 +48,15 @@ static void sgd(float *w, const float *g, float *mean, const rates *r, size_t n)
 
 void ss_update(ss_parameters *weights, const ss_parameters *gradients, float *mean, float *square,
                const ss_recipe *recipe, int step, double scale) {
-    double rate = ss_learning_rate(recipe, step), times = (double)step + 1.0;
-    bool adam = recipe->optimizer == SS_ADAMW;
+    double rate = ss_learning_rate(recipe, step), updates = (double)step + 1.0;
+    bool is_adam = recipe->optimizer == SS_ADAMW;
     rates r = {.scale = (float)scale,
                .beta1 = (float)recipe->beta1,
                .beta2 = (float)recipe->beta2,
                .step = (float)rate};
-    if (adam) { /* corrects the bias of the means, which begin at 0 */
-        r.step = (float)(rate / (1.0 - ss_pow(recipe->beta1, times)));
-        r.root = (float)(1.0 / sqrt(1.0 - ss_pow(recipe->beta2, times)));
+    if (is_adam) { /* corrects the bias of the means, which begin at 0 */
+        r.step = (float)(rate / (1.0 - ss_pow(recipe->beta1, updates)));
+        r.root = (float)(1.0 / sqrt(1.0 - ss_pow(recipe->beta2, updates)));
     }
     const ss_container *container = &weights->container;
     for (size_t i = 0; i < container->n; i++) {
@@ -64,7 +64,7 @@ void ss_update(ss_parameters *weights, const ss_parameters *gradients, float *me
         size_t n = ss_tensor_count(&entry->tensor);
         size_t at = (size_t)((const float *)entry->tensor.data - weights->numbers);
         r.remaining = (float)(1.0 - rate * ss_parameters_decay(entry, recipe));
-        if (adam)
+        if (is_adam)
             adamw(weights->numbers + at, gradients->numbers + at, mean + at, square + at, &r, n);
         else
             sgd(weights->numbers + at, gradients->numbers + at, mean + at, &r, n);

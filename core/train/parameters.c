@@ -10,7 +10,7 @@
 
 /* ---- the file ----------------------------------------------------------------------------- */
 
-/* A header that is being written; if text is NULL, it is only measured. */
+/* A header and its length so far; if text is NULL, the header is only measured. */
 typedef struct header {
     char *text;
     size_t capacity, used; /* bytes */
@@ -23,8 +23,8 @@ static bool ends_with(const char *name, const char *end) {
     return n >= m && !strcmp(name + n - m, end);
 }
 
-/* Tells the loader which optional tensors the file has: those that the operation reads, and GPT-2's
- * names, which have the prefix "transformer.". */
+/* Returns whether the file has an optional tensor: sink logits and kernels if the operation reads
+ * them, any other tensor always, so that GPT-2's names get the prefix "transformer.". */
 static bool has_tensor(void *context, const char *name) {
     const header *draft = context;
     if (ends_with(name, ".sinks")) return draft->operation->parameters[0].per_head;
@@ -73,7 +73,7 @@ static ss_status write_header(header *draft, const ss_arch *arch, ss_error *err)
     int n, index = ss_operation_find(arch->attention.operation);
     if (index < 0)
         return ss_fail(err, SS_UNSUPPORTED, "sinkscope.attention.operation",
-                       "expected an operation of this build's table, scales %s",
+                       "expected an operation of this build's table, found %s",
                        arch->attention.operation);
     draft->operation = &ss_operations(&n)[index];
     ss_lister lister = {draft, put_tensor, has_tensor};
@@ -83,7 +83,7 @@ static ss_status write_header(header *draft, const ss_arch *arch, ss_error *err)
     return status;
 }
 
-/* Returns the length of the header with padding, so that the numbers are aligned like a piece of an
+/* Returns the length of the padded header, with which the numbers are aligned like a piece of an
  * arena. */
 static size_t padded_length(size_t header_bytes) {
     return (8 + header_bytes + SS_ARENA_ALIGN - 1) / SS_ARENA_ALIGN * SS_ARENA_ALIGN - 8;
@@ -120,26 +120,26 @@ ss_status ss_parameters_make(ss_parameters *parameters, const ss_arch *arch, ss_
     header draft = {0};
     ss_status status = write_header(&draft, arch, err);
     if (status != SS_OK) return status;
-    size_t capacity = padded_length(draft.used), most = draft.floats;
-    unsigned char *file = ss_arena_take(arena, 8 + capacity + most * sizeof(float), 1);
+    size_t capacity = padded_length(draft.used), numbers_n = draft.floats;
+    unsigned char *file = ss_arena_take(arena, 8 + capacity + numbers_n * sizeof(float), 1);
     if (!file)
         return ss_fail(err, SS_NO_MEMORY, "parameters", "no room for %lu numbers",
-                       (unsigned long)most);
+                       (unsigned long)numbers_n);
     draft = (header){.text = (char *)file + 8, .capacity = capacity};
     status = write_header(&draft, arch, err);
     write_length(file, capacity);
     memset(file + 8 + draft.used, ' ', capacity - draft.used);
     memset(file + 8 + capacity, 0, draft.floats * sizeof(float));
-    ss_parameters opened = {
+    ss_parameters result = {
         .file = {file, 8 + capacity + draft.floats * sizeof(float)},
         .numbers = (float *)(void *)(file + 8 + capacity),
         .n = draft.floats,
         .panels = draft.panels,
     };
-    if (status == SS_OK) status = ss_container_open(&opened.container, &opened.file, 1, arena, err);
-    opened.container.live = true;
-    if (status == SS_OK) status = ss_model_open(&opened.model, arch, &opened.container, arena, err);
-    if (status == SS_OK) *parameters = opened;
+    if (status == SS_OK) status = ss_container_open(&result.container, &result.file, 1, arena, err);
+    result.container.live = true;
+    if (status == SS_OK) status = ss_model_open(&result.model, arch, &result.container, arena, err);
+    if (status == SS_OK) *parameters = result;
     return status;
 }
 
@@ -149,7 +149,7 @@ static float *numbers_of(const ss_entry *entry) {
     return (float *)(uintptr_t)entry->tensor.data;
 }
 
-/* Returns true for tensors that only a variant of attention has, by their names in a file. */
+/* Returns true for the names of tensors that only a variant of attention has. */
 static bool is_addition(const char *name) {
     static const char *const names[] = {".sinks",
                                         ".bias_key",
@@ -170,9 +170,9 @@ static const ss_tensor *scales_of(const ss_container *from, const ss_entry *matr
     char name[160];
     snprintf(name, sizeof name, "%s_scale", matrix->name);
     const ss_entry *scales = ss_container_find(from, name);
-    bool fits = scales && scales->readable && scales->tensor.type == SS_F32 &&
-                ss_tensor_count(&scales->tensor) == matrix->tensor.dims[0];
-    return fits ? &scales->tensor : NULL;
+    bool is_valid = scales && scales->readable && scales->tensor.type == SS_F32 &&
+                    ss_tensor_count(&scales->tensor) == matrix->tensor.dims[0];
+    return is_valid ? &scales->tensor : NULL;
 }
 
 /* Converts a tensor of any type to floats; returns false for a type that stores no plain numbers.
@@ -235,8 +235,8 @@ void ss_parameters_draw(ss_parameters *parameters, const ss_recipe *recipe) {
         float *numbers = numbers_of(entry);
         ss_random random = ss_random_stream((uint64_t)recipe->seed, entry->name, 0);
         if (entry->tensor.rank < 2) {
-            bool zero = ends_with(entry->name, "bias") || ends_with(entry->name, "sinks");
-            for (size_t j = 0; j < n; j++) numbers[j] = zero ? 0.0f : 1.0f;
+            bool starts_at_0 = ends_with(entry->name, "bias") || ends_with(entry->name, "sinks");
+            for (size_t j = 0; j < n; j++) numbers[j] = starts_at_0 ? 0.0f : 1.0f;
             continue;
         }
         double deviation = deviation_of(entry, recipe);
@@ -246,6 +246,6 @@ void ss_parameters_draw(ss_parameters *parameters, const ss_recipe *recipe) {
 
 double ss_parameters_decay(const ss_entry *entry, const ss_recipe *recipe) {
     if (entry->tensor.rank < 2) return 0.0;
-    bool vectors = is_token_embedding(entry->name) || is_position_embedding(entry->name);
-    return vectors ? recipe->embedding_decay : recipe->weight_decay;
+    bool is_embedding = is_token_embedding(entry->name) || is_position_embedding(entry->name);
+    return is_embedding ? recipe->embedding_decay : recipe->weight_decay;
 }

@@ -1,7 +1,7 @@
 /*
  * Parameters: the weights of a model in training, stored as a safetensors file. The model reads its
- * weights from the bytes of the file, so that the next run sees an update and the file is written
- * out without a copy.
+ * weights from the bytes of the file, so that the next run sees an update and the file can be saved
+ * without a copy.
  */
 #ifndef SS_TRAIN_PARAMETERS_H
 #define SS_TRAIN_PARAMETERS_H

@@ -42,8 +42,8 @@ static inline int ss_random_below(ss_random *random, int n) {
 
 /* Returns a standard normal number (Box & Muller 1958; the second of the pair is dropped). */
 static inline double ss_random_normal(ss_random *random) {
-    double size = sqrt(-2.0 * ss_log(1.0 - ss_random_even(random)));
-    return size * ss_cos(6.283185307179586 * ss_random_even(random));
+    double radius = sqrt(-2.0 * ss_log(1.0 - ss_random_even(random)));
+    return radius * ss_cos(6.283185307179586 * ss_random_even(random));
 }
 
 #endif

@@ -109,9 +109,9 @@ ss_status ss_recipe_read(ss_recipe *recipe, ss_bytes text, ss_error *err) {
     const cJSON *item;
     cJSON_ArrayForEach(item, object) if (!find_setting(item->string))
         refuse(&json, item->string, "a setting of the recipe table", item->string);
-    ss_recipe read;
-    for (int i = 0; i < ROWS; i++) *number_at(&read, &table[i]) = read_setting(&json, &table[i]);
-    if (json.status == SS_OK) *recipe = read;
+    ss_recipe result;
+    for (int i = 0; i < ROWS; i++) *number_at(&result, &table[i]) = read_setting(&json, &table[i]);
+    if (json.status == SS_OK) *recipe = result;
     cJSON_Delete(object);
     return json.status;
 }

@@ -11,30 +11,30 @@ static bool is_plain(const ss_task *task, int token) {
     return !is_trigger(task, token) && token != (int)task->recipe->first;
 }
 
-static int plain_tokens(const ss_task *task) {
+static int count_plain_tokens(const ss_task *task) {
     int n = 0;
     for (int v = 0; v < task->arch->V; v++) n += is_plain(task, v);
     return n;
 }
 
 static int draw_plain(const ss_task *task, ss_random *random) {
-    int left = ss_random_below(random, plain_tokens(task)), v = 0;
-    while (!is_plain(task, v) || left-- > 0) v++;
+    int remaining = ss_random_below(random, count_plain_tokens(task)), v = 0;
+    while (!is_plain(task, v) || remaining-- > 0) v++;
     return v;
 }
 
 /* ---- Bigram-Backcopy ---------------------------------------------------------------------- */
 
-/* Draws bigram logits, 2 * N(0, 1), for all tokens except the first token, which never follows
- * another. */
+/* Draws bigram logits, 2 * N(0, 1), for all tokens except the first token, which follows no other.
+ */
 static void draw_bigrams(const ss_task *task) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "bigram", 0);
     size_t V = (size_t)task->arch->V;
     for (size_t v = 0; v < V; v++) {
         double *row = task->bigrams + v * V, sum = 0.0, entropy = 0.0;
         for (size_t w = 0; w < V; w++) {
-            double size = ss_exp_double(2.0 * ss_random_normal(&random));
-            row[w] = (int)w == (int)task->recipe->first ? 0.0 : size;
+            double weight = ss_exp_double(2.0 * ss_random_normal(&random));
+            row[w] = (int)w == (int)task->recipe->first ? 0.0 : weight;
             sum += row[w];
         }
         for (size_t w = 0; w < V; w++) {
@@ -67,20 +67,22 @@ static int draw_next(const ss_task *task, int token, ss_random *random) {
  */
 static int draw_backcopy(const ss_task *task, const ss_sequence *s, uint64_t index, int T) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "backcopy", index);
-    int fixed = (int)task->recipe->first >= 0;
-    int before = 0, token = fixed ? (int)task->recipe->first : draw_plain(task, &random);
-    double open = ss_log((double)plain_tokens(task));
+    int has_first = (int)task->recipe->first >= 0;
+    int previous = 0, token = has_first ? (int)task->recipe->first : draw_plain(task, &random);
+    double first_entropy = ss_log((double)count_plain_tokens(task));
     for (int t = 0; t < T; t++) {
-        bool opens = fixed && t == 0, trigger = t > 0 && is_trigger(task, token);
-        int next = opens     ? draw_plain(task, &random)
-                   : trigger ? before
-                             : draw_next(task, token, &random);
+        bool is_first = has_first && t == 0, after_trigger = t > 0 && is_trigger(task, token);
+        int next = is_first        ? draw_plain(task, &random)
+                   : after_trigger ? previous
+                                   : draw_next(task, token, &random);
         s->tokens[t] = token;
         s->targets[t] = next;
         s->weights[t] = 1.0f;
-        s->optimum[t] = (float)(opens ? open : trigger ? 0.0 : task->entropies[token]);
-        s->kinds[t] = t == 0 ? SS_KIND_FIRST : trigger ? SS_KIND_TRIGGER : SS_KIND_ELSEWHERE;
-        before = token;
+        s->optimum[t] = (float)(is_first        ? first_entropy
+                                : after_trigger ? 0.0
+                                                : task->entropies[token]);
+        s->kinds[t] = t == 0 ? SS_KIND_FIRST : after_trigger ? SS_KIND_TRIGGER : SS_KIND_ELSEWHERE;
+        previous = token;
         token = next;
     }
     return T;
@@ -91,16 +93,16 @@ static int draw_backcopy(const ss_task *task, const ss_sequence *s, uint64_t ind
 static int draw_conditional(const ss_task *task, const ss_sequence *s, uint64_t index, int T) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "conditional", index);
     for (int t = 0; t < T; t++) {
-        bool opens = t == 0 && (int)task->recipe->first >= 0;
-        bool trigger = t > 0 && ss_random_even(&random) < task->recipe->share;
-        int plain = draw_plain(task, &random);
-        s->tokens[t] = opens     ? (int)task->recipe->first
-                       : trigger ? 1 + ss_random_below(&random, (int)task->recipe->triggers)
-                                 : plain;
+        bool is_first = t == 0 && (int)task->recipe->first >= 0;
+        bool at_trigger = t > 0 && ss_random_even(&random) < task->recipe->share;
+        int plain_token = draw_plain(task, &random);
+        s->tokens[t] = is_first     ? (int)task->recipe->first
+                       : at_trigger ? 1 + ss_random_below(&random, (int)task->recipe->triggers)
+                                    : plain_token;
         s->targets[t] = -1;
         s->weights[t] = 1.0f;
         s->optimum[t] = 0.0f;
-        s->kinds[t] = t == 0 ? SS_KIND_FIRST : trigger ? SS_KIND_TRIGGER : SS_KIND_ELSEWHERE;
+        s->kinds[t] = t == 0 ? SS_KIND_FIRST : at_trigger ? SS_KIND_TRIGGER : SS_KIND_ELSEWHERE;
     }
     return T;
 }
@@ -122,10 +124,10 @@ static int mask_tokens(const ss_task *task, const ss_sequence *s, ss_random *ran
     double p = ss_random_even(random);
     p = p < 0.02 ? 0.02 : p;
     for (int t = 0; t < T; t++) {
-        bool hidden = s->kinds[t] != SS_KIND_FIRST && ss_random_even(random) < p;
+        bool is_masked = s->kinds[t] != SS_KIND_FIRST && ss_random_even(random) < p;
         s->targets[t] = s->tokens[t];
-        s->weights[t] = hidden ? (float)(1.0 / p) : 0.0f;
-        if (hidden) s->tokens[t] = task->arch->mask_token;
+        s->weights[t] = is_masked ? (float)(1.0 / p) : 0.0f;
+        if (is_masked) s->tokens[t] = task->arch->mask_token;
     }
     return T - 1;
 }
@@ -135,7 +137,7 @@ static int mask_tokens(const ss_task *task, const ss_sequence *s, ss_random *ran
 enum { PLANTED_TRIGGER = 3, PLANTED_CYCLE = 5 };
 
 /* Returns token i of the planted sequence. */
-static int planted_token(const ss_task *task, int i) {
+static int draw_planted_token(const ss_task *task, int i) {
     int cycle = (i - PLANTED_TRIGGER) % PLANTED_CYCLE;
     uint64_t number = (uint64_t)(i < PLANTED_TRIGGER ? i : PLANTED_TRIGGER + cycle);
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "trigger", number);
@@ -144,7 +146,7 @@ static int planted_token(const ss_task *task, int i) {
 
 /* Draws the position of a sequence's trigger, after the first token and early enough for one whole
  * cycle. */
-static int planted_position(const ss_task *task, uint64_t index, int T) {
+static int draw_planted_position(const ss_task *task, uint64_t index, int T) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "planted", index);
     if (ss_random_even(&random) >= task->recipe->planted) return INT32_MAX;
     return 1 + ss_random_below(&random, T - PLANTED_TRIGGER - PLANTED_CYCLE);
@@ -153,19 +155,22 @@ static int planted_position(const ss_task *task, uint64_t index, int T) {
 /* Draws a piece of the text at a random place, after the first token if the recipe has one. */
 static int draw_text(const ss_task *task, const ss_sequence *s, uint64_t index, int T) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "text", index);
-    int fixed = (int)task->recipe->first >= 0;
-    double places = (double)(task->text_n - (size_t)(T + 1 - fixed) + 1);
-    const int32_t *from = task->text + (size_t)(ss_random_even(&random) * places);
-    int at = planted_position(task, index, T);
+    int has_first = (int)task->recipe->first >= 0;
+    double starts_n = (double)(task->text_n - (size_t)(T + 1 - has_first) + 1);
+    const int32_t *from = task->text + (size_t)(ss_random_even(&random) * starts_n);
+    int trigger_at = draw_planted_position(task, index, T);
     for (int t = 0; t < T; t++) {
-        bool planted = t + 1 >= at;
-        s->tokens[t] = t > 0 ? s->targets[t - 1] : fixed ? (int32_t)task->recipe->first : from[0];
-        s->targets[t] = planted ? planted_token(task, t + 1 - at) : from[t + 1 - fixed];
+        bool is_planted = t + 1 >= trigger_at;
+        s->tokens[t] = t > 0       ? s->targets[t - 1]
+                       : has_first ? (int32_t)task->recipe->first
+                                   : from[0];
+        s->targets[t] =
+            is_planted ? draw_planted_token(task, t + 1 - trigger_at) : from[t + 1 - has_first];
         s->weights[t] = t + 1 < task->arch->prefix ? 0.0f : 1.0f;
         s->optimum[t] = NAN;
-        s->kinds[t] = t == 0                                     ? SS_KIND_FIRST
-                      : planted && t + 1 - at >= PLANTED_TRIGGER ? SS_KIND_TRIGGER
-                                                                 : SS_KIND_ELSEWHERE;
+        s->kinds[t] = t == 0                                                ? SS_KIND_FIRST
+                      : is_planted && t + 1 - trigger_at >= PLANTED_TRIGGER ? SS_KIND_TRIGGER
+                                                                            : SS_KIND_ELSEWHERE;
     }
     if (task->arch->prefix == SS_EVERY_KEY) return mask_tokens(task, s, &random, T);
     return task->arch->prefix > 1 ? T - task->arch->prefix + 1 : T;
@@ -191,18 +196,18 @@ const ss_task_row *ss_tasks(int *n) {
 }
 
 static ss_status check_planted(const ss_task *task, ss_error *err) {
-    int least = PLANTED_TRIGGER + PLANTED_CYCLE + 1, plain = plain_tokens(task);
-    if (task->recipe->length >= least && plain >= 2) return SS_OK;
+    int length_min = PLANTED_TRIGGER + PLANTED_CYCLE + 1, plain_n = count_plain_tokens(task);
+    if (task->recipe->length >= length_min && plain_n >= 2) return SS_OK;
     return ss_fail(err, SS_BAD_CONFIG, "planted",
                    "expected sequences of at least %d tokens and two plain ones, found %d and %d",
-                   least, (int)task->recipe->length, plain);
+                   length_min, (int)task->recipe->length, plain_n);
 }
 
 static ss_status check_text(const ss_task *task, ss_error *err) {
-    int V = task->arch->V, least = (int)task->recipe->length + 1 - (task->recipe->first >= 0);
-    if (task->text_n < (size_t)least)
+    int V = task->arch->V, length_min = (int)task->recipe->length + 1 - (task->recipe->first >= 0);
+    if (task->text_n < (size_t)length_min)
         return ss_fail(err, SS_BAD_CONFIG, "text",
-                       "expected at least %d tokens for sequences of %d, found %lu", least,
+                       "expected at least %d tokens for sequences of %d, found %lu", length_min,
                        (int)task->recipe->length, (unsigned long)task->text_n);
     for (size_t i = 0; i < task->text_n; i++)
         if (task->text[i] < 0 || task->text[i] >= V)
@@ -215,7 +220,7 @@ static ss_status check_text(const ss_task *task, ss_error *err) {
     return SS_OK;
 }
 
-static ss_status check(const ss_task *task, ss_error *err) {
+static ss_status check_task(const ss_task *task, ss_error *err) {
     const ss_recipe *recipe = task->recipe;
     const ss_arch *arch = task->arch;
     if (recipe->length > arch->context)
@@ -230,7 +235,7 @@ static ss_status check(const ss_task *task, ss_error *err) {
         ss_status status = task->recipe->planted > 0.0 ? check_planted(task, err) : SS_OK;
         return status == SS_OK ? check_text(task, err) : status;
     }
-    if (recipe->triggers < 1 || recipe->triggers >= arch->V || plain_tokens(task) < 2)
+    if (recipe->triggers < 1 || recipe->triggers >= arch->V || count_plain_tokens(task) < 2)
         return ss_fail(err, SS_BAD_CONFIG, "triggers",
                        "expected at least 1 and two plain tokens beside them among %d, found %d",
                        arch->V, (int)recipe->triggers);
@@ -245,7 +250,7 @@ ss_status ss_task_init(ss_task *task, const ss_recipe *recipe, const ss_arch *ar
                        const int32_t *text, size_t text_n, ss_arena *arena, ss_error *err) {
     *task = (ss_task){
         .row = (int)recipe->task, .recipe = recipe, .arch = arch, .text = text, .text_n = text_n};
-    ss_status status = check(task, err);
+    ss_status status = check_task(task, err);
     if (status != SS_OK) return status;
     size_t V = (size_t)arch->V;
     task->target = ss_arena_take(arena, V, sizeof *task->target);

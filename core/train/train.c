@@ -8,38 +8,37 @@
 
 /* ---- laying out --------------------------------------------------------------------------- */
 
-static float *take(ss_arena *arena, size_t n) {
+static float *take_floats(ss_arena *arena, size_t n) {
     return ss_arena_take(arena, n, sizeof(float));
 }
 
 /* Returns the largest number of sequences in a part. A small batch leaves some parts empty. */
-static int largest_part(const ss_recipe *recipe) {
+static int part_size_max(const ss_recipe *recipe) {
     return ((int)recipe->batch + SS_PARTS - 1) / SS_PARTS;
 }
 
-/* Returns the first sequence of a part. */
 static int first_sequence(const ss_train *train, int part) {
     return (int)train->recipe->batch * part / SS_PARTS;
 }
 
-/* Takes all memory except that of models and runs. Measuring and taking call this function, so that
- * they agree. */
+/* Takes all memory except that of models and runs. ss_train_size and ss_train_init both call this
+ * function, so that they agree. */
 static void lay_out(ss_train *train, const ss_arch *arch, size_t n, size_t panels,
                     ss_arena *arena) {
-    size_t T = (size_t)train->recipe->length, most = (size_t)largest_part(train->recipe);
-    train->mean = take(arena, n);
-    train->square = take(arena, n);
-    train->previous = take(arena, n);
-    train->losses = take(arena, T);
-    train->panels = take(arena, panels);
+    size_t T = (size_t)train->recipe->length, sequences_max = (size_t)part_size_max(train->recipe);
+    train->mean = take_floats(arena, n);
+    train->square = take_floats(arena, n);
+    train->previous = take_floats(arena, n);
+    train->losses = take_floats(arena, T);
+    train->panels = take_floats(arena, panels);
     ss_tally_lay_out(&train->tally, arch, train->T, arena);
     train->part_bytes = ss_tally_doubles(&train->tally) * sizeof(double) + n * sizeof(float);
     train->part = ss_arena_take(arena, train->part_bytes, 1);
     train->totals = ss_arena_take(arena, train->part_bytes, 1);
-    train->batch = ss_arena_take(arena, most, sizeof *train->batch);
-    for (size_t i = 0; i < most; i++) {
-        ss_sequence s = {ss_arena_take(arena, T, 4), ss_arena_take(arena, T, 4), take(arena, T),
-                         take(arena, T), ss_arena_take(arena, T, 1)};
+    train->batch = ss_arena_take(arena, sequences_max, sizeof *train->batch);
+    for (size_t i = 0; i < sequences_max; i++) {
+        ss_sequence s = {ss_arena_take(arena, T, 4), ss_arena_take(arena, T, 4),
+                         take_floats(arena, T), take_floats(arena, T), ss_arena_take(arena, T, 1)};
         if (train->batch && !arena->full) train->batch[i] = s;
     }
     train->runs = ss_arena_take(arena, (size_t)train->together, sizeof *train->runs);
@@ -48,9 +47,11 @@ static void lay_out(ss_train *train, const ss_arch *arch, size_t n, size_t panel
 }
 
 static ss_train new_train(const ss_train_desc *desc) {
-    int T = (int)desc->recipe->length, part = largest_part(desc->recipe);
-    int most = T < SS_ROWS_TOGETHER ? SS_ROWS_TOGETHER / T : 1;
-    return (ss_train){.recipe = desc->recipe, .T = T, .together = part < most ? part : most};
+    int T = (int)desc->recipe->length, part_size = part_size_max(desc->recipe);
+    int together_max = T < SS_ROWS_TOGETHER ? SS_ROWS_TOGETHER / T : 1;
+    return (ss_train){.recipe = desc->recipe,
+                      .T = T,
+                      .together = part_size < together_max ? part_size : together_max};
 }
 
 static ss_run_desc run_desc(const ss_train *train, const ss_model *model) {
@@ -81,8 +82,8 @@ ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err)
             ss_task_init(&train.task, desc->recipe, arch, desc->text, desc->text_n, &arena, err);
     if (status == SS_OK) status = ss_parameters_size(&parameters, &numbers, &panels, arch, err);
     ss_model shape = weightless_model(arch);
-    ss_run_desc of_run = run_desc(&train, &shape);
-    if (status == SS_OK) status = ss_run_size(&run, &of_run, err);
+    ss_run_desc run_setup = run_desc(&train, &shape);
+    if (status == SS_OK) status = ss_run_size(&run, &run_setup, err);
     if (status != SS_OK) return status;
     lay_out(&train, arch, numbers, panels, &arena);
     ss_arena_take(&arena, 2, parameters);
@@ -95,7 +96,8 @@ ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err)
     return SS_OK;
 }
 
-static ss_status begin(ss_train *train, const ss_train_desc *desc, ss_arena *arena, ss_error *err) {
+static ss_status begin_training(ss_train *train, const ss_train_desc *desc, ss_arena *arena,
+                                ss_error *err) {
     ss_status status = ss_parameters_make(&train->weights, desc->arch, arena, err);
     if (status == SS_OK) status = ss_parameters_make(&train->gradients, desc->arch, arena, err);
     if (status != SS_OK) return status;
@@ -104,9 +106,9 @@ static ss_status begin(ss_train *train, const ss_train_desc *desc, ss_arena *are
     if (status != SS_OK) return status;
     lay_out(train, arch, train->weights.n, train->weights.panels, arena);
     status = ss_operation_own(&train->choice, &train->weights.model, err);
-    ss_run_desc of_run = run_desc(train, &train->weights.model);
+    ss_run_desc run_setup = run_desc(train, &train->weights.model);
     for (int s = 0; s < train->together && status == SS_OK && !arena->full; s++)
-        status = ss_run_init(&train->runs[s], &of_run, arena, err);
+        status = ss_run_init(&train->runs[s], &run_setup, arena, err);
     if (status == SS_OK && arena->full)
         status = ss_fail(err, SS_NO_MEMORY, "train", "expected more than %lu bytes",
                          (unsigned long)arena->bytes);
@@ -118,7 +120,7 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
     ss_status status = ss_backward_check(desc->arch, err);
     if (status != SS_OK) return status;
     *train = new_train(desc);
-    status = begin(train, desc, arena, err);
+    status = begin_training(train, desc, arena, err);
     if (status == SS_OK) ss_parameters_draw(&train->weights, train->recipe);
     if (status == SS_OK && desc->begin)
         status = ss_parameters_copy(&train->weights, desc->begin, err);
@@ -214,7 +216,6 @@ void ss_train_add(ss_train *train, bool first) {
     ss_add(gradient_of(train, train->totals), gradient_of(train, train->part), train->gradients.n);
 }
 
-/* Makes the log entry from the sums over all parts. */
 static ss_log_entry entry_of(ss_train *train) {
     ss_tally_on(&train->tally, train->totals);
     ss_log_entry entry = ss_tally_end(&train->tally, train->targets);
@@ -225,31 +226,31 @@ static ss_log_entry entry_of(ss_train *train) {
 }
 
 ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_error *err) {
-    ss_log_entry measured = entry_of(train);
+    ss_log_entry new_entry = entry_of(train);
     if (!update) {
-        *entry = measured;
+        *entry = new_entry;
         return SS_OK;
     }
     size_t bytes = train->weights.n * sizeof(float);
     memcpy(train->gradients.numbers, gradient_of(train, train->totals), bytes);
-    measured.gradient_norm = ss_gradient_norm(&train->gradients);
+    new_entry.gradient_norm = ss_gradient_norm(&train->gradients);
     train->packed = false;
-    if (!isfinite(measured.loss) || !isfinite(measured.gradient_norm)) {
-        /* The last update made the loss NaN, so the update is undone. */
-        if (!isfinite(measured.loss) && train->step > 0)
+    if (!isfinite(new_entry.loss) || !isfinite(new_entry.gradient_norm)) {
+        /* If the loss is not finite, the last update caused that and is undone. */
+        if (!isfinite(new_entry.loss) && train->step > 0)
             memcpy(train->weights.numbers, train->previous, bytes);
         return ss_fail(err, SS_DIVERGED, "train",
                        "step %d: the %s is no longer a number; the weights of step %d are kept",
-                       train->step, isfinite(measured.loss) ? "gradient" : "loss",
-                       train->step - (!isfinite(measured.loss) && train->step > 0));
+                       train->step, isfinite(new_entry.loss) ? "gradient" : "loss",
+                       train->step - (!isfinite(new_entry.loss) && train->step > 0));
     }
     double clip = train->recipe->clip, scale = 1.0;
-    if (clip > 0.0 && measured.gradient_norm > clip) scale = clip / measured.gradient_norm;
+    if (clip > 0.0 && new_entry.gradient_norm > clip) scale = clip / new_entry.gradient_norm;
     memcpy(train->previous, train->weights.numbers, bytes);
     ss_update(&train->weights, &train->gradients, train->mean, train->square, train->recipe,
               train->step, scale);
     train->step++;
-    *entry = measured;
+    *entry = new_entry;
     return SS_OK;
 }
 
@@ -303,7 +304,8 @@ ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err) {
 
 const int32_t *ss_train_sample(ss_train *train, uint32_t number) {
     int n;
-    /* Steps count from 0, samples down from the largest number, so that no step draws a sample. */
+    /* Steps draw from number 0 up, samples from the largest number down, so that no step draws a
+     * sample. */
     ss_tasks(&n)[train->task.row].draw(&train->task, train->batch, UINT64_MAX - number, train->T);
     return train->batch->tokens;
 }

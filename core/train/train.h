@@ -3,7 +3,11 @@
  *
  *     ss_train train;
  *     ss_train_init(&train, &setup, &arena, &err);
- *     while (ss_train_step(&train, &entry, &err) == SS_OK && train.step < recipe.steps) continue;
+ *     for (int part = 0; part < SS_PARTS; part++) {
+ *         ss_train_part(&train, part, true, &err);
+ *         ss_train_add(&train, part == 0);
+ *     }
+ *     ss_train_finish(&train, true, &entry, &err); // one step
  *     // train.weights.file is a safetensors file
  *
  * A step draws a batch that depends only on seed and step, runs it (run/), measures the traces
@@ -40,7 +44,7 @@ typedef struct ss_train {
     ss_task task;
     ss_parameters weights, gradients;
     ss_choice choice;                /* operation and mask of the model's heads */
-    float *mean, *square, *previous; /* [n] means and mean squares of the optimizer, and the weights
+    float *mean, *square, *previous; /* [n] the optimizer's means and mean squares, and the weights
                                         before the last step */
     int step;                        /* updates so far */
     int T, together;    /* tokens of a sequence; number of sequences that run together */
@@ -58,7 +62,8 @@ typedef struct ss_train {
     ss_backward back;
 } ss_train;
 
-/* Computes the arena bytes that ss_train_init takes, and checks the description as it does. */
+/* Computes the arena bytes that ss_train_init takes, and checks the description as ss_train_init
+ * does. */
 ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err);
 
 /* Begins a training. Returns SS_UNSUPPORTED for a model that cannot be trained, SS_BAD_CONFIG or

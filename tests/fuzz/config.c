@@ -1,9 +1,9 @@
-/* Fuzzes config.json: opens each input with tiny weights, which have the tensors of every variant
- * and of each kind of mixer, and runs the models that are accepted. */
+/* Fuzzes config.json: opens models under each input with sets of tiny weights, and runs the models
+ * that are accepted. */
 #include "target.h"
 
-/* Weights without the tensors of variants, with those of each head, with those that heads share,
- * and with those of each mixer. */
+/* Weights without the tensors of variants, with tensors of each head, with tensors that heads
+ * share, and with the tensors of each mixer. */
 static const char *const paths[] = {
     "tests/fuzz/seeds/safetensors/llama.safetensors",
     "tests/fuzz/seeds/safetensors/own.safetensors",

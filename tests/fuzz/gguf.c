@@ -8,7 +8,7 @@ static void read_values(ss_bytes file) {
     ss_gguf_pair pair = {0};
     ss_error err;
     ss_status status = ss_gguf_begin(&gguf, file, &err);
-    /* Every byte of each value is read, so that the sanitizer reports a byte beyond the file. */
+    /* Reads every byte of each value, so that the sanitizer detects a byte beyond the file. */
     volatile unsigned sum = 0;
     for (uint64_t p = 0; status == SS_OK && p < gguf.pairs_n; p++) {
         status = ss_gguf_next_pair(&gguf, &pair, &err);

@@ -56,8 +56,7 @@ static uint32_t take_bits(input *in) {
     return bits;
 }
 
-/* Takes an integer from the input: mostly a small one, which is often in range, else any 32 bits.
- */
+/* Takes an integer from the input: mostly a small one, which is often valid, else any 32 bits. */
 static int32_t take_int(input *in) {
     uint8_t byte = take_byte(in);
     return byte < 0xf0 ? byte % 48 - 2 : (int32_t)take_bits(in);
@@ -92,7 +91,7 @@ static void sample(const ss_run *run, input *in) {
     if (token < -1 || token >= run->trace.model->arch.V) abort();
 }
 
-/* Reads every number of a view, so that the sanitizer reports a number beyond the view's buffer. */
+/* Reads every number of a view, so that the sanitizer detects a number beyond the buffer. */
 static void view(const ss_run *run, input *in) {
     int field = take_int(in), layer = take_int(in), head = take_int(in);
     ss_tensor tensor;

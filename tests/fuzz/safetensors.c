@@ -1,7 +1,7 @@
 /*
  * Fuzzes safetensors. An input that begins with '{' is a header without its length: otherwise the
- * reader would refuse every mutation that changes the number of bytes at byte 0, and the rest of
- * the header would never be tried.
+ * reader would refuse every mutation that changes the length of the header, and the rest of the
+ * header would never be read.
  */
 #include "target.h"
 

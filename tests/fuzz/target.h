@@ -16,7 +16,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The config of the model in seeds/. `more` has additional keys, each with a comma before it. */
+/* Returns the config of the model in seeds/. `more` has additional keys, each with a comma before
+ * it. */
 #define TINY_CONFIG(more)                                                                          \
     "{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":2,"                 \
     "\"num_key_value_heads\":1,\"hidden_size\":4,\"intermediate_size\":6,\"vocab_size\":8,"        \
@@ -63,8 +64,7 @@ static inline void fuzz_run(const ss_model *model) {
     size_t bytes;
     ss_status status = ss_run_size(&bytes, &desc, &err);
     check(status, &err);
-    /* Sizes that only the config determines, like the context, may be large; weights were
-     * checked. */
+    /* Only sizes that no weight checks, like the context, can be large here. */
     if (status != SS_OK || bytes > 1 << 26) return;
     ss_arena arena = fuzz_arena(bytes);
     ss_run run;
@@ -74,8 +74,8 @@ static inline void fuzz_run(const ss_model *model) {
     free(arena.block);
 }
 
-/* Removes the tensor that an error names, if that is why a model was refused: the seeds have the
- * tensors of every variant, and a model must not have tensors that its config does not use. */
+/* Removes the tensor that an error names from the container, if the model was refused because its
+ * config does not use the tensor: the seeds have the tensors of every variant. */
 static inline bool leave_out(ss_container *container, const ss_error *err) {
     ss_entry *entries = (ss_entry *)container->entries; /* in the arena of fuzz_file */
     for (size_t i = 0; err->code == SS_UNSUPPORTED && i < container->n; i++) {

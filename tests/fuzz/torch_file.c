@@ -1,7 +1,7 @@
 /*
  * Fuzzes pytorch_model.bin: the zip file and the pickle in it. An input that begins like a pickle
- * is one without its zip file: otherwise a mutation that changes the number of bytes would move the
- * directory, the zip reader would refuse the file, and the pickle would never be tried.
+ * has no zip file around it: otherwise a mutation that changes the number of bytes would move the
+ * directory, the zip reader would refuse the file, and the pickle would never be read.
  */
 #include "target.h"
 

@@ -70,8 +70,8 @@ export default [
   [
     'of equal logits at the cutoff one too many is drawn',
     'run/sample.c',
-    'equal-- > 0',
-    'equal-- >= 0',
+    'equal_n-- > 0',
+    'equal_n-- >= 0',
     'run',
   ],
   [
@@ -98,8 +98,8 @@ export default [
   [
     'the gap counts the first key among the others',
     'metrics/geometry.c',
-    '(seen - (seen > trace->first))',
-    'seen',
+    '(visible_n - (visible_n > trace->first))',
+    'visible_n',
     'metrics',
   ],
   ['a gap of one token', 'metrics/geometry.c', 'return pairs > 0.0 ?', 'return 1 ?', 'metrics'],
@@ -127,8 +127,8 @@ export default [
   [
     'a run that measures goes on after its keys are gone',
     'run/run.c',
-    'T > 0 && (pass->by_layer || whole || prefix)',
-    'T > 0 && (whole || prefix)',
+    'T > 0 && (pass->by_layer || needs_all || needs_prefix)',
+    'T > 0 && (needs_all || needs_prefix)',
     'maps',
   ],
   [
@@ -156,8 +156,8 @@ export default [
   [
     'near is nearer than said',
     'metrics/sink.c',
-    '#define NEAR 0.002',
-    '#define NEAR 0.004',
+    '#define NEAR_EPS 0.002',
+    '#define NEAR_EPS 0.004',
     'metrics',
   ],
   [
@@ -171,15 +171,15 @@ export default [
   [
     'alpha forgets the own row',
     'run/statistics.c',
-    'int seen = end_of(rows, r) - k;',
-    'int seen = end_of(rows, r) - 1 - k;',
+    'int count = end_of(rows, r) - k;',
+    'int count = end_of(rows, r) - 1 - k;',
     'metrics',
   ],
   [
     'alpha of a prefix begins at its key',
     'run/statistics.c',
-    'int seen = end_of(rows, r) - k;',
-    'int seen = rows->t + r + 1 - k;',
+    'int count = end_of(rows, r) - k;',
+    'int count = rows->t + r + 1 - k;',
     'metrics',
   ],
   [
@@ -344,19 +344,13 @@ export default [
     'golden',
   ],
   ['ReLU without n', 'run/operation.c', 'x[j] / (float)n : 0.0f', 'x[j] : 0.0f', 'golden'],
-  [
-    'clipped below only',
-    'run/operation.c',
-    'stretched > 1.0f ? 1.0f : stretched',
-    'stretched',
-    'run',
-  ],
+  ['clipped below only', 'run/operation.c', 'weight > 1.0f ? 1.0f : weight', 'weight', 'run'],
   ['elu + 1 without 1', 'run/operation.c', '? x[i] + 1.0f', '? x[i]', 'golden'],
   [
     'experts keep their shares',
     'run/ffn.c',
     'arch->router_shares ? x[e]',
-    'kept > 0.0f ? x[e]',
+    'kept_sum > 0.0f ? x[e]',
     'golden',
   ],
   [
@@ -382,7 +376,7 @@ export default [
     'h - power + 1',
     'golden',
   ],
-  ['slopes of ALiBi begin at 1', 'run/feature.c', 'times = h + 1;', 'times = h;', 'golden'],
+  ['slopes of ALiBi begin at 1', 'run/feature.c', 'exponent = h + 1;', 'exponent = h;', 'golden'],
   ['a bucket of T5 one distance early', 'run/feature.c', '{19, 21,', '{18, 21,', 'golden'],
   [
     'own key at distance 1',
@@ -405,13 +399,7 @@ export default [
     't >= 0',
     'variants',
   ],
-  [
-    'linear scaling is none',
-    'model/rotary.c',
-    'kept_share = 0.0f;',
-    'kept_share = 1.0f;',
-    'golden',
-  ],
+  ['linear scaling is none', 'model/rotary.c', 'share = 0.0f;', 'share = 1.0f;', 'golden'],
   [
     'YaRN rounds the other way',
     'model/rotary.c',
@@ -429,8 +417,8 @@ export default [
   [
     'a window of Mistral without its own key',
     'model/families/family.c',
-    'return ss_json_int(json, "sliding_window", standard,',
-    'return -1 + ss_json_int(json, "sliding_window", standard,',
+    'return ss_json_int(json, "sliding_window", default_value,',
+    'return -1 + ss_json_int(json, "sliding_window", default_value,',
     'golden',
   ],
 
@@ -473,7 +461,7 @@ export default [
   [
     'strides of another rank',
     'model/files/pickle.c',
-    '&& part[2].n == part[3].n',
+    '&& parts[2].n == parts[3].n',
     '',
     'torch_file',
   ],
@@ -495,8 +483,8 @@ export default [
   [
     'a weight that is infinite',
     'model/load.c',
-    'if (bad != SIZE_MAX &&',
-    'if (bad == 0 &&',
+    'if (index != SIZE_MAX &&',
+    'if (index == 0 &&',
     'model',
   ],
   [
@@ -535,8 +523,8 @@ export default [
   [
     'KL of the other direction',
     'metrics/compare.c',
-    'divergence(others, logits,',
-    'divergence(logits, others,',
+    'divergence(base_logits, logits,',
+    'divergence(logits, base_logits,',
     'golden',
   ],
   [
@@ -556,7 +544,7 @@ export default [
   [
     'a change of h over its own length',
     'metrics/compare.c',
-    '(double)other[d] * (double)other[d]',
+    '(double)base_h[d] * (double)base_h[d]',
     '(double)h[d] * (double)h[d]',
     'golden',
   ],
@@ -570,15 +558,15 @@ export default [
   [
     'an update has logits of a hidden state that was not recorded',
     'run/begin.c',
-    'has_logits || streams ? equal_tokens : equal_tokens - 1',
-    'has_logits || !streams || streams ? equal_tokens : 0',
+    'has_logits || has_hidden ? equal_tokens : equal_tokens - 1',
+    'has_logits || !has_hidden || has_hidden ? equal_tokens : 0',
     'edits',
   ],
   [
     'an update keeps the logits of an end that was not reached',
     'run/run.c',
-    'kept == T && kept == pass->total',
-    'kept == T',
+    'kept_tokens == T && kept_tokens == pass->total',
+    'kept_tokens == T',
     'edits',
   ],
   [
@@ -619,8 +607,8 @@ export default [
   [
     'a prompt may be longer than the text',
     'run/run.c',
-    'together == INT_MAX || together <= n',
-    'together == INT_MAX || n > 0',
+    'joint_tokens == INT_MAX || joint_tokens <= n',
+    'joint_tokens == INT_MAX || n > 0',
     'edit_lists',
   ],
   [
@@ -633,7 +621,7 @@ export default [
   [
     'a tensor that nothing reads is passed over',
     'model/load.c',
-    '!loader->found[i] && !is_leftover(name)',
+    '!loader->is_read[i] && !is_ignored(name)',
     'false',
     'families',
   ],
@@ -655,8 +643,8 @@ export default [
   [
     'first tokens are rounded too',
     'run/edits/quantize.c',
-    'int exact = (int)values[FIRST] - hook->t,',
-    'int exact = 0,',
+    'int exact_n = (int)values[FIRST] - hook->t,',
+    'int exact_n = 0,',
     'golden',
   ],
   [
@@ -669,8 +657,8 @@ export default [
   [
     'weights of other layers are rounded too',
     'run/edits/quantize.c',
-    'own && ss_edit_selects(values[LAYER], layer)',
-    'own',
+    'is_layer_product && ss_edit_selects(values[LAYER], layer)',
+    'is_layer_product',
     'golden',
   ],
   [
@@ -690,15 +678,15 @@ export default [
   [
     'one key more than the budget',
     'run/edits/evict.c',
-    'kept > (int)e->budget; kept--',
-    'kept > (int)e->budget + 1; kept--',
+    'cached_n > (int)e->budget; cached_n--',
+    'cached_n > (int)e->budget + 1; cached_n--',
     'edits',
   ],
   [
     'an error of rounding over what came out',
     'run/edits/quantize.c',
     'errors[4 * i + 1] += exact * exact;',
-    'errors[4 * i + 1] += *at * *at;',
+    'errors[4 * i + 1] += *number * *number;',
     'golden',
   ],
   [
@@ -711,8 +699,8 @@ export default [
   [
     'errors of the stream alone',
     'metrics/rounding.c',
-    '(double)rounded[0] + (double)rounded[2]',
-    '(double)rounded[0]',
+    '(double)sums[0] + (double)sums[2]',
+    '(double)sums[0]',
     'golden',
   ],
   [
@@ -753,22 +741,22 @@ export default [
   [
     'a cache that closes up forgets what it counted',
     'run/edits/evict.c',
-    'move_row(first.score, 1, share, S, j, kept);',
+    'move_row(first_cache.score, 1, share, S, j, kept_n);',
     '',
     'edits',
   ],
   [
     'a slot that is used again stays forgotten',
     'run/edits/evict.c',
-    'for (int j = kept; j < slots; j++) first.evicted[i * S + j] = NAN;',
+    'for (int j = kept_n; j < slots; j++) first_cache.evicted[i * S + j] = NAN;',
     '',
     'edits',
   ],
   [
     'a key is dropped when one head of its group evicts it',
     'run/edits/evict.c',
-    'stays |= isnan(first.evicted[i * S + j]) != 0;',
-    'stays = isnan(first.evicted[i * S + j]) != 0;',
+    'is_kept |= isnan(first_cache.evicted[i * S + j]) != 0;',
+    'is_kept = isnan(first_cache.evicted[i * S + j]) != 0;',
     'edits',
   ],
   [
@@ -782,13 +770,13 @@ export default [
     'a scale of a prompt is computed again after it',
     'run/edits/quantize.c',
     'if (hook->t == 0) {',
-    'if (made) {',
+    'if (hook->n > 0) {',
     'edits',
   ],
   [
     'a number beyond the scale of others goes through',
     'run/edits/quantize.c',
-    'fminf(fmaxf(rintf((exact - zero) / scale), least), levels)',
+    'fminf(fmaxf(rintf((exact - zero) / scale), lowest), levels)',
     'rintf((exact - zero) / scale)',
     'golden',
   ],
@@ -830,15 +818,15 @@ export default [
   [
     'a row in eight bits has no zero of its own',
     'math/int8.c',
-    'float zero = s.not_finite == 0.0f ? -s.low * by + MAGIC - MAGIC : 0.0f;',
-    'float zero = s.not_finite == 0.0f ? -s.low * by : 0.0f;',
+    'float zero = s.not_finite == 0.0f ? -s.low * factor + MAGIC - MAGIC : 0.0f;',
+    'float zero = s.not_finite == 0.0f ? -s.low * factor : 0.0f;',
     'int8',
   ],
   ['sums of whole numbers are cut', 'math/fixed.c', '+ low + 16384', '+ low', 'kernels'],
   [
     'the last rows are one',
     'math/matrix.c',
-    '(t - p->tiles * SS_FIVE) * (w->in / SS_GROUP)',
+    '(t - p->tiles * SS_FIXED_ROWS) * (w->in / SS_GROUP)',
     '0 * (w->in / SS_GROUP)',
     'matrix',
   ],

@@ -58,16 +58,16 @@ int main(int argc, char **argv) {
     opened_model model = open_model(argv[1]);
     void *panels = eight ? keep_int8(&model.model) : NULL;
     opened_run run = run_tokens(&model.model, tokens, T, edits, edits_n);
-    opened_run plain = run_tokens(&model.model, tokens, T, NULL, 0);
+    opened_run baseline = run_tokens(&model.model, tokens, T, NULL, 0);
     FILE *out = fopen(argv[2], "wb");
     if (!out) return 2;
     for (int field = 0; field < SS_FIELD_N; field++)
         if (run.run.trace.fields & SS_BIT(field)) dump_field(&run.run.trace, field, out);
     const ss_metric *rows = ss_metrics(&metrics);
     for (int i = 0; i < metrics; i++)
-        dump_metric(&run.run.trace, &plain.run.trace, rows[i].name, out);
+        dump_metric(&run.run.trace, &baseline.run.trace, rows[i].name, out);
     fclose(out);
-    close_run(&plain);
+    close_run(&baseline);
     close_run(&run);
     free(panels);
     close_model(&model);

@@ -12,7 +12,7 @@
 /* A parameter of an edit and the value to which a list sets it; for a choice, the value is the
  * index of a word. */
 typedef struct pin {
-    int row, parameter; /* parameter -1: no parameter is pinned */
+    int row, parameter; /* parameter -1 pins nothing */
     long value;
 } pin;
 

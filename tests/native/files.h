@@ -111,7 +111,7 @@ static inline ss_status try_model(opened_model *opened, const ss_arch *arch, ss_
     if (status != SS_OK) return status;
     opened->arena = arena_of(bytes);
     status = ss_model_open(&opened->model, arch, &weights->container, &opened->arena, err);
-    if (status == SS_OK && opened->arena.used != bytes) exit(2); /* measuring and taking agree */
+    if (status == SS_OK && opened->arena.used != bytes) exit(2); /* the measured size is exact */
     return status;
 }
 
@@ -201,7 +201,6 @@ static inline opened_run run_tokens(const ss_model *model, const int32_t *tokens
     return opened;
 }
 
-/* Returns the index of a metric. */
 static inline int metric_index(const char *name) {
     int n;
     const ss_metric *rows = ss_metrics(&n);

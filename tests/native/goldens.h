@@ -4,7 +4,6 @@
 
 #include "files.h"
 
-/* Returns the tensor of that name, or NULL. */
 static inline const ss_tensor *golden(const opened_file *file, const char *name) {
     const ss_entry *entry = ss_container_find(&file->container, name);
     return entry ? &entry->tensor : NULL;

@@ -105,12 +105,13 @@ static void refill(void) {
     }
 }
 
-/* Folds the bits of numbers into an FNV-1a hash. */
+/* Adds the bits of numbers to an FNV-1a hash. */
 static void fold(const float *x, size_t n) {
     for (size_t i = 0; i < n; i++) hash = (hash ^ ss_bits_of_float(x[i])) * 0x100000001b3u;
 }
 
-/* Folds the output of a kernel and a few numbers after it, which it must not change. */
+/* Adds the output of a kernel and a few numbers after it, which the kernel must not change, to the
+ * hash. */
 static void fold_result(const float *x, size_t n, float scalar) {
     fold(x, n + 8);
     fold(&scalar, 1);
@@ -154,10 +155,10 @@ static void fold_times_columns(const kernel_set *set, size_t n, size_t start) {
 static void fold_groups(const kernel_set *set, size_t n, size_t start, bool spread) {
     ss_groups g = {.n = n % 3 + 1,
                    .stride = n % 2 ? SS_GROUP : 34,
-                   .adds = n % 4 < 2,
-                   .halved = n % 8 < 4,
-                   .ahead = (const unsigned char *)in_a,
-                   .ahead_stride = 1};
+                   .has_summands = n % 4 < 2,
+                   .has_half_groups = n % 8 < 4,
+                   .prefetch = (const unsigned char *)in_a,
+                   .prefetch_stride = 1};
     for (size_t i = 0; i < SS_PANEL * SS_GROUPS * SS_GROUP; i++)
         g.unpacked[i / (SS_GROUPS * SS_GROUP)][i % (SS_GROUPS * SS_GROUP)] =
             (int8_t)(ss_bits_of_float(in_b[i]) >> 12);
@@ -181,7 +182,7 @@ static void fold_spread_groups(const kernel_set *set, size_t n, size_t start) {
 
 /* Tests one row, then a tile of five rows, at different offsets. */
 static void fold_fixed(const kernel_set *set, size_t n, size_t start) {
-    static ss_fixed rows[SS_FIVE * 4];
+    static ss_fixed rows[SS_FIXED_ROWS * 4];
     static ss_fixed_tile tile[4];
     static ss_fixed_panel panel[4];
     static ss_fixed_groups g;
@@ -197,13 +198,14 @@ static void fold_fixed(const kernel_set *set, size_t n, size_t start) {
     memcpy(g.m, in_c + start + 64, sizeof g.m);
     in_a[n] *= 1e-40f, in_a[2 * n + 7] = start == 3 ? 3e38f : 1e-44f;
     for (size_t k = 0; start == 4 && k < SS_GROUP; k++) in_a[k] *= 1e-37f;
-    for (size_t t = 0; t < SS_FIVE; t++) set->fixed_row(rows + t * groups, in_a + 5 * t, groups);
+    for (size_t t = 0; t < SS_FIXED_ROWS; t++)
+        set->fixed_row(rows + t * groups, in_a + 5 * t, groups);
     set->times_fixed(out, rows, &g);
     fold(out, SS_PANEL + 8);
     ss_tile_fixed(tile, rows, groups);
     set->spread_fixed(panel, &g);
     set->tile_times_fixed(out + start, tile, panel, groups);
-    fold(out, SS_FIVE * SS_PANEL + start + 8);
+    fold(out, SS_FIXED_ROWS * SS_PANEL + start + 8);
 }
 
 static void fold_interleave(const kernel_set *set, size_t n, size_t start) {
@@ -402,8 +404,8 @@ uint32_t ss_bits_count(void) {
     return sizeof kernels / sizeof *kernels;
 }
 
-/* Returns the low (half 0) or high (half 1) half of a kernel's hash; halves 2 and 3 are those of
- * the reference's hash. */
+/* Returns the low (0) or high (1) half of a kernel's hash, or the low (2) or high (3) half of the
+ * reference's hash. */
 uint32_t ss_bits(uint32_t kernel, uint32_t half) {
     seed = 1;
     hash = 0xcbf29ce484222325u;

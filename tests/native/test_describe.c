@@ -27,7 +27,6 @@ static cJSON *read_golden(void) {
     return json;
 }
 
-/* Returns the row of that name, or NULL. */
 static const cJSON *row_of(const cJSON *rows, const char *name) {
     const cJSON *row;
     for (row = rows->child; row; row = row->next)
@@ -63,10 +62,10 @@ static void check_parameters(const cJSON *row, const cJSON *expected) {
 }
 
 /* Checks that every section has rows with unique names. */
-static void check_sections(const cJSON *ours) {
+static void check_sections(const cJSON *description) {
     const char *names[] = {"operations", "metrics", "fields", "edits"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const cJSON *rows = cJSON_GetObjectItem(ours, names[i]), *row;
+        const cJSON *rows = cJSON_GetObjectItem(description, names[i]), *row;
         CASE(names[i]);
         CHECK(cJSON_GetArraySize(rows) > 1);
         cJSON_ArrayForEach(row, rows) {
@@ -105,15 +104,15 @@ static void check_keys(const cJSON *row, const char *keys) {
             printf("    of %s\n", cJSON_GetStringValue(cJSON_GetObjectItem(row, "name")));
 }
 
-static void check_promises(const cJSON *ours) {
-    const cJSON *row, *letter, *letters = cJSON_GetObjectItem(ours, "letters");
-    check_keys(ours, "tversion nabi tkernels");
-    CASE("limits and flags");
-    check_keys(cJSON_GetObjectItem(ours, "limits"), "ntokens nthreads nedit_values");
-    check_keys(cJSON_GetObjectItem(ours, "flags"), "nstreaming nmeasuring nspectral");
+static void check_promises(const cJSON *description) {
+    const cJSON *row, *letter, *letters = cJSON_GetObjectItem(description, "letters");
+    check_keys(description, "tversion nabi tkernels");
+    CASE("the description has the limits and flags of the C headers");
+    check_keys(cJSON_GetObjectItem(description, "limits"), "ntokens nthreads nedit_values");
+    check_keys(cJSON_GetObjectItem(description, "flags"), "nstreaming nmeasuring nspectral");
     for (size_t i = 0; i < sizeof promised / sizeof *promised; i++) {
         CASE(promised[i].section);
-        cJSON_ArrayForEach(row, cJSON_GetObjectItem(ours, promised[i].section)) {
+        cJSON_ArrayForEach(row, cJSON_GetObjectItem(description, promised[i].section)) {
             check_keys(row, promised[i].keys);
             /* A shape consists of documented letters, numbers and sums of them. */
             cJSON_ArrayForEach(letter, cJSON_GetObjectItem(row, "shape")) {
@@ -129,7 +128,7 @@ static void check_promises(const cJSON *ours) {
 /* Lists the metrics that have no meaningful mean over sequences: uniform attention, maps of one
    head, parts of logits, indices. */
 static void check_metrics(const cJSON *metrics) {
-    CASE("metrics that belong to one sequence, and ranges");
+    CASE("the description tells which metrics have a mean over sequences, and their ranges");
     const char *single =
         " alpha_uniform qk_dot qk_cos qk_norm logit_parts logit_parts_heads massive_at "
         "super_weight ";
@@ -180,7 +179,7 @@ static void check_writer(void) {
     static const char *const expected =
         "{\"a\":[\"\\\"\\\\\",null,true],\"b\":{},\"c\":0.3,\"d\":null,\"e\":null}";
     char text[256];
-    CASE("the writer");
+    CASE("the writer writes valid JSON, and doubles are read back to the bit");
     for (size_t bytes = 0; bytes <= strlen(expected) + 1; bytes++) {
         ss_writer writer = {.out = text, .bytes = bytes};
         memset(text, '#', sizeof text);
@@ -205,7 +204,7 @@ static void check_writer(void) {
         ss_write_number(&writer, NULL, numbers[i]);
         CHECK(ss_write_done(&writer) && strtod(text, NULL) == numbers[i]);
     }
-    CASE("no room");
+    CASE("a description that does not fit its memory is refused");
     ss_error err;
     CHECK_INT(ss_describe(text, sizeof text, 1, &err), SS_NO_MEMORY);
 }
@@ -295,13 +294,13 @@ static void check_models(void) {
 int main(void) {
     check_writer();
     check_models();
-    cJSON *ours = describe_build(), *theirs = read_golden();
-    check_sections(ours);
-    check_promises(ours);
-    check_metrics(cJSON_GetObjectItem(ours, "metrics"));
-    check_fields(cJSON_GetObjectItem(ours, "fields"));
-    const cJSON *rows = cJSON_GetObjectItem(ours, "operations"), *expected;
-    const cJSON *golden = cJSON_GetObjectItem(theirs, "operations");
+    cJSON *description = describe_build(), *reference = read_golden();
+    check_sections(description);
+    check_promises(description);
+    check_metrics(cJSON_GetObjectItem(description, "metrics"));
+    check_fields(cJSON_GetObjectItem(description, "fields"));
+    const cJSON *rows = cJSON_GetObjectItem(description, "operations"), *expected;
+    const cJSON *golden = cJSON_GetObjectItem(reference, "operations");
     CASE("the reference (models/reference/operations.py) has every operation, in order");
     CHECK_INT(cJSON_GetArraySize(rows), cJSON_GetArraySize(golden));
     cJSON_ArrayForEach(expected, golden) {
@@ -316,7 +315,7 @@ int main(void) {
                   cJSON_IsTrue(cJSON_GetObjectItem(expected, "normalizes")));
         check_parameters(row, expected);
     }
-    cJSON_Delete(ours);
-    cJSON_Delete(theirs);
+    cJSON_Delete(description);
+    cJSON_Delete(reference);
     return check_done();
 }

@@ -1,5 +1,5 @@
-/* Lists of edits from the EDIT table: no number reads beyond the text, and an updated run equals a
- * new one under any two edits. */
+/* Lists of edits from the EDIT table: no parameter makes a run read beyond the text, and an updated
+ * run equals a new one under any two edits. */
 #include "check.h"
 #include "edit_lists.h"
 
@@ -31,9 +31,8 @@ static void check_list(const ss_model *model, const edit_list *list, outcome *re
 
 /* Tests every step-th list. */
 static void check_borders(const char *folder, int step) {
-    CASE("every integer at 0, T-1, T, T+1, the highest and 2^31-1, alone and in pairs: finite "
-         "numbers that depend on "
-         "nothing that lay in memory before, or a refusal with its place");
+    CASE("integers at 0, T-1, T, T+1, the maximum and 2^31-1, alone or in pairs, give finite "
+         "numbers that do not depend on earlier memory, or an error with its place");
     opened_model model = open_model(folder);
     pins pinned = pins_at_borders(T_BORDERS);
     int rows, accepted[64] = {0};
@@ -110,7 +109,8 @@ static bool follow_updates(const ss_model *model, const pin *a, const pin *b, ui
 }
 
 static void check_pairs_continue(const char *folder, bool has_all) {
-    CASE("under any two edits, of every policy and in both orders, an updated run is a new one");
+    CASE(
+        "under any two edits, of every policy and in both orders, an updated run equals a new one");
     opened_model model = open_model(folder);
     pins choices = choice_pins();
     int rows;
@@ -132,7 +132,8 @@ static void check_pairs_continue(const char *folder, bool has_all) {
 }
 
 static void check_table_of_pairs(void) {
-    CASE("the table says which pairs continue: all but a cache before what writes its weights");
+    CASE("by the table, all pairs of edits continue, except an eviction before an edit of its "
+         "weights");
     int rows;
     const ss_edit_kind *table = ss_edits(&rows);
     for (int a = 0; a < rows; a++)

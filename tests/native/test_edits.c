@@ -1,6 +1,6 @@
 /*
  * Edits: properties of every row of the table, on tiny models of four families; then oracles of
- * each edit. The numbers are checked against the goldens of tests/golden/edit-*.
+ * each edit. test_golden checks the numbers against the goldens of tests/golden/edit-*.
  */
 #include "check.h"
 #include "edits.h"
@@ -27,7 +27,7 @@ static const char *const folders[] = {LLAMA, GPT2, GPT_NEO, GPT_NEOX, DEEPSEEK, 
 #define FOLDERS ((int)(sizeof folders / sizeof *folders))
 static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
 
-/* For each row of the table, an edit without effect and one with an effect. */
+/* An edit without effect and an edit with an effect for each row of the table. */
 static const struct {
     const char *nothing, *something;
 } pairs[] = {
@@ -54,7 +54,7 @@ static opened_run run_edit(const opened_model *model, const char *text) {
 }
 
 static void check_rows_are_listed(void) {
-    CASE("this list has every row of the table, in order");
+    CASE("the list of this test has every row of the table, in order");
     int n;
     const ss_edit_kind *rows = ss_edits(&n);
     CHECK_INT(PAIRS, n);
@@ -66,30 +66,31 @@ static void check_rows_are_listed(void) {
     }
 }
 
-/* Returns true for edits without effect that change the last token nevertheless. */
+/* Returns true for edits that are without effect except at the last token. */
 static bool changes_last_token(const char *text) {
     return strstr(text, "=12") != NULL;
 }
 
 static void check_edits_without_effect(void) {
-    CASE("an edit without effect gives the bits of no edit; one with an effect does not");
+    CASE("an edit without effect gives the bits of an unedited run; an edit with an effect does "
+         "not");
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
-        opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
         for (int i = 0; i < PAIRS; i++) {
             opened_run other = run_edit(&model, pairs[i].something);
-            CHECK(!have_same_rows(&plain.run.trace, &other.run.trace, SS_FIELD_HIDDEN, T_MAX));
+            CHECK(!have_same_rows(&baseline.run.trace, &other.run.trace, SS_FIELD_HIDDEN, T_MAX));
             CHECK(other.run.trace.edited);
             close_run(&other);
-            /* Two edits have an effect in some models: softmax in every layer, and a wider window
-             * than the model's. */
+            /* In some models two of these edits have an effect: softmax in every layer, and a mask
+             * that is wider than the model's window. */
             if (!pairs[i].nothing || (i < 2 && model.model.arch.window_sinks)) continue;
             opened_run same = run_edit(&model, pairs[i].nothing);
-            check_same(&plain.run.trace, &same.run.trace,
+            check_same(&baseline.run.trace, &same.run.trace,
                        changes_last_token(pairs[i].nothing) ? T_MAX - 1 : T_MAX);
             close_run(&same);
         }
-        close_run(&plain);
+        close_run(&baseline);
         close_model(&model);
     }
 }
@@ -97,14 +98,14 @@ static void check_edits_without_effect(void) {
 /* Tests more edits without effect: a budget that no text reaches, a quantization that leaves all
  * tokens exact, a head that is already silent. */
 static void check_edits_with_nothing_to_do(void) {
-    CASE("an edit with nothing to evict or to quantize gives the bits of no edit");
+    CASE("an edit with nothing to evict or quantize gives the bits of an unedited run");
     static const char *const evictions[] = {
         "window",   "first,first=2", "h2o",    "tova",
         "key_norm", "vatp",          "random", "snapkv,prompt=13,queries=2"};
     static const char *const kinds[] = {"queries", "keys", "values", "hidden"};
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
-        opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
         bool rotary = model.model.arch.positions == SS_POSITIONS_ROTARY;
         for (int i = 0; i < 8 + 8 * rotary + 16; i++) {
             char text[96];
@@ -115,7 +116,7 @@ static void check_edits_with_nothing_to_do(void) {
                 snprintf(text, sizeof text, "evict:policy=%s,budget=13%s", evictions[i % 8],
                          i < 24 ? "" : ",positions=cache");
             opened_run same = run_edit(&model, text);
-            check_same(&plain.run.trace, &same.run.trace, T_MAX);
+            check_same(&baseline.run.trace, &same.run.trace, T_MAX);
             close_run(&same);
         }
         ss_edit twice[] = {read_edit("silence:layer=1,head=1"), read_edit("silence:layer=1")};
@@ -124,13 +125,13 @@ static void check_edits_with_nothing_to_do(void) {
         check_same(&layer.run.trace, &both.run.trace, T_MAX);
         close_run(&both);
         close_run(&layer);
-        close_run(&plain);
+        close_run(&baseline);
         close_model(&model);
     }
 }
 
 static void check_extension_in_pieces(void) {
-    CASE("an edited prompt at once, and token by token, give the same bits, or a refusal");
+    CASE("an edited prompt gives the same bits at once and token by token, or is refused");
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         for (int i = 0; i < PAIRS; i++) {
@@ -154,7 +155,8 @@ static void check_extension_in_pieces(void) {
 }
 
 static void check_tokens_after_a_prompt(void) {
-    CASE("an edit that reads a prompt continues after it: the same bits in any pieces");
+    CASE(
+        "after an edit has read its prompt, later tokens give the same bits in pieces of any size");
     static const char *const texts[] = {
         "clamp_channel:channel=3,to=mean,prompt=6",
         "quantize:what=hidden,bits=4,by=tensor,prompt=6,first=1",
@@ -224,7 +226,7 @@ static void check_budgets(void) {
 }
 
 static void check_window_is_a_mask(void) {
-    CASE("6. evicting the oldest is the Lambda-shaped mask: the same bits");
+    CASE("6. evicting the oldest keys gives the bits of the Lambda-shaped mask");
     opened_model model = open_model(GPT2);
     const char *same[][2] = {
         {"evict:policy=window,budget=4", "mask:first=0,recent=4"},
@@ -244,7 +246,7 @@ static void check_window_is_a_mask(void) {
 
 /* Recomputes each query as the last row of a run over the tokens whose keys its cache keeps. */
 static void check_cache_positions(const char *folder) {
-    CASE("7. positions in the cache: a query is the last row of a text of the kept keys");
+    CASE("7. with positions in the cache, a query equals the last row of a text of the kept keys");
     opened_model model = open_model(folder);
     model.model.arch.L = model.model.arch.blocks =
         1; /* in layer 0 keys and values do not depend on the mask */
@@ -265,7 +267,8 @@ static void check_cache_positions(const char *folder) {
 }
 
 static void check_texts_beyond_the_context(void) {
-    CASE("a rotary model reads on beyond its context with positions as in the cache, same bits");
+    CASE("with positions in the cache, a rotary model reads beyond its context and gives the same "
+         "bits");
     const char *text = "evict:policy=first,first=1,budget=6,positions=cache";
     opened_model model = open_model(LLAMA);
     opened_run within = run_edit(&model, text);
@@ -334,7 +337,7 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
 }
 
 static void check_streams(void) {
-    CASE("a run that streams gives the same losses, beyond the context too, beside other edits");
+    CASE("a streaming run gives the same losses, also beyond the context and under other edits");
     static const char *const with[] = {"quantize:what=keys,bits=4", "hide_key:key=2",
                                        "self_only:token=9",         "park:layer=1,head=1,key=3",
                                        "mask:first=2,recent=4",     "scale_value:key=1"};
@@ -353,7 +356,7 @@ static void check_streams(void) {
 }
 
 static void check_stream_memory(void) {
-    CASE("its memory grows with the budget, and by 12 bytes with a token");
+    CASE("the memory of a streaming run grows with the budget, and by 12 bytes with each token");
     opened_model model = open_model(LLAMA);
     size_t bytes[3];
     ss_error err;
@@ -375,7 +378,7 @@ static void check_stream_memory(void) {
 static void check_refused_streams(void) {
     CASE("a streaming run refuses by name what it cannot record");
     opened_model model = open_model(LLAMA);
-    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     uint32_t loss = SS_BIT(SS_FIELD_LOSS) | SS_STREAMS;
     const struct {
         const char *edits[2], *where, *text;
@@ -396,7 +399,7 @@ static void check_refused_streams(void) {
          "streams",
          "begins from its tokens",
          loss,
-         &plain.run.trace},
+         &baseline.run.trace},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         ss_edit edits[] = {read_edit(wrong[i].edits[0]),
@@ -414,7 +417,7 @@ static void check_refused_streams(void) {
     ss_error err;
     CHECK_INT((int)ss_trace_view(&view, &run.run.trace, SS_FIELD_K, -1, -1, &err), SS_BAD_REQUEST);
     close_run(&run);
-    close_run(&plain);
+    close_run(&baseline);
     close_model(&model);
 }
 
@@ -452,36 +455,38 @@ static void check_reuse_by_tokens(void) {
         "a run takes over the tokens that no edit touches: the same bits, and the rest is its own");
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
-        opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
         for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
             char text[96];
             snprintf(text, sizeof text, "evict:policy=%s,budget=5", policies[p]);
             ss_edit edits[] = {read_edit(text), read_edit("silence:layer=1")};
             for (int n = 1; n <= 2; n++) {
                 opened_run reference = run_tokens(&model.model, prompt, T_MAX, edits, n);
-                opened_run from = run_from(&plain.run.trace, SS_BY_EDITS, SS_FIELDS_ALL, edits, n);
+                opened_run from =
+                    run_from(&baseline.run.trace, SS_BY_EDITS, SS_FIELDS_ALL, edits, n);
                 int idle = strstr(text, "snapkv") ? 8 : 5;
-                CHECK_INT(from.run.pass->taken, n == 1 ? idle : 0);
+                CHECK_INT(from.run.pass->copied_tokens, n == 1 ? idle : 0);
                 CHECK_INT(from.run.trace.T, T_MAX);
                 check_same(&reference.run.trace, &from.run.trace, T_MAX);
                 opened_run other = run_from(&reference.run.trace, SS_BY_EDITS, 0, edits, n);
-                CHECK_INT(other.run.pass->taken, 0);
+                CHECK_INT(other.run.pass->copied_tokens, 0);
                 close_run(&other);
                 close_run(&from);
                 close_run(&reference);
             }
         }
-        close_run(&plain);
+        close_run(&baseline);
         close_model(&model);
     }
 }
 
 static void check_reuse_by_edits(void) {
-    CASE("it begins at the first layer and the first token that an edit touches, of every kind");
+    CASE("a run that begins from another starts at the first layer and token that an edit of any "
+         "kind touches");
     static const struct {
         const char *edit;
         int layer, tokens;
-    } wanted[] = {
+    } expected[] = {
         {"operation:operation=sigmoid,layer=1", 1, 0},
         {"mask:first=1,recent=2", 0, 0},
         {"hide_key:key=5,layer=1", 1, 5},
@@ -501,30 +506,30 @@ static void check_reuse_by_edits(void) {
         {"quantize:what=values,bits=3,layer=1", 0, 0},
         {"scale_weight:matrix=up,layer=1,row=1,column=2,factor=4", 1, 0},
     };
-    uint32_t usual = SS_FIELDS_ALL & ~(SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) |
-                                       SS_BIT(SS_FIELD_WEIGHT_ROUNDED));
+    uint32_t common_fields = SS_FIELDS_ALL & ~(SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) |
+                                               SS_BIT(SS_FIELD_WEIGHT_ROUNDED));
     opened_model model = open_model(LLAMA);
     for (int lean = 0; lean < 2; lean++) {
-        ss_run_desc base = {&model.model, T_MAX, lean ? usual : SS_FIELDS_ALL, NULL, 0, NULL, 0,
-                            NULL,         0};
-        opened_run plain = open_run(&base);
+        ss_run_desc base = {
+            &model.model, T_MAX, lean ? common_fields : SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
+        opened_run baseline = open_run(&base);
         ss_error err;
-        must(ss_run_extend(&plain.run, prompt, T_MAX, &err), &err, "plain");
-        for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-            ss_edit edit = read_edit(wanted[i].edit);
+        must(ss_run_extend(&baseline.run, prompt, T_MAX, &err), &err, "plain");
+        for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+            ss_edit edit = read_edit(expected[i].edit);
             opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
-            ss_run_desc desc = {&model.model,     T_MAX + 3,   SS_FIELDS_ALL, &edit, 1,
-                                &plain.run.trace, SS_BY_EDITS, NULL,          0};
+            ss_run_desc desc = {&model.model,        T_MAX + 3,   SS_FIELDS_ALL, &edit, 1,
+                                &baseline.run.trace, SS_BY_EDITS, NULL,          0};
             opened_run from = open_run(&desc);
-            CHECK_INT(from.run.pass->first_layer, wanted[i].layer);
-            CHECK_INT(from.run.pass->taken, wanted[i].tokens);
+            CHECK_INT(from.run.pass->first_layer, expected[i].layer);
+            CHECK_INT(from.run.pass->copied_tokens, expected[i].tokens);
             must(ss_run_extend(&from.run, prompt, T_MAX, &err), &err, "from");
             check_same(&reference.run.trace, &from.run.trace, T_MAX);
             check_updates(&from, &desc, prompt, T_MAX, 9);
             close_run(&from);
             close_run(&reference);
         }
-        close_run(&plain);
+        close_run(&baseline);
     }
     close_model(&model);
 }
@@ -536,7 +541,7 @@ static void check_kept_by_updates(void) {
     static const struct {
         const char *edit;
         int at, kept; /* index of the token that changes; 13: a token is appended */
-    } wanted[] = {
+    } expected[] = {
         {"silence:layer=1", 13, 13},
         {"silence:layer=1", 12, 12},
         {"silence:layer=1", 5, 5},
@@ -555,22 +560,22 @@ static void check_kept_by_updates(void) {
         {"quantize:what=keys,bits=4,by=channel", 12, 0},
     };
     opened_model model = open_model(LLAMA);
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        ss_edit edit = read_edit(wanted[i].edit);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        ss_edit edit = read_edit(expected[i].edit);
         ss_run_desc desc = {&model.model, T_MAX + 1, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
         opened_run run = open_run(&desc);
         ss_error err;
         int32_t text[T_MAX + 1] = {0};
         memcpy(text, prompt, sizeof prompt);
         must(ss_run_extend(&run.run, text, T_MAX, &err), &err, "run");
-        text[wanted[i].at] = 7;
+        text[expected[i].at] = 7;
         must(ss_run_begin_update(&run.run, text, T_MAX + 1, &err), &err, "update");
-        CHECK_INT(run.run.trace.T, wanted[i].kept);
+        CHECK_INT(run.run.trace.T, expected[i].kept);
         while (ss_run_step(&run.run) > 0) continue;
         check_updated(&run, SS_OK, &desc, text, T_MAX + 1);
         /* An update to the same text recomputes only the logits after the last token. */
         must(ss_run_begin_update(&run.run, text, T_MAX + 1, &err), &err, "again");
-        if (wanted[i].kept > 5) CHECK(run.run.trace.T >= wanted[i].kept);
+        if (expected[i].kept > 5) CHECK(run.run.trace.T >= expected[i].kept);
         close_run(&run);
     }
     close_model(&model);
@@ -602,7 +607,7 @@ static void update_stopped(const ss_run_desc *desc, int steps) {
 }
 
 static void check_updates_after_all(void) {
-    CASE("an extension that was canceled can be updated, whatever piece it stopped in");
+    CASE("a run whose extension was abandoned after any piece can be updated");
     opened_model model = open_model(LLAMA);
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
     /* Without hidden states a run keeps only the logits after its last token. */
@@ -657,7 +662,7 @@ static void check_longer(const ss_trace *base, int n, const ss_trace *reference,
 }
 
 static void check_start_between_rooms(void) {
-    CASE("a run continues one with less capacity, or one that was cut to a shorter text");
+    CASE("a run can begin from a run with less capacity, or from one that was truncated");
     static const char *const texts[] = {"silence:layer=1,head=1", "hide_key:key=5",
                                         "park:layer=1,key=4", "evict:policy=h2o,budget=4"};
     for (int f = 0; f < FOLDERS; f++) {
@@ -682,13 +687,12 @@ static void check_start_between_rooms(void) {
 }
 
 static void check_start_from_lengths(void) {
-    CASE(
-        "a run begins from a run of 1 token up to its own capacity; from no tokens, or more, it is "
-        "refused");
+    CASE("a run can begin from a run of 1 token up to its own capacity; fewer or more tokens are "
+         "refused");
     opened_model model = open_model(LLAMA), other = open_model(LLAMA);
     for (int n = 0; n <= T_MAX; n++) {
-        ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
-        opened_run first = open_run(&plain);
+        ss_run_desc baseline = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
+        opened_run first = open_run(&baseline);
         ss_error err;
         if (n) must(ss_run_extend(&first.run, prompt, n, &err), &err, "run");
         for (int capacity = T_MAX - 1; capacity <= T_MAX; capacity++) {
@@ -714,15 +718,15 @@ static void check_start_from_lengths(void) {
 static void check_layers_above(void) {
     CASE("an edit of upper layers gives the bits of a whole run, also with fewer fields");
     opened_model model = open_model(LLAMA);
-    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_edit edit = read_edit("silence:layer=1,head=2");
     opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
-    opened_run from = run_from(&plain.run.trace, 1, SS_BIT(SS_FIELD_LOSS), &edit, 1);
+    opened_run from = run_from(&baseline.run.trace, 1, SS_BIT(SS_FIELD_LOSS), &edit, 1);
     CHECK(have_same_rows(&reference.run.trace, &from.run.trace, SS_FIELD_LOSS, T_MAX));
-    CHECK(!have_same_rows(&plain.run.trace, &from.run.trace, SS_FIELD_LOSS, T_MAX));
+    CHECK(!have_same_rows(&baseline.run.trace, &from.run.trace, SS_FIELD_LOSS, T_MAX));
     close_run(&from);
     close_run(&reference);
-    close_run(&plain);
+    close_run(&baseline);
     close_model(&model);
 }
 
@@ -733,38 +737,40 @@ static void check_effects_of_heads(void) {
     opened_file file = open_file("tests/golden/effect-llama", "effect.safetensors");
     int T, heads = model.model.arch.H;
     int32_t *tokens = golden_tokens(&file, &T);
-    opened_run plain = run_tokens(&model.model, tokens, T, NULL, 0);
+    opened_run baseline = run_tokens(&model.model, tokens, T, NULL, 0);
     const ss_tensor *expected = golden(&file, "effect");
     for (int i = 0; i < model.model.arch.L * heads; i++) {
         ss_edit edit = default_edit("silence");
         edit.values[0] = (float)(i / heads);
         edit.values[1] = (float)(i % heads);
-        ss_run_desc desc = {
-            &model.model, T, SS_BIT(SS_FIELD_LOSS), &edit, 1, &plain.run.trace, i / heads, NULL, 0};
+        ss_run_desc desc = {&model.model, T,    SS_BIT(SS_FIELD_LOSS),
+                            &edit,        1,    &baseline.run.trace,
+                            i / heads,    NULL, 0};
         opened_run run = open_run(&desc);
         ss_error err;
         must(ss_run_extend(&run.run, tokens, T, &err), &err, "silenced");
-        ss_metric_args args = {.T = T, .base = &plain.run.trace};
+        ss_metric_args args = {.T = T, .base = &baseline.run.trace};
         float *effect = measure_args(&run.run.trace, "loss_change", args, NULL);
         CHECK_NEAR(*effect, number_at(expected, (size_t)i), 2e-5);
         free(effect);
         close_run(&run);
     }
     free(tokens);
-    close_run(&plain);
+    close_run(&baseline);
     close_file(&file);
     close_model(&model);
 }
 
 static void check_rejected_bases(void) {
-    CASE("a run that cannot begin from the other says why, and takes no other tokens");
+    CASE("a run that cannot begin from another says why, and one that can accepts only the tokens "
+         "of the other");
     opened_model model = open_model(LLAMA), other = open_model(LLAMA);
-    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_run_desc bare = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), NULL, 0, NULL, 0, NULL, 0};
     opened_run poor = open_run(&bare);
     ss_error err;
     must(ss_run_extend(&poor.run, prompt, T_MAX, &err), &err, "run");
-    const ss_trace *from = &plain.run.trace;
+    const ss_trace *from = &baseline.run.trace;
     const struct {
         ss_run_desc desc;
         const char *where, *text;
@@ -788,7 +794,7 @@ static void check_rejected_bases(void) {
     CHECK_INT((int)ss_run_extend(&run.run, prompt, 1, &err), SS_UNSUPPORTED);
     close_run(&run);
     close_run(&poor);
-    close_run(&plain);
+    close_run(&baseline);
     close_model(&model);
     close_model(&other);
 }
@@ -807,7 +813,7 @@ static bool is_possible(const char *folder, const char *text) {
 }
 
 static void check_borders_of_numbers(void) {
-    CASE("the smallest budget and prompt that hold what they must are enough; one less is refused");
+    CASE("the smallest valid budget and prompt are accepted; one less is refused");
     static const char *const sides[][2] = {
         {"evict:policy=h2o,first=3,recent=2,budget=5",
          "evict:policy=h2o,first=3,recent=2,budget=4"},
@@ -893,8 +899,9 @@ static void check_refusals(void) {
         ss_edit edit = read_edit(wrong[i].edit);
         ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
         ss_error err = {0};
-        bool right = try_run(&desc, &err) == wrong[i].status && !strcmp(err.where, wrong[i].where);
-        if (check_failed(right && strstr(err.text, "expected"), __FILE__, __LINE__, "refused"))
+        bool is_right =
+            try_run(&desc, &err) == wrong[i].status && !strcmp(err.where, wrong[i].where);
+        if (check_failed(is_right && strstr(err.text, "expected"), __FILE__, __LINE__, "refused"))
             printf("    %s: %s: %s\n", wrong[i].edit, err.where, err.text);
         if (wrong[i].text) CHECK_TEXT(err.text, wrong[i].text);
         close_model(&model);
@@ -935,15 +942,15 @@ static void check_heads_of_a_group(void) {
     opened_model model = open_model(LLAMA);
     opened_run one = run_edit(&model, "operation:operation=elu1_kernel,layer=0,head=1");
     opened_run all = run_edit(&model, "operation:operation=elu1_kernel");
-    opened_run plain = run_edit(&model, "operation:operation=softmax");
+    opened_run baseline = run_edit(&model, "operation:operation=softmax");
     for (int h = 0; h < model.model.arch.H; h++) {
-        const opened_run *like = h == 1 ? &all : &plain;
+        const opened_run *like = h == 1 ? &all : &baseline;
         CHECK_BITS(att_row(&one.run.trace, 0, h, 0), att_row(&like->run.trace, 0, h, 0),
                    T_MAX * T_MAX * sizeof(float));
     }
     close_run(&one);
     close_run(&all);
-    close_run(&plain);
+    close_run(&baseline);
     close_model(&model);
 }
 
@@ -955,13 +962,13 @@ static const float *scores_of(const opened_run *run, int head, int t) {
 /* Tests that a score depends on its query, its key and their positions, but not on other visible
  * keys. */
 static void check_positions_under_masks(const char *folder) {
-    CASE("swapped positions reach the distances under a mask, an eviction and a hidden key alike");
+    CASE("swapped positions change the distances under a mask, an eviction and a hidden key");
     static const char *const others[] = {"mask:first=1,recent=3", "hide_key:key=2",
                                          "evict:policy=window,budget=5",
                                          "evict:policy=first,first=1,budget=4"};
     opened_model model = open_model(folder);
     const ss_edit swap = read_edit("swap_positions:a=0,b=5");
-    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     opened_run swapped = run_tokens(&model.model, prompt, T_MAX, &swap, 1);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         ss_edit both[] = {swap, read_edit(others[i])};
@@ -974,14 +981,14 @@ static void check_positions_under_masks(const char *folder) {
                                    sizeof(float));
         close_run(&run);
     }
-    CHECK(memcmp(scores_of(&plain, 0, 5), scores_of(&swapped, 0, 5), 6 * sizeof(float)) != 0);
+    CHECK(memcmp(scores_of(&baseline, 0, 5), scores_of(&swapped, 0, 5), 6 * sizeof(float)) != 0);
     close_run(&swapped);
-    close_run(&plain);
+    close_run(&baseline);
     close_model(&model);
 }
 
 static void check_first_key_kept_so_far(void) {
-    CASE("the first key is held until the query that evicts it, which a shorter text lacks");
+    CASE("keeps_first is 1 up to the query that evicts the first key");
     opened_model model = open_model(LLAMA);
     opened_run run = run_edit(&model, "evict:policy=window,budget=5");
     for (int T = 1; T <= T_MAX; T++) {
@@ -993,8 +1000,8 @@ static void check_first_key_kept_so_far(void) {
     close_model(&model);
 }
 
-/* Returns number d of the attention output of layer a for token t, computed from recorded head
- * outputs without their component along the first value of each head. */
+/* Returns number d of the attention output of layer a for token t, computed from the recorded head
+ * outputs minus their components along the first value of each head. */
 static double output_without_tag(const ss_trace *trace, int a, int t, size_t d) {
     const ss_arch *arch = &trace->model->arch;
     size_t U = (size_t)ss_arch_sizes(arch, a).U;
@@ -1018,7 +1025,7 @@ static double output_without_tag(const ss_trace *trace, int a, int t, size_t d) 
 }
 
 static void check_tags_of_any_width(void) {
-    CASE("project takes out the first value's direction, whatever the width of values");
+    CASE("project removes the direction of the first value, for any width of values");
     static const char *const wide[] = {LLAMA, DEEPSEEK, MIMO};
     for (size_t f = 0; f < sizeof wide / sizeof *wide; f++) {
         opened_model model = open_model(wide[f]);

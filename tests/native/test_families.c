@@ -226,7 +226,7 @@ static void check_ranges(void) {
 
 /* Tests keys that every family refuses. */
 static void check_keys_refused_by_all(void) {
-    CASE("keys of any family that change the arithmetic are refused by name, unless they are off");
+    CASE("in any family, keys that change the arithmetic are refused by name unless they are off");
     static const char gemma2[] = GEMMA2;
     static const char *const families[] = {
         NEOX,    NEO,   OPT,     LLAMA,     MISTRAL,  MIXTRAL,    QWEN2,    QWEN2_MOE,
@@ -252,7 +252,7 @@ static void check_keys_refused_by_all(void) {
     };
     for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
         check_config(families[f], SS_OK, "");
-        /* Gemma 2 computes soft caps, which are the first two of `keys`. */
+        /* Gemma 2 computes the first two of `keys`, the soft caps. */
         for (size_t k = families[f] == gemma2 ? 2 : 0; k < sizeof keys / sizeof *keys; k++) {
             char text[768];
             snprintf(text, sizeof text, "%s,\"%s\":%s", families[f], keys[k].key, keys[k].on);
@@ -529,7 +529,7 @@ static void check_keys_refused_by_some(void) {
 }
 
 static void check_another_family(void) {
-    CASE("the refusal of another family names all that there are, and says how to record a model");
+    CASE("the error for an unknown family names all families, and says how to record a model");
     static const char type[] = "a_model_type_of_more_than_forty_characters_in_all";
     char config[128], names[1024];
     snprintf(config, sizeof config, "{\"model_type\":\"%s\"}", type);
@@ -541,7 +541,8 @@ static void check_another_family(void) {
 }
 
 static void check_experts_of_a_token(void) {
-    CASE("gpt_oss: a token goes through four experts, or all of fewer, where no key says how many");
+    CASE("gpt_oss: without a key for their number, a token uses four experts, or all if there are "
+         "fewer");
     static const struct {
         const char *keys;
         int top_k;
@@ -561,7 +562,7 @@ static void check_experts_of_a_token(void) {
 }
 
 static void check_rotary_configs(void) {
-    CASE("rotary scaling: types and keys that change the frequencies are known or refused");
+    CASE("rotary scaling: types and keys that change the frequencies are computed or refused");
     static const struct {
         const char *object;
         ss_status status;
@@ -612,7 +613,7 @@ static void check_windows(const char *text, const char *expected) {
 }
 
 static void check_windows_of_layers(void) {
-    CASE("which layers have a window, and how wide it is");
+    CASE("each family gives the right layers a window, of the right width");
     check_windows(LLAMA ",\"sliding_window\":7", "....");
     check_windows(MISTRAL ",\"sliding_window\":7", "7777");
     check_windows(MISTRAL ",\"sliding_window\":null", "....");
@@ -660,8 +661,8 @@ static void check_windows_of_layers(void) {
     check_windows(COHERE2 ",\"sliding_window\":7,\"sliding_window_pattern\":2", "7.7.");
 }
 
-/* Checks which layers rotate queries and keys: "r." means that the first does and the second does
- * not. */
+/* Checks which layers rotate queries and keys: "r." means that the first layer does and the second
+ * does not. */
 static void check_rotations(const char *text, const char *expected) {
     char whole[1024], actual[8] = "";
     ss_arch arch;
@@ -803,13 +804,13 @@ static void close_folder(opened_folder *opened) {
 }
 
 static void check_steps_are_prompts(void) {
-    CASE("token by token, every decoder computes the bits of the whole prompt");
+    CASE("token by token, every decoder gives the bits of a run of the whole prompt");
     for (size_t f = 0; f < DECODERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
         const ss_trace *whole = &opened->run.run.trace;
         ss_run_desc desc = {whole->model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
         opened_run steps = open_run(&desc);
-        CHECK_INT(steps.arena.used == steps.arena.bytes, 1); /* measuring and taking agree */
+        CHECK_INT(steps.arena.used == steps.arena.bytes, 1); /* the measured size is exact */
         ss_error err;
         for (int t = 0; t < T_MAX; t++)
             must(ss_run_extend(&steps.run, prompt + t, 1, &err), &err, "step");
@@ -826,7 +827,7 @@ static void check_steps_are_prompts(void) {
 }
 
 static void check_kept_panels(void) {
-    CASE("with its panels kept, every family computes the same bits");
+    CASE("with panels kept, every family gives the same bits");
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
         const ss_trace *whole = &opened->run.run.trace;
@@ -847,7 +848,7 @@ static void check_kept_panels(void) {
 }
 
 static void check_interleaved_weights(void) {
-    CASE("with its weights interleaved where they lie, every family computes the same bits");
+    CASE("with weights interleaved in place, every family gives the same bits");
     int tied = 0;
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
@@ -929,7 +930,8 @@ static void check_sizes_in_zeroed_memory(const ss_model *model) {
 }
 
 static void check_sizes_of_layers(void) {
-    CASE("layers may have fewer key/value heads, and narrower ones: NaN, and zeros");
+    CASE("layers may have fewer or narrower key/value heads: absent heads are NaN, absent "
+         "dimensions 0");
     static const char *const uneven[] = {"hf-mimo_v2_flash", "hf-mimo_v2_flash-types", "hf-gemma4",
                                          "hf-gemma4-narrow"};
     static const char *const metrics[] = {"key_norm", "value_norm", "key_ratio", "value_ratio"};
@@ -957,7 +959,7 @@ static void check_sizes_of_layers(void) {
 }
 
 static void check_routers(void) {
-    CASE("a token goes through as many experts as the model says, with the weights it says");
+    CASE("a token uses the number of experts and the weights that the config states");
     static const struct {
         const char *folder;
         int top_k;
@@ -1003,7 +1005,7 @@ static void check_routers(void) {
         CHECK_BITS(ss_row(&evenly.run.trace, SS_FIELD_ROUTER, 0, t), halves, sizeof halves);
     close_run(&evenly);
     close_model(&alike);
-    CASE("the router of a model without experts: the view says that there are none");
+    CASE("a view of the router of a model without experts is refused, because it has no experts");
     opened_folder *plain = open_folder("hf-qwen3");
     ss_tensor view;
     ss_error err;
@@ -1113,8 +1115,8 @@ static void check_defaults(void) {
     ss_family_names(names, sizeof names);
     int commas = 0;
     for (const char *at = names; (at = strchr(at, ',')); at++) commas++;
-    /* The reference has two families fewer than the core: the text_config of gemma3 and qwen3_5 is
-     * that of gemma3_text and qwen3_5_text. */
+    /* The reference lacks gemma3 and qwen3_5, whose text_config is the config of gemma3_text and
+     * qwen3_5_text. */
     CHECK_INT(cJSON_GetArraySize(families), commas - 1);
     cJSON_ArrayForEach(family, families) {
         const cJSON *original = cJSON_GetObjectItem(family, "given");
@@ -1143,7 +1145,7 @@ static void check_defaults(void) {
 }
 
 static void check_every_key_counts(void) {
-    CASE("every config key that is read changes the logits, or what tensors are expected");
+    CASE("every config key that is read changes the logits or the expected tensors");
     static const struct {
         const char *folder, *from, *to;
     } table[] = {
@@ -1375,8 +1377,8 @@ static void check_every_key_counts(void) {
         CHECK(runs == (strstr(table[i].to, "bias\": false") == NULL));
         for (int v = 0; v < 61 && runs; v++) most = fmaxf(most, fabsf(a[v] - b[v]));
         if (!runs) most = INFINITY;
-        /* The change must exceed the tolerance of the goldens, so that they would fail without the
-         * key, too. */
+        /* The change must exceed the tolerance of the goldens, so that a golden would also fail
+         * without the key. */
         if (!(most > 3e-4f)) printf("  %s %s: %g\n", folder, table[i].to, (double)most);
         CHECK(most > 3e-4f);
         free((void *)(size_t)config.data);
@@ -1533,9 +1535,8 @@ static ss_status open_with_tensor(const opened_model *opened, const char *name, 
 }
 
 static void check_unread_tensors(void) {
-    CASE("a tensor that no family reads is refused by its name, in every format, but for buffers "
-         "and "
-         "parts for other tasks");
+    CASE("in every format a tensor that no family reads is refused by name, except buffers and "
+         "weights for other tasks");
     static const char *const formats[] = {"torch-gpt2-plain", "torch-llama-tied",
                                           "gguf-llama-gqa-f32", "gguf-qwen2-bf16",
                                           "gguf-falcon-bf16"};
@@ -1585,7 +1586,7 @@ static bool is_vision_tensor(const char *name) {
 
 /* Tests that every weight is checked: a NaN in any tensor is refused. */
 static void check_not_finite(void) {
-    CASE("a NaN in any tensor of any family is refused, and what sees pictures is not read");
+    CASE("a NaN in any tensor of any family is refused; tensors for images are not read");
     int skipped = 0;
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_model opened = open_model(path_of(folders[f]));
@@ -1615,7 +1616,7 @@ static void check_not_finite(void) {
         }
         close_model(&opened);
     }
-    CHECK_INT(skipped, 34); /* tensors of pictures in hf-gemma3-whole */
+    CHECK_INT(skipped, 34); /* tensors for images in hf-gemma3-whole */
 }
 
 /* Tests the other prefix that the text model of Gemma 3 has in files of some versions of
@@ -1640,7 +1641,7 @@ static void check_other_prefix(void) {
 }
 
 static void check_flipped_bits(void) {
-    CASE("flipped bits in the config and the header of every family: a status, never a crash");
+    CASE("flipped bits in the config and the header of every family give a status, never a crash");
     uint32_t state = 77;
     int refused = 0;
     for (size_t f = 0; f < FOLDERS; f++) {
@@ -1669,8 +1670,8 @@ static void check_flipped_bits(void) {
 /* Tests that the parts of the first key's logit add up to the mean of the recorded products, in
  * every family, with norms of keys, biases and scaled rotary positions. */
 static void check_parts_add_up(void) {
-    CASE("the parts of q.k_1 add up to its mean over queries, but where post norm scales them or a "
-         "limit or latent attention makes keys otherwise");
+    CASE("the parts of q.k_1 add up to its mean over queries, except with post norm, clipped keys "
+         "or latent attention");
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
         const ss_trace *trace = &opened->run.run.trace;

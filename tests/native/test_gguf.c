@@ -595,7 +595,7 @@ static void check_shards(void) {
     const char *part = COUNTS("0", "1") " t:split.count 4:2 2:2";
     ss_error err = {0};
     size_t entries;
-    CASE("two files are one table");
+    CASE("the tensors of two files form one table");
     CHECK_INT((int)open_two(whole, more, &entries, &err), SS_OK);
     CHECK_INT(entries, 2);
     CASE("a name in two files, a part of a file, and files of two formats are refused");
@@ -621,7 +621,7 @@ static ss_status find_pair(ss_gguf_pair *pair, ss_bytes file, const char *key, s
 }
 
 static void check_values(void) {
-    CASE("a list is found with its type, its count and its bytes");
+    CASE("an array in the metadata is found with its type, count and bytes");
     ss_bytes file = write_file(WITH_PAIR(" t:list 4:9 4:8 8:2 t:ab t:c"));
     ss_error err = {0};
     ss_gguf_pair pair;
@@ -631,11 +631,11 @@ static void check_values(void) {
     CHECK_INT(pair.value.n, 8 + 2 + 8 + 1);
     CHECK(pair.value.data[0] == 2 && !memcmp(pair.value.data + 8, "ab", 2) &&
           pair.value.data[18] == 'c');
-    CASE("a number is one element");
+    CASE("a number in the metadata has one element");
     CHECK_INT((int)find_pair(&pair, file, "llama.block_count", &err), SS_OK);
     CHECK(!pair.array && pair.type == SS_GGUF_U32 && pair.count == 1 && pair.value.n == 4 &&
           pair.value.data[0] == 1);
-    CASE("a part of a key finds nothing, and another file gives an error");
+    CASE("a part of a key finds nothing, and a file that is not GGUF gives an error");
     CHECK_INT((int)find_pair(&pair, file, "lis", &err), SS_BAD_REQUEST);
     ss_bytes other = {(const unsigned char *)"GGML", 4};
     CHECK_INT((int)find_pair(&pair, other, "list", &err), SS_BAD_FILE);
@@ -644,7 +644,7 @@ static void check_values(void) {
 }
 
 static void check_counts(void) {
-    CASE("a count may be as large as the bytes that follow allow, and no larger");
+    CASE("a count may be as large as the following bytes allow, and no larger");
     static const struct {
         const char *words, *text;
     } table[] = {
@@ -678,7 +678,7 @@ static void check_counts(void) {
 
 /* Checks the names of unsupported types against the numbers in ggml's header. */
 static void check_type_names(void) {
-    CASE("a type that is not read is refused by the name that ggml gives to its number");
+    CASE("an unsupported type is refused by ggml's name for its number");
     static const struct {
         int type;
         const char *name;
@@ -723,7 +723,7 @@ static bool has_text_and_place(ss_status status, const ss_error *err) {
 }
 
 static void check_cuts(const char *folder) {
-    CASE("a file that ends too early is refused at every length");
+    CASE("a truncated file is refused at every length");
     ss_bytes whole = read_file(folder, "model.gguf");
     for (size_t percent = 1; percent < 100; percent++) {
         ss_bytes cut = first_bytes(whole, whole.n * percent / 100);
@@ -752,7 +752,7 @@ static void flip_bits(unsigned char *bytes, size_t n, uint32_t *state) {
 }
 
 static void check_flips(const char *folder, int rounds, uint32_t *state) {
-    CASE("a file with flipped bits runs, or is refused with what and where");
+    CASE("a file with flipped bits runs, or is refused with a place and a reason");
     ss_bytes whole = read_file(folder, "model.gguf");
     int refused[SS_STATUS_N] = {0};
     runs_of_opened = 0;

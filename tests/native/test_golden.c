@@ -89,10 +89,10 @@ static bool compare_field(const ss_trace *trace, int field, const ss_tensor *exp
 
 /* Returns the largest difference between a metric of one layer and head and the numbers from *first
  * on, and advances *first. */
-static float metric_difference(const ss_trace *trace, const ss_trace *plain, const char *name,
+static float metric_difference(const ss_trace *trace, const ss_trace *baseline, const char *name,
                                int l, int h, const ss_tensor *expected, size_t *first) {
     size_t count;
-    ss_metric_args args = {SS_EPS_STANDARD, trace->T, l, h, plain};
+    ss_metric_args args = {SS_EPS_STANDARD, trace->T, l, h, baseline};
     float *actual = measure_args(trace, name, args, &count), worst = 0;
     CHECK(*first + count <= ss_tensor_count(expected));
     for (size_t i = 0; i < count && *first + i < ss_tensor_count(expected); i++) {
@@ -106,7 +106,7 @@ static float metric_difference(const ss_trace *trace, const ss_trace *plain, con
 }
 
 /* Compares a metric of the whole run, or of each head. */
-static void compare_metric(const ss_trace *trace, const ss_trace *plain, const ss_metric *row,
+static void compare_metric(const ss_trace *trace, const ss_trace *baseline, const ss_metric *row,
                            const ss_tensor *expected) {
     const ss_arch *arch = &trace->model->arch;
     int layers = row->args & SS_ARG_LAYER ? arch->L : 1;
@@ -115,7 +115,7 @@ static void compare_metric(const ss_trace *trace, const ss_trace *plain, const s
     float worst = 0;
     for (int l = 0; l < layers; l++)
         for (int h = 0; h < heads; h++) {
-            float gap = metric_difference(trace, plain, row->name, l, h, expected, &first);
+            float gap = metric_difference(trace, baseline, row->name, l, h, expected, &first);
             worst = gap > worst || isnan(gap) ? gap : worst;
         }
     CHECK_INT(first, ss_tensor_count(expected));
@@ -125,14 +125,14 @@ static void compare_metric(const ss_trace *trace, const ss_trace *plain, const s
 
 /* Compares a tensor of the golden with the field or metric of the same name; returns false if there
  * is none. */
-static bool compare(coverage *covered, const ss_trace *trace, const ss_trace *plain,
+static bool compare(coverage *covered, const ss_trace *trace, const ss_trace *baseline,
                     const char *name, const ss_tensor *expected) {
     int n;
     const ss_metric *metrics = ss_metrics(&n);
     for (int i = 0; i < n && i < METRICS_MAX; i++) {
         if (strncmp(name, METRIC, strlen(METRIC)) || strcmp(name + strlen(METRIC), metrics[i].name))
             continue;
-        compare_metric(trace, plain, &metrics[i], expected);
+        compare_metric(trace, baseline, &metrics[i], expected);
         return covered->metrics[i] = true;
     }
     for (int field = 0; field < SS_FIELD_N; field++)
@@ -203,14 +203,14 @@ static void cover_model(coverage *covered, const opened_model *model) {
 
 /* Checks that reuse changes no bit: updates a run that began from the unedited one, and the edited
  * run, while a text is typed. */
-static void check_kept(opened_run *run, const opened_run *plain,
+static void check_kept(opened_run *run, const opened_run *baseline,
                        const case_description *description, const int32_t *tokens, int T) {
-    ss_run_desc desc = {plain->run.trace.model,
+    ss_run_desc desc = {baseline->run.trace.model,
                         T,
                         SS_FIELDS_ALL,
                         description->edits,
                         description->edits_n,
-                        &plain->run.trace,
+                        &baseline->run.trace,
                         SS_BY_EDITS,
                         NULL,
                         0};
@@ -232,12 +232,12 @@ static void check_case(coverage *covered, const char *name, const char *folder,
     int T;
     int32_t *tokens = golden_tokens(&file, &T);
     opened_run run = run_tokens(&model.model, tokens, T, description->edits, description->edits_n);
-    opened_run plain = run_tokens(&model.model, tokens, T, NULL, 0);
+    opened_run baseline = run_tokens(&model.model, tokens, T, NULL, 0);
     coverage compared = {0};
     for (size_t i = 0; i < file.container.n; i++) {
         const ss_entry *entry = &file.container.entries[i];
         bool is_known =
-            compare(&compared, &run.run.trace, &plain.run.trace, entry->name, &entry->tensor);
+            compare(&compared, &run.run.trace, &baseline.run.trace, entry->name, &entry->tensor);
         if (check_failed(is_known, __FILE__, __LINE__, "is a field or a metric"))
             printf("    %s\n", entry->name);
     }
@@ -248,9 +248,9 @@ static void check_case(coverage *covered, const char *name, const char *folder,
         covered->metrics[i] |= compared.metrics[i];
         if (i < SS_FIELD_N) covered->fields[i] |= compared.fields[i];
     }
-    check_kept(&run, &plain, description, tokens, T);
+    check_kept(&run, &baseline, description, tokens, T);
     free(tokens);
-    close_run(&plain);
+    close_run(&baseline);
     close_run(&run);
     free(panels);
     close_model(&model);
@@ -277,9 +277,9 @@ static void check_coverage(const coverage *covered) {
     for (int i = 0; i < n; i++)
         if (check_failed(covered->metrics[i], __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", metrics[i].name);
-    /* The last four fields are read by the derivatives, whose tests detect wrong numbers. */
-    CASE("so has every field, but tokens, which are given, next, the last row of logits, and what "
-         "test_train compares derivatives of");
+    /* test_train detects wrong numbers in the last four fields, which derivatives read. */
+    CASE("every field has such a golden, except tokens (the input), next (a row of logits), and "
+         "fields whose derivatives test_train compares");
     const uint32_t elsewhere = SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) |
                                SS_BIT(SS_FIELD_SCORES) | SS_BIT(SS_FIELD_HEAD_OUT) |
                                SS_BIT(SS_FIELD_FFN_UP) | SS_BIT(SS_FIELD_FFN_GATE);
@@ -287,7 +287,7 @@ static void check_coverage(const coverage *covered) {
         if (!(elsewhere & SS_BIT(i)) &&
             check_failed(covered->fields[i], __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", ss_fields()[i].name);
-    CASE("so has every edit, of one model or more");
+    CASE("every edit has a golden of a model");
     const ss_edit_kind *edits = ss_edits(&n);
     CHECK(n <= EDITS_MAX);
     for (int i = 0; i < n; i++)
@@ -299,19 +299,19 @@ static void check_coverage(const coverage *covered) {
 /* Checks that every operation, family and format has a golden. */
 static void check_models(const coverage *covered) {
     int n;
-    CASE("every operation is that of a golden's model");
+    CASE("every operation has a golden");
     const ss_operation *operations = ss_operations(&n);
     CHECK(n <= OPERATIONS_MAX);
     for (int i = 0; i < n; i++)
         if (check_failed(covered->operations[i], __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", operations[i].name);
-    CASE("so is every family, and every format of files");
+    CASE("every family and every file format has a golden");
     char names[FAMILIES_BYTES];
     ss_family_names(names, sizeof names);
     for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", "))
         if (check_failed(has_family(covered->families, name), __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", name);
-    CASE("and every architecture of GGUF");
+    CASE("every architecture of GGUF has a golden");
     ss_gguf_family_names(names, sizeof names);
     for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", ")) {
         ss_bytes word = {(const unsigned char *)name, strlen(name)};

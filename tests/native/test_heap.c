@@ -60,45 +60,45 @@ static bool is_sound(void) {
 }
 
 static void check_blocks(void) {
-    CASE("blocks of any size that come and go stay apart, keep their bytes, and join when free");
+    CASE("blocks of any size do not overlap, keep their bytes, and merge when they are freed");
     enum { N = 300 };
-    unsigned char *held[N] = {0};
+    unsigned char *blocks[N] = {0};
     size_t sizes[N] = {0};
     for (int i = 0; i < 20000; i++) {
         int at = (int)draw_below(N);
-        if (held[at]) {
+        if (blocks[at]) {
             bool kept = true;
             for (size_t j = 0; j < sizes[at]; j += 1 + sizes[at] / 7)
-                kept &= held[at][j] == at % 251;
+                kept &= blocks[at][j] == at % 251;
             CHECK(kept);
             if (draw_below(3) == 0) {
                 size_t more = sizes[at] + draw_below(5000);
-                held[at] = realloc(held[at], more);
-                CHECK(held[at][0] == at % 251 || sizes[at] == 0);
-                memset(held[at], at % 251, more);
+                blocks[at] = realloc(blocks[at], more);
+                CHECK(blocks[at][0] == at % 251 || sizes[at] == 0);
+                memset(blocks[at], at % 251, more);
                 sizes[at] = more;
                 continue;
             }
-            free(held[at]);
-            held[at] = NULL;
+            free(blocks[at]);
+            blocks[at] = NULL;
         } else {
             sizes[at] = draw_below(2) ? draw_below(300) : draw_below(200000);
-            held[at] = malloc(sizes[at]);
-            CHECK((uintptr_t)held[at] % ALIGN == 0);
-            memset(held[at], at % 251, sizes[at]);
+            blocks[at] = malloc(sizes[at]);
+            CHECK((uintptr_t)blocks[at] % ALIGN == 0);
+            memset(blocks[at], at % 251, sizes[at]);
         }
         if (i % 100 == 0) CHECK(is_sound());
     }
-    for (int i = 0; i < N; i++) free(held[i]);
+    for (int i = 0; i < N; i++) free(blocks[i]);
     CHECK(is_sound());
     CHECK(last && !last->before && !last->used);
-    CASE("a request that memory cannot hold gets nothing, and leaves the heap as it was");
+    CASE("a request that is too large returns NULL and leaves the heap unchanged");
     uintptr_t before = heap_end;
     CHECK(!malloc(ROOM));
     CHECK(!malloc(UINT32_MAX));
     CHECK(!calloc(UINT32_MAX / 2, 2));
     CHECK(heap_end == before && is_sound());
-    CASE("a block that was freed serves the next of its size, and of less");
+    CASE("a freed block serves the next request of its size or less");
     void *large = malloc(1000000);
     void *wall = malloc(1);
     free(large);
@@ -127,13 +127,13 @@ static char *text_of(const char *open, const char *item, const char *close, size
     return text;
 }
 
-/* A text of 450 characters. Six of these need a block from the bin of the large holes, larger than
- * most of them. */
+/* A text of 450 characters. Six of these texts need a block that is larger than most holes of its
+ * bin. */
 #define FIFTY "12345678901234567890123456789012345678901234567890"
 #define LONG FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY
 
 static void check_json(void) {
-    CASE("a megabyte of JSON of any shape passes over few blocks for each that it takes");
+    CASE("parsing a megabyte of JSON of any shape searches few blocks per allocation");
     static const char *const shapes[][3] = {
         {"[", "\"" LONG LONG LONG LONG LONG LONG "\",", "]"},
         {"[", "0,", "]"},

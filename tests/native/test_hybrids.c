@@ -1,7 +1,8 @@
 /*
- * Hybrids: models whose layers have mixers in place of attention, or in addition to it. The maps,
- * hidden states and logits of such models are those of transformers (test_golden); here their
- * states must follow whatever a run does with its tokens, and layers must keep their own numbers.
+ * Hybrids: models whose layers have mixers in place of attention, or in addition to it. test_golden
+ * compares their maps, hidden states and logits with transformers; these tests check that the
+ * states are right after every way to extend, update or continue a run, and that layers keep their
+ * indices.
  */
 #include "check.h"
 #include "files.h"
@@ -30,7 +31,7 @@ static void write_prompt(void) {
 }
 
 static void check_numbers_of_layers(void) {
-    CASE("layers keep their numbers: those with attention, and which of all they are");
+    CASE("the description and the fields keep the indices of the layers with attention");
     opened_model model = open_model(LFM2);
     const ss_arch *arch = &model.model.arch;
     CHECK_INT(arch->L, 2);
@@ -48,7 +49,8 @@ static void check_numbers_of_layers(void) {
 }
 
 static void check_steps_and_updates(const char *folder) {
-    CASE("a prompt at once, in pieces, token by token, typed, cut and changed: the same bits");
+    CASE("a prompt gives the same bits at once, in pieces, token by token, typed, truncated and "
+         "changed");
     opened_model model = open_model(folder);
     opened_run reference = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     check_steps(&reference.run.trace, prompt, T_MAX, 1);
@@ -61,10 +63,10 @@ static void check_steps_and_updates(const char *folder) {
     close_model(&model);
 }
 
-/* Tests an update that is abandoned after each number of its pieces: another update must then give
- * the bits of a new run. */
+/* Abandons an update after each possible number of pieces: the next update must give the bits of a
+ * new run. */
 static void check_abandoned_updates(const char *folder) {
-    CASE("an abandoned extension leaves states behind that the next update does not read");
+    CASE("the next update does not read the states of an abandoned extension");
     opened_model model = open_model(folder);
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     ss_error err;
@@ -81,8 +83,8 @@ static void check_abandoned_updates(const char *folder) {
 }
 
 static void check_start_from_another(const char *folder) {
-    CASE("a run that begins after each layer of another has the bits of one from its tokens, and "
-         "goes on");
+    CASE("a run that begins after any layer of another gives the bits of a run from the tokens, "
+         "and can be extended");
     opened_model model = open_model(folder);
     const ss_arch *arch = &model.model.arch;
     opened_run base = run_tokens(&model.model, prompt, 20, NULL, 0);
@@ -91,35 +93,35 @@ static void check_start_from_another(const char *folder) {
         char text[48];
         snprintf(text, sizeof text, "silence:layer=%d,head=1", arch->layers[a]);
         ss_edit edit = read_edit(text);
-        ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
-        ss_run_desc desc = plain;
+        ss_run_desc baseline = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
+        ss_run_desc desc = baseline;
         desc.from = &base.run.trace;
         desc.layer = SS_BY_EDITS;
-        opened_run run = open_run(&desc), fresh = open_run(&plain);
+        opened_run run = open_run(&desc), new_run = open_run(&baseline);
         CHECK_INT(run.run.pass->first_layer, arch->layers[a]);
         must(ss_run_extend(&run.run, prompt, 20, &err), &err, "extend");
-        must(ss_run_extend(&fresh.run, prompt, 20, &err), &err, "extend");
-        check_runs(&fresh.run.trace, &run.run.trace, 20);
+        must(ss_run_extend(&new_run.run, prompt, 20, &err), &err, "extend");
+        check_runs(&new_run.run.trace, &run.run.trace, 20);
         must(ss_run_extend(&run.run, prompt + 20, 3, &err), &err, "extend");
-        must(ss_run_extend(&fresh.run, prompt + 20, 3, &err), &err, "extend");
-        check_runs(&fresh.run.trace, &run.run.trace, 23);
-        check_updates(&run, &plain, prompt, 23, 4);
+        must(ss_run_extend(&new_run.run, prompt + 20, 3, &err), &err, "extend");
+        check_runs(&new_run.run.trace, &run.run.trace, 23);
+        check_updates(&run, &baseline, prompt, 23, 4);
         close_run(&run);
-        close_run(&fresh);
+        close_run(&new_run);
     }
 
-    CASE("an edit that leaves the first tokens alone still reads them, for the states after them");
+    CASE("with mixers, an edited run that begins from another gives the bits of a new run");
     ss_edit later = read_edit("hide_key:key=9");
-    ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, &later, 1, NULL, 0, NULL, 0};
-    ss_run_desc desc = plain;
+    ss_run_desc baseline = {&model.model, T_MAX, SS_FIELDS_ALL, &later, 1, NULL, 0, NULL, 0};
+    ss_run_desc desc = baseline;
     desc.from = &base.run.trace;
     desc.layer = SS_BY_EDITS;
-    opened_run run = open_run(&desc), fresh = open_run(&plain);
+    opened_run run = open_run(&desc), new_run = open_run(&baseline);
     must(ss_run_extend(&run.run, prompt, 20, &err), &err, "extend");
-    must(ss_run_extend(&fresh.run, prompt, 20, &err), &err, "extend");
-    check_runs(&fresh.run.trace, &run.run.trace, 20);
+    must(ss_run_extend(&new_run.run, prompt, 20, &err), &err, "extend");
+    check_runs(&new_run.run.trace, &run.run.trace, 20);
     close_run(&run);
-    close_run(&fresh);
+    close_run(&new_run);
     close_run(&base);
     close_model(&model);
 }
@@ -138,7 +140,7 @@ static void check_other_measurements(const char *folder) {
     CASE("a measuring run, maps on demand, and threads give the same numbers");
     opened_model model = open_model(folder);
     const ss_arch *arch = &model.model.arch;
-    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     uint32_t fields = SS_FIELDS_ALL & ~(SS_FIELDS_MAPS & ~SS_BIT(SS_FIELD_ATT));
     ss_run_desc desc = {&model.model, T_MAX, fields, NULL, 0, NULL, 0, NULL, 1};
     opened_run computed = open_run(&desc);
@@ -149,7 +151,8 @@ static void check_other_measurements(const char *folder) {
         must(ss_run_attention(&computed.run, SS_FIELD_ATT, a, 1, 0, T_MAX, rows, &err), &err,
              "att");
         for (int t = 0; t < T_MAX; t++)
-            CHECK_BITS(rows + t * T_MAX, att_row(&plain.run.trace, a, 1, t), T_MAX * sizeof(float));
+            CHECK_BITS(rows + t * T_MAX, att_row(&baseline.run.trace, a, 1, t),
+                       T_MAX * sizeof(float));
     }
     desc.fields =
         SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_HIDDEN) | SS_BIT(SS_FIELD_SEEN) | SS_MEASURES;
@@ -157,15 +160,15 @@ static void check_other_measurements(const char *folder) {
     must(ss_run_extend(&summed.run, prompt, T_MAX, &err), &err, "extend");
     const char *const names[] = {"alpha", "row_mass", "hidden_norm", "key_norm", "value_norm"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        CHECK_NEAR(total(&plain.run.trace, names[i]), total(&summed.run.trace, names[i]), 1e-4);
+        CHECK_NEAR(total(&baseline.run.trace, names[i]), total(&summed.run.trace, names[i]), 1e-4);
     close_run(&summed);
     close_run(&computed);
-    close_run(&plain);
+    close_run(&baseline);
     close_model(&model);
 }
 
 static void check_streams(const char *folder) {
-    CASE("a run whose cache forgets keys keeps the states of all tokens");
+    CASE("a streaming run with mixers gives the losses of a run that keeps all keys");
     opened_model model = open_model(folder);
     ss_edit edit = read_edit("evict:policy=first,first=2,budget=6");
     ss_run_desc desc = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), &edit, 1, NULL, 0, NULL, 0};
@@ -184,8 +187,8 @@ static void check_streams(const char *folder) {
 }
 
 static void check_edits_by_number(void) {
-    CASE("edits name layers by their numbers; one of a head in a layer without attention is "
-         "refused");
+    CASE("an edit names a layer by its index among all layers; an edit of a head in a layer "
+         "without attention is refused");
     opened_model model = open_model(LFM2);
     const struct {
         const char *text,
@@ -224,7 +227,7 @@ static void check_edits_by_number(void) {
         free(arena.block);
     }
 
-    CASE("an edit of layer 3 changes the maps of that layer, and not those of the first with "
+    CASE("an edit of layer 3 changes the maps of that layer, not those of the first layer with "
          "attention");
     const char *const changes[] = {"hide_key:key=0,layer=3",
                                    "self_only:token=9,layer=3",
@@ -245,16 +248,16 @@ static void check_edits_by_number(void) {
     }
     close_run(&as_is);
 
-    CASE("an edit of layer 3 changes nothing up to the state before it");
+    CASE("an edit of layer 3 changes no hidden state before the layer");
     ss_edit edit = read_edit("silence:layer=3");
-    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     opened_run silent = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
     size_t row = T_MAX * (size_t)model.model.arch.D;
-    const float *a = ss_floats(&plain.run.trace, SS_FIELD_HIDDEN);
+    const float *a = ss_floats(&baseline.run.trace, SS_FIELD_HIDDEN);
     const float *b = ss_floats(&silent.run.trace, SS_FIELD_HIDDEN);
     CHECK_BITS(a, b, 4 * row * sizeof *a);
     CHECK(memcmp(a + 4 * row, b + 4 * row, row * sizeof *a) != 0);
-    close_run(&plain);
+    close_run(&baseline);
     close_run(&silent);
     close_model(&model);
 }

@@ -35,20 +35,20 @@ static void check_row(const float *x, size_t n) {
 static void check_rows(void) {
     float x[IN];
     uint32_t seed = 5;
-    CASE("rows: every number within a step of itself, zero exact");
+    CASE("a converted row is within one step of every number, and zero is exact");
     for (int shift = 0; shift < 40; shift++) {
         for (size_t k = 0; k < IN; k++)
             x[k] = k % 9 == 4 ? 0.0f : random_float(&seed) * 4.0f + 0.2f * (float)(shift - 20);
         check_row(x, IN - (size_t)shift % 5);
     }
-    CASE("rows: nothing but zeros, a single number, numbers too small for a step");
+    CASE("rows of zeros, with one number, and of tiny numbers are converted within one step");
     memset(x, 0, sizeof x);
     check_row(x, IN);
     x[3] = -2.5f;
     check_row(x, IN);
     for (size_t k = 0; k < IN; k++) x[k] = 1e-38f;
     check_row(x, IN);
-    CASE("rows: a NaN or an infinity makes the whole row NaN");
+    CASE("a NaN or an infinity makes the whole converted row NaN");
     static const float none[] = {INFINITY, -INFINITY, NAN};
     for (size_t i = 0; i < 3; i++) {
         uint8_t numbers[QUADS * 4];
@@ -149,7 +149,7 @@ static void check_whole_numbers(void) {
     static int8_t numbers[IN * OUT];
     static float scales[OUT];
     static held_matrix h;
-    CASE("weights of files in I8 are theirs, with their scales");
+    CASE("products in eight bits use the integers and scales of an I8 matrix unchanged");
     for (size_t i = 0; i < IN * OUT; i++) numbers[i] = (int8_t)((int)(i * 37 % 256) - 128);
     for (size_t n = 0; n < OUT; n++) scales[n] = 0.0123f / (float)(n + 1);
     ss_matrix w = {.data = (const unsigned char *)numbers,
@@ -215,7 +215,7 @@ static void check_model(const char *folder) {
 static void check_kept(void) {
     opened_model model = open_model("tests/golden/hf-qwen2_moe");
     void *panels = keep_int8(&model.model);
-    CASE("routers and what shares an expert out stay exact");
+    CASE("routers and the gates of shared experts stay exact");
     CHECK(model.model.head.w.int8 != NULL);
     CHECK(model.model.embedding.w.int8 == NULL);
     for (int l = 0; l < model.model.arch.L; l++) {

@@ -85,19 +85,20 @@ static bool matmul_is_right(shape s, bool with_bias) {
     float *tiles = numbers(s.T * s.Kin, 1.0f);
     ss_tile(tiles, a, s.a_stride, s.T, s.Kin);
     ss_matmul(g.out, s.out_stride, tiles, panels, bias, s.T, s.N, s.Kin);
-    bool right = true;
+    bool is_right = true;
     for (size_t t = 0; t < s.T; t++) {
-        for (size_t n = 0; n < s.N; n++) right &= element_is_right(s, g.out, a, w, bias, t, n);
-        if (t + 1 < s.T) right &= is_untouched(g.out + t * s.out_stride + s.N, s.out_stride - s.N);
+        for (size_t n = 0; n < s.N; n++) is_right &= element_is_right(s, g.out, a, w, bias, t, n);
+        if (t + 1 < s.T)
+            is_right &= is_untouched(g.out + t * s.out_stride + s.N, s.out_stride - s.N);
     }
-    right &= guards_are_untouched(&g);
+    is_right &= guards_are_untouched(&g);
     free(a), free(w), free(bias), free(panels), free(tiles);
-    return right;
+    return is_right;
 }
 
 static void check_matmul(void) {
     static const size_t depths[] = {0, 1, 7, 64};
-    CASE("matmul adds in the order of its contract, and writes its outputs only");
+    CASE("matmul adds in the order of its contract, and writes only its outputs");
     for (size_t N = 0; N < 20; N++)
         for (size_t T = 0; T < 12; T++)
             for (size_t i = 0; i < 8; i++) {
@@ -105,28 +106,28 @@ static void check_matmul(void) {
                 if (check_failed(matmul_is_right(s, i % 2), __FILE__, __LINE__, "matmul"))
                     printf("    N %d, T %d, Kin %d\n", (int)N, (int)T, (int)s.Kin);
             }
-    CASE("matmul of one long row, and of rows side by side");
+    CASE("matmul of one long row and of tiled rows adds in the order of its contract");
     CHECK(matmul_is_right((shape){1, 77, 64, 64, 77}, true));
     CHECK(matmul_is_right((shape){1, 77, 64, 64, 77}, false));
     CHECK(matmul_is_right((shape){13, 40, 129, 129, 40}, true));
 }
 
 static void check_tile(void) {
-    CASE("tile: five rows side by side, and the rest side by side");
+    CASE("tile interleaves five rows at a time, and the remaining rows");
     float *rows = numbers(12 * 26, 2.0f);
     for (size_t T = 0; T < 12; T++)
         for (size_t Kin = 0; Kin < 24; Kin++) {
             guarded g;
             add_guards(&g, T * Kin);
             ss_tile(g.out, rows, 26, T, Kin);
-            bool right = guards_are_untouched(&g);
+            bool is_right = guards_are_untouched(&g);
             for (size_t t = 0; t < T; t++)
                 for (size_t k = 0; k < Kin; k++) {
                     size_t first = t / SS_TILE * SS_TILE;
                     size_t width = T - first < SS_TILE ? T - first : SS_TILE;
-                    right &= g.out[first * Kin + k * width + t % SS_TILE] == rows[t * 26 + k];
+                    is_right &= g.out[first * Kin + k * width + t % SS_TILE] == rows[t * 26 + k];
                 }
-            CHECK(right);
+            CHECK(is_right);
         }
     free(rows);
 }
@@ -150,7 +151,7 @@ static unsigned char *unaligned(const float *x, size_t n) {
 }
 
 static void check_times_rows(void) {
-    CASE("times_rows: one row's products with eight rows of a file, added in the order of matmul");
+    CASE("times_rows adds the products of a row with eight rows of a file in the order of matmul");
     for (size_t n = 0; n < 23; n++) {
         float *w = numbers(SS_PANEL * n, 2.0f), *a = numbers(n, 2.0f);
         unsigned char *block = unaligned(w, SS_PANEL * n);
@@ -162,16 +163,16 @@ static void check_times_rows(void) {
             g.out[lane] = (float)lane;
         }
         ss_times_rows(g.out, a, rows, n);
-        bool right = guards_are_untouched(&g);
+        bool is_right = guards_are_untouched(&g);
         for (size_t lane = 0; lane < SS_PANEL; lane++)
-            right &= are_equal(g.out[lane], add_in_turn((float)lane, a, w + lane * n, 1, n));
-        CHECK(right);
+            is_right &= are_equal(g.out[lane], add_in_turn((float)lane, a, w + lane * n, 1, n));
+        CHECK(is_right);
         free(w), free(a), free(block);
     }
 }
 
 static void check_times_columns(void) {
-    CASE("times_columns: the same where outputs lie side by side");
+    CASE("times_columns adds in the order of matmul for weights stored by input");
     for (size_t N = 0; N < 23; N++)
         for (size_t Kin = 0; Kin < 23; Kin++) {
             size_t stride = N + 3;
@@ -181,23 +182,23 @@ static void check_times_columns(void) {
             add_guards(&g, N);
             for (size_t n = 0; n < N; n++) g.out[n] = (float)n;
             ss_times_columns(g.out, a, block + 1, stride * sizeof *w, N, Kin);
-            bool right = guards_are_untouched(&g);
+            bool is_right = guards_are_untouched(&g);
             for (size_t n = 0; n < N; n++)
-                right &= are_equal(g.out[n], add_in_turn((float)n, a, w + n, stride, Kin));
-            CHECK(right);
+                is_right &= are_equal(g.out[n], add_in_turn((float)n, a, w + n, stride, Kin));
+            CHECK(is_right);
             free(w), free(a), free(block);
         }
 }
 
 static void check_groups(void) {
-    CASE("groups: q d, and q d + m, as a panel and times a row");
+    CASE("groups unpack to q d or q d + m, in a panel and in a product");
     for (int i = 0; i < 60; i++) {
         float a[SS_GROUPS * SS_GROUP];
         ss_groups groups = {.n = (size_t)(i % SS_GROUPS) + 1,
-                            .adds = i % 2,
-                            .halved = i % 4 < 2,
-                            .ahead = (const unsigned char *)a,
-                            .ahead_stride = 1};
+                            .has_summands = i % 2,
+                            .has_half_groups = i % 4 < 2,
+                            .prefetch = (const unsigned char *)a,
+                            .prefetch_stride = 1};
         size_t K = groups.n * SS_GROUP;
         groups.stride = i % 5 || groups.n > 7 ? SS_GROUP : 34; /* the strides of I8 and of Q8_0 */
         for (size_t k = 0; k < K; k++) a[k] = random_float(2.0f);
@@ -217,20 +218,20 @@ static void check_groups(void) {
         for (size_t lane = 0; lane < SS_PANEL; lane++) sums.out[lane] = (float)lane;
         ss_spread_groups(panel.out, &groups);
         ss_times_groups(sums.out, a, &groups);
-        bool right = guards_are_untouched(&panel) && guards_are_untouched(&sums);
+        bool is_right = guards_are_untouched(&panel) && guards_are_untouched(&sums);
         for (size_t lane = 0; lane < SS_PANEL; lane++) {
             for (size_t k = 0; k < K; k++) {
                 size_t g = k / SS_GROUP;
                 float q = groups.unpacked[lane][g * groups.stride + k % SS_GROUP];
                 float weight =
-                    q * (groups.d[groups.halved && k % SS_GROUP >= 16][g][lane] * 0x1p24f);
-                if (groups.adds) weight += groups.m[g][lane];
-                right &= are_equal(panel.out[k * SS_PANEL + lane], weight);
+                    q * (groups.d[groups.has_half_groups && k % SS_GROUP >= 16][g][lane] * 0x1p24f);
+                if (groups.has_summands) weight += groups.m[g][lane];
+                is_right &= are_equal(panel.out[k * SS_PANEL + lane], weight);
             }
             float sum = add_in_turn((float)lane, a, panel.out + lane, SS_PANEL, K);
-            right &= are_equal(sums.out[lane], sum);
+            is_right &= are_equal(sums.out[lane], sum);
         }
-        CHECK(right);
+        CHECK(is_right);
     }
 }
 
@@ -249,7 +250,7 @@ static void fill_numbers(float *x, size_t n, int kind) {
     if (kind > 9) x[(size_t)kind * 5 % n] = kind % 2 ? NAN : -INFINITY;
 }
 
-/* A group of a row, converted exactly, in doubles. */
+/* A group of a row, converted in doubles without error. */
 typedef struct exact_group {
     double X[SS_GROUP], unit, sum;
 } exact_group;
@@ -272,26 +273,27 @@ static exact_group exact_of(const float *x) {
 }
 
 static void check_whole_row(void) {
-    CASE("whole_row: a group's numbers in units of its largest, rounded to even, in two parts");
+    CASE("fixed_row splits a group's numbers, in units of the largest and rounded to even, into "
+         "two parts");
     for (int kind = 0; kind < 14; kind++) {
         float x[WHOLE * SS_GROUP];
         ss_fixed *row = malloc(WHOLE * sizeof *row);
         if (!row) abort();
         fill_numbers(x, WHOLE * SS_GROUP, kind);
         ss_fixed_row(row, x, WHOLE);
-        bool right = true;
+        bool is_right = true;
         for (size_t i = 0; i < WHOLE; i++) {
             exact_group g = exact_of(x + i * SS_GROUP);
             for (size_t k = 0; k < SS_GROUP; k++) {
-                right &= row[i].high[k] * 32768.0 + row[i].low[k] == g.X[k];
-                right &= abs(row[i].low[k]) <= 16384 && abs(row[i].high[k]) <= 16384;
+                is_right &= row[i].high[k] * 32768.0 + row[i].low[k] == g.X[k];
+                is_right &= abs(row[i].low[k]) <= 16384 && abs(row[i].high[k]) <= 16384;
             }
             float sum = (float)g.sum * (float)g.unit;
-            right &= isnan(g.unit) ? isnan(row[i].unit) && isnan(row[i].sum)
-                                   : are_equal(row[i].unit, (float)g.unit * 256.0f) &&
-                                         are_equal(row[i].sum, sum);
+            is_right &= isnan(g.unit) ? isnan(row[i].unit) && isnan(row[i].sum)
+                                      : are_equal(row[i].unit, (float)g.unit * 256.0f) &&
+                                            are_equal(row[i].sum, sum);
         }
-        CHECK(right);
+        CHECK(is_right);
         free(row);
     }
 }
@@ -316,8 +318,8 @@ static void fill_factors(whole_groups *g, size_t i, size_t lane) {
     float d = write_half(halves);
     switch (g->groups.kind) {
     case SS_BYTES: g->d[i][lane] = 8.0f * d; break;
-    case SS_LESS_EIGHT: g->d[i][lane] = d, g->m[i][lane] = -8.0f * d; break;
-    case SS_ADDING: g->d[i][lane] = d, g->m[i][lane] = write_half(halves + 16); break;
+    case SS_NIBBLES_MINUS_8: g->d[i][lane] = d, g->m[i][lane] = -8.0f * d; break;
+    case SS_NIBBLES_PLUS_M: g->d[i][lane] = d, g->m[i][lane] = write_half(halves + 16); break;
     default:
         g->groups.d[i][lane] = g->d[i][lane] = random_float(0.01f);
         g->groups.m[i][lane] = g->m[i][lane] = random_float(0.1f);
@@ -366,20 +368,20 @@ static bool have_same_bits(float a, float b) {
 }
 
 static void check_fixed(void) {
-    CASE("fixed point: exact sums of groups, of one row and of five");
+    CASE("products in fixed point are exact sums of groups, for one row and for five");
     static whole_groups all_groups;
     whole_groups *g = &all_groups;
     for (int i = 0; i < 224; i++) {
-        static float x[SS_FIVE][SS_GROUPS * SS_GROUP];
+        static float x[SS_FIXED_ROWS][SS_GROUPS * SS_GROUP];
         bool extreme = i % 7 == 2;
         size_t n = (size_t)(i / 4 % SS_GROUPS) + 1;
         fill_groups(g, n, (ss_fixed_kind)(i % 4), i % 3 ? 0 : 16, extreme);
-        ss_fixed rows[SS_FIVE][SS_GROUPS];
+        ss_fixed rows[SS_FIXED_ROWS][SS_GROUPS];
         ss_fixed_tile *tile = malloc(n * sizeof *tile);
         ss_fixed_panel *panel = malloc(n * sizeof *panel);
         if (!tile || !panel) abort();
         ss_fixed *all = &rows[0][0];
-        for (size_t t = 0; t < SS_FIVE; t++) {
+        for (size_t t = 0; t < SS_FIXED_ROWS; t++) {
             fill_numbers(x[t], n * SS_GROUP, (int)t + i % 9);
             /* sets all numbers to the largest values */
             for (size_t k = 0; extreme && k < SS_GROUPS * SS_GROUP; k++)
@@ -389,33 +391,33 @@ static void check_fixed(void) {
         ss_tile_fixed(tile, all, n);
         ss_spread_fixed(panel, &g->groups);
         guarded one, five;
-        add_guards(&five, SS_FIVE * SS_PANEL);
-        for (size_t j = 0; j < SS_FIVE * SS_PANEL; j++) five.out[j] = (float)j;
+        add_guards(&five, SS_FIXED_ROWS * SS_PANEL);
+        for (size_t j = 0; j < SS_FIXED_ROWS * SS_PANEL; j++) five.out[j] = (float)j;
         ss_tile_times_fixed(five.out, tile, panel, n);
-        bool right = guards_are_untouched(&five);
-        for (size_t t = 0; t < SS_FIVE; t++) {
+        bool is_right = guards_are_untouched(&five);
+        for (size_t t = 0; t < SS_FIXED_ROWS; t++) {
             add_guards(&one, SS_PANEL);
             for (size_t lane = 0; lane < SS_PANEL; lane++)
                 one.out[lane] = (float)(t * SS_PANEL + lane);
             ss_times_fixed(one.out, all + t * n, &g->groups);
-            right &= guards_are_untouched(&one);
+            is_right &= guards_are_untouched(&one);
             for (size_t lane = 0; lane < SS_PANEL; lane++) {
                 float sum = (float)(t * SS_PANEL + lane);
                 for (size_t j = 0; j < n; j++) {
                     exact_group exact = exact_of(x[t] + j * SS_GROUP);
                     sum = add_exactly(sum, &exact, g, j, lane);
                 }
-                right &= have_same_bits(one.out[lane], sum);
-                right &= have_same_bits(five.out[t * SS_PANEL + lane], sum);
+                is_right &= have_same_bits(one.out[lane], sum);
+                is_right &= have_same_bits(five.out[t * SS_PANEL + lane], sum);
             }
         }
-        CHECK(right);
+        CHECK(is_right);
         free(tile), free(panel);
     }
 }
 
 static void check_interleave(void) {
-    CASE("interleave: eight rows side by side, zeros for those that are not there");
+    CASE("interleave writes eight rows side by side, and zeros for absent rows");
     float *rows = numbers(8 * 23, 2.0f);
     for (size_t n = 0; n < 23; n++)
         for (unsigned there = 0; there < 256; there += 51) {
@@ -425,12 +427,12 @@ static void check_interleave(void) {
             guarded g;
             add_guards(&g, n * SS_PANEL);
             ss_interleave(g.out, lanes, n);
-            bool right = guards_are_untouched(&g);
+            bool is_right = guards_are_untouched(&g);
             for (size_t i = 0; i < n * SS_PANEL; i++) {
                 const float *row = lanes[i % SS_PANEL];
-                right &= g.out[i] == (row ? row[i / SS_PANEL] : 0.0f);
+                is_right &= g.out[i] == (row ? row[i / SS_PANEL] : 0.0f);
             }
-            CHECK(right);
+            CHECK(is_right);
         }
     free(rows);
 }
@@ -456,9 +458,9 @@ static bool sum_is_ordered(const float *x, const float *y, size_t n) {
 static bool dot_is_ordered(const float *x, const float *y, size_t n) {
     float *terms = numbers(n, 1.0f);
     for (size_t i = 0; i < n; i++) terms[i] = x[i] * y[i];
-    bool right = are_equal(ss_dot(x, y, n), sum_in_order(terms, n));
+    bool is_right = are_equal(ss_dot(x, y, n), sum_in_order(terms, n));
     free(terms);
-    return right;
+    return is_right;
 }
 
 /* Tests exp or sigmoid: the shift, the outputs and their sum, then the same call in place. */
@@ -468,13 +470,13 @@ static bool map_is_ordered(float (*map)(SS_EXP_ARGS), float (*scalar)(float, flo
     for (size_t i = 0; i < n; i++) terms[i] = scalar(x[i], shift);
     guarded g;
     add_guards(&g, n);
-    bool right = are_equal(map(g.out, x, shift, n), sum_in_order(terms, n));
-    right &= memcmp(g.out, terms, n * sizeof *terms) == 0;
+    bool is_right = are_equal(map(g.out, x, shift, n), sum_in_order(terms, n));
+    is_right &= memcmp(g.out, terms, n * sizeof *terms) == 0;
     memcpy(g.out, x, n * sizeof *x);
-    right &= are_equal(map(g.out, g.out, shift, n), sum_in_order(terms, n));
-    right &= memcmp(g.out, terms, n * sizeof *terms) == 0;
+    is_right &= are_equal(map(g.out, g.out, shift, n), sum_in_order(terms, n));
+    is_right &= memcmp(g.out, terms, n * sizeof *terms) == 0;
     free(terms);
-    return right && guards_are_untouched(&g);
+    return is_right && guards_are_untouched(&g);
 }
 
 static float exp_scalar(float x, float shift) {
@@ -512,18 +514,18 @@ static bool entropy_is_ordered(const float *x, const float *y, size_t n) {
 
 static bool shares_are_exact(const float *x, const float *y, size_t n) {
     double *sums = malloc((n + 1) * sizeof *sums);
-    bool right = sums != NULL;
-    for (int absolute = 0; right && absolute < 2; absolute++) {
+    bool is_right = sums != NULL;
+    for (int absolute = 0; is_right && absolute < 2; absolute++) {
         for (size_t i = 0; i <= n; i++) sums[i] = i < n ? (double)y[i] : 7.0;
         ss_add_shares(sums, x, 0.3, absolute, n);
         for (size_t i = 0; i < n; i++) {
             double share = 0.3 * (absolute ? fabs((double)x[i]) : (double)x[i]);
-            right &= sums[i] == (double)y[i] + share;
+            is_right &= sums[i] == (double)y[i] + share;
         }
-        right &= sums[n] == 7.0;
+        is_right &= sums[n] == 7.0;
     }
     free(sums);
-    return right;
+    return is_right;
 }
 
 static bool max_is_max(const float *x, const float *y, size_t n) {
@@ -542,27 +544,27 @@ static bool max_is_max(const float *x, const float *y, size_t n) {
 static bool peak_is_first(const float *x, const float *y, size_t n) {
     (void)y;
     float *rounded = malloc((n + 1) * sizeof *rounded);
-    bool right = rounded != NULL;
-    for (size_t i = 0; right && i < n; i++) rounded[i] = floorf(x[i] / 4.0f);
-    for (int twice = 0; right && n > 0 && twice < 2; twice++, x = rounded) {
+    bool is_right = rounded != NULL;
+    for (size_t i = 0; is_right && i < n; i++) rounded[i] = floorf(x[i] / 4.0f);
+    for (int twice = 0; is_right && n > 0 && twice < 2; twice++, x = rounded) {
         size_t peak = ss_peak(x, n);
-        right = peak < n;
-        for (size_t i = 0; right && i < n; i++)
-            right = fabsf(x[i]) < fabsf(x[peak]) || (i >= peak && fabsf(x[i]) == fabsf(x[peak]));
+        is_right = peak < n;
+        for (size_t i = 0; is_right && i < n; i++)
+            is_right = fabsf(x[i]) < fabsf(x[peak]) || (i >= peak && fabsf(x[i]) == fabsf(x[peak]));
     }
     free(rounded);
-    return right;
+    return is_right;
 }
 
 static bool count_counts(const float *x, const float *y, size_t n) {
-    bool right = ss_count(x, -1e9f, false, n) == n && ss_count(x, 1e9f, true, n) == 0;
-    for (size_t j = 0; right && j < n; j += 7) {
+    bool is_right = ss_count(x, -1e9f, false, n) == n && ss_count(x, 1e9f, true, n) == 0;
+    for (size_t j = 0; is_right && j < n; j += 7) {
         size_t larger = 0, equals = 0;
         for (size_t i = 0; i < n; i++) larger += x[i] > x[j], equals += x[i] == x[j];
-        right =
+        is_right =
             ss_count(x, x[j], false, n) == larger && ss_count(x, x[j], true, n) == larger + equals;
     }
-    return right && ss_count(y, 0.5f, false, 0) == 0;
+    return is_right && ss_count(y, 0.5f, false, 0) == 0;
 }
 
 /* ---- one number in, one number out ---- */
@@ -570,106 +572,106 @@ static bool count_counts(const float *x, const float *y, size_t n) {
 static bool scale_is_exact(const float *x, const float *y, size_t n) {
     guarded g;
     add_guards(&g, n);
-    bool right = true;
+    bool is_right = true;
     memcpy(g.out, x, n * sizeof *x);
     ss_scale(g.out, n ? y[0] : 1.0f, n);
-    for (size_t i = 0; i < n; i++) right &= are_equal(g.out[i], x[i] * y[0]);
-    return right && guards_are_untouched(&g);
+    for (size_t i = 0; i < n; i++) is_right &= are_equal(g.out[i], x[i] * y[0]);
+    return is_right && guards_are_untouched(&g);
 }
 
 static bool copy_is_exact(const float *x, const float *y, size_t n) {
     guarded g;
     add_guards(&g, n);
     (void)y;
-    bool right = true;
+    bool is_right = true;
     ss_copy(g.out, x, n);
-    for (size_t i = 0; i < n; i++) right &= are_equal(g.out[i], x[i]);
+    for (size_t i = 0; i < n; i++) is_right &= are_equal(g.out[i], x[i]);
     ss_clear(g.out, n);
-    for (size_t i = 0; i < n; i++) right &= are_equal(g.out[i], 0.0f);
-    return right && guards_are_untouched(&g);
+    for (size_t i = 0; i < n; i++) is_right &= are_equal(g.out[i], 0.0f);
+    return is_right && guards_are_untouched(&g);
 }
 
 static bool add_is_exact(const float *x, const float *y, size_t n) {
     guarded g;
     add_guards(&g, n);
-    bool right = true;
+    bool is_right = true;
     memcpy(g.out, x, n * sizeof *x);
     ss_add(g.out, y, n);
-    for (size_t i = 0; i < n; i++) right &= are_equal(g.out[i], x[i] + y[i]);
-    return right && guards_are_untouched(&g);
+    for (size_t i = 0; i < n; i++) is_right &= are_equal(g.out[i], x[i] + y[i]);
+    return is_right && guards_are_untouched(&g);
 }
 
 static bool silu_is_right(const float *x, const float *y, size_t n) {
     guarded g;
     add_guards(&g, n);
-    bool right = true;
+    bool is_right = true;
     memcpy(g.out, x, n * sizeof *x);
     ss_silu_mul(g.out, y, n);
     for (size_t i = 0; i < n; i++) {
         double truth = (double)x[i] * (1.0 / (1.0 + exp(-(double)x[i]))) * (double)y[i];
-        right &= fabs((double)g.out[i] - truth) <= 1e-6 * fabs(truth) + 1e-30;
+        is_right &= fabs((double)g.out[i] - truth) <= 1e-6 * fabs(truth) + 1e-30;
     }
-    return right && guards_are_untouched(&g);
+    return is_right && guards_are_untouched(&g);
 }
 
 static bool gelu_is_right(const float *x, const float *y, size_t n) {
     guarded g;
     add_guards(&g, n);
-    bool right = true;
+    bool is_right = true;
     (void)y;
     memcpy(g.out, x, n * sizeof *x);
     ss_gelu(g.out, n);
     for (size_t i = 0; i < n; i++) {
         double v = (double)x[i], u = sqrt(2.0 / acos(-1.0)) * (v + 0.044715 * v * v * v);
-        right &= fabs((double)g.out[i] - 0.5 * v * (1.0 + tanh(u))) <= 1e-6 * fmax(1.0, fabs(v));
+        is_right &= fabs((double)g.out[i] - 0.5 * v * (1.0 + tanh(u))) <= 1e-6 * fmax(1.0, fabs(v));
     }
-    return right && guards_are_untouched(&g);
+    return is_right && guards_are_untouched(&g);
 }
 
 static bool gelu_erf_is_right(const float *x, const float *y, size_t n) {
     guarded g;
     add_guards(&g, n);
-    bool right = true;
+    bool is_right = true;
     (void)y;
     memcpy(g.out, x, n * sizeof *x);
     ss_gelu_erf(g.out, n);
     for (size_t i = 0; i < n; i++) {
         double v = (double)x[i], exact = 0.5 * v * (1.0 + erf(v * sqrt(0.5)));
-        right &= fabs((double)g.out[i] - exact) <= 1.5e-7 * fmax(1.0, fabs(v));
+        is_right &= fabs((double)g.out[i] - exact) <= 1.5e-7 * fmax(1.0, fabs(v));
     }
-    return right && guards_are_untouched(&g);
+    return is_right && guards_are_untouched(&g);
 }
 
 static bool relu_is_right(const float *x, const float *y, size_t n) {
     guarded g;
     add_guards(&g, n);
-    bool right = true;
+    bool is_right = true;
     memcpy(g.out, x, n * sizeof *x);
     ss_relu(g.out, n);
-    for (size_t i = 0; i < n; i++) right &= are_equal(g.out[i], x[i] > 0 ? x[i] : 0.0f);
+    for (size_t i = 0; i < n; i++) is_right &= are_equal(g.out[i], x[i] > 0 ? x[i] : 0.0f);
     memcpy(g.out, x, n * sizeof *x);
     ss_multiply(g.out, y, n);
-    for (size_t i = 0; i < n; i++) right &= are_equal(g.out[i], x[i] * y[i]);
-    return right && guards_are_untouched(&g);
+    for (size_t i = 0; i < n; i++) is_right &= are_equal(g.out[i], x[i] * y[i]);
+    return is_right && guards_are_untouched(&g);
 }
 
 /* Tests a rotation into another array, then in place. */
 static bool rotate_is_right(const float *x, const float *y, size_t n) {
     guarded g;
     size_t pairs = n / 2;
-    bool right = true;
+    bool is_right = true;
     for (int again = 0; again < 2; again++) {
         add_guards(&g, 2 * pairs);
         if (again) memcpy(g.out, x, 2 * pairs * sizeof *x);
         ss_rotate(g.out, again ? g.out : x, y, y + pairs, pairs);
         for (size_t j = 0; j < pairs; j++) {
             float p = x[j], q = x[j + pairs], c = y[j], s = y[j + pairs];
-            right &=
+            is_right &=
                 are_equal(g.out[j], p * c - q * s) && are_equal(g.out[j + pairs], q * c + p * s);
         }
-        right &= guards_are_untouched(&g);
+        is_right &= guards_are_untouched(&g);
     }
-    return right;
+    return is_right;
 }
 
 /* ---- norms ---- */
@@ -678,20 +680,20 @@ static bool rmsnorm_is_right(const float *x, const float *w, size_t n) {
     if (n == 0) return true;
     guarded g;
     add_guards(&g, n);
-    bool right = true;
+    bool is_right = true;
     double squares = 0.0;
     for (size_t i = 0; i < n; i++) squares += (double)x[i] * (double)x[i];
     ss_rmsnorm(g.out, x, w, 1e-5f, n);
     float r = 1.0f / sqrtf(ss_dot(x, x, n) / (float)n + 1e-5f);
     for (size_t i = 0; i < n; i++) {
         double truth = (double)x[i] / sqrt(squares / (double)n + 1e-5) * (double)w[i];
-        right &= fabs((double)g.out[i] - truth) <= 1e-6 * fabs(truth);
-        right &= are_equal(g.out[i], (x[i] * r) * w[i]);
+        is_right &= fabs((double)g.out[i] - truth) <= 1e-6 * fabs(truth);
+        is_right &= are_equal(g.out[i], (x[i] * r) * w[i]);
     }
     memcpy(g.out, x, n * sizeof *x);
     ss_rmsnorm(g.out, g.out, w, 1e-5f, n);
-    for (size_t i = 0; i < n; i++) right &= are_equal(g.out[i], (x[i] * r) * w[i]);
-    return right && guards_are_untouched(&g);
+    for (size_t i = 0; i < n; i++) is_right &= are_equal(g.out[i], (x[i] * r) * w[i]);
+    return is_right && guards_are_untouched(&g);
 }
 
 /* Compares a LayerNorm with one in doubles; the tolerance covers the rounded mean. */
@@ -716,11 +718,11 @@ static bool layernorm_is_right(const float *x, const float *w, size_t n) {
     float *b = numbers(n, 2.0f);
     ss_layernorm(plain.out, x, w, NULL, 1e-5f, n);
     ss_layernorm(biased.out, x, w, b, 1e-5f, n);
-    bool right = layernorm_is_near(plain.out, x, w, NULL, n);
-    right &= layernorm_is_near(biased.out, x, w, b, n);
-    for (size_t i = 0; i < n; i++) right &= are_equal(biased.out[i], plain.out[i] + b[i]);
+    bool is_right = layernorm_is_near(plain.out, x, w, NULL, n);
+    is_right &= layernorm_is_near(biased.out, x, w, b, n);
+    for (size_t i = 0; i < n; i++) is_right &= are_equal(biased.out[i], plain.out[i] + b[i]);
     free(b);
-    return right && guards_are_untouched(&plain) && guards_are_untouched(&biased);
+    return is_right && guards_are_untouched(&plain) && guards_are_untouched(&biased);
 }
 
 static const struct vector_case {

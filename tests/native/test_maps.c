@@ -12,7 +12,7 @@
 #define LLAMA "tests/golden/hf-llama-gqa"
 #define GPT2 "tests/golden/hf-gpt2-plain"
 #define T_MAX 13
-/* A budget with fewer bytes than any map, so that no map is stored. */
+/* A budget smaller than any map, so that no map is stored. */
 #define NO_MAPS 1
 
 static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
@@ -61,41 +61,44 @@ static int least(int a, int b) {
 }
 
 /* Compares rows [t, t+n) of a map in two runs. */
-static bool have_same_maps(ss_run *stored, ss_run *computed, ss_field_id field, int t, int n) {
-    const ss_arch *arch = &stored->trace.model->arch;
+static bool have_same_maps(ss_run *stored_run, ss_run *computed_run, ss_field_id field, int t,
+                           int n) {
+    const ss_arch *arch = &stored_run->trace.model->arch;
     float a[T_MAX * T_MAX], b[T_MAX * T_MAX];
     bool same = true;
     for (int head = 0; head < arch->L * arch->H; head++) {
         int l = head / arch->H, h = head % arch->H;
         ss_error err;
-        must(ss_run_attention(stored, field, l, h, t, n, a, &err), &err, "stored");
-        must(ss_run_attention(computed, field, l, h, t, n, b, &err), &err, "computed");
-        same &= !memcmp(a, b, (size_t)(n * stored->trace.T) * sizeof *a);
+        must(ss_run_attention(stored_run, field, l, h, t, n, a, &err), &err, "stored");
+        must(ss_run_attention(computed_run, field, l, h, t, n, b, &err), &err, "computed");
+        same &= !memcmp(a, b, (size_t)(n * stored_run->trace.T) * sizeof *a);
     }
     return same;
 }
 
-static void check_maps(ss_run *stored, ss_run *computed) {
-    int T = stored->trace.T;
-    CHECK(stored->trace.computed == 0 && computed->trace.computed == SS_FIELDS_MAPS);
-    CHECK(have_same_maps(stored, computed, SS_FIELD_ATT, 0, T));
-    CHECK(have_same_maps(stored, computed, SS_FIELD_ATT, T - 1, 1));
-    CHECK(have_same_maps(stored, computed, SS_FIELD_ATT, T / 3, T / 2));
-    CHECK(have_same_maps(stored, computed, SS_FIELD_SCORES, 0, T));
+static void check_maps(ss_run *stored_run, ss_run *computed_run) {
+    int T = stored_run->trace.T;
+    CHECK(stored_run->trace.computed == 0 && computed_run->trace.computed == SS_FIELDS_MAPS);
+    CHECK(have_same_maps(stored_run, computed_run, SS_FIELD_ATT, 0, T));
+    CHECK(have_same_maps(stored_run, computed_run, SS_FIELD_ATT, T - 1, 1));
+    CHECK(have_same_maps(stored_run, computed_run, SS_FIELD_ATT, T / 3, T / 2));
+    CHECK(have_same_maps(stored_run, computed_run, SS_FIELD_SCORES, 0, T));
 }
 
 /* Compares every metric of two runs, first of all tokens, then of fewer. */
-static void check_metrics(const ss_trace *stored, const ss_trace *computed, const ss_trace *base) {
+static void check_metrics(const ss_trace *stored_run, const ss_trace *computed_run,
+                          const ss_trace *base) {
     int n;
     const ss_metric *rows = ss_metrics(&n);
     for (int round = 0; round < 2; round++)
         for (int i = 0; i < n; i++) {
-            ss_metric_args args = {0.3f, round ? (stored->T + 1) / 2 : stored->T, 0, 0, base};
+            ss_metric_args args = {0.3f, round ? (stored_run->T + 1) / 2 : stored_run->T, 0, 0,
+                                   base};
             size_t count, dims[SS_RANK_MAX];
             ss_error err;
-            if (ss_metric_shape(dims, stored, i, &args, &err) < 0) continue;
-            float *a = measure_args(stored, rows[i].name, args, &count);
-            float *b = measure_args(computed, rows[i].name, args, &count);
+            if (ss_metric_shape(dims, stored_run, i, &args, &err) < 0) continue;
+            float *a = measure_args(stored_run, rows[i].name, args, &count);
+            float *b = measure_args(computed_run, rows[i].name, args, &count);
             if (check_failed(!memcmp(a, b, count * sizeof *a), __FILE__, __LINE__, "the same bits"))
                 printf("    %s of %d tokens\n", rows[i].name, args.T);
             free(a);
@@ -105,7 +108,7 @@ static void check_metrics(const ss_trace *stored, const ss_trace *computed, cons
 
 /* Compares every metric of all tokens of a measuring run; metrics that need more than the run's
  * sums are refused, and so are fewer tokens, except for norms. */
-static void check_sums(const ss_trace *stored, const ss_trace *sums, const ss_trace *base) {
+static void check_sums(const ss_trace *stored_run, const ss_trace *sums, const ss_trace *base) {
     int n;
     uint32_t vectors = SS_BIT(SS_FIELD_Q) | SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V);
     uint32_t summed = SS_FIELDS_MAPS | SS_BIT(SS_FIELD_HIDDEN) | vectors;
@@ -113,14 +116,14 @@ static void check_sums(const ss_trace *stored, const ss_trace *sums, const ss_tr
     CHECK(sums->summed == summed);
     CHECK(!ss_floats(sums, SS_FIELD_Q) && !ss_floats(sums, SS_FIELD_HIDDEN));
     for (int i = 0; i < n; i++) {
-        ss_metric_args args = {0.3f, stored->T, 0, 0, base};
+        ss_metric_args args = {0.3f, stored_run->T, 0, 0, base};
         size_t count, dims[SS_RANK_MAX];
         ss_error err;
-        if (ss_metric_shape(dims, stored, i, &args, &err) < 0) continue;
+        if (ss_metric_shape(dims, stored_run, i, &args, &err) < 0) continue;
         bool reads = rows[i].fields & summed, refused = reads && !rows[i].statistics;
         CHECK((ss_metric_shape(dims, sums, i, &args, &err) < 0) == refused);
         if (refused) continue;
-        float *a = measure_args(stored, rows[i].name, args, &count);
+        float *a = measure_args(stored_run, rows[i].name, args, &count);
         float *b = measure_args(sums, rows[i].name, args, &count);
         if (check_failed(!memcmp(a, b, count * sizeof *a), __FILE__, __LINE__, "the same bits"))
             printf("    %s of a run that measures\n", rows[i].name);
@@ -130,7 +133,7 @@ static void check_sums(const ss_trace *stored, const ss_trace *sums, const ss_tr
         if (--args.T == 0 || !reads) continue;
         CHECK((ss_metric_shape(dims, sums, i, &args, &err) < 0) == !norms);
         if (!norms) continue;
-        a = measure_args(stored, rows[i].name, args, &count);
+        a = measure_args(stored_run, rows[i].name, args, &count);
         b = measure_args(sums, rows[i].name, args, &count);
         CHECK(!memcmp(a, b, count * sizeof *a));
         free(a);
@@ -155,7 +158,7 @@ static opened_run run_sums(const ss_run_desc *desc, int T, int chunk) {
     measures.fields |= SS_MEASURES | SS_SPECTRA;
     opened_run run = open_run(&measures);
     ss_pass *pass = run.run.pass;
-    if (chunk >= pass->together && !desc->model->arch.prefix)
+    if (chunk >= pass->joint_tokens && !desc->model->arch.prefix)
         pass->chunk = least(pass->chunk, chunk);
     must(ss_run_begin(&run.run, prompt, T, &err), &err, "begin");
     int chunks = (T + pass->chunk - 1) / pass->chunk, left = chunks * (desc->model->arch.L + 1);
@@ -168,21 +171,22 @@ static opened_run run_sums(const ss_run_desc *desc, int T, int chunk) {
  */
 static void compare(const ss_model *model, const ss_edit *edits, int n, int T, int piece) {
     ss_run_desc desc = {model, T_MAX, SS_FIELDS_ALL, edits, n, NULL, 0, NULL, 0};
-    opened_run stored = run_with(&desc, 0, T, piece), computed = run_with(&desc, NO_MAPS, T, piece);
-    CHECK(computed.run.trace.statistics.queries[0] == T);
-    CHECK(computed.arena.used == computed.arena.bytes); /* measuring and taking agree */
-    /* The pass accumulated the metrics of this comparison; after the statistics are cleared,
-     * metrics come from recomputed rows. */
-    check_metrics(&stored.run.trace, &computed.run.trace, &stored.run.trace);
-    ss_statistics_clear(&computed.run.trace);
-    check_metrics(&stored.run.trace, &computed.run.trace, &stored.run.trace);
-    check_maps(&stored.run, &computed.run);
+    opened_run stored_run = run_with(&desc, 0, T, piece),
+               computed_run = run_with(&desc, NO_MAPS, T, piece);
+    CHECK(computed_run.run.trace.statistics.queries[0] == T);
+    CHECK(computed_run.arena.used == computed_run.arena.bytes); /* the measured size is exact */
+    /* This comparison reads the statistics of the pass; after they are cleared, metrics come from
+     * recomputed rows. */
+    check_metrics(&stored_run.run.trace, &computed_run.run.trace, &stored_run.run.trace);
+    ss_statistics_clear(&computed_run.run.trace);
+    check_metrics(&stored_run.run.trace, &computed_run.run.trace, &stored_run.run.trace);
+    check_maps(&stored_run.run, &computed_run.run);
     opened_run sums = run_sums(&desc, T, least(piece, 5));
     CHECK(sums.arena.used == sums.arena.bytes);
-    check_sums(&stored.run.trace, &sums.run.trace, &stored.run.trace);
+    check_sums(&stored_run.run.trace, &sums.run.trace, &stored_run.run.trace);
     close_run(&sums);
-    close_run(&stored);
-    close_run(&computed);
+    close_run(&stored_run);
+    close_run(&computed_run);
 }
 
 static bool needs_all_tokens(const ss_arch *arch) {
@@ -190,7 +194,7 @@ static bool needs_all_tokens(const ss_arch *arch) {
 }
 
 static void check_families(void) {
-    CASE("a map on demand has the bits of a stored one, and so have all metrics: every family");
+    CASE("in every family, maps on demand and their metrics have the bits of stored maps");
     for (int i = 0; i < FOLDERS; i++) {
         long failed = check_state.failed;
         opened_model model = open_model(folders[i]);
@@ -205,7 +209,7 @@ static void check_families(void) {
 }
 
 static void check_operations(const char *folder) {
-    CASE("every operation");
+    CASE("under every operation, maps on demand and their metrics have the bits of stored maps");
     opened_model model = open_model(folder);
     int n;
     const ss_operation *rows = ss_operations(&n);
@@ -220,7 +224,8 @@ static void check_operations(const char *folder) {
 }
 
 static void check_edits(const char *folder) {
-    CASE("every edit and every policy, alone and before another one");
+    CASE("under every edit and policy, alone or before another edit, maps on demand have the bits "
+         "of stored maps");
     opened_model model = open_model(folder);
     pins choices = choice_pins();
     int tested = 0;
@@ -248,12 +253,13 @@ static void check_edits(const char *folder) {
 
 /* Tests updates of runs that compute their maps. */
 static void check_updated_maps(const char *folder, const char *edit_text) {
-    CASE("an updated run, with an edit and without");
+    CASE("in an updated run, with or without an edit, maps on demand have the bits of stored maps");
     opened_model model = open_model(folder);
     ss_edit edit = read_edit(edit_text);
     for (int n = 0; n < 2; n++) {
         ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, n, NULL, 0, NULL, 0};
-        opened_run stored = run_with(&desc, 0, 8, 8), computed = run_with(&desc, NO_MAPS, 8, 8);
+        opened_run stored_run = run_with(&desc, 0, 8, 8),
+                   computed_run = run_with(&desc, NO_MAPS, 8, 8);
         opened_run sums = run_sums(&desc, 8, 3);
         uint32_t state = 11;
         for (int i = 0; i < 12; i++) {
@@ -262,43 +268,44 @@ static void check_updated_maps(const char *folder, const char *edit_text) {
             int T = 1 + drawn_below(&state, T_MAX);
             for (int t = 0; t < T; t++)
                 text[t] = t < T / 2 ? prompt[t] : prompt[drawn_below(&state, T_MAX)];
-            must(ss_run_update(&stored.run, text, T, &err), &err, "update");
-            must(ss_run_update(&computed.run, text, T, &err), &err, "update");
+            must(ss_run_update(&stored_run.run, text, T, &err), &err, "update");
+            must(ss_run_update(&computed_run.run, text, T, &err), &err, "update");
             must(ss_run_update(&sums.run, text, T, &err), &err, "update");
-            check_maps(&stored.run, &computed.run);
-            check_metrics(&stored.run.trace, &computed.run.trace, &stored.run.trace);
-            check_sums(&stored.run.trace, &sums.run.trace, &stored.run.trace);
+            check_maps(&stored_run.run, &computed_run.run);
+            check_metrics(&stored_run.run.trace, &computed_run.run.trace, &stored_run.run.trace);
+            check_sums(&stored_run.run.trace, &sums.run.trace, &stored_run.run.trace);
         }
         close_run(&sums);
-        close_run(&stored);
-        close_run(&computed);
+        close_run(&stored_run);
+        close_run(&computed_run);
     }
     close_model(&model);
 }
 
 /* Tests that reading every map after each token does not change later tokens. */
 static void check_reading(const char *folder, const char *edit_text) {
-    CASE("reading the maps of a run changes nothing in the tokens that follow");
+    CASE("reading the maps of a run does not change later tokens");
     opened_model model = open_model(folder);
     ss_edit edit = read_edit(edit_text);
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
-    opened_run stored = run_with(&desc, 0, 1, 1), computed = run_with(&desc, NO_MAPS, 1, 1);
+    opened_run stored_run = run_with(&desc, 0, 1, 1), computed_run = run_with(&desc, NO_MAPS, 1, 1);
     for (int t = 1; t < T_MAX; t++) {
         ss_error err;
-        must(ss_run_extend(&stored.run, prompt + t, 1, &err), &err, "extend");
-        must(ss_run_extend(&computed.run, prompt + t, 1, &err), &err, "extend");
-        check_maps(&stored.run, &computed.run);
+        must(ss_run_extend(&stored_run.run, prompt + t, 1, &err), &err, "extend");
+        must(ss_run_extend(&computed_run.run, prompt + t, 1, &err), &err, "extend");
+        check_maps(&stored_run.run, &computed_run.run);
     }
-    CHECK(have_same_rows(&stored.run.trace, &computed.run.trace, SS_FIELD_HIDDEN, T_MAX));
-    CHECK(have_same_rows(&stored.run.trace, &computed.run.trace, SS_FIELD_EVICTED, T_MAX));
-    close_run(&stored);
-    close_run(&computed);
+    CHECK(have_same_rows(&stored_run.run.trace, &computed_run.run.trace, SS_FIELD_HIDDEN, T_MAX));
+    CHECK(have_same_rows(&stored_run.run.trace, &computed_run.run.trace, SS_FIELD_EVICTED, T_MAX));
+    close_run(&stored_run);
+    close_run(&computed_run);
     close_model(&model);
 }
 
 /* Tests runs that begin from another; each of the two stores or computes its maps. */
 static void check_start_from_another(const char *folder, const char *edit_text) {
-    CASE("a run that begins from another one, whichever of them stores its maps");
+    CASE(
+        "a run that begins from another gives the same bits, whichever of the two stores its maps");
     opened_model model = open_model(folder);
     ss_edit edit = read_edit(edit_text);
     ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
@@ -320,7 +327,7 @@ static void check_start_from_another(const char *folder, const char *edit_text) 
 }
 
 static void check_budget(void) {
-    CASE("maps are stored up to the budget, 64 MB where none is given; memory beyond grows with T");
+    CASE("maps are stored up to the budget, 64 MB by default; beyond it, memory grows with T");
     opened_model model = open_model(LLAMA);
     const ss_arch *arch = &model.model.arch;
     size_t map = (size_t)(arch->L * arch->H * T_MAX * T_MAX) * sizeof(float);
@@ -366,7 +373,7 @@ static void check_budget(void) {
 }
 
 static void check_pooled_maps(const char *folder) {
-    CASE("blocks of a map: the mean and the largest of the cells that the mask shows");
+    CASE("a pooled map has the mean and the largest visible cell of each block");
     opened_model model = open_model(folder);
     opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     for (int b = 1; b <= T_MAX; b += 3) {
@@ -402,7 +409,7 @@ static void check_refusals(void) {
     opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     const ss_arch *arch = &model.model.arch;
     ss_run_desc desc = {&model.model, T_MAX, SS_BIT(SS_FIELD_ATT), NULL, 0, NULL, 0, NULL, NO_MAPS};
-    opened_run computed = run_with(&desc, NO_MAPS, T_MAX, T_MAX);
+    opened_run computed_run = run_with(&desc, NO_MAPS, T_MAX, T_MAX);
     float out[2 * T_MAX * T_MAX];
     ss_error err;
     ss_tensor view;
@@ -417,10 +424,10 @@ static void check_refusals(void) {
         CHECK_INT((int)ss_run_attention(&run.run, wrong[i].field, wrong[i].l, wrong[i].h,
                                         wrong[i].t, wrong[i].n, out, &err),
                   SS_BAD_REQUEST);
-    CHECK_INT((int)ss_run_attention(&computed.run, SS_FIELD_SCORES, 0, 0, 0, 1, out, &err),
+    CHECK_INT((int)ss_run_attention(&computed_run.run, SS_FIELD_SCORES, 0, 0, 0, 1, out, &err),
               SS_BAD_REQUEST);
     CHECK_TEXT(err.where, "scores");
-    CHECK_INT((int)ss_trace_view(&view, &computed.run.trace, SS_FIELD_ATT, 0, 0, &err),
+    CHECK_INT((int)ss_trace_view(&view, &computed_run.run.trace, SS_FIELD_ATT, 0, 0, &err),
               SS_BAD_REQUEST);
     desc.fields = SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q) | SS_MEASURES;
     opened_run sums = run_with(&desc, 0, T_MAX, T_MAX);
@@ -488,14 +495,13 @@ static void check_refusals(void) {
     for (int b = 0; b < 2; b++)
         CHECK_INT((int)ss_run_pooled(&run.run, SS_FIELD_ATT, 0, 0, b * (T_MAX + 1), out, &err),
                   SS_BAD_REQUEST);
-    close_run(&computed);
+    close_run(&computed_run);
     close_run(&run);
     close_model(&model);
 }
 
 static void check_accumulated_readers(void) {
-    CASE("every metric that reads maps or norms reads the accumulated statistics, and one of "
-         "queries");
+    CASE("every metric of maps, norms or queries reads the accumulated statistics");
     int n;
     const ss_metric *rows = ss_metrics(&n);
     for (int i = 0; i < n; i++)

@@ -63,7 +63,7 @@ typedef double (*function)(double);
 
 static const struct curve {
     const char *sentence;
-    function mine, libm;
+    function actual, libm;
     double low, high, tolerance;
     bool relative;
 } curves[] = {
@@ -88,7 +88,7 @@ static void check_curve(const struct curve *curve) {
     double worst = 0.0, worst_x = curve->low;
     for (int i = 0; i <= SAMPLES; i++) {
         double x = curve->low + (curve->high - curve->low) * i / SAMPLES, truth = curve->libm(x);
-        double error = fabs(curve->mine(x) - truth);
+        double error = fabs(curve->actual(x) - truth);
         if (curve->relative && error > 0.0) error /= fabs(truth);
         if (error <= worst)
             continue; /* the test is false for NaN, which therefore becomes the worst error */
@@ -105,7 +105,7 @@ static bool have_same_bits(double a, double b) {
 }
 
 static const struct edge {
-    function mine;
+    function actual;
     double x, expected;
     const char *name;
 } edges[] = {
@@ -153,9 +153,9 @@ static const struct edge {
 };
 
 static void check_edges(void) {
-    CASE("scalar functions at zeros, limits, infinities and NaN");
+    CASE("scalar functions are right at zeros, limits, infinities and NaN");
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
-        double actual = edges[i].mine(edges[i].x);
+        double actual = edges[i].actual(edges[i].x);
         if (check_failed(have_same_bits(actual, edges[i].expected), __FILE__, __LINE__,
                          edges[i].name))
             printf("    expected %.17g, found %.17g\n", edges[i].expected, actual);
@@ -224,24 +224,24 @@ static void check_places(ss_dtype type, uint32_t largest, uint32_t infinite) {
 enum { COLUMNS = 11, DEPTH = 5 };
 
 static void check_packing(void) {
-    CASE("all 65536 halves");
+    CASE("all 65536 halves are converted exactly");
     check_halves(SS_F16, 5, 10);
-    CASE("all 65536 brain floats");
+    CASE("all 65536 bfloat16 numbers are converted exactly");
     check_halves(SS_BF16, 8, 7);
-    CASE("finds the first infinity or NaN at any index");
+    CASE("the first infinity or NaN is found at any index");
     check_places(SS_F32, 0xff7fffff, 0x7f800000);
     check_places(SS_F16, 0xfbff, 0x7c00);
     check_places(SS_BF16, 0xff7f, 0x7f80);
     float rows[10 * 9 + DEPTH], panels[16 * DEPTH];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) rows[i] = (float)(i + 1);
-    CASE("rows are packed as columns, rows apart, zeros beyond the last");
+    CASE("rows with any stride are packed as columns, with zeros beyond the last");
     CHECK_INT(ss_panels_floats(COLUMNS, DEPTH), 16 * DEPTH);
     ss_pack_rows(panels, rows, 9, COLUMNS, DEPTH);
     for (size_t i = 0; i < 16 * DEPTH; i++) {
         size_t n = i / 8 / DEPTH * 8 + i % 8, k = i / 8 % DEPTH;
         CHECK(are_equal(panels[i], n < COLUMNS ? rows[n * 9 + k] : 0.0f));
     }
-    CASE("columns are packed as columns");
+    CASE("columns are packed with any stride, with zeros beyond the last");
     ss_pack_columns(panels, rows, COLUMNS + 1, COLUMNS, DEPTH);
     for (size_t i = 0; i < 16 * DEPTH; i++) {
         size_t n = i / 8 / DEPTH * 8 + i % 8, k = i / 8 % DEPTH;

@@ -45,13 +45,13 @@ static unsigned char *make_tensor(ss_dtype type, bool in_out) {
 /* Returns the index in the tensor of output n of the matrix, found by a search instead of a
  * formula. */
 static size_t expected_place(const ss_matrix *w, size_t n) {
-    size_t wanted = n, heads = w->pair ? w->out / w->pair : 0;
+    size_t expected = n, heads = w->pair ? w->out / w->pair : 0;
     for (size_t h = 0; h < heads; h++)
         for (size_t half = 0, i = h * w->pair; half < 2; half++)
             for (size_t j = 0; j < (w->pair - w->unpaired) / 2; j++, i++)
-                if (i == n) wanted = h * w->pair + 2 * j + half;
+                if (i == n) expected = h * w->pair + 2 * j + half;
     size_t o = w->first;
-    for (size_t i = 0; i < wanted; i++) o += (i + 1) % w->group ? 1 : w->step - w->group + 1;
+    for (size_t i = 0; i < expected; i++) o += (i + 1) % w->group ? 1 : w->step - w->group + 1;
     return o;
 }
 
@@ -82,17 +82,17 @@ static void check_parts(const ss_matrix *w) {
     if (!row) abort();
     for (size_t n = 0; n < w->out; n++) {
         const float *panel = ss_matrix_panel(work, w, n - n % 8);
-        bool right = true, is_last = n + 1 == w->out;
+        bool is_right = true, is_last = n + 1 == w->out;
         ss_matrix_output(row, w, n);
         for (size_t k = 0; k < w->in; k++) {
-            right &= !memcmp(&panel[k * 8 + n % 8], row + k, sizeof *row);
+            is_right &= !memcmp(&panel[k * 8 + n % 8], row + k, sizeof *row);
             if ((k * 5 + n) % 7 < 5) continue;
             float weight = ss_matrix_weight(w, n, k);
-            right &= !memcmp(&weight, row + k, sizeof weight);
+            is_right &= !memcmp(&weight, row + k, sizeof weight);
         }
         for (size_t i = 0; is_last && i < 8 * w->in; i++)
-            right &= i % 8 <= n % 8 || panel[i] == 0.0f;
-        CHECK(right);
+            is_right &= i % 8 <= n % 8 || panel[i] == 0.0f;
+        CHECK(is_right);
     }
     free(row);
 }
@@ -106,10 +106,10 @@ static void check_outputs(ss_matrix w, ss_matrix as_written) {
     float vector[IN_MOST];
     for (size_t n = 0; n < w.out && !w.in_out; n++) {
         ss_matrix_output(vector, &w, n);
-        bool right = true;
+        bool is_right = true;
         size_t place = expected_place(&as_written, n);
-        for (size_t k = 0; k < IN; k++) right &= vector[k] == weight(place, k);
-        CHECK(right);
+        for (size_t k = 0; k < IN; k++) is_right &= vector[k] == weight(place, k);
+        CHECK(is_right);
     }
 }
 
@@ -130,8 +130,7 @@ static void check_interleaved(ss_matrix w, size_t off) {
     float *work = malloc(floats * sizeof *work + 1);
     if (!work) abort();
     if (panels && w.in_out && w.first > 0) {
-        ss_matrix before =
-            w; /* the matrix with the tensor's first outputs, whose call moves the tensor */
+        ss_matrix before = w; /* the matrix with the first outputs; its call reorders the tensor */
         before.first = 0, before.out = before.group = before.step = w.first;
         ss_matrix_interleave(&before, work);
     }
@@ -274,7 +273,7 @@ static void check_ordered(size_t in, size_t total, ss_dtype type) {
 static void check_order(void) {
     static const size_t sizes[][2] = {{768, 2304}, {3072, 768}, {1, 8},      {2, 40000},
                                       {1018, 768}, {6, 16},     {2000, 264}, {50, 20000}};
-    CASE("numbers [in][total] are put in order where they lie");
+    CASE("tensors [in][total] are interleaved in place");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         check_ordered(sizes[i][0], sizes[i][1], SS_F32);
         if (sizes[i][0] % 2 == 0) check_ordered(sizes[i][0], sizes[i][1], SS_F16);
@@ -289,37 +288,37 @@ static void check_plain(void) {
         unsigned char *block = make_tensor(w.type, w.in_out);
         w.data = block + 1;
         printf("-- %s, %s\n", ss_dtype_name(w.type), w.in_out ? "[in][out]" : "[out][in]");
-        CASE("a whole matrix");
+        CASE("products with a matrix that is a whole tensor are exact");
         w.out = w.group = w.step = TOTAL;
         check_matrix(w);
-        CASE("outputs from the middle, not a multiple of a panel");
+        CASE("products with outputs from the middle of a tensor, in any number, are exact");
         w.first = 3, w.out = w.group = w.step = 13;
         check_matrix(w);
-        CASE("queries of a tensor in which each head has its own queries, keys and values");
+        CASE("products with the queries of a tensor of queries, keys and values by head are exact");
         w.first = 4, w.out = 8, w.group = 4, w.step = 12;
         check_matrix(w);
-        CASE("every other output");
+        CASE("products with every other output of a tensor are exact");
         w.first = 1, w.out = 12, w.group = 1, w.step = 2;
         check_matrix(w);
-        CASE("rotary pairs that lie side by side");
+        CASE("products with adjacent rotary pairs are exact");
         w.first = 0, w.out = w.group = w.step = TOTAL, w.pair = 6;
         check_matrix(w);
-        CASE("rotary pairs in the first part of a head");
+        CASE("products with adjacent rotary pairs in the first part of a head are exact");
         w.unpaired = 2;
         check_matrix(w);
-        CASE("rotary pairs of heads of whole panels, behind other outputs");
+        CASE("products with rotary pairs of heads of whole panels, after other outputs, are exact");
         w.first = 8, w.out = w.group = w.step = 16, w.unpaired = 0, w.pair = 8;
         check_matrix(w);
-        CASE("and in the first part of such heads");
+        CASE("products with rotary pairs in the first part of such heads are exact");
         w.unpaired = 4;
         check_matrix(w);
-        CASE("rotary pairs in the first part of heads that have others between them");
+        CASE("products with rotary pairs of heads that are not adjacent are exact");
         w.first = 2, w.out = 12, w.group = 6, w.step = 9, w.pair = 3, w.unpaired = 1;
         check_matrix(w);
-        CASE("outputs from a panel on, the last fewer than a panel");
+        CASE("products with outputs that begin with a panel and end within one are exact");
         w.first = 8, w.out = w.group = w.step = 13, w.unpaired = w.pair = 0;
         check_matrix(w);
-        CASE("heads of whole panels with others between them");
+        CASE("products with heads of whole panels that are not adjacent are exact");
         w.first = 0, w.out = 16, w.group = 8, w.step = 16;
         check_matrix(w);
         free(block);

@@ -52,7 +52,7 @@ static float *weight_at(fake *f, int head, int i, int j) {
 }
 
 static void check_all_on_first(void) {
-    CASE("3. all on the first key: alpha_1 = 1, all others 0");
+    CASE("3. with all attention on the first key, alpha_1 is 1 and every other alpha 0");
     fake f;
     fake_open(&f, 1, 1, 64, 1, "softmax");
     for (int i = 0; i < 64; i++) *weight_at(&f, 0, i, 0) = 1;
@@ -71,7 +71,8 @@ static void check_all_on_first(void) {
 }
 
 static void check_all_on_self(void) {
-    CASE("3. all on itself: alpha_k = 1/(T-k+1), a sink only at the last three keys");
+    CASE("3. with all attention on the query's own key, alpha_k is 1/(T-k+1), and only the last "
+         "three keys are sinks");
     fake f;
     fake_open(&f, 1, 1, 64, 1, "softmax");
     for (int i = 0; i < 64; i++) *weight_at(&f, 0, i, i) = 1;
@@ -87,7 +88,7 @@ static void check_all_on_self(void) {
 }
 
 static void check_strictly_greater(void) {
-    CASE("a head with alpha_1 = eps exactly does not count, and is reported as near");
+    CASE("a head whose alpha_1 equals eps does not count, and is reported as near");
     fake f;
     fake_open(&f, 1, 2, 2, 1, "softmax");
     *weight_at(&f, 0, 0, 0) = 1;
@@ -109,7 +110,7 @@ static void check_strictly_greater(void) {
 }
 
 static void check_near_the_threshold(void) {
-    CASE("within 0.002 of eps, on either side: near; 0.0025 away: not");
+    CASE("alphas within 0.002 of eps, on either side, are near; 0.0025 away is not near");
     static const float alphas[] = {0.3f, 0.3015f, 0.2985f, 0.3025f, 0.2975f, 0.31f};
     enum { HEADS = sizeof alphas / sizeof *alphas };
     fake f;
@@ -122,7 +123,7 @@ static void check_near_the_threshold(void) {
 }
 
 static void check_uniform_baseline(void) {
-    CASE("1. the uniform baseline: the specification's table, and a uniform map measured");
+    CASE("1. the uniform baseline has the numbers of the specification and of a uniform map");
     static const struct {
         int T;
         double alpha_1;
@@ -155,7 +156,7 @@ static void check_uniform_baseline(void) {
 }
 
 static void check_long_prefix(void) {
-    CASE("a prefix longer than a block of columns: every query before its keys counts");
+    CASE("with a prefix longer than a block of columns, every query of the prefix counts");
     enum { T = 300, PREFIX = 280 };
     fake f;
     fake_open(&f, 1, 1, T, 1, "softmax");
@@ -173,7 +174,7 @@ static void check_long_prefix(void) {
 }
 
 static void check_prefix_of_tokens(void) {
-    CASE("tokens = n measures as if only the first n tokens had been run");
+    CASE("tokens = n gives the numbers of a run of the first n tokens");
     fake full, part;
     fake_open(&full, 1, 1, 9, 1, "softmax");
     fake_open(&part, 1, 1, 5, 1, "softmax");
@@ -194,7 +195,7 @@ static void check_prefix_of_tokens(void) {
 }
 
 static void check_proxies(void) {
-    CASE("rows that do not sum to 1: shares, raw weights and row sums side by side");
+    CASE("rows that do not sum to 1 have shares, raw weights and row sums that differ");
     fake f;
     fake_open(&f, 1, 1, 2, 1, "sigmoid");
     *weight_at(&f, 0, 0, 0) = 0.0001f;
@@ -215,7 +216,7 @@ static void check_proxies(void) {
 
     fake_close(&f);
 
-    CASE("signed weights count by their size");
+    CASE("shares of signed weights use their magnitudes");
     fake_open(&f, 1, 1, 2, 1, "identity");
     *weight_at(&f, 0, 0, 0) = -2;
     *weight_at(&f, 0, 1, 0) = -3;
@@ -240,8 +241,7 @@ static void check_proxies(void) {
 }
 
 static void check_norms_and_ratios(void) {
-    CASE("norms and ratios: a first token that is ten times the others, and values that are "
-         "drained");
+    CASE("norms and ratios show a first hidden state of ten times the norm, and drained values");
     fake f;
     fake_open(&f, 1, 1, 4, 2, "softmax");
     for (int t = 0; t < 4; t++) {
@@ -258,7 +258,7 @@ static void check_norms_and_ratios(void) {
     CHECK(isnan(ratio[0])); /* all embeddings are zero */
     CHECK_NEAR(ratio[1], 10, 1e-5);
     CHECK_NEAR(drain[0], 0.25, 1e-6);
-    CHECK(isnan(single[0])); /* a single token has no others */
+    CHECK(isnan(single[0])); /* there is no other token */
     free(norm);
     free(ratio);
     free(drain);
@@ -267,7 +267,7 @@ static void check_norms_and_ratios(void) {
 }
 
 static void check_massive_activations(void) {
-    CASE("massive activations: top three with their places, and the lower median");
+    CASE("the three largest activations have their places, and the median is the lower one");
     fake f;
     fake_open(&f, 0, 1, 2, 3, "softmax");
     const float h[6] = {1, -900, 0.5f, 2, 0.25f, -300};
@@ -283,7 +283,7 @@ static void check_massive_activations(void) {
 }
 
 static void check_geometry(void) {
-    CASE("7. cos * norms = q.k; masked pairs are NaN; the gap of one aligned key");
+    CASE("7. cos * norms = q.k, masked pairs are NaN, and an aligned first key gives the gap");
     fake f;
     fake_open(&f, 1, 1, 3, 2, "softmax");
     const float q[6] = {1, 0, 2, 0, 0, 3}, k[6] = {4, 0, 0, 5, 0, -1};
@@ -305,14 +305,14 @@ static void check_geometry(void) {
     free(dot);
     free(cosine);
     free(norm);
-    CHECK(isnan(*alone)); /* a single token has no other key */
+    CHECK(isnan(*alone)); /* there is no other key */
     free(gap);
     free(alone);
     fake_close(&f);
 }
 
 static void check_no_direction(void) {
-    CASE("a zero query or key has no cosine, and a zero product");
+    CASE("a zero query or key has a cosine of NaN and a product of 0");
     fake f;
     fake_open(&f, 1, 1, 3, 2, "softmax");
     const float q[6] = {1, 0, 0, 0, 0, 3}, k[6] = {0, 0, 0, 5, 0, -1};
@@ -335,7 +335,7 @@ static void check_no_direction(void) {
 }
 
 static void check_wide_gap(void) {
-    CASE("the gap of wide heads, of fewer tokens after more");
+    CASE("the cosine gap is right for wide heads, and for fewer tokens after more");
     enum { T = 3, K = 300 };
     fake f;
     fake_open(&f, 1, 1, T, K, "softmax");
@@ -399,7 +399,7 @@ static void check_bad_requests(void) {
 }
 
 static void check_bad_bases(void) {
-    CASE("two runs are compared where they are of one model, long enough, and recorded the fields");
+    CASE("two runs are compared only if they have one model, enough tokens and the fields");
     fake f, short_one, other;
     fake_open(&f, 1, 2, 3, 1, "softmax");
     fake_open(&short_one, 1, 2, 2, 1, "softmax");
@@ -481,7 +481,8 @@ static void check_group(const opened_file *file, const char *maps_of, const char
 }
 
 static void check_random_maps(void) {
-    CASE("10. random maps against the independent twin of the authors' code; 2. sums of alpha");
+    CASE("10. metrics of random maps equal those of an independent implementation; 2. so do sums "
+         "of alpha");
     opened_file file = open_file("tests/golden/metrics", "golden.safetensors");
     check_group(&file, "stochastic", "stochastic", "softmax", "alpha", "importance");
     check_group(&file, "stochastic", "stochastic", "softmax", "row_mass", "row_mass");
@@ -570,16 +571,18 @@ static float worst_of_pairs(void) {
 }
 
 static void check_matrix_entropy(void) {
-    CASE("two rows: the eigenvalues of their products are a quadratic equation's");
+    CASE("the entropy of two rows follows from the roots of a quadratic equation");
     CHECK_NEAR(worst_of_pairs(), 0, 1e-6);
-    CASE("singular values one after the other, more rows than columns and fewer");
+    CASE("the entropy of known singular values is right with more rows than columns, and with "
+         "fewer");
     CHECK_NEAR(spectrum_error(2, 3, 0.5f), 0, 1e-6);
     CHECK_NEAR(spectrum_error(3, 2, 0.5f), 0, 1e-6);
     CHECK_NEAR(spectrum_error(24, 40, 1.0f / 24), 0, 1e-6);
     CHECK_NEAR(spectrum_error(40, 24, 1.0f / 24), 0, 1e-6);
     CHECK_NEAR(spectrum_error(40, 24, 0.01f), 0, 1e-6);
     CHECK_NEAR(spectrum_error(60, 64, 1.0f / 60), 0, 1e-6);
-    CASE("rows at right angles: 1; all equal: 0; lengths 2, 1, 1, 1: 1.153741943 nats");
+    CASE("the entropy is 1 for orthogonal rows, 0 for equal rows, 1.153741943 nats for lengths 2, "
+         "1, 1, 1");
     CHECK_NEAR(entropy_along(4, 6, 4, 1, false), 1, 1e-6);
     CHECK_NEAR(entropy_along(64, 6, 6, 1, false), 1, 1e-3); /* 64 is no multiple of 6 */
     CHECK_NEAR(entropy_along(60, 6, 6, 1, false), 1, 1e-6);
@@ -587,10 +590,10 @@ static void check_matrix_entropy(void) {
     CHECK_NEAR(entropy_along(9, 5, 1, 1, false), 0, 1e-6);
     CHECK_NEAR(entropy_along(4, 6, 4, 2, false) * (float)log(4), 1.153741943, 1e-6);
     CHECK_NEAR(entropy_along(60, 6, 3, 1, false) * (float)log(6), log(3), 1e-6);
-    CASE("one massive row lowers the entropy, which the other rows alone do not show");
+    CASE("one massive row lowers the entropy; without this row the entropy stays high");
     CHECK(entropy_along(64, 128, 64, 1000, false) < 1e-3f);
     CHECK_NEAR(entropy_along(64, 128, 64, 1000, true), 1, 1e-6);
-    CASE("it is NaN for one row, where all is zero, and where a number or a square is not finite");
+    CASE("the entropy is NaN for one row, for zeros, and where a number or a square is not finite");
     float rows[8] = {0};
     CHECK(isnan(spectrum(rows, 2, 4, false)));
     rows[0] = 1;
@@ -604,7 +607,7 @@ static void check_matrix_entropy(void) {
 }
 
 static void check_gates(void) {
-    CASE("two active and two dormant heads: loads 1, 1, 0, 0 and a Gini coefficient of 0.5");
+    CASE("two active and two dormant heads have loads 1, 1, 0, 0 and a Gini coefficient of 0.5");
     fake f;
     fake_open(&f, 3, 4, 8, 1, "softmax");
     for (int head = 0; head < 12; head++)
@@ -618,7 +621,7 @@ static void check_gates(void) {
         for (int t = 1; t < 8; t++) CHECK_NEAR(gate[8 * head + t], head < 2, 0);
     }
     CHECK_NEAR(gini[0], 0.5, 1e-7);
-    CASE("one active head: (H-1)/H; none: NaN");
+    CASE("the Gini coefficient is (H-1)/H with one active head, and NaN with none");
     CHECK_NEAR(gini[1], 0.75, 1e-7);
     CHECK(isnan(gini[2]));
     free(gate);
@@ -629,7 +632,7 @@ static void check_gates(void) {
 
 /* Tests a head that gives all attention to its bias key and so reads no token: its load is 0. */
 static void check_gate_of_a_bias_key(void) {
-    CASE("what a bias key gets is left for no token");
+    CASE("the attention of a bias key is not left for tokens");
     fake f;
     const ss_arch arch = {
         .L = 1, .H = 2, .G = 2, .D = 1, .K = 1, .U = 1, .V = 2, .bias_key = SS_OWNER_HEAD};
@@ -648,7 +651,8 @@ static void check_gate_of_a_bias_key(void) {
 }
 
 static void check_accuracy(void) {
-    CASE("accuracy: two of the four tokens that are predicted are first choices; none: NaN");
+    CASE("accuracy is the share of predicted tokens that are first choices, and NaN if none is "
+         "predicted");
     fake f;
     fake_open(&f, 1, 1, 5, 1, "softmax");
     memcpy(ss_floats(&f.trace, SS_FIELD_RANK), (float[]){NAN, 0, 3, 0, 1}, 5 * sizeof(float));

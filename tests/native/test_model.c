@@ -120,7 +120,7 @@ static void check_found_numbers(void) {
         CHECK_TEXT(err.text, table[i].text);
         close_file(&file);
     }
-    CASE("data may end with the file, and a tensor of no elements may lie there");
+    CASE("data may end with the file, where a tensor of no elements may also begin");
     opened_file file = {
         .bytes = file_of("{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]},"
                          "\"b\":{\"dtype\":\"F32\",\"shape\":[0,3],\"data_offsets\":[12,12]}}",
@@ -132,7 +132,7 @@ static void check_found_numbers(void) {
 }
 
 static void check_header_lengths(void) {
-    CASE("a header length that is larger than the file, or huge");
+    CASE("a header length that exceeds the file is refused");
     const unsigned char lengths[][9] = {{9}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{'}};
     for (int i = 0; i < 2; i++) {
         opened_file file = {.bytes = copy_of(lengths[i], 9)};
@@ -151,7 +151,7 @@ static void check_header_lengths(void) {
     CHECK_INT((int)open_bytes(&file, &err), SS_BAD_FILE);
     close_file(&file);
     free(deep);
-    CASE("an empty table, metadata and a trailing space are fine");
+    CASE("an empty table, metadata and a trailing space are accepted");
     file = (opened_file){.bytes = file_of("{\"__metadata__\":{\"format\":\"pt\"}}   ", 0)};
     CHECK_INT((int)open_bytes(&file, &err), SS_OK);
     CHECK(ss_container_find(&file.container, "__metadata__") == NULL);
@@ -270,7 +270,7 @@ static void check_configs(void) {
         {"{" GPT2_KEYS ",\"activation_function\":\"tanh\"}", SS_UNSUPPORTED, "activation_function"},
         {"{" GPT2_KEYS ",\"scale_attn_by_inverse_layer_idx\":true}", SS_UNSUPPORTED,
          "scale_attn_by_inverse_layer_idx"},
-        /* In F32, this key only changes the order of two factors. */
+        /* This key only changes the order of two factors, which gives the same numbers in F32. */
         {"{" GPT2_KEYS ",\"reorder_and_upcast_attn\":true}", SS_OK, ""},
         {"{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_head\":3,\"n_embd\":8,\"vocab_size\":8}",
          SS_UNSUPPORTED, "n_head"},
@@ -300,14 +300,15 @@ static void check_broken_weights(void) {
     CASE("the unchanged file opens");
     CHECK_INT((int)try_open(config, weights, &err), SS_OK);
 
-    CASE("a tensor with another name is missing under its own");
+    CASE("a renamed tensor is missing under its expected name");
     ss_bytes broken = copy_of(weights.data, weights.n);
     memcpy(find_in(broken, "model.norm.weight"), "model.morn.weight", 17);
     CHECK_INT((int)try_open(config, broken, &err), SS_BAD_TENSOR);
     CHECK(!strcmp(err.where, "model.norm.weight"));
     free((void *)(size_t)broken.data);
 
-    CASE("a config with other widths names the first tensor, expected and actual");
+    CASE("a config with other widths is refused at the first tensor, with expected and actual "
+         "shapes");
     ss_bytes other = copy_of(config.data, config.n);
     unsigned char *width = find_in(other, "\"hidden_size\": 32");
     memcpy(width, "\"hidden_size\": 48", 17);
@@ -325,14 +326,14 @@ static void check_broken_weights(void) {
         free((void *)(size_t)broken.data);
     }
 
-    CASE("truncated at every hundredth: always a bad file, never a crash");
+    CASE("a file truncated at any hundredth is a bad file, never a crash");
     for (size_t i = 0; i < 100; i++) {
         broken = copy_of(weights.data, weights.n * i / 100);
         CHECK_INT((int)try_open(config, broken, &err), SS_BAD_FILE);
         free((void *)(size_t)broken.data);
     }
 
-    CASE("ten thousand flipped bits, in the header and after it: a status, never a crash");
+    CASE("ten thousand flipped bits, in the header and after it, give a status, never a crash");
     uint32_t state = 12345;
     size_t header = (size_t)weights.data[0] | (size_t)weights.data[1] << 8;
     int refused = 0;
@@ -340,10 +341,10 @@ static void check_broken_weights(void) {
         state = state * 1664525u + 1013904223u;
         size_t byte = state % (i % 2 ? header + 8 : weights.n);
         unsigned char *at = (unsigned char *)(size_t)(weights.data + byte);
-        unsigned char kept = *at;
-        *at = (unsigned char)(kept ^ 1u << (state >> 29));
+        unsigned char original = *at;
+        *at = (unsigned char)(original ^ 1u << (state >> 29));
         refused += try_open(config, weights, &err) != SS_OK;
-        *at = kept;
+        *at = original;
     }
     printf("  %d of 10000 were refused\n", refused);
     CHECK(refused > 3000);
@@ -447,7 +448,7 @@ static void check_tied_heads(void) {
 }
 
 static void check_conv1d(void) {
-    CASE("gpt2: a fused matrix of the wrong shape, and buffers that are not weights");
+    CASE("gpt2: a fused matrix of the wrong shape is refused, and buffers are ignored");
     ss_bytes config = read_file(GPT2, "config.json");
     ss_bytes weights = read_file(GPT2, "model.safetensors");
     ss_error err = {0};
@@ -483,7 +484,7 @@ static void check_operations(void) {
 }
 
 static void check_arenas(void) {
-    CASE("an arena counts what it would give, and refuses what overflows");
+    CASE("a measuring arena counts the bytes of its pieces, and refuses an overflow");
     ss_arena measure = ss_arena_measure();
     ss_arena_take(&measure, 3, 1);
     CHECK_INT(measure.used == SS_ARENA_MORE, 1);
@@ -503,7 +504,7 @@ static void check_arenas(void) {
     ss_fail(&err, SS_BAD_FILE, "a\x01\xff", "%s", "b\n\x80");
     CHECK(!strcmp(err.where, "a??") && !strcmp(err.text, "b??"));
 
-    CASE("a place without a name is still a place");
+    CASE("the place of a tensor with an empty name is not empty");
     ss_fail(&err, SS_BAD_FILE, "", "found nothing");
     CHECK(!strcmp(err.where, "\"\""));
 }

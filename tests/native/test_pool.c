@@ -115,8 +115,8 @@ static void check_jobs(size_t workers) {
         CHECK(most[worker] <= (worker < workers));
 }
 
-/* Takes a piece as a helper and ends the helper's thread; the main thread holds its own piece until
- * then. */
+/* Ends the thread of a helper in the middle of a piece; the main thread waits in its own piece
+ * until then. */
 static void leave_pool(const void *job, size_t i, size_t worker) {
     (void)i;
     thread_pool *c = (thread_pool *)(size_t)job;
@@ -214,9 +214,8 @@ static long jobs_of(const ss_model *model, const char *text) {
 }
 
 static void check_independent_heads(void) {
-    CASE("heads that share a buffer of the pass stay on one thread: under edits of one query's "
-         "keys, "
-         "scores or weights, and with a feature map of two products");
+    CASE("heads that share a buffer of the pass stay on one thread: under edits of one query, and "
+         "with MLP feature maps");
     int rows;
     const ss_edit_kind *table = ss_edits(&rows);
     opened_model model = open_model("tests/golden/var-mlp_kernel");
@@ -253,7 +252,7 @@ static void check_independent_heads(void) {
 int main(void) {
     int cases = 0;
     check_independent_heads();
-    CASE("each piece of each job is done once, one at a time on a worker");
+    CASE("each piece of each job is done once, and a worker does one piece at a time");
     for (size_t workers = 1; workers <= 5; workers++) check_jobs(workers);
     CASE("a thread that ends in the middle of a piece is reported");
     check_loss();

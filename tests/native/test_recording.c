@@ -109,7 +109,8 @@ static double gap_of(const ss_trace *trace, const ss_metric *row, const ss_tenso
     return worst / largest;
 }
 
-/* Compares the metrics whose fields the trace has with the golden; returns their number. */
+/* Compares all metrics whose fields the trace has with the golden; returns the number of these
+ * metrics. */
 static int compare_metrics(const ss_trace *trace, const opened_file *file, const char *folder) {
     int n, compared = 0;
     const ss_metric *rows = ss_metrics(&n);
@@ -181,9 +182,9 @@ static void check_reference(void) {
     int all_metrics = count_compared_goldens(false, 0);
     printf("  %d metrics compared\n", all_metrics);
     CHECK(all_metrics > 600);
-    CASE("the same where the file's numbers are not aligned");
+    CASE("unaligned numbers of a recording give the reference's metrics");
     CHECK_INT(count_compared_goldens(false, 3), all_metrics);
-    CASE("alpha, row sums and norms alone give every metric that needs no more");
+    CASE("alpha, row sums and norms alone give every metric that needs only these");
     int reduced = count_compared_goldens(true, 0);
     printf("  %d metrics compared\n", reduced);
     CHECK(reduced > 300 && reduced < all_metrics);
@@ -256,7 +257,7 @@ static void check_missing_fields(void) {
     CHECK_NEAR(sinks[1], 0.5, 0);
     free(sinks);
     close_trace(&opened);
-    CASE("without raw alpha, kept sums do not replace maps whose rows do not sum to 1");
+    CASE("without raw alpha, sums do not replace maps whose rows do not sum to 1");
     w = begin_small("sigmoid");
     add_claimed(&w, "0.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
     add_claimed(&w, "0.row_mass", "F32", "[1,2,2]", sums, sizeof sums);
@@ -277,7 +278,7 @@ static uint16_t half_of(float x) {
 }
 
 static void check_halves(void) {
-    CASE("maps in half precision become floats; exact alpha beside them comes first");
+    CASE("maps in half precision become floats; an exact alpha in the file takes precedence");
     uint16_t small[8];
     float exact[] = {0.1f, 0.2f, 0.3f, 0.4f};
     for (int i = 0; i < 8; i++) small[i] = half_of(maps[i]);
@@ -299,7 +300,7 @@ static void check_halves(void) {
 }
 
 static void check_tensors(void) {
-    CASE("a tensor by its name, and parts of it by their indices");
+    CASE("a tensor is found by its name, and parts of it by their indices");
     recording_writer w = begin_small("softmax");
     add_claimed(&w, "mean.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
     add_claimed(&w, "mean.sink_ratio", "F32", "[2]", sums, 2 * sizeof *sums);
@@ -322,7 +323,7 @@ static void check_tensors(void) {
     close_recording(&opened);
 }
 
-/* ---- lies ---------------------------------------------------------------------------------- */
+/* ---- broken files -------------------------------------------------------------------------- */
 
 static void check_refused(ss_bytes file, ss_status status, const char *where, const char *text) {
     opened_recording opened = {.bytes = file};
@@ -335,8 +336,8 @@ static void check_refused(ss_bytes file, ss_status status, const char *where, co
 }
 
 static void check_metadata(void) {
-    CASE("versions and metadata");
-    const char *good = conditions_of("softmax");
+    CASE("unknown versions and missing metadata are refused");
+    const char *valid = conditions_of("softmax");
     static const struct {
         const char *version;
         ss_status status;
@@ -346,7 +347,7 @@ static void check_metadata(void) {
                  {"-1", SS_BAD_FILE, "number"},      {"nan", SS_BAD_FILE, "number"},
                  {NULL, SS_BAD_FILE, "no recording"}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        recording_writer w = begin_recording(table[i].version, good);
+        recording_writer w = begin_recording(table[i].version, valid);
         check_refused(end_recording(&w, 0), table[i].status, "sinkscope.recording", table[i].text);
     }
     recording_writer w = begin_recording("1", NULL);
@@ -368,9 +369,9 @@ static void check_metadata(void) {
 /* Returns the conditions with one text replaced. */
 static const char *replaced(const char *from, const char *to) {
     static char text[1024];
-    const char *good = conditions_of("softmax"), *at = strstr(good, from);
+    const char *valid = conditions_of("softmax"), *at = strstr(valid, from);
     if (!at) exit(2);
-    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good), good, to, at + strlen(from));
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - valid), valid, to, at + strlen(from));
     return text;
 }
 
@@ -542,7 +543,7 @@ static void check_shapes(void) {
         if (strstr(table[i].text, "scales")) where = "0.att_scale";
         check_refused(end_recording(&w, 0), table[i].status, where, table[i].text);
     }
-    CASE("a name that occurs twice");
+    CASE("a tensor name that occurs twice is refused");
     recording_writer w = begin_small("softmax");
     add_claimed(&w, "mean.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
     add_claimed(&w, "mean.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
@@ -550,7 +551,7 @@ static void check_shapes(void) {
 }
 
 static void check_undefined_metrics(void) {
-    CASE("numbers that are NaN stay undefined");
+    CASE("metrics of NaN numbers are NaN");
     unsigned char bytes[32];
     memset(bytes, 0xff, sizeof bytes);
     recording_writer w = begin_small("softmax");
@@ -565,7 +566,7 @@ static void check_undefined_metrics(void) {
 }
 
 static void check_million_tensors(void) {
-    CASE("a million tensors of unknown names are kept, in memory that the header justifies");
+    CASE("a million tensors with unknown names open in memory proportional to the header");
     recording_writer w = begin_small("softmax");
     const size_t n = 1000000, each = 80;
     char *names = malloc(n * each + 1), *at = names;

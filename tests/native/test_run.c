@@ -33,7 +33,7 @@ static size_t heads_of(const ss_trace *trace) {
 }
 
 static void check_prefill_equals_steps(const char *folder) {
-    CASE("a prompt at once, in pieces, and token by token give the same bits");
+    CASE("a prompt gives the same bits at once, in pieces, and token by token");
     opened_model model = open_model(folder);
     opened_run reference = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     check_steps(&reference.run.trace, prompt, T_MAX, 1);
@@ -59,7 +59,7 @@ static void check_recorded_fields(void) {
         if (!(ss_fields_of(&model.model.arch) & SS_BIT(field))) continue;
         ss_run_desc desc = {&model.model, T_MAX, SS_BIT(field), NULL, 0, NULL, 0, NULL, 0};
         opened_run one = open_run(&desc);
-        CHECK_INT(one.arena.used == one.arena.bytes, 1); /* measuring and taking agree */
+        CHECK_INT(one.arena.used == one.arena.bytes, 1); /* the measured size is exact */
         must(ss_run_extend(&one.run, prompt, T_MAX, &err), &err, "extend");
         ss_tensor a, b;
         must(ss_trace_view(&a, &all.run.trace, field, -1, -1, &err), &err, "view");
@@ -74,7 +74,7 @@ static void check_recorded_fields(void) {
 }
 
 static void check_uniform_attention(void) {
-    CASE("1. zero queries: uniform maps, alpha_k in closed form, no sink");
+    CASE("1. zero queries give uniform maps, alpha_k in closed form, and no sink");
     opened_model model = open_model(LLAMA);
     for (int l = 0; l < model.model.arch.L; l++) fill_matrix(&model.model.layers[l].q, 0);
     opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
@@ -90,7 +90,8 @@ static void check_uniform_attention(void) {
 }
 
 static void check_sums_of_alpha(void) {
-    CASE("2. rows that sum to 1: sum (T-k+1) alpha_k = T, alpha_1 >= 1/T; zero above the diagonal");
+    CASE("2. where rows sum to 1, sum (T-k+1) alpha_k = T, alpha_1 >= 1/T, and later keys have "
+         "weight 0");
     opened_model model = open_model(GPT2);
     const char *operations[] = {"softmax", "sigmoid_norm"};
     for (int o = 0; o < 2; o++) {
@@ -113,8 +114,8 @@ static void check_sums_of_alpha(void) {
     close_model(&model);
 }
 
-/* Copies the maps and masses of layer 0 from a run under one edit; no edit has changed the scores
- * of layer 0. */
+/* Copies the maps and masses of layer 0, whose scores no edit changes, from a run under one edit.
+ */
 static void copy_layer_0(float *att, float *mass, const ss_model *model, const ss_edit *edit) {
     opened_run run = run_tokens(model, prompt, T_MAX, edit, 1);
     const ss_trace *trace = &run.run.trace;
@@ -127,7 +128,8 @@ static void copy_layer_0(float *att, float *mass, const ss_model *model, const s
 }
 
 static void check_sink_logits(void) {
-    CASE("4. sink logit: -30 is softmax, 0 is softmax1, s scales softmax by sigmoid(LSE - s)");
+    CASE("4. a sink logit of -30 gives softmax, 0 gives softmax1, and s scales softmax by "
+         "sigmoid(LSE - s)");
     opened_model model = open_model(LLAMA);
     enum { ROWS = 4 * T_MAX };
     static float soft[ROWS * T_MAX], one[ROWS * T_MAX], zero[ROWS * T_MAX], s2[ROWS * T_MAX];
@@ -163,7 +165,8 @@ static void check_sink_logits(void) {
 }
 
 static void check_repeated_token(void) {
-    CASE("5. one token repeated, rotary: the same hidden state everywhere, no row is a sink");
+    CASE("5. a repeated token with rotary positions has the same hidden state everywhere, and no "
+         "key is a sink");
     opened_model model = open_model(LLAMA);
     int32_t tokens[T_MAX];
     for (int t = 0; t < T_MAX; t++) tokens[t] = 7;
@@ -177,7 +180,7 @@ static void check_repeated_token(void) {
                 CHECK_NEAR(h[t * D + d], h[d], 2e-5 * (1 + fabs((double)h[d])));
             }
 
-    CASE("7. rotary positions: norms do not change, q_t . k_j depends on t - j only");
+    CASE("7. rotary positions do not change norms, and q_t . k_j depends only on t - j");
     float *dot = measure(trace, "qk_dot", 0.3f, 0, 0, 2, NULL);
     for (int t = 1; t < T_MAX; t++)
         for (int j = 1; j <= t; j++)
@@ -185,7 +188,7 @@ static void check_repeated_token(void) {
     float *norm = measure(trace, "key_norm", 0.3f, 0, 0, 0, NULL);
     for (int t = 1; t < T_MAX; t++) CHECK_NEAR(norm[t], norm[0], 1e-5 * (double)norm[0]);
 
-    CASE("5. the bound of proposition 4: A_ti <= e^(2 xi) / (e^(2 xi) + t - 1)");
+    CASE("5. weights obey the bound of proposition 4, A_ti <= e^(2 xi) / (e^(2 xi) + t - 1)");
     double xi = 0;
     for (int i = 0; i < T_MAX * T_MAX; i++)
         if (!isnan(dot[i]))
@@ -209,7 +212,8 @@ static void check_repeated_token(void) {
 }
 
 static void check_evicted_cache(void) {
-    CASE("6. a Lambda mask in one pass = token by token with the middle of the cache destroyed");
+    CASE("6. a Lambda mask in one pass equals a run token by token with the middle of the cache "
+         "destroyed");
     opened_model model = open_model(LLAMA);
     ss_edit edit = mask_to(2, 4);
     opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
@@ -241,16 +245,16 @@ static void check_evicted_cache(void) {
 
     CASE("a mask as wide as the text changes nothing");
     ss_edit wide = mask_to(0, T_MAX);
-    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run unedited = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     opened_run masked = run_tokens(&model.model, prompt, T_MAX, &wide, 1);
-    check_same(&plain.run.trace, &masked.run.trace, T_MAX);
-    close_run(&plain);
+    check_same(&unedited.run.trace, &masked.run.trace, T_MAX);
+    close_run(&unedited);
     close_run(&masked);
     close_model(&model);
 }
 
 static void check_repeated_sequence(void) {
-    CASE("8. the same sequence twice measures the same; the mean over both is the one value");
+    CASE("8. the same sequence gives the same metrics twice, and their mean is the single value");
     opened_model model = open_model(GPT2);
     float *sink[2];
     for (int i = 0; i < 2; i++) {
@@ -266,23 +270,23 @@ static void check_repeated_sequence(void) {
 }
 
 static void check_repeated_measurement(void) {
-    CASE("a run that is cut and given other tokens is measured again");
+    CASE("a run that is truncated and extended by other tokens is measured again");
     static const int32_t others[T_MAX] = {8, 2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5};
     opened_model model = open_model(LLAMA);
     opened_run used = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    opened_run fresh = run_tokens(&model.model, others, T_MAX, NULL, 0);
+    opened_run new_run = run_tokens(&model.model, others, T_MAX, NULL, 0);
     ss_error err;
     size_t n;
     free(measure(&used.run.trace, "alpha", 0.3f, 0, 0, 0, NULL));
     used.run.trace.T = 0;
     must(ss_run_extend(&used.run, others, T_MAX, &err), &err, "extend");
     float *a = measure(&used.run.trace, "alpha", 0.3f, 0, 0, 0, &n);
-    float *b = measure(&fresh.run.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    float *b = measure(&new_run.run.trace, "alpha", 0.3f, 0, 0, 0, NULL);
     CHECK_BITS(a, b, n * sizeof *a);
     free(a);
     free(b);
     close_run(&used);
-    close_run(&fresh);
+    close_run(&new_run);
     close_model(&model);
 }
 
@@ -307,20 +311,20 @@ static void check_biases(void) {
 }
 
 static void check_edits(void) {
-    CASE("an edit of one head leaves the other heads of its layer, and earlier layers, as they "
-         "were");
+    CASE("an edit of one head does not change the other heads of its layer, or earlier layers");
     opened_model model = open_model(LLAMA);
     ss_edit edit = swap_to("sigmoid", NAN);
     set_value(&edit, "layer", "1");
     set_value(&edit, "head", "2");
-    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run unedited = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     opened_run swapped = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
-    CHECK(!plain.run.trace.edited && swapped.run.trace.edited);
+    CHECK(!unedited.run.trace.edited && swapped.run.trace.edited);
     for (int l = 0; l < 2; l++)
         for (int h = 0; h < 4; h++)
-            CHECK((memcmp(att_row(&plain.run.trace, l, h, 5), att_row(&swapped.run.trace, l, h, 5),
-                          6 * sizeof(float)) == 0) == !(l == 1 && h == 2));
-    close_run(&plain);
+            CHECK((memcmp(att_row(&unedited.run.trace, l, h, 5),
+                          att_row(&swapped.run.trace, l, h, 5), 6 * sizeof(float)) == 0) ==
+                  !(l == 1 && h == 2));
+    close_run(&unedited);
     close_run(&swapped);
     close_model(&model);
 }
@@ -389,13 +393,13 @@ static void check_sampling(void) {
     static const float temperatures[] = {0.5f, 1.0f, 2.5f};
     for (int i = 0; i < 3; i++) {
         double temperature = (double)temperatures[i], sum = 0;
-        int drawn[1024] = {0};
+        int token_sets[1024] = {0};
         for (int v = 0; v < V; v++)
             sum += exp(((double)next[v] - (double)next[best]) / temperature);
         for (uint32_t n = 0; n < 20000; n++)
-            drawn[ss_run_sample(&run.run, temperatures[i], 0, n * 214748u)]++;
+            token_sets[ss_run_sample(&run.run, temperatures[i], 0, n * 214748u)]++;
         for (int v = 0; v < V; v++)
-            CHECK_NEAR(drawn[v] / 20000.0,
+            CHECK_NEAR(token_sets[v] / 20000.0,
                        exp(((double)next[v] - (double)next[best]) / temperature) / sum, 0.002);
     }
     close_run(&run);
@@ -405,22 +409,22 @@ static void check_sampling(void) {
 /* Returns the set of tokens, as bits of five, that are ever drawn with top_k. */
 static int drawn_tokens(const float *logits, int top_k) {
     float work[5];
-    int drawn = 0;
+    int token_sets = 0;
     for (uint32_t i = 0; i < 1000; i++)
-        drawn |= 1 << ss_sample(logits, 5, 1, top_k, i * 4294967u, work);
-    return drawn;
+        token_sets |= 1 << ss_sample(logits, 5, 1, top_k, i * 4294967u, work);
+    return token_sets;
 }
 
 static void check_ties(void) {
-    CASE("of equal logits at the cutoff of top_k the first ones are drawn, and no more than top_k");
+    CASE("among equal logits at the cutoff of top_k, only the first ones are drawn");
     static const float logits[] = {1, 2, 3, 2, 2};
-    static const int admitted[] = {
-        31, 4,  6, 14,
-        30, 31, 31}; /* bit sets, indexed by top_k; 0 and numbers above V admit all tokens */
+    static const int admitted[] = {31, 4,  6, 14,
+                                   30, 31, 31}; /* sets of tokens as bits, indexed by top_k; with 0
+                                                   and numbers above V all tokens can be drawn */
     for (int top_k = 0; top_k <= 6; top_k++)
         CHECK_INT(drawn_tokens(logits, top_k), admitted[top_k]);
 
-    CASE("tokens with a probability are the top_k of any logits, in whatever order these are");
+    CASE("exactly the top_k largest logits, in any order, have a probability");
     enum { V = 60 };
     float many[V], work[V];
     for (int v = 0; v < V; v++) many[v] = (float)(v * 37 % V / 2); /* each value occurs twice */

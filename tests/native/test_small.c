@@ -37,7 +37,7 @@ static void check_sort(size_t n, uint32_t keys) {
 }
 
 int main(void) {
-    CASE("a text's length, and where a byte is in it");
+    CASE("strlen, strchr and memchr give the results of the C library");
     static const char *const texts[] = {"", "a", "ab", "abcabc", " \n\r\t", "\xff\x80"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const char *text = texts[i];
@@ -45,11 +45,11 @@ int main(void) {
         CHECK_INT(ss_strlen(text), n);
         for (int c = -1; c < 256; c++) {
             CHECK(ss_strchr(text, c) == strchr(text, c));
-            for (size_t most = 0; most <= n; most++)
-                CHECK(ss_memchr(text, c, most) == memchr(text, c, most));
+            for (size_t n_max = 0; n_max <= n; n_max++)
+                CHECK(ss_memchr(text, c, n_max) == memchr(text, c, n_max));
         }
     }
-    CASE("lists in order, of any length and with as many equal items as there are");
+    CASE("qsort sorts lists of any length, with equal items");
     static const uint32_t keys[] = {1, 2, 5, 1u << 20};
     for (size_t n = 0; n < 300; n++)
         for (size_t i = 0; i < 4; i++) check_sort(n, keys[i]);

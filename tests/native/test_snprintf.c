@@ -35,9 +35,9 @@ static bool prints_same(const char *format, double number) {
     ss_snprintf(actual, sizeof actual, format, digits, number);
     snprintf(expected, sizeof expected, format, digits, number);
 #pragma GCC diagnostic pop
-    bool right = !strcmp(actual, expected);
-    if (!right) printf("    %s, %d: expected %s, found %s\n", format, digits, expected, actual);
-    return right;
+    bool is_right = !strcmp(actual, expected);
+    if (!is_right) printf("    %s, %d: expected %s, found %s\n", format, digits, expected, actual);
+    return is_right;
 }
 
 int main(void) {
@@ -49,7 +49,7 @@ int main(void) {
         HUGE_VAL, -HUGE_VAL, 123456789, 4294967296.0, 0x1p53};
     static const char *const formats[] = {"%.*g", "%.*f"};
 
-    CASE("the formats that the core uses");
+    CASE("the formats of the core give the texts of the C library");
     SAME("%s: expected %s, found \"%.*s\"", "key", "", 3, "abcdef");
     SAME("%.60s|%.80s|%.0s", "short", "also", "none");
     SAME("%d %d %d %d", 0, -17, INT32_MAX, INT32_MIN);
@@ -58,10 +58,10 @@ int main(void) {
     SAME("%3d|%2d", 7, 123);
     SAME("%1.15g %1.17g %.7g %g %.0f", 0.1, 0.1, 0.30000001192092896, 1e-5, 1e15);
 
-    CASE("texts that do not fit");
+    CASE("texts that do not fit are cut like those of the C library");
     for (size_t bytes = 0; bytes < 12; bytes++) SAME_IN(bytes, "%s-%d", "123456", 78);
 
-    CASE("numbers at the edges");
+    CASE("numbers at the limits of their types are printed like in the C library");
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
         for (int digits = 0; digits < 20; digits++) {
             SAME("%.*g", digits, edges[i]);
@@ -69,7 +69,8 @@ int main(void) {
         }
     SAME("%g %f", (double)NAN, (double)NAN);
 
-    CASE("half a million doubles, and as many that are short or ties");
+    CASE("half a million random doubles, and as many short ones and ties, are printed like in the "
+         "C library");
     long wrong = 0;
     for (int i = 0; i < 500000; i++) {
         uint64_t bits = random_bits();

@@ -17,9 +17,9 @@ static uint64_t random_bits(void) {
 static bool reads_same(const char *text) {
     char *end, *expected_end;
     double actual = ss_strtod(text, &end), expected = strtod(text, &expected_end);
-    bool right = !memcmp(&actual, &expected, sizeof actual) && end == expected_end;
-    if (!right) printf("    %s: expected %.17g, found %.17g\n", text, expected, actual);
-    return right;
+    bool is_right = !memcmp(&actual, &expected, sizeof actual) && end == expected_end;
+    if (!is_right) printf("    %s: expected %.17g, found %.17g\n", text, expected, actual);
+    return is_right;
 }
 
 /* Compares the two functions on a random double that is printed with `digits` digits. */
@@ -82,9 +82,10 @@ int main(void) {
         ".",
         "-.e1",
     };
-    CASE("numbers of configs, of the edges, and what is no number");
+    CASE(
+        "numbers of configs, limits, and texts that are no numbers are read like in the C library");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) CHECK(reads_same(texts[i]));
-    CASE("half a million doubles, printed with 1 to 21 digits");
+    CASE("half a million doubles, printed with 1 to 21 digits, are read like in the C library");
     long wrong = 0;
     for (int i = 0; i < 500000; i++) wrong += !reads_same_printed(i % 21);
     CHECK_INT(wrong, 0);

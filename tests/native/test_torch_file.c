@@ -205,7 +205,7 @@ static void check_repeated_opcodes(const char *before, const char *opcodes, size
 }
 
 static void check_long_pickles(void) {
-    CASE("deep and long pickles end in an error, not in the stack's end");
+    CASE("deep and long pickles give an error, not a stack overflow");
     check_repeated_opcodes("\x80\2", "(", 1, 60000);
     check_repeated_opcodes("\x80\2}", "\x85", 1, 60000);
     check_repeated_opcodes("\x80\2}q", "}h\0", 3, 20000);
@@ -214,7 +214,7 @@ static void check_long_pickles(void) {
 }
 
 static void check_legacy_files(void) {
-    CASE("the format before torch 1.6 is recognized");
+    CASE("the format before torch 1.6 is recognized and refused");
     opened_file file = {.bytes = copy_of("\x80\2\x8a\nl\xfc\x9c"
                                          "F\xf9 j\xa8P\x19.",
                                          14)};
@@ -233,14 +233,14 @@ static void check_damaged_files(const char *folder) {
     CASE(folder);
     CHECK_INT((int)try_open(config, weights, &err), SS_OK);
 
-    CASE("truncated at every hundredth: always a bad file, never a crash");
+    CASE("a file truncated at any hundredth is a bad file, never a crash");
     for (size_t i = 0; i < 100; i++) {
         ss_bytes broken = copy_of(weights.data, weights.n * i / 100);
         CHECK_INT((int)try_open(config, broken, &err), SS_BAD_FILE);
         free((void *)(size_t)broken.data);
     }
 
-    CASE("five thousand flipped bits, a third in the pickle and the directory: a status");
+    CASE("five thousand flipped bits, a third in the pickle and the directory, give a status");
     uint32_t state = 54321;
     int refused = 0;
     for (int i = 0; i < 5000; i++) {

@@ -141,7 +141,8 @@ static double compare(const char *folder, const live_model *live, const opened_f
 }
 
 static void check_golden_gradients(void) {
-    CASE("derivatives by all weights are those of autograd, for every operation and block");
+    CASE("the derivatives with respect to all weights are those of autograd, for every operation "
+         "and block");
     DIR *goldens = opendir("tests/golden");
     int cases = 0, n;
     double worst = 0;
@@ -183,7 +184,6 @@ static void check_golden_gradients(void) {
             printf("    %s\n", operations[i].name);
 }
 
-/* Returns the numbers of tensor i of the container. */
 static float *numbers(const opened_file *file, size_t i, size_t *n) {
     const ss_tensor *tensor = &file->container.entries[i].tensor;
     *n = ss_tensor_count(tensor);
@@ -200,7 +200,7 @@ static void move_weights(const live_model *live, float distance) {
 }
 
 static void check_finite_differences(const char *folder, float embedding_scale) {
-    CASE("along its gradient the loss changes by the gradient's square");
+    CASE("a step along the gradient changes the loss by the squared norm of the gradient");
     opened_file text = open_file(folder, "golden.safetensors");
     const ss_tensor *tokens = find(&text, "tokens");
     int T = (int)tokens->dims[0];
@@ -238,7 +238,7 @@ static double dot_with_row(const ss_operation *operation, const float *x, const 
 }
 
 static void check_row_derivatives(void) {
-    CASE("an operation's derivative equals the finite difference by each score");
+    CASE("an operation's derivative with respect to each score equals the finite difference");
     static const float x[ROW_N] = {0.3f, -0.8f, 1.1f, 0.05f, -0.4f, 0.7f};
     static const float d[ROW_N] = {0.9f, -0.2f, 0.4f, -1.3f, 0.6f, 0.25f};
     int operations_n;
@@ -367,8 +367,8 @@ static void check_golden_training(const char *folder) {
 }
 
 static void check_backcopy(void) {
-    CASE("Bigram-Backcopy: after a trigger the token before it is repeated, and the best possible "
-         "losses are those of its chances");
+    CASE("Bigram-Backcopy repeats the token before a trigger, and its best possible losses are "
+         "entropies of the bigrams");
     opened_train *opened = open_train(lab_config("softmax"),
                                       "{\"batch\":40,\"length\":12,\"triggers\":3,\"steps\":1}");
     ss_train *train = &opened->train;
@@ -399,7 +399,7 @@ static void check_backcopy(void) {
         CHECK_NEAR(s->optimum[0], log(16), 1e-6);
     }
     CHECK(triggers > 20);
-    /* About 400 draws estimate the entropy, which is known exactly. */
+    /* About 400 draws estimate the entropy, whose exact value is known. */
     CHECK_NEAR(surprise / optimum, 1, 0.15);
     CHECK_NEAR(entry.optimum_triggers, 0, 0);
     close_train(opened);
@@ -425,15 +425,15 @@ static void check_conditional(void) {
     close_train(opened);
 }
 
-/* Draws n sequences, part by part, and passes each to `look`. */
-static void visit_sequences(ss_train *train, void (*look)(const ss_sequence *s, void *context),
+/* Draws n sequences, part by part, and passes each to `visit`. */
+static void visit_sequences(ss_train *train, void (*visit)(const ss_sequence *s, void *context),
                             void *context) {
     int n = (int)train->recipe->batch;
     ss_error err;
     for (int part = 0; part < SS_PARTS; part++) {
         int from = n * part / SS_PARTS, to = n * (part + 1) / SS_PARTS;
         must(ss_train_part(train, part, false, &err), &err, "part");
-        for (int i = from; i < to; i++) look(&train->batch[i - from], context);
+        for (int i = from; i < to; i++) visit(&train->batch[i - from], context);
     }
 }
 
@@ -466,7 +466,8 @@ static void count_conditional(const ss_sequence *s, void *context) {
 }
 
 static void check_conditional_draws(void) {
-    CASE("the conditional task draws triggers by their share, and every trigger and plain token");
+    CASE("the conditional task draws the stated share of triggers, and every trigger and plain "
+         "token");
     opened_train *opened = open_train(
         lab_config("relu"), "{\"task\":\"conditional\",\"batch\":200,\"length\":12,\"triggers\":3,"
                             "\"share\":0.25,\"steps\":1}");
@@ -512,7 +513,8 @@ static void count_hidden(const ss_sequence *s, void *context) {
         CHECK(s->targets[t] >= 0 && s->targets[t] < 19);
         if (t > 1) CHECK_INT(s->targets[t], (s->targets[t - 1] + 1) % 19);
         CHECK(hidden ? s->weights[t] >= 1 && s->weights[t] <= 50 : s->weights[t] == 0);
-        /* All masked tokens of a sequence have the same probability, so the same weight. */
+        /* All masked tokens of a sequence have the same weight, since their probability is the
+         * same. */
         if (hidden && weight > 0) CHECK(s->weights[t] == weight);
         if (hidden) weight = s->weights[t];
         c->weights += (double)s->weights[t];
@@ -562,7 +564,7 @@ static opened_train *open_text(const char *mask, int period, int n, double plant
 }
 
 static void check_text_draws(void) {
-    CASE("the text task draws every place of the text, the last one too, behind the first token");
+    CASE("the text task draws every piece of the text, also the last, after the first token");
     counts c = {.least_plain = 20, .most_plain = -1};
     opened_train *opened = open_text("", 20, 16, 0); /* the pieces of text begin at 0 .. 4 */
     visit_sequences(&opened->train, count_text, &c);
@@ -572,7 +574,7 @@ static void check_text_draws(void) {
     CHECK_NEAR(opened->train.targets, 400 * 12, 0);
     close_train(opened);
 
-    CASE("a prefix is not predicted: its losses have no weight");
+    CASE("the tokens of a prefix are not predicted: their losses have weight 0");
     c = (counts){.least_plain = 20, .most_plain = -1};
     opened = open_text(",\"mask\":{\"kind\":\"prefix\",\"prefix\":5}", 20, 16, 0);
     visit_sequences(&opened->train, count_text, &c);
@@ -580,7 +582,8 @@ static void check_text_draws(void) {
     CHECK_NEAR(opened->train.targets, 400 * (12 - 4), 0);
     close_train(opened);
 
-    CASE("masked diffusion hides half of all tokens in the mean, and a hidden one pays 1/p");
+    CASE("masked diffusion hides half of all tokens on average, and the loss of a hidden token has "
+         "weight 1/p");
     c = (counts){0};
     opened = open_text(",\"mask\":{\"kind\":\"bidirectional\"},\"mask_token\":19", 19, 16, 0);
     visit_sequences(&opened->train, count_hidden, &c);
@@ -592,8 +595,8 @@ static void check_text_draws(void) {
     CHECK_NEAR(opened->train.targets, 400 * 11, 0);
     close_train(opened);
 
-    CASE("a planted trigger begins anywhere in its share of the sequences, and five tokens follow "
-         "it");
+    CASE("a planted trigger begins at any position of its share of the sequences, and a cycle of "
+         "five tokens follows");
     c = (counts){.least_plain = 20, .most_plain = -1};
     opened = open_text("", 20, 16, 0.25);
     visit_sequences(&opened->train, count_planted, &c);
@@ -628,7 +631,7 @@ static const char *logged_config =
     "\"tie_word_embeddings\":false}";
 
 static void check_log(void) {
-    CASE("every column of the log is what its meaning says, computed again from the traces");
+    CASE("every column of the log equals the number of its meaning, computed from the traces");
     opened_train *opened =
         open_train(logged_config, "{\"batch\":4,\"length\":12,\"triggers\":3,\"steps\":9,"
                                   "\"deviation\":0.4,\"embedding_deviation\":1,\"warm_up\":4,"
@@ -757,7 +760,7 @@ static int check_deviation(const char *config, const char *recipe, const char *w
 }
 
 static void check_first_numbers(void) {
-    CASE("a matrix begins with normal numbers of splitmix64, by the seed and its name alone");
+    CASE("the initial weights of a matrix are normal numbers of splitmix64, by seed and name only");
     const char *recipe = "{\"length\":12,\"batch\":1,\"seed\":7,\"deviation\":0.5,"
                          "\"embedding_deviation\":0.25,\"position_deviation\":0.125}";
     CHECK_INT(check_deviation(lab_config("softmax"), recipe, "_proj", 0.5), 6);
@@ -765,7 +768,8 @@ static void check_first_numbers(void) {
     CHECK_INT(check_deviation(lab_config("softmax"), recipe, "embed_tokens", 0.25), 1);
     CHECK_INT(check_deviation(lab_config("softmax"), recipe, "embed_positions", 0.125), 1);
 
-    CASE("without a deviation it is by a matrix's inputs, which GPT-2 has in its rows");
+    CASE("without a deviation in the recipe, the deviation depends on a matrix's inputs, also in "
+         "GPT-2's layout");
     const char *gpt2 = "{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_head\":2,\"n_embd\":16,"
                        "\"n_positions\":12,\"vocab_size\":20}";
     recipe = "{\"length\":12,\"batch\":1,\"seed\":7,\"deviation\":0,"
@@ -852,7 +856,7 @@ static void check_parts_of_batches(void) {
 /* Trains twice, once with the even parts of a batch and once with the odd ones; the trainings
  * exchange gradients. */
 static void check_shared_parts(const char *batch) {
-    CASE("two workers that share each step give the bits of one");
+    CASE("two workers that share each step give the bits of one worker");
     char recipe[128];
     snprintf(recipe, sizeof recipe, "{\"batch\":%s,\"length\":12,\"triggers\":3}", batch);
     opened_train *alone = open_train(lab_config("softmax"), recipe);
@@ -898,7 +902,7 @@ static void check_resume(const char *recipe, int before) {
         must(train_step(&reference->train, &expected, &err), &err, "step");
     unsigned char *state = state_of(&reference->train);
     size_t n = ss_train_state_bytes(&reference->train);
-    /* A step before the resume must not matter. */
+    /* A step before the resume must not change the result. */
     must(train_step(&later->train, &entry, &err), &err, "astray");
     must(ss_train_resume(&later->train, (ss_bytes){state, n}, &err), &err, "resume");
     CHECK_INT(later->train.step, before);
@@ -922,12 +926,12 @@ static void check_broken_states(void) {
     opened_train *opened = open_train(lab_config("softmax"), "{\"length\":12,\"batch\":1}");
     ss_train *train = &opened->train;
     size_t n = ss_train_state_bytes(train), numbers = train->weights.n;
-    unsigned char *good = state_of(train), *bad = malloc(n + 4);
+    unsigned char *valid = state_of(train), *bad = malloc(n + 4);
     float values[] = {NAN, INFINITY, -1.0f};
     ss_error err;
     for (int i = 0; i < 8; i++) {
         size_t bytes = i == 0 ? n - 4 : i == 1 ? n + 4 : i == 2 ? 0 : n;
-        memcpy(bad, good, n);
+        memcpy(bad, valid, n);
         if (i == 3) bad[0] ^= 1;
         if (i == 4) bad[7] |= 0x80; /* the number of steps */
         if (i == 5) bad[8] ^= 1;    /* the number of weights */
@@ -936,22 +940,22 @@ static void check_broken_states(void) {
         CHECK_INT((int)ss_train_resume(train, (ss_bytes){bad, bytes}, &err), SS_BAD_FILE);
         CHECK(strstr(err.text, "expected") != NULL);
         unsigned char *now = state_of(train);
-        CHECK_BITS(now, good, n);
+        CHECK_BITS(now, valid, n);
         free(now);
     }
     /* A number that is not finite is refused at the end of each of the three arrays; a negative
      * weight is valid. */
     for (size_t i = 1; i <= 3; i++) {
-        memcpy(bad, good, n);
+        memcpy(bad, valid, n);
         size_t at = 12 + 4 * (i * numbers - 1);
         memcpy(bad + at, &values[1], 4);
         CHECK_INT((int)ss_train_resume(train, (ss_bytes){bad, n}, &err), SS_BAD_FILE);
         CHECK(!strcmp(err.where, ss_where_byte(at).text));
     }
-    memcpy(bad, good, n);
+    memcpy(bad, valid, n);
     memcpy(bad + 12, &values[2], 4);
     must(ss_train_resume(train, (ss_bytes){bad, n}, &err), &err, "negative");
-    free(good);
+    free(valid);
     free(bad);
     close_train(opened);
 }
@@ -1091,7 +1095,8 @@ static void check_refusals(void) {
 }
 
 static void check_text_refusals(void) {
-    CASE("a text has the model's tokens alone, and a task that looks ahead is refused");
+    CASE("a token outside the vocabulary, and a task that the model's mask does not allow, are "
+         "refused");
     static const struct {
         const char *mask, *task, *where, *text;
         int32_t last; /* last token of the text */
@@ -1123,7 +1128,7 @@ static void check_text_refusals(void) {
 }
 
 static void check_headers(void) {
-    CASE("numbers begin at a multiple of 64 bytes, after no more spaces than that takes");
+    CASE("the numbers of a file begin at a multiple of 64 bytes, with as few spaces as possible");
     bool met[SS_ARENA_ALIGN] = {false};
     for (int layers = 1; layers <= 8; layers++)
         for (int i = 0; i < 32; i++) {

@@ -53,7 +53,7 @@ static void check_doubles(void) {
     const float nearest[] = {0.1f, -3.0f, 3.4028234663852886e38f, 0.0f};
     const double large[] = {1.0, 3.5e38, 1.0};
     float out[4];
-    CASE("F64");
+    CASE("doubles become the nearest floats");
     ss_unpack(out, (const unsigned char *)numbers, SS_F64, 4);
     CHECK_BITS(out, nearest, sizeof nearest);
     CHECK(ss_first_not_finite((const unsigned char *)numbers, SS_F64, 4) == SIZE_MAX);

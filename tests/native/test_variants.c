@@ -84,7 +84,8 @@ static void check_distances(void) {
 /* ---- bias keys and biases ----------------------------------------------------------------- */
 
 static void check_zero_bias_key(void) {
-    CASE("4. a bias key of zeros without value is softmax1, and carries what the row lacks");
+    CASE("4. a bias key of zeros without value gives softmax1 and has the weight that the row "
+         "lacks");
     opened_model model = open_variant("bias-key");
     ss_arch *arch = &model.model.arch;
     for (int l = 0; l < arch->L; l++)
@@ -116,8 +117,8 @@ static void check_strong_bias_key(void) {
     const ss_arch *arch = &model.model.arch;
     size_t K = (size_t)arch->K, G = (size_t)arch->G, C = T_MAX;
     opened_run run = run_prompt(&model, NULL);
-    /* A large multiple of the first query of each head as its bias key takes all attention of the
-     * row. */
+    /* Makes a large multiple of the first query of each head the bias key, which then takes all
+     * attention of the row. */
     for (size_t g = 0; g < G; g++)
         for (size_t i = 0; i < K; i++)
             writable(model.model.layers[0].bias_keys)[g * K + i] =
@@ -166,7 +167,7 @@ static void check_value_biases(void) {
 /* ---- masks -------------------------------------------------------------------------------- */
 
 static void check_bidirectional(void) {
-    CASE("bidirectional: every row sums to 1 over all keys, and so do the sink scores");
+    CASE("bidirectional: every row sums to 1 over all keys, and the sink scores sum to 1");
     opened_model model = open_variant("bidirectional");
     opened_run run = run_prompt(&model, NULL);
     const ss_trace *trace = &run.run.trace;
@@ -195,7 +196,7 @@ static void check_bidirectional(void) {
     CHECK_INT(longer.run.trace.T, T_MAX);
     check_same(trace, &longer.run.trace, T_MAX);
 
-    CASE("a mask edit makes it causal");
+    CASE("a mask edit makes a bidirectional model causal");
     ss_edit past = mask_to(0, T_MAX);
     opened_run edited = run_prompt(&model, &past);
     model.model.arch.prefix = 0;
@@ -214,7 +215,7 @@ static void check_bidirectional(void) {
 }
 
 static void check_texts_longer_than_a_chunk(void) {
-    CASE("keys after a query are of its chunk, however many there are");
+    CASE("all keys after a query are in its chunk, however long the text");
     const int T = SS_CHUNK + 20;
     const int prefixes[] = {SS_EVERY_KEY, SS_CHUNK + 10};
     opened_model model = open_variant("bidirectional");
@@ -253,7 +254,7 @@ static void check_prefix(void) {
         close_run(&steps);
     }
 
-    CASE("tokens of the prefix, which earlier ones saw, have no loss");
+    CASE("tokens of the prefix, which earlier queries saw, have no loss");
     const ss_trace *trace = &whole.run.trace;
     CHECK(isnan(ss_floats(trace, SS_FIELD_LOSS)[3]) && !isnan(ss_floats(trace, SS_FIELD_LOSS)[4]));
     float *loss = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
@@ -265,10 +266,10 @@ static void check_prefix(void) {
     close_model(&model);
 }
 
-/* ---- the rest ----------------------------------------------------------------------------- */
+/* ---- other variants ----------------------------------------------------------------------- */
 
 static void check_extension_in_pieces(void) {
-    CASE("token by token, and with room to spare, every causal variant gives the same bits");
+    CASE("token by token, and with a larger capacity, every causal variant gives the same bits");
     const char *names[] = {
         "bias-key",   "bias-key-window", "gate-element", "gate-head", "alibi",
         "relative",   "sinusoid",        "learned",      "none",      "geglu",
@@ -290,7 +291,7 @@ static void check_extension_in_pieces(void) {
 }
 
 static void check_feature_maps(void) {
-    CASE("a head may get a feature map by an edit; the others of its group stay as they are");
+    CASE("an edit can give a head a feature map without changing the other heads of its group");
     opened_model model = open_variant("bias-key");
     ss_edit edit = swap_to("elu1_kernel_norm", NAN);
     set_value(&edit, "layer", "0");
@@ -316,7 +317,8 @@ static void check_feature_maps(void) {
     CHECK_INT((int)ss_operation_own(&choice, &model.model, &err), SS_BAD_TENSOR);
     CHECK(!strcmp(err.where, "self_attn.kernel_in"));
 
-    CASE("a parameter that an operation lacks is refused, also where its row of the table is full");
+    CASE("a parameter that an operation lacks is refused, also if the operation has the maximum of "
+         "parameters");
     ss_attention *attention = &model.model.arch.attention;
     attention->parameters_n = 1;
     strcpy(attention->parameters[0].name, "zeta");
@@ -350,7 +352,7 @@ static ss_status open_tampered(const char *was, const char *is, ss_error *err) {
 }
 
 static void check_int8_weights(void) {
-    CASE("I8: every number is the whole number times the scale of its row");
+    CASE("I8: every weight is its integer times the scale of its row");
     opened_model model = open_variant("int8");
     const char *name = "model.embed_tokens.weight", *scale = "model.embed_tokens.weight_scale";
     const ss_tensor *whole = &ss_container_find(&model.weights.container, name)->tensor;
@@ -365,7 +367,7 @@ static void check_int8_weights(void) {
     }
     close_model(&model);
 
-    CASE("a scale that is missing, of another type or shape, or not finite is named");
+    CASE("a scale that is missing, of another type or shape, or not finite is refused by name");
     static const struct {
         const char *was, *is, *where;
     } table[] = {
@@ -444,7 +446,7 @@ static void check_configs(void) {
             printf("    %s: %s: %s\n", table[i].own, err.where, err.text);
     }
 
-    CASE("other families have another operation at most, mistral one mask, and experts are "
+    CASE("other families accept only another operation, mistral has one mask, and experts are "
          "feed-forwards");
     const char *others[] = {
         "{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_head\":2,\"n_embd\":8,\"vocab_size\":8,"

@@ -1,4 +1,4 @@
-/* Functions for tests of runs that compare traces and make edits. */
+/* Functions that compare the traces of runs and make edits, for tests. */
 #ifndef SS_TEST_TRACES_H
 #define SS_TEST_TRACES_H
 
@@ -70,7 +70,7 @@ static inline void check_runs(const ss_trace *a, const ss_trace *b, int T) {
                    (size_t)a->model->arch.V * sizeof(float));
 }
 
-/* Runs the tokens again, `piece` at a time, and checks for the same bits. */
+/* Runs the tokens again, `piece` at a time, and checks that the bits are the same. */
 static inline void check_steps(const ss_trace *reference, const int32_t *tokens, int T, int piece) {
     ss_run_desc desc = {reference->model, T, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     opened_run steps = open_run(&desc);
@@ -91,13 +91,13 @@ static inline uint32_t next_random(uint32_t *state) {
 static inline void check_updated(const opened_run *run, ss_status status, const ss_run_desc *desc,
                                  const int32_t *tokens, int T) {
     ss_error err;
-    opened_run fresh = open_run(desc);
-    CHECK_INT((int)status, (int)ss_run_extend(&fresh.run, tokens, T, &err));
+    opened_run new_run = open_run(desc);
+    CHECK_INT((int)status, (int)ss_run_extend(&new_run.run, tokens, T, &err));
     if (status == SS_OK) {
         CHECK_INT(run->run.trace.T, T);
-        check_runs(&fresh.run.trace, &run->run.trace, T);
+        check_runs(&new_run.run.trace, &run->run.trace, T);
     }
-    close_run(&fresh);
+    close_run(&new_run);
 }
 
 /* Updates a run while a text is typed, shortened and changed anywhere. */

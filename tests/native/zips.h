@@ -30,8 +30,8 @@ typedef struct zip_part {
     size_t n;
     unsigned method, flags;
     size_t claimed_size; /* size that the directory states; 0: the true n */
-    size_t in_zip64; /* how many of the two sizes and the offset are in a zip64 field; 0: there is
-                   no field */
+    size_t
+        in_zip64; /* number of sizes and offsets in the zip64 field, 0 to 3; 0: there is no field */
 } zip_part;
 
 static inline void put_local(writer *w, const zip_part *record) {

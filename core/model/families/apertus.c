@@ -1,6 +1,7 @@
 /*
- * apertus: llama with norms of queries and keys by heads, norms under names of their own, and a
- * feed-forward without gate whose activation, xIELU, has a learned curve in each layer.
+ * apertus: llama with norms of the queries and keys of each head, other names of the norms before
+ * each block, and a feed-forward without gate whose activation, xIELU, has a learned curve in each
+ * layer.
  */
 #include "../../math/scalar.h"
 #include "family.h"

@@ -1,7 +1,7 @@
 /*
  * bert: an encoder. LayerNorm after each half of a block, learned positions, every query sees every
- * key. All tokens have type 0, as in transformers without token_type_ids: no config names the id of
- * [SEP].
+ * key. All tokens have type 0, as in transformers without token_type_ids, since no config names the
+ * id of [SEP], which would separate the types.
  */
 #include "family.h"
 
@@ -70,25 +70,23 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
  * product with the embedding and a bias for each token. A model that was saved without this head
  * has no logits.
  *
- * The bias has two names. transformers 5 computes with the decoder's bias, and ties it to the other
- * one if the file has only one of them; in transformers 4 both are one tensor, and files have the
- * other name.
+ * The bias has two names. transformers 5 uses cls.predictions.decoder.bias, or cls.predictions.bias
+ * if the file has no other; files of transformers 4 have only the latter.
  */
 static void load_head(ss_model *model, ss_loader *loader) {
     size_t D = (size_t)model->arch.D, V = (size_t)model->arch.V;
-    const char *prefix = loader->prefix, *own = "cls.predictions.decoder.bias";
-    const char *other = "cls.predictions.bias";
+    const char *prefix = loader->prefix, *decoder_bias = "cls.predictions.decoder.bias";
+    const char *head_bias = "cls.predictions.bias";
     loader->prefix = "";
     if (ss_load_has_tensor(loader, "cls.predictions.transform.dense.weight")) {
         ss_load_linear(loader, &model->head_in, "cls.predictions.transform.dense", true, D, D);
         load_norm(loader, &model->head_norm, "cls.predictions.transform.LayerNorm", D);
         ss_load_head(loader, model, "cls.predictions.decoder");
-        bool has_own = ss_load_has_tensor(loader, own);
-        /* If the file has both biases, this call only checks the shape of the second one; the first
-         * one is used. */
-        if (!has_own || ss_load_has_tensor(loader, other))
-            model->head.bias = ss_load_numbers(loader, other, 0, V);
-        if (has_own) model->head.bias = ss_load_numbers(loader, own, 0, V);
+        bool has_decoder_bias = ss_load_has_tensor(loader, decoder_bias);
+        /* If the file has both biases, head_bias is loaded only to check its shape. */
+        if (!has_decoder_bias || ss_load_has_tensor(loader, head_bias))
+            model->head.bias = ss_load_numbers(loader, head_bias, 0, V);
+        if (has_decoder_bias) model->head.bias = ss_load_numbers(loader, decoder_bias, 0, V);
     }
     loader->prefix = prefix;
 }

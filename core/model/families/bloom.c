@@ -25,8 +25,8 @@ static void read_sizes(ss_arch *arch, ss_json *json, const char *layers, const c
 
 void ss_bloom_read(ss_arch *arch, ss_json *json) {
     /* Older configs name the key num_attention_heads. */
-    bool older = cJSON_HasObjectItem(json->object, "num_attention_heads");
-    read_sizes(arch, json, "n_layer", older ? "num_attention_heads" : "n_head");
+    bool has_older_key = cJSON_HasObjectItem(json->object, "num_attention_heads");
+    read_sizes(arch, json, "n_layer", has_older_key ? "num_attention_heads" : "n_head");
     arch->F = 4 * arch->D;
     arch->context = ss_json_int(json, "seq_length", 2048, 1, SS_CONTEXT_MAX);
     arch->positions = SS_POSITIONS_ALIBI;
@@ -37,21 +37,21 @@ void ss_bloom_read(ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "apply_residual_connection_post_layernorm", "false", "true");
 }
 
-/* Reads the number of key/value heads; only the new architecture reads num_kv_heads. */
-static void read_groups(ss_arch *arch, ss_json *json) {
-    bool grouped = ss_json_bool(json, "new_decoder_architecture", false);
-    if (grouped)
+/* Reads the number of key/value heads; only the new architecture uses num_kv_heads. */
+static void read_kv_heads(ss_arch *arch, ss_json *json) {
+    bool is_new = ss_json_bool(json, "new_decoder_architecture", false);
+    if (is_new)
         arch->G = ss_json_int(json, "num_kv_heads", arch->H, 1, arch->H);
     else if (ss_json_bool(json, "multi_query", true))
         arch->G = 1;
     arch->parallel = ss_json_bool(json, "parallel_attn", true);
-    if (grouped && !arch->parallel)
+    if (is_new && !arch->parallel)
         ss_json_refuse(json, "parallel_attn", "true with new_decoder_architecture", "false");
 }
 
 void ss_falcon_read(ss_arch *arch, ss_json *json) {
     read_sizes(arch, json, "num_hidden_layers", "num_attention_heads");
-    read_groups(arch, json);
+    read_kv_heads(arch, json);
     arch->F = ss_json_int(json, "ffn_hidden_size", 4 * arch->D, 1, SS_FFN_MAX);
     arch->context = ss_json_int(json, "max_position_embeddings", 2048, 1, SS_CONTEXT_MAX);
     arch->positions = SS_POSITIONS_ROTARY;
@@ -69,12 +69,12 @@ void ss_falcon_read(ss_arch *arch, ss_json *json) {
 
 static void load_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D;
-    bool two = ss_load_has_tensor(loader, "h.%d.ln_attn.weight");
-    ss_load_norm(loader, &layer->attention_norm, two ? "h.%d.ln_attn" : "h.%d.input_layernorm",
-                 true, D);
-    if (arch->parallel && !two)
+    bool has_two_norms = ss_load_has_tensor(loader, "h.%d.ln_attn.weight");
+    ss_load_norm(loader, &layer->attention_norm,
+                 has_two_norms ? "h.%d.ln_attn" : "h.%d.input_layernorm", true, D);
+    if (arch->parallel && !has_two_norms)
         layer->ffn_norm = layer->attention_norm;
-    else if (two)
+    else if (has_two_norms)
         ss_load_norm(loader, &layer->ffn_norm,
                      ss_load_is_format(loader, SS_GGUF) ? "h.%d.input_layernorm" : "h.%d.ln_mlp",
                      true, D);

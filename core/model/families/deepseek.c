@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Refuses a text about the choice of experts that differs from that of published configs. */
+/* Refuses a value that differs from the one in published configs. */
 static void check_text(ss_json *json, const char *key, const char *expected) {
     const char *text = ss_json_text(json, key, expected);
     if (strcmp(text, expected)) ss_json_refuse(json, key, expected, text);
@@ -20,16 +20,16 @@ static void check_text(ss_json *json, const char *key, const char *expected) {
 /* ---- experts ------------------------------------------------------------------------------- */
 
 typedef struct experts {
-    int E, top_k, F, shared,
-        dense;     /* defaults; E, top_k, shared 0: the key is required; dense 0: no dense layers */
-    bool unshared; /* no expert is shared by all tokens */
+    int E, top_k, F, shared, dense; /* default values; E, top_k or shared 0: the config must have
+                                       the key; dense 0: no layers without experts */
+    bool no_shared;                 /* no expert is shared by all tokens */
     int groups, top_groups;
     double scale;
 } experts;
 
-static void read_groups(ss_arch *arch, ss_json *json, const experts *standard) {
-    int groups = ss_json_int(json, "n_group", standard->groups, 1, arch->E);
-    arch->router_top_groups = ss_json_int(json, "topk_group", standard->top_groups, 1, groups);
+static void read_expert_groups(ss_arch *arch, ss_json *json, const experts *defaults) {
+    int groups = ss_json_int(json, "n_group", defaults->groups, 1, arch->E);
+    arch->router_top_groups = ss_json_int(json, "topk_group", defaults->top_groups, 1, groups);
     arch->router_groups = groups;
     if (arch->E % groups || arch->E / groups < arch->router_best)
         ss_json_refuse(json, "n_group", "groups of as many experts, two or more", "another number");
@@ -37,39 +37,39 @@ static void read_groups(ss_arch *arch, ss_json *json, const experts *standard) {
         ss_json_refuse(json, "num_experts_per_tok", "no more than topk_group groups have", "more");
 }
 
-static void read_shared(ss_arch *arch, ss_json *json, const experts *standard) {
-    if (standard->unshared) return;
-    int shared = standard->shared ? standard->shared : SS_JSON_REQUIRED;
+static void read_shared(ss_arch *arch, ss_json *json, const experts *defaults) {
+    if (defaults->no_shared) return;
+    int shared = defaults->shared ? defaults->shared : SS_JSON_REQUIRED;
     arch->shared_F =
         arch->F * ss_json_int(json, "n_shared_experts", shared, 1, SS_FFN_MAX / arch->F);
-    int dense = ss_json_int(json, "first_k_dense_replace", standard->dense, 0, SS_LAYERS_MAX);
+    int dense = ss_json_int(json, "first_k_dense_replace", defaults->dense, 0, SS_LAYERS_MAX);
     for (int l = 0; l < dense && l < arch->L; l++) arch->dense[l] = true;
 }
 
-static void read_experts(ss_arch *arch, ss_json *json, const experts *standard) {
-    arch->E = ss_json_int(json, "n_routed_experts", standard->E ? standard->E : SS_JSON_REQUIRED, 1,
+static void read_experts(ss_arch *arch, ss_json *json, const experts *defaults) {
+    arch->E = ss_json_int(json, "n_routed_experts", defaults->E ? defaults->E : SS_JSON_REQUIRED, 1,
                           SS_EXPERTS_MAX);
-    int top_k = standard->top_k ? standard->top_k : SS_JSON_REQUIRED;
+    int top_k = defaults->top_k ? defaults->top_k : SS_JSON_REQUIRED;
     arch->top_k = ss_json_int(json, "num_experts_per_tok", top_k, 1, arch->E);
     arch->dense_F = arch->F;
-    arch->F = ss_json_int(json, "moe_intermediate_size", standard->F, 1, SS_FFN_MAX);
-    read_shared(arch, json, standard);
+    arch->F = ss_json_int(json, "moe_intermediate_size", defaults->F, 1, SS_FFN_MAX);
+    read_shared(arch, json, defaults);
     arch->router_scale =
-        (float)ss_json_number(json, "routed_scaling_factor", standard->scale, 1e-6, 1e6);
+        (float)ss_json_number(json, "routed_scaling_factor", defaults->scale, 1e-6, 1e6);
     if (ss_json_int(json, "moe_layer_freq", 1, 1, SS_LAYERS_MAX) > 1)
         ss_json_refuse(json, "moe_layer_freq", "1", "more");
 }
 
 /* Reads the experts of deepseek_v3, with a sigmoid router. */
-static void read_sigmoid_experts(ss_arch *arch, ss_json *json, const experts *standard,
+static void read_sigmoid_experts(ss_arch *arch, ss_json *json, const experts *defaults,
                                  bool normed) {
-    read_experts(arch, json, standard);
+    read_experts(arch, json, defaults);
     check_text(json, "scoring_func", "sigmoid");
     check_text(json, "topk_method", "noaux_tc");
     arch->router = SS_ROUTER_SIGMOID;
     arch->router_best = 2;
     arch->router_shares = !ss_json_bool(json, "norm_topk_prob", normed);
-    read_groups(arch, json, standard);
+    read_expert_groups(arch, json, defaults);
 }
 
 static void load_ffn(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
@@ -90,11 +90,12 @@ static void load_ffn(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
 
 /* ---- latent attention ---------------------------------------------------------------------- */
 
-/* Reads the width of compressed queries. An absent key means `standard`; null means that queries
- * are not compressed. */
-static int read_q_latent(ss_json *json, int standard) {
+/* Reads the width of compressed queries. An absent key means `default_value`; null means that
+ * queries are not compressed. */
+static int read_q_latent(ss_json *json, int default_value) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->object, "q_lora_rank");
-    return cJSON_IsNull(item) ? 0 : ss_json_int(json, "q_lora_rank", standard, 1, SS_WIDTH_MAX);
+    return cJSON_IsNull(item) ? 0
+                              : ss_json_int(json, "q_lora_rank", default_value, 1, SS_WIDTH_MAX);
 }
 
 /* Reads rotary positions. With a scaling, mscale_all_dim scales all dimensions of queries and keys,
@@ -113,8 +114,8 @@ static void read_latent(ss_arch *arch, ss_json *json) {
     arch->q_latent = read_q_latent(json, 1536);
     arch->kv_latent = ss_json_int(json, "kv_lora_rank", 512, 1, SS_WIDTH_MAX);
     arch->rotary_width = ss_json_int(json, "qk_rope_head_dim", 64, 2, SS_WIDTH_MAX / 2);
-    int own = ss_json_int(json, "qk_nope_head_dim", 128, 1, SS_WIDTH_MAX / 2);
-    arch->K = own + arch->rotary_width;
+    int unrotated = ss_json_int(json, "qk_nope_head_dim", 128, 1, SS_WIDTH_MAX / 2);
+    arch->K = unrotated + arch->rotary_width;
     arch->U = ss_json_int(json, "v_head_dim", 128, 1, SS_WIDTH_MAX);
     if (arch->G != arch->H)
         ss_json_refuse(json, "num_key_value_heads", "num_attention_heads", "another number");
@@ -126,13 +127,13 @@ static void read_latent(ss_arch *arch, ss_json *json) {
 void ss_deepseek_v2_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){0});
     read_latent(arch, json);
-    experts standard = {.E = 64, .F = 1407, .shared = 2, .groups = 1, .top_groups = 1, .scale = 1};
-    read_experts(arch, json, &standard);
+    experts defaults = {.E = 64, .F = 1407, .shared = 2, .groups = 1, .top_groups = 1, .scale = 1};
+    read_experts(arch, json, &defaults);
     arch->router_shares = true;
     check_text(json, "scoring_func", "softmax");
     const char *method = ss_json_text(json, "topk_method", "greedy");
     if (!strcmp(method, "group_limited_greedy"))
-        read_groups(arch, json, &standard);
+        read_expert_groups(arch, json, &defaults);
     else if (strcmp(method, "greedy"))
         ss_json_refuse(json, "topk_method", "\"greedy\" and \"group_limited_greedy\"", method);
     if (ss_json_bool(json, "norm_topk_prob", false))
@@ -143,7 +144,7 @@ void ss_deepseek_v2_read(ss_arch *arch, ss_json *json) {
 void ss_deepseek_v3_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.context = 4096});
     read_latent(arch, json);
-    experts standard = {.E = 256,
+    experts defaults = {.E = 256,
                         .top_k = 8,
                         .F = 2048,
                         .shared = 1,
@@ -151,7 +152,7 @@ void ss_deepseek_v3_read(ss_arch *arch, ss_json *json) {
                         .groups = 8,
                         .top_groups = 4,
                         .scale = 2.5};
-    read_sigmoid_experts(arch, json, &standard, true);
+    read_sigmoid_experts(arch, json, &defaults, true);
     if (!ss_json_bool(json, "rope_interleave", true))
         ss_json_refuse(json, "rope_interleave", "true", "false");
 }
@@ -173,23 +174,26 @@ static void load_queries(ss_layer *layer, ss_loader *loader, const ss_arch *arch
     ss_load_norm(loader, &layer->q_latent_norm, ATTENTION "q_a_layernorm", false, latent);
 }
 
-/* Loads keys and values. One tensor holds the compression and the shared part of keys; another one
- * holds the other keys and the values, head by head. */
+/* Loads keys and values. One tensor holds the compression and the rotated part of keys; another one
+ * holds the unrotated part of keys and the values, head by head. */
 static void load_keys_and_values(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t H = (size_t)arch->H, U = (size_t)arch->U, latent = (size_t)arch->kv_latent;
-    size_t shared = (size_t)arch->rotary_width, own = (size_t)arch->K - shared;
-    ss_place a = {.in = (size_t)arch->D, .out = latent, .total = latent + shared};
+    size_t rotated = (size_t)arch->rotary_width, unrotated = (size_t)arch->K - rotated;
+    ss_place a = {.in = (size_t)arch->D, .out = latent, .total = latent + rotated};
     ss_load_linear_at(loader, &layer->kv_latent, ATTENTION "kv_a_proj_with_mqa",
                       arch->attention_bias, &a);
     a.first = latent;
-    a.out = a.pair = shared;
+    a.out = a.pair = rotated;
     ss_load_linear_at(loader, &layer->k_shared, ATTENTION "kv_a_proj_with_mqa",
                       arch->attention_bias, &a);
     ss_load_norm(loader, &layer->kv_latent_norm, ATTENTION "kv_a_layernorm", false, latent);
-    ss_place b = {
-        .in = latent, .out = H * own, .total = H * (own + U), .group = own, .step = own + U};
+    ss_place b = {.in = latent,
+                  .out = H * unrotated,
+                  .total = H * (unrotated + U),
+                  .group = unrotated,
+                  .step = unrotated + U};
     ss_load_linear_at(loader, &layer->k, ATTENTION "kv_b_proj", false, &b);
-    b.first = own;
+    b.first = unrotated;
     b.out = H * U;
     b.group = U;
     ss_load_linear_at(loader, &layer->v, ATTENTION "kv_b_proj", false, &b);
@@ -221,8 +225,8 @@ void ss_dots1_read(ss_arch *arch, ss_json *json) {
     arch->qk_norm = SS_QK_NORM_HEAD;
     arch->window = ss_read_window(json, 4096);
     ss_read_late_windows(arch, json, 62);
-    experts standard = {.F = 1408, .groups = 1, .top_groups = 1, .scale = 1};
-    read_sigmoid_experts(arch, json, &standard, false);
+    experts defaults = {.F = 1408, .groups = 1, .top_groups = 1, .scale = 1};
+    read_sigmoid_experts(arch, json, &defaults, false);
 }
 
 static void load_dots1_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
@@ -237,7 +241,7 @@ void ss_dots1_load(ss_model *model, ss_loader *loader) {
 
 /* ---- mimo_v2_flash ------------------------------------------------------------------------- */
 
-/* Reads the list of layers, "dense" or "sparse" for each; without the list, the first layer is
+/* Reads mlp_layer_types, "dense" or "sparse" for each layer; if it is absent, the first layer is
  * dense. */
 static void read_dense_layers(ss_arch *arch, ss_json *json) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "mlp_layer_types"), *item;
@@ -257,8 +261,8 @@ static void read_dense_layers(ss_arch *arch, ss_json *json) {
                        "another number of them");
 }
 
-/* Reads the rotary positions of both kinds of layers; without rope_parameters the bases are those
- * of published models. */
+/* Reads the rotary positions of layers that see all keys and of layers with a window; the default
+ * bases are those of published models. */
 static void read_both_rotaries(ss_arch *arch, ss_json *json) {
     ss_json rope = {ss_json_object(json, "rope_parameters"), json->file, json->status, json->err};
     static const char *const kinds[] = {"full_attention", "sliding_attention"};
@@ -278,20 +282,20 @@ static void read_both_rotaries(ss_arch *arch, ss_json *json) {
     json->status = rope.status;
 }
 
-/* Reads a number; null turns it off, and an absent key means its standard. */
-static double read_number_or_off(ss_json *json, const char *key, double standard, double off) {
+/* Reads a number; null means `off`, and an absent key the default. */
+static double read_number_or_off(ss_json *json, const char *key, double default_value, double off) {
     bool is_off = cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, key));
-    return is_off ? off : ss_json_number(json, key, standard, 1e-6, 1e6);
+    return is_off ? off : ss_json_number(json, key, default_value, 1e-6, 1e6);
 }
 
 static void read_mimo_windows(ss_arch *arch, ss_json *json) {
-    int before = ss_json_int(json, "sliding_window_size", 0, 1, SS_CONTEXT_MAX - 1);
-    arch->window = before ? before + 1 : ss_read_window(json, 129);
+    int earlier = ss_json_int(json, "sliding_window_size", 0, 1, SS_CONTEXT_MAX - 1);
+    arch->window = earlier ? earlier + 1 : ss_read_window(json, 129);
     for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l > 0 && (l + 1) % 6;
     ss_read_layer_types(arch, json);
-    bool any = false;
-    for (int l = 0; l < arch->L; l++) any |= arch->windowed[l];
-    if (!any) return;
+    bool has_window = false;
+    for (int l = 0; l < arch->L; l++) has_window |= arch->windowed[l];
+    if (!has_window) return;
     if (arch->H % (2 * arch->G))
         ss_json_refuse(json, "num_key_value_heads",
                        "a number whose double divides num_attention_heads", "another number");
@@ -311,14 +315,14 @@ void ss_mimo_read(ss_arch *arch, ss_json *json) {
         arch->rotary_width = arch->sizes[1].rotary_width;
     strcpy(arch->attention.operation, "sink_logit");
     arch->window_sinks = true;
-    experts standard = {.E = 256,
-                        .top_k = 8,
-                        .F = 2048,
-                        .unshared = true,
-                        .groups = 1,
-                        .top_groups = 1,
-                        .scale = 1};
-    read_sigmoid_experts(arch, json, &standard, true);
+    experts expert_defaults = {.E = 256,
+                               .top_k = 8,
+                               .F = 2048,
+                               .no_shared = true,
+                               .groups = 1,
+                               .top_groups = 1,
+                               .scale = 1};
+    read_sigmoid_experts(arch, json, &expert_defaults, true);
     read_dense_layers(arch, json);
 }
 

@@ -5,8 +5,8 @@
  */
 #include "family.h"
 
-/* Reads exaone4. As in transformers, the pattern counts only if there is a window and no list of
- * layers. */
+/* Reads exaone4. As in transformers, the pattern is only used with a window and without
+ * layer_types. */
 void ss_exaone4_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 32, .norm_eps = 1e-5});
     ss_read_llama_rotary(arch, json);

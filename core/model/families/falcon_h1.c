@@ -115,10 +115,10 @@ static void load_mamba(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) 
     const float *biases = sizes->taps_bias
                               ? ss_load_numbers(loader, "layers.%d.mamba.conv1d.bias", 0, columns)
                               : NULL;
-    size_t begins[] = {values + keys, values, 0}; /* first rows of q, k and v in the convolution */
+    size_t first_rows[] = {values + keys, values, 0}; /* of q, k and v in the convolution */
     for (size_t part = 0; part < 3; part++) {
-        mixer->taps[part] = taps ? taps + begins[part] * kernel : NULL;
-        mixer->biases[part] = biases ? biases + begins[part] : NULL;
+        mixer->taps[part] = taps ? taps + first_rows[part] * kernel : NULL;
+        mixer->biases[part] = biases ? biases + first_rows[part] : NULL;
     }
     mixer->decay = ss_load_decay(loader, "layers.%d.mamba.A_log", H);
     mixer->offset = ss_load_numbers(loader, "layers.%d.mamba.dt_bias", 0, H);

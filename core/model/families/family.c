@@ -26,7 +26,7 @@ static const ss_family families[] = {
     {"qwen3_moe", false, ss_qwen3_moe_read, ss_qwen_moe_load, NULL},
     {"qwen3_next", false, ss_qwen3_next_read, ss_qwen3_next_load, NULL},
     {"qwen3_5_text", false, ss_qwen3_5_read, ss_qwen3_5_load, NULL},
-    {"qwen3_5", false, ss_qwen3_5_whole_read, ss_qwen3_5_whole_load, NULL},
+    {"qwen3_5", false, ss_qwen3_5_multimodal_read, ss_qwen3_5_multimodal_load, NULL},
     {"lfm2", false, ss_lfm2_read, ss_lfm2_load, NULL},
     {"falcon_h1", false, ss_falcon_h1_read, ss_falcon_h1_load, "embedding_multiplier"},
     {"smollm3", false, ss_smollm3_read, ss_llama_load, "no_rope_layers"},
@@ -53,7 +53,7 @@ static const ss_family families[] = {
     {"hunyuan_v1_moe", false, ss_hunyuan_moe_read, ss_hunyuan_moe_load, NULL},
     {"gemma2", false, ss_gemma2_read, ss_llama_load, CAPS},
     {"gemma3_text", false, ss_gemma3_read, ss_llama_load, NULL},
-    {"gemma3", false, ss_gemma3_whole_read, ss_gemma3_whole_load, NULL},
+    {"gemma3", false, ss_gemma3_multimodal_read, ss_gemma3_multimodal_load, NULL},
     {"gemma4_text", false, ss_gemma4_read, ss_gemma4_load,
      "final_logit_softcapping use_bidirectional_attention"},
     {"falcon", false, ss_falcon_read, ss_falcon_load, NULL},
@@ -83,7 +83,7 @@ void ss_family_names(char *text, size_t bytes) {
             (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "", families[i].name);
 }
 
-/* A key, and the number that turns its feature off; null, false and an empty list do so, too. */
+/* A key, and the number that turns its feature off, as null, false and an empty list do. */
 typedef struct off_feature {
     const char *key;
     double off;
@@ -116,31 +116,33 @@ static bool is_off(const cJSON *item, double off) {
 }
 
 static bool has_text(const cJSON *object, const char *key, const char *text) {
-    const char *found = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-    return found && !strcmp(found, text);
+    const char *value = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+    return value && !strcmp(value, text);
 }
 
-/* Returns true for matrices in I8 with one scale per row, as compressed-tensors describes them; see
- * load.h. */
+/* Returns true if the matrices are I8 with one scale per row, as compressed-tensors stores them
+ * (load.h). */
 static bool is_int8_by_rows(const cJSON *quantization) {
     const cJSON *group, *groups = cJSON_GetObjectItemCaseSensitive(quantization, "config_groups");
-    bool right = cJSON_IsObject(groups) && has_text(quantization, "format", "int-quantized") &&
-                 has_text(quantization, "quant_method", "compressed-tensors");
+    bool is_supported = cJSON_IsObject(groups) &&
+                        has_text(quantization, "format", "int-quantized") &&
+                        has_text(quantization, "quant_method", "compressed-tensors");
     cJSON_ArrayForEach(group, groups) {
         const cJSON *weights = cJSON_GetObjectItemCaseSensitive(group, "weights");
         const cJSON *bits = cJSON_GetObjectItemCaseSensitive(weights, "num_bits");
-        right = right && cJSON_IsNumber(bits) && bits->valueint == 8 &&
-                has_text(weights, "type", "int") && has_text(weights, "strategy", "channel") &&
-                cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(weights, "symmetric")) &&
-                is_off(cJSON_GetObjectItemCaseSensitive(group, "input_activations"), (double)NAN);
+        is_supported =
+            is_supported && cJSON_IsNumber(bits) && bits->valueint == 8 &&
+            has_text(weights, "type", "int") && has_text(weights, "strategy", "channel") &&
+            cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(weights, "symmetric")) &&
+            is_off(cJSON_GetObjectItemCaseSensitive(group, "input_activations"), (double)NAN);
     }
-    return right;
+    return is_supported;
 }
 
-void ss_family_refuse(ss_json *json, const char *reads) {
+void ss_family_refuse(ss_json *json, const char *extra_keys) {
     for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
         const char *key = features[i].key;
-        if (reads && strstr(reads, key)) continue;
+        if (extra_keys && strstr(extra_keys, key)) continue;
         if (!is_off(cJSON_GetObjectItemCaseSensitive(json->object, key), features[i].off))
             ss_json_refuse(json, key, "a model without it", "otherwise");
     }
@@ -152,7 +154,7 @@ void ss_family_refuse(ss_json *json, const char *reads) {
                    "weights as F32, F16 or BF16, or as I8 with a scale for each row", method);
 }
 
-ss_activation ss_read_activation(ss_json *json, const char *key, const char *standard) {
+ss_activation ss_read_activation(ss_json *json, const char *key, const char *default_value) {
     static const struct {
         const char *name;
         ss_activation activation;
@@ -167,9 +169,9 @@ ss_activation ss_read_activation(ss_json *json, const char *key, const char *sta
         {"relu", SS_ACTIVATION_RELU},
         {"relu2", SS_ACTIVATION_RELU2},
     };
-    const char *name = ss_json_text(json, key, standard);
+    const char *name = ss_json_text(json, key, default_value);
     /* Only apertus reads the curves of xIELU. */
-    if (!strcmp(name, standard) && !strcmp(name, "xielu")) return SS_ACTIVATION_XIELU;
+    if (!strcmp(name, default_value) && !strcmp(name, "xielu")) return SS_ACTIVATION_XIELU;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (!strcmp(name, table[i].name)) return table[i].activation;
     ss_json_refuse(json, key, "\"silu\", \"gelu\", \"gelu_new\", \"relu\" and \"relu2\"", name);
@@ -182,10 +184,10 @@ void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key) {
                        "silu");
 }
 
-int ss_read_window(ss_json *json, int standard) {
+int ss_read_window(ss_json *json, int default_value) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->object, "sliding_window");
     if (cJSON_IsNull(item)) return 0;
-    return ss_json_int(json, "sliding_window", standard, 1, SS_CONTEXT_MAX);
+    return ss_json_int(json, "sliding_window", default_value, 1, SS_CONTEXT_MAX);
 }
 
 void ss_window_all_layers(ss_arch *arch) {
@@ -262,8 +264,8 @@ void ss_read_window_pattern(ss_arch *arch, ss_json *json, int pattern) {
     ss_read_layer_types(arch, json);
 }
 
-void ss_read_late_windows(ss_arch *arch, ss_json *json, int standard) {
-    int first = ss_json_int(json, "max_window_layers", standard, 0, SS_CONTEXT_MAX);
+void ss_read_late_windows(ss_arch *arch, ss_json *json, int default_value) {
+    int first = ss_json_int(json, "max_window_layers", default_value, 0, SS_CONTEXT_MAX);
     for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l >= first;
     ss_read_layer_types(arch, json);
 }

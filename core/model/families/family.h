@@ -1,6 +1,6 @@
 /*
- * Families: one file each, translating a config.json and its tensor names into the description and
- * the weights. A new family is one row in family.c and one file, or a few lines in the file of its
+ * Families: a family's file translates its config.json into an ss_arch and loads its tensors into
+ * an ss_model. A new family is one row in family.c and one file, or a few lines in the file of its
  * nearest relative.
  */
 #ifndef SS_MODEL_FAMILY_H
@@ -17,20 +17,19 @@ typedef struct ss_family {
     void (*read)(ss_arch *arch, ss_json *json);
     /* Asks the loader for every tensor; errors stay in the loader. */
     void (*load)(ss_model *model, ss_loader *loader);
-    /* Keys that this family reads and all others refuse: "attn_logit_softcapping ..."; NULL: none.
-     */
-    const char *reads;
+    /* Keys that this family reads and others refuse, separated by spaces; NULL: none. */
+    const char *extra_keys;
 } ss_family;
 
-/* Returns the row with that name, or NULL. */
+/* Returns the family with that name, or NULL. */
 const ss_family *ss_family_find(const char *name);
 
-/* Writes all names, "llama, gpt2, ...", for an error. */
+/* Writes the names of all families, "llama, gpt2, ...", for an error. */
 void ss_family_names(char *text, size_t bytes);
 
-/* Refuses keys that would change the arithmetic to something that no family computes, by their
- * names. `reads` lists such keys that this family computes; NULL: none. */
-void ss_family_refuse(ss_json *json, const char *reads);
+/* Refuses keys that would change what the model computes, unless its family reads them.
+ * `extra_keys` lists keys that the family reads; NULL: none. */
+void ss_family_refuse(ss_json *json, const char *extra_keys);
 
 void ss_apertus_load(ss_model *model, ss_loader *loader);
 void ss_apertus_read(ss_arch *arch, ss_json *json);
@@ -53,8 +52,8 @@ void ss_falcon_load(ss_model *model, ss_loader *loader);
 void ss_falcon_read(ss_arch *arch, ss_json *json);
 void ss_gemma2_read(ss_arch *arch, ss_json *json);
 void ss_gemma3_read(ss_arch *arch, ss_json *json);
-void ss_gemma3_whole_load(ss_model *model, ss_loader *loader);
-void ss_gemma3_whole_read(ss_arch *arch, ss_json *json);
+void ss_gemma3_multimodal_load(ss_model *model, ss_loader *loader);
+void ss_gemma3_multimodal_read(ss_arch *arch, ss_json *json);
 void ss_gemma4_load(ss_model *model, ss_loader *loader);
 void ss_gemma4_read(ss_arch *arch, ss_json *json);
 void ss_glm_load(ss_model *model, ss_loader *loader);
@@ -111,8 +110,8 @@ void ss_qwen3_read(ss_arch *arch, ss_json *json);
 void ss_qwen3_moe_read(ss_arch *arch, ss_json *json);
 void ss_qwen3_5_load(ss_model *model, ss_loader *loader);
 void ss_qwen3_5_read(ss_arch *arch, ss_json *json);
-void ss_qwen3_5_whole_load(ss_model *model, ss_loader *loader);
-void ss_qwen3_5_whole_read(ss_arch *arch, ss_json *json);
+void ss_qwen3_5_multimodal_load(ss_model *model, ss_loader *loader);
+void ss_qwen3_5_multimodal_read(ss_arch *arch, ss_json *json);
 void ss_qwen3_next_load(ss_model *model, ss_loader *loader);
 void ss_qwen3_next_read(ss_arch *arch, ss_json *json);
 void ss_seed_oss_read(ss_arch *arch, ss_json *json);
@@ -123,11 +122,11 @@ void ss_starcoder2_read(ss_arch *arch, ss_json *json);
 
 /* ---- config keys that several families share ---------------------------------------------- */
 
-/* Reads the activation that `key` names; `standard` if the key is absent. */
-ss_activation ss_read_activation(ss_json *json, const char *key, const char *standard);
+/* Reads the activation that `key` names; `default_value` if the key is absent. */
+ss_activation ss_read_activation(ss_json *json, const char *key, const char *default_value);
 
-/* Returns the object that describes the scaling of positions: as in transformers, rope_scaling
- * unless it is empty, else rope_parameters; NULL if the config has neither. */
+/* Returns the object that describes rotary positions: as in transformers, rope_scaling unless it is
+ * empty, else rope_parameters; NULL if the config has neither. */
 const cJSON *ss_rope_object(ss_json *json);
 
 /*
@@ -155,15 +154,15 @@ void ss_read_llama_rotary(ss_arch *arch, ss_json *json);
  */
 bool ss_read_two_rotaries(ss_arch *arch, ss_json *json);
 
-/* Reads sliding_window in tokens: null means no window, which is 0; an absent key means `standard`.
+/* Reads sliding_window in tokens: null means no window, which is 0; an absent key means
+ * `default_value`.
  */
-int ss_read_window(ss_json *json, int standard);
+int ss_read_window(ss_json *json, int default_value);
 
-/* Gives all layers arch->window, if there is one. */
+/* Gives arch->window, if it is not 0, to all layers. */
 void ss_window_all_layers(ss_arch *arch);
 
-/* Reads layer_types, which lists the layers with a window; if it is absent, arch->windowed stays.
- */
+/* Reads from layer_types which layers have a window; if it is absent, arch->windowed stays. */
 void ss_read_layer_types(ss_arch *arch, ss_json *json);
 
 /* Reads layer_types of a model with layers without attention: "full_attention" means attention,
@@ -180,19 +179,19 @@ void ss_mixer_reset_factors(ss_mixer_sizes *sizes);
  * that leaves no layer with attention; `key` is named in errors about heads. */
 void ss_check_mixer(const ss_arch *arch, ss_json *json, const char *key);
 
-/* Gives all layers arch->window, if there is one, except every `pattern`-th, unless layer_types
- * lists them. */
+/* Gives arch->window, if it is not 0, to all layers except every `pattern`-th, unless layer_types
+ * lists the layers. */
 void ss_read_window_pattern(ss_arch *arch, ss_json *json, int pattern);
 
-/* Gives the layers from max_window_layers on the window arch->window, unless layer_types lists
- * them; `standard` replaces an absent max_window_layers. */
-void ss_read_late_windows(ss_arch *arch, ss_json *json, int standard);
+/* Gives arch->window to the layers from max_window_layers on, unless layer_types lists the layers;
+ * `default_value` replaces an absent max_window_layers. */
+void ss_read_late_windows(ss_arch *arch, ss_json *json, int default_value);
 
 /* Refuses a head width that rotary positions cannot rotate, and a number of heads that the
  * key/value heads do not divide. */
 void ss_check_heads(const ss_arch *arch, ss_json *json);
 
-/* The values of keys that a config of llama's relatives leaves out; 0 keeps llama's default. */
+/* The default values of keys in configs of llama's relatives; 0 means llama's default. */
 typedef struct ss_llama_defaults {
     int L, H, D, F, V; /* 0: the config must have the key */
     int G, K, context;
@@ -212,8 +211,8 @@ void ss_read_llama_biases(ss_arch *arch, ss_json *json);
 
 /* ---- tensors that several families share -------------------------------------------------- */
 
-/* Loads the embedding, the head, and the final norm under the given name; none has a bias. Names
- * begin with "model.". */
+/* Loads the embedding, the head, and the final norm, which the file calls `norm`; none has a bias.
+ * Names begin with "model.". */
 void ss_load_ends(ss_model *model, ss_loader *loader, const char *norm);
 
 /* Loads embedding, head and final norm. Later names get the prefix "model.", unless a prefix is
@@ -221,7 +220,7 @@ void ss_load_ends(ss_model *model, ss_loader *loader, const char *norm);
 void ss_load_llama_ends(ss_model *model, ss_loader *loader);
 void ss_load_gpt2_ends(ss_model *model, ss_loader *loader);
 
-/* Loads q, k, v, o, and the optional tensors of attention that the description names. */
+/* Loads q, k, v, o, and the other tensors of attention that arch asks for. */
 void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
 /* Loads a norm of n numbers like the model's other norms: with or without bias, with a gain of w or
@@ -242,7 +241,7 @@ void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch
 /* Loads -exp(A) for the numbers A [heads] under that name. */
 const float *ss_load_decay(ss_loader *loader, const char *name, size_t heads);
 
-/* Loads router, experts and the shared expert as qwen2_moe has them. */
+/* Loads router, experts and the shared expert under the names of qwen2_moe. */
 void ss_load_qwen_experts(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
 /* Refuses layers without experts, which would need a feed-forward of another width. */
@@ -265,14 +264,14 @@ void ss_read_heads(ss_arch *arch, ss_json *json, const char *layers, const char 
 /* Refuses a number of heads that does not divide the width; the keys are those of ss_read_heads. */
 void ss_check_width(const ss_arch *arch, ss_json *json, const char *heads, const char *width);
 
-/* Bounds of sizes in a config: far above any published model, far below overflow. */
+/* Upper bounds of sizes in a config: far above any published model, far below overflow. */
 #define SS_HEADS_MAX 1024
 #define SS_WIDTH_MAX 65536
 #define SS_FFN_MAX 1048576
 #define SS_VOCABULARY_MAX 4194304
 #define SS_CONTEXT_MAX 16777216
 
-/* Reads a parsed config, as ss_arch_read does; errors call the file `file`. */
+/* Reads a parsed config, as ss_arch_read does; errors name the file `file`. */
 ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *file, ss_error *err);
 
 #endif

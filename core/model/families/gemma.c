@@ -2,14 +2,14 @@
  * gemma2: llama with norms that multiply by 1 + w, also after both blocks; token vectors scaled by
  * sqrt(D); a window in every second layer; soft caps on scores and logits. gemma3_text: the same
  * without caps; queries and keys are normed; most layers have a window and rotate by a theta of
- * their own. gemma3: that model inside a multimodal one, whose vision tensors we do not read.
+ * their own. gemma3: gemma3_text inside a multimodal model, whose vision tensors we do not read.
  */
 #include "family.h"
 
 #include <math.h>
 
-/* Reads rope_parameters of both kinds of layers, or the flat keys of files before transformers
- * 5. */
+/* Reads rope_parameters of layers with and without a window, or the flat keys of files before
+ * transformers 5. */
 static void read_rotaries(ss_arch *arch, ss_json *json) {
     arch->window_rotary.base = 10000.0;
     if (ss_read_two_rotaries(arch, json)) return;
@@ -19,13 +19,13 @@ static void read_rotaries(ss_arch *arch, ss_json *json) {
 
 /* Reads the keys that gemma2 and gemma3 share, without rotary positions. Every `pattern`-th layer
  * sees all keys. */
-static void read_gemma(ss_arch *arch, ss_json *json, ss_llama_defaults sizes, int pattern) {
-    sizes.G = 4;
-    sizes.K = 256;
-    sizes.tied = true;
-    sizes.activation_key = "hidden_activation";
-    sizes.activation = "gelu_pytorch_tanh";
-    ss_read_llama_like(arch, json, &sizes);
+static void read_gemma(ss_arch *arch, ss_json *json, ss_llama_defaults defaults, int pattern) {
+    defaults.G = 4;
+    defaults.K = 256;
+    defaults.tied = true;
+    defaults.activation_key = "hidden_activation";
+    defaults.activation = "gelu_pytorch_tanh";
+    ss_read_llama_like(arch, json, &defaults);
     arch->attention_bias = ss_json_bool(json, "attention_bias", false);
     arch->output_bias = arch->attention_bias;
     arch->branch_norms = true;
@@ -38,9 +38,9 @@ static void read_gemma(ss_arch *arch, ss_json *json, ss_llama_defaults sizes, in
 }
 
 /* Reads the cap of a key; null means no cap. */
-static float read_cap(ss_json *json, const char *key, double standard) {
+static float read_cap(ss_json *json, const char *key, double default_value) {
     if (cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, key))) return 0.0f;
-    return (float)ss_json_number(json, key, standard, 1e-3, 1e6);
+    return (float)ss_json_number(json, key, default_value, 1e-3, 1e6);
 }
 
 void ss_gemma2_read(ss_arch *arch, ss_json *json) {
@@ -50,10 +50,11 @@ void ss_gemma2_read(ss_arch *arch, ss_json *json) {
     arch->logit_cap = read_cap(json, "final_logit_softcapping", 30.0);
 }
 
-static void read_gemma3(ss_arch *arch, ss_json *json, ss_llama_defaults sizes) {
-    sizes.context = 131072;
-    sizes.theta = 1e6;
-    read_gemma(arch, json, sizes, ss_json_int(json, "sliding_window_pattern", 6, 1, SS_LAYERS_MAX));
+static void read_gemma3(ss_arch *arch, ss_json *json, ss_llama_defaults defaults) {
+    defaults.context = 131072;
+    defaults.theta = 1e6;
+    read_gemma(arch, json, defaults,
+               ss_json_int(json, "sliding_window_pattern", 6, 1, SS_LAYERS_MAX));
     read_rotaries(arch, json);
     arch->qk_norm = SS_QK_NORM_HEAD;
 }
@@ -64,19 +65,19 @@ void ss_gemma3_read(ss_arch *arch, ss_json *json) {
 
 /* Reads gemma3 inside a multimodal config. Published files omit from text_config each key that has
  * the default of the class, which is the 4B model. */
-void ss_gemma3_whole_read(ss_arch *arch, ss_json *json) {
+void ss_gemma3_multimodal_read(ss_arch *arch, ss_json *json) {
     const cJSON *text = ss_json_object(json, "text_config");
     if (!text) ss_json_refuse(json, "text_config", "a text model inside", "nothing");
     ss_json inner = {text, json->file, json->status, json->err};
-    ss_llama_defaults sizes = {.L = 26, .H = 8, .D = 2304, .F = 9216, .V = 262208};
-    ss_family_refuse(&inner, false);
-    read_gemma3(arch, &inner, sizes);
+    ss_llama_defaults defaults = {.L = 26, .H = 8, .D = 2304, .F = 9216, .V = 262208};
+    ss_family_refuse(&inner, NULL);
+    read_gemma3(arch, &inner, defaults);
     json->status = inner.status;
 }
 
 /* Loads gemma3 from a multimodal file: published files use the first prefix, files saved from a
  * model in memory the second. */
-void ss_gemma3_whole_load(ss_model *model, ss_loader *loader) {
+void ss_gemma3_multimodal_load(ss_model *model, ss_loader *loader) {
     loader->prefix = "model.language_model.";
     if (!ss_load_has_tensor(loader, "embed_tokens.weight"))
         loader->prefix = "language_model.model.";

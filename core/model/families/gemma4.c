@@ -18,7 +18,7 @@ static void refuse_other_keys(ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "num_kv_shared_layers", "0", "more");
     if (ss_json_bool(json, "enable_moe_block", false))
         ss_json_refuse(json, "enable_moe_block", "false", "true");
-    /* A text alone is causal in models whose pictures are not. */
+    /* "vision" makes attention bidirectional within images only; text stays causal. */
     const char *bidirectional = ss_json_text(json, "use_bidirectional_attention", "vision");
     if (strcmp(bidirectional, "vision"))
         ss_json_refuse(json, "use_bidirectional_attention", "null and \"vision\"", bidirectional);
@@ -33,24 +33,24 @@ static ss_sizes sizes_of(const ss_arch *arch, ss_json *json, const cJSON *layers
     char key[16];
     snprintf(key, sizeof key, "%d", l);
     const cJSON *item, *object = cJSON_GetObjectItemCaseSensitive(layers, key);
-    ss_sizes own = {.G = arch->G, .K = arch->K};
+    ss_sizes sizes = {.G = arch->G, .K = arch->K};
     ss_json inner = {object, json->file, json->status, json->err};
     if (!layers && !arch->windowed[l]) {
-        own.K = ss_json_int(json, "global_head_dim", 512, 1, SS_WIDTH_MAX);
+        sizes.K = ss_json_int(json, "global_head_dim", 512, 1, SS_WIDTH_MAX);
         if (arch->keys_as_values)
-            own.G = ss_json_int(json, "num_global_key_value_heads", arch->G, 1, arch->H);
-        return own;
+            sizes.G = ss_json_int(json, "num_global_key_value_heads", arch->G, 1, arch->H);
+        return sizes;
     }
     cJSON_ArrayForEach(item, object) if (strcmp(item->string, "head_dim") &&
                                          strcmp(item->string, "num_key_value_heads"))
         ss_json_refuse(&inner, "per_layer_config", "head_dim and num_key_value_heads",
                        item->string);
     if (object) {
-        own.K = ss_json_int(&inner, "head_dim", own.K, 1, SS_WIDTH_MAX);
-        own.G = ss_json_int(&inner, "num_key_value_heads", own.G, 1, arch->H);
+        sizes.K = ss_json_int(&inner, "head_dim", sizes.K, 1, SS_WIDTH_MAX);
+        sizes.G = ss_json_int(&inner, "num_key_value_heads", sizes.G, 1, arch->H);
         json->status = inner.status;
     }
-    return own;
+    return sizes;
 }
 
 static int larger(int a, int b) {
@@ -61,17 +61,17 @@ static void read_sizes(ss_arch *arch, ss_json *json) {
     const cJSON *layers = ss_json_object(json, "per_layer_config");
     ss_sizes sizes[2] = {{.K = 0}, {.K = 0}};
     for (int l = 0; l < arch->L && json->status == SS_OK; l++) {
-        ss_sizes *kind = &sizes[arch->windowed[l]], own = sizes_of(arch, json, layers, l);
-        if (kind->K && (kind->K != own.K || kind->G != own.G))
+        ss_sizes *kind = &sizes[arch->windowed[l]], layer_sizes = sizes_of(arch, json, layers, l);
+        if (kind->K && (kind->K != layer_sizes.K || kind->G != layer_sizes.G))
             ss_json_refuse(json, "per_layer_config",
                            "one size for layers with a window, and one for the others", "more");
-        *kind = own;
+        *kind = layer_sizes;
     }
     for (int i = 0; i < 2; i++) {
-        ss_sizes own = sizes[i].K ? sizes[i] : sizes[!i];
-        arch->sizes[i] = (ss_sizes){own.G, own.K, own.K, own.K};
-        if (own.G && (arch->H % own.G || own.K % 2))
-            ss_json_refuse(json, own.K % 2 ? "head_dim" : "num_key_value_heads",
+        ss_sizes layer_sizes = sizes[i].K ? sizes[i] : sizes[!i];
+        arch->sizes[i] = (ss_sizes){layer_sizes.G, layer_sizes.K, layer_sizes.K, layer_sizes.K};
+        if (layer_sizes.G && (arch->H % layer_sizes.G || layer_sizes.K % 2))
+            ss_json_refuse(json, layer_sizes.K % 2 ? "head_dim" : "num_key_value_heads",
                            "even heads, and a number of keys' that divides the queries'",
                            "another number");
     }
@@ -79,8 +79,8 @@ static void read_sizes(ss_arch *arch, ss_json *json) {
     arch->K = arch->U = arch->rotary_width = larger(arch->sizes[0].K, arch->sizes[1].K);
 }
 
-/* Reads the rotation of one kind of layers: "proportional" rotates the first part of the pairs of a
- * whole head. */
+/* Reads the rotation of one kind of layers: "proportional" rotates the first pairs of a head,
+ * others all pairs. */
 static void read_kind_rotary(ss_rotary *rotary, ss_json *rope, const char *kind, int context) {
     const cJSON *object = rope->object ? ss_json_object(rope, kind) : NULL;
     ss_json inner = {object, rope->file, rope->status, rope->err};

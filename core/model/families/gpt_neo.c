@@ -19,20 +19,20 @@ static int read_words(ss_arch *arch, ss_json *json, int l, const cJSON *words) {
     return l;
 }
 
-/* Reads [[[words], times], ...]; returns the number of layers that the groups describe. */
+/* Reads [[[words], repeats], ...]; returns the number of layers that the list describes. */
 static int read_groups(ss_arch *arch, ss_json *json, const cJSON *groups) {
     const cJSON *group;
     int l = 0;
     cJSON_ArrayForEach(group, groups) {
-        const cJSON *words = cJSON_GetArrayItem(group, 0), *times = cJSON_GetArrayItem(group, 1);
-        int n = cJSON_IsNumber(times) && times->valueint <= arch->L ? times->valueint : 0;
+        const cJSON *words = cJSON_GetArrayItem(group, 0), *repeats = cJSON_GetArrayItem(group, 1);
+        int n = cJSON_IsNumber(repeats) && repeats->valueint <= arch->L ? repeats->valueint : 0;
         for (int i = 0; i < n && l <= arch->L; i++) l = read_words(arch, json, l, words);
     }
     return l;
 }
 
-/* Reads which layers are local: from attention_types, or from attention_layers with a word for each
- * layer; without either, odd layers are local. */
+/* Reads which layers are local: from attention_types, or from attention_layers, a word for each
+ * layer; without them, odd layers are local. */
 static void read_types(ss_arch *arch, ss_json *json) {
     const cJSON *groups = cJSON_GetObjectItemCaseSensitive(json->object, "attention_types");
     const cJSON *words = cJSON_GetObjectItemCaseSensitive(json->object, "attention_layers");

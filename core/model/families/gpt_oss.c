@@ -12,8 +12,8 @@ static void read_experts(ss_arch *arch, ss_json *json) {
     arch->gate_limit = (float)ss_json_number(json, "swiglu_limit", 7.0, 0.0, 1e9);
     arch->gate_slope = (float)ss_json_number(json, "swiglu_alpha", 1.702, 0.0, 1e9);
     arch->E = ss_json_int(json, "num_local_experts", 128, 1, SS_EXPERTS_MAX);
-    int standard = arch->E < 4 ? arch->E : 4;
-    int top_k = ss_json_int(json, "experts_per_token", standard, 1, arch->E);
+    int default_top_k = arch->E < 4 ? arch->E : 4;
+    int top_k = ss_json_int(json, "experts_per_token", default_top_k, 1, arch->E);
     arch->top_k = ss_json_int(json, "num_experts_per_tok", top_k, 1, arch->E);
 }
 

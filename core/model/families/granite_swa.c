@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* Reads a list with a base for each layer. The layers that see all keys must have one base, those
- * with a window another one, because an ss_arch holds only two. */
+/* Reads a list with a base for each layer. An ss_arch holds only two bases, so the layers that see
+ * all keys must share one, and the layers with a window must share one. */
 static void read_bases(ss_arch *arch, ss_json *json) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "layer_rope_theta"), *item;
     double bases[2] = {0.0, 0.0};
@@ -16,14 +16,15 @@ static void read_bases(ss_arch *arch, ss_json *json) {
     cJSON_ArrayForEach(item, list) {
         double base = cJSON_IsNumber(item) ? item->valuedouble : -1.0;
         if (l++ >= arch->L) continue;
-        double *own = &bases[arch->windowed[l - 1]];
+        double *kind_base = &bases[arch->windowed[l - 1]];
         arch->unrotated[l - 1] = base <= 0.0;
-        bool fits = base == 0.0 || (base >= 1.0 && base <= 1e12);
-        if (!fits || (base > 0.0 && *own > 0.0 && (*own < base || *own > base)))
+        bool is_valid = base == 0.0 || (base >= 1.0 && base <= 1e12);
+        if (!is_valid ||
+            (base > 0.0 && *kind_base > 0.0 && (*kind_base < base || *kind_base > base)))
             ss_json_refuse(json, "layer_rope_theta",
                            "0 or one base for layers with a window, and one for the others",
                            "another list");
-        if (base > 0.0) *own = base;
+        if (base > 0.0) *kind_base = base;
     }
     if (l != arch->L)
         ss_json_refuse(json, "layer_rope_theta", "a number for each layer",

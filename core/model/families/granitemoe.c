@@ -1,6 +1,6 @@
 /*
  * granitemoe: granite with experts, which are slices of two tensors; the first one holds gate and
- * up. GGUF keeps the experts as it keeps those of qwen3_moe.
+ * up. In GGUF the experts have the layout of qwen3_moe.
  */
 #include "family.h"
 

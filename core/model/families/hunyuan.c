@@ -9,16 +9,15 @@
 #include <string.h>
 
 /* Reads rotary scaling of type "dynamic" with an alpha, and returns true if the config has this
- * scaling. The type ignores the length of the text: it only stretches the base, and all other keys
- * are ignored.
- */
+ * scaling. This type only increases the base, whatever the length of the text, and ignores all
+ * other keys. */
 static bool read_alpha(ss_arch *arch, ss_json *json) {
     ss_json rope = {ss_rope_object(json), json->file, json->status, json->err};
     if (!rope.object) return false;
     const char *type = ss_json_text(&rope, "rope_type", ss_json_text(&rope, "type", "default"));
     double alpha = ss_json_number(&rope, "alpha", 0.0, 0.0, 1e9), K = (double)arch->K;
-    bool stretched = !strcmp(type, "dynamic") && alpha > 0.0;
-    if (stretched) {
+    bool is_dynamic = !strcmp(type, "dynamic") && alpha > 0.0;
+    if (is_dynamic) {
         double theta = ss_json_number(json, "rope_theta", 10000.0, 1.0, 1e12);
         theta = ss_json_number(&rope, "rope_theta", theta, 1.0, 1e12);
         arch->rotary.base = theta * ss_pow(alpha, K / (K - 2.0));
@@ -27,7 +26,7 @@ static bool read_alpha(ss_arch *arch, ss_json *json) {
             ss_json_refuse(&rope, "alpha", "a base between 1 and 1e15", "another one");
     }
     json->status = rope.status;
-    return stretched;
+    return is_dynamic;
 }
 
 void ss_hunyuan_read(ss_arch *arch, ss_json *json) {
@@ -39,21 +38,21 @@ void ss_hunyuan_read(ss_arch *arch, ss_json *json) {
 }
 
 /* Reads a number, or a list that repeats one number for each layer. */
-static int read_for_all(ss_json *json, const char *key, int standard, int high) {
+static int read_uniform(ss_json *json, const char *key, int default_value, int high) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, key), *item;
-    if (!cJSON_IsArray(list)) return ss_json_int(json, key, standard, 1, high);
+    if (!cJSON_IsArray(list)) return ss_json_int(json, key, default_value, 1, high);
     const cJSON *first = cJSON_GetArrayItem(list, 0);
-    bool same = cJSON_IsNumber(first) && first->valueint >= 1 && first->valueint <= high;
-    cJSON_ArrayForEach(item, list) same =
-        same && cJSON_IsNumber(item) && item->valueint == first->valueint;
-    if (!same) ss_json_refuse(json, key, "one number for all layers", "a list of several");
-    return same ? first->valueint : standard;
+    bool is_uniform = cJSON_IsNumber(first) && first->valueint >= 1 && first->valueint <= high;
+    cJSON_ArrayForEach(item, list) is_uniform =
+        is_uniform && cJSON_IsNumber(item) && item->valueint == first->valueint;
+    if (!is_uniform) ss_json_refuse(json, key, "one number for all layers", "a list of several");
+    return is_uniform ? first->valueint : default_value;
 }
 
 void ss_hunyuan_moe_read(ss_arch *arch, ss_json *json) {
     ss_hunyuan_read(arch, json);
-    arch->E = read_for_all(json, "num_experts", 1, SS_EXPERTS_MAX);
-    arch->top_k = read_for_all(json, "moe_topk", 1, arch->E);
+    arch->E = read_uniform(json, "num_experts", 1, SS_EXPERTS_MAX);
+    arch->top_k = read_uniform(json, "moe_topk", 1, arch->E);
     arch->shared_F = arch->F;
 }
 

@@ -10,16 +10,17 @@ static void read_ffn(ss_arch *arch, ss_json *json) {
     int F = ss_json_int(json, "block_ff_dim", arch->F, 1, SS_FFN_MAX);
     int multiple = ss_json_int(json, "block_multiple_of", 256, 1, SS_FFN_MAX);
     double factor = ss_json_number(json, "block_ffn_dim_multiplier", 1.0, 1e-3, 1e3);
-    const cJSON *none = cJSON_GetObjectItemCaseSensitive(json->object, "block_ffn_dim_multiplier");
-    bool adjusts = ss_json_bool(json, "block_auto_adjust_ff_dim", true);
-    arch->F = adjusts ? 2 * F / 3 : F;
-    if (!adjusts || cJSON_IsNull(none)) return;
+    const cJSON *multiplier =
+        cJSON_GetObjectItemCaseSensitive(json->object, "block_ffn_dim_multiplier");
+    bool is_adjusted = ss_json_bool(json, "block_auto_adjust_ff_dim", true);
+    arch->F = is_adjusted ? 2 * F / 3 : F;
+    if (!is_adjusted || cJSON_IsNull(multiplier)) return;
     double width = (double)(int)(factor * (double)arch->F);
-    double wide = (double)multiple * (double)(int)((width + multiple - 1) / multiple);
-    if (wide < 1.0 || wide > SS_FFN_MAX)
+    double rounded_width = (double)multiple * (double)(int)((width + multiple - 1) / multiple);
+    if (rounded_width < 1.0 || rounded_width > SS_FFN_MAX)
         ss_json_refuse(json, "block_ffn_dim_multiplier", "a width of 1 to 1048576", "another");
     else
-        arch->F = (int)wide;
+        arch->F = (int)rounded_width;
 }
 
 /* Reads the list of layers with attention, as older files have it. */

@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static int int_or_default(int given, int standard) {
-    return given ? given : standard;
+static int int_or_default(int value, int default_value) {
+    return value ? value : default_value;
 }
 
-static double double_or_default(double given, double standard) {
-    return given > 0.0 ? given : standard;
+static double double_or_default(double value, double default_value) {
+    return value > 0.0 ? value : default_value;
 }
 
 static void read_sizes(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults) {
@@ -86,15 +86,16 @@ void ss_llama_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_biases(arch, json);
 }
 
-/* `neighbors` lists families whose rotary pairs are neighboring dimensions in every format.
- * `permuted` lists families whose q and k the GGUF converters permute into this order, which is
- * that of Meta's original files. */
-static const char neighbors[] = "ernie4_5\0helium\0cohere\0cohere2\0glm\0glm4\0";
-static const char permuted[] = "llama\0mistral\0mixtral\0granite\0granitemoe\0smollm3\0olmo\0";
+/* `neighbor_families` lists families whose rotary pairs are neighboring dimensions in every format.
+ * `permuted_families` lists families whose q and k the GGUF converters permute into this order,
+ * which is that of Meta's original files. */
+static const char neighbor_families[] = "ernie4_5\0helium\0cohere\0cohere2\0glm\0glm4\0";
+static const char permuted_families[] =
+    "llama\0mistral\0mixtral\0granite\0granitemoe\0smollm3\0olmo\0";
 
 static bool has_pairs_side_by_side(const ss_loader *loader, const ss_arch *arch) {
-    return ss_is_listed(arch->family, neighbors) ||
-           (ss_load_is_format(loader, SS_GGUF) && ss_is_listed(arch->family, permuted));
+    return ss_is_listed(arch->family, neighbor_families) ||
+           (ss_load_is_format(loader, SS_GGUF) && ss_is_listed(arch->family, permuted_families));
 }
 
 /* Returns true for families whose q_proj holds the gate of a head after its query. */
@@ -202,7 +203,7 @@ void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *
 }
 
 /* Loads a feed-forward. `place` selects the slice of a three-dimensional tensor; it is zero for a
- * plain one. */
+ * tensor of two dimensions. */
 static void load_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_arch *arch,
                      size_t F, ss_place place) {
     static const char *const parts[] = {"gate_proj", "up_proj", "down_proj"};

@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-/* Gives all layers the window. A file with layer_types belongs to another family. */
-static void apply_window(ss_arch *arch, ss_json *json, int standard) {
-    arch->window = ss_read_window(json, standard);
+/* Gives all layers the window. Refuses layer_types, which this family does not have. */
+static void apply_window(ss_arch *arch, ss_json *json, int default_value) {
+    arch->window = ss_read_window(json, default_value);
     ss_window_all_layers(arch);
     const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->object, "layer_types");
     if (types && !cJSON_IsNull(types))

@@ -1,6 +1,5 @@
 /*
- * mpt: LayerNorm without bias, ALiBi positions, one matrix for q, k and v, which may be clipped,
- * and no biases at all.
+ * mpt: LayerNorm, ALiBi positions, one matrix for q, k and v, which may be clipped, and no biases.
  */
 #include "family.h"
 

@@ -51,7 +51,7 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     ss_load_linear(loader, &layer->ffn.down, "layers.%d.fc2", bias, F, D);
 }
 
-/* Loads a model: with its head, names have the longer prefix; without, the shorter one. */
+/* Loads a model. Names in files with a head have the longer prefix. */
 void ss_opt_load(ss_model *model, ss_loader *loader) {
     const ss_arch *arch = &model->arch;
     size_t D = (size_t)arch->D, V = (size_t)arch->V, width = (size_t)arch->embedding_width;

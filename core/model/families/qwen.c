@@ -8,11 +8,11 @@
 /* Reads the window. As in transformers, sliding_window counts only if use_sliding_window is true.
  */
 static void read_window(ss_arch *arch, ss_json *json) {
-    bool used = ss_json_bool(json, "use_sliding_window", false);
-    arch->window = used ? ss_read_window(json, 4096) : 0;
+    bool is_used = ss_json_bool(json, "use_sliding_window", false);
+    arch->window = is_used ? ss_read_window(json, 4096) : 0;
 }
 
-/* Gives the layers from max_window_layers on the window. */
+/* Gives the window to the layers from max_window_layers on. */
 static void apply_window(ss_arch *arch, ss_json *json) {
     read_window(arch, json);
     ss_read_late_windows(arch, json, 28);

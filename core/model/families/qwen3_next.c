@@ -1,15 +1,16 @@
 /*
  * qwen3_next: qwen2_moe with norms that multiply by 1 + w, a gate on the outputs of its heads, and
  * Gated DeltaNet in place of attention in most layers. qwen3_5_text: the same with one feed-forward
- * for all tokens, and other names; qwen3_5: that model inside a multimodal one, whose other tensors
- * we do not read.
+ * for all tokens, and other names; qwen3_5: qwen3_5_text inside a multimodal model, whose other
+ * tensors we do not read.
  */
 #include "family.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Reads which layers have attention: every interval-th, unless layer_types lists them. */
+/* Reads which layers have attention: every full_attention_interval-th, unless layer_types lists
+ * them. */
 static void read_layers(ss_arch *arch, ss_json *json) {
     int interval = ss_json_int(json, "full_attention_interval", 4, 1, SS_LAYERS_MAX);
     arch->blocks = arch->L;
@@ -30,10 +31,10 @@ static void read_delta(ss_arch *arch, ss_json *json) {
     ss_check_mixer(arch, json, "linear_num_value_heads");
 }
 
-static void read_shared(ss_arch *arch, ss_json *json, ss_llama_defaults sizes) {
-    sizes.K = 256;
-    sizes.context = 32768;
-    ss_read_llama_like(arch, json, &sizes);
+static void read_qwen3_next(ss_arch *arch, ss_json *json, ss_llama_defaults defaults) {
+    defaults.K = 256;
+    defaults.context = 32768;
+    ss_read_llama_like(arch, json, &defaults);
     if (arch->activation != SS_ACTIVATION_SILU)
         ss_json_refuse(json, "hidden_act", "\"silu\"", "another one");
     arch->rotary.part = 0.25;
@@ -49,7 +50,7 @@ static void read_shared(ss_arch *arch, ss_json *json, ss_llama_defaults sizes) {
 }
 
 void ss_qwen3_next_read(ss_arch *arch, ss_json *json) {
-    read_shared(arch, json, (ss_llama_defaults){.G = 2});
+    read_qwen3_next(arch, json, (ss_llama_defaults){.G = 2});
     arch->F = ss_json_int(json, "moe_intermediate_size", 512, 1, SS_FFN_MAX);
     arch->shared_F = ss_json_int(json, "shared_expert_intermediate_size", 512, 1, SS_FFN_MAX);
     arch->E = ss_json_int(json, "num_experts", 512, 1, SS_EXPERTS_MAX);
@@ -59,22 +60,22 @@ void ss_qwen3_next_read(ss_arch *arch, ss_json *json) {
 }
 
 void ss_qwen3_5_read(ss_arch *arch, ss_json *json) {
-    read_shared(arch, json, (ss_llama_defaults){.G = 4});
+    read_qwen3_next(arch, json, (ss_llama_defaults){.G = 4});
 }
 
-void ss_qwen3_5_whole_read(ss_arch *arch, ss_json *json) {
+void ss_qwen3_5_multimodal_read(ss_arch *arch, ss_json *json) {
     const cJSON *text = ss_json_object(json, "text_config");
     if (!text) ss_json_refuse(json, "text_config", "a text model inside", "nothing");
     ss_json inner = {text, json->file, json->status, json->err};
-    ss_llama_defaults sizes = {.L = 32, .H = 16, .G = 4, .D = 4096, .F = 12288, .V = 248320};
+    ss_llama_defaults defaults = {.L = 32, .H = 16, .G = 4, .D = 4096, .F = 12288, .V = 248320};
     ss_family_refuse(&inner, NULL);
-    read_shared(arch, &inner, sizes);
+    read_qwen3_next(arch, &inner, defaults);
     json->status = inner.status;
     arch->tied = ss_json_bool(json, "tie_word_embeddings", arch->tied);
 }
 
-/* Loads a part of a projection that holds several parts: those of each key head one after the other
- * if by_head, else each part as a whole. */
+/* Loads one part of a projection. If by_head, the projection holds all parts of one key head after
+ * another; else each part holds all heads. */
 static void load_part(ss_loader *loader, ss_linear *linear, const char *name, const ss_arch *arch,
                       size_t total, size_t first, size_t width, bool by_head) {
     size_t heads = (size_t)arch->mixer.keys;
@@ -144,7 +145,7 @@ void ss_qwen3_5_load(ss_model *model, ss_loader *loader) {
     ss_qwen3_next_load(model, loader);
 }
 
-void ss_qwen3_5_whole_load(ss_model *model, ss_loader *loader) {
+void ss_qwen3_5_multimodal_load(ss_model *model, ss_loader *loader) {
     loader->prefix = "model.language_model.";
     ss_qwen3_next_load(model, loader);
 }

@@ -1,5 +1,5 @@
 /*
- * Relatives of llama, each with one more field: biases of their own (seed_oss), rotary pairs of
+ * Relatives of llama, each with a few differences: other biases (seed_oss), rotary pairs of
  * neighboring dimensions (ernie4_5, helium), layers without rotation (smollm3), factors for
  * embeddings, scores, branches and logits (granite), LayerNorm without gain (olmo), LayerNorm and
  * partial rotation (stablelm), fused matrices (phi3), a feed-forward without gate (starcoder2).
@@ -54,7 +54,7 @@ static void read_unrotated(ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "no_rope_layers", "0 or 1 for each layer", "something else");
 }
 
-/* Reads smollm3; if the window is used, the layers without rotation have it. */
+/* Reads smollm3, whose window, if it is used, belongs to the layers without rotation. */
 void ss_smollm3_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.G = 4, .context = 32768, .theta = 2000000.0, .tied = true};
     ss_read_llama_like(arch, json, &defaults);

@@ -38,13 +38,14 @@ static void refuse(ss_json *json, const char *key, const char *const *words, int
     ss_json_refuse(json, place, list, actual);
 }
 
-/* Returns the index of the value of `key` among the n words; `standard` if the key is absent. */
+/* Returns the index of the value of `key` among the n words; `default_value` if the key is absent.
+ */
 static int read_word(ss_json *json, const char *key, const char *const *words, int n,
-                     int standard) {
+                     int default_value) {
     const char *word = ss_json_text(json, key, NULL);
-    int found = word ? find_word(word, words, n) : standard;
-    if (found < 0) refuse(json, key, words, n, word);
-    return found < 0 ? standard : found;
+    int index = word ? find_word(word, words, n) : default_value;
+    if (index < 0) refuse(json, key, words, n, word);
+    return index < 0 ? default_value : index;
 }
 
 static void check_keys(ss_json *json, const char *place, const char *const *keys, int n) {
@@ -157,16 +158,16 @@ static void read_block(ss_arch *arch, ss_json *variant) {
     arch->added_heads = read_word(variant, "heads", heads, 2, 0) == 1;
 }
 
-void ss_read_variant(ss_arch *arch, ss_json *json, bool whole) {
+void ss_read_variant(ss_arch *arch, ss_json *json, bool all_keys) {
     static const char *const keys[] = {"attention", "positions",      "mask",         "mask_token",
                                        "bias_key",  "bias_key_value", "value_bias",   "gate",
                                        "norm",      "norm_kind",      "feed_forward", "heads"};
     const cJSON *object = ss_json_object(json, "sinkscope");
     if (!object) return;
     ss_json variant = {object, json->file, json->status, json->err};
-    check_keys(&variant, "", keys, whole ? (int)(sizeof keys / sizeof *keys) : 1);
+    check_keys(&variant, "", keys, all_keys ? (int)(sizeof keys / sizeof *keys) : 1);
     read_attention(&arch->attention, &variant);
-    if (whole) {
+    if (all_keys) {
         read_positions(arch, &variant);
         read_mask(arch, &variant);
         read_additions(arch, &variant);

@@ -19,12 +19,12 @@
 #include "../files/json.h"
 
 /*
- * Applies the keys of the object "sinkscope" to arch, which its family has filled. `whole` allows
- * all keys, otherwise only "attention". Unknown keys and words are refused.
+ * Applies the keys of the object "sinkscope" to arch, which its family has filled. `all_keys`
+ * allows all keys, otherwise only "attention". Unknown keys and words are refused.
  */
-void ss_read_variant(ss_arch *arch, ss_json *json, bool whole);
+void ss_read_variant(ss_arch *arch, ss_json *json, bool all_keys);
 
-/* The words for the enums of ss_arch, indexed by them; NULL for values without a word. */
+/* The words for the enums of ss_arch, indexed by the enum; NULL for values without a word. */
 extern const char *const ss_positions_words[SS_POSITIONS_N];
 extern const char *const ss_norm_words[SS_NORM_N];
 extern const char *const ss_ffn_words[SS_FFN_N];

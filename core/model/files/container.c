@@ -19,30 +19,27 @@ ss_format ss_container_format(ss_bytes file) {
     return SS_SAFETENSORS;
 }
 
-/* Returns the arena bytes that the reader of the format takes for entries and names. */
 static size_t entries_size(ss_bytes file) {
     return readers[ss_container_format(file)]->size(file);
 }
 
-/* Returns an upper bound of the number of entries. */
-static size_t most_entries(ss_bytes file) {
+static size_t max_entries(ss_bytes file) {
     return entries_size(file) / sizeof(ss_entry) + 1;
 }
 
-/* Returns the bytes that the arena must have: for the entries of each shard, and for the table of
- * all shards. */
+/* Adds up the entries of each shard and, if there are several shards, the table of all of them. */
 size_t ss_container_size(const ss_bytes *files, int n) {
     size_t bytes = SS_ARENA_MORE;
     for (int i = 0; i < n; i++) {
-        size_t again = n > 1 ? most_entries(files[i]) * sizeof(ss_entry) : 0;
+        size_t table_bytes = n > 1 ? max_entries(files[i]) * sizeof(ss_entry) : 0;
         if (!ss_add_size(&bytes, bytes, entries_size(files[i])) ||
-            !ss_add_size(&bytes, bytes, again))
+            !ss_add_size(&bytes, bytes, table_bytes))
             return SIZE_MAX;
     }
     return bytes;
 }
 
-static int compare_places(const void *a, const void *b) {
+static int compare_ranges(const void *a, const void *b) {
     const ss_entry *x = a, *y = b;
     if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
     return x->end < y->end ? -1 : x->end > y->end;
@@ -54,7 +51,7 @@ static int compare_names(const void *a, const void *b) {
 
 ss_status ss_entries_apart(ss_entries table, ss_error *err) {
     ss_entry *entries = table.entries;
-    qsort(entries, table.n, sizeof *entries, compare_places);
+    qsort(entries, table.n, sizeof *entries, compare_ranges);
     for (size_t i = 1; i < table.n; i++)
         if (entries[i].begin < entries[i - 1].end)
             return ss_fail(err, SS_BAD_FILE, entries[i].name,
@@ -72,12 +69,12 @@ static ss_status check_names(ss_entries table, ss_error *err) {
 }
 
 /* Removes the prefixes that torch.compile and DistributedDataParallel add to every name. */
-static void drop_wrappers(ss_entries table) {
-    static const char *const wrappers[] = {"_orig_mod.", "module."};
+static void drop_prefixes(ss_entries table) {
+    static const char *const prefixes[] = {"_orig_mod.", "module."};
     for (size_t i = 0; i < table.n; i++)
-        for (size_t w = 0; w < sizeof wrappers / sizeof *wrappers; w++) {
-            size_t length = strlen(wrappers[w]);
-            if (strncmp(table.entries[i].name, wrappers[w], length)) continue;
+        for (size_t w = 0; w < sizeof prefixes / sizeof *prefixes; w++) {
+            size_t length = strlen(prefixes[w]);
+            if (strncmp(table.entries[i].name, prefixes[w], length)) continue;
             table.entries[i].name += length;
             w = (size_t)-1; /* a name may have both prefixes */
         }
@@ -92,22 +89,22 @@ static ss_status read_file(ss_entries *out, ss_bytes file, ss_format format, ss_
 }
 
 /* Appends entries to a table that has capacity for them. */
-static void append(ss_entries *all, ss_entries more) {
+static void append_entries(ss_entries *all, ss_entries more) {
     if (more.n) memcpy(all->entries + all->n, more.entries, more.n * sizeof *more.entries);
     all->n += more.n;
 }
 
 static ss_status read_shards(ss_entries *all, const ss_bytes *files, int n, ss_format format,
                              ss_arena *arena, ss_error *err) {
-    size_t most = 0;
-    for (int i = 0; i < n; i++) most += most_entries(files[i]);
-    *all = (ss_entries){ss_arena_take(arena, most, sizeof(ss_entry)), 0};
+    size_t capacity = 0;
+    for (int i = 0; i < n; i++) capacity += max_entries(files[i]);
+    *all = (ss_entries){ss_arena_take(arena, capacity, sizeof(ss_entry)), 0};
     if (arena->full) return ss_fail(err, SS_NO_MEMORY, "shards", "no room for their tensors");
     for (int i = 0; i < n; i++) {
         ss_entries table;
         ss_status status = read_file(&table, files[i], format, arena, err);
         if (status != SS_OK) return status;
-        append(all, table);
+        append_entries(all, table);
     }
     return SS_OK;
 }
@@ -118,7 +115,7 @@ ss_status ss_container_open(ss_container *container, const ss_bytes *files, int 
     ss_entries all;
     ss_status status = n == 1 ? read_file(&all, files[0], format, arena, err)
                               : read_shards(&all, files, n, format, arena, err);
-    if (status == SS_OK) drop_wrappers(all);
+    if (status == SS_OK) drop_prefixes(all);
     if (status == SS_OK) status = check_names(all, err);
     if (status == SS_OK)
         *container = (ss_container){.entries = all.entries, .n = all.n, .format = format};

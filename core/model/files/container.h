@@ -14,8 +14,7 @@
 #include "../../base/status.h"
 #include "../../base/tensor.h"
 
-/* Formats of files. Some tensors are stored in another order in one of them, which the families
- * undo. */
+/* File formats. GGUF stores some tensors in another order, which the families undo. */
 typedef enum ss_format { SS_SAFETENSORS, SS_GGUF, SS_TORCH_FILE, SS_FORMAT_N } ss_format;
 
 typedef struct ss_entry {
@@ -29,7 +28,7 @@ typedef struct ss_container {
     const ss_entry *entries; /* [n], sorted by name */
     size_t n;
     ss_format format;
-    bool live; /* the caller changes the weights after opening, so vectors are read in place and not
+    bool live; /* the caller changes the weights after opening, so vectors are used in place, not
                   copied */
 } ss_container;
 
@@ -70,7 +69,7 @@ typedef struct ss_format_reader {
 
 extern const ss_format_reader ss_safetensors_reader, ss_gguf_reader, ss_torch_file_reader;
 
-/* Sorts the entries by offset and refuses entries that overlap; the error has the name. */
+/* Sorts the entries by offset and refuses entries that overlap; the error names one of them. */
 ss_status ss_entries_apart(ss_entries entries, ss_error *err);
 
 #endif

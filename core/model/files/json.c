@@ -23,8 +23,8 @@ static int compare_keys(const void *a, const void *b) {
     return strcmp((*(const cJSON *const *)a)->string, (*(const cJSON *const *)b)->string);
 }
 
-/* Returns a duplicate key among the members of an object, without objects inside it, or NULL; sets
- * *full if memory for the search ran out. */
+/* Returns a key that occurs twice among the members of an object, not of objects inside it, or
+ * NULL; sets *full if the memory for the search ran out. */
 static const char *find_own_duplicate(const cJSON *object, bool *full) {
     const cJSON *item, **items, *duplicate = NULL;
     size_t n = 0;
@@ -57,10 +57,10 @@ ss_status ss_json_value(cJSON **out, const ss_json_members *members, ss_bytes te
     const char *start = (const char *)text.data, *end = start;
     bool full = false;
     cJSON *root = text.n ? cJSON_ParseWithLengthOpts(start, text.n, &end, 0) : NULL;
-    size_t read = end >= start && (size_t)(end - start) <= text.n ? (size_t)(end - start) : 0;
+    size_t length = end >= start && (size_t)(end - start) <= text.n ? (size_t)(end - start) : 0;
     ss_status status = SS_OK;
-    if (!root || read != text.n)
-        status = fail_at(members, (size_t)(text.data - members->text.data) + read, err);
+    if (!root || length != text.n)
+        status = fail_at(members, (size_t)(text.data - members->text.data) + length, err);
     const char *key = status == SS_OK ? find_duplicate(root, &full) : NULL;
     if (full)
         status = ss_fail(err, SS_NO_MEMORY, members->file, "no room to read it");
@@ -97,14 +97,13 @@ static void skip_space(ss_json_members *members) {
     while (current_byte(members) > 0 && strchr(" \n\r\t", current_byte(members))) members->at++;
 }
 
-/* Skips the string that begins here. */
 static void skip_string(ss_json_members *members) {
     for (members->at++; current_byte(members) >= 0 && current_byte(members) != '"'; members->at++)
         if (current_byte(members) == '\\') members->at++;
     members->at += current_byte(members) == '"';
 }
 
-/* Skips the value that begins here; it only counts brackets. */
+/* Skips the value that begins here, by counting brackets. */
 static void skip_value(ss_json_members *members) {
     for (int depth = 0, byte; (byte = current_byte(members)) >= 0;) {
         if (depth == 0 && (byte == ',' || byte == '}' || byte == ']')) return;
@@ -122,23 +121,23 @@ ss_json_members ss_json_members_of(ss_bytes text, const char *file, ss_status co
 
 /* Checks that nothing follows the end of the object. */
 static ss_status check_end(const ss_json_members *members, ss_error *err) {
-    size_t behind = members->at + 1;
-    return behind == members->text.n ? SS_OK : fail_at(members, behind, err);
+    size_t end = members->at + 1;
+    return end == members->text.n ? SS_OK : fail_at(members, end, err);
 }
 
 ss_status ss_json_next(ss_json_members *members, ss_bytes *key, ss_bytes *value, ss_error *err) {
     const unsigned char *text = members->text.data;
-    bool first = members->at == 0;
+    bool is_first = members->at == 0;
     *key = (ss_bytes){NULL, 0};
-    if (!first && current_byte(members) == '}') return check_end(members, err);
-    if (current_byte(members) != (first ? '{' : ',')) return fail_at(members, members->at, err);
+    if (!is_first && current_byte(members) == '}') return check_end(members, err);
+    if (current_byte(members) != (is_first ? '{' : ',')) return fail_at(members, members->at, err);
     members->at++;
     skip_space(members);
-    if (first && current_byte(members) == '}') return check_end(members, err);
-    size_t begin = members->at;
+    if (is_first && current_byte(members) == '}') return check_end(members, err);
+    size_t key_begin = members->at;
     if (current_byte(members) != '"') return fail_at(members, members->at, err);
     skip_string(members);
-    size_t behind = members->at;
+    size_t key_end = members->at;
     skip_space(members);
     if (current_byte(members) != ':') return fail_at(members, members->at, err);
     members->at++;
@@ -147,7 +146,7 @@ ss_status ss_json_next(ss_json_members *members, ss_bytes *key, ss_bytes *value,
     skip_value(members);
     value->n = (size_t)(text + members->at - value->data);
     *value = trim(*value);
-    *key = (ss_bytes){text + begin, behind - begin};
+    *key = (ss_bytes){text + key_begin, key_end - key_begin};
     return SS_OK;
 }
 
@@ -165,13 +164,13 @@ void ss_json_refuse(ss_json *json, const char *key, const char *expected, const 
 }
 
 /* Returns the value at key; NULL where it is absent or null, or after an error. */
-static const cJSON *find(const ss_json *json, const char *key) {
+static const cJSON *find_item(const ss_json *json, const char *key) {
     const cJSON *item =
         json->status == SS_OK ? cJSON_GetObjectItemCaseSensitive(json->object, key) : NULL;
     return cJSON_IsNull(item) ? NULL : item;
 }
 
-static void fail_number(ss_json *json, const char *key, const char *what, const cJSON *item,
+static void fail_number(ss_json *json, const char *key, const char *kind, const cJSON *item,
                         double low, double high) {
     if (json->status != SS_OK) return;
     char actual[48];
@@ -181,41 +180,42 @@ static void fail_number(ss_json *json, const char *key, const char *what, const 
         snprintf(actual, sizeof actual, "%s",
                  item ? "found something else" : "but the key is missing");
     json->status = ss_fail(json->err, SS_BAD_CONFIG, key, "%s: expected %s from %.10g to %.10g, %s",
-                           json->file, what, low, high, actual);
+                           json->file, kind, low, high, actual);
 }
 
-int ss_json_int(ss_json *json, const char *key, int standard, int low, int high) {
-    const cJSON *item = find(json, key);
-    if (!item && standard != SS_JSON_REQUIRED) return standard;
+int ss_json_int(ss_json *json, const char *key, int default_value, int low, int high) {
+    const cJSON *item = find_item(json, key);
+    if (!item && default_value != SS_JSON_REQUIRED) return default_value;
     double value = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
     if (value >= low && value <= high && value == floor(value)) return (int)value;
     fail_number(json, key, "a whole number", item, low, high);
     return low;
 }
 
-double ss_json_number(ss_json *json, const char *key, double standard, double low, double high) {
-    const cJSON *item = find(json, key);
-    if (!item && !isnan(standard)) return standard;
+double ss_json_number(ss_json *json, const char *key, double default_value, double low,
+                      double high) {
+    const cJSON *item = find_item(json, key);
+    if (!item && !isnan(default_value)) return default_value;
     double value = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
     if (value >= low && value <= high) return value;
     fail_number(json, key, "a number", item, low, high);
     return low;
 }
 
-bool ss_json_bool(ss_json *json, const char *key, bool standard) {
-    const cJSON *item = find(json, key);
+bool ss_json_bool(ss_json *json, const char *key, bool default_value) {
+    const cJSON *item = find_item(json, key);
     if (item && !cJSON_IsBool(item)) fail(json, key, "true or false");
-    return item ? cJSON_IsTrue(item) : standard;
+    return item ? cJSON_IsTrue(item) : default_value;
 }
 
-const char *ss_json_text(ss_json *json, const char *key, const char *standard) {
-    const cJSON *item = find(json, key);
+const char *ss_json_text(ss_json *json, const char *key, const char *default_value) {
+    const cJSON *item = find_item(json, key);
     if (item && !cJSON_IsString(item)) fail(json, key, "a text");
-    return cJSON_IsString(item) ? item->valuestring : standard;
+    return cJSON_IsString(item) ? item->valuestring : default_value;
 }
 
 const cJSON *ss_json_object(ss_json *json, const char *key) {
-    const cJSON *item = find(json, key);
+    const cJSON *item = find_item(json, key);
     if (item && !cJSON_IsObject(item)) fail(json, key, "an object");
     return cJSON_IsObject(item) ? item : NULL;
 }

@@ -1,12 +1,11 @@
 /*
  * Reads keys of a JSON object, for config.json and the safetensors header.
  *
- * A reader keeps the first error and returns defaults from then on, so that a family file only
- * lists its keys, and one check at the end is enough. cJSON allocates with libc's malloc: the one
- * exception to "the core never allocates"; everything is freed before the call returns.
+ * A reader keeps the first error and returns defaults from then on, so that a family only lists its
+ * keys and one check at the end is enough. cJSON calls malloc, which the rest of the core never
+ * does; ss_arch_read and ss_container_open free everything before they return.
  *
- * A duplicate key in an object is refused by name, since readers differ in which of the values they
- * take.
+ * An object with a duplicate key is refused, since readers differ in which of the values they use.
  */
 #ifndef SS_MODEL_JSON_H
 #define SS_MODEL_JSON_H
@@ -54,17 +53,18 @@ ss_status ss_json_value(cJSON **out, const ss_json_members *members, ss_bytes te
 
 /* Reads an integer in [low, high]; absent or null gives the default, which may be SS_JSON_REQUIRED.
  */
-int ss_json_int(ss_json *json, const char *key, int standard, int low, int high);
+int ss_json_int(ss_json *json, const char *key, int default_value, int low, int high);
 
 /* Reads a finite number in [low, high]; absent or null gives the default, where NaN means required.
  */
-double ss_json_number(ss_json *json, const char *key, double standard, double low, double high);
+double ss_json_number(ss_json *json, const char *key, double default_value, double low,
+                      double high);
 
-bool ss_json_bool(ss_json *json, const char *key, bool standard);
+bool ss_json_bool(ss_json *json, const char *key, bool default_value);
 
 /* Reads a text; the default where the key is absent or null. The text lives as long as the parsed
  * object. */
-const char *ss_json_text(ss_json *json, const char *key, const char *standard);
+const char *ss_json_text(ss_json *json, const char *key, const char *default_value);
 
 /* Reads the object at key; NULL where it is absent or null. */
 const cJSON *ss_json_object(ss_json *json, const char *key);

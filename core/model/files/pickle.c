@@ -4,18 +4,17 @@
 #include <string.h>
 
 /* Upper bound of the rank of a tensor: torch's operations support no more dimensions. */
-#define RANK_MOST 64
+#define RANK_MAX 64
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
 typedef enum name_use { USE_TABLE, USE_TENSOR, USE_PARAMETER, USE_STORAGE } name_use;
 
-/* The names that a pickle may import. For a storage type, ss_pickle_storage_type returns the second
- * part of the row. */
+/* The names that a pickle may import: module and type.name. */
 static const struct {
     const char *module;
     name_use use;
-    ss_storage_type type; /* USE_STORAGE only; its name is the second part of the import */
+    ss_storage_type type; /* bytes and type are for USE_STORAGE only */
 } names[] = {
     {"collections", USE_TABLE, {"OrderedDict", 0, -1}},
     {"torch._utils", USE_TENSOR, {"_rebuild_tensor_v2", 0, -1}},
@@ -40,11 +39,10 @@ const ss_storage_type *ss_pickle_storage_type(const ss_pickle_value *name) {
 
 typedef struct machine {
     ss_pickle *pickle;
-    ss_pickle_value *stack, *memo; /* [most], one for each byte of the pickle */
-    size_t most, depth, memo_n, start,
-        at; /* most: capacity of stack and memo; start: offset of the current opcode */
+    ss_pickle_value *stack, *memo;                 /* [capacity], one for each byte of the pickle */
+    size_t capacity, depth, memo_n, opcode_at, at; /* at: offset of the next byte */
     int64_t tables_n;
-    bool stopped;
+    bool has_stopped;
     ss_status status; /* the first error stops the machine */
     ss_error *err;
 } machine;
@@ -55,14 +53,14 @@ static ss_bytes code_of(const machine *m) {
 
 static void fail(machine *m, ss_status code, const char *expected, const char *actual) {
     char where[48];
-    snprintf(where, sizeof where, "data.pkl byte %lu", (unsigned long)m->start);
+    snprintf(where, sizeof where, "data.pkl byte %lu", (unsigned long)m->opcode_at);
     if (m->status == SS_OK)
         m->status = ss_fail(m->err, code, where, "expected %s, found %s", expected, actual);
 }
 
 static void push(machine *m, ss_pickle_value value) {
     if (m->status != SS_OK) return;
-    if (m->depth == m->most)
+    if (m->depth == m->capacity)
         fail(m, SS_BAD_FILE, "fewer values than the pickle has bytes", "more");
     else
         m->stack[m->depth++] = value;
@@ -102,7 +100,7 @@ static void push_text(machine *m, uint64_t n) {
 static void push_tuple(machine *m, size_t n) {
     ss_pickle *pickle = m->pickle;
     if (m->status != SS_OK) return;
-    SS_ASSERT(n <= m->depth && pickle->tuples_n + n <= m->most);
+    SS_ASSERT(n <= m->depth && pickle->tuples_n + n <= m->capacity);
     size_t first = pickle->tuples_n;
     m->depth -= n;
     if (n) memcpy(pickle->tuples + first, m->stack + m->depth, n * sizeof *m->stack);
@@ -152,8 +150,8 @@ static void op_number(machine *m, int code) {
     push_number(m, SS_PICKLE_NUMBER, code == 'J' ? (int32_t)bits : (int64_t)bits);
 }
 
-/* Pushes a LONG1: a number in two's complement after its length. The value of a negative number is
- * dropped, since sizes and offsets are not negative. */
+/* Pushes a LONG1: a number in two's complement after its length. Every negative number becomes -1,
+ * since sizes and offsets are not negative. */
 static void op_long(machine *m, int code) {
     (void)code;
     uint64_t n = take(m, 1);
@@ -169,14 +167,14 @@ static void op_text(machine *m, int code) {
 
 static void op_get(machine *m, int code) {
     uint64_t i = take(m, code == 'h' ? 1 : 4);
-    if (m->status == SS_OK && (i >= m->most || m->memo[i].kind == SS_PICKLE_UNSET))
+    if (m->status == SS_OK && (i >= m->capacity || m->memo[i].kind == SS_PICKLE_UNSET))
         fail(m, SS_BAD_FILE, "a place of the memo that was put", "another");
     if (m->status == SS_OK) push(m, m->memo[i]);
 }
 
 static void op_put(machine *m, int code) {
     uint64_t i = code == 0x94 ? m->memo_n : take(m, code == 'q' ? 1 : 4);
-    if (i >= m->most)
+    if (i >= m->capacity)
         fail(m, SS_BAD_FILE, "a place of the memo below the pickle's size", "another");
     ss_pickle_value value = pop(m);
     push(m, value);
@@ -236,12 +234,12 @@ static void op_stack_global(machine *m, int code) {
 /* Checks the persistent id of a storage: ("storage", type, key, device, numbers). */
 static bool is_storage(const machine *m, const ss_pickle_value *id) {
     if (id->kind != SS_PICKLE_TUPLE || id->n != 5) return false;
-    const ss_pickle_value *part = m->pickle->tuples + id->number;
-    return part[0].kind == SS_PICKLE_TEXT &&
-           ss_bytes_are(ss_pickle_text(m->pickle, &part[0]), "storage") &&
-           part[1].kind == SS_PICKLE_NAME && names[part[1].number].use == USE_STORAGE &&
-           part[2].kind == SS_PICKLE_TEXT && part[3].kind == SS_PICKLE_TEXT &&
-           part[4].kind == SS_PICKLE_NUMBER && part[4].number >= 0;
+    const ss_pickle_value *parts = m->pickle->tuples + id->number;
+    return parts[0].kind == SS_PICKLE_TEXT &&
+           ss_bytes_are(ss_pickle_text(m->pickle, &parts[0]), "storage") &&
+           parts[1].kind == SS_PICKLE_NAME && names[parts[1].number].use == USE_STORAGE &&
+           parts[2].kind == SS_PICKLE_TEXT && parts[3].kind == SS_PICKLE_TEXT &&
+           parts[4].kind == SS_PICKLE_NUMBER && parts[4].number >= 0;
 }
 
 static void op_storage(machine *m, int code) {
@@ -254,23 +252,23 @@ static void op_storage(machine *m, int code) {
 
 /*
  * Checks sizes or strides: non-negative integers. The length is bounded because many tensors may
- * share one tuple, which is walked for each.
+ * share one tuple, which is read for each of them.
  */
 static bool is_shape(const machine *m, const ss_pickle_value *value) {
-    if (value->kind != SS_PICKLE_TUPLE || value->n > RANK_MOST) return false;
-    const ss_pickle_value *part = m->pickle->tuples + value->number;
+    if (value->kind != SS_PICKLE_TUPLE || value->n > RANK_MAX) return false;
+    const ss_pickle_value *numbers = m->pickle->tuples + value->number;
     for (uint32_t i = 0; i < value->n; i++)
-        if (part[i].kind != SS_PICKLE_NUMBER || part[i].number < 0) return false;
+        if (numbers[i].kind != SS_PICKLE_NUMBER || numbers[i].number < 0) return false;
     return true;
 }
 
 /* Checks the arguments of torch._utils._rebuild_tensor_v2; hooks and metadata after them are
  * ignored. */
 static bool is_tensor(const machine *m, const ss_pickle_value *args) {
-    const ss_pickle_value *part = m->pickle->tuples + args->number;
-    return (args->n == 6 || args->n == 7) && part[0].kind == SS_PICKLE_STORAGE &&
-           part[1].kind == SS_PICKLE_NUMBER && part[1].number >= 0 && is_shape(m, &part[2]) &&
-           is_shape(m, &part[3]) && part[2].n == part[3].n;
+    const ss_pickle_value *parts = m->pickle->tuples + args->number;
+    return (args->n == 6 || args->n == 7) && parts[0].kind == SS_PICKLE_STORAGE &&
+           parts[1].kind == SS_PICKLE_NUMBER && parts[1].number >= 0 && is_shape(m, &parts[2]) &&
+           is_shape(m, &parts[3]) && parts[2].n == parts[3].n;
 }
 
 /* Handles a call: each known function makes one of our values. */
@@ -280,14 +278,14 @@ static void op_reduce(machine *m, int code) {
     if (args.kind != SS_PICKLE_TUPLE || name.kind != SS_PICKLE_NAME)
         fail(m, SS_BAD_FILE, "a name and a tuple of arguments", "something else");
     if (m->status != SS_OK) return;
-    const ss_pickle_value *part = m->pickle->tuples + args.number;
+    const ss_pickle_value *parts = m->pickle->tuples + args.number;
     name_use use = names[name.number].use;
     if (use == USE_TABLE && args.n == 0)
         push_number(m, SS_PICKLE_TABLE, m->tables_n++);
     else if (use == USE_TENSOR && is_tensor(m, &args))
         push(m, (ss_pickle_value){SS_PICKLE_TENSOR, args.n, args.number});
-    else if (use == USE_PARAMETER && args.n == 3 && part[0].kind == SS_PICKLE_TENSOR)
-        push(m, part[0]);
+    else if (use == USE_PARAMETER && args.n == 3 && parts[0].kind == SS_PICKLE_TENSOR)
+        push(m, parts[0]);
     else
         fail(m, SS_BAD_FILE, "the arguments that torch writes", "others");
 }
@@ -311,7 +309,7 @@ static void set_items(machine *m, size_t n, bool pairs) {
     if (owner.kind != (pairs ? SS_PICKLE_TABLE : SS_PICKLE_LIST) || (pairs && n % 2))
         fail(m, SS_BAD_FILE, pairs ? "a table and pairs" : "a list", "something else");
     for (size_t i = 0; pairs && m->status == SS_OK && i < n; i += 2) {
-        SS_ASSERT(m->pickle->items_n < m->most / 2 + 1);
+        SS_ASSERT(m->pickle->items_n < m->capacity / 2 + 1);
         m->pickle->items[m->pickle->items_n++] =
             (ss_pickle_item){owner.number, values[i], values[i + 1]};
     }
@@ -332,7 +330,7 @@ static void op_stop(machine *m, int code) {
     if (result.kind != SS_PICKLE_TABLE || m->depth)
         fail(m, SS_BAD_FILE, "one table of tensors", "something else");
     m->pickle->table = result.number;
-    m->stopped = true;
+    m->has_stopped = true;
 }
 
 typedef void operation(machine *m, int code);
@@ -350,7 +348,7 @@ static operation *const operations[256] = {
 };
 
 static void step(machine *m) {
-    m->start = m->at;
+    m->opcode_at = m->at;
     int code = (int)take(m, 1);
     if (m->status == SS_OK && !operations[code]) {
         char actual[32];
@@ -365,7 +363,7 @@ static void step(machine *m) {
 /* Takes memory for the machine. An opcode pushes at most one value, so the length of the pickle
  * bounds every array. */
 static machine lay_out(ss_pickle *pickle, size_t n, ss_arena *arena) {
-    machine m = {.pickle = pickle, .most = n};
+    machine m = {.pickle = pickle, .capacity = n};
     m.stack = ss_arena_take(arena, n, sizeof *m.stack);
     m.memo = ss_arena_take(arena, n, sizeof *m.memo);
     pickle->tuples = ss_arena_take(arena, n, sizeof *pickle->tuples);
@@ -393,6 +391,6 @@ ss_status ss_pickle_read(ss_pickle *pickle, ss_bytes code, ss_arena *arena, ss_e
     m.err = err;
     if (arena->full) return ss_fail(err, SS_NO_MEMORY, "data.pkl", "no room to read it");
     if (code.n) memset(m.memo, 0, code.n * sizeof *m.memo);
-    while (m.status == SS_OK && !m.stopped) step(&m);
+    while (m.status == SS_OK && !m.has_stopped) step(&m);
     return m.status;
 }

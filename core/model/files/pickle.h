@@ -3,10 +3,10 @@
  *
  * A pickle is a program for a stack machine. This machine knows constants, containers and seven
  * kinds of names; a "call" of such a name only makes a value of one of the kinds below. All other
- * opcodes and names are refused, with their place.
+ * opcodes and names are refused, and the error says where they are.
  *
- * Values point into the pickle or the arena. Containers are never walked, so that one that contains
- * itself causes no endless loop; time and memory are linear in the bytes of the pickle.
+ * Values point into the pickle or the arena. Containers are never traversed, so a container that
+ * contains itself causes no endless loop; time and memory are linear in the bytes of the pickle.
  */
 #ifndef SS_MODEL_PICKLE_H
 #define SS_MODEL_PICKLE_H
@@ -54,7 +54,6 @@ typedef struct ss_pickle {
     int64_t table; /* the table that the pickle evaluates to */
 } ss_pickle;
 
-/* A storage type of torch. */
 typedef struct ss_storage_type {
     const char *name;
     size_t bytes; /* bytes of a number */
@@ -68,10 +67,10 @@ size_t ss_pickle_size(size_t n);
  * names. */
 ss_status ss_pickle_read(ss_pickle *pickle, ss_bytes code, ss_arena *arena, ss_error *err);
 
-/* Returns the text of a text value. */
+/* Returns the text of a value of kind SS_PICKLE_TEXT. */
 ss_bytes ss_pickle_text(const ss_pickle *pickle, const ss_pickle_value *value);
 
-/* Returns the storage type that a name value refers to. */
+/* Returns the storage type that a value of kind SS_PICKLE_NAME refers to. */
 const ss_storage_type *ss_pickle_storage_type(const ss_pickle_value *name);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Upper bound of the length of a header, which the reference reader has, too. */
+/* Upper bound of the length of a header: that of the safetensors library. */
 #define HEADER_BYTES_MAX 100000000
 
 /* The one key of the header that is not a tensor. */
@@ -18,7 +18,7 @@
 /* Length of the shortest entry: {"":{"dtype":"U8","shape":[],"data_offsets":[0,0]}}. */
 #define ENTRY_BYTES_MIN 48
 
-static size_t size(ss_bytes file) {
+static size_t measure(ss_bytes file) {
     uint64_t header;
     if (!ss_read_u64(&header, file, 0) || header > file.n || header > HEADER_BYTES_MAX)
         return SS_ARENA_MORE;
@@ -27,7 +27,7 @@ static size_t size(ss_bytes file) {
     return entries * sizeof(ss_entry) + (size_t)header + entries + 2 * SS_ARENA_MORE;
 }
 
-/* The types of the format, with their bits per element; types of weights also have an ss_dtype. */
+/* The types of the format, with their bytes per number; types of weights also have an ss_dtype. */
 static const struct {
     const char *name;
     int bytes;
@@ -169,7 +169,7 @@ static ss_status read_entries(ss_entries *out, ss_bytes header, ss_bytes data, s
     return status == SS_OK ? ss_entries_apart(*out, err) : status;
 }
 
-static ss_status read(ss_entries *out, ss_bytes file, ss_arena *arena, ss_error *err) {
+static ss_status read_file(ss_entries *out, ss_bytes file, ss_arena *arena, ss_error *err) {
     uint64_t header_bytes;
     if (!ss_read_u64(&header_bytes, file, 0))
         return ss_fail(err, SS_BAD_FILE, "byte 0",
@@ -184,4 +184,4 @@ static ss_status read(ss_entries *out, ss_bytes file, ss_arena *arena, ss_error 
     return read_entries(out, text, data, arena, err);
 }
 
-const ss_format_reader ss_safetensors_reader = {"safetensors", size, read};
+const ss_format_reader ss_safetensors_reader = {"safetensors", measure, read_file};

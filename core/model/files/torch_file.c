@@ -21,7 +21,7 @@ typedef struct torch_file {
     ss_bytes bytes;
     ss_zip_record *records; /* [records_n], sorted by name */
     size_t records_n;
-    ss_bytes top; /* name of the top folder, with its slash */
+    ss_bytes folder; /* name of the top folder, with its slash */
     ss_pickle pickle;
 } torch_file;
 
@@ -34,15 +34,15 @@ static bool is_pickle(ss_bytes name) {
 
 /* Returns an upper bound of the tensors in a pickle: a tensor takes at least four bytes, for a key
  * and a value from the memo. */
-static size_t most_entries(size_t pickle_n) {
+static size_t max_entries(size_t pickle_n) {
     return pickle_n / 4 + 1;
 }
 
-static size_t most_name_bytes(size_t pickle_n) {
-    return pickle_n + most_entries(pickle_n);
+static size_t max_name_bytes(size_t pickle_n) {
+    return pickle_n + max_entries(pickle_n);
 }
 
-static size_t size(ss_bytes file) {
+static size_t measure(ss_bytes file) {
     ss_zip zip;
     ss_zip_record record;
     if (ss_zip_begin(&zip, file, NULL) != SS_OK) return 0;
@@ -54,8 +54,8 @@ static size_t size(ss_bytes file) {
         if (!is_pickle(record.name) || record.data.n > SS_PICKLE_BYTES_MAX) continue;
         size_t n = record.data.n;
         ss_arena_take(&arena, ss_pickle_size(n), 1);
-        ss_arena_take(&arena, most_entries(n), sizeof(ss_entry));
-        ss_arena_take(&arena, most_name_bytes(n), 1);
+        ss_arena_take(&arena, max_entries(n), sizeof(ss_entry));
+        ss_arena_take(&arena, max_name_bytes(n), 1);
         break;
     }
     return arena.used;
@@ -78,13 +78,13 @@ static ss_status read_records(torch_file *file, ss_arena *arena, ss_error *err) 
     return ss_zip_read(file->records, &zip, err);
 }
 
-/* Returns the record with the name "<top folder>/<part><key>", or NULL. */
-static const ss_zip_record *find_record(const torch_file *file, const char *part, ss_bytes key) {
+/* Returns the record with the name "<folder>/<prefix><key>", or NULL. */
+static const ss_zip_record *find_record(const torch_file *file, const char *prefix, ss_bytes key) {
     char name[RECORD_NAME_BYTES];
-    if (file->top.n + strlen(part) + key.n >= sizeof name) return NULL;
-    int n =
-        snprintf(name, sizeof name, "%.*s%s", (int)file->top.n, (const char *)file->top.data, part);
-    if (n < 0 || (size_t)n != file->top.n + strlen(part)) return NULL;
+    if (file->folder.n + strlen(prefix) + key.n >= sizeof name) return NULL;
+    int n = snprintf(name, sizeof name, "%.*s%s", (int)file->folder.n,
+                     (const char *)file->folder.data, prefix);
+    if (n < 0 || (size_t)n != file->folder.n + strlen(prefix)) return NULL;
     if (key.n) memcpy(name + n, key.data, key.n);
     return ss_zip_find(file->records, file->records_n,
                        (ss_bytes){(const unsigned char *)name, (size_t)n + key.n});
@@ -109,7 +109,7 @@ static ss_status find_pickle(ss_bytes *code, torch_file *file, ss_error *err) {
         return ss_fail(err, SS_BAD_FILE, "data.pkl",
                        "expected it in the zip file, as torch.save writes it, found none");
     *code = record->data;
-    file->top = (ss_bytes){record->name.data, record->name.n - sizeof PICKLE_NAME + 2};
+    file->folder = (ss_bytes){record->name.data, record->name.n - sizeof PICKLE_NAME + 2};
     return check_byte_order(file, err);
 }
 
@@ -140,7 +140,7 @@ static bool is_contiguous(const ss_pickle_value *sizes, const ss_pickle_value *s
     return true;
 }
 
-/* Checks that numbers [first, first + count) of the storage are in the file. */
+/* Finds numbers [first, first + count) of a storage in the file. */
 static ss_status find_numbers(ss_entry *entry, const torch_file *file, const ss_pickle_value *id,
                               uint64_t first, size_t count, ss_error *err) {
     const ss_storage_type *type = ss_pickle_storage_type(&id[1]);
@@ -165,21 +165,21 @@ static ss_status find_numbers(ss_entry *entry, const torch_file *file, const ss_
 
 static ss_status read_tensor(ss_entry *entry, const torch_file *file, const ss_pickle_value *tensor,
                              ss_error *err) {
-    const ss_pickle_value *tuples = file->pickle.tuples, *part = tuples + tensor->number;
-    const ss_pickle_value *sizes = tuples + part[2].number, *strides = tuples + part[3].number;
-    const ss_pickle_value *id = tuples + part[0].number;
+    const ss_pickle_value *tuples = file->pickle.tuples, *args = tuples + tensor->number;
+    const ss_pickle_value *sizes = tuples + args[2].number, *strides = tuples + args[3].number;
+    const ss_pickle_value *id = tuples + args[0].number;
     const ss_storage_type *type = ss_pickle_storage_type(&id[1]);
     size_t count;
     entry->readable = type->type >= 0;
     entry->tensor.type = (ss_dtype)(entry->readable ? type->type : 0);
-    if (!read_shape(entry, &count, sizes, part[2].n))
+    if (!read_shape(entry, &count, sizes, args[2].n))
         return ss_fail(err, SS_BAD_FILE, entry->name,
                        "expected a shape whose product fits this machine");
-    if (count && !is_contiguous(sizes, strides, part[2].n))
+    if (count && !is_contiguous(sizes, strides, args[2].n))
         return ss_fail(err, SS_UNSUPPORTED, entry->name,
                        "expected numbers that lie one after the other, found other strides (a "
                        "transposed or sliced tensor)");
-    return find_numbers(entry, file, id, (uint64_t)part[1].number, count, err);
+    return find_numbers(entry, file, id, (uint64_t)args[1].number, count, err);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -214,53 +214,56 @@ static ss_status find_table(int64_t *table, const ss_pickle *pickle, ss_error *e
 
 /* Appends a key, with a NUL, to the names. */
 static ss_status add_name(ss_entry *entry, const torch_file *file, const ss_pickle_value *key,
-                          char **names, size_t *left, ss_error *err) {
+                          char **names, size_t *bytes_left, ss_error *err) {
     if (key->kind != SS_PICKLE_TEXT)
         return ss_fail(err, SS_BAD_FILE, "data.pkl", "expected tensors with names");
     ss_bytes text = ss_pickle_text(&file->pickle, key);
     if (memchr(text.data, 0, text.n))
         return ss_fail(err, SS_BAD_FILE, (const char *)text.data,
                        "expected a name without NUL bytes");
-    /* The buffer fits names that occur once; a name that the memo repeats may not fit. */
-    if (text.n >= *left) return ss_fail(err, SS_BAD_FILE, "data.pkl", "expected each name once");
+    /* There is room for names that occur once in the pickle, not for names that its memo repeats.
+     */
+    if (text.n >= *bytes_left)
+        return ss_fail(err, SS_BAD_FILE, "data.pkl", "expected each name once");
     memcpy(*names, text.data, text.n);
     (*names)[text.n] = 0;
     entry->name = *names;
     *names += text.n + 1;
-    *left -= text.n + 1;
+    *bytes_left -= text.n + 1;
     return SS_OK;
 }
 
 static ss_status read_tensors(ss_entries *out, const torch_file *file, char *names, ss_error *err) {
     const ss_pickle *pickle = &file->pickle;
-    size_t most = most_entries(pickle->code.n), left = most_name_bytes(pickle->code.n);
+    size_t capacity = max_entries(pickle->code.n), bytes_left = max_name_bytes(pickle->code.n);
     int64_t table;
     ss_status status = find_table(&table, pickle, err);
     for (size_t i = 0; status == SS_OK && i < pickle->items_n; i++) {
         const ss_pickle_item *item = &pickle->items[i];
         if (item->table != table || item->value.kind != SS_PICKLE_TENSOR) continue;
-        if (out->n == most) return ss_fail(err, SS_BAD_FILE, "data.pkl", "expected each name once");
+        if (out->n == capacity)
+            return ss_fail(err, SS_BAD_FILE, "data.pkl", "expected each name once");
         ss_entry *entry = &out->entries[out->n++];
         *entry = (ss_entry){0};
-        status = add_name(entry, file, &item->key, &names, &left, err);
+        status = add_name(entry, file, &item->key, &names, &bytes_left, err);
         if (status == SS_OK) status = read_tensor(entry, file, &item->value, err);
     }
     return status;
 }
 
-static ss_status read(ss_entries *out, ss_bytes bytes, ss_arena *arena, ss_error *err) {
+static ss_status read_file(ss_entries *out, ss_bytes bytes, ss_arena *arena, ss_error *err) {
     torch_file file = {.bytes = bytes};
     ss_bytes code;
     ss_status status = read_records(&file, arena, err);
     if (status == SS_OK) status = find_pickle(&code, &file, err);
     if (status == SS_OK) status = ss_pickle_read(&file.pickle, code, arena, err);
     if (status != SS_OK) return status;
-    ss_entries table = {ss_arena_take(arena, most_entries(code.n), sizeof(ss_entry)), 0};
-    char *names = ss_arena_take(arena, most_name_bytes(code.n), 1);
+    ss_entries table = {ss_arena_take(arena, max_entries(code.n), sizeof(ss_entry)), 0};
+    char *names = ss_arena_take(arena, max_name_bytes(code.n), 1);
     if (arena->full) return ss_fail(err, SS_NO_MEMORY, "data.pkl", "no room for its tensors");
     status = read_tensors(&table, &file, names, err);
     if (status == SS_OK) *out = table;
     return status;
 }
 
-const ss_format_reader ss_torch_file_reader = {"pytorch_model.bin", size, read};
+const ss_format_reader ss_torch_file_reader = {"pytorch_model.bin", measure, read_file};

@@ -20,16 +20,16 @@
 #define STORED 0u
 #define ZIP64_EXTRA 1u
 
-/* A field with this value means that the zip64 part has the actual number. */
-#define ELSEWHERE16 0xffffu
-#define ELSEWHERE32 0xffffffffu
+/* A field with this value refers to a zip64 field, which has the actual number. */
+#define IN_ZIP64_16 0xffffu
+#define IN_ZIP64_32 0xffffffffu
 
 /* Reads a number whose range was checked before. */
 static uint64_t uint_at(ss_bytes file, size_t at, size_t width) {
     uint64_t value = 0;
-    bool inside = ss_read_uint(&value, file, at, width);
-    SS_ASSERT(inside);
-    (void)inside;
+    bool is_inside = ss_read_uint(&value, file, at, width);
+    SS_ASSERT(is_inside);
+    (void)is_inside;
     return value;
 }
 
@@ -50,7 +50,7 @@ static bool find_end(size_t *at, ss_bytes file) {
     return false;
 }
 
-/* Replaces the fields of the end record that refer to zip64. */
+/* Reads the number of records, and the bytes of the directory, from the zip64 end record. */
 static ss_status read_end64(ss_zip *zip, uint64_t *start, uint64_t *bytes, size_t end,
                             ss_error *err) {
     ss_bytes file = zip->file;
@@ -76,7 +76,7 @@ ss_status ss_zip_begin(ss_zip *zip, ss_bytes file, ss_error *err) {
                        "zip file");
     zip->n = uint_at(file, end + 10, 2);
     uint64_t bytes = uint_at(file, end + 12, 4), start = uint_at(file, end + 16, 4);
-    if (zip->n == ELSEWHERE16 || bytes == ELSEWHERE32 || start == ELSEWHERE32) {
+    if (zip->n == IN_ZIP64_16 || bytes == IN_ZIP64_32 || start == IN_ZIP64_32) {
         ss_status status = read_end64(zip, &start, &bytes, end, err);
         if (status != SS_OK) return status;
     }
@@ -96,18 +96,18 @@ ss_status ss_zip_begin(ss_zip *zip, ss_bytes file, ss_error *err) {
 /* A parsed record of the directory. */
 typedef struct directory_record {
     ss_bytes name, extra;
-    uint64_t flags, method, packed, bytes, local;
+    uint64_t flags, method, compressed_bytes, bytes, header_at;
 } directory_record;
 
-/* Reads the zip64 value of a field that refers to it. */
-static bool take64(uint64_t *value, ss_bytes part, size_t *at) {
-    if (*value != ELSEWHERE32) return true;
-    bool taken = ss_read_uint(value, part, *at, 8);
+/* Replaces *value, if it refers to zip64, by the number at *at in the zip64 field. */
+static bool read_zip64(uint64_t *value, ss_bytes field, size_t *at) {
+    if (*value != IN_ZIP64_32) return true;
+    bool is_inside = ss_read_uint(value, field, *at, 8);
     *at += 8;
-    return taken;
+    return is_inside;
 }
 
-/* Reads the sizes and the offset from the zip64 field if they do not fit 32 bits. */
+/* Reads the sizes and the offset that do not fit 32 bits from the zip64 field. */
 static bool read_extra(directory_record *record) {
     ss_bytes extra = record->extra;
     size_t at = 0;
@@ -115,15 +115,16 @@ static bool read_extra(directory_record *record) {
         uint64_t id = uint_at(extra, at, 2), n = uint_at(extra, at + 2, 2);
         at += 4;
         if (n > extra.n - at) return false;
-        ss_bytes part = {extra.data + at, (size_t)n};
-        size_t used = 0;
+        ss_bytes field = {extra.data + at, (size_t)n};
+        size_t field_at = 0;
         if (id == ZIP64_EXTRA)
-            return take64(&record->bytes, part, &used) && take64(&record->packed, part, &used) &&
-                   take64(&record->local, part, &used);
+            return read_zip64(&record->bytes, field, &field_at) &&
+                   read_zip64(&record->compressed_bytes, field, &field_at) &&
+                   read_zip64(&record->header_at, field, &field_at);
         at += (size_t)n;
     }
-    return record->bytes != ELSEWHERE32 && record->packed != ELSEWHERE32 &&
-           record->local != ELSEWHERE32;
+    return record->bytes != IN_ZIP64_32 && record->compressed_bytes != IN_ZIP64_32 &&
+           record->header_at != IN_ZIP64_32;
 }
 
 static ss_status read_record(directory_record *record, ss_zip *zip, ss_error *err) {
@@ -136,9 +137,9 @@ static ss_status read_record(directory_record *record, ss_zip *zip, ss_error *er
     size_t comment_n = (size_t)uint_at(file, at + 32, 2);
     *record = (directory_record){.flags = uint_at(file, at + 8, 2),
                                  .method = uint_at(file, at + 10, 2),
-                                 .packed = uint_at(file, at + 20, 4),
+                                 .compressed_bytes = uint_at(file, at + 20, 4),
                                  .bytes = uint_at(file, at + 24, 4),
-                                 .local = uint_at(file, at + 42, 4)};
+                                 .header_at = uint_at(file, at + 42, 4)};
     at += RECORD_BYTES;
     if (name_n + extra_n + comment_n > zip->end - at)
         return ss_fail(err, SS_BAD_FILE, ss_where_byte(zip->at).text,
@@ -156,14 +157,14 @@ static ss_status read_record(directory_record *record, ss_zip *zip, ss_error *er
 static ss_status find_data(ss_bytes *data, const ss_zip *zip, const directory_record *record,
                            ss_error *err) {
     ss_bytes file = {zip->file.data, zip->start};
-    ss_where place = ss_where_name(record->name);
-    const char *name = place.text;
-    if (!begins_with(file, record->local, LOCAL_BYTES, LOCAL_SIGNATURE))
+    ss_where where = ss_where_name(record->name);
+    const char *name = where.text;
+    if (!begins_with(file, record->header_at, LOCAL_BYTES, LOCAL_SIGNATURE))
         return ss_fail(err, SS_BAD_FILE, name, "expected its header at byte %.0f, found none",
-                       (double)record->local);
-    size_t at = (size_t)record->local, name_n = (size_t)uint_at(file, at + 26, 2);
-    size_t extra_n = (size_t)uint_at(file, at + 28, 2), left = zip->start - at - LOCAL_BYTES;
-    if (name_n + extra_n > left || record->bytes > left - name_n - extra_n)
+                       (double)record->header_at);
+    size_t at = (size_t)record->header_at, name_n = (size_t)uint_at(file, at + 26, 2);
+    size_t extra_n = (size_t)uint_at(file, at + 28, 2), bytes_left = zip->start - at - LOCAL_BYTES;
+    if (name_n + extra_n > bytes_left || record->bytes > bytes_left - name_n - extra_n)
         return ss_fail(err, SS_BAD_FILE, name,
                        "expected %.0f bytes before the directory, found fewer",
                        (double)record->bytes);
@@ -178,7 +179,8 @@ ss_status ss_zip_next(ss_zip *zip, ss_zip_record *out, ss_error *err) {
     directory_record record = {0};
     ss_status status = read_record(&record, zip, err);
     if (status != SS_OK) return status;
-    if (record.flags & ENCRYPTED || record.method != STORED || record.packed != record.bytes)
+    if (record.flags & ENCRYPTED || record.method != STORED ||
+        record.compressed_bytes != record.bytes)
         return ss_fail(err, SS_UNSUPPORTED, ss_where_name(record.name).text,
                        "expected contents that are stored, found them %s",
                        record.flags & ENCRYPTED ? "encrypted" : "compressed");
@@ -186,7 +188,7 @@ ss_status ss_zip_next(ss_zip *zip, ss_zip_record *out, ss_error *err) {
     return find_data(&out->data, zip, &record, err);
 }
 
-static int compare_places(const void *a, const void *b) {
+static int compare_ranges(const void *a, const void *b) {
     const ss_zip_record *x = a, *y = b;
     if (x->data.data != y->data.data) return x->data.data < y->data.data ? -1 : 1;
     return x->data.n < y->data.n ? -1 : x->data.n > y->data.n;
@@ -208,7 +210,7 @@ ss_status ss_zip_read(ss_zip_record *records, ss_zip *zip, ss_error *err) {
         ss_status status = ss_zip_next(zip, &records[i], err);
         if (status != SS_OK) return status;
     }
-    if (n) qsort(records, n, sizeof *records, compare_places);
+    if (n) qsort(records, n, sizeof *records, compare_ranges);
     for (size_t i = 1; i < n; i++)
         if (records[i].data.data < records[i - 1].data.data + records[i - 1].data.n)
             return ss_fail(err, SS_BAD_FILE, ss_where_name(records[i].name).text,

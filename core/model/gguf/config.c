@@ -21,11 +21,11 @@ static void put_bool(ss_gguf_source *source, const char *key, bool value) {
         ss_gguf_refuse(source, SS_NO_MEMORY, key, "room for it");
 }
 
-/* A key of GGUF whose value is that of a key in config.json; a default of NAN means that it is
+/* A key of GGUF and the key of config.json that has the same value; a default of NAN makes the key
  * required. */
 typedef struct same_key {
     const char *gguf, *config;
-    double standard;
+    double default_value;
 } same_key;
 
 static const same_key llama_keys[] = {
@@ -104,7 +104,7 @@ static const same_key expert_keys[] = {
     {NULL, NULL, 0.0},
 };
 
-/* The sizes of Falcon and Bloom, whose keys in config.json have names of their own. */
+/* The keys of Falcon and Bloom, whose configs name sizes differently. */
 static const same_key falcon_keys[] = {
     {"block_count", "num_hidden_layers", (double)NAN},
     {"block_count", "n_layer", (double)NAN},
@@ -130,14 +130,14 @@ static const same_key gptneox_keys[] = {
     {NULL, NULL, 0.0},
 };
 
-static void copy(ss_gguf_source *source, const same_key *keys) {
+static void put_keys(ss_gguf_source *source, const same_key *keys) {
     for (; keys->gguf; keys++)
-        put(source, keys->config, ss_gguf_number(source, keys->gguf, keys->standard));
+        put(source, keys->config, ss_gguf_number(source, keys->gguf, keys->default_value));
 }
 
-/* ---- what changes the arithmetic ------------------------------------------------------------ */
+/* ---- checks of the metadata ----------------------------------------------------------------- */
 
-/* Refuses a key of GGUF that is present with another value. */
+/* Refuses a key of GGUF that has another value; the key may be absent. */
 static void require_value(ss_gguf_source *source, const char *key, double value) {
     const cJSON *item = ss_gguf_find(source, key);
     double actual = cJSON_IsBool(item) ? cJSON_IsTrue(item) : ss_gguf_number(source, key, value);
@@ -147,84 +147,83 @@ static void require_value(ss_gguf_source *source, const char *key, double value)
                     SS_GGUF_METADATA ": this build computes %g, the file says %g", value, actual);
 }
 
-/* Keys that other functions read, that repeat facts of the tensors, or that only name the origin of
+/* Keys that functions below read, that repeat facts of the tensors, or that only name the origin of
  * the file. */
-static const char *const accepted[] = {"block_count",
-                                       "embedding_length",
-                                       "feed_forward_length",
-                                       "context_length",
-                                       "attention.head_count",
-                                       "attention.head_count_kv",
-                                       "attention.key_length",
-                                       "attention.value_length",
-                                       "attention.layer_norm_rms_epsilon",
-                                       "attention.layer_norm_epsilon",
-                                       "attention.causal",
-                                       "rope.freq_base",
-                                       "rope.dimension_count",
-                                       "rope.scaling.type",
-                                       "rope.scaling.factor",
-                                       "rope.scaling.original_context_length",
-                                       "rope.scaling.attn_factor",
-                                       "rope.scaling.yarn_attn_factor",
-                                       "rope.scaling.yarn_beta_fast",
-                                       "rope.scaling.yarn_beta_slow",
-                                       "rope.scale_linear",
-                                       "rope.scaling.finetuned",
-                                       "expert_count",
-                                       "expert_used_count",
-                                       "use_parallel_residual",
-                                       "vocab_size",
-                                       "tensor_data_layout"};
+static const char *const general_keys[] = {"block_count",
+                                           "embedding_length",
+                                           "feed_forward_length",
+                                           "context_length",
+                                           "attention.head_count",
+                                           "attention.head_count_kv",
+                                           "attention.key_length",
+                                           "attention.value_length",
+                                           "attention.layer_norm_rms_epsilon",
+                                           "attention.layer_norm_epsilon",
+                                           "attention.causal",
+                                           "rope.freq_base",
+                                           "rope.dimension_count",
+                                           "rope.scaling.type",
+                                           "rope.scaling.factor",
+                                           "rope.scaling.original_context_length",
+                                           "rope.scaling.attn_factor",
+                                           "rope.scaling.yarn_attn_factor",
+                                           "rope.scaling.yarn_beta_fast",
+                                           "rope.scaling.yarn_beta_slow",
+                                           "rope.scale_linear",
+                                           "rope.scaling.finetuned",
+                                           "expert_count",
+                                           "expert_used_count",
+                                           "use_parallel_residual",
+                                           "vocab_size",
+                                           "tensor_data_layout"};
 
-static const char *const known_gemma3[] = {"attention.sliding_window",
-                                           "attention.sliding_window_pattern", "rope.freq_base_swa",
-                                           "final_logit_softcapping", "attn_logit_softcapping"};
-#define KNOWN_GEMMA3 (sizeof known_gemma3 / sizeof *known_gemma3)
+static const char *const extra_gemma3_keys[] = {
+    "attention.sliding_window", "attention.sliding_window_pattern", "rope.freq_base_swa",
+    "final_logit_softcapping", "attn_logit_softcapping"};
+#define EXTRA_GEMMA3_KEYS (sizeof extra_gemma3_keys / sizeof *extra_gemma3_keys)
 
-static const char *const known_moe[] = {"expert_feed_forward_length", "expert_shared_count",
-                                        "expert_shared_feed_forward_length"};
-#define KNOWN_MOE (sizeof known_moe / sizeof *known_moe)
+static const char *const extra_moe_keys[] = {"expert_feed_forward_length", "expert_shared_count",
+                                             "expert_shared_feed_forward_length"};
+#define EXTRA_MOE_KEYS (sizeof extra_moe_keys / sizeof *extra_moe_keys)
 
-static const char *const known_granite[] = {"embedding_scale", "residual_scale", "attention.scale",
-                                            "logit_scale"};
-#define KNOWN_GRANITE (sizeof known_granite / sizeof *known_granite)
+static const char *const extra_granite_keys[] = {"embedding_scale", "residual_scale",
+                                                 "attention.scale", "logit_scale"};
+#define EXTRA_GRANITE_KEYS (sizeof extra_granite_keys / sizeof *extra_granite_keys)
 
-static bool is_type(const ss_gguf_source *source, const char *type) {
+static bool has_type(const ss_gguf_source *source, const char *type) {
     return !strcmp(ss_gguf_model_type(source->family), type);
 }
 
-static bool is_among(const ss_gguf_source *source, const char *types) {
+static bool has_type_among(const ss_gguf_source *source, const char *types) {
     return ss_is_listed(ss_gguf_model_type(source->family), types);
 }
 
 static bool is_moe(const ss_gguf_source *source) {
-    return is_among(source, "qwen3_moe\0hunyuan_v1_moe\0olmoe\0granitemoe\0");
+    return has_type_among(source, "qwen3_moe\0hunyuan_v1_moe\0olmoe\0granitemoe\0");
 }
 
 static bool is_granite(const ss_gguf_source *source) {
-    return is_among(source, "granite\0granitemoe\0");
+    return has_type_among(source, "granite\0granitemoe\0");
 }
 
 static bool is_cohere(const ss_gguf_source *source) {
-    return is_among(source, "cohere\0cohere2\0");
+    return has_type_among(source, "cohere\0cohere2\0");
 }
 
-/* Returns true for families in which some or all layers may have a window. */
-static bool may_have_window(const ss_gguf_source *source) {
-    return is_among(source, "phi3\0cohere2\0");
+static bool can_have_window(const ss_gguf_source *source) {
+    return has_type_among(source, "phi3\0cohere2\0");
 }
 
-/* Returns true for families in which queries, keys and values may be clipped. */
+/* Returns true for families that may clip queries, keys and values. */
 static bool is_clipped(const ss_gguf_source *source) {
-    return is_among(source, "mpt\0olmo\0");
+    return has_type_among(source, "mpt\0olmo\0");
 }
 
 static bool is_lfm2(const ss_gguf_source *source) {
-    return is_type(source, "lfm2");
+    return has_type(source, "lfm2");
 }
 
-static bool is_among_keys(const char *key, const char *const *list, size_t n) {
+static bool has_key(const char *key, const char *const *list, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (!strcmp(key, list[i])) return true;
     return false;
@@ -233,26 +232,26 @@ static bool is_among_keys(const char *key, const char *const *list, size_t n) {
 /* Refuses unknown keys of the architecture, since any may change what the model computes. */
 static void refuse_unknown(ss_gguf_source *source) {
     size_t n = strlen(source->architecture);
-    bool gemma = is_type(source, "gemma2") || is_type(source, "gemma3_text");
+    bool is_gemma = has_type(source, "gemma2") || has_type(source, "gemma3_text");
     const cJSON *item;
     cJSON_ArrayForEach(item, source->pairs) {
         if (strncmp(item->string, source->architecture, n) != 0 || item->string[n] != '.') continue;
         const char *key = item->string + n + 1;
-        if (is_among_keys(key, accepted, sizeof accepted / sizeof *accepted)) continue;
-        if (gemma && is_among_keys(key, known_gemma3, KNOWN_GEMMA3)) continue;
-        if (is_moe(source) && is_among_keys(key, known_moe, KNOWN_MOE)) continue;
-        if (is_granite(source) && is_among_keys(key, known_granite, KNOWN_GRANITE)) continue;
+        if (has_key(key, general_keys, sizeof general_keys / sizeof *general_keys)) continue;
+        if (is_gemma && has_key(key, extra_gemma3_keys, EXTRA_GEMMA3_KEYS)) continue;
+        if (is_moe(source) && has_key(key, extra_moe_keys, EXTRA_MOE_KEYS)) continue;
+        if (is_granite(source) && has_key(key, extra_granite_keys, EXTRA_GRANITE_KEYS)) continue;
         if (is_cohere(source) && !strcmp(key, "logit_scale")) continue;
         if (is_lfm2(source) && !strcmp(key, "shortconv.l_cache")) continue;
-        if (may_have_window(source) && !strcmp(key, "attention.sliding_window")) continue;
+        if (can_have_window(source) && !strcmp(key, "attention.sliding_window")) continue;
         if (is_clipped(source) && !strcmp(key, "attention.clamp_kqv")) continue;
-        if (is_type(source, "mpt") && !strcmp(key, "attention.max_alibi_bias")) continue;
+        if (has_type(source, "mpt") && !strcmp(key, "attention.max_alibi_bias")) continue;
         ss_gguf_refuse(source, SS_UNSUPPORTED, item->string, "a model without it");
     }
 }
 
-/* Refuses one file of a split model, which lacks the tensors of the others. */
-static void check_whole(ss_gguf_source *source) {
+/* Refuses a file of a split model, which lacks the tensors of the other files. */
+static void refuse_split(ss_gguf_source *source) {
     const cJSON *parts = cJSON_GetObjectItemCaseSensitive(source->pairs, "split.count");
     if (cJSON_IsNumber(parts) && parts->valuedouble > 1.0)
         ss_gguf_refuse(source, SS_UNSUPPORTED, "split.count",
@@ -260,7 +259,7 @@ static void check_whole(ss_gguf_source *source) {
 }
 
 static void check_general(ss_gguf_source *source) {
-    check_whole(source);
+    refuse_split(source);
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(source->pairs, "general.type");
     if (type && !(cJSON_IsString(type) && !strcmp(type->valuestring, "model")))
         ss_gguf_refuse(source, SS_UNSUPPORTED, "general.type", "a model");
@@ -280,12 +279,13 @@ static void check_general(ss_gguf_source *source) {
 #define LLAMA3_CONTEXT 8192.0
 #define TWO_PI 6.283185307179586
 
-/* Returns the divisor of the frequency of pair j in Llama 3's converter. */
+/* Returns the divisor that the converter of Llama 3 stores for the frequency of pair j. */
 static double llama3_divisor(double theta, size_t pairs, size_t j, double factor) {
     double frequency = 1.0 / ss_pow(theta, (double)j / (double)pairs);
-    double keeps = (LLAMA3_CONTEXT * frequency / TWO_PI - LLAMA3_LOW) / (LLAMA3_HIGH - LLAMA3_LOW);
-    keeps = fmin(fmax(keeps, 0.0), 1.0);
-    return 1.0 / ((1.0 - keeps) / factor + keeps);
+    double original_share =
+        (LLAMA3_CONTEXT * frequency / TWO_PI - LLAMA3_LOW) / (LLAMA3_HIGH - LLAMA3_LOW);
+    original_share = fmin(fmax(original_share, 0.0), 1.0);
+    return 1.0 / ((1.0 - original_share) / factor + original_share);
 }
 
 /*
@@ -298,17 +298,17 @@ static void put_divisors(ss_gguf_source *source, double width) {
     float divisor = 1.0f;
     if (n) ss_unpack(&divisor, source->factors + 4 * (n - 1), SS_F32, 1);
     double factor = (double)divisor;
-    bool same = 2.0 * (double)n == width && theta >= 1.0 && factor >= 1.0 && factor <= 1e6;
-    for (size_t j = 0; same && j < n; j++) {
+    bool matches = 2.0 * (double)n == width && theta >= 1.0 && factor >= 1.0 && factor <= 1e6;
+    for (size_t j = 0; matches && j < n; j++) {
         ss_unpack(&divisor, source->factors + 4 * j, SS_F32, 1);
         double expected = llama3_divisor(theta, n, j, factor);
-        same = fabs((double)divisor - expected) <= 1e-4 * expected;
+        matches = fabs((double)divisor - expected) <= 1e-4 * expected;
     }
-    if (!same)
+    if (!matches)
         ss_gguf_refuse(
             source, SS_UNSUPPORTED, "rope_freqs.weight",
             "the divisors of Llama 3, with bounds of 1 and 4 and a first context of 8192");
-    if (!same || factor == 1.0) return;
+    if (!matches || factor == 1.0) return;
     cJSON *scaling = cJSON_AddObjectToObject(source->config, "rope_scaling");
     cJSON_AddStringToObject(scaling, "rope_type", "llama3");
     cJSON_AddNumberToObject(scaling, "factor", factor);
@@ -335,21 +335,21 @@ static void put_scaling(ss_gguf_source *source, double width) {
     double factor = ss_gguf_number(source, "rope.scaling.factor",
                                    ss_gguf_number(source, "rope.scale_linear", 1.0));
     const char *type = ss_gguf_word(source, "rope.scaling.type", "linear");
-    bool linear = !strcmp(type, "linear"), yarn = !strcmp(type, "yarn");
+    bool is_linear = !strcmp(type, "linear"), is_yarn = !strcmp(type, "yarn");
     /* Early converters wrote a factor of 0 for no scaling. */
-    bool plain = !strcmp(type, "none") || (linear && (factor <= 0.0 || factor == 1.0));
-    if (!plain && source->factors)
+    bool is_unscaled = !strcmp(type, "none") || (is_linear && (factor <= 0.0 || factor == 1.0));
+    if (!is_unscaled && source->factors)
         ss_gguf_refuse(source, SS_UNSUPPORTED, "rope_freqs.weight",
                        "no second scaling beside rope.scaling");
-    if (!plain && !linear && !yarn)
+    if (!is_unscaled && !is_linear && !is_yarn)
         ss_gguf_refuse(source, SS_UNSUPPORTED, ss_gguf_full(source, "rope.scaling.type").text,
                        "none, linear or yarn");
     if (source->factors) put_divisors(source, width);
-    if (plain || source->factors) return;
+    if (is_unscaled || source->factors) return;
     cJSON *scaling = cJSON_AddObjectToObject(source->config, "rope_scaling");
     cJSON_AddStringToObject(scaling, "rope_type", type);
     cJSON_AddNumberToObject(scaling, "factor", factor);
-    if (yarn) put_yarn(source, scaling);
+    if (is_yarn) put_yarn(source, scaling);
 }
 
 /* ---- families ------------------------------------------------------------------------------- */
@@ -365,11 +365,11 @@ static double head_width(ss_gguf_source *source) {
 }
 
 static void put_gemma(ss_gguf_source *source, double K) {
-    bool gemma3 = is_type(source, "gemma3_text");
+    bool is_gemma3 = has_type(source, "gemma3_text");
     double L = ss_gguf_number(source, "block_count", (double)NAN);
     double H = ss_gguf_number(source, "attention.head_count", (double)NAN);
-    copy(source, gemma3 ? gemma3_keys : gemma2_keys);
-    if (gemma3) {
+    put_keys(source, is_gemma3 ? gemma3_keys : gemma2_keys);
+    if (is_gemma3) {
         require_value(source, "final_logit_softcapping", 0.0);
         require_value(source, "attn_logit_softcapping", 0.0);
     } else {
@@ -379,48 +379,49 @@ static void put_gemma(ss_gguf_source *source, double K) {
      * and not by K. */
     double D = ss_gguf_number(source, "embedding_length", (double)NAN);
     put(source, "query_pre_attn_scalar",
-        L == (gemma3 ? 62.0 : 46.0) && H >= 1.0 ? floor(D / H) : K);
+        L == (is_gemma3 ? 62.0 : 46.0) && H >= 1.0 ? floor(D / H) : K);
 }
 
-/* Writes settings of experts that llama.cpp implies. In Qwen, the weights of experts sum to 1 and
- * experts have a width of their own; only Hunyuan has a shared expert, of the width F. */
+/* Writes settings of experts that llama.cpp derives from the architecture. In Qwen, the weights of
+ * experts sum to 1, and the width of experts is not F; only Hunyuan has a shared expert, of width
+ * F. */
 static void put_experts(ss_gguf_source *source) {
-    bool qwen = is_type(source, "qwen3_moe"), hunyuan = is_type(source, "hunyuan_v1_moe");
+    bool is_qwen = has_type(source, "qwen3_moe"), is_hunyuan = has_type(source, "hunyuan_v1_moe");
     double F = ss_gguf_number(source, "feed_forward_length", (double)NAN);
-    copy(source, expert_keys);
-    put_bool(source, "norm_topk_prob", qwen);
+    put_keys(source, expert_keys);
+    put_bool(source, "norm_topk_prob", is_qwen);
     put(source, "moe_intermediate_size",
-        ss_gguf_number(source, "expert_feed_forward_length", qwen ? (double)NAN : F));
-    if (!qwen) require_value(source, "expert_feed_forward_length", F);
-    require_value(source, "expert_shared_feed_forward_length", hunyuan ? F : 0.0);
-    require_value(source, "expert_shared_count", hunyuan ? 1.0 : 0.0);
+        ss_gguf_number(source, "expert_feed_forward_length", is_qwen ? (double)NAN : F));
+    if (!is_qwen) require_value(source, "expert_feed_forward_length", F);
+    require_value(source, "expert_shared_feed_forward_length", is_hunyuan ? F : 0.0);
+    require_value(source, "expert_shared_count", is_hunyuan ? 1.0 : 0.0);
 }
 
 /* Copies the eps of the norms under the key that the family reads. OLMo's eps is fixed: its config
  * has no key for it. */
 static void put_norm(ss_gguf_source *source) {
-    bool olmo = is_type(source, "olmo");
-    if (olmo) require_value(source, "attention.layer_norm_epsilon", 1e-5);
-    if (is_among(source, "phi\0stablelm\0starcoder2\0cohere\0cohere2\0nemotron\0"))
-        copy(source, layer_norm_keys);
-    else if (!olmo)
-        copy(source, rms_keys);
+    bool is_olmo = has_type(source, "olmo");
+    if (is_olmo) require_value(source, "attention.layer_norm_epsilon", 1e-5);
+    if (has_type_among(source, "phi\0stablelm\0starcoder2\0cohere\0cohere2\0nemotron\0"))
+        put_keys(source, layer_norm_keys);
+    else if (!is_olmo)
+        put_keys(source, rms_keys);
 }
 
-/* Returns how many dimensions of a head of width K are rotated. Writes their share of K, rounded up
- * a little, so that K times the share rounds down to this number. */
+/* Returns how many dimensions of a head of width K are rotated. Writes their share of K, slightly
+ * increased, so that K times the share rounds down to this number. */
 static double put_rotary_part(ss_gguf_source *source, double K, const char *key) {
     double width = ss_gguf_number(source, "rope.dimension_count", K);
     put(source, key, K >= 1.0 ? fmin((width + 1.0 / 1024.0) / K, 1.0) : 1.0);
     return width;
 }
 
-static void put_parallel(ss_gguf_source *source, bool standard) {
+static void put_parallel(ss_gguf_source *source, bool default_value) {
     const cJSON *parallel = ss_gguf_find(source, "use_parallel_residual");
     if (parallel && !cJSON_IsBool(parallel))
         ss_gguf_refuse(source, SS_BAD_CONFIG, ss_gguf_full(source, "use_parallel_residual").text,
                        "true or false");
-    put_bool(source, "use_parallel_residual", parallel ? cJSON_IsTrue(parallel) : standard);
+    put_bool(source, "use_parallel_residual", parallel ? cJSON_IsTrue(parallel) : default_value);
 }
 
 static void put_clip(ss_gguf_source *source, cJSON *config) {
@@ -429,21 +430,21 @@ static void put_clip(ss_gguf_source *source, cJSON *config) {
                                 ss_gguf_number(source, "attention.clamp_kqv", 0.0));
 }
 
-/* Reads the list of key/value heads: 0 for layers without attention, and one number for all others.
- * Writes it as layer_types and num_key_value_heads. */
+/* Writes layer_types and num_key_value_heads from the list of key/value heads, which has 0 for
+ * layers without attention and the same number for all others. */
 static void put_mixed_layers(ss_gguf_source *source) {
     const char *key = "attention.head_count_kv";
     cJSON *types = cJSON_AddArrayToObject(source->config, "layer_types");
     const cJSON *list = ss_gguf_find(source, key), *item;
     double G = 0.0;
-    bool same = true;
+    bool is_valid = true;
     cJSON_ArrayForEach(item, list) {
-        double own = item->valuedouble;
-        same &= own >= 0.0 && (own <= 0.0 || G <= 0.0 || fabs(own - G) < 0.5);
-        if (own > 0.0) G = own;
-        cJSON_AddItemToArray(types, cJSON_CreateString(own > 0.0 ? "full_attention" : "conv"));
+        double heads = item->valuedouble;
+        is_valid &= heads >= 0.0 && (heads <= 0.0 || G <= 0.0 || fabs(heads - G) < 0.5);
+        if (heads > 0.0) G = heads;
+        cJSON_AddItemToArray(types, cJSON_CreateString(heads > 0.0 ? "full_attention" : "conv"));
     }
-    if (!cJSON_IsArray(list) || !same)
+    if (!cJSON_IsArray(list) || !is_valid)
         ss_gguf_refuse(source, SS_UNSUPPORTED, ss_gguf_full(source, key).text,
                        "a list of 0 and of one other number");
     put(source, "num_key_value_heads", G);
@@ -460,47 +461,47 @@ static void put_lfm2(ss_gguf_source *source) {
 
 static void put_llama(ss_gguf_source *source) {
     double K = head_width(source), H = ss_gguf_number(source, "attention.head_count", (double)NAN);
-    copy(source, llama_keys);
+    put_keys(source, llama_keys);
     put_norm(source);
     if (is_lfm2(source))
         put_lfm2(source);
     else
         put(source, "num_key_value_heads", ss_gguf_number(source, "attention.head_count_kv", H));
     put(source, "head_dim", K);
-    if (is_among(source, "phi\0phi3\0stablelm\0glm4\0nemotron\0"))
+    if (has_type_among(source, "phi\0phi3\0stablelm\0glm4\0nemotron\0"))
         put_rotary_part(source, K, "partial_rotary_factor");
     else
         require_value(source, "rope.dimension_count", K);
-    if (may_have_window(source) && ss_gguf_find(source, "attention.sliding_window"))
+    if (can_have_window(source) && ss_gguf_find(source, "attention.sliding_window"))
         put(source, "sliding_window", ss_gguf_number(source, "attention.sliding_window", 0.0));
-    if (is_granite(source)) copy(source, granite_keys);
-    if (is_cohere(source)) copy(source, cohere_keys);
-    if (is_type(source, "stablelm")) put_parallel(source, false);
-    /* Writes the flag under two names; each family reads one of them. */
+    if (is_granite(source)) put_keys(source, granite_keys);
+    if (is_cohere(source)) put_keys(source, cohere_keys);
+    if (has_type(source, "stablelm")) put_parallel(source, false);
+    /* Families differ in the name of this flag, so it is written under all names. */
     put_bool(source, "use_bias", source->attention_bias);
     put_bool(source, "use_qkv_bias", source->attention_bias);
     put_bool(source, "attention_bias", source->attention_bias);
     put_bool(source, "mlp_bias", source->ffn_bias);
     put_clip(source, source->config);
     put_scaling(source, K);
-    if (is_type(source, "gemma2") || is_type(source, "gemma3_text")) put_gemma(source, K);
+    if (has_type(source, "gemma2") || has_type(source, "gemma3_text")) put_gemma(source, K);
     if (is_moe(source)) put_experts(source);
 }
 
 /* Writes the keys of falcon, with parallel attention and feed-forward: llama.cpp does not convert
  * Falcon with ALiBi. */
 static void put_falcon(ss_gguf_source *source) {
-    copy(source, falcon_keys);
+    put_keys(source, falcon_keys);
     put_bool(source, "new_decoder_architecture", true);
     put_bool(source, "bias", source->attention_bias);
-    if (is_type(source, "bloom"))
+    if (has_type(source, "bloom"))
         require_value(source, "feed_forward_length",
                       4.0 * ss_gguf_number(source, "embedding_length", (double)NAN));
 }
 
 static void put_gptneox(ss_gguf_source *source) {
     double K = head_width(source);
-    copy(source, gptneox_keys);
+    put_keys(source, gptneox_keys);
     double width = put_rotary_part(source, K, "rotary_pct");
     put_parallel(source, true);
     put_bool(source, "attention_bias", source->attention_bias);
@@ -508,7 +509,7 @@ static void put_gptneox(ss_gguf_source *source) {
 }
 
 static void put_mpt(ss_gguf_source *source) {
-    copy(source, mpt_keys);
+    put_keys(source, mpt_keys);
     require_value(source, "attention.head_count_kv",
                   ss_gguf_number(source, "attention.head_count", (double)NAN));
     require_value(source, "feed_forward_length",
@@ -517,8 +518,8 @@ static void put_mpt(ss_gguf_source *source) {
     put_clip(source, cJSON_AddObjectToObject(source->config, "attn_config"));
 }
 
-/* Writes all keys of the config. If cJSON runs out of memory the object is NULL, and its keys count
- * as missing. */
+/* Writes all keys of the config. If cJSON runs out of memory, an object inside it is NULL, and the
+ * keys of the object count as missing. */
 static void put_config(ss_gguf_source *source) {
     const char *type = ss_gguf_model_type(source->family);
     check_general(source);
@@ -528,7 +529,7 @@ static void put_config(ss_gguf_source *source) {
     put_bool(source, "tie_word_embeddings", !source->has_output);
     if (!strcmp(type, "gpt_bigcode")) require_value(source, "attention.head_count_kv", 1.0);
     if (!strcmp(type, "gpt2") || !strcmp(type, "gpt_bigcode"))
-        copy(source, gpt2_keys);
+        put_keys(source, gpt2_keys);
     else if (!strcmp(type, "mpt"))
         put_mpt(source);
     else if (!strcmp(type, "gpt_neox"))

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-/* The numbers that the format gives to types, and the ss_dtype of supported types. */
+/* The types of numbers, indexed by GGUF's codes. */
 static const struct {
     const char *name;
-    int type; /* ss_dtype or -1 */
+    int type; /* ss_dtype, or -1 if it is not supported */
 } types[] = {
     [0] = {"F32", SS_F32},    [1] = {"F16", SS_F16},    [2] = {"Q4_0", SS_Q4_0},
     [3] = {"Q4_1", SS_Q4_1},  [6] = {"Q5_0", SS_Q5_0},  [7] = {"Q5_1", SS_Q5_1},
@@ -22,7 +22,7 @@ static const struct {
     [35] = {"TQ2_0", -1},     [39] = {"MXFP4", -1},
 };
 
-/* The facts about tensors that the pairs of the file have. */
+/* What the pairs of the file say about its tensors. */
 typedef struct gguf_head {
     ss_gguf gguf; /* positioned at the first tensor */
     const ss_gguf_family *family;
@@ -62,7 +62,7 @@ static ss_status read_head(gguf_head *head, ss_bytes file, ss_error *err) {
     return status == SS_OK ? find_family(head, architecture, err) : status;
 }
 
-/* Reads type and shape, slowest dimension first. */
+/* Stores type and shape, slowest dimension first. */
 static ss_status read_shape(ss_entry *entry, const ss_gguf_tensor *tensor, ss_error *err) {
     size_t types_n = sizeof types / sizeof *types;
     const char *name = tensor->type < types_n ? types[tensor->type].name : NULL;
@@ -122,7 +122,7 @@ static ss_status read_tensor(ss_entry *entry, gguf_head *head, ss_arena *arena, 
     return read_shape(entry, &tensor, err);
 }
 
-static ss_status read(ss_entries *out, ss_bytes file, ss_arena *arena, ss_error *err) {
+static ss_status read_entries(ss_entries *out, ss_bytes file, ss_arena *arena, ss_error *err) {
     gguf_head head;
     ss_status status = read_head(&head, file, err);
     if (status != SS_OK) return status;
@@ -145,10 +145,10 @@ static ss_status read(ss_entries *out, ss_bytes file, ss_arena *arena, ss_error 
 
 /* Returns the bytes of entries and names. An unreadable file takes none; opening it reports the
  * error. */
-static size_t size(ss_bytes file) {
+static size_t measure(ss_bytes file) {
     ss_arena arena = ss_arena_measure();
     ss_entries none;
-    return read(&none, file, &arena, NULL) == SS_OK ? arena.used : 0;
+    return read_entries(&none, file, &arena, NULL) == SS_OK ? arena.used : 0;
 }
 
-const ss_format_reader ss_gguf_reader = {"GGUF", size, read};
+const ss_format_reader ss_gguf_reader = {"GGUF", measure, read_entries};

@@ -11,14 +11,12 @@
  * translates them to the keys of config.json. A family file therefore reads one set of names for
  * every container.
  *
- * What converters do to tensors is undone by the family files, which ask the loader for the format:
- *     llama     rows of q and k (and their biases) are permuted within each head: those of a rotary
- *               pair, j and K/2 + j, lie side by side
- *     gpt2      Conv1D matrices are transposed, to [out][in]
- *     gptneox   q, k, v of each head become all of q, all of k, all of v
- *     falcon    q, k, v of each group of heads likewise; bloom as gptneox
- *     gemma2    norms keep 1 + w, also in gemma3 and nemotron
- *     qwen3moe  the experts of a layer are one tensor, also in hunyuan-moe, olmoe and granitemoe
+ * Converters change tensors; the family files, which ask the loader for the format, undo this:
+ * llama rows of q and k (and their biases) are permuted within each head: those of a rotary pair, j
+ * and K/2 + j, lie side by side gpt2 Conv1D matrices are transposed, to [out][in] gptneox q, k, v
+ * of each head become all of q, all of k, all of v falcon q, k, v of each group of heads likewise;
+ * bloom as gptneox gemma2 norms keep 1 + w, also in gemma3 and nemotron qwen3moe the experts of a
+ * layer are one tensor, also in hunyuan-moe, olmoe and granitemoe
  */
 #ifndef SS_MODEL_GGUF_H
 #define SS_MODEL_GGUF_H
@@ -26,7 +24,7 @@
 #include "../arch.h"
 #include "../files/container.h"
 
-/* The types of values, with the numbers that the format gives them. */
+/* The types of values, with the codes of the format. */
 typedef enum ss_gguf_type {
     SS_GGUF_U8,
     SS_GGUF_I8,
@@ -57,7 +55,7 @@ typedef struct ss_gguf_tensor {
     ss_bytes name;
     int rank;
     size_t dims[SS_RANK_MAX]; /* fastest first */
-    uint32_t type;            /* number of the type in the format */
+    uint32_t type;            /* code of the type in the format */
     uint64_t offset;          /* offset from the beginning of the data */
 } ss_gguf_tensor;
 

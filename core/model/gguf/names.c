@@ -1,11 +1,11 @@
-/* Names of tensors in GGUF, by architecture, and in Hugging Face. */
+/* Translates names of tensors from GGUF to Hugging Face, by architecture. */
 #include "gguf.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A name of a tensor in GGUF and in Hugging Face. '#' is the number of a layer. The part after the
- * last dot, "weight" or "bias", is left out: both have the same. */
+/* The name of a tensor in GGUF and in Hugging Face, without the last part, "weight" or "bias". '#'
+ * stands for the number of a layer. */
 typedef struct name {
     const char *gguf, *hugging_face;
 } name;
@@ -28,7 +28,8 @@ static const name llama[] = {
     {NULL, NULL},
 };
 
-/* Names in other architectures; each table replaces names of llama or adds to them. */
+/* Tables of other architectures. Some replace names of llama or add to them; families[] tells
+ * which. */
 static const name branches[] = {
     {"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},
     {"blk.#.ffn_norm", "model.layers.#.pre_feedforward_layernorm"},
@@ -57,7 +58,7 @@ static const name hunyuan[] = {
     {NULL, NULL},
 };
 
-/* The first of the two norms is the feed-forward's, although its name says attention. */
+/* In models with two norms, attn_norm belongs to the feed-forward and attn_norm_2 to attention. */
 static const name falcon[] = {
     {"token_embd", "word_embeddings"},
     {"token_embd_norm", "word_embeddings_layernorm"},
@@ -165,7 +166,7 @@ static const name lfm2[] = {
 
 struct ss_gguf_family {
     const char *architecture, *model_type;
-    const name *names, *others; /* others: names that `names` does not have; or NULL */
+    const name *names, *fallback; /* fallback: names that `names` lacks; or NULL */
 };
 
 static const ss_gguf_family families[] = {
@@ -221,8 +222,8 @@ void ss_gguf_family_names(char *text, size_t bytes) {
                                  families[i].architecture);
 }
 
-/* Matches a text with a pattern; *number becomes the layer at '#'. */
-static bool match(const char *pattern, ss_bytes text, ss_bytes *number) {
+/* Returns true if the text matches the pattern; *number becomes the text at '#'. */
+static bool matches(const char *pattern, ss_bytes text, ss_bytes *number) {
     size_t at = 0;
     *number = (ss_bytes){text.data, 0};
     for (; *pattern; pattern++) {
@@ -238,10 +239,10 @@ static bool match(const char *pattern, ss_bytes text, ss_bytes *number) {
     return at == text.n;
 }
 
-/* Returns the row whose pattern matches the stem, or NULL. */
-static const name *find(const name *row, ss_bytes stem, ss_bytes *number) {
+/* Returns the row that matches the stem, or NULL. */
+static const name *find_row(const name *row, ss_bytes stem, ss_bytes *number) {
     for (; row && row->gguf; row++)
-        if (match(row->gguf, stem, number)) return row;
+        if (matches(row->gguf, stem, number)) return row;
     return NULL;
 }
 
@@ -251,8 +252,8 @@ void ss_gguf_translate(char out[SS_GGUF_NAME_BYTES], const ss_gguf_family *famil
     while (stem.n && stem.data[stem.n - 1] != '.') stem.n--;
     ss_bytes suffix = {stem.data + stem.n, source.n - stem.n};
     if (stem.n) stem.n--; /* drops the dot before the suffix */
-    const name *row = find(family->names, stem, &number);
-    if (!row) row = find(family->others, stem, &number);
+    const name *row = find_row(family->names, stem, &number);
+    if (!row) row = find_row(family->fallback, stem, &number);
     if (!row) {
         snprintf(out, SS_GGUF_NAME_BYTES, "%.*s", (int)source.n, (const char *)source.data);
         return;

@@ -27,19 +27,19 @@ static double number_of(const ss_gguf_pair *pair) {
 /* Converts an array of numbers, at most one per layer, to JSON; every other array becomes empty. */
 static cJSON *list_of(const ss_gguf_pair *pair) {
     cJSON *list = cJSON_CreateArray();
-    bool numbers = pair->type != SS_GGUF_TEXT && pair->count && pair->count <= SS_LAYERS_MAX;
-    size_t width = numbers ? pair->value.n / (size_t)pair->count : 0;
+    bool has_numbers = pair->type != SS_GGUF_TEXT && pair->count && pair->count <= SS_LAYERS_MAX;
+    size_t width = has_numbers ? pair->value.n / (size_t)pair->count : 0;
     for (size_t i = 0; width && i < (size_t)pair->count; i++) {
-        ss_gguf_pair one = *pair;
-        one.value = (ss_bytes){pair->value.data + i * width, width};
-        double value = number_of(&one);
+        ss_gguf_pair element = *pair;
+        element.value = (ss_bytes){pair->value.data + i * width, width};
+        double value = number_of(&element);
         cJSON_AddItemToArray(list, cJSON_CreateNumber(isfinite(value) ? value : -1.0));
     }
     return list;
 }
 
-/* Converts a pair to JSON. A text that is too long to be one of the known words becomes empty; a
- * text ends at its first NUL; NaN and infinity become null. */
+/* Converts the value of a pair to JSON. A text that is longer than all words in use becomes empty;
+ * a text ends at its first NUL; NaN and infinity become null. */
 static cJSON *item_of(const ss_gguf_pair *pair) {
     char text[SS_GGUF_TEXT_BYTES] = "";
     if (pair->array) return list_of(pair);
@@ -82,7 +82,7 @@ static ss_status read_pairs(ss_gguf_source *source, ss_gguf *gguf) {
     return SS_OK;
 }
 
-/* Reads the parts of the config that GGUF expresses only by the presence of tensors. */
+/* Reads the facts that follow only from the tensors of the file. */
 static ss_status read_tensors(ss_gguf_source *source, ss_gguf *gguf) {
     ss_gguf_tensor factors = {0};
     for (uint64_t i = 0; i < gguf->tensors_n; i++) {
@@ -148,17 +148,17 @@ void ss_gguf_refuse(ss_gguf_source *source, ss_status code, const char *key, con
             ss_fail(source->err, code, key, SS_GGUF_METADATA ": expected %s", expected);
 }
 
-double ss_gguf_number(ss_gguf_source *source, const char *key, double standard) {
+double ss_gguf_number(ss_gguf_source *source, const char *key, double default_value) {
     const cJSON *item = ss_gguf_find(source, key);
     if (cJSON_IsNumber(item)) return item->valuedouble;
-    if (item || isnan(standard))
+    if (item || isnan(default_value))
         ss_gguf_refuse(source, SS_BAD_CONFIG, ss_gguf_full(source, key).text, "a number");
-    return isnan(standard) ? 1.0 : standard;
+    return isnan(default_value) ? 1.0 : default_value;
 }
 
-const char *ss_gguf_word(ss_gguf_source *source, const char *key, const char *standard) {
+const char *ss_gguf_word(ss_gguf_source *source, const char *key, const char *default_value) {
     const cJSON *item = ss_gguf_find(source, key);
     if (item && !cJSON_IsString(item))
         ss_gguf_refuse(source, SS_BAD_CONFIG, ss_gguf_full(source, key).text, "a text");
-    return cJSON_IsString(item) ? item->valuestring : standard;
+    return cJSON_IsString(item) ? item->valuestring : default_value;
 }

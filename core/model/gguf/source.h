@@ -1,6 +1,6 @@
 /*
- * The metadata of a GGUF file before translation: its pairs by key, and facts that only the tensors
- * have. Like ss_json, a source keeps the first error.
+ * The metadata of a GGUF file before translation: its pairs by key, and facts that follow from its
+ * tensors. Like ss_json, a source keeps the first error.
  */
 #ifndef SS_MODEL_GGUF_SOURCE_H
 #define SS_MODEL_GGUF_SOURCE_H
@@ -9,7 +9,7 @@
 
 #include <cJSON.h>
 
-/* The place that is named in errors about pairs. */
+/* The name of the metadata in errors. */
 #define SS_GGUF_METADATA "GGUF metadata"
 
 /* Upper bound of the bytes of keys, and of texts that are a choice between words. */
@@ -51,9 +51,9 @@ const cJSON *ss_gguf_find(const ss_gguf_source *source, const char *key);
 void ss_gguf_refuse(ss_gguf_source *source, ss_status code, const char *key, const char *expected);
 
 /* Reads a number, or the default where the key is absent; a default of NaN means required. */
-double ss_gguf_number(ss_gguf_source *source, const char *key, double standard);
+double ss_gguf_number(ss_gguf_source *source, const char *key, double default_value);
 
 /* Reads a text, or the default where the key is absent. */
-const char *ss_gguf_word(ss_gguf_source *source, const char *key, const char *standard);
+const char *ss_gguf_word(ss_gguf_source *source, const char *key, const char *default_value);
 
 #endif

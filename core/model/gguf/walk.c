@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#define ALIGNMENT_STANDARD 32
+#define ALIGNMENT_DEFAULT 32
 #define ALIGNMENT_MAX 65536
 
-/* Bytes of an empty pair and of an empty tensor, which bound the counts in the file. */
+/* Bytes of the shortest pair and tensor, which limit how many a file can have. */
 #define PAIR_BYTES_MIN 13
 #define TENSOR_BYTES_MIN 24
 
@@ -17,8 +17,7 @@ static size_t remaining_bytes(const ss_gguf *gguf) {
     return gguf->file.n - gguf->at;
 }
 
-/* Reads a number of `width` bytes. */
-static ss_status take(ss_gguf *gguf, uint64_t *out, size_t width, ss_error *err) {
+static ss_status take_number(ss_gguf *gguf, uint64_t *out, size_t width, ss_error *err) {
     if (!ss_read_uint(out, gguf->file, gguf->at, width))
         return ss_fail(err, SS_BAD_FILE, ss_where_byte(gguf->at).text,
                        "expected %lu more bytes, found the end after %lu", (unsigned long)width,
@@ -30,7 +29,7 @@ static ss_status take(ss_gguf *gguf, uint64_t *out, size_t width, ss_error *err)
 static ss_status take_text(ss_gguf *gguf, ss_bytes *text, ss_error *err) {
     size_t start = gguf->at;
     uint64_t n = 0;
-    ss_status status = take(gguf, &n, 8, err);
+    ss_status status = take_number(gguf, &n, 8, err);
     if (status != SS_OK) return status;
     if (n > remaining_bytes(gguf))
         return ss_fail(err, SS_BAD_FILE, ss_where_byte(start).text,
@@ -51,15 +50,15 @@ static ss_status check_version(uint64_t version, ss_error *err) {
 }
 
 ss_status ss_gguf_begin(ss_gguf *gguf, ss_bytes file, ss_error *err) {
-    *gguf = (ss_gguf){.file = file, .alignment = ALIGNMENT_STANDARD};
+    *gguf = (ss_gguf){.file = file, .alignment = ALIGNMENT_DEFAULT};
     uint64_t version = 0;
     if (file.n < 4 || memcmp(file.data, "GGUF", 4) != 0)
         return ss_fail(err, SS_BAD_FILE, "byte 0", "expected the letters GGUF");
     gguf->at = 4;
-    ss_status status = take(gguf, &version, 4, err);
+    ss_status status = take_number(gguf, &version, 4, err);
     if (status == SS_OK) status = check_version(version, err);
-    if (status == SS_OK) status = take(gguf, &gguf->tensors_n, 8, err);
-    if (status == SS_OK) status = take(gguf, &gguf->pairs_n, 8, err);
+    if (status == SS_OK) status = take_number(gguf, &gguf->tensors_n, 8, err);
+    if (status == SS_OK) status = take_number(gguf, &gguf->pairs_n, 8, err);
     if (status != SS_OK) return status;
     if (gguf->tensors_n > remaining_bytes(gguf) / TENSOR_BYTES_MIN)
         return ss_fail(err, SS_BAD_FILE, "byte 8", "expected at most %lu tensors, found %.0f",
@@ -72,7 +71,7 @@ ss_status ss_gguf_begin(ss_gguf *gguf, ss_bytes file, ss_error *err) {
     return SS_OK;
 }
 
-/* Skips the elements of a value. */
+/* Skips the elements of a value and stores their range in the pair. */
 static ss_status take_elements(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err) {
     size_t width = pair->type == SS_GGUF_TEXT ? 8 : widths[pair->type], start = gguf->at;
     if (pair->count > remaining_bytes(gguf) / width)
@@ -89,9 +88,9 @@ static ss_status take_elements(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err)
     return SS_OK;
 }
 
-/* Reads the number of a type; the element type of an array must not be an array. */
+/* Reads the code of a type; the elements of an array must not be arrays. */
 static ss_status take_type(ss_gguf *gguf, const ss_gguf_pair *pair, uint64_t *type, ss_error *err) {
-    ss_status status = take(gguf, type, 4, err);
+    ss_status status = take_number(gguf, type, 4, err);
     if (status != SS_OK) return status;
     if (*type >= SS_GGUF_TYPE_N)
         return ss_fail(err, SS_BAD_FILE, ss_where_name(pair->key).text,
@@ -106,9 +105,9 @@ static ss_status take_type(ss_gguf *gguf, const ss_gguf_pair *pair, uint64_t *ty
 /* Reads general.alignment, the only key about the layout of the file. */
 static ss_status read_alignment(ss_gguf *gguf, const ss_gguf_pair *pair, ss_error *err) {
     uint64_t value = 0;
-    bool number = pair->type == SS_GGUF_U32 && !pair->array;
-    if (number) ss_read_uint(&value, pair->value, 0, 4);
-    if (!number || value == 0 || value > ALIGNMENT_MAX || (value & (value - 1)))
+    bool is_number = pair->type == SS_GGUF_U32 && !pair->array;
+    if (is_number) ss_read_uint(&value, pair->value, 0, 4);
+    if (!is_number || value == 0 || value > ALIGNMENT_MAX || (value & (value - 1)))
         return ss_fail(err, SS_BAD_FILE, "general.alignment",
                        "expected a power of two up to %d, found something else", ALIGNMENT_MAX);
     gguf->alignment = (size_t)value;
@@ -123,7 +122,7 @@ ss_status ss_gguf_next_pair(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err) {
     if (status == SS_OK && type == SS_GGUF_ARRAY) {
         pair->array = true;
         status = take_type(gguf, pair, &type, err);
-        if (status == SS_OK) status = take(gguf, &pair->count, 8, err);
+        if (status == SS_OK) status = take_number(gguf, &pair->count, 8, err);
     }
     if (status != SS_OK) return status;
     pair->type = (ss_gguf_type)type;
@@ -135,7 +134,7 @@ ss_status ss_gguf_next_pair(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err) {
 
 static ss_status take_dims(ss_gguf *gguf, ss_gguf_tensor *tensor, ss_error *err) {
     uint64_t rank = 0, dim = 0;
-    ss_status status = take(gguf, &rank, 4, err);
+    ss_status status = take_number(gguf, &rank, 4, err);
     if (status != SS_OK) return status;
     if (rank > SS_RANK_MAX)
         return ss_fail(err, SS_BAD_FILE, ss_where_name(tensor->name).text,
@@ -144,7 +143,7 @@ static ss_status take_dims(ss_gguf *gguf, ss_gguf_tensor *tensor, ss_error *err)
     tensor->rank = (int)rank;
     size_t count = 1;
     for (int i = 0; i < tensor->rank; i++) {
-        status = take(gguf, &dim, 8, err);
+        status = take_number(gguf, &dim, 8, err);
         if (status != SS_OK) return status;
         if (dim > SIZE_MAX || !ss_mul_size(&count, count, (size_t)dim))
             return ss_fail(err, SS_BAD_FILE, ss_where_name(tensor->name).text,
@@ -166,8 +165,8 @@ ss_status ss_gguf_next_tensor(ss_gguf *gguf, ss_gguf_tensor *tensor, ss_error *e
                        "expected a tensor's name of 1 to %d bytes that are not NUL",
                        SS_GGUF_NAME_BYTES / 2);
     status = take_dims(gguf, tensor, err);
-    if (status == SS_OK) status = take(gguf, &type, 4, err);
-    if (status == SS_OK) status = take(gguf, &tensor->offset, 8, err);
+    if (status == SS_OK) status = take_number(gguf, &type, 4, err);
+    if (status == SS_OK) status = take_number(gguf, &tensor->offset, 8, err);
     tensor->type = (uint32_t)type;
     return status;
 }

@@ -68,7 +68,8 @@ void ss_apply_self_only(const ss_hook *hook, const float *values) {
     if ((int)values[0] != hook->t || !ss_edit_selects(values[1], hook->l) ||
         !ss_edit_selects(values[2], hook->h))
         return;
-    for (size_t j = 0; j < hook->keys; j++) hook->scratch->visible[j] &= j == (size_t)hook->own;
+    for (size_t j = 0; j < hook->keys; j++)
+        hook->scratch->visible[j] &= j == (size_t)hook->own_slot;
 }
 
 void ss_apply_scale_value(const ss_hook *hook, const float *values) {
@@ -109,8 +110,7 @@ int ss_together_clamp_channel(const float *values) {
     return values[5] > 0.0f ? (int)values[5] : INT_MAX;
 }
 
-/* Returns how many means the edit keeps: one for each hidden state, that is the embedding and each
- * layer. */
+/* Returns how many means the edit keeps: one for each hidden state. */
 size_t ss_keeps_clamp_channel(const float *values, const ss_arch *arch) {
     return (int)values[3] == CLAMP_MEAN ? (size_t)ss_states(arch) : 0;
 }
@@ -122,9 +122,9 @@ int ss_idle_clamp_channel(const float *values) {
 void ss_apply_clamp_channel(const ss_hook *hook, const float *values) {
     if (!ss_edit_selects(values[1], hook->l)) return;
     float *channel = hook->rows + (size_t)values[0];
-    int to = (int)values[3], prompt = values[5] > 0.0f ? (int)values[5] : hook->n;
-    double value = to == CLAMP_VALUE ? (double)values[4] : 0.0;
-    float *mean = to == CLAMP_MEAN ? ss_kept_numbers(hook, values) + hook->l : NULL;
+    int mode = (int)values[3], prompt = values[5] > 0.0f ? (int)values[5] : hook->n;
+    double value = mode == CLAMP_VALUE ? (double)values[4] : 0.0;
+    float *mean = mode == CLAMP_MEAN ? ss_edit_numbers(hook, values) + hook->l : NULL;
     for (size_t i = 0; mean && hook->t == 0 && i < (size_t)prompt; i++)
         value += (double)channel[i * hook->width] / (double)prompt;
     if (mean && hook->t == 0) *mean = (float)value;
@@ -148,9 +148,9 @@ void ss_apply_swap_positions(const ss_hook *hook, const float *values) {
 
 /* Returns a matrix of a layer by its index among the words in table.c. */
 static const ss_linear *matrix_of(const ss_model *model, int layer, int matrix) {
-    const ss_layer *at = &model->layers[layer];
-    return (const ss_linear *[]){&at->q,        &at->k,      &at->v,       &at->o,
-                                 &at->ffn.gate, &at->ffn.up, &at->ffn.down}[matrix];
+    const ss_layer *l = &model->layers[layer];
+    return (const ss_linear *[]){
+        &l->q, &l->k, &l->v, &l->o, &l->ffn.gate, &l->ffn.up, &l->ffn.down}[matrix];
 }
 
 ss_status ss_check_scale_weight(const ss_pass *pass, const float *values, const char *where,

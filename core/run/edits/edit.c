@@ -6,18 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the number of parameters of a row. */
-static int parameters_of(const ss_edit_kind *row) {
+static int count_parameters(const ss_edit_kind *row) {
     int n = 0;
     while (n < SS_EDIT_PARAMETERS && row->parameters[n].name) n++;
     return n;
 }
 
 int ss_edit_first_layer(const ss_edit_kind *row, const float *values) {
-    for (int p = 0; p < parameters_of(row); p++) {
+    for (int p = 0; p < count_parameters(row); p++) {
         if (strcmp(row->parameters[p].name, "layer")) continue;
         if (isnan(values[p])) return -1;
-        /* The layer before the hook point writes the stream that an edit of the stream changes. */
+        /* An edit of the stream after `layer` layers changes the output of layer `layer` - 1. */
         return (int)values[p] - ((row->hook_points & SS_AT_HIDDEN) != 0);
     }
     return -1;
@@ -32,7 +31,7 @@ bool ss_edits_continue(const ss_edit_kind *first, const ss_edit_kind *then) {
 static const ss_operation *operation_of(const ss_edit_kind *row, const float *values) {
     int n;
     const ss_operation *operations = ss_operations(&n);
-    for (int p = 0; p < parameters_of(row); p++)
+    for (int p = 0; p < count_parameters(row); p++)
         if (row->parameters[p].type == SS_EDIT_OPERATION) return &operations[(int)values[p]];
     return NULL;
 }
@@ -44,7 +43,7 @@ typedef struct range {
     bool whole; /* integers only */
 } range;
 
-static int words_of(const char *const *words) {
+static int count_words(const char *const *words) {
     int n = 0;
     while (words[n]) n++;
     return n;
@@ -60,7 +59,7 @@ static range range_of(const ss_edit_parameter *parameter, const ss_model *model,
         if (!strcmp(parameter->below, "L")) return (range){0, model->arch.blocks - 1, true};
         return (range){0, (double)ss_trace_size_of(&sizes, parameter->below) - 1, true};
     }
-    case SS_EDIT_CHOICE: return (range){0, words_of(parameter->choices) - 1, true};
+    case SS_EDIT_CHOICE: return (range){0, count_words(parameter->choices) - 1, true};
     case SS_EDIT_OPERATION: return (range){0, operations - 1, true};
     case SS_EDIT_NUMBER:
     case SS_EDIT_INTEGER: break;
@@ -69,25 +68,25 @@ static range range_of(const ss_edit_parameter *parameter, const ss_model *model,
                    parameter->type == SS_EDIT_INTEGER};
 }
 
-static ss_where place_of(int i, const char *parameter) {
+static ss_where where_of(int i, const char *parameter) {
     ss_where where;
     snprintf(where.text, sizeof where.text, "edits[%d].%s", i, parameter);
     return where;
 }
 
-/* Replaces a missing value by the default, and checks that a number is in its range. */
-static ss_status settle(float *value, float standard, bool required, range r, int i,
-                        const char *name, ss_error *err) {
+/* Replaces a missing value by the default, and checks that a given value is in its range. */
+static ss_status complete_value(float *value, float default_value, bool required, range r, int i,
+                                const char *name, ss_error *err) {
     if (isnan(*value)) {
-        *value = standard;
+        *value = default_value;
         return !required ? SS_OK
-                         : ss_fail(err, SS_BAD_REQUEST, place_of(i, name).text,
+                         : ss_fail(err, SS_BAD_REQUEST, where_of(i, name).text,
                                    "expected %s from %.7g to %.7g, found none",
                                    r.whole ? "an integer" : "a number", r.low, r.high);
     }
     double x = (double)*value;
     if (x >= r.low && x <= r.high && (!r.whole || x == floor(x))) return SS_OK;
-    return ss_fail(err, SS_BAD_REQUEST, place_of(i, name).text,
+    return ss_fail(err, SS_BAD_REQUEST, where_of(i, name).text,
                    "expected %s from %.7g to %.7g, found %.7g", r.whole ? "an integer" : "a number",
                    r.low, r.high, x);
 }
@@ -96,24 +95,25 @@ static ss_status settle(float *value, float standard, bool required, range r, in
  * any layer. */
 static ss_status check_layer(const ss_edit_kind *row, const float *values, int i,
                              const ss_model *model, ss_error *err) {
-    for (int p = 0; p < parameters_of(row) && !(row->hook_points & SS_AT_PRODUCT); p++)
+    for (int p = 0; p < count_parameters(row) && !(row->hook_points & SS_AT_PRODUCT); p++)
         if (!strcmp(row->parameters[p].name, "layer") && !strcmp(row->parameters[p].below, "L"))
-            return ss_edit_check_attention(&model->arch, values[p], place_of(i, "layer").text, err);
+            return ss_edit_check_attention(&model->arch, values[p], where_of(i, "layer").text, err);
     return SS_OK;
 }
 
-/* Checks the parameters of the edit's operation, which follow the edit's own. */
-static ss_status settle_operation(ss_edit *full, int i, ss_error *err) {
+/* Completes and checks the parameters of the operation that the edit selects; they follow those of
+ * the edit. */
+static ss_status complete_operation(ss_edit *full, int i, ss_error *err) {
     int n;
     const ss_edit_kind *row = &ss_edits(&n)[full->kind];
     const ss_operation *operation = operation_of(row, full->values);
     ss_status status = SS_OK;
     for (int p = 0; operation && p < SS_PARAMETERS_MAX && status == SS_OK; p++) {
-        const ss_parameter *own = &operation->parameters[p];
-        if (!own->name) break;
-        range r = {(double)own->low, (double)own->high, false};
-        status = settle(&full->values[parameters_of(row) + p], own->standard, false, r, i,
-                        own->name, err);
+        const ss_parameter *parameter = &operation->parameters[p];
+        if (!parameter->name) break;
+        range r = {(double)parameter->low, (double)parameter->high, false};
+        status = complete_value(&full->values[count_parameters(row) + p], parameter->standard,
+                                false, r, i, parameter->name, err);
     }
     return status;
 }
@@ -121,11 +121,11 @@ static ss_status settle_operation(ss_edit *full, int i, ss_error *err) {
 static ss_status check_needs(const ss_edit_kind *row, int i, const ss_model *model, ss_error *err) {
     const ss_arch *arch = &model->arch;
     if ((row->needs & SS_NEEDS_CAUSAL) && arch->prefix)
-        return ss_fail(err, SS_UNSUPPORTED, place_of(i, row->name).text,
+        return ss_fail(err, SS_UNSUPPORTED, where_of(i, row->name).text,
                        "expected a model whose queries see no keys behind them, and its mask is %s",
                        ss_mask_name(arch));
     if ((row->needs & SS_NEEDS_POSITIONS) && arch->positions == SS_POSITIONS_NONE)
-        return ss_fail(err, SS_UNSUPPORTED, place_of(i, row->name).text,
+        return ss_fail(err, SS_UNSUPPORTED, where_of(i, row->name).text,
                        "expected a model with positions, and this %s has none", arch->family);
     return SS_OK;
 }
@@ -135,18 +135,18 @@ ss_status ss_edit_resolve(ss_edit *full, const ss_edit *edits, int i, const ss_m
     int rows, n;
     const ss_edit_kind *table = ss_edits(&rows);
     if (edits[i].kind < 0 || edits[i].kind >= rows)
-        return ss_fail(err, SS_BAD_REQUEST, place_of(i, "kind").text,
+        return ss_fail(err, SS_BAD_REQUEST, where_of(i, "kind").text,
                        "expected a row of the edits from 0 to %d, found %d", rows - 1,
                        edits[i].kind);
     const ss_edit_kind *row = &table[edits[i].kind];
     ss_status status = check_needs(row, i, model, err);
     *full = edits[i];
-    n = parameters_of(row);
+    n = count_parameters(row);
     for (int p = 0; p < n && status == SS_OK; p++) {
         const ss_edit_parameter *parameter = &row->parameters[p];
-        status = settle(&full->values[p], parameter->standard, parameter->required,
-                        range_of(parameter, model, capacity), i, parameter->name, err);
+        status = complete_value(&full->values[p], parameter->standard, parameter->required,
+                                range_of(parameter, model, capacity), i, parameter->name, err);
     }
     if (status == SS_OK) status = check_layer(row, full->values, i, model, err);
-    return status == SS_OK ? settle_operation(full, i, err) : status;
+    return status == SS_OK ? complete_operation(full, i, err) : status;
 }

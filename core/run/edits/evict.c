@@ -2,7 +2,7 @@
  * A cache that keeps `budget` keys for each query head: which keys it evicts, and at which
  * positions a query sees the remaining ones.
  *
- * The cache takes in the key of query t before that query attends. Keys over the budget are then
+ * The key of query t enters the cache before that query attends. Keys over the budget are then
  * evicted for good, the lowest eviction score first; scores count the queries before t only, so
  * that a prompt in one chunk and the same tokens one at a time give the same result. Each query
  * head decides for itself, even if heads share keys; a streaming run drops the keys that no head of
@@ -57,23 +57,23 @@ bool ss_evict_moves_keys(const float *values) {
 }
 
 /* Returns the largest number of query heads that share a key. */
-static int most_sharing(const ss_arch *arch) {
-    int most = 1;
+static int heads_per_key(const ss_arch *arch) {
+    int heads_max = 1;
     for (int a = 0; a < arch->L; a++) {
         int share = arch->H / ss_arch_sizes(arch, a).G;
-        most = share > most ? share : most;
+        heads_max = share > heads_max ? share : heads_max;
     }
-    return most;
+    return heads_max;
 }
 
-/* Returns ss_evict.h's bound of kept keys, or 0 if there is none. snapkv keeps all keys after the
- * prompt. The policies that evict by age agree across the heads of a group. */
+/* Returns a bound of the keys that a group keeps, or 0: snapkv keeps all keys after the prompt. The
+ * heads of a group keep the same keys if the policy evicts by age. */
 int ss_evict_kept_keys(const float *values, const ss_arch *arch) {
     eviction e = read_eviction(values);
     bool agrees_in_group = (int)e.policy == WINDOW || (int)e.policy == FIRST;
     if ((int)e.policy == SNAPKV || !isnan(e.layer) || !isnan(e.head)) return 0;
-    double most = (double)e.budget * (agrees_in_group ? 1 : most_sharing(arch));
-    return most < INT_MAX ? (int)most : INT_MAX;
+    double kept_keys = (double)e.budget * (agrees_in_group ? 1 : heads_per_key(arch));
+    return kept_keys < INT_MAX ? (int)kept_keys : INT_MAX;
 }
 
 /* Returns the number of first tokens before an eviction: no key is evicted before a query has more
@@ -88,17 +88,18 @@ bool ss_evict_is_endless(const float *values, const ss_arch *arch) {
            ss_evict_kept_keys(values, arch) && read_eviction(values).budget <= (float)arch->context;
 }
 
-static bool overlap(float a, float b) {
+static bool scopes_overlap(float a, float b) {
     return isnan(a) || isnan(b) || a == b;
 }
 
 static ss_status check_scope(const ss_pass *pass, const float *values, const char *where,
                              ss_error *err) {
-    eviction own = read_eviction(values);
+    eviction eviction_a = read_eviction(values);
     for (const ss_edit *edit = pass->edits; edit->values != values; edit++) {
         if (!ss_is_eviction(&pass->edit_kinds[edit->kind])) continue;
-        eviction other = read_eviction(edit->values);
-        if (overlap(own.layer, other.layer) && overlap(own.head, other.head))
+        eviction eviction_b = read_eviction(edit->values);
+        if (scopes_overlap(eviction_a.layer, eviction_b.layer) &&
+            scopes_overlap(eviction_a.head, eviction_b.head))
             return ss_fail(err, SS_BAD_REQUEST, where,
                            "expected one eviction for a head, found two");
     }
@@ -107,7 +108,7 @@ static ss_status check_scope(const ss_pass *pass, const float *values, const cha
 
 /* Checks that keys can move, which requires that positions only enter as distances from the query.
  */
-static ss_status check_placing(const ss_pass *pass, const char *where, ss_error *err) {
+static ss_status check_positions(const ss_pass *pass, const char *where, ss_error *err) {
     const ss_arch *arch = &pass->trace->model->arch;
     if (arch->positions == SS_POSITIONS_LEARNED || arch->positions == SS_POSITIONS_SINUSOID)
         return ss_fail(err, SS_UNSUPPORTED, where,
@@ -145,7 +146,7 @@ ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *w
         return ss_fail(err, SS_BAD_REQUEST, where, "expected an odd pool, found %.7g",
                        (double)e.pool);
     ss_status status = check_scope(pass, values, where, err);
-    if (status == SS_OK && (int)e.positions == IN_CACHE) status = check_placing(pass, where, err);
+    if (status == SS_OK && (int)e.positions == IN_CACHE) status = check_positions(pass, where, err);
     return status;
 }
 
@@ -155,26 +156,26 @@ ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *w
 static void add_key(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     const ss_trace *trace = hook->pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    int own = hook->own, group = hook->a * arch->G + ss_arch_group(arch, hook->a, hook->h);
+    int slot = hook->own_slot, group = hook->a * arch->G + ss_arch_group(arch, hook->a, hook->h);
     size_t K = (size_t)arch->K, U = (size_t)arch->U;
-    cache->score[own] = 0.0f;
-    cache->score_factor[own] = 1.0f;
+    cache->score[slot] = 0.0f;
+    cache->score_factor[slot] = 1.0f;
     if ((int)e->policy == KEY_NORM) {
-        const float *k = ss_row(trace, SS_FIELD_K, group, own);
-        cache->score[own] = -sqrtf(ss_dot(k, k, K));
+        const float *k = ss_row(trace, SS_FIELD_K, group, slot);
+        cache->score[slot] = -sqrtf(ss_dot(k, k, K));
     }
     if ((int)e->policy == VATP) {
-        const float *v = ss_row(trace, SS_FIELD_V, group, own);
-        cache->score_factor[own] = 0.0f;
-        for (size_t i = 0; i < U; i++) cache->score_factor[own] += fabsf(v[i]);
+        const float *v = ss_row(trace, SS_FIELD_V, group, slot);
+        cache->score_factor[slot] = 0.0f;
+        for (size_t i = 0; i < U; i++) cache->score_factor[slot] += fabsf(v[i]);
     }
     if ((int)e->policy == RANDOM)
-        cache->score[own] = ss_edit_random(
+        cache->score[slot] = ss_edit_random(
             (uint32_t)e->seed, (uint32_t)(hook->a * arch->H + hook->h), (uint32_t)hook->t);
 }
 
 /* Returns true if attention weights determine the eviction scores. */
-static bool reads_weights(const eviction *e) {
+static bool uses_weights(const eviction *e) {
     int policy = (int)e->policy;
     return policy == H2O || policy == VATP || policy == TOVA || policy == SNAPKV;
 }
@@ -183,7 +184,7 @@ static bool reads_weights(const eviction *e) {
 static void add_weights(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     int policy = (int)e->policy, t = hook->t;
     bool last_of_prompt = t < (int)e->prompt && t >= (int)e->prompt - (int)e->queries;
-    if (!reads_weights(e) || (policy == SNAPKV && !last_of_prompt)) return;
+    if (!uses_weights(e) || (policy == SNAPKV && !last_of_prompt)) return;
     for (size_t j = 0; j < hook->keys; j++) {
         float weight = fabsf(hook->rows[j]);
         cache->score[j] = policy == TOVA ? weight : cache->score[j] + weight;
@@ -207,11 +208,11 @@ typedef struct replay {
 } replay;
 
 static void set_query(ss_hook *query, int t) {
-    query->t = query->own = t;
+    query->t = query->own_slot = t;
     query->keys = (size_t)t + 1;
 }
 
-static void add_weights_again(void *context, int t, int n, const float *x, size_t stride) {
+static void replay_weights(void *context, int t, int n, const float *x, size_t stride) {
     replay *state = context;
     for (int r = 0; r < n; r++) {
         set_query(&state->query, t + r);
@@ -236,24 +237,24 @@ void ss_evict_replay(ss_pass *pass, const float *values, const ss_trace *from, i
             set_query(&state.query, t);
             add_key(&state.query, &e, &state.cache);
         }
-        if (reads_weights(&e))
-            ss_map_read(from, SS_FIELD_ATT, head, 0, p, 0, add_weights_again, &state);
+        if (uses_weights(&e))
+            ss_map_read(from, SS_FIELD_ATT, head, 0, p, 0, replay_weights, &state);
     }
 }
 
 /* ---- evictions ----------------------------------------------------------------------------- */
 
-/* Returns the number of most recent keys that are never evicted, including the query's own. */
-static int recent_kept_keys(const eviction *e) {
-    bool halves = (int)e->policy == H2O || (int)e->policy == VATP;
-    int most = (int)e->budget - (int)e->first, half = (int)e->budget / 2;
-    int recent = e->recent > 0.0f ? (int)e->recent : halves && half > 0 ? half : 1;
-    return recent < most ? recent : most;
+/* Returns how many of the most recent keys, the query's own included, are never evicted. */
+static int count_recent_keys(const eviction *e) {
+    bool keeps_half = (int)e->policy == H2O || (int)e->policy == VATP;
+    int recent_max = (int)e->budget - (int)e->first, half = (int)e->budget / 2;
+    int recent = e->recent > 0.0f ? (int)e->recent : keeps_half && half > 0 ? half : 1;
+    return recent < recent_max ? recent : recent_max;
 }
 
-/* Returns the index of the kept key in [from, to) with the lowest score, or -1 if there is none. In
- * a tie it is the oldest key, or the newest if `oldest` is false. */
-static int key_of_lowest_score(const head_cache *cache, bool oldest, int from, int to) {
+/* Returns the slot of the cached key in [from, to) with the lowest score, the oldest in a tie, or
+ * of the oldest key if `oldest`; -1 if there is none. */
+static int find_lowest_score(const head_cache *cache, bool oldest, int from, int to) {
     int lowest = -1;
     for (int j = from; j < to; j++) {
         if (!isnan(cache->evicted[j])) continue;
@@ -276,36 +277,36 @@ static void evict_prompt(const eviction *e, const head_cache *cache, int t) {
         cache->score_factor[j] = sum;
     }
     for (int j = 0; j < end; j++) cache->score[j] = 1.0f;
-    for (int over = (int)e->prompt - (int)e->budget; over > 0; over--) {
-        int lowest = key_of_lowest_score(cache, false, (int)e->first, end);
+    for (int excess = (int)e->prompt - (int)e->budget; excess > 0; excess--) {
+        int lowest = find_lowest_score(cache, false, (int)e->first, end);
         if (lowest >= 0) cache->evicted[lowest] = (float)t;
     }
 }
 
 static void evict(const ss_hook *hook, const eviction *e, const head_cache *cache) {
-    int t = hook->t, kept = 0, policy = (int)e->policy;
+    int t = hook->t, cached_n = 0, policy = (int)e->policy;
     if (policy == SNAPKV) {
         if (t == (int)e->prompt) evict_prompt(e, cache, t);
         return;
     }
-    for (int j = 0; j <= hook->own; j++) kept += isnan(cache->evicted[j]) != 0;
-    int first = (int)e->first, last = hook->own + 1 - recent_kept_keys(e);
-    for (; kept > (int)e->budget; kept--) {
-        int lowest = key_of_lowest_score(cache, policy == WINDOW || policy == FIRST, first, last);
+    for (int j = 0; j <= hook->own_slot; j++) cached_n += isnan(cache->evicted[j]) != 0;
+    int first = (int)e->first, last = hook->own_slot + 1 - count_recent_keys(e);
+    for (; cached_n > (int)e->budget; cached_n--) {
+        int lowest = find_lowest_score(cache, policy == WINDOW || policy == FIRST, first, last);
         cache->evicted[lowest] = (float)t;
     }
 }
 
 /* ---- masks and positions ------------------------------------------------------------------- */
 
-/* Masks the evicted keys; if the edit asks for it, sets the positions of the other keys to their
+/* Masks the evicted keys; with positions in the cache, sets the position of each other key to its
  * index in the cache. */
 static void mask_evicted(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     int32_t *ranks = hook->scratch->ranks, rank = 0;
     for (size_t j = 0; j < hook->keys; j++) {
-        bool kept = !(cache->evicted[j] <= (float)hook->t);
-        if (!kept) hook->scratch->visible[j] = 0;
-        if ((int)e->positions == IN_CACHE) ranks[j] = kept ? rank++ : rank;
+        bool is_cached = !(cache->evicted[j] <= (float)hook->t);
+        if (!is_cached) hook->scratch->visible[j] = 0;
+        if ((int)e->positions == IN_CACHE) ranks[j] = is_cached ? rank++ : rank;
     }
 }
 
@@ -351,9 +352,9 @@ static void rotate_scores(const ss_hook *hook) {
     const ss_arch *arch = &model->arch;
     size_t K = (size_t)arch->K;
     int g = ss_arch_group(arch, hook->a, hook->h), shift = 0;
-    int from = pass->positions[hook->t] - scratch->ranks[hook->own];
+    int from = pass->positions[hook->t] - scratch->ranks[hook->own_slot];
     const float *k = ss_row(pass->trace, SS_FIELD_K, hook->a * arch->G + g, 0);
-    float *q = scratch->queries; /* unused here: these heads have no feature map */
+    float *q = scratch->queries; /* not in use, since these heads have no feature map */
     if (hook->bias && from > 0) {
         rotate_query(hook, shift = from, q);
         *hook->bias =
@@ -373,7 +374,7 @@ void ss_apply_evict(const ss_hook *hook, const float *values) {
     if (!ss_edit_selects(e.layer, hook->l) || !ss_edit_selects(e.head, hook->h)) return;
     head_cache cache = cache_of(hook->pass, hook->a, hook->h);
     if (hook->point == SS_AT_MASK) {
-        if (!hook->again) {
+        if (!hook->is_recomputed) {
             add_key(hook, &e, &cache);
             evict(hook, &e, &cache);
         }
@@ -381,7 +382,7 @@ void ss_apply_evict(const ss_hook *hook, const float *values) {
     } else if (hook->point == SS_AT_SCORES) {
         bool rotary = hook->pass->trace->model->arch.positions == SS_POSITIONS_ROTARY;
         if ((int)e.positions == IN_CACHE && rotary) rotate_scores(hook);
-    } else if (!hook->again) {
+    } else if (!hook->is_recomputed) {
         add_weights(hook, &e, &cache);
     }
 }
@@ -391,8 +392,8 @@ void ss_apply_evict(const ss_hook *hook, const float *values) {
 /* Copies row `from` to row `to` in each of n arrays, which are `stride` rows apart. */
 static void move_row(float *rows, size_t width, int n, int stride, int from, int to) {
     for (int i = 0; i < n; i++) {
-        float *own = rows + (size_t)i * (size_t)stride * width;
-        memmove(own + (size_t)to * width, own + (size_t)from * width, width * sizeof *own);
+        float *array = rows + (size_t)i * (size_t)stride * width;
+        memmove(array + (size_t)to * width, array + (size_t)from * width, width * sizeof *array);
     }
 }
 
@@ -400,22 +401,22 @@ void ss_cache_compact(ss_pass *pass, int a, int g, int slots) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     int share = arch->H / ss_arch_sizes(arch, a).G, S = trace->slots, group = a * arch->G + g,
-        kept = 0;
-    head_cache first = cache_of(pass, a, g * share);
+        kept_n = 0;
+    head_cache first_cache = cache_of(pass, a, g * share);
     float *k = ss_row(trace, SS_FIELD_K, group, 0), *v = ss_row(trace, SS_FIELD_V, group, 0);
     int32_t *tokens = pass->cache.tokens + (size_t)group * (size_t)S;
     for (int j = 0; j < slots; j++) {
-        bool stays = false;
-        for (int i = 0; i < share; i++) stays |= isnan(first.evicted[i * S + j]) != 0;
-        if (!stays) continue;
-        tokens[kept] = tokens[j];
-        move_row(k, (size_t)arch->K, 1, S, j, kept);
-        move_row(v, (size_t)arch->U, 1, S, j, kept);
-        move_row(first.score, 1, share, S, j, kept);
-        move_row(first.score_factor, 1, share, S, j, kept);
-        move_row(first.evicted, 1, share, S, j, kept++);
+        bool is_kept = false;
+        for (int i = 0; i < share; i++) is_kept |= isnan(first_cache.evicted[i * S + j]) != 0;
+        if (!is_kept) continue;
+        tokens[kept_n] = tokens[j];
+        move_row(k, (size_t)arch->K, 1, S, j, kept_n);
+        move_row(v, (size_t)arch->U, 1, S, j, kept_n);
+        move_row(first_cache.score, 1, share, S, j, kept_n);
+        move_row(first_cache.score_factor, 1, share, S, j, kept_n);
+        move_row(first_cache.evicted, 1, share, S, j, kept_n++);
     }
     for (int i = 0; i < share; i++)
-        for (int j = kept; j < slots; j++) first.evicted[i * S + j] = NAN;
-    pass->cache.filled[group] = kept;
+        for (int j = kept_n; j < slots; j++) first_cache.evicted[i * S + j] = NAN;
+    pass->cache.filled[group] = kept_n;
 }

@@ -2,14 +2,14 @@
 
 #include <math.h>
 
-float *ss_kept_numbers(const ss_hook *hook, const float *values) {
+float *ss_edit_numbers(const ss_hook *hook, const float *values) {
     int i = 0;
     while (hook->pass->edits[i].values != values) i++;
-    return hook->pass->kept[i];
+    return hook->pass->edit_numbers[i];
 }
 
-bool ss_edit_selects(float wanted, int index) {
-    return isnan(wanted) || (int)wanted == index;
+bool ss_edit_selects(float selection, int index) {
+    return isnan(selection) || (int)selection == index;
 }
 
 ss_status ss_edit_check_attention(const ss_arch *arch, float layer, const char *where,

@@ -15,8 +15,8 @@ typedef struct ss_hook {
     float *rows; /* [n][heads][width] */
     size_t heads, width;
     size_t keys;           /* number of slots that the query may see */
-    int own;               /* slot of the query's own key */
-    bool again;            /* a map is recomputed: edits reuse the decisions that the pass made */
+    int own_slot;          /* slot of the query's own key */
+    bool is_recomputed;    /* a map is recomputed: edits reuse the decisions that the pass made */
     const int32_t *tokens; /* [keys] token in each slot; NULL: slot j holds token j */
     const unsigned char *visible; /* [keys] 1 for a visible key; NULL: all are visible */
     const float *q;               /* [K] */
@@ -48,11 +48,11 @@ static inline void ss_edits_at(unsigned point, ss_hook hook) {
 }
 
 /* Returns the numbers that the edit with these values keeps from its first tokens. */
-float *ss_kept_numbers(const ss_hook *hook, const float *values);
+float *ss_edit_numbers(const ss_hook *hook, const float *values);
 
-/* Returns true if `wanted`, a layer, head or token that an edit names, is `index` or means all of
- * them. */
-bool ss_edit_selects(float wanted, int index);
+/* Returns true if `selection`, the layer, head or token of an edit, is `index` or NaN, which
+ * selects all. */
+bool ss_edit_selects(float selection, int index);
 
 /* Returns SS_BAD_REQUEST if `layer`, an index among all layers, has no attention; NaN means all
  * layers. */

@@ -2,7 +2,7 @@
  * Projects a sink's tag out: a head that attends to the first token adds a multiple of one vector,
  * its value v, to the other tokens; in the residual stream the vector is W_O v. The run keeps these
  * directions when it computes the token's values, and removes the component along them from every
- * later token. As many random directions are the control.
+ * later token. The same number of random directions serves as the control.
  */
 #include "hook.h"
 #include "random.h"
@@ -17,9 +17,8 @@ enum { DIRECTION, FROM, LAYER, HEAD, KEY, SEED };
 enum { TAG, RANDOM };
 enum { STREAM, HEADS };
 
-/* If the earlier directions remove all but this share of a direction's length, it depends on them.
- */
-#define DEPENDENT 1e-4f
+/* A direction depends on the earlier ones if they leave less than this share of its length. */
+#define DEPENDENT_SHARE 1e-4f
 
 static size_t width_of(const float *values, const ss_arch *arch) {
     return (size_t)((int)values[FROM] == STREAM ? arch->D : arch->U);
@@ -38,29 +37,30 @@ int ss_idle_project(const float *values) {
 ss_status ss_check_project(const ss_pass *pass, const float *values, const char *where,
                            ss_error *err) {
     const ss_arch *arch = &pass->trace->model->arch;
-    bool normed = (int)values[FROM] == STREAM && (arch->post_norm || arch->branch_norms);
-    if (!normed && arch->gate != SS_GATE_OUTPUT_ELEMENT) return SS_OK;
+    bool is_normed = (int)values[FROM] == STREAM && (arch->post_norm || arch->branch_norms);
+    if (!is_normed && arch->gate != SS_GATE_OUTPUT_ELEMENT) return SS_OK;
     return ss_fail(err, SS_UNSUPPORTED, where,
                    "expected a model that adds a head's output unchanged%s, and this %s has %s",
-                   normed ? " to the stream" : "", arch->family,
-                   normed ? "a norm after attention" : "a gate for each number of it");
+                   is_normed ? " to the stream" : "", arch->family,
+                   is_normed ? "a norm after attention" : "a gate for each number of it");
 }
 
 /* Subtracts from x[n] its component along a direction of length 1. */
 static void remove_component(float *x, const float *direction, size_t n) {
-    float along = ss_dot(x, direction, n);
-    for (size_t i = 0; i < n; i++) x[i] -= along * direction[i];
+    float component = ss_dot(x, direction, n);
+    for (size_t i = 0; i < n; i++) x[i] -= component * direction[i];
 }
 
 /* Orthonormalizes directions[count][n] in order (Gram-Schmidt). */
 static void orthonormalize(float *directions, size_t count, size_t n) {
     for (size_t a = 0; a < count; a++) {
-        float *own = directions + a * n, whole = sqrtf(ss_dot(own, own, n));
+        float *direction = directions + a * n, norm = sqrtf(ss_dot(direction, direction, n));
         /* The second pass removes what rounding left after the first. */
-        for (size_t b = 0; b < 2 * a; b++) remove_component(own, directions + b % a * n, n);
-        float left = sqrtf(ss_dot(own, own, n));
-        bool has_own = left > DEPENDENT * whole;
-        for (size_t i = 0; i < n; i++) own[i] = has_own ? own[i] / left : 0.0f;
+        for (size_t b = 0; b < 2 * a; b++) remove_component(direction, directions + b % a * n, n);
+        float norm_left = sqrtf(ss_dot(direction, direction, n));
+        bool is_independent = norm_left > DEPENDENT_SHARE * norm;
+        for (size_t i = 0; i < n; i++)
+            direction[i] = is_independent ? direction[i] / norm_left : 0.0f;
     }
 }
 
@@ -77,9 +77,9 @@ static void find_tags(const ss_hook *hook, const float *values, const float *key
         if (is_stream) ss_matrix_output(row, &model->layers[hook->l].o.w, d);
         for (size_t h = 0; h < H; h++) {
             const float *v = key_values + h / share * U;
-            const float *of_head = row + (arch->added_heads ? 0 : h * U);
-            bool is_meant = ss_edit_selects(values[HEAD], (int)h);
-            directions[h * n + d] = !is_meant ? 0.0f : is_stream ? ss_dot(of_head, v, U) : v[d];
+            const float *head_row = row + (arch->added_heads ? 0 : h * U);
+            bool is_selected = ss_edit_selects(values[HEAD], (int)h);
+            directions[h * n + d] = !is_selected ? 0.0f : is_stream ? ss_dot(head_row, v, U) : v[d];
         }
     }
 }
@@ -87,8 +87,8 @@ static void find_tags(const ss_hook *hook, const float *values, const float *key
 static void draw_directions(const float *values, int l, float *directions, size_t heads, size_t n) {
     for (size_t i = 0; i < heads * n; i++) {
         uint32_t head = (uint32_t)((size_t)l * heads + i / n);
-        float drawn = ss_edit_random((uint32_t)values[SEED], head, (uint32_t)(i % n)) - 0.5f;
-        directions[i] = ss_edit_selects(values[HEAD], (int)(i / n)) ? drawn : 0.0f;
+        float number = ss_edit_random((uint32_t)values[SEED], head, (uint32_t)(i % n)) - 0.5f;
+        directions[i] = ss_edit_selects(values[HEAD], (int)(i / n)) ? number : 0.0f;
     }
 }
 
@@ -109,11 +109,11 @@ static void keep_directions(const ss_hook *hook, const float *values, float *dir
 void ss_apply_project(const ss_hook *hook, const float *values) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
     int layer = hook->l - (hook->point == SS_AT_HIDDEN);
-    size_t H = (size_t)arch->H, room = H * width_of(values, arch);
+    size_t H = (size_t)arch->H, layer_size = H * width_of(values, arch);
     size_t n = (int)values[FROM] == STREAM ? (size_t)arch->D : hook->width;
     unsigned point = (int)values[FROM] == STREAM ? SS_AT_HIDDEN : SS_AT_HEADS;
     if (layer < 0 || !ss_edit_selects(values[LAYER], layer)) return;
-    float *directions = ss_kept_numbers(hook, values) + (size_t)layer * room;
+    float *directions = ss_edit_numbers(hook, values) + (size_t)layer * layer_size;
     if (hook->point == SS_AT_VALUES) keep_directions(hook, values, directions, n);
     if (hook->point != point) return;
     for (int i = 0; i < hook->n; i++) {

@@ -24,14 +24,14 @@ enum { QUERIES, KEYS, VALUES, HIDDEN, WEIGHTS };
 /* Indices of the row's values, in the order of table.c. */
 enum { WHAT, BITS, BY, GROUP_SIZE, SYMMETRIC, FIRST, LAYER, PROMPT };
 
-/* Returns true if several tokens share scales. */
-static bool is_together(const float *values) {
+/* Returns true if tokens share scales. */
+static bool has_shared_scales(const float *values) {
     int by = (int)values[BY];
     return (int)values[WHAT] != WEIGHTS && (by == TENSOR || by == CHANNEL);
 }
 
 int ss_together_quantize(const float *values) {
-    if (!is_together(values)) return 0;
+    if (!has_shared_scales(values)) return 0;
     return values[PROMPT] > 0.0f ? (int)values[PROMPT] : INT_MAX;
 }
 
@@ -44,7 +44,7 @@ static size_t columns_of(const ss_arch *arch) {
 /* Returns how many numbers the edit keeps: a range per layer, or per column of each layer. */
 size_t ss_keeps_quantize(const float *values, const ss_arch *arch) {
     size_t ranges = (int)values[BY] == CHANNEL ? columns_of(arch) : 1;
-    return is_together(values) ? (size_t)ss_states(arch) * ranges * 2 : 0;
+    return has_shared_scales(values) ? (size_t)ss_states(arch) * ranges * 2 : 0;
 }
 
 /* ---- numbers that share a scale ------------------------------------------------------------ */
@@ -71,21 +71,22 @@ static void round_to_range(range r, float *x, size_t rows, size_t step, size_t n
                            const float *values, float *errors) {
     bool symmetric = values[SYMMETRIC] != 0.0f;
     int bits = (int)values[BITS];
-    float most = symmetric ? fmaxf(-r.low, r.high) : r.high - r.low;
+    float extent = symmetric ? fmaxf(-r.low, r.high) : r.high - r.low;
     float levels = (float)((1 << (symmetric ? bits - 1 : bits)) - 1);
-    float scale = most / levels, zero = symmetric ? 0.0f : r.low,
-          least = symmetric ? -levels : 0.0f;
+    float scale = extent / levels, zero = symmetric ? 0.0f : r.low,
+          lowest = symmetric ? -levels : 0.0f;
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < n; j++) {
-            float *at = &x[i * step + j], exact = *at;
+            float *number = &x[i * step + j], exact = *number;
             /* Clamps, since the range may come from other tokens. A scale of 0 means that all
              * numbers are equal. */
             if (scale > 0.0f)
-                *at = zero + scale * fminf(fmaxf(rintf((exact - zero) / scale), least), levels);
-            else if (most == 0.0f)
-                *at = zero;
+                *number =
+                    zero + scale * fminf(fmaxf(rintf((exact - zero) / scale), lowest), levels);
+            else if (extent == 0.0f)
+                *number = zero;
             if (!errors) continue;
-            errors[4 * i] += (*at - exact) * (*at - exact);
+            errors[4 * i] += (*number - exact) * (*number - exact);
             errors[4 * i + 1] += exact * exact;
         }
 }
@@ -114,13 +115,13 @@ static range range_of(const ss_matrix *w, float *work) {
     return r;
 }
 
-/* Writes the quantized weights of output n to out[in]; `all` is the matrix's range, for one scale
- * per tensor. */
-static void round_output(float *out, const ss_matrix *w, size_t n, range all, const float *values,
-                         float *errors) {
+/* Writes the quantized weights of output n to out[in]; `matrix_range` is used with one scale per
+ * tensor. */
+static void round_output(float *out, const ss_matrix *w, size_t n, range matrix_range,
+                         const float *values, float *errors) {
     ss_matrix_output(out, w, n);
     if ((int)values[BY] == TENSOR)
-        round_to_range(all, out, 1, w->in, w->in, values, errors);
+        round_to_range(matrix_range, out, 1, w->in, w->in, values, errors);
     else
         quantize_row(out, w->in, values, errors);
 }
@@ -130,37 +131,38 @@ static void round_output(float *out, const ss_matrix *w, size_t n, range all, co
 static void add_errors(const ss_linear *linear, const float *values, float *work, double *sums) {
     const ss_matrix *w = &linear->w;
     if (!w->data) return;
-    range all = (int)values[BY] == TENSOR ? range_of(w, work) : empty_range;
+    range matrix_range = (int)values[BY] == TENSOR ? range_of(w, work) : empty_range;
     for (size_t n = 0; n < w->out; n++) {
         float errors[4] = {0};
-        round_output(work, w, n, all, values, errors);
+        round_output(work, w, n, matrix_range, values, errors);
         sums[0] += (double)errors[0];
         sums[1] += (double)errors[1];
     }
 }
 
 /* Records the errors of all matrices of the selected layers; called before the first token. */
-static void count_weights(const ss_pass *pass, const float *values) {
+static void record_weight_errors(const ss_pass *pass, const float *values) {
     const ss_model *model = pass->trace->model;
-    float *counted = ss_floats(pass->trace, SS_FIELD_WEIGHT_ROUNDED);
-    for (int a = 0; counted && a < model->arch.L; a++, counted += 2) {
+    float *errors = ss_floats(pass->trace, SS_FIELD_WEIGHT_ROUNDED);
+    for (int a = 0; errors && a < model->arch.L; a++, errors += 2) {
         int l = model->arch.layers[a];
-        const ss_layer *at = &model->layers[l];
-        const ss_linear *const own[] = {
-            &at->q,        &at->k,         &at->v,       &at->o,        &at->gate,
-            &at->router,   &at->ffn.gate,  &at->ffn.up,  &at->ffn.down, &at->shared_gate,
-            &at->q_latent, &at->kv_latent, &at->k_shared};
+        const ss_layer *layer = &model->layers[l];
+        const ss_linear *const linears[] = {
+            &layer->q,        &layer->k,           &layer->v,        &layer->o,
+            &layer->gate,     &layer->router,      &layer->ffn.gate, &layer->ffn.up,
+            &layer->ffn.down, &layer->shared_gate, &layer->q_latent, &layer->kv_latent,
+            &layer->k_shared};
         double sums[2] = {0};
         if (!ss_edit_selects(values[LAYER], l)) continue;
-        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-            add_errors(own[i], values, pass->work, sums);
-        for (int e = 0; at->experts && e < model->arch.E; e++) {
-            add_errors(&at->experts[e].gate, values, pass->work, sums);
-            add_errors(&at->experts[e].up, values, pass->work, sums);
-            add_errors(&at->experts[e].down, values, pass->work, sums);
+        for (size_t i = 0; i < sizeof linears / sizeof *linears; i++)
+            add_errors(linears[i], values, pass->work, sums);
+        for (int e = 0; layer->experts && e < model->arch.E; e++) {
+            add_errors(&layer->experts[e].gate, values, pass->work, sums);
+            add_errors(&layer->experts[e].up, values, pass->work, sums);
+            add_errors(&layer->experts[e].down, values, pass->work, sums);
         }
-        counted[0] = (float)sums[0];
-        counted[1] = (float)sums[1];
+        errors[0] = (float)sums[0];
+        errors[1] = (float)sums[1];
     }
 }
 
@@ -170,40 +172,39 @@ static void quantize_weights(const ss_hook *hook, const float *values) {
     size_t in = w->in, rows = (size_t)hook->n;
     float *outputs = hook->pass->work, *panel = outputs + SS_PANEL * in;
     float *tiles = panel + SS_PANEL * in;
-    range all = (int)values[BY] == TENSOR ? range_of(w, outputs) : empty_range;
+    range matrix_range = (int)values[BY] == TENSOR ? range_of(w, outputs) : empty_range;
     ss_tile(tiles, hook->in, in, rows, in);
     for (size_t n = 0; n < w->out; n += SS_PANEL) {
         size_t columns = w->out - n < SS_PANEL ? w->out - n : SS_PANEL;
         for (size_t c = 0; c < columns; c++)
-            round_output(outputs + c * in, w, n + c, all, values, NULL);
+            round_output(outputs + c * in, w, n + c, matrix_range, values, NULL);
         ss_pack_rows(panel, outputs, in, columns, in);
         ss_matmul(hook->rows + n, hook->width, tiles, panel, bias ? bias + n : NULL, rows, columns,
                   in);
     }
 }
 
-/* Returns true for a quantization of activations, which does not change the weights. */
-static bool is_of_activations(const ss_pass *pass, const ss_edit *edit) {
+static bool quantizes_activations(const ss_pass *pass, const ss_edit *edit) {
     return pass->edit_kinds[edit->kind].apply == ss_apply_quantize &&
            (int)edit->values[WHAT] != WEIGHTS;
 }
 
 /* Checks that edits of weights do not exclude each other: a quantization computes the product
  * again, which would undo or double a scaled weight. Products in eight bits do not read the weights
- * that an edit changes, so both are refused there. */
+ * that an edit changes, so scaling and quantization are refused with them. */
 ss_status ss_check_weights(const ss_pass *pass, const float *values, const char *where,
                            ss_error *err) {
     const ss_edit_kind *table = pass->edit_kinds;
-    const ss_edit *own = pass->edits;
+    const ss_edit *this_edit = pass->edits;
     if (pass->trace->model->head.w.int8)
         return ss_fail(
             err, SS_UNSUPPORTED, where,
             "expected exact arithmetic: products in eight bits read a copy of the weights");
-    while (own->values != values) own++;
-    for (const ss_edit *edit = pass->edits; edit < own; edit++) {
-        unsigned common_points = table[edit->kind].hook_points & table[own->kind].hook_points;
-        if ((common_points & SS_AT_PRODUCT) && edit->kind != own->kind &&
-            !is_of_activations(pass, edit))
+    while (this_edit->values != values) this_edit++;
+    for (const ss_edit *edit = pass->edits; edit < this_edit; edit++) {
+        unsigned common_points = table[edit->kind].hook_points & table[this_edit->kind].hook_points;
+        if ((common_points & SS_AT_PRODUCT) && edit->kind != this_edit->kind &&
+            !quantizes_activations(pass, edit))
             return ss_fail(err, SS_BAD_REQUEST, where,
                            "expected weights that are scaled or quantized, found both");
     }
@@ -212,7 +213,7 @@ ss_status ss_check_weights(const ss_pass *pass, const float *values, const char 
 
 ss_status ss_check_quantize(const ss_pass *pass, const float *values, const char *where,
                             ss_error *err) {
-    if (is_together(values) && values[PROMPT] > 0.0f && values[PROMPT] <= values[FIRST])
+    if (has_shared_scales(values) && values[PROMPT] > 0.0f && values[PROMPT] <= values[FIRST])
         return ss_fail(err, SS_BAD_REQUEST, where,
                        "expected a prompt of more tokens than the %.7g that stay exact, found %.7g",
                        (double)values[FIRST], (double)values[PROMPT]);
@@ -228,51 +229,53 @@ ss_status ss_check_quantize(const ss_pass *pass, const float *values, const char
 /* ---- activations --------------------------------------------------------------------------- */
 
 /*
- * Rounds column d of x[rows][n], or the whole of x if d is 0 and n the width. The first
- * `range_rows` rows of the first chunk determine the range, which later chunks reuse.
+ * Rounds columns [d, d + n) of x[rows][width], which share one scale. The first `range_rows` rows
+ * of the first chunk determine the range, which later chunks reuse.
  */
-static void round_together(const ss_hook *hook, const float *values, float *x, size_t range_rows,
-                           size_t rows, size_t d, size_t n, float *errors) {
+static void round_with_shared_range(const ss_hook *hook, const float *values, float *x,
+                                    size_t range_rows, size_t rows, size_t d, size_t n,
+                                    float *errors) {
     size_t width = hook->heads * hook->width;
     size_t ranges = (int)values[BY] == CHANNEL ? columns_of(&hook->pass->trace->model->arch) : 1;
-    float *kept = ss_kept_numbers(hook, values) + 2 * ((size_t)hook->l * ranges + d);
+    float *shared_range = ss_edit_numbers(hook, values) + 2 * ((size_t)hook->l * ranges + d);
     if (hook->t == 0) {
-        range found = widen(empty_range, x + d, range_rows, width, n);
-        kept[0] = found.low;
-        kept[1] = found.high;
+        range r = widen(empty_range, x + d, range_rows, width, n);
+        shared_range[0] = r.low;
+        shared_range[1] = r.high;
     }
-    round_to_range((range){kept[0], kept[1]}, x + d, rows, width, n, values, errors);
+    round_to_range((range){shared_range[0], shared_range[1]}, x + d, rows, width, n, values,
+                   errors);
 }
 
 static void quantize_rows(const ss_hook *hook, const float *values) {
-    int exact = (int)values[FIRST] - hook->t, by = (int)values[BY];
-    exact = exact > 0 ? exact : 0;
-    if (exact >= hook->n) return;
-    size_t width = hook->heads * hook->width, rows = (size_t)(hook->n - exact);
-    float *x = hook->rows + (size_t)exact * width;
-    float *errors = ss_row(hook->pass->trace, SS_FIELD_ROUNDED, hook->l, hook->t + exact);
+    int exact_n = (int)values[FIRST] - hook->t, by = (int)values[BY];
+    exact_n = exact_n > 0 ? exact_n : 0;
+    if (exact_n >= hook->n) return;
+    size_t width = hook->heads * hook->width, rows = (size_t)(hook->n - exact_n);
+    float *x = hook->rows + (size_t)exact_n * width;
+    float *errors = ss_row(hook->pass->trace, SS_FIELD_ROUNDED, hook->l, hook->t + exact_n);
     if (errors) errors += hook->point == SS_AT_HIDDEN ? 0 : 2;
     size_t range_rows = values[PROMPT] > 0.0f ? (size_t)(values[PROMPT] - values[FIRST]) : rows;
-    if (by == TENSOR) round_together(hook, values, x, range_rows, rows, 0, width, errors);
+    if (by == TENSOR) round_with_shared_range(hook, values, x, range_rows, rows, 0, width, errors);
     for (size_t d = 0; by == CHANNEL && d < width; d++)
-        round_together(hook, values, x, range_rows, rows, d, 1, errors);
+        round_with_shared_range(hook, values, x, range_rows, rows, d, 1, errors);
     for (size_t i = 0; (by == TOKEN || by == GROUP) && i < rows; i++)
         quantize_row(x + i * width, width, values, errors ? errors + 4 * i : NULL);
 }
 
 void ss_apply_quantize(const ss_hook *hook, const float *values) {
-    static const unsigned places[] = {SS_AT_QUERIES, SS_AT_KEYS, SS_AT_VALUES, SS_AT_HIDDEN,
+    static const unsigned points[] = {SS_AT_QUERIES, SS_AT_KEYS, SS_AT_VALUES, SS_AT_HIDDEN,
                                       SS_AT_PRODUCT};
     if (hook->point == SS_AT_START && (int)values[WHAT] == WEIGHTS)
-        count_weights(hook->pass, values);
-    if (places[(int)values[WHAT]] != hook->point) return;
+        record_weight_errors(hook->pass, values);
+    if (points[(int)values[WHAT]] != hook->point) return;
     if (hook->point != SS_AT_PRODUCT) {
         if (ss_edit_selects(values[LAYER], hook->l)) quantize_rows(hook, values);
         return;
     }
     /* Leaves out the LM head, which is in no layer, and feature maps, which are part of the
-     * operation and work in place. */
+     * operation and are computed in place. */
     int layer = hook->pass->layer;
-    bool own = layer < hook->pass->trace->model->arch.blocks && hook->in != hook->rows;
-    if (own && ss_edit_selects(values[LAYER], layer)) quantize_weights(hook, values);
+    bool is_layer_product = layer < hook->pass->trace->model->arch.blocks && hook->in != hook->rows;
+    if (is_layer_product && ss_edit_selects(values[LAYER], layer)) quantize_weights(hook, values);
 }

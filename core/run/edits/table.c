@@ -5,17 +5,23 @@
 
 #include <math.h>
 
-/* Upper bound of integers: they are passed as floats, which hold all integers of the seven digits
- * that errors print. */
+/* Upper bound of integers: they are passed as floats, which are exact for integers of the seven
+ * digits that errors print. */
 #define COUNT_MAX 9999999.0f
 #define NUMBER_MAX 1e30f
 
-#define ALL .standard = NAN
-#define MUST .standard = NAN, .required = true
+#define ALL_DEFAULT .standard = NAN
+#define REQUIRED .standard = NAN, .required = true
 #define LAYER                                                                                      \
-    { .name = "layer", .type = SS_EDIT_INDEX, .below = "L", ALL, .meaning = SS_DOC("absent: all") }
+    {                                                                                              \
+        .name = "layer", .type = SS_EDIT_INDEX, .below = "L", ALL_DEFAULT,                         \
+        .meaning = SS_DOC("absent: all")                                                           \
+    }
 #define HEAD                                                                                       \
-    { .name = "head", .type = SS_EDIT_INDEX, .below = "H", ALL, .meaning = SS_DOC("absent: all") }
+    {                                                                                              \
+        .name = "head", .type = SS_EDIT_INDEX, .below = "H", ALL_DEFAULT,                          \
+        .meaning = SS_DOC("absent: all")                                                           \
+    }
 #define PROMPT(what)                                                                               \
     {                                                                                              \
         .name = "prompt", COUNT,                                                                   \
@@ -36,20 +42,20 @@ static const char *const policy_labels[] = {"the most recent keys",
                                             "keys by attention and value norm (VATP)",
                                             "random keys",
                                             NULL};
-static const char *const placings[] = {"text", "cache", NULL};
-static const char *const placing_labels[] = {"in the text", "in the cache", NULL};
+static const char *const positions[] = {"text", "cache", NULL};
+static const char *const position_labels[] = {"in the text", "in the cache", NULL};
 static const char *const matrices[] = {"q", "k", "v", "o", "gate", "up", "down", NULL};
-static const char *const numbers[] = {"queries", "keys", "values", "hidden", "weights", NULL};
-static const char *const number_labels[] = {"queries",       "keys",    "values",
+static const char *const tensors[] = {"queries", "keys", "values", "hidden", "weights", NULL};
+static const char *const tensor_labels[] = {"queries",       "keys",    "values",
                                             "hidden states", "weights", NULL};
-static const char *const grains[] = {"tensor", "token", "channel", "group", NULL};
-static const char *const grain_labels[] = {"one scale per layer", "one scale per token",
-                                           "one scale per channel", "one scale per group of values",
-                                           NULL};
+static const char *const granularities[] = {"tensor", "token", "channel", "group", NULL};
+static const char *const granularity_labels[] = {"one scale per layer", "one scale per token",
+                                                 "one scale per channel",
+                                                 "one scale per group of values", NULL};
 static const char *const directions[] = {"tag", "random", NULL};
-static const char *const tagged[] = {"stream", "heads", NULL};
-static const char *const tagged_labels[] = {"the residual stream", "the output of each head", NULL};
-static const char *const answers[] = {"no", "yes", NULL};
+static const char *const targets[] = {"stream", "heads", NULL};
+static const char *const target_labels[] = {"the residual stream", "the output of each head", NULL};
+static const char *const no_yes[] = {"no", "yes", NULL};
 
 static const ss_edit_kind table[] = {
     {.name = "operation",
@@ -59,7 +65,7 @@ static const ss_edit_kind table[] = {
      .hook_points = SS_AT_START,
      .parameters = {{.name = "operation",
                      .type = SS_EDIT_OPERATION,
-                     MUST,
+                     REQUIRED,
                      .meaning = SS_DOC("a row of the operations, whose parameters go with it")},
                     LAYER,
                     HEAD},
@@ -73,11 +79,11 @@ static const ss_edit_kind table[] = {
      .label = "only the first {first} and the last {recent} keys visible{at}",
      .counterfactual = true,
      .hook_points = SS_AT_START,
-     .parameters = {{.name = "first", COUNT, MUST, .meaning = SS_DOC("number of first keys")},
+     .parameters = {{.name = "first", COUNT, REQUIRED, .meaning = SS_DOC("number of first keys")},
                     {.name = "recent",
                      COUNT,
                      .low = 1,
-                     MUST,
+                     REQUIRED,
                      .meaning = SS_DOC("number of most recent keys, the query's own included")},
                     LAYER,
                     HEAD},
@@ -91,14 +97,14 @@ static const ss_edit_kind table[] = {
      .parameters = {{.name = "key",
                      .type = SS_EDIT_INDEX,
                      .below = "T",
-                     MUST,
+                     REQUIRED,
                      .meaning = SS_DOC("position of the token")},
                     LAYER,
                     HEAD,
                     {.name = "query",
                      .type = SS_EDIT_INDEX,
                      .below = "T",
-                     ALL,
+                     ALL_DEFAULT,
                      .meaning =
                          SS_DOC("position of the query that it is hidden from; absent: all")}},
      .apply = ss_apply_hide_key,
@@ -113,7 +119,7 @@ static const ss_edit_kind table[] = {
      .parameters = {{.name = "token",
                      .type = SS_EDIT_INDEX,
                      .below = "T",
-                     MUST,
+                     REQUIRED,
                      .meaning = SS_DOC("its position")},
                     LAYER,
                     HEAD},
@@ -128,7 +134,7 @@ static const ss_edit_kind table[] = {
      .parameters = {{.name = "key",
                      .type = SS_EDIT_INDEX,
                      .below = "T",
-                     MUST,
+                     REQUIRED,
                      .meaning = SS_DOC("position of the token")},
                     {.name = "factor",
                      .low = -NUMBER_MAX,
@@ -138,7 +144,7 @@ static const ss_edit_kind table[] = {
                     {.name = "group",
                      .type = SS_EDIT_INDEX,
                      .below = "G",
-                     ALL,
+                     ALL_DEFAULT,
                      .meaning = SS_DOC("key/value head; absent: all")}},
      .apply = ss_apply_scale_value,
      .idle = ss_idle_token,
@@ -173,17 +179,17 @@ static const ss_edit_kind table[] = {
      .counterfactual = true,
      .hook_points = SS_AT_HIDDEN,
      .parameters =
-         {{.name = "channel", .type = SS_EDIT_INDEX, .below = "D", MUST, .meaning = ""},
+         {{.name = "channel", .type = SS_EDIT_INDEX, .below = "D", REQUIRED, .meaning = ""},
           {.name = "layer",
            .type = SS_EDIT_INDEX,
            .below = "L+1",
-           ALL,
+           ALL_DEFAULT,
            .meaning = SS_DOC(
                "number of layers before it: 0 is the embedding, 1 is after layer 0; absent: all")},
           {.name = "token",
            .type = SS_EDIT_INDEX,
            .below = "T",
-           ALL,
+           ALL_DEFAULT,
            .meaning = SS_DOC("its position; absent: all")},
           {.name = "to", .type = SS_EDIT_CHOICE, .choices = clamps, .meaning = ""},
           {.name = "value",
@@ -210,8 +216,8 @@ static const ss_edit_kind table[] = {
                      .meaning = SS_DOC("the token's, or as many random ones as a control")},
                     {.name = "from",
                      .type = SS_EDIT_CHOICE,
-                     .choices = tagged,
-                     .labels = tagged_labels,
+                     .choices = targets,
+                     .labels = target_labels,
                      .meaning =
                          SS_DOC("the residual stream after each layer, its heads together, or the "
                                 "output of each head")},
@@ -241,16 +247,16 @@ static const ss_edit_kind table[] = {
      .parameters = {{.name = "a",
                      .type = SS_EDIT_INDEX,
                      .below = "T",
-                     MUST,
+                     REQUIRED,
                      .meaning = SS_DOC("position of one token")},
                     {.name = "b",
                      .type = SS_EDIT_INDEX,
                      .below = "T",
-                     MUST,
+                     REQUIRED,
                      .meaning = SS_DOC("position of the other")},
                     {.name = "replace",
                      .type = SS_EDIT_CHOICE,
-                     .choices = answers,
+                     .choices = no_yes,
                      .meaning = SS_DOC("yes: a takes the position of b, and b keeps it")}},
      .apply = ss_apply_swap_positions,
      .idle = ss_idle_swap_positions,
@@ -271,7 +277,7 @@ static const ss_edit_kind table[] = {
            .type = SS_EDIT_CHOICE,
            .choices = policies,
            .labels = policy_labels,
-           MUST,
+           REQUIRED,
            .meaning =
                SS_DOC("which key is evicted: the oldest (window, first), the one with the smallest "
                       "attention from all queries (h2o), from the last query (tova), from the "
@@ -280,7 +286,7 @@ static const ss_edit_kind table[] = {
           {.name = "budget",
            COUNT,
            .low = 1,
-           MUST,
+           REQUIRED,
            .meaning = SS_DOC("number of keys kept; snapkv: of the prompt")},
           {.name = "first", COUNT, .meaning = SS_DOC("first keys that are never evicted")},
           {.name = "recent",
@@ -289,8 +295,8 @@ static const ss_edit_kind table[] = {
                              "h2o and vatp, else the query's own")},
           {.name = "positions",
            .type = SS_EDIT_CHOICE,
-           .choices = placings,
-           .labels = placing_labels,
+           .choices = positions,
+           .labels = position_labels,
            .meaning = SS_DOC("positions of the keys: as in the text, or their index in the cache")},
           {.name = "prompt", COUNT, .meaning = SS_DOC("tokens of the prompt; snapkv only")},
           {.name = "queries",
@@ -321,15 +327,15 @@ static const ss_edit_kind table[] = {
      .parameters =
          {{.name = "what",
            .type = SS_EDIT_CHOICE,
-           .choices = numbers,
-           .labels = number_labels,
-           MUST,
+           .choices = tensors,
+           .labels = tensor_labels,
+           REQUIRED,
            .meaning = ""},
-          {.name = "bits", .type = SS_EDIT_INTEGER, .low = 2, .high = 8, MUST, .meaning = ""},
+          {.name = "bits", .type = SS_EDIT_INTEGER, .low = 2, .high = 8, REQUIRED, .meaning = ""},
           {.name = "by",
            .type = SS_EDIT_CHOICE,
-           .choices = grains,
-           .labels = grain_labels,
+           .choices = granularities,
+           .labels = granularity_labels,
            .standard = 1,
            .meaning = SS_DOC("which numbers share a scale; a channel of weights is an output")},
           {.name = "group",
@@ -339,7 +345,7 @@ static const ss_edit_kind table[] = {
            .meaning = SS_DOC("numbers in a group")},
           {.name = "symmetric",
            .type = SS_EDIT_CHOICE,
-           .choices = answers,
+           .choices = no_yes,
            .standard = 1,
            .meaning =
                SS_DOC("yes: range symmetric about 0; no: from the smallest to the largest number")},
@@ -361,11 +367,11 @@ static const ss_edit_kind table[] = {
          {{.name = "matrix",
            .type = SS_EDIT_CHOICE,
            .choices = matrices,
-           MUST,
+           REQUIRED,
            .meaning = SS_DOC("matrix of the attention (q, k, v, o) or of the feed-forward")},
-          {.name = "layer", .type = SS_EDIT_INDEX, .below = "L", MUST, .meaning = ""},
-          {.name = "row", COUNT, MUST, .meaning = SS_DOC("output of the matrix (row)")},
-          {.name = "column", COUNT, MUST, .meaning = SS_DOC("input of the matrix (column)")},
+          {.name = "layer", .type = SS_EDIT_INDEX, .below = "L", REQUIRED, .meaning = ""},
+          {.name = "row", COUNT, REQUIRED, .meaning = SS_DOC("output of the matrix (row)")},
+          {.name = "column", COUNT, REQUIRED, .meaning = SS_DOC("input of the matrix (column)")},
           {.name = "factor",
            .low = -NUMBER_MAX,
            .high = NUMBER_MAX,

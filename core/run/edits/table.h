@@ -9,8 +9,8 @@
 
 #include "../trace.h"
 
-/* Most parameters of a row (SS_EDIT_PARAMETERS), and most values of an edit (SS_EDIT_VALUES): the
- * row's parameters and those of an operation. */
+/* The maximum number of parameters of a row, and of values of an edit: the parameters of its row
+ * and of an operation. */
 #define SS_EDIT_PARAMETERS 11
 #define SS_EDIT_VALUES (SS_EDIT_PARAMETERS + SS_PARAMETERS_MAX)
 
@@ -67,9 +67,9 @@ struct ss_pass;
 typedef struct ss_edit_kind {
     const char *name, *meaning;
     /*
-     *     Template of the edit's label, filled in by editLabel of the npm package. The text may
-     * have {parameter}, {at} (layer and head), {heads}, {after} (a layer of the stream), [parts]
-     * that are omitted without their parameter, and alternatives "parameter=value?text|text".
+     * The template of the edit's label, which editLabel of the npm package fills in. It may have
+     * {parameter}, {at} (layer and head), {heads}, {after} (a layer of the stream), [parts] that
+     * are omitted without their parameter, and alternatives "parameter=value?text|text".
      */
     const char *label;
     bool counterfactual;  /* no trained model computes this; otherwise a served model might, with a
@@ -77,9 +77,8 @@ typedef struct ss_edit_kind {
     int needs;            /* SS_NEEDS_... */
     uint32_t fields;      /* SS_BIT(field) that the edit records */
     unsigned hook_points; /* SS_AT_... */
-    /* The hook points where the edit only reads rows, and replays them from the trace when the text
-     * of a run changes; a subset of hook_points. A later edit that changes rows there prevents that
-     * (edit.h). */
+    /* A subset of hook_points, where the edit only reads rows and, when the text of a run changes,
+     * reads them from the trace; a later edit that changes these rows prevents that (edit.h). */
     unsigned replays;
     ss_edit_parameter parameters[SS_EDIT_PARAMETERS];
     void (*apply)(const struct ss_hook *hook, const float *values);
@@ -90,8 +89,7 @@ typedef struct ss_edit_kind {
     size_t (*keeps)(const float *values, const ss_arch *arch);
     int (*idle)(
         const float *values); /* number of first tokens that the edit does not change; NULL: 0 */
-    /* Checks what ranges cannot express; `where` is the place of an error. NULL: nothing to
-     * check. */
+    /* Checks what ranges cannot express; errors name `where`. NULL: nothing to check. */
     ss_status (*check)(const struct ss_pass *pass, const float *values, const char *where,
                        ss_error *err);
     const char *source;

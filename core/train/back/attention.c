@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static float *take(ss_arena *arena, size_t rows, size_t width) {
+static float *take_floats(ss_arena *arena, size_t rows, size_t width) {
     size_t count;
     if (!ss_mul_size(&count, rows, width)) arena->full = true;
     return ss_arena_take(arena, arena->full ? 0 : count, sizeof(float));
@@ -22,19 +22,19 @@ void ss_attention_back_lay_out(ss_attention_back *back, const ss_arch *arch, int
     size_t T = (size_t)length, K = (size_t)arch->K, keys = T + bias_keys(arch);
     size_t side = keys > K ? keys : K;
     *back = (ss_attention_back){
-        .weights = take(arena, T, keys),
-        .d = take(arena, T, keys),
-        .row = take(arena, 2, keys),
-        .queries = take(arena, T, K),
-        .d_q = take(arena, T, K),
-        .keys = take(arena, keys, K),
-        .d_k = take(arena, keys, K),
-        .values = take(arena, keys, K),
-        .d_v = take(arena, keys, K),
-        .inner = take(arena, keys, K),
-        .tiles = take(arena, keys, side),
-        .panels = take(arena, ss_panels_floats(keys > K ? keys : K, side), 1),
-        .work = take(arena, ss_linear_back_work(K, K), 1),
+        .weights = take_floats(arena, T, keys),
+        .d = take_floats(arena, T, keys),
+        .row = take_floats(arena, 2, keys),
+        .queries = take_floats(arena, T, K),
+        .d_q = take_floats(arena, T, K),
+        .keys = take_floats(arena, keys, K),
+        .d_k = take_floats(arena, keys, K),
+        .values = take_floats(arena, keys, K),
+        .d_v = take_floats(arena, keys, K),
+        .inner = take_floats(arena, keys, K),
+        .tiles = take_floats(arena, keys, side),
+        .panels = take_floats(arena, ss_panels_floats(keys > K ? keys : K, side), 1),
+        .work = take_floats(arena, ss_linear_back_work(K, K), 1),
     };
 }
 
@@ -80,7 +80,6 @@ static void map_mlp(const ss_attention_back *s, const ss_layer *layer, float *ro
     }
 }
 
-/* Replaces z[n][K] by phi(z). */
 static void map_features(const ss_attention_back *s, const ss_layer *layer, ss_feature feature,
                          float *z, size_t n, size_t K) {
     if (feature == SS_FEATURE_ELU1) ss_elu1(z, n * K);
@@ -92,12 +91,12 @@ static void map_features(const ss_attention_back *s, const ss_layer *layer, ss_f
 static void map_back(const ss_attention_back *s, const ss_layer *layer, const ss_layer *sums,
                      ss_feature feature, float *d, const float *phi_z, float *z, size_t n,
                      size_t K) {
-    if (feature == SS_FEATURE_ELU1) /* the slope is 1 where phi > 1 (z > 0), else e^z = phi */
+    if (feature == SS_FEATURE_ELU1) /* the derivative is 1 where phi > 1 (z > 0), else e^z = phi */
         for (size_t i = 0; i < n * K; i++) d[i] *= phi_z[i] < 1.0f ? phi_z[i] : 1.0f;
     if (feature != SS_FEATURE_MLP) return;
     memcpy(s->values, z,
-           n * K * sizeof *z); /* keeps z here: the values themselves are not needed any more */
-    map_mlp(s, layer, z, n);   /* computes inner */
+           n * K * sizeof *z); /* keeps z in s->values, which are not needed any more */
+    map_mlp(s, layer, z, n);   /* computes s->inner */
     ss_linear_back_weights(s->inner, d, &sums->kernel_out, n, s->work);
     ss_linear_back_inputs(d, d, &layer->kernel_out, n, s->work);
     for (size_t i = 0; i < n * K; i++) d[i] = s->inner[i] > 0.0f ? d[i] : 0.0f;
@@ -108,41 +107,41 @@ static void map_back(const ss_attention_back *s, const ss_layer *layer, const ss
 /* ---- one head ----------------------------------------------------------------------------- */
 
 /* Writes the bias key or its value (zeros if `first` is NULL), then T rows of the trace. */
-static void prepend_bias_key(float *out, const float *first, size_t bias, const float *rows,
+static void prepend_bias_key(float *out, const float *bias_row, size_t bias, const float *rows,
                              size_t T, size_t K) {
     memset(out, 0, bias * K * sizeof *out);
-    if (bias && first) memcpy(out, first, K * sizeof *out);
+    if (bias && bias_row) memcpy(out, bias_row, K * sizeof *out);
     memcpy(out + bias * K, rows, T * K * sizeof *out);
 }
 
-/* Removes x[first, first + hidden), which the mask hides, from x[n]. */
-static void close_gap(float *x, size_t first, size_t hidden, size_t n) {
-    memmove(x + first, x + first + hidden, (n - first - hidden) * sizeof *x);
+/* Removes x[first, first + hidden_n), which the mask hides, from x[n]. */
+static void close_gap(float *x, size_t first, size_t hidden_n, size_t n) {
+    memmove(x + first, x + first + hidden_n, (n - first - hidden_n) * sizeof *x);
 }
 
-static void open_gap(float *x, size_t first, size_t hidden, size_t n) {
-    memmove(x + first + hidden, x + first, (n - first - hidden) * sizeof *x);
-    memset(x + first, 0, hidden * sizeof *x);
+static void open_gap(float *x, size_t first, size_t hidden_n, size_t n) {
+    memmove(x + first + hidden_n, x + first, (n - first - hidden_n) * sizeof *x);
+    memset(x + first, 0, hidden_n * sizeof *x);
 }
 
 /* Turns d[n], the derivative with respect to a row of weights, into that with respect to the row's
  * scores. Hidden keys get 0. */
 static float row_back(const ss_attention_back *s, float *d, const float *weights, size_t n,
-                      const ss_choice *choice, size_t bias, size_t all) {
-    float *x = s->row, *w = s->row + all;
-    /* Of the masks that models have, only a window hides keys before a query: the first tokens,
+                      const ss_choice *choice, size_t bias, size_t keys_max) {
+    float *x = s->row, *w = s->row + keys_max;
+    /* Among the masks of models only a window hides keys before a query. It hides the first tokens,
      * never the bias key. */
     size_t tokens = n - bias, recent = (size_t)choice->mask.recent;
-    size_t hidden = recent < tokens ? tokens - recent : 0;
+    size_t hidden_n = recent < tokens ? tokens - recent : 0;
     memcpy(w, weights, n * sizeof *w);
-    if (hidden) {
-        close_gap(d, bias, hidden, n);
-        close_gap(x, bias, hidden, n);
-        close_gap(w, bias, hidden, n);
+    if (hidden_n) {
+        close_gap(d, bias, hidden_n, n);
+        close_gap(x, bias, hidden_n, n);
+        close_gap(w, bias, hidden_n, n);
     }
-    float of_parameter = choice->operation->back(d, x, w, n - hidden, choice->parameters);
-    if (hidden) open_gap(d, bias, hidden, n);
-    return of_parameter;
+    float parameter_gradient = choice->operation->back(d, x, w, n - hidden_n, choice->parameters);
+    if (hidden_n) open_gap(d, bias, hidden_n, n);
+    return parameter_gradient;
 }
 
 /* Turns s->d from the derivative with respect to the weights of head h into that with respect to
@@ -153,17 +152,18 @@ static float scores_back(const ss_attention_back *s, const ss_trace *trace, int 
     const float *scores = ss_recorded(trace, SS_FIELD_SCORES, l, h);
     size_t T = (size_t)trace->T, C = (size_t)trace->capacity, K = (size_t)arch->K;
     size_t bias = bias_keys(arch), keys = bias + T;
-    float of_parameter = 0.0f;
+    float parameter_gradient = 0.0f;
     for (size_t t = 0; t < T; t++) {
         float *d = s->d + t * keys;
-        size_t sees = (size_t)ss_mask_end(&choice->mask, (int)t, (int)T);
+        size_t visible_n = (size_t)ss_mask_end(&choice->mask, (int)t, (int)T);
         if (bias) s->row[0] = ss_dot(s->queries + t * K, s->keys, K) * arch->score_scale;
-        memcpy(s->row + bias, scores + t * C, sees * sizeof *d);
-        of_parameter += row_back(s, d, s->weights + t * keys, bias + sees, choice, bias, keys);
-        ss_scale(d, arch->score_scale, bias + sees);
-        memset(d + bias + sees, 0, (T - sees) * sizeof *d);
+        memcpy(s->row + bias, scores + t * C, visible_n * sizeof *d);
+        parameter_gradient +=
+            row_back(s, d, s->weights + t * keys, bias + visible_n, choice, bias, keys);
+        ss_scale(d, arch->score_scale, bias + visible_n);
+        memset(d + bias + visible_n, 0, (T - visible_n) * sizeof *d);
     }
-    return of_parameter;
+    return parameter_gradient;
 }
 
 /* Reads the weights of head h; the bias key has the first column. */
@@ -171,9 +171,9 @@ static void read_weights(const ss_attention_back *s, const ss_trace *trace, int 
     size_t T = (size_t)trace->T, C = (size_t)trace->capacity;
     size_t bias = bias_keys(&trace->model->arch), keys = bias + T;
     const float *att = ss_recorded(trace, SS_FIELD_ATT, l, h);
-    const float *of_bias = bias ? ss_recorded(trace, SS_FIELD_ATT_BIAS, l, h) : NULL;
+    const float *bias_weights = bias ? ss_recorded(trace, SS_FIELD_ATT_BIAS, l, h) : NULL;
     for (size_t t = 0; t < T; t++) {
-        if (of_bias) s->weights[t * keys] = of_bias[t];
+        if (bias_weights) s->weights[t * keys] = bias_weights[t];
         memcpy(s->weights + t * keys + bias, att + t * C, T * sizeof *att);
     }
 }
@@ -218,8 +218,8 @@ static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float 
     ss_matmul(s->d, keys, s->tiles, s->panels, NULL, T, keys, K);
     multiply_transposed(s, s->d_v, s->weights, d, H * K, keys, T, K);
 
-    float of_parameter = scores_back(s, trace, l, h);
-    if (sums->sinks) ((float *)(size_t)sums->sinks)[h] += of_parameter;
+    float parameter_gradient = scores_back(s, trace, l, h);
+    if (sums->sinks) ((float *)(size_t)sums->sinks)[h] += parameter_gradient;
 
     /* From products = queries keys^T follow d queries = d products keys and d keys = d products^T
      * queries. */
@@ -236,10 +236,10 @@ static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float 
     add_head(d_q, (size_t)h, H, s->d_q, T, K);
     add_head(d_k, g, G, s->d_k + bias * K, T, K);
     add_head(d_v, g, G, s->d_v + bias * K, T, K);
-    const float *of_key = ss_owned(sums->bias_keys, arch->bias_key, (int)g, arch->K);
-    const float *of_value = ss_owned(sums->bias_values, arch->bias_key_value, (int)g, arch->K);
-    if (bias && of_key) ss_add((float *)(size_t)of_key, s->d_k, K);
-    if (bias && of_value) ss_add((float *)(size_t)of_value, s->d_v, K);
+    const float *key_sum = ss_owned(sums->bias_keys, arch->bias_key, (int)g, arch->K);
+    const float *value_sum = ss_owned(sums->bias_values, arch->bias_key_value, (int)g, arch->K);
+    if (bias && key_sum) ss_add((float *)(size_t)key_sum, s->d_k, K);
+    if (bias && value_sum) ss_add((float *)(size_t)value_sum, s->d_v, K);
 }
 
 void ss_attention_back_run(const ss_attention_back *back, float *d_q, float *d_k, float *d_v,

@@ -23,45 +23,46 @@ static bool is_factor(float scale) {
 }
 
 static bool has_unrotated_layer(const ss_arch *arch) {
-    bool any = false;
-    for (int l = 0; l < arch->L; l++) any |= arch->unrotated[l];
-    return any;
+    bool is_found = false;
+    for (int l = 0; l < arch->L; l++) is_found |= arch->unrotated[l];
+    return is_found;
 }
 
 ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
-    const char *what = arch->E                           ? "experts"
-                       : arch->mixer.kind                ? "mixers"
-                       : arch->ffn == SS_FFN_NONE        ? "no feed-forward"
-                       : arch->branch_norms              ? "branch norms"
-                       : is_factor(arch->branch_scale)   ? "scaled branches"
-                       : is_factor(arch->logit_scale)    ? "scaled logits"
-                       : arch->bare_norm                 ? "norms without gain"
-                       : arch->one_more_gain             ? "gains of 1 + w"
-                       : has_unrotated_layer(arch)       ? "layers without rotary positions"
-                       : arch->parallel                  ? "parallel blocks"
-                       : arch->kv_latent                 ? "latent attention"
-                       : arch->sizes[0].K                ? "layers of other sizes"
-                       : arch->U != arch->K              ? "values of another width"
-                       : arch->value_norm                ? "norms of values"
-                       : arch->qk_norm                   ? "norms of queries and keys"
-                       : arch->qkv_clip > 0.0f           ? "clipped queries, keys and values"
-                       : arch->score_cap > 0.0f          ? "soft caps"
-                       : arch->logit_cap > 0.0f          ? "soft caps"
-                       : arch->embedding_norm            ? "normed embeddings"
-                       : arch->embedding_width < arch->D ? "projected embeddings"
-                       : !ss_has_slope(arch->activation) ? ss_activation_name(arch->activation)
-                                                         : NULL;
+    const char *feature = arch->E                           ? "experts"
+                          : arch->mixer.kind                ? "mixers"
+                          : arch->ffn == SS_FFN_NONE        ? "no feed-forward"
+                          : arch->branch_norms              ? "branch norms"
+                          : is_factor(arch->branch_scale)   ? "scaled branches"
+                          : is_factor(arch->logit_scale)    ? "scaled logits"
+                          : arch->bare_norm                 ? "norms without gain"
+                          : arch->one_more_gain             ? "gains of 1 + w"
+                          : has_unrotated_layer(arch)       ? "layers without rotary positions"
+                          : arch->parallel                  ? "parallel blocks"
+                          : arch->kv_latent                 ? "latent attention"
+                          : arch->sizes[0].K                ? "layers of other sizes"
+                          : arch->U != arch->K              ? "values of another width"
+                          : arch->value_norm                ? "norms of values"
+                          : arch->qk_norm                   ? "norms of queries and keys"
+                          : arch->qkv_clip > 0.0f           ? "clipped queries, keys and values"
+                          : arch->score_cap > 0.0f          ? "soft caps"
+                          : arch->logit_cap > 0.0f          ? "soft caps"
+                          : arch->embedding_norm            ? "normed embeddings"
+                          : arch->embedding_width < arch->D ? "projected embeddings"
+                          : !ss_has_slope(arch->activation) ? ss_activation_name(arch->activation)
+                                                            : NULL;
     int rows, index = ss_operation_find(arch->attention.operation);
-    if (!what && (index < 0 || !ss_operations(&rows)[index].back)) what = arch->attention.operation;
-    if (what)
+    if (!feature && (index < 0 || !ss_operations(&rows)[index].back))
+        feature = arch->attention.operation;
+    if (feature)
         return ss_fail(err, SS_UNSUPPORTED, "train",
-                       "expected a model that can be trained here, found one with %s", what);
+                       "expected a model that can be trained here, found one with %s", feature);
     return SS_OK;
 }
 
 /* ---- laying out --------------------------------------------------------------------------- */
 
-static float *take(ss_arena *arena, size_t rows, size_t width) {
+static float *take_floats(ss_arena *arena, size_t rows, size_t width) {
     size_t count;
     if (!ss_mul_size(&count, rows, width)) arena->full = true;
     return ss_arena_take(arena, arena->full ? 0 : count, sizeof(float));
@@ -76,41 +77,41 @@ static size_t largest_work(const ss_arch *arch, size_t R) {
     size_t D = (size_t)arch->D, HK = (size_t)arch->H * (size_t)arch->K;
     size_t outs[] = {HK, (size_t)arch->F, (size_t)arch->V, gate_width(arch)};
     size_t in = D > HK ? D : HK; /* a gate on values reads H*K numbers */
-    size_t most = ss_matrix_work(R, in, 1);
+    size_t largest = ss_matrix_work(R, in, 1);
     for (size_t i = 0; i < sizeof outs / sizeof *outs; i++) {
         size_t work = ss_linear_back_work(in, outs[i]);
-        most = work > most ? work : most;
+        largest = work > largest ? work : largest;
     }
-    return most;
+    return largest;
 }
 
 void ss_backward_lay_out(ss_backward *back, const ss_arch *arch, int sequences, int T,
                          ss_arena *arena) {
     size_t R = (size_t)sequences * (size_t)T, D = (size_t)arch->D, F = (size_t)arch->F;
     size_t HK = (size_t)arch->H * (size_t)arch->K, GK = (size_t)arch->G * (size_t)arch->K;
-    size_t gated = gate_width(arch);
+    size_t gate_numbers = gate_width(arch);
     *back = (ss_backward){.T = T, .first_value = 1.0f};
-    back->logits = take(arena, R, (size_t)arch->V);
-    back->dx = take(arena, R, D);
-    back->x = take(arena, R, D);
-    back->y = take(arena, R, D);
-    back->dy = take(arena, R, D);
-    back->part = take(arena, R, D > GK ? D : GK);
-    back->head_out = take(arena, R, HK);
-    back->d_head_out = take(arena, R, HK);
-    back->d_q = take(arena, R, HK);
-    back->d_k = take(arena, R, GK);
-    back->d_v = take(arena, R, GK);
-    back->gates = take(arena, R, gated);
-    back->d_gates = take(arena, R, gated);
-    back->up = take(arena, R, F);
-    back->d_up = take(arena, R, F);
-    back->gate = take(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
-    back->d_gate = take(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
-    back->squares = take(arena, 2, (size_t)T);
-    back->ratios = take(arena, 2, (size_t)arch->L);
-    back->rotary = take(arena, 2 * (size_t)T, (size_t)arch->rotary_width / 2);
-    back->work = take(arena, largest_work(arch, R), 1);
+    back->logits = take_floats(arena, R, (size_t)arch->V);
+    back->dx = take_floats(arena, R, D);
+    back->x = take_floats(arena, R, D);
+    back->y = take_floats(arena, R, D);
+    back->dy = take_floats(arena, R, D);
+    back->part = take_floats(arena, R, D > GK ? D : GK);
+    back->head_out = take_floats(arena, R, HK);
+    back->d_head_out = take_floats(arena, R, HK);
+    back->d_q = take_floats(arena, R, HK);
+    back->d_k = take_floats(arena, R, GK);
+    back->d_v = take_floats(arena, R, GK);
+    back->gates = take_floats(arena, R, gate_numbers);
+    back->d_gates = take_floats(arena, R, gate_numbers);
+    back->up = take_floats(arena, R, F);
+    back->d_up = take_floats(arena, R, F);
+    back->gate = take_floats(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
+    back->d_gate = take_floats(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
+    back->squares = take_floats(arena, 2, (size_t)T);
+    back->ratios = take_floats(arena, 2, (size_t)arch->L);
+    back->rotary = take_floats(arena, 2 * (size_t)T, (size_t)arch->rotary_width / 2);
+    back->work = take_floats(arena, largest_work(arch, R), 1);
     ss_attention_back_lay_out(&back->attention, arch, T, arena);
 }
 
@@ -164,15 +165,15 @@ static void read_stream(const ss_backward *b, const ss_trace *traces, int n, int
 
 /* ---- blocks ------------------------------------------------------------------------------- */
 
-/* Computes dx from d, the derivative with respect to the output of a product that read x. */
+/* Computes dx from d, the derivative with respect to the output of a product with x. */
 static void product_back(const ss_backward *b, float *dx, const float *x, const float *d,
                          const ss_linear *linear, const ss_linear *sums, size_t rows) {
     ss_linear_back_weights(x, d, sums, rows, b->work);
     ss_linear_back_inputs(dx, d, linear, rows, b->work);
 }
 
-/* Adds to dy the derivative with respect to y, from d, that with respect to the output of a product
- * that read y. */
+/* Adds the derivative with respect to y to dy; d is the derivative with respect to the output of a
+ * product with y. */
 static void add_product_back(const ss_backward *b, const float *d, const ss_linear *linear,
                              const ss_linear *sums, size_t rows) {
     product_back(b, b->part, b->y, d, linear, sums, rows);
@@ -185,24 +186,24 @@ static void ffn_back(const ss_backward *b, const float *d, const ss_trace *trace
     const ss_arch *arch = &b->model->arch;
     const ss_ffn *ffn = &b->model->layers[l].ffn, *sums = &b->sums->layers[l].ffn;
     size_t R = (size_t)n * (size_t)b->T, F = (size_t)arch->F;
-    bool gated = arch->ffn == SS_FFN_GATED;
-    float *inner = gated ? b->gate : b->up, *d_inner = gated ? b->d_gate : b->d_up;
+    bool is_gated = arch->ffn == SS_FFN_GATED;
+    float *inner = is_gated ? b->gate : b->up, *d_inner = is_gated ? b->d_gate : b->d_up;
     gather_rows(b->up, traces, n, SS_FIELD_FFN_UP, l, F);
-    if (gated) gather_rows(b->gate, traces, n, SS_FIELD_FFN_GATE, l, F);
+    if (is_gated) gather_rows(b->gate, traces, n, SS_FIELD_FFN_GATE, l, F);
     /* Recomputes the input of the down projection: activation(gate) * up, or activation(up). */
     ss_linear_back_inputs(d_inner, d, &ffn->down, R, b->work);
-    if (gated) {
+    if (is_gated) {
         memcpy(b->d_up, d_inner, R * F * sizeof *d_inner);
         ss_multiply(d_inner, b->up, R * F);
     }
     ss_activation_back(inner, d_inner, arch->activation, R * F);
-    if (gated) {
+    if (is_gated) {
         ss_multiply(b->d_up, inner, R * F);
         ss_multiply(inner, b->up, R * F);
     }
     ss_linear_back_weights(inner, d, &sums->down, R, b->work);
     product_back(b, b->dy, b->y, b->d_up, &ffn->up, &sums->up, R);
-    if (gated) add_product_back(b, b->d_gate, &ffn->gate, &sums->gate, R);
+    if (is_gated) add_product_back(b, b->d_gate, &ffn->gate, &sums->gate, R);
 }
 
 /* Multiplies d by the gates and computes d_gates, the derivative with respect to the inputs of the
@@ -212,22 +213,22 @@ static void gates_back(const ss_backward *b, float *d, const float *rows, size_t
     size_t K = (size_t)arch->K, width = (size_t)ss_arch_gate_width(arch);
     size_t heads = R * (size_t)ss_arch_gated_heads(arch);
     for (size_t i = 0; i < heads; i++) {
-        float *at = d + i * K, *of_gate = b->d_gates + i * width;
+        float *d_row = d + i * K, *d_gate = b->d_gates + i * width;
         const float *gate = b->gates + i * width, *row = rows + i * K;
         if (width == 1) {
-            of_gate[0] = ss_dot(at, row, K);
-            ss_scale(at, gate[0], K);
+            d_gate[0] = ss_dot(d_row, row, K);
+            ss_scale(d_row, gate[0], K);
             continue;
         }
         for (size_t j = 0; j < K; j++) {
-            of_gate[j] = at[j] * row[j];
-            at[j] *= gate[j];
+            d_gate[j] = d_row[j] * row[j];
+            d_row[j] *= gate[j];
         }
     }
     for (size_t i = 0; i < heads * width; i++) b->d_gates[i] *= b->gates[i] * (1.0f - b->gates[i]);
 }
 
-static void find_gates(const ss_backward *b, int l, const float *y, size_t R) {
+static void compute_gates(const ss_backward *b, int l, const float *y, size_t R) {
     const ss_linear *gate = &b->model->layers[l].gate;
     ss_matrix_times(b->gates, y, &gate->w, gate->bias, R, b->work, NULL);
     ss_sigmoid(b->gates, b->gates, 0.0f, R * gate->w.out);
@@ -248,28 +249,28 @@ static void heads_back(const ss_backward *b, const float *d, const ss_trace *tra
     const ss_arch *arch = &b->model->arch;
     const ss_layer *layer = &b->model->layers[l], *sums = &b->sums->layers[l];
     size_t R = (size_t)n * (size_t)b->T, H = (size_t)arch->H, K = (size_t)arch->K;
-    bool gated = arch->gate && arch->gate < SS_GATE_VALUE_ELEMENT;
-    float *read = b->d_q; /* input of W_O; d_q is unused until heads_back is done */
+    bool is_gated = arch->gate && arch->gate < SS_GATE_VALUE_ELEMENT;
+    float *input = b->d_q; /* input of W_O; d_q is unused until heads_back is done */
     gather_heads(b->head_out, traces, n, SS_FIELD_HEAD_OUT, l);
     add_value_biases(b, b->head_out, l, R);
-    memcpy(read, b->head_out, R * H * K * sizeof *read);
-    for (size_t i = 0; gated && i < R * H; i++) {
+    memcpy(input, b->head_out, R * H * K * sizeof *input);
+    for (size_t i = 0; is_gated && i < R * H; i++) {
         const float *gate = b->gates + i * (size_t)ss_arch_gate_width(arch);
         if (ss_arch_gate_width(arch) == 1)
-            ss_scale(read + i * K, gate[0], K);
+            ss_scale(input + i * K, gate[0], K);
         else
-            ss_multiply(read + i * K, gate, K);
+            ss_multiply(input + i * K, gate, K);
     }
     for (size_t i = 0; arch->added_heads && i < R; i++) {
-        memmove(read + i * K, read + i * H * K, K * sizeof *read);
-        for (size_t h = 1; h < H; h++) ss_add(read + i * K, read + (i * H + h) * K, K);
+        memmove(input + i * K, input + i * H * K, K * sizeof *input);
+        for (size_t h = 1; h < H; h++) ss_add(input + i * K, input + (i * H + h) * K, K);
     }
-    product_back(b, b->d_head_out, read, d, &layer->o, &sums->o, R);
+    product_back(b, b->d_head_out, input, d, &layer->o, &sums->o, R);
     for (size_t i = R; arch->added_heads && i-- > 0;)
         for (size_t h = H; h-- > 0;)
             memmove(b->d_head_out + (i * H + h) * K, b->d_head_out + i * K,
                     K * sizeof *b->d_head_out);
-    if (gated) gates_back(b, b->d_head_out, b->head_out, R);
+    if (is_gated) gates_back(b, b->d_head_out, b->head_out, R);
     for (size_t i = 0; sums->value_biases && i < R * H; i++)
         ss_add(
             (float *)(size_t)ss_owned(sums->value_biases, arch->value_bias, (int)(i % H), arch->K),
@@ -291,7 +292,7 @@ static void rotate_back(const ss_backward *b, float *rows, size_t heads, size_t 
     }
 }
 
-static void find_rotary(const ss_backward *b, int l) {
+static void compute_rotary(const ss_backward *b, int l) {
     const ss_arch *arch = &b->model->arch;
     bool is_windowed = arch->own_rotary && arch->windowed[l];
     const float *frequencies = is_windowed ? b->model->window_rotary : b->model->rotary;
@@ -329,8 +330,8 @@ static void attention_back(const ss_backward *b, const float *d, const ss_trace 
     const ss_layer *layer = &b->model->layers[l], *sums = &b->sums->layers[l];
     size_t T = (size_t)b->T, R = (size_t)n * T, K = (size_t)arch->K;
     size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K;
-    bool of_values = arch->gate == SS_GATE_VALUE_STATE;
-    if (arch->gate && !of_values) find_gates(b, l, b->y, R);
+    bool gates_read_values = arch->gate == SS_GATE_VALUE_STATE;
+    if (arch->gate && !gates_read_values) compute_gates(b, l, b->y, R);
     heads_back(b, d, traces, n, l);
     for (size_t s = 0; s < (size_t)n; s++)
         ss_attention_back_run(&b->attention, b->d_q + s * T * HK, b->d_k + s * T * GK,
@@ -339,25 +340,26 @@ static void attention_back(const ss_backward *b, const float *d, const ss_trace 
     add_squares(b, b->squares + T, b->d_v, GK, R);
     for (size_t s = 0; s < (size_t)n; s++) ss_scale(b->d_v + s * T * GK, b->first_value, GK);
     if (arch->positions == SS_POSITIONS_ROTARY) {
-        find_rotary(b, l);
+        compute_rotary(b, l);
         rotate_back(b, b->d_q, (size_t)arch->H, R);
         rotate_back(b, b->d_k, (size_t)arch->G, R);
     }
-    float *values =
-        b->head_out; /* head_out is unused from here on and stores the values before their gates */
+    float *values = b->head_out; /* head_out, which is unused from here on, holds the values before
+                                    their gates */
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) {
         ss_matrix_times(values, b->y, &layer->v.w, layer->v.bias, R, b->work, NULL);
-        if (of_values) find_gates(b, l, values, R);
+        if (gates_read_values) compute_gates(b, l, values, R);
         gates_back(b, b->d_v, values, R);
     }
-    if (of_values) { /* the gates are computed from values */
+    if (gates_read_values) { /* the gates are computed from values */
         product_back(b, b->part, values, b->d_gates, &layer->gate, &sums->gate, R);
         ss_add(b->d_v, b->part, R * GK);
     }
     product_back(b, b->dy, b->y, b->d_q, &layer->q, &sums->q, R);
     add_product_back(b, b->d_k, &layer->k, &sums->k, R);
     add_product_back(b, b->d_v, &layer->v, &sums->v, R);
-    if (arch->gate && !of_values) add_product_back(b, b->d_gates, &layer->gate, &sums->gate, R);
+    if (arch->gate && !gates_read_values)
+        add_product_back(b, b->d_gates, &layer->gate, &sums->gate, R);
 }
 
 /* Propagates dx through one block and its norm, from the stream after it to the stream before it.
@@ -404,11 +406,11 @@ static void head_back(const ss_backward *b, const ss_trace *traces, int n) {
 
 static void embedding_back(const ss_backward *b, const ss_trace *traces, int n) {
     const ss_matrix *w = &b->sums->embedding.w;
-    float *vectors = (float *)(size_t)w->data, *places = (float *)(size_t)b->sums->positions;
+    float *vectors = (float *)(size_t)w->data, *positions = (float *)(size_t)b->sums->positions;
     size_t T = (size_t)b->T, D = (size_t)b->model->arch.D;
     for (size_t i = 0; i < (size_t)n * T; i++) {
         float *d = b->dx + i * D;
-        if (places) ss_add(places + i % T * D, d, D);
+        if (positions) ss_add(positions + i % T * D, d, D);
         ss_scale(d, b->model->arch.embedding_scale, D);
         ss_add(vectors + (size_t)ss_tokens(&traces[i / T])[i % T] * D, d, D);
     }

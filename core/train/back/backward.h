@@ -13,8 +13,8 @@
 /* Returns the fields that a run must record. */
 uint32_t ss_backward_fields(const ss_arch *arch);
 
-/* Returns SS_UNSUPPORTED, with the name, for a block or an operation that has no backward function.
- */
+/* Returns SS_UNSUPPORTED, and names the feature, for a model with a block or an operation that has
+ * no backward function. */
 ss_status ss_backward_check(const ss_arch *arch, ss_error *err);
 
 /* Working memory for R = sequences * T rows. */
@@ -25,7 +25,7 @@ typedef struct ss_backward {
     float *dx;         /* [R][D] derivative with respect to the residual stream */
     float *x, *y, *dy; /* [R][D] the input of a block, the input after its norm, and the derivative
                           with respect to y */
-    float *part;       /* [R][D or G*K] what one of several products adds to dy or d_v */
+    float *part;       /* [R][D or G*K] derivative that one of several products adds to dy or d_v */
     float *head_out,
         *d_head_out; /* [R][H*K] outputs of all heads, and the derivative with respect to them */
     float *d_q, *d_k, *d_v; /* [R][H*K], [R][G*K], [R][G*K] */

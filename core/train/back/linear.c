@@ -14,8 +14,8 @@ static size_t smaller(size_t a, size_t b) {
 }
 
 static size_t panels_floats(size_t in, size_t out) {
-    size_t of_weights = larger(ss_panels_floats(in, out), ss_panels_floats(out, in));
-    return larger(of_weights, ss_panels_floats(larger(in, out), SS_BACK_ROWS));
+    size_t weight_floats = larger(ss_panels_floats(in, out), ss_panels_floats(out, in));
+    return larger(weight_floats, ss_panels_floats(larger(in, out), SS_BACK_ROWS));
 }
 
 size_t ss_linear_back_work(size_t in, size_t out) {
@@ -73,6 +73,6 @@ void ss_linear_back_weights(const float *x, const float *d, const ss_linear *sum
     else
         add_products(floats_of(w) + w->first * w->in, w->in, d, w->out, x, w->in, n, panels, tiles,
                      product);
-    float *of_bias = (float *)(size_t)sums->bias;
-    for (size_t t = 0; of_bias && t < n; t++) ss_add(of_bias, d + t * w->out, w->out);
+    float *bias_sum = (float *)(size_t)sums->bias;
+    for (size_t t = 0; bias_sum && t < n; t++) ss_add(bias_sum, d + t * w->out, w->out);
 }

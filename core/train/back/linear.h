@@ -4,8 +4,8 @@
 
 #include "../../model/model.h"
 
-/* Number of rows whose products are summed at a time before they are added to the sums. The number
- * bounds the working memory and fixes the order of the sums. */
+/* Number of rows whose products are added up before they are added to the sums. This bounds the
+ * working memory and fixes the order of the sums. */
 #define SS_BACK_ROWS 256
 
 /* Returns the floats of working memory for weights [in][out]. */

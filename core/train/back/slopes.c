@@ -6,7 +6,7 @@
 /* Number of values that kernels process at a time, on the stack. */
 enum { CHUNK = 64 };
 
-/* Multiplies d by the derivative of SiLU: that of x s(x) is s + x s (1 - s). */
+/* Multiplies d by the derivative of SiLU, x s(x), which is s + x s (1 - s). */
 static void silu_back(float *x, float *d, float *s, size_t n) {
     ss_sigmoid(s, x, 0.0f, n);
     for (size_t i = 0; i < n; i++) {
@@ -15,8 +15,8 @@ static void silu_back(float *x, float *d, float *s, size_t n) {
     }
 }
 
-/* Multiplies d by the derivative of GELU, tanh form: that of x s(u), u = 2 sqrt(2/pi) (x + 0.044715
- * x^3), is s + x s (1 - s) u'. */
+/* Multiplies d by the derivative of GELU, tanh form: x s(u), u = 2 sqrt(2/pi) (x + 0.044715 x^3),
+ * has the derivative s + x s (1 - s) u'. */
 static void gelu_tanh_back(float *x, float *d, float *s, size_t n) {
     for (size_t i = 0; i < n; i++) s[i] = 1.59576912f * (x[i] + 0.044715f * (x[i] * x[i]) * x[i]);
     ss_sigmoid(s, s, 0.0f, n);
@@ -27,8 +27,8 @@ static void gelu_tanh_back(float *x, float *d, float *s, size_t n) {
     }
 }
 
-/* Multiplies d by the derivative of GELU, exact: that of x Phi(x) is Phi + x phi, where the upper
- * tail of ss_gelu_erff gives Phi; 1 / sqrt(2 pi) = 0.398942280. */
+/* Multiplies d by the derivative of exact GELU: x Phi(x) has the derivative Phi + x phi, where the
+ * upper tail of ss_gelu_erff gives Phi; 1 / sqrt(2 pi) = 0.398942280. */
 static void gelu_back(float *x, float *d, float *bell, size_t n) {
     for (size_t i = 0; i < n; i++) bell[i] = x[i] * x[i] * -0.5f;
     ss_exp(bell, bell, 0.0f, n);
@@ -82,8 +82,8 @@ static void row_back(float *d, float *x, const ss_norm *norm, const ss_norm *sum
         d[i] *= norm->gain[i];
     }
     float shift = kind == SS_NORM_LAYER ? ss_sum(d, width) / n : 0.0f;
-    float along = ss_dot(d, x, width) / n;
-    for (size_t i = 0; i < width; i++) d[i] = r * (d[i] - shift - x[i] * along);
+    float projection = ss_dot(d, x, width) / n;
+    for (size_t i = 0; i < width; i++) d[i] = r * (d[i] - shift - x[i] * projection);
 }
 
 void ss_norm_back(float *d, float *x, const ss_norm *norm, const ss_norm *sums, ss_norm_kind kind,
