@@ -401,6 +401,15 @@ test('a worker takes a Blob in place of a file', async () => {
   await engine.close();
 });
 
+test('one worker trains, unless more are asked for', async () => {
+  const engine = await createEngine({ base: binaries, lab: true, workers: 2 });
+  const count = started.length;
+  const training = await engine.train({ config: labConfig(), recipe: { steps: 1 } });
+  await training.step();
+  assert.equal(started.length, count);
+  await engine.close();
+});
+
 test('a shared training ends with any of its workers, and can be closed', async () => {
   const engine = await createEngine({ base: binaries, lab: true, workers: 2 });
   const recipe = { batch: 64, steps: 1e6 };
