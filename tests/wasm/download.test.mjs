@@ -263,6 +263,19 @@ test('a signal ends a download with its own reason, and has no listener afterwar
   await assert.rejects(fetchFile(address, before), /^Error: before$/);
 });
 
+test('a silent connection is given up, and a download leaves no timer', async (t) => {
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  const before = timers();
+  let isCancelled = false;
+  const cancel = () => (isCancelled = true);
+  const silent = () => new Response(new ReadableStream({ cancel }), { headers: { etag: '"a"' } });
+  const { content, reasons } = await read(t, [silent, () => whole()], { stall: 20 });
+  assert.deepEqual(content, [...BYTES]);
+  assert.match(reasons.join(), /no byte came for 20 ms/);
+  assert.ok(isCancelled);
+  assert.equal(timers(), before);
+});
+
 test('a cancelled download ends its request, with the reason', async (t) => {
   let asked;
   t.mock.method(globalThis, 'fetch', async (_, { signal }) => ((asked = signal), whole()));
@@ -289,6 +302,11 @@ test('in a browser the size of a compressed response counts only if it was known
   for (const [answer, options, expected] of [
     [() => foreign(sized('4')), {}, [...BYTES]],
     [() => foreign(sized('4')), { bytes: 10 }, [...BYTES]],
+    [
+      () => foreign(said(200, { 'content-length': '4' }, { to: 4, isCut: false })),
+      { bytes: 10 },
+      'expected 10 bytes, found a whole answer of 4',
+    ],
     [() => foreign(sized('4')), { bytes: 9 }, '9 bytes were announced, more came'],
     [() => foreign(sized('4'), 'basic'), {}, '4 bytes were announced, more came'],
     [

@@ -119,7 +119,62 @@ test('where only the ETag names the version, it is checked, and another one is f
   assert.match(notes.join(), /not kept: the server sends no size or ETag/);
 });
 
+/** Answers requests in turn: the tag of each response, and whether it says its length. */
+function answerWith(t, tags) {
+  const asked = [];
+  t.mock.method(globalThis, 'fetch', async (_, { signal, headers }) => {
+    const [tag, hasLength = true] = tags[asked.length];
+    asked.push(signal);
+    const from = Number(/\d+/.exec(headers.range)?.[0] ?? 0);
+    const left = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].slice(from);
+    const pull = (controller) => {
+      if (left.length) controller.enqueue(Uint8Array.of(left.shift()));
+      else controller.close();
+    };
+    const body = new ReadableStream({ pull }, { highWaterMark: 0 });
+    return new Response(body, {
+      status: from ? 206 : 200,
+      headers: {
+        etag: tag,
+        ...(hasLength && { 'content-length': String(10 - from) }),
+        ...(from && { 'content-range': `bytes ${from}-9/10` }),
+      },
+    });
+  });
+  return asked;
+}
+
+test('a response that is not read to its end is cancelled', async (t) => {
+  const asked = answerWith(t, [['"a"'], ['"a"'], ['"a"'], ['"b"']]);
+  const isEnded = () => asked.map(({ aborted }) => aborted);
+  await read({}, 4);
+  assert.deepEqual(isEnded(), [true]);
+  assert.deepEqual([...(await read()).content], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  // The first response of this visit named the version; the second one continued after the cached bytes.
+  assert.deepEqual(isEnded(), [true, true, false]);
+});
+
+test('a file that changes between two requests of a download is forgotten', async (t) => {
+  const asked = answerWith(t, [['"a"'], ['"a"'], ['"b"']]);
+  await read({}, 4);
+  const error = await failure(read());
+  assert.match(error.text, /expected 10 bytes of "a", found 10 bytes of "b"; try again/);
+  assert.ok(asked.every(({ aborted }) => aborted));
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('a response of unknown length is not kept', async (t) => {
+  answerWith(t, [['"a"', false]]);
+  const notes = [];
+  assert.equal((await read({ onNote: (note) => notes.push(note) })).content.length, 10);
+  assert.match(notes.join(), /not kept: the server sends no size or ETag/);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
 test('a model, an address or the whole cache can be deleted', async () => {
+  await read({ version: 'c', id: 'a/b' });
+  await cacheClear(address().href);
+  assert.deepEqual(await cacheList(), []);
   await read({ version: 'c', id: 'a/b' });
   await read({ version: 'd' });
   assert.equal((await cacheList()).length, 2);

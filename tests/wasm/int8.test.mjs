@@ -33,6 +33,26 @@ for (const worker of [false, true])
     });
   });
 
+test('an engine that trains opens approximate models with their own binary', async () => {
+  await withEngine({ lab: true }, async (engine) => {
+    const [exact, eight] = [
+      await engine.open(files(softmax)),
+      await engine.open(files(softmax), { arithmetic: 'int8' }),
+    ];
+    assert.notDeepEqual((await logits(eight)).data, (await logits(exact)).data);
+  });
+});
+
+test('an arithmetic that a host lacks at first can be asked for again', async (t) => {
+  await withEngine({}, async (engine) => {
+    const open = () => engine.open(files(softmax), { arithmetic: 'int8' });
+    const lacks = t.mock.method(WebAssembly, 'validate', () => false);
+    assert.equal((await failure(open())).code, 'unsupported');
+    lacks.mock.restore();
+    assert.equal((await open()).arithmetic, 'int8');
+  });
+});
+
 test('runs token by token and in other workers have the same bits', async () => {
   await withEngine({ worker: true, workers: 2 }, async (engine) => {
     const model = await engine.open(files(softmax), { arithmetic: 'int8' });

@@ -61,6 +61,20 @@ for (const worker of [false, true]) {
   });
 }
 
+test('a report counts the tokens that are through, and no part of one', async (t) => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(tiny));
+    // Each piece takes long, so that each is reported.
+    let time = 0;
+    t.mock.method(performance, 'now', () => (time += 100));
+    const reached = [];
+    await model.run([1, 2, 3, 4, 5, 6, 7], { onProgress: ({ done }) => reached.push(done) });
+    t.mock.restoreAll();
+    // After one and two of three pieces 2.3 and 4.7 tokens are through.
+    assert.deepEqual(reached, [2, 4, 7]);
+  });
+});
+
 test('canceled runs leave no memory behind', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
@@ -133,6 +147,21 @@ test('models that do not open give back the memory of their weights', async () =
       const onProgress = ({ stage }) => stage === 'open' && stopped.abort(new Error('stopped'));
       const opening = engine.open({ config, weights }, { signal: stopped.signal, onProgress });
       await assert.rejects(opening, /stopped/);
+    };
+    await refuse();
+    const before = await engine.memory();
+    for (let i = 0; i < 20; i++) await refuse();
+    assert.equal(await engine.memory(), before);
+  });
+});
+
+test('a read that fails at a later file gives back the memory of the earlier ones', async () => {
+  const { config, weights } = files(softmax);
+  await withEngine({}, async (engine) => {
+    const refuse = async () => {
+      const missing = new URL('none.safetensors', softmax);
+      const error = await failure(engine.open({ config, weights: [weights, missing] }));
+      assert.equal(error.code, 'read');
     };
     await refuse();
     const before = await engine.memory();

@@ -3,7 +3,10 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { getEventListeners, once } from 'node:events';
-import { openAsBlob } from 'node:fs';
+import { copyFileSync, mkdtempSync, openAsBlob, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { binaries, failure, files, randomModel, softmax } from './helper.mjs';
 
 // The engine does not expose its worker; the test looks at what Node.js starts.
@@ -275,6 +278,70 @@ test('an object closed after its worker has ended starts no other worker', async
   await engine.close();
 });
 
+const ended = (worker) => (worker.threadId === -1 ? undefined : once(worker, 'exit'));
+
+test(
+  'a worker whose start is in vain ends, and no other thread tries it',
+  { timeout: 60_000 },
+  async (t) => {
+    const warn = t.mock.method(console, 'warn', () => {});
+    const folder = mkdtempSync(join(tmpdir(), 'sinkscope-lost-'));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const base = pathToFileURL(`${folder}/`);
+    const count = started.length;
+    assert.equal((await failure(createEngine({ base }))).code, 'read');
+    const tooMany = await failure(createEngine({ base: binaries, threads: 1e6 }));
+    assert.deepEqual([tooMany.code, tooMany.where], ['argument', 'threads']);
+    assert.equal(started.length, count + 2);
+    await Promise.all(started.slice(count).map(ended));
+    // This folder has one binary, so that a later purpose of the engine finds none.
+    const name = 'sinkscope.simd.wasm';
+    copyFileSync(new URL(name, binaries), join(folder, name));
+    const engine = await createEngine({ base, kernels: 'simd', workers: 1 });
+    assert.equal((await failure(engine.open(files(softmax), { arithmetic: 'int8' }))).code, 'read');
+    assert.equal(started.length, count + 4);
+    await ended(started.at(-1));
+    await (await engine.open(files(softmax))).close();
+    await engine.close();
+    assert.equal(warn.mock.callCount(), 0);
+  },
+);
+
+test(
+  'where no end is reported, an engine that is closed ends its worker and its pings',
+  { timeout: 60_000 },
+  async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    Object.assign(old, { hasLocks: false, lost: ['run'] });
+    t.after(() => Object.assign(old, { hasLocks: true, lost: [] }));
+    const engine = await createEngine({ base: binaries, workers: 1 });
+    const model = await engine.open(files(softmax));
+    const exit = once(started.at(-1), 'exit');
+    const clear = t.mock.method(globalThis, 'clearInterval');
+    const pending = failure(model.run(ids));
+    await engine.close();
+    assert.equal((await pending).code, 'closed');
+    await exit;
+    assert.equal(clear.mock.callCount(), 1);
+  },
+);
+
+test('an engine in this thread that is closed reports no more of a run', async (t) => {
+  const engine = await createEngine({ base: binaries, worker: false });
+  const model = await engine.open(files(softmax));
+  // Each piece takes long, so that each is reported.
+  let time = 0;
+  t.mock.method(performance, 'now', () => (time += 100));
+  const reported = [];
+  const onProgress = ({ done }) => {
+    reported.push(done);
+    void engine.close();
+  };
+  assert.equal((await failure(model.run(ids, { onProgress }))).code, 'closed');
+  for (let i = 0; i < 50; i++) await new Promise(setImmediate);
+  assert.equal(reported.length, 1, `${reported}`);
+});
+
 test('an engine that is closed ends every worker it started, also one that was just starting', async () => {
   const count = started.length;
   const engine = await createEngine({ base: binaries, workers: 2 });
@@ -284,7 +351,6 @@ test('an engine that is closed ends every worker it started, also one that was j
   for await (const _ of spread(model, [0, 1, 2, 3], work));
   await engine.openRecording(await run.record({ strings: (all) => all.map(String) }));
   const fast = await engine.open(files(softmax), { arithmetic: 'int8' });
-  const ended = (worker) => (worker.threadId === -1 ? undefined : once(worker, 'exit'));
   const before = started.slice(count);
   assert.equal(before.length, 4);
   const late = failure(engine.open(files(softmax), { arithmetic: 'relaxed' }));
@@ -332,6 +398,15 @@ test('a worker takes a Blob in place of a file', async () => {
   await started.at(-1).terminate();
   await new Promise(setImmediate);
   assert.deepEqual(await (await model.run(ids)).field('att'), map);
+  await engine.close();
+});
+
+test('one worker trains, unless more are asked for', async () => {
+  const engine = await createEngine({ base: binaries, lab: true, workers: 2 });
+  const count = started.length;
+  const training = await engine.train({ config: labConfig(), recipe: { steps: 1 } });
+  await training.step();
+  assert.equal(started.length, count);
   await engine.close();
 });
 

@@ -1,6 +1,7 @@
 // Tests checkpoints as other tools leave them: weights in F64, names with the prefix of a wrapper, shards in a
 // subfolder, no tokenizer. Their runs have the bits of the plain file.
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -105,6 +106,16 @@ test('the command line finds shards in a folder below, and measures ids without 
   );
   assert.equal(measured[0].first, '#1');
   assert.deepEqual(measured[1], measured[0]);
+  // A recording names the weights by their hash if they are one file.
+  const hashes = await Promise.all(
+    [one, two].map(async (at) => {
+      const out = `${at}.safetensors`;
+      await run('record', at, '--ids', '1,2,3,4,5', '--out', out);
+      const { stdout } = await run('measure', out, '--json');
+      return JSON.parse(stdout).conditions.model.sha256;
+    }),
+  );
+  assert.deepEqual(hashes, [createHash('sha256').update(weights).digest('hex'), null]);
   // A text is then a list of ids.
   const { stdout } = await run(
     'measure',

@@ -28,6 +28,7 @@ import {
   openTokenizer,
 } from '../../wasm/index.ts';
 import { Trainer } from '../../wasm/lab/trainer.ts';
+import { train } from '../../wasm/command/train.ts';
 import { openOut } from '../../wasm/command/out_folder.ts';
 import { root } from './helper.mjs';
 
@@ -345,6 +346,27 @@ test('the command line prints the same digits, and writes a model that opens', a
   assert.deepEqual(JSON.parse(readFileSync(join(out, 'config.json'), 'utf8')), config);
   assert.equal(hash(readFileSync(join(out, 'model.safetensors'))), hash(weights));
   assert.equal(LAB_MODEL.operation, 'softmax');
+});
+
+test('a training of the command line prints every tenth step, and leaves nothing behind', async () => {
+  const settings = Object.entries({ ...SMALL, ...RECIPE, steps: 12 });
+  const asked = { ...Object.fromEntries(settings.map(([k, v]) => [k, `${v}`])), json: true };
+  const steps = [];
+  let training;
+  const own = {
+    describe: engine.describe,
+    train: async (options) => (training = await engine.train(options)),
+  };
+  const listeners = process.listenerCount('SIGINT');
+  await train(own, asked, (line) => steps.push(JSON.parse(line).step));
+  assert.deepEqual(steps, [0, 10, 12]);
+  await assert.rejects(training.look(), { code: 'closed' });
+  assert.equal(process.listenerCount('SIGINT'), listeners);
+  for (const every of ['0', '-1', '1.5', 'x'])
+    await assert.rejects(
+      train(engine, { ...asked, every }, () => {}),
+      { where: '--every' },
+    );
 });
 
 /** Returns the contents of a folder that are needed to repeat and open it, by name. */

@@ -75,11 +75,6 @@ async function recordOpened(
   },
 ) {
   const { id, plan, model, tokenizer, sequences, thresholds, edits, text } = opened;
-  const [file] = plan.files.weights;
-  const isSmall =
-    plan.files.weights.length === 1 && file.blob && file.blob.size <= HASHED_BYTES_MAX;
-  const bytes = isSmall ? new Uint8Array(await (file.blob as Blob).arrayBuffer()) : undefined;
-  const hash = file.sha256 ?? (bytes && (await sha256(bytes))) ?? null;
   const source = Array.isArray(text) ? text.join('\n') : text;
   return recordStudy(model, sequences, {
     ...options,
@@ -87,9 +82,16 @@ async function recordOpened(
     eps: thresholds,
     edits,
     strings: (ids) => ids.map((id) => tokenizer.piece(id)),
-    model: { id, sha256: hash },
+    model: { id, sha256: await hashOf(plan.files.weights) },
     ...(source === undefined ? {} : { sourceSha256: await sha256(source) }),
   });
+}
+
+/** Returns the hash of the weights; null for several files, which have none in common, and for a large one. */
+async function hashOf([file, ...others]: OpenedModel['plan']['files']['weights']) {
+  if (others.length) return null;
+  if (file.sha256 || !file.blob || file.blob.size > HASHED_BYTES_MAX) return file.sha256 ?? null;
+  return (await sha256(new Uint8Array(await file.blob.arrayBuffer()))) ?? null;
 }
 
 /** Writes one line for each difference that compareRecordings reported. */

@@ -52,7 +52,7 @@ export async function train(engine: Engine, asked: GivenOptions, print: (text: s
     values.out === undefined ? undefined : await openOut(values.out, ['model.safetensors']);
   const saveFolder = out && (await makeSaver(out, setting, allSettings));
   const heldSequences = await heldSequencesOf(values, setting.tokenizerFiles, allSettings);
-  const workers = Number(values.workers ?? 1);
+  const workers = values.workers === undefined ? undefined : Number(values.workers);
   const training = await engine.train({ config, recipe, begin, text: text?.ids, workers });
   const show = values.json
     ? (entry: object) => print(`${JSON.stringify(entry)}\n`)

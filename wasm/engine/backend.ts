@@ -120,7 +120,7 @@ export class Backend {
     ...args: Parameters<Trainer[Call]>
   ): Promise<Awaited<ReturnType<Trainer[Call]>>> {
     const { Trainer } = await import('../lab/trainer.ts');
-    this.#trainer ??= new Trainer(this.#module, this.#describe.training?.parts ?? 0, this);
+    this.#trainer ??= new Trainer(this.#module, Number(this.#describe.training?.parts), this);
     type Answer = Awaited<ReturnType<Trainer[Call]>>;
     const use = this.#trainer[call] as unknown as (...args: unknown[]) => Promise<Answer>;
     const answer = await use.apply(this.#trainer, args);
@@ -407,8 +407,7 @@ export class Backend {
     const run = this.#run(id);
     expect(Array.isArray(reads), 'reads', 'a list of reads', reads);
     const tensors = reads.map((read, i) => {
-      const isRead =
-        typeof read === 'object' && read !== null && ('field' in read || 'metric' in read);
+      const isRead = 'field' in read || 'metric' in read;
       expect(isRead, `reads[${i}]`, 'an object with a field or a metric', read);
       return 'field' in read ? this.#field(run, read) : this.#metric(run, read);
     });

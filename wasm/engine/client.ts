@@ -203,8 +203,8 @@ class Engine implements EngineShape {
     const links = await this.#linksFor(ARITHMETICS[arithmetic]);
     const copy = new Copy(links[0], { config, weights: all });
     const { architecture, bytes } = await copy.open(options);
-    const room = 1 + Math.floor(COPY_BYTES_MAX / bytes);
-    const helpers = links[0].hasOwnThread ? links.slice(1, room) : [];
+    // slice cuts the fraction of a copy off.
+    const helpers = links[0].hasOwnThread ? links.slice(1, 1 + COPY_BYTES_MAX / bytes) : [];
     const model = new Model(copy, { architecture, describe: this.describe, arithmetic }, helpers);
     await dropIfAborted(options.signal, model);
     return model;
@@ -472,7 +472,7 @@ class Run implements RunShape {
    */
   #act<T>(
     {
-      changes = false,
+      changes,
       otherRuns = [],
       signal,
     }: { changes?: boolean; otherRuns?: readonly Run[]; signal?: AbortSignal | undefined },
