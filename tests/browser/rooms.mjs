@@ -119,7 +119,7 @@ const start = {
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ attention sink');
-    assert.match(none, /^no strong column; rows average \d+%$/);
+    assert.match(none, /^no strong column; rows sum to \d+% on average$/);
     // Both maps respond: the sigmoid head is the one that gives most by weight, not by share.
     for (const nth of [1, 2])
       assert.ok((await colors(page, `.cell:nth-child(${nth}) canvas`)) > 60);

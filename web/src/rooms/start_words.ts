@@ -21,7 +21,7 @@ const REMARKS: Readonly<
   none: {
     kind: 'none',
     text: ({ isShare, rowSum }) =>
-      `no strong column${isShare ? '' : `; rows average ${sumWords(rowSum)}`}`,
+      `no strong column${isShare ? '' : `; rows sum to ${sumWords(rowSum)} on average`}`,
   },
 };
 
