@@ -107,14 +107,12 @@ export function togetherWords(
   rise: number | undefined,
 ): string {
   const rest = sinks - dormant;
-  const restWords = rest > 0 ? ` The other ${rest} change it by more.` : '';
+  const restWords = rest > 0 ? `, and by more for the other ${rest}` : '';
   const each =
-    `Ablating one head (setting its output to 0; the first token stays visible) changes it by less than ${SMALL} for ` +
-    `${dormant} of the ${sinks} heads with a sink: these are dormant.${restWords}`;
-  if (rise === undefined) return `${each} Ablating all ${dormant} at once …`;
-  return Number.isFinite(rise)
-    ? `${each} Ablating all ${dormant} at once changes it by ${signed(rise)}.`
-    : '';
+    `Without one head (ablated: its output is set to 0, the first token stays visible) the loss changes by less than ${SMALL} for ` +
+    `${dormant} of the ${sinks} heads with a sink, which are dormant${restWords}.`;
+  if (rise === undefined) return `${each} Without all ${dormant} at once …`;
+  return Number.isFinite(rise) ? `${each} Without all ${dormant} at once: ${signed(rise)}.` : '';
 }
 
 function emergenceAnswer(frame: Frame): string {

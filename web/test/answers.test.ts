@@ -199,12 +199,12 @@ describe('the answer', () => {
     const words = (dormant: number, sinks: number, rise: number | undefined) =>
       togetherWords({ dormant, sinks }, rise);
     expect(words(9, 15, undefined)).toBe(
-      'Ablating one head (setting its output to 0; the first token stays visible) changes it by less than 0.01 for 9 of the 15 heads with a sink: these are dormant. The other 6 change it by more. Ablating all 9 at once …',
+      'Without one head (ablated: its output is set to 0, the first token stays visible) the loss changes by less than 0.01 for 9 of the 15 heads with a sink, which are dormant, and by more for the other 6. Without all 9 at once …',
     );
-    expect(words(9, 9, 0.004)).toBe(
-      'Ablating one head (setting its output to 0; the first token stays visible) changes it by less than 0.01 for 9 of the 9 heads with a sink: these are dormant. Ablating all 9 at once changes it by +0.004.',
+    expect(words(9, 9, 0.004)).toMatch(
+      / for 9 of the 9 heads with a sink, which are dormant\. Without all 9 at once: \+0\.004\.$/,
     );
-    expect(words(2, 3, 0.25)).toMatch(/Ablating all 2 at once changes it by \+0\.250\.$/);
+    expect(words(2, 3, -0.25)).toMatch(/Without all 2 at once: −0\.250\.$/);
     expect(words(2, 3, NaN)).toBe('');
   });
 

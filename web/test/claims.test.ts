@@ -72,7 +72,7 @@ describe('the sentence about a drawn map', () => {
       'no strong column',
       '◀ N of N tokens attend mostly here',
       '◀ a weaker column',
-      '◀ attention sink',
+      '◀ attention sink; rows sum to N%',
     ]);
   });
 

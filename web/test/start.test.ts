@@ -93,11 +93,9 @@ describe('the first sentence', () => {
       'Almost every token attends to the first one: <s>, a marker that begins every text. In a sigmoid model trained alike, they do, too.',
     );
     expect(updates).toContain('softmax,sigmoid');
-    expect(text('.twin-0')).toBe(
-      'Softmax model Of 4 heads, L1H0 gives <s> most: 90% of its attention.',
-    );
+    expect(text('.twin-0')).toBe('Softmax model L1H0, the strongest of 4 heads, gives <s> 90%.');
     expect(text('.twin-1')).toBe(
-      'Sigmoid model Of 4 heads, L1H0 gives <s> most: a mean weight of 90%.',
+      'Sigmoid model L1H0, the strongest of 4 heads, gives <s> a mean weight of 90%.',
     );
     expect(text('.facts p')).toBe(
       'Softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Each row sums to 100%; evenly spread over the tokens that each row sees, the first token would get 10%. The mean over all 4 heads is 42%.',
@@ -118,14 +116,14 @@ describe('the first sentence', () => {
     );
     const { text, set } = room({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /^Almost .* Softmax must hand out 100% per row; what a head cannot use goes to the token that all see\. Sigmoid, trained alike, need not: rows may sum to little\.$/,
+      /^Almost .* Softmax must hand out 100% in every row: attention that a head has no use for goes to the token that all others see\. Sigmoid, trained alike, scores each token on its own, so rows may sum to little\.$/,
     );
     expect(text('.twin-1')).toBe(
-      'Sigmoid model Even the head that gives <s> most, L1H0, gives it less than 2% on average.',
+      'Sigmoid model L1H0, the strongest of 4 heads, gives <s> less than 2% on average.',
     );
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });
-    expect(text('.twin-1')).toMatch(/gives <s> most: 35% of its row sums\.$/);
+    expect(text('.twin-1')).toMatch(/the strongest of 4 heads, gives <s> 35% of its row sums\.$/);
   });
 
   it('says that a head was chosen by the reader', () => {
@@ -148,7 +146,7 @@ describe('the first sentence', () => {
       ).replace(/^.*every text\./, '…');
     const where = 'In a sigmoid model trained alike';
     const why =
-      '… Softmax must hand out 100% per row; what a head cannot use goes to the token that all see. Sigmoid, trained alike, need not: rows may sum to little.';
+      '… Softmax must hand out 100% in every row: attention that a head has no use for goes to the token that all others see. Sigmoid, trained alike, scores each token on its own, so rows may sum to little.';
     expect(said('all', 'none')).toBe(why);
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
     expect(said('weak', 'none')).toBe(why);

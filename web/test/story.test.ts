@@ -635,7 +635,7 @@ describe('the story', () => {
     expect(await late(0, NaN)).toBe('');
     // The sentence says that the loss rises only if it does.
     expect(await late(2, 2.001, 2.3)).toMatch(
-      /barely uses .* Hiding the first token \(step 2\) costs more/,
+      /barely uses .* Hiding the first token \(step 2\) changes it by \+0\.300:/,
     );
     expect(await late(2, 2.2, 2.3)).not.toMatch(/Hiding/);
     const { needs } = storyOf(4, [own]);
@@ -731,10 +731,10 @@ describe('the story', () => {
       'An attention sink is where heads put the attention that they must give away.',
     );
     expect(said[0]).toMatch(/^Softmax must hand out 100% in every row/);
-    expect(said[1]).toMatch(/^Not by itself, but it has a price\./);
+    expect(said[1]).toMatch(/^Not by itself, but it gets in the way\./);
     expect(said[2]).toBe(
       'Yes, at a price. On average over 100 other passages 0.4% of the heads of the sigmoid model have a sink, of the softmax model (same size, same data) 50%. ' +
-        'The loss of the sigmoid model is 3.49 nats per token against 3.41: its perplexity is 8% higher. Two models cannot tell whether that is the price of sigmoid or of having no sink.',
+        'The loss of the sigmoid model is 3.49 nats per token against 3.41: its perplexity is 8% higher. From two models alone we cannot tell whether that is the price of sigmoid or of having no sink.',
     );
     expect(end(twins, [card('softmax', 3), card('sigmoid', 2.9, 0)])[3]).toMatch(
       /^Yes\. .* 10% lower\.$/,

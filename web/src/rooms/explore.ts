@@ -47,6 +47,7 @@ import { signed } from '../views/settings';
 import { about } from './about';
 import { ablation, isChangeable, lossChangeOf, lossStudies, WITHOUT_FIRST } from './loss_change';
 import { Stage } from './stage';
+import { remarkOf } from './start_words';
 import './panes.css';
 import './tables.css';
 import './explore.css';
@@ -99,7 +100,15 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   // The picture on the stage states all conditions; other pictures state only conditions that differ.
   let stated: readonly string[] = [];
   const look = { stated: () => stated };
-  const main = { extra: () => ({ isAnswered: true }) };
+  const main = {
+    extra: (frame: Frame) => {
+      const state = context.state.peek();
+      return {
+        isAnswered: true,
+        remark: remarkOf(claimOf(frame, selectedHead(frame, state), state)),
+      };
+    },
+  };
   const stage = new Stage(part(middle, 'stage'), context, scope, main, look);
   let navigator: { readonly figure: Figure; readonly view: View } | undefined;
 
@@ -229,7 +238,7 @@ function ablatedWords(
   context: Context,
 ): string {
   const first = Number.isFinite(hidden)
-    ? `Hiding the first token from all heads changes the loss by ${signed(hidden!)} nats per token: their attention must go to other tokens.`
+    ? `Without the first token to attend to, the loss changes by ${signed(hidden!)} nats per token: all heads must attend elsewhere.`
     : '';
   const rise = lossChangeOf(frame, ablations, context);
   return `${first} ${togetherWords({ dormant: ablations.length, sinks: sinkCount(frame) }, rise)}`.trim();

@@ -28,7 +28,7 @@ import type { State } from '../ask/state';
 import { sizeWords } from '../run/progress';
 import { NO_WEIGHTS } from '../run/recordings';
 import { explained } from '../page/terms';
-import { drawScale, scaleName } from '../plot/legend';
+import { drawScale } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
 import { part } from '../page/view';
 import {
@@ -79,7 +79,7 @@ function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[])
   if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
   const isFree = isTwin(own, other) && own.operation.normalizes;
   if (isFree && second.kind === 'none')
-    return ' Softmax must hand out 100% per row; what a head cannot use goes to the token that all see. Sigmoid, trained alike, need not: rows may sum to little.';
+    return ' Softmax must hand out 100% in every row: attention that a head has no use for goes to the token that all others see. Sigmoid, trained alike, scores each token on its own, so rows may sum to little.';
   const where = isTwin(own, other) ? 'a sigmoid model trained alike' : nameOf(other);
   const who = first.kind === 'weak' ? 'it' : 'they';
   const does = first.kind === 'weak' ? 'does' : 'do';
@@ -108,16 +108,18 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const number = html`<strong>${givenWords(claim)}</strong>`;
   const head = headName(claim.at, frame);
   const { L, H } = frame.architecture;
-  const isMost = claim.isMost && L * H > 1;
-  const who = isMost ? html`Of ${L * H} ${explained(`heads, ${head}`)}` : explained(`Head ${head}`);
-  // A bound over all heads.
-  if (isBelow(claim))
-    return html`Even the head that gives ${first} most, ${explained(head)}, gives it less than
-    ${number} on average.`;
   const quantity = claim.isShare
     ? html`${number} ${shareWords(frame)}`
     : html`a mean weight of ${number}`;
-  return html`${who} gives ${first}${isMost ? ' most:' : ''} ${quantity}.`;
+  if (!claim.isMost || L * H === 1)
+    return html`${explained(`Head ${head}`)} gives ${first} ${quantity}.`;
+  const mean = isBelow(claim)
+    ? html`less than ${number} on average`
+    : claim.isShare && frame.operation.normalizes
+      ? number
+      : quantity;
+  return html`${explained(head)}, the strongest of ${L * H} ${explained('heads')}, gives ${first}
+  ${mean}.`;
 }
 
 /** States the further numbers of a side. */
@@ -332,7 +334,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     figure.update(all);
     const scale = weightScale({ frames, state, theme });
-    what.textContent = scaleName(scale, 'attention');
+    what.textContent = 'attention';
     legend.hidden = frames.some(({ pooled }) => pooled);
     drawScale(bar, scale);
     render(

@@ -12,7 +12,10 @@ import { cardOf } from './about';
 const REMARKS: Readonly<
   Record<Kind, { readonly kind: string; readonly text: (claim: Claim) => string }>
 > = {
-  all: { kind: 'sink', text: () => '◀ attention sink' },
+  all: {
+    kind: 'sink',
+    text: ({ sums: [least] }) => `◀ attention sink${least > 0.995 ? '; rows sum to 100%' : ''}`,
+  },
   many: {
     kind: 'sink',
     text: ({ column }) => `◀ ${column!.strong} of ${column!.rows} tokens attend mostly here`,

@@ -366,7 +366,7 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
   const hidden = lossChangeOf(frame, [WITHOUT_FIRST], context) ?? NaN;
   const more =
     hidden > SMALL_CHANGE && hidden > 2 * Math.abs(change)
-      ? ' Hiding the first token (step 2) costs more: all heads must then give their attention to other tokens, and add the values of these.'
+      ? ` Hiding the first token (step 2) changes it by ${signed(hidden)}: all heads must then give their attention to other tokens, and add the values of these.`
       : '';
   return (
     `Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by ${signed(change)} nats per token: on this ` +
@@ -562,7 +562,7 @@ function twinWords([first, second]: readonly Frame[], context: Context): string 
   return (
     `Yes${size > 0 ? ', at a price' : ''}. On average over 100 other passages ${percent(none)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
     `size, same data) ${percent(sinks, 0)}. The loss of the sigmoid model is ${show(other)} nats per token against ${show(own)}: its perplexity is ` +
-    `${Math.abs(size).toFixed(0)}% ${size > 0 ? 'higher' : 'lower'}.${size > 0 ? ' Two models cannot tell whether that is the price of sigmoid or of having no sink.' : ''}`
+    `${Math.abs(size).toFixed(0)}% ${size > 0 ? 'higher' : 'lower'}.${size > 0 ? ' From two models alone we cannot tell whether that is the price of sigmoid or of having no sink.' : ''}`
   );
 }
 
@@ -571,7 +571,7 @@ const REMEMBER = {
   'Why is it there?':
     'Softmax must hand out 100% in every row, even where a head has no use for it. The first token is visible to all, and its value adds little.',
   'Is it harmful?':
-    'Not by itself, but it has a price. Where old tokens are dropped to save memory, the first one must stay, or what the model writes gets much worse. ' +
+    'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, the first one must stay, or what the model writes gets much worse. ' +
     'And the hidden state of a sink’s token has a few very large numbers, which are hard to store in few bits. (“Why it matters” measures both.)',
 } as const;
 

@@ -164,9 +164,9 @@ export class Recorded {
         <p>
           Another model, the larger ${model}, continues the gray text. It has no start token: its
           sink is whatever token stands first, here “${first}”. At the right, the tokens that it
-          writes cannot attend to it, and ${repeated('deleted')} of them repeat earlier ones; with
-          all tokens visible ${repeated('kept')} do, and with the second one hidden instead
-          ${repeated('control')}.
+          writes cannot attend to it: ${repeated('deleted')} of them then repeat phrases of three
+          tokens, over eight texts; with all tokens visible ${repeated('kept')} do, and with the
+          second one hidden instead ${repeated('control')}.
         </p>
         <div class="recorded-texts">
           <div>

@@ -143,7 +143,8 @@ function picture(frame: Frame, { T, cos, norms }: Keys, query: number, label: st
       ${top ? svg`<text x=${topX} y=${topY} text-anchor="middle">${laterTips.length > 1 ? `${laterTips.length} other keys` : `key of ${quote(frame, top.j)}`}</text>` : ''}
       ${first ? svg`<text class="first" x=${first.x + 8} y=${first.y - 6}>key of ${quote(frame, firstIndex)}</text>` : ''}
     </g>
-    <path class="axis" d=${`M${x - radius},${AXIS}H${x + radius}`}></path>
+    <path class="axis" d=${`M${x - radius},${AXIS}H${x + radius}M${x},${AXIS - 6}v12`}></path>
+    <text class="note" x=${x} y=${AXIS + 24} text-anchor="middle">score 0</text>
     ${order.map((one) => svg`<circle class=${kind(one.j)} cx=${x + one.x} cy=${AXIS} r=${one.j === firstIndex ? 7 : 4}></circle>`)}
     <text class="note" x=${x + radius} y=${AXIS + 24} text-anchor="end">higher score →</text>
     <text class="note" x=${x - radius} y=${AXIS + 24}>← lower score</text>
