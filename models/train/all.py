@@ -45,7 +45,7 @@ def unlogged_jobs(recipes_by_id: dict[str, Recipe], only: list[str], until: int,
         return recipes_by_id[id].seeds if id == protocol.B_BASELINE else recipes_by_id[id].seeds[:seeds]
 
     return [(id, seed) for id in only or recipes_by_id for seed in seeds_of(id)
-            if not protocol.is_done(protocol.read(recipes_by_id[id], seed), until)]
+            if not protocol.is_done(protocol.read_log(recipes_by_id[id], seed), until)]
 
 
 def train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:

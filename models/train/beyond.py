@@ -153,7 +153,7 @@ def secondary_share(alphas: Tensor) -> float:
     return is_sink.flatten(1).any(1).double().mean().item()
 
 
-def row(id: str, texts: list[str]) -> str:
+def model_row(id: str, texts: list[str]) -> str:
     arch, weights = read_model(ZOO / id)
     ids = held_out_ids(id, texts)
     trace = f64_trace(arch, weights, ids)
@@ -303,11 +303,11 @@ def measure_searches(seed: int) -> Columns:
 def loss_without(arch: Architecture, weights: Weights, ids: Tensor, channel: int) -> float:
     """Returns the loss with a channel of the residual stream zeroed after the embedding and after each layer."""
 
-    def zero(name: str, layer: int, x: Tensor) -> None:
+    def zero_channel(name: str, layer: int, x: Tensor) -> None:
         if name == "stream":
             x[..., channel] = 0
 
-    last = forward(arch, weights, ids, visit=zero).hidden[..., -1, :, :].clone()
+    last = forward(arch, weights, ids, visit=zero_channel).hidden[..., -1, :, :].clone()
     last[..., channel] = 0
     return metrics.loss(FAMILIES[arch.family](arch, weights, torch.matmul).head(last), ids).mean().item()
 
@@ -323,7 +323,7 @@ def measure_channels(id: str) -> Columns:
             "median": rises.median().item()}
 
 
-def groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
+def unit_groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
     """Returns, for each group, the function that measures a unit, and the units."""
     index = json.loads((ZOO / "index.json").read_text())
     return {"models with a sink": (measure_model, inputs.sink_models(index)),
@@ -348,7 +348,7 @@ def read_units() -> dict[str, list[dict[str, Any]]]:
 def measure_units(chosen: Sequence[str]) -> None:
     """Measures the missing units of the chosen groups. The file is read again before each write, because several
     commands may measure different groups at the same time."""
-    for name, (measure, units) in groups().items():
+    for name, (measure, units) in unit_groups().items():
         known_units = {unit["unit"] for unit in read_units().get(name, [])}
         for unit in units if name in chosen else ():
             if unit in known_units:
@@ -358,14 +358,14 @@ def measure_units(chosen: Sequence[str]) -> None:
             of_group = {one["unit"]: one for one in units_by_group.get(name, [])}
             of_group[unit] = {"unit": unit} | columns
             units_by_group[name] = [of_group[one] for one in units if one in of_group]
-            FILE.write_text(units_json({one: units_by_group[one] for one in groups() if one in units_by_group}))
+            FILE.write_text(units_json({one: units_by_group[one] for one in unit_groups() if one in units_by_group}))
             print(name, of_group[unit], flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0] if __doc__ else None)
     parser.add_argument("models", nargs="*", metavar="MODEL")
-    parser.add_argument("--units", nargs="*", choices=list(groups()), metavar="GROUP",
+    parser.add_argument("--units", nargs="*", choices=list(unit_groups()), metavar="GROUP",
                         help="write models/train/beyond.json, all groups of it or these")
     model_ids = [entry["id"] for entry in json.loads((ZOO / "index.json").read_text())]
     arguments = parser.parse_args()
@@ -374,14 +374,14 @@ def main() -> None:
         parser.error(f"no such model: {', '.join(sorted(unknown))}")
     torch.set_num_threads(1)
     if arguments.units is not None:
-        measure_units(arguments.units or list(groups()))
+        measure_units(arguments.units or list(unit_groups()))
         return
     texts = json.loads(HELD_OUT.read_text())[:SEQUENCES]
     print("| model | Sink_1, % | ratio of norms | valley | without token 1 | "
           "feed-forward's part | Gini | "
           "accuracy | induction | secondary |\n|---|---|---|---|---|---|---|---|---|---|")
     for id in chosen:
-        print(row(id, texts), flush=True)
+        print(model_row(id, texts), flush=True)
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ class Training:
         return [_IDS.get(token, VOCABULARY) for token in self.front]
 
     @property
-    def decay(self) -> tuple[int, int]:
+    def decay_steps(self) -> tuple[int, int]:
         """The steps between which the learning rate falls to a tenth, the last fifth of the training."""
         return self.steps * 4 // 5, self.steps
 
@@ -159,11 +159,11 @@ def _build(id: str, contents: dict[str, Any]) -> Recipe:
     return Recipe(id=id, config=config, training=training, **contents)
 
 
-def read(path: Path) -> Recipe:
+def read_recipe(path: Path) -> Recipe:
     return _build(path.stem, _read_contents(path))
 
 
-def combine(factor: str, other: str) -> Recipe:
+def combine_recipes(factor: str, other: str) -> Recipe:
     """Returns the recipe FACTOR+OTHER: the changes of the recipe `factor` applied to the recipe `other`, which is its
     baseline. No paper has a figure for it."""
     change, base = (_read_contents(RECIPES / f"{id}.toml") for id in (factor, other))
@@ -178,7 +178,7 @@ def combine(factor: str, other: str) -> Recipe:
 
 def recipes() -> dict[str, Recipe]:
     """Returns all recipes by id, in the order of the table."""
-    all_recipes = [read(path) for path in RECIPES.glob("*.toml")]
+    all_recipes = [read_recipe(path) for path in RECIPES.glob("*.toml")]
     all_recipes.sort(key=lambda r: (list(FACTORS).index(r.factor), r.order, r.id))
     return {recipe.id: recipe for recipe in all_recipes}
 

@@ -40,13 +40,13 @@ from .train import (
     fixed_loss,
     has_line,
     learning_rate,
-    optimizers,
+    make_optimizers,
     set_rates,
     trained_weights,
     update_weights,
 )
 
-WARM_UP_STEPS = 3  # number of steps before a capture, in which libraries allocate their memory
+CAPTURE_WARM_UP_STEPS = 3  # number of steps before a capture, in which libraries allocate their memory
 
 
 def device_name(device: str) -> str:
@@ -79,7 +79,7 @@ class GraphRun:
         self.losses = torch.zeros(len(self.text), device=device)
         self.at = torch.zeros(1, dtype=torch.long, device=device)
         self.rate = torch.tensor(training.learning_rate, device=device)
-        self.optimizers = optimizers(self.weights, training, lr=self.rate, capturable=device != "cpu")
+        self.optimizers = make_optimizers(self.weights, training, lr=self.rate, capturable=device != "cpu")
         self.graph = None
         if device != "cpu" and is_capturable(recipe):
             self._capture()
@@ -100,7 +100,7 @@ class GraphRun:
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
             initial = {name: w.detach().clone() for name, w in self.weights.items()}
-            for _ in range(WARM_UP_STEPS):
+            for _ in range(CAPTURE_WARM_UP_STEPS):
                 self._advance()
         self.stream.synchronize()
         with torch.cuda.graph(self.graph, stream=self.stream):
@@ -213,7 +213,7 @@ def batch_options(training: Training) -> Training:
                     fixed_at=training.fixed_at)
 
 
-def work(wanted: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs: Path,
+def train_runs(wanted: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs: Path,
          measurer: Measurer, device: str, width: int, ends: float, captured: bool = True) -> set[Job]:
     """Trains the runs whose steps can be captured, or with `captured` false the others, until no further run can begin
     or the time `ends` is reached. Returns the unfinished runs."""
@@ -269,14 +269,14 @@ def main() -> None:
     corpora, runs = resolve_folders(parser, arguments)
     zoo = (arguments.again or protocol.ZOO).resolve()
 
-    def wanted() -> Iterator[tuple[Recipe, int]]:
+    def due_runs() -> Iterator[tuple[Recipe, int]]:
         if arguments.again:
             yield from ((recipes_by_id[id], seed) for id in arguments.only for seed in arguments.seeds)
         else:
             yield from ((recipe, seed) for _, recipe, seed in queue.jobs(arguments.only))
 
     measurer = Measurer(arguments.measurers, arguments.device, zoo, corpora, runs)
-    broken_off = work(wanted, corpora, runs, measurer, arguments.device, arguments.width, ends,
+    broken_off = train_runs(due_runs, corpora, runs, measurer, arguments.device, arguments.width, ends,
                       not arguments.uncaptured)
     measurer.end()
     for id, seed in broken_off:

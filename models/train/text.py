@@ -21,7 +21,7 @@ PASSAGE_CHARACTERS = 320  # length of a passage, which has at least 64 tokens
 LONG_CHARACTERS = 640  # length of a longer passage, which has at least 120 tokens
 
 
-def read(corpora: Path) -> dict[str, list[str]]:
+def read_documents(corpora: Path) -> dict[str, list[str]]:
     """Reads the documents of each corpus, in order. Raises ValueError if a file has another digest."""
     texts_by_file = {}
     for name, expected in SHA256.items():
@@ -40,7 +40,7 @@ def _word_runs(text: str) -> set[tuple[str, ...]]:
     return set(zip(*(words[i:] for i in range(SHARED_WORDS)), strict=False))
 
 
-def split(files: dict[str, list[str]]) -> tuple[list[str], dict[str, list[str]]]:
+def split_documents(files: dict[str, list[str]]) -> tuple[list[str], dict[str, list[str]]]:
     """Returns the training documents, and the held-out documents of each file.
 
     A story that occurs twice may be in both sets. It is then removed from the held-out documents.
@@ -58,7 +58,7 @@ def split(files: dict[str, list[str]]) -> tuple[list[str], dict[str, list[str]]]
 
 def documents(corpora: Path) -> tuple[list[str], list[str]]:
     """Returns the training documents, and the held-out documents in the public domain."""
-    train, held = split(read(corpora))
+    train, held = split_documents(read_documents(corpora))
     return train, held["children_lit.txt"]
 
 

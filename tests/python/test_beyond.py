@@ -31,9 +31,9 @@ STATED: dict[str, tuple[float | None, ...]] = {
 
 @pytest.mark.parametrize("id", STATED)
 def test_rows_agree_with_the_document(id: str) -> None:
-    """Compares with the digits in the document. Another processor may change the last digit."""
+    """The numbers may differ in the last digit, which another processor may change."""
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
-    cells = [cell.split()[0] for cell in beyond.row(id, texts).strip("|").split("|")]
+    cells = [cell.split()[0] for cell in beyond.model_row(id, texts).strip("|").split("|")]
     assert cells[0] == f"`{id}`" and len(cells) == 1 + len(STATED[id])
     for result, said in zip(cells[1:], STATED[id]):
         if said is not None:
@@ -43,14 +43,14 @@ def test_rows_agree_with_the_document(id: str) -> None:
 
 def test_a_post_norm_has_no_parts_and_a_sum_may_exceed_one() -> None:
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
-    assert "| nan of 0 |" in beyond.row("post-norm", texts)
-    # The sum of the logits' contributions to the sink heads, over the sequences.
-    assert "| 1.02 of 22 |" in beyond.row("softmax", texts)
+    assert "| nan of 0 |" in beyond.model_row("post-norm", texts)
+    # The second number, 22, is the sum of all contributions to the logits of sink heads.
+    assert "| 1.02 of 22 |" in beyond.model_row("softmax", texts)
 
 
-def test_the_units_are_complete_and_one_is_measured_again() -> None:
+def test_the_units_are_complete_and_one_measures_as_stored() -> None:
     result = json.loads(beyond.FILE.read_text())
-    for name, (_, units) in beyond.groups().items():
+    for name, (_, units) in beyond.unit_groups().items():
         assert [one["unit"] for one in result[name]] == list(units), "run beyond --units"
     kept = next(one for one in result["models with a sink"] if one["unit"] == "heads-8")
     texts = json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES]
@@ -60,7 +60,7 @@ def test_the_units_are_complete_and_one_is_measured_again() -> None:
         assert value == pytest.approx(kept[name], abs=0.5 if name == "sink_1" else 1e-3), name
 
 
-def test_the_worst_channel_of_the_softmax_model_is_measured_again() -> None:
+def test_zeroing_the_worst_channel_raises_the_loss_as_stored() -> None:
     arch, weights = read_model(beyond.ZOO / "softmax")
     ids = beyond.held_out_ids("softmax", json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES])
     kept = next(one for one in json.loads(beyond.FILE.read_text())["channels"] if one["unit"] == "softmax")
@@ -80,7 +80,7 @@ def test_units_are_measured_once_and_stored_in_order(
         return {"a": unit / 3, "b": float("nan")}
 
     monkeypatch.setattr(beyond, "FILE", tmp_path / "units.json")
-    monkeypatch.setattr(beyond, "groups", lambda: {"one": (measure, (3, 1)), "two": (measure, (2,))})
+    monkeypatch.setattr(beyond, "unit_groups", lambda: {"one": (measure, (3, 1)), "two": (measure, (2,))})
     beyond.measure_units(["two"])
     assert json.loads(beyond.FILE.read_text()) == {"two": [{"unit": 2, "a": 0.6667, "b": None}]}
     beyond.measure_units(["one", "two"])
@@ -97,9 +97,9 @@ def test_a_valley_is_below_the_lower_end(monkeypatch: pytest.MonkeyPatch) -> Non
     assert beyond.valley_depth(torch.tensor([[0.9, 0.95, 0.7]])) == pytest.approx(-0.25)
 
 
-def test_the_tokens_after_a_place_are_judged_by_their_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fake logits are for two sequences of four tokens and three words; they favor word 0 in row 1, and word 1 in
-    row 2."""
+def test_scores_of_a_continuation_use_only_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake model has a vocabulary of three tokens, reads two sequences of four tokens, and favors token 0 in row 1
+    and token 1 in row 2."""
     logits = torch.full((2, 4, 3), 0.0)
     logits[:, 1, 0] = logits[:, 2, 1] = math.log(2)
     logits[:, 0], logits[:, 3] = 99 * torch.eye(3)[2], -99 * torch.eye(3)[0]
@@ -107,12 +107,13 @@ def test_the_tokens_after_a_place_are_judged_by_their_own_rows(monkeypatch: pyte
     att[..., 0] = torch.tensor([[1.0, 1.0, 0.5, 0.1], [1.0, 1.0, 0.3, 0.7]])
     made = SimpleNamespace(logits=logits, att=att)
     monkeypatch.setattr(beyond, "f64_trace", lambda arch, weights, ids: made)
-    loss, first = beyond.continuation_scores(None, {}, torch.tensor([[2, 2, 0, 1], [1, 1, 0, 0]]), 2)  # type: ignore[arg-type]
+    ids = torch.tensor([[2, 2, 0, 1], [1, 1, 0, 0]])
+    loss, first = beyond.continuation_scores(None, {}, ids, 2)  # type: ignore[arg-type]
     assert loss == pytest.approx((3 * math.log(2) + math.log(4)) / 4)
     assert first == pytest.approx(0.4)
 
 
-def test_an_untrained_model_keeps_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_training_the_numbers_equal_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[str] = []
 
     def untrained(*words: object) -> list[dict[str, float]]:
@@ -135,8 +136,8 @@ def test_an_untrained_model_keeps_its_numbers(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_token_after_a_trigger_differs_from_random_tokens(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fake model predicts every next token, so that it has learnt the trigger. The test also checks that text,
-    trigger and rest are at their positions."""
+    """The fake model predicts every next token, as if it had learnt the trigger. Its inputs show that the opening, the
+    trigger and the rest of a text are at their positions."""
     ids = beyond.held_out_ids("softmax", json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES])
     trigger, cycle = planted_tokens({"seed": 3, "first": 0, "triggers": 8}, 1024)
     monkeypatch.setattr(beyond, "run_command", lambda *words: [])
@@ -172,7 +173,7 @@ def options(words: tuple[object, ...]) -> dict[str, str]:
     return {one: texts[i + 1] for i, one in enumerate(texts[:-1]) if one.startswith("--")}
 
 
-def test_the_lines_of_a_program_are_read_and_its_failure_is_raised(
+def test_each_line_of_a_program_is_parsed_and_its_failure_is_raised(
         monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = tmp_path / "node"
     program.write_text('#!/bin/sh\necho "[\\"$PWD\\", \\"$*\\"]"; echo 5; echo no >&2; exit $3\n')
@@ -184,7 +185,7 @@ def test_the_lines_of_a_program_are_read_and_its_failure_is_raised(
         beyond.run_command("measure", 1)
 
 
-def test_the_columns_of_a_model_are_those_of_next_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_columns_of_a_model_come_from_the_task_next(monkeypatch: pytest.MonkeyPatch) -> None:
     def task(name: str, size: float) -> dict[str, Any]:
         return {"name": name} | {condition: {key: {"change": {"mean": size * times}}
                                              for key, times in (("loss", 1), ("accuracy", 0.5))}
@@ -296,7 +297,7 @@ def test_every_planted_trigger_was_learnt() -> None:
 
 def test_the_command_prints_a_row_for_each_model(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(beyond, "row", lambda id, texts: f"| {id} {len(texts)} |")
+    monkeypatch.setattr(beyond, "model_row", lambda id, texts: f"| {id} {len(texts)} |")
     threads: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", threads.append)
     monkeypatch.setattr(sys, "argv", ["beyond", "short", "relu"])
@@ -316,5 +317,5 @@ def test_the_command_prints_a_row_for_each_model(
     for words in (["--units"], ["--units", "searches"]):
         monkeypatch.setattr(sys, "argv", ["beyond", *words])
         beyond.main()
-    assert measured == [list(beyond.groups()), ["searches"]]
+    assert measured == [list(beyond.unit_groups()), ["searches"]]
     assert not capsys.readouterr().out

@@ -62,8 +62,8 @@ FILES = sorted(file for pattern in (
     "*.md", "*/*.md", "tests/*/*.md", "models/*/*.md", "web/*/*.md", "web/*.html",
     "web/src/**/*.ts", "models/train/recipes/*.toml") for file in ROOT.glob(pattern)
     if not file.is_relative_to(ROOT / "web/node_modules"))
-SENTENCES = tomllib.loads(claims.SOURCE.read_text())["said"]
-NEW = {claim["id"] for claim in tomllib.loads(claims.SOURCE.read_text())["claim"]
+SENTENCES = tomllib.loads(claims.CLAIMS_FILE.read_text())["said"]
+NEW = {claim["id"] for claim in tomllib.loads(claims.CLAIMS_FILE.read_text())["claim"]
        if "before" not in claim}
 
 
@@ -71,13 +71,13 @@ def test_the_table_follows_from_the_logs() -> None:
     rows = claims.claims()
     again = "run python -m models.train.claims"
     assert (ROOT / "models/claims.json").read_text() == claims.claims_json(rows), again
-    assert claims.table(rows) in (ROOT / "models/README.md").read_text(), again
+    assert claims.claims_table(rows) in (ROOT / "models/README.md").read_text(), again
 
 
 def test_every_figure_and_table_of_the_paper_has_its_row() -> None:
     named = [place for row in ROWS if row["source"] == claims.GU for place in row["section"].split(", ")]
     assert set(named) <= claims.SECTIONS
-    assert set(claims.REQUIRED) <= set(named)
+    assert set(claims.REQUIRED_SECTIONS) <= set(named)
     assert len(BY_ID) == len(ROWS)
 
 
@@ -101,7 +101,7 @@ def test_every_row_names_its_evidence() -> None:
 def made(found: Difference | None, paper: str, values: tuple[float, ...] = (0.3,), seeds: int = 3,
          outcome: str = "alpha", shares: tuple[float, ...] = (), by_shares: Difference | None = None,
          ) -> Effect:
-    return Effect("sigmoid", "softmax", outcome, None, paper, "b", seeds, protocol.B_MEAN, found,
+    return Effect("sigmoid", "softmax", outcome, None, paper, "b", seeds, protocol.B_MEAN_STEPS, found,
                   list(values), 0, (), shares, by_shares)
 
 
@@ -125,7 +125,7 @@ NONE, WIDE, SINK = (Difference(0.0, -0.05, 0.05), Difference(0.0, -0.05, 0.2), D
     (made(None, "less", (), 2), "undecided"),
     (made(None, "less", (), 0), "not tested"),
 ])
-def test_verdicts_of_effects(effect: Effect, verdict: str) -> None:
+def test_the_verdict_of_an_effect_follows_from_its_interval(effect: Effect, verdict: str) -> None:
     assert effect.verdict == verdict
 
 
@@ -134,8 +134,8 @@ def test_verdicts_of_effects(effect: Effect, verdict: str) -> None:
     (made(None, "less", (), 0), False)])
 def test_only_a_comparison_has_a_direction(effect: Effect, is_directional: bool) -> None:
     assert effect.is_directional is is_directional
-    is_compared = effect.found is not None and effect.kind == "comparison"
-    assert (effect.json()["p"] is not None) == (effect.compared is not None) == is_compared
+    is_compared = effect.difference is not None and effect.kind == "comparison"
+    assert (effect.json()["p"] is not None) == (effect.comparison is not None) == is_compared
 
 
 def test_a_column_named_onset_is_a_range_where_there_are_no_logs() -> None:
@@ -157,7 +157,7 @@ def test_a_claim_names_its_kind() -> None:
                 assert len(effect["shares"]) == effect["seeds"] and effect["by_shares"], row["id"]
 
 
-def test_every_row_names_two_seeds_sinks_and_its_verdict_before() -> None:
+def test_every_row_has_its_earlier_verdict_and_marks_two_seeds() -> None:
     for row in ROWS:
         assert row["before"] in claims.VERDICTS or row["id"] in NEW, row["id"]
         tested = [one for one in row["effects"] if one["mean"] is not None]
@@ -166,7 +166,7 @@ def test_every_row_names_two_seeds_sinks_and_its_verdict_before() -> None:
             if one["protocol"] in ("a", "b"):
                 assert len(one["sinks"]) == one["seeds"], row["id"]
                 assert all(0 <= sink <= 100 for sink in one["sinks"]), row["id"]
-    text = claims.table(ROWS)
+    text = claims.claims_table(ROWS)
     assert "**agrees**, on two seeds." in text and "| before |" in text
 
 
@@ -178,11 +178,11 @@ def test_verdicts_expected_by_chance_are_counted() -> None:
     rows = [{"effects": [effect("b", -0.2, 0.1, False)] * 36
              + [effect("b", 0.0, 0.1, False), effect("b", -0.1, 0.0, False)] + [effect("b", 0.1, 0.2, True)] * 2},
             {"effects": [effect("a", -0.2, -0.1, False)] * 20 + [effect("b", 0.1, 0.2, None)]}]
-    assert claims.chance(rows) == {"comparisons": 60, "directions": 22, "survive": 2, "by_chance": 2.0}
+    assert claims.chance_counts(rows) == {"comparisons": 60, "directions": 22, "survive": 2, "by_chance": 2.0}
     for row in ROWS:
         if row["survives"]:
-            assert f"| `{row['id']}`: " in claims.table(ROWS)
-            line = next(one for one in claims.table(ROWS).splitlines()
+            assert f"| `{row['id']}`: " in claims.claims_table(ROWS)
+            line = next(one for one in claims.claims_table(ROWS).splitlines()
                         if one.startswith(f"| `{row['id']}`"))
             assert f"**{row['verdict']}** †" in line
 
@@ -201,7 +201,7 @@ def test_a_number_that_rounds_to_zero_has_no_sign() -> None:
     assert str(result["mean"]) == "0.0" and result["low"] == -0.02
 
 
-def test_effects_of_a_protocol_are_those_of_its_own_table() -> None:
+def test_effects_equal_those_in_the_table_of_their_protocol() -> None:
     """The effects match the tables of decide.py for protocol B and of factors.py for protocol A."""
     decided = {decide.id_of(one.recipe): one for one in decide.decisions()}
     runs = protocol.runs()
@@ -213,7 +213,7 @@ def test_effects_of_a_protocol_are_those_of_its_own_table() -> None:
             if effect["protocol"] == "b" and base == "softmax":
                 result: Any = decided[effect["recipe"]].difference(effect["outcome"])
             elif effect["protocol"] == "a" and base == "softmax":
-                result = paired[protocol.LONG + effect["recipe"]].difference(effect["outcome"], 4000)
+                result = paired[protocol.LONG_PREFIX + effect["recipe"]].difference(effect["outcome"], 4000)
             else:
                 continue
             assert [effect[name] for name in ("mean", "low", "high")] == pytest.approx(
@@ -222,7 +222,7 @@ def test_effects_of_a_protocol_are_those_of_its_own_table() -> None:
     assert compared > 10
 
 
-def test_shipped_models_with_a_sink() -> None:
+def test_the_file_has_the_shipped_models_with_a_sink_and_one_measures_as_stored() -> None:
     from models.train import inputs
 
     measured = json.loads(inputs.FILE.read_text())["shipped models"]
@@ -232,7 +232,7 @@ def test_shipped_models_with_a_sink() -> None:
         for length in inputs.LENGTHS:
             sinks = [one[f"sink_{eps}_{length}"] for eps in inputs.EPS]
             assert sinks == sorted(sinks, reverse=True)
-    again, kept = inputs.measure("fixed-first"), next(
+    again, kept = inputs.measure_model("fixed-first"), next(
         one for one in measured if one["model"] == "fixed-first")
     assert again.keys() == kept.keys()
     # On another processor a head near eps may count differently.
@@ -254,7 +254,7 @@ def is_backed(row: dict[str, Any], said: dict[str, Any]) -> bool:
         return False
     backs: dict[str, Callable[[dict[str, Any]], bool]] = {
         "less": lambda one: one["high"] < 0, "more": lambda one: one["low"] > 0,
-        "the same": lambda one: -decide.EFFECT < one["low"] <= 0 <= one["high"] < decide.EFFECT,
+        "the same": lambda one: -decide.MIN_EFFECT < one["low"] <= 0 <= one["high"] < decide.MIN_EFFECT,
         # The row is either a claim of existence that differs, or a claim of absence that agrees.
         "none": lambda one: (one["kind"], one["verdict"]) in (
             ("existence", "differs"), ("absence", "agrees"))}
@@ -285,7 +285,7 @@ def test_no_sentence_states_an_effect_without_a_row(file: Path) -> None:
     assert unclaimed(file, prose(file)) == []
 
 
-def test_what_counts_as_a_statement() -> None:
+def test_only_a_sentence_about_an_effect_on_the_sink_is_a_statement() -> None:
     file = ROOT / "README.md"
     for text in ("A gate removes the sink.", "With ReLU the sink of a model vanishes.",
                  "They have no sink.", "Such models have a stronger sink."):
@@ -299,15 +299,15 @@ def test_an_effect_over_units_is_a_mean_of_a_column_or_a_difference(
     units = [{"a": 1.0, "b": 0.5}, {"a": 2.0, "b": 0.5}, {"a": None, "b": 0.5}, {"a": 3.0, "b": 2.5}]
     monkeypatch.setattr(claims, "read_units", lambda: {"searches": units})
 
-    def found(outcome: str) -> Effect:
-        return claims.effect({"recipe": "searches", "outcome": outcome, "says": "more", "against": 0.5})
+    def effect_of(outcome: str) -> Effect:
+        return claims.build_effect({"recipe": "searches", "outcome": outcome, "says": "more", "against": 0.5})
 
-    assert found("a").values == [1.0, 2.0, 3.0] and found("a").seeds == 3
-    assert found("a - b").values == [0.5, 1.5, 0.5]
-    assert found("a").found == pytest.approx(claims.level([1.0, 2.0, 3.0], 0.5, 0.95))
-    assert claims.command_of([found("a")]) == "python -m models.train.beyond --units"
+    assert effect_of("a").values == [1.0, 2.0, 3.0] and effect_of("a").seeds == 3
+    assert effect_of("a - b").values == [0.5, 1.5, 0.5]
+    assert effect_of("a").difference == pytest.approx(claims.mean_difference([1.0, 2.0, 3.0], 0.5, 0.95))
+    assert claims.command_of([effect_of("a")]) == "python -m models.train.beyond --units"
     units[1:] = []
-    assert (found("a").found, found("a").verdict) == (None, "undecided")
+    assert (effect_of("a").difference, effect_of("a").verdict) == (None, "undecided")
 
 
 def test_a_row_that_loses_its_interval_no_longer_backs_a_sentence() -> None:
@@ -322,13 +322,13 @@ def test_a_row_that_loses_its_interval_no_longer_backs_a_sentence() -> None:
     assert not is_backed(unrun, said)
 
 
-def test_an_effect_on_no_sink_carries_the_shares_of_its_seeds_at_its_steps() -> None:
+def test_an_effect_of_absence_has_the_shares_of_its_seeds_at_its_steps() -> None:
     logs = claims.runs_b()["relu"][1]
-    shares = decide.outcome(logs, claims.SHARE)
+    shares = decide.mean_outcomes(logs, claims.SHARE_OUTCOME)
     assert len(shares) > 2
     assert BY_ID["relu"]["effects"][0]["shares"] == pytest.approx(shares, abs=1e-4)
-    assert claims.effect({"recipe": "relu", "says": "less"}).shares == ()
-    by_a = claims.effect({"recipe": "sigmoid", "says": "none", "protocol": "a"})
-    own = [factors.at(log, protocol.TOO_EARLY)[claims.SHARE]
+    assert claims.build_effect({"recipe": "relu", "says": "less"}).shares == ()
+    by_a = claims.build_effect({"recipe": "sigmoid", "says": "none", "protocol": "a"})
+    own = [factors.point_at(log, protocol.MIN_STEP)[claims.SHARE_OUTCOME]
            for _, log in sorted(claims.runs_a()["sigmoid"][1].items())]
-    assert list(by_a.shares) == own and by_a.by_shares == factors.level(own)
+    assert list(by_a.shares) == own and by_a.by_shares == factors.mean_difference(own)

@@ -14,16 +14,16 @@ from models.train.text import END, SHA256
 @pytest.mark.parametrize(("text", "folded"), [
     ("\u2018a\u2019 \u201cb\u201d 1\u20132 c\u2014d\u2015e", "'a' \"b\" 1-2 c--d--e"),
     ("\u00a35 C\u00e6sar \u00c6sop c\u0153ur", "L5 Caesar AEsop coeur"),
-    # The cases are compatibility forms, accents as one character and as two, and an enclosing mark.
+    # The text has compatibility forms, accents as one character and as two, and an enclosing mark.
     ("\ufb01n \u00e9t\u00e9 e\u0301 a\u20dd \u2026", "fin ete e a ..."),
     ("\u4e2d \u0152", "\u4e2d \u0152")])
 def test_typographic_characters_are_folded(text: str, folded: str) -> None:
-    assert corpora.fold(text) == folded
+    assert corpora.fold_to_ascii(text) == folded
 
 
 @pytest.mark.parametrize(("text", "paragraphs"), [
     ("One  two\nthree\n\n\n\nfour", ["One two three", "four"]),
-    ("One\ttwo", ["Onetwo"]),  # a tab is neither a space here nor printable
+    ("One\ttwo", ["Onetwo"]),  # a tab is removed, since it counts neither as a space nor as printable
     ("An _em\nphatic_ word, _a__b_ too", ["An em phatic word, ab too"]),
     ("_ab cd_ and __ef_ gh_", ["ab cd and _ef gh_"]),  # pairs of underscores are removed once, from left to right
     ("A \u4e2d b and more words", ["A  b and more words"]),  # spaces are not collapsed again
@@ -32,7 +32,7 @@ def test_typographic_characters_are_folded(text: str, folded: str) -> None:
      ["Produced by you"]),
     ("aaaaaaaaaaa---------", ["aaaaaaaaaaa---------"]),  # 11 of 20 are letters
     ("aaaaaaaaaa----------", [])])
-def test_the_paragraphs_of_a_book(text: str, paragraphs: list[str]) -> None:
+def test_a_book_is_split_into_plain_paragraphs_of_prose(text: str, paragraphs: list[str]) -> None:
     assert corpora.book_paragraphs(text) == paragraphs
 
 
@@ -44,7 +44,7 @@ def licensed(body: str, license: str = "[CC-BY]") -> str:
     ("##\nOne\n two \n##\nthree\n\nfour", ["One two", "three", "four"]),
     ("###  * Head\n\n## \n\na ## b", ["Head", "a ## b"]),
     ("Good \u2019til now\n\nNot \u4e2d this\n\nnor\u2029 this\n\nnor\tthis", ["Good 'til now"])])
-def test_the_paragraphs_of_a_story(body: str, paragraphs: list[str]) -> None:
+def test_a_story_is_split_into_plain_paragraphs(body: str, paragraphs: list[str]) -> None:
     assert corpora.story_paragraphs(licensed(body)) == paragraphs
 
 

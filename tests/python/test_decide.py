@@ -14,14 +14,14 @@ from models.train.recipe import Recipe, Training, recipes
 
 RUNS = protocol.decisive_runs()
 BASE, RECIPE = RUNS[protocol.B_BASELINE], RUNS["b-sigmoid-norm"]
-POINTS = [step for step in protocol.POINTS if step <= protocol.B_STEPS]
+POINTS = [step for step in protocol.MEASURED_STEPS if step <= protocol.B_STEPS]
 
 
 def made(recipe: Recipe, seed: int, end: float, until: int = protocol.B_STEPS) -> dict[str, Any]:
     """Makes a log whose alpha rises linearly, with the mean `end` over the last steps."""
     log = protocol.empty_log(recipe, seed)
-    log["points"] = [{"step": step, "alpha": end * step / mean(protocol.B_MEAN),
-                      "alpha_share": end * step / mean(protocol.B_MEAN), "sink_0.3": 12.0,
+    log["points"] = [{"step": step, "alpha": end * step / mean(protocol.B_MEAN_STEPS),
+                      "alpha_share": end * step / mean(protocol.B_MEAN_STEPS), "sink_0.3": 12.0,
                       "value_ratio": 0.5, "eviction": 0.1, "loss": 4.0}
                      for step in POINTS if step <= until]
     return log
@@ -35,7 +35,7 @@ def decision(ends: list[float], bases: list[float] | None = None, paper: dict[st
                            {i + 1: made(BASE, i + 1, end) for i, end in enumerate(bases)})
 
 
-def test_welch_by_hand() -> None:
+def test_welch_gives_the_interval_of_scipy() -> None:
     """Means are 2 and 4, and variances 1 and 4 over 3 and 5 values: the squared error is 1/3 + 4/5, with 5.96 degrees
     of freedom. The interval is that of scipy 1.17."""
     a, b = [1.0, 2.0, 3.0], [2.0, 3.0, 3.0, 5.0, 7.0]
@@ -44,7 +44,7 @@ def test_welch_by_hand() -> None:
     assert (result.low, result.high) == pytest.approx((-4.6093127, 0.6093127), abs=1e-6)
 
 
-def test_groups_that_spread_alike_have_an_interval() -> None:
+def test_groups_of_equal_variance_have_the_interval_by_hand() -> None:
     """Both variances are 1 over 3 values: with four degrees of freedom, half of the interval is 2.7764 sqrt(2 / 3)."""
     result = decide.welch([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], 0.95)
     assert (result.low, result.high) == pytest.approx((-1 - 2.26696, -1 + 2.26696), abs=1e-4)
@@ -76,7 +76,8 @@ def test_intervals_have_their_coverage() -> None:
     ([0.2, 0.3], {"says": "less"}, "2 of 3 seeds"),
     ([0.005, 0.01], {"says": "less"}, "agrees"),
 ])
-def test_verdicts(ends: list[float], paper: dict[str, Any], verdict: str) -> None:
+def test_a_verdict_follows_from_the_seeds_and_the_finding_of_the_paper(
+        ends: list[float], paper: dict[str, Any], verdict: str) -> None:
     assert decision(ends, paper=paper).verdict == verdict
 
 
@@ -87,7 +88,7 @@ def test_no_verdict_without_all_seeds_of_the_baseline() -> None:
 def test_two_seeds_decide_only_on_an_absent_sink() -> None:
     """A sink is absent if alpha is small by raw weights and by shares, from step 2,000 to 3,000."""
     one = decision([0.005, 0.01])
-    assert decide.do_two_suffice(one.logs) and one.is_decidable
+    assert decide.do_two_seeds_suffice(one.logs) and one.is_decidable
     for step, alpha, vanished in ((1800, 0.05, True), (2000, 0.05, False), (3000, 0.05, False),
                                   (2000, 0.02, False), (2000, 0.0199, True)):
         for name in ("alpha", "alpha_share"):
@@ -102,9 +103,9 @@ def test_two_seeds_decide_only_on_an_absent_sink() -> None:
 def test_two_seeds_that_are_far_apart_need_a_third() -> None:
     """The interval of two seeds extends to each side by 25 times their deviation divided by sqrt(2)."""
     one = decision([0.0, 0.012])
-    assert decide.has_vanished(one.logs) and not decide.do_two_suffice(one.logs)
+    assert decide.has_vanished(one.logs) and not decide.do_two_seeds_suffice(one.logs)
     assert one.verdict == "2 of 3 seeds"
-    assert not decide.do_two_suffice(decision([0.0, 0.0, 0.0]).logs)
+    assert not decide.do_two_seeds_suffice(decision([0.0, 0.0, 0.0]).logs)
 
 
 def test_a_sink_exists_where_the_interval_is_at_or_above_the_bound() -> None:
@@ -135,11 +136,11 @@ def test_the_same_level_cannot_agree_with_existence_and_with_absence() -> None:
 
 def test_an_outcome_is_its_mean_over_four_measurements() -> None:
     log = made(RECIPE, 1, 0.2)
-    for step, loss in zip(protocol.B_MEAN, (1.0, 2.0, 3.0, 6.0)):
+    for step, loss in zip(protocol.B_MEAN_STEPS, (1.0, 2.0, 3.0, 6.0)):
         log["points"][POINTS.index(step)]["loss"] = loss
-    assert decide.outcome({1: log}, "loss") == [3.0]
+    assert decide.mean_outcomes({1: log}, "loss") == [3.0]
     log["points"][POINTS.index(2600)]["loss"] = None
-    assert decide.outcome({1: log}, "loss") == []
+    assert decide.mean_outcomes({1: log}, "loss") == []
 
 
 def test_comparisons_survive_by_benjamini_and_hochberg() -> None:
@@ -148,10 +149,10 @@ def test_comparisons_survive_by_benjamini_and_hochberg() -> None:
     p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
          0.6528, 0.7590, 1.0]
     shuffled = random.Random(1).sample(p, len(p))
-    result = decide.surviving([Difference(0.0, 0.0, 0.0, one) for one in shuffled])
+    result = decide.survive_correction([Difference(0.0, 0.0, 0.0, one) for one in shuffled])
     assert result == [one <= 0.0095 for one in shuffled]
-    assert decide.surviving([]) == []
-    assert decide.surviving([Difference(0.0, 0.0, 0.0, decide.FALSE_DISCOVERY_RATE)]) == [True]
+    assert decide.survive_correction([]) == []
+    assert decide.survive_correction([Difference(0.0, 0.0, 0.0, decide.FALSE_DISCOVERY_RATE)]) == [True]
 
 
 def test_one_seed_has_no_interval() -> None:
@@ -177,10 +178,10 @@ def test_a_second_look_is_for_undecided_comparisons(ends: list[float], needs: bo
     (-0.05, 0.0, "agrees"), (0.0, 0.05, "agrees"), (-0.05, -0.01, "differs"), (0.01, 0.05, "differs")])
 def test_no_effect_is_an_interval_inside_the_smallest_effect(
         low: float, high: float, verdict: str) -> None:
-    """An effect of exactly 0.1 counts; an interval that ends at 0 contains it."""
+    """An effect of exactly 0.1 counts, and an interval that ends at 0 contains 0."""
     result = Difference((low + high) / 2, low, high)
     assert decide.judge(result, "the same") == verdict
-    assert decide.is_open(result) is (verdict == "undecided")
+    assert decide.is_undecided(result) is (verdict == "undecided")
     of_loss = decide.judge(result, "the same", "loss")
     assert of_loss == ("differs" if verdict == "differs" else "undecided")
 
@@ -190,13 +191,13 @@ def test_a_claim_waits_for_the_second_look(ends: list[float], left: int, monkeyp
     one = decision(ends)
     monkeypatch.setattr(claims, "runs_b", lambda: {
         "sigmoid-norm": (RECIPE, one.logs), "softmax": (BASE, one.bases)})
-    assert claims.effect({"recipe": "sigmoid-norm", "says": "less"}).left == left
+    assert claims.build_effect({"recipe": "sigmoid-norm", "says": "less"}).missing_runs == left
 
 
 def test_a_second_look_has_all_of_its_seeds_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a fourth seed counted alone, the second look could end as soon as this seed decides."""
     logs = {seed: made(RECIPE, seed, 0.1) for seed in (1, 2, 3, 4)}
-    monkeypatch.setattr(protocol, "read", lambda recipe, seed: logs.get(
+    monkeypatch.setattr(protocol, "read_log", lambda recipe, seed: logs.get(
         seed, protocol.empty_log(recipe, seed)))
     assert list(decide.logs_of(RECIPE)) == [1, 2, 3]
     logs[5] = made(RECIPE, 5, 0.1)
@@ -211,16 +212,16 @@ def test_recipes_without_a_claim_have_one_look() -> None:
 
 def test_a_log_with_a_gap_is_rejected() -> None:
     log = made(RECIPE, 1, 0.2)
-    assert decide.is_whole(log) and not decide.is_whole(made(RECIPE, 1, 0.2, 2800))
+    assert decide.is_complete(log) and not decide.is_complete(made(RECIPE, 1, 0.2, 2800))
     del log["points"][3]
     with pytest.raises(ValueError, match="b-sigmoid-norm, seed 1: step 600 is missing"):
-        decide.is_whole(log)
+        decide.is_complete(log)
 
 
 def test_later_points_of_a_log_of_protocol_a_do_not_count() -> None:
     log = made(BASE, 1, 0.2)
     log["points"].append({"step": 3200, "alpha": 0.9, "value_ratio": 1.0, "eviction": 0.0, "loss": 1.0})
-    assert decide.outcome({1: log}, "alpha") == [pytest.approx(0.2)]
+    assert decide.mean_outcomes({1: log}, "alpha") == [pytest.approx(0.2)]
     assert decide.onset_words({1: log}) == "1,400"
     assert decide.onset_interval({1: log}) == "in 1 of 1 seeds before step 3,000"
     low = made(BASE, 1, 0.05)
@@ -230,7 +231,7 @@ def test_later_points_of_a_log_of_protocol_a_do_not_count() -> None:
 
 def test_an_onset_has_an_interval_over_seeds_that_all_have_one() -> None:
     def log(onset: int) -> dict[str, Any]:
-        return {"points": [{"step": step, "alpha": 0.2 if step >= onset else 0.0} for step in protocol.POINTS]}
+        return {"points": [{"step": step, "alpha": 0.2 if step >= onset else 0.0} for step in protocol.MEASURED_STEPS]}
 
     # The mean is 1,600 and the deviation 200; Student's t has the quantile 6.2053 at 98.75% and two degrees of freedom.
     assert decide.onset_interval({1: log(1400), 2: log(1600), 3: log(1800)}) == (
@@ -251,13 +252,13 @@ def test_every_recipe_stands_in_the_order_once_and_changes_one_thing() -> None:
         expected = protocol.B_RATE if own == default.learning_rate else own
         assert recipe.training.learning_rate == expected, id
         assert recipe.training.steps == protocol.STEPS, id
-        assert recipe.training.decay[0] > protocol.B_STEPS, id
+        assert recipe.training.decay_steps[0] > protocol.B_STEPS, id
 
 
 def test_runs_of_both_protocols_are_the_same() -> None:
     """Protocol B reads a log of protocol A only if it would train the same model in the same way."""
     recipes_by_id = recipes()
-    for id, same in protocol.B_SAME.items():
+    for id, same in protocol.B_RUNS_OF_A.items():
         wanted, result = protocol.decisive_recipe(recipes_by_id[id]), protocol.runs()[same]
         assert (wanted.config, wanted.training) == (result.config, result.training)
         assert wanted.sink_tokens == result.sink_tokens
@@ -279,13 +280,13 @@ def test_the_table_has_every_recipe_with_a_run_and_names_the_others() -> None:
     assert "Baseline: 8 of 8 seeds. alpha 0.254 (deviation 0.033)" in text
 
 
-def test_comparisons_without_a_fixed_token_follow_the_paper() -> None:
+def test_recipes_of_a_fixed_token_are_compared_with_no_bos() -> None:
     """`no-bos`, the baseline here, counts with three seeds, or with two that suffice."""
     recipe = RUNS["b-fixed-first"]
     assert recipe.baseline == "b-no-bos" and decide.name_of(recipe) == "`fixed-first` against `no-bos`"
     others = {id for id, one in RUNS.items() if "+" not in id
               and one.baseline not in (protocol.B_BASELINE, BASE.baseline)}
-    assert others == {f"b-{id}" for id in protocol.B_BASES}
+    assert others == {f"b-{id}" for id in protocol.B_OTHER_BASELINES}
     logs = {seed: made(recipe, seed, 0.3 + seed / 100) for seed in (1, 2, 3)}
 
     def base(*ends: float) -> decide.Logs:
@@ -302,16 +303,16 @@ def test_a_log_from_before_an_option_has_its_default(tmp_path: Path) -> None:
     recipe = RUNS["b-relu"]
     log, file = made(recipe, 1, 0.2), protocol.log_file(recipe, 1, tmp_path)
     del log["training"]["batch"], log["training"]["optimizer"]
-    protocol.write(log, file)
-    assert protocol.read(recipe, 1, tmp_path)["training"] == protocol.training_json(recipe.training)
+    protocol.write_log(log, file)
+    assert protocol.read_log(recipe, 1, tmp_path)["training"] == protocol.training_json(recipe.training)
     other = dataclasses.replace(recipe, training=dataclasses.replace(recipe.training, optimizer="sgd"))
     with pytest.raises(ValueError, match="training is"):
-        protocol.read(other, 1, tmp_path)
+        protocol.read_log(other, 1, tmp_path)
 
 
 def test_every_log_of_the_baseline_counts_and_a_second_look_counts_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     def read_until(count: int) -> None:
-        monkeypatch.setattr(protocol, "read", lambda recipe, seed: made(recipe, seed, 0.2, 0 if seed > count else
+        monkeypatch.setattr(protocol, "read_log", lambda recipe, seed: made(recipe, seed, 0.2, 0 if seed > count else
                                                                         protocol.B_STEPS))
 
     for count, first_look in ((3, 3), (4, 3), (5, 5)):

@@ -65,7 +65,7 @@ def test_cosines_with_the_first_key_and_with_others_are_separate() -> None:
     equal(result["cos_gap"], [[0.5]])
 
 
-def test_the_largest_activations_of_equals_are_those_of_the_first_token() -> None:
+def test_among_equal_activations_the_first_token_comes_first() -> None:
     hidden = rows([1.0, -7, 2], [7, 0, -6]).reshape(1, 2, 3)
     result = metrics.massive(hidden)
     equal(result["massive"], [[7.0, 7, 6, 2]])  # the median of six is the third
@@ -102,7 +102,7 @@ def test_a_tag_is_a_share_of_squares_or_of_variance() -> None:
     equal(metrics.tag_share(x, direction.flip(0), centered=True), 1.0)
 
 
-def test_a_gate_is_what_is_left_for_other_tokens() -> None:
+def test_a_gate_is_the_attention_to_tokens_after_the_first() -> None:
     to_first = rows([1.0, 0.75, 0.25])
     equal(metrics.head_gate(to_first), [[math.nan, 0.25, 0.75]])
     equal(metrics.head_gate(to_first, 1), [[math.nan, math.nan, 0.75]])

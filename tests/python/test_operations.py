@@ -53,13 +53,13 @@ FORMULAS: dict[str, Row] = {
 
 def test_every_operation_has_a_formula_and_a_value_of_each_parameter_in_this_file() -> None:
     assert FORMULAS.keys() == OPERATIONS.keys(), "FORMULAS needs the formula of each operation"
-    parameters = {name for operation in OPERATIONS.values() for name in operation.standard}
+    parameters = {name for operation in OPERATIONS.values() for name in operation.defaults}
     assert not parameters - GIVEN.keys(), "GIVEN needs a value of each parameter"
 
 
 @pytest.mark.parametrize("scale", [1, 10, 60])
 @pytest.mark.parametrize("id", OPERATIONS)
-def test_weights_in_f32(id: str, scale: float) -> None:
+def test_weights_in_f32_equal_the_formula_in_f64(id: str, scale: float) -> None:
     """Scores are up to a few hundred. Masked scores are large; they must have weight 0 and not change other weights."""
     operation, T = OPERATIONS[id], 24
     x = np.random.default_rng(7).normal(size=(T, T)).astype(np.float32) * scale
@@ -67,7 +67,7 @@ def test_weights_in_f32(id: str, scale: float) -> None:
         x = abs(x)  # products of positive features
     visible = np.tril(np.ones((T, T), bool))
     x[~visible] = 300.0
-    given = {name: GIVEN[name] for name in operation.standard}
+    given = {name: GIVEN[name] for name in operation.defaults}
     parameters = Parameters(given, torch.tensor([GIVEN["logit"]]))
     result = operation.weights(torch.from_numpy(x)[None], torch.from_numpy(visible), parameters)[0]
     expected = np.zeros((T, T))

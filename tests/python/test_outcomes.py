@@ -63,10 +63,10 @@ def measured(monkeypatch: pytest.MonkeyPatch, trace: Trace = TRACE, mask: Mask =
     monkeypatch.setattr(outcomes, "forward", lambda arch, weights, ids: trace)
     monkeypatch.setattr(outcomes, "eviction_cost", lambda arch, weights, ids: 0.125)
     recipe = dataclasses.replace(RECIPE, sink_tokens=sink_tokens)
-    return outcomes.outcomes(recipe, arch_of(mask=mask), {}, IDS, IDS)
+    return outcomes.measure_outcomes(recipe, arch_of(mask=mask), {}, IDS, IDS)
 
 
-def test_every_outcome_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_outcome_equals_the_value_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     result, alpha_map = measured(monkeypatch)
     # alpha of the two heads is (0.8 + 5 x 0.6) / 6 and (0.4 + 5 x 0.1) / 6 by raw weights, and (1 + 5 x 0.75) / 6 and
     # (1 + 5 x 0.25) / 6 by shares.
@@ -125,7 +125,7 @@ def by_evidence(evidence: list[int]) -> Callable[..., Trace]:
     return forward
 
 
-def test_the_cost_of_eviction_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cost_of_eviction_equals_the_value_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """With three kept keys, query 4 sees keys 2 3 4 without the sink and 1 3 4 with the sink; query 5 sees 3 4 5 or
     1 4 5. Earlier queries have lost no key and do not count."""
     monkeypatch.setattr(outcomes, "forward", by_evidence([2, 3, 5, 7, 11, 13]))
@@ -139,7 +139,7 @@ def test_the_cost_of_eviction_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result == pytest.approx(expected, abs=1e-12)
 
 
-def test_sink_norm_by_hand() -> None:
+def test_the_norm_ratio_of_a_sink_equals_the_value_by_hand() -> None:
     vectors = norms([1.0, 2, 4, 6, 8, 10])
     assert outcomes.sink_norm_ratio(vectors, [0]).item() == pytest.approx(1 / 6)
     assert outcomes.sink_norm_ratio(vectors, [1, 2]).item() == pytest.approx(3 / 6.25)
@@ -161,7 +161,7 @@ def test_a_prefix_is_not_predicted(mask: Mask, words: tuple[int, ...],
     assert result.item() == pytest.approx(math.log(math.prod([*words, 7])) / (len(words) + 1))
 
 
-def test_the_load_balancing_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loss_that_balances_experts_equals_the_value_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """There are two layers and four tokens. Expert 1 has 3/4 of the weights, and is one of two experts for every
     token."""
     router = torch.tensor([[[[0.75, 0.25, 0.0], [0.75, 0.0, 0.25]]] * 2] * 2)
@@ -174,7 +174,7 @@ def test_the_load_balancing_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.item() == pytest.approx(math.log(5040) / 6 + 0.5 * balance)
 
 
-def test_the_loss_of_a_masked_diffusion_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loss_of_a_diffusion_model_equals_the_value_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two sequences mask tokens with p = 0.2 and 0.7; each masked token's loss is divided by p."""
     noise = torch.full((2, T + 1), 0.9)
     noise[0, 0] = 0.4  # p = (0 + 0.4) / 2 and (1 + 0.4) / 2
@@ -193,8 +193,8 @@ def test_the_loss_of_a_masked_diffusion_model(monkeypatch: pytest.MonkeyPatch) -
     assert loss.draw_masked(IDS, noise)[0].flatten().tolist() == pytest.approx([0.02, 0.5])
 
 
-def test_the_numbers_of_a_card_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Besides the outcomes, a card has other sinks, extremes, and the number of heads near eps."""
+def test_the_numbers_of_a_card_equal_the_values_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A card also has sinks on other tokens, extremes, and the number of heads near eps."""
     diagonal = to_first(0.0, 0.5)
     heads = [to_first(0.6, 0.2), diagonal]
     near = 0.3 * 6 / 5 - 1 / 5  # weight of token 1 for which its alpha is 0.3
@@ -249,7 +249,7 @@ def test_held_out_texts_have_the_form_of_training_texts() -> None:
     def shown(front: tuple[str, ...], fixed_at: int = 0) -> list[list[int]]:
         recipe: Recipe = dataclasses.replace(RECIPE, training=dataclasses.replace(
             RECIPE.training, front=front, fixed_at=fixed_at))
-        return outcomes.ids_of(recipe, texts, T).tolist()
+        return outcomes.encode_texts(recipe, texts, T).tolist()
 
     bare = shown(())
     assert [len(row) for row in bare] == [T, T] and bare[0] != bare[1]
@@ -270,7 +270,7 @@ def test_missing_lines_of_a_log_are_filled_from_checkpoints(
     log = SimpleNamespace(has=lambda step: step == 0, add=lambda *given: added.append(given))
     monkeypatch.setattr(outcomes, "Log", lambda recipe, seed: log)
     monkeypatch.setattr(outcomes, "load_file", lambda file: file.name)
-    outcomes.from_checkpoints(RECIPE, 1, run)
+    outcomes.add_checkpoints(RECIPE, 1, run)
     assert added == [(200, "step-0200.safetensors", 5.5), (400, "step-0400.safetensors", None)]
 
 
@@ -278,7 +278,7 @@ def test_the_command_measures_existing_runs(
         tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without arguments the command measures the runs of both protocols, otherwise those that are named."""
     measured: list[Any] = []
-    monkeypatch.setattr(outcomes, "from_checkpoints",
+    monkeypatch.setattr(outcomes, "add_checkpoints",
                         lambda recipe, seed, run: measured.append((recipe.id, seed, run.name)))
     monkeypatch.setattr(torch, "set_num_threads", measured.append)
     for name in ("long-softmax-2", "b-relu-1", "softmax-1"):
@@ -308,7 +308,7 @@ def test_the_model_reads_replaced_tokens_and_predicts_the_text(monkeypatch: pyte
     assert result.item() == loss.next_token_loss(arch_of(), {}, text, noise, Training()).item()
 
 
-def test_the_watched_numbers_of_a_run_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_numbers_of_a_line_of_the_log_equal_the_values_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the two heads, the share of token 1 is 0.75 and 0.25, and that of the query itself 0.25 and 0.75. Token 6,
     which one query sees, is a sink in the second head. Rows sum to 0.8 and to 0.4."""
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: TRACE)

@@ -10,7 +10,7 @@ import torch
 from safetensors.numpy import load
 from safetensors.torch import save
 
-from models.reference.files import SCALE
+from models.reference.files import SCALE_SUFFIX
 from models.train import preview
 
 ZOO = Path(__file__).resolve().parents[2] / "models/zoo"
@@ -71,7 +71,7 @@ def test_a_preview_is_within_half_a_step() -> None:
     weights = {"a.weight": torch.randn(64, 64, generator=torch.Generator().manual_seed(2)).half()}
     _, first, _ = packed(weights)
     result = load(first)
-    scale = result["a.weight" + SCALE]
+    scale = result["a.weight" + SCALE_SUFFIX]
     assert (scale == scale[0]).all()
     error = result["a.weight"] * scale - weights["a.weight"].float().numpy()
     assert np.abs(error).max() <= 0.5001 * scale[0]

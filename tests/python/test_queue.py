@@ -9,7 +9,7 @@ import pytest
 from models.reference.model import architecture
 from models.reference.shapes import shapes
 from models.train import decide, protocol, queue, train
-from models.train.recipe import Recipe, combine, recipes
+from models.train.recipe import Recipe, combine_recipes, recipes
 
 RUNS = protocol.decisive_runs()
 BASE = RUNS[protocol.B_BASELINE]
@@ -21,7 +21,7 @@ def logged(recipe: Recipe, seed: int, alpha: float, share: float | None = None,
            until: int = protocol.B_STEPS) -> dict[str, Any]:
     log = protocol.empty_log(recipe, seed)
     log["points"] = [{"step": step, "alpha": alpha, "alpha_share": alpha if share is None else share}
-                     for step in protocol.POINTS if step <= until]
+                     for step in protocol.MEASURED_STEPS if step <= until]
     return log
 
 
@@ -29,7 +29,7 @@ def logged(recipe: Recipe, seed: int, alpha: float, share: float | None = None,
 def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
     """Returns the logs that the queue reads, with complete logs of the baseline."""
     result = {(BASE.id, seed): logged(BASE, seed, alpha) for seed, alpha in enumerate(SPREAD, 1)}
-    monkeypatch.setattr(protocol, "read", lambda recipe, seed: result.get(
+    monkeypatch.setattr(protocol, "read_log", lambda recipe, seed: result.get(
         (recipe.id, seed), protocol.empty_log(recipe, seed)))
     return result
 
@@ -121,9 +121,9 @@ def test_the_queue_trains_the_runs_that_each_log_requests(
 
     monkeypatch.setattr(queue, "train", fake)
     (tmp_path / "b-gated-2").mkdir()
-    with train._lock(tmp_path / "b-gated-2"):
+    with train._lock_folder(tmp_path / "b-gated-2"):
         assert train.is_training(tmp_path / "b-gated-2")
-        assert queue.work(Path("texts"), tmp_path, 2, ids) == [("b-gated", 1)]
+        assert queue.train_jobs(Path("texts"), tmp_path, 2, ids) == [("b-gated", 1)]
     assert not train.is_training(tmp_path / "b-gated-2")
     assert not [one for one in recwarn if one.category is ResourceWarning]  # no lock is left open
     assert sorted(begun) == sorted([
@@ -141,7 +141,7 @@ def test_the_time_of_a_run_is_kept_if_it_ended_after_steps_of_its_own(
         code: int, left: list[int], is_timed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "train", lambda *_: code)
     monkeypatch.setattr(queue, "steps_left", lambda *_: left.pop(0))
-    assert queue.run(next(iter(protocol.decisive_runs().values())), 1, tmp_path, tmp_path) == code
+    assert queue.train_run(next(iter(protocol.decisive_runs().values())), 1, tmp_path, tmp_path) == code
     assert (tmp_path / "seconds.jsonl").exists() is is_timed
 
 
@@ -149,17 +149,17 @@ def test_remaining_runs_have_their_hours(logs: Logs, tmp_path: Path) -> None:
     """Without measurements, a step is assumed to take 0.13 to 0.4 s; with measurements, the measured time of the
     recipe, or a time in proportion to the number of parameters."""
     logs["b-relu", 1] = logged(RUNS["b-relu"], 1, 0.0, until=2400)
-    text = queue.left_words(tmp_path, ["b-relu"])
+    text = queue.remaining_words(tmp_path, ["b-relu"])
     assert text.splitlines()[0].endswith("2 runs, 0.1 to 0.4 core hours: relu 1, relu 2")
     assert text.endswith("In all 2 runs, 0.1 to 0.4 core hours. Their logs may ask for 1 third seeds "
                          "(0.1 to 0.3) and for second looks.")
     (tmp_path / "seconds.jsonl").write_text("".join(
         json.dumps({"recipe": "b-relu", "seed": 1, "steps": 100, "seconds": seconds}) + "\n"
         for seconds in (90, 100, 900)))
-    assert "2 runs, 1.0 core hours: relu 1, relu 2" in queue.left_words(tmp_path, ["b-relu"])
+    assert "2 runs, 1.0 core hours: relu 1, relu 2" in queue.remaining_words(tmp_path, ["b-relu"])
     ratio = queue.parameter_count(RUNS["b-large"]) / queue.parameter_count(RUNS["b-relu"])
     hours = 2 * 3000 * ratio / 3600
-    assert f"2 runs, {hours:.1f} core hours: large 1, large 2" in queue.left_words(tmp_path, ["b-large"])
+    assert f"2 runs, {hours:.1f} core hours: large 1, large 2" in queue.remaining_words(tmp_path, ["b-large"])
 
 
 def test_the_time_of_all_runs_follows_from_the_steps_of_their_logs(
@@ -181,22 +181,22 @@ def test_the_sizes_have_the_parameters_of_their_recipes() -> None:
     recipes_by_id = recipes()
     assert {id: queue.parameter_count(recipes_by_id[id]) for id in ("small", "softmax", "large")} == {
         "small": 521_640, "softmax": 1_449_600, "large": 5_049_600}
-    for id in protocol.SIZES:
+    for id in protocol.SIZE_RECIPES:
         assert f"{queue.parameter_count(recipes_by_id[id]) / 1e6:.2f} million parameters" == recipes_by_id[id].title
         with_token, without = (shapes(architecture(one.config)) for one in (
-            recipes_by_id[id], combine("no-bos", id)))
+            recipes_by_id[id], combine_recipes("no-bos", id)))
         assert with_token == without
 
 
 def test_a_recipe_laid_over_another_has_the_changes_of_both() -> None:
-    one, known = combine("key-bias", "decay-small"), recipes()
+    one, known = combine_recipes("key-bias", "decay-small"), recipes()
     assert (one.id, one.baseline, one.paper) == ("key-bias+decay-small", "decay-small", {})
     assert one.config == known["key-bias"].config
     assert one.training == known["decay-small"].training
-    both = combine("no-bos", "small")
+    both = combine_recipes("no-bos", "small")
     assert both.training.front == () and both.config["bos_token_id"] is None
     assert both.config["hidden_size"] == 72
-    own = combine("gated", "sigmoid").config["sinkscope"]
+    own = combine_recipes("gated", "sigmoid").config["sinkscope"]
     assert own["gate"] == "output_element" and own["attention"]["operation"] == "sigmoid"
     run = RUNS["b-key-bias+decay-small"]
     assert (run.baseline, run.training.weight_decay, run.training.learning_rate) == (

@@ -37,7 +37,7 @@ def test_a_run_without_its_last_checkpoint_is_unfinished(
     assert everything.unfinished_jobs(tmp_path, ["softmax"]) == [("softmax", 2)]
 
 
-def test_a_run_whose_log_is_too_short_is_unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_whose_log_is_too_short_counts_as_unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
     base = protocol.B_BASELINE
     known = {base: recipe_of("softmax", 4000, (1, 2, 3, 4)),
              "b-relu": recipe_of("relu", 4000, (1, 2, 3))}
@@ -48,7 +48,7 @@ def test_a_run_whose_log_is_too_short_is_unlogged(monkeypatch: pytest.MonkeyPatc
         points = [{"step": last[id, seed]}] if (id, seed) in last else []
         return {"points": points, "training": {"steps": 4000}}
 
-    monkeypatch.setattr(protocol, "read", read)
+    monkeypatch.setattr(protocol, "read_log", read)
     of_base = [(base, 2), (base, 3), (base, 4)]
     assert everything.unlogged_jobs(known, [], 4000, 2) == [*of_base, ("b-relu", 1), ("b-relu", 2)]
     assert everything.unlogged_jobs(known, ["b-relu", base], 3200, 3) == [
@@ -122,14 +122,14 @@ class FakeRun:
     def __init__(self, start: int, losses: dict[int, float | None], done: list[tuple[Any, ...]]) -> None:
         self.start, self.done, self.folder, self.losses = start, done, Path("relu-3"), losses
 
-    def note(self, step: int, losses: list[float], ids: Any) -> None:
+    def log_step(self, step: int, losses: list[float], ids: Any) -> None:
         self.done.append(("note", step, losses))
         self.losses[step] = sum(losses) / len(losses) if losses else None
 
     def save(self, step: int) -> None:
         self.done.append(("save", step))
 
-    def on_cpu(self) -> str:
+    def cpu_weights(self) -> str:
         return "weights"
 
     def advance(self, step: int, text: Any, noise: Any, loss_of: Any) -> float:
@@ -139,10 +139,10 @@ class FakeRun:
 
 @pytest.mark.parametrize(("start", "until", "last", "logged_before"), [
     (0, None, 800, {}), (200, 600, 600, {100: 5.5, 200: 4.5}), (200, 600, 600, {}), (0, 4000, 800, {})])
-def test_a_run_is_noted_saved_and_logged_at_its_steps(
+def test_a_run_writes_lines_checkpoints_and_points_at_their_steps(
         start: int, until: int | None, last: int, logged_before: dict[int, float | None], tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = dataclasses.replace(recipe_of("relu", 800, (3,)), id=protocol.LONG + "relu")
+    recipe = dataclasses.replace(recipe_of("relu", 800, (3,)), id=protocol.LONG_PREFIX + "relu")
     done: list[tuple[Any, ...]] = []
     fake_corpus = SimpleNamespace(
         tokenizer="tokenizer", held_out=[f"passage {i}" for i in range(100)],
@@ -171,7 +171,7 @@ def test_a_run_is_noted_saved_and_logged_at_its_steps(
     saves = [one[1] for one in done if one[0] == "save"]
     saved = [0, 1, 3, 10, 30, 100, 200, 400, 600, 800]
     assert saves == [step for step in saved if start <= step <= last]
-    # The loss of a step is that before the step's update, and belongs to exactly one note.
+    # The loss of a step is measured before the step's update, and belongs to exactly one line.
     losses = [loss for one in done if one[0] == "note" for loss in one[2]]
     assert losses == [float(step) for step in range(start, last)]
     at_250 = next(one for one in done if one[:2] == ("note", 250))
@@ -216,7 +216,7 @@ def test_noise_below_a_share_replaces_or_hides_a_token() -> None:
     assert p.item() == 0.5 and hidden.tolist() == [[False, False, True]]
 
 
-def test_an_expert_is_loaded_by_the_tokens_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_load_of_an_expert_is_its_share_of_the_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of two experts has both tokens, and the other one of them."""
     trace = SimpleNamespace(logits=torch.zeros(1, 2, 4), router=torch.tensor([[[[0.75, 0.25], [1.0, 0.0]]]]))
     monkeypatch.setattr(loss, "forward", lambda *_: trace)
@@ -230,8 +230,8 @@ def test_a_line_of_the_log_has_the_mean_loss_since_the_last_one(
     run = object.__new__(train.Run)
     run.log, run.arch, run.weights, run.losses = tmp_path / "training.jsonl", None, None, {}
     monkeypatch.setattr(train, "measure_probe", lambda arch, weights, ids: {"sink_1": 1.5})
-    run.note(0, [], None)
-    run.note(1, [1.0, 2.00009, 2.0], None)
+    run.log_step(0, [], None)
+    run.log_step(1, [1.0, 2.00009, 2.0], None)
     assert run.losses == {0: None, 1: 1.6667}
     assert [json.loads(line) for line in run.log.read_text().splitlines()] == [
         {"step": 0, "sink_1": 1.5}, {"step": 1, "loss": 1.6667, "sink_1": 1.5}]

@@ -46,7 +46,7 @@ def test_a_run_beside_others_equals_a_run_of_train(id: str, corpus: Corpus, tmp_
     assert ours.losses.tolist() == pytest.approx(losses, abs=3e-6)
     weights, _ = ours.snapshot()
     assert weights.keys() == alone.weights.keys()
-    for name, weight in alone.on_cpu().items():
+    for name, weight in alone.cpu_weights().items():
         # Here the learning rate is rounded to float32.
         assert torch.allclose(weights[name], weight, atol=2e-6), name
 
@@ -96,7 +96,8 @@ def worked(wanted: list[tuple[Recipe, int]], corpus: Corpus, monkeypatch: pytest
     monkeypatch.setattr(side_by_side, "SAVE_EVERY", 2)
     monkeypatch.setattr(side_by_side, "_corpus", lambda corpora, runs: corpus)
     kept = Kept()
-    left = side_by_side.work(lambda: wanted, Path("texts"), Path("runs"), kept, "cpu", width, ends, captured)  # type: ignore[arg-type]
+    left = side_by_side.train_runs(
+        lambda: wanted, Path("texts"), Path("runs"), kept, "cpu", width, ends, captured)  # type: ignore[arg-type]
     return kept.given, left
 
 
@@ -177,7 +178,7 @@ def test_the_command_waits_for_measurements_before_it_drops_a_log(
         log.touch()
 
     monkeypatch.setattr(side_by_side, "Measurer", lambda *given: SimpleNamespace(end=end))
-    monkeypatch.setattr(side_by_side, "work", lambda *given: {("b-gated", 2)})
+    monkeypatch.setattr(side_by_side, "train_runs", lambda *given: {("b-gated", 2)})
     monkeypatch.setattr(side_by_side, "resolve_folders", lambda *given: (tmp_path, tmp_path))
     monkeypatch.setattr(sys, "argv", ["side_by_side", "b-gated", "--again", str(tmp_path)])
     side_by_side.main()
@@ -195,7 +196,7 @@ def test_a_point_is_measured_as_train_measures_it_and_the_log_names_the_device(
     side_by_side.measure(("b-gated", 2), 0, file, None, "a device", tmp_path, Path("texts"), Path("runs"))
     assert not file.exists()
     log = json.loads((tmp_path / "gated" / "b" / "2.json").read_text())
-    committed = protocol.read(recipe, 2)
+    committed = protocol.read_log(recipe, 2)
     assert log["device"] == "a device"
     assert len(log["points"]) == 1
     # This test has a synthetic training text; the measured passages are the same.

@@ -168,7 +168,7 @@ def row(name: str, made: str) -> tuple[str, str] | None:
     try:
         off = apart(found, run64(model, **inputs).attentions, both)
         said = f"alpha within {off:.0e}"
-        if off >= TOLERANCE:  # transformers' own results in float32 may differ as much from float64
+        if off >= TOLERANCE:  # in float32, transformers' own results may differ from those in float64 by as much
             model.set_attn_implementation("eager")
             with torch.no_grad():
                 same = apart(found, model(**inputs, output_attentions=True).attentions, both)

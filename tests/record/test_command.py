@@ -88,7 +88,7 @@ def _nothing() -> object:
     return nullcontext()
 
 
-def test_files_of_texts(tmp_path: Path) -> None:
+def test_texts_are_read_from_json_json_lines_and_plain_text(tmp_path: Path) -> None:
     for name, content in (("a.json", json.dumps(["one", "two\n\nlines"])),
                           ("a.jsonl", '{"text": "one"}\n{"text": "two\\n\\nlines"}\n'),
                           ("a.txt", "one\r\n\r\n\r\ntwo\r\nlines\r\n")):
@@ -125,7 +125,7 @@ def test_a_special_file_is_rejected_before_the_model_is_requested(
     assert sinkscope.Recording.open(tmp_path / "r.safetensors").tokens(0) == ["a", "b"]
 
 
-def test_names_from_files_do_not_control_the_terminal(tmp_path: Path,
+def test_control_characters_of_names_are_printed_as_escapes(tmp_path: Path,
                                                       capsys: pytest.CaptureFixture[str]) -> None:
     hostile = "\x1b]0;x\x07\x9b31m\u202e\r\n\tloss 0\x7f"
     recording = from_maps(np.array([[[[1, 0], [0.5, 0.5]]]]), ["a", "b"], model_id=hostile)

@@ -59,7 +59,7 @@ NEVER.register_forward_pre_hook(lambda *_: pytest.fail("the model ran"))
         ([[5]], {"tokens": None}, "two tokens or more"),
     ],
 )
-def test_invalid_arguments_are_rejected_first(
+def test_invalid_arguments_are_rejected_before_the_model_runs(
     texts: Any, options: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(ValueError, match=expected) as error:
@@ -71,7 +71,7 @@ def test_the_least_and_the_largest_settings_are_accepted() -> None:
     found = Settings.checked(2, [0, 1], 0, FIELDS)
     assert (found.tokens, found.eps, found.keep, found.first) == (2, (0, 1), 0, 0)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # no text is left out
+        warnings.simplefilter("error")  # no warning says that a text is left out
         prompts = Recorder(NEVER, None, Settings(tokens=None)).prompts([[5, 6], [7, 8, 9]])
     assert [prompt.ids for prompt in prompts] == [[5, 6], [7, 8]]
     job = _check_arguments(["a"], ["a text"], "out", 1, 1, 2, [0.3], 0, "", None, None, {})
@@ -230,7 +230,7 @@ def test_prompt_tuning_is_rejected_with_advice() -> None:
     ).eval()
     with pytest.raises(UnsupportedModel, match="3 virtual tokens.*get_base_model.*inputs_embeds"):
         sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
-    # What the message suggests works.
+    # The code that the message suggests works.
     ids = torch.tensor(PROMPTS[:1])
     with torch.no_grad():
         embeds = torch.cat([model.get_prompt(1), base.get_input_embeddings()(ids)], 1)
@@ -290,7 +290,7 @@ def test_layers_may_differ_in_the_width_of_their_heads() -> None:
         sinkscope.record(model, None, PROMPTS[:1], tokens=T, fields=["q"], progress=False)
 
 
-def test_sink_logits_in_some_layers_alone() -> None:
+def test_sink_logits_may_be_in_some_layers_only() -> None:
     """Layers without a sink logit have rows that sum to 1, so that their raw alpha equals alpha."""
     model = FAMILIES["gpt_oss"].make("eager")
     with torch.no_grad():

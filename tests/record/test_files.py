@@ -1,5 +1,5 @@
-"""Checks that files are written completely or not at all, only to regular files, and are checked before the work; and
-how files of texts are read."""
+"""Checks that files are written completely or not at all and only to regular files, that targets are checked before the
+work, and how texts are read."""
 
 import copy
 import csv
@@ -17,7 +17,7 @@ import pytest
 import sinkscope
 from families import FAMILIES, T, inputs
 from sinkscope.__main__ import main
-from sinkscope.files import check_target, replaced_at_end
+from sinkscope.files import atomic_replacement, check_target
 from sinkscope.recording import RecordingError, interval, t_quantile
 from sinkscope.settings import Settings
 from sinkscope.texts import read_texts
@@ -39,9 +39,9 @@ def test_no_file_is_left_open_or_behind(tmp_path: Path) -> None:
     before = len(os.listdir("/dev/fd"))
     check_target(tmp_path / "a")
     assert names(tmp_path) == []
-    with replaced_at_end(tmp_path / "a") as part:
+    with atomic_replacement(tmp_path / "a") as part:
         part.write_bytes(b"all")
-    with pytest.raises(KeyError), replaced_at_end(tmp_path / "b"):
+    with pytest.raises(KeyError), atomic_replacement(tmp_path / "b"):
         raise KeyError
     assert names(tmp_path) == ["a"]
     assert len(os.listdir("/dev/fd")) == before
@@ -51,7 +51,7 @@ def test_two_writers_of_one_path_have_files_of_their_own(
     recording: sinkscope.Recording, tmp_path: Path
 ) -> None:
     path = tmp_path / "r.safetensors"
-    with replaced_at_end(path) as one, replaced_at_end(path) as other:
+    with atomic_replacement(path) as one, atomic_replacement(path) as other:
         assert one != other and one.parent == other.parent == tmp_path
         one.write_bytes(b"one")
         other.write_bytes(b"other")
@@ -216,7 +216,7 @@ def test_json_and_csv_have_no_nan(
     assert rows[0]["metric"] == "alpha_1" and rows[0]["deviation"] is None and rows[0]["low"] is None
     assert main(["measure", str(path), "--csv"]) == 0
     said = capsys.readouterr().out
-    assert "\\" not in said and "\r" not in said  # a line ends with a line feed, not with an escape of one
+    assert "\\" not in said and "\r" not in said  # the line ends with a line feed, which is not escaped
     printed = list(csv.DictReader(io.StringIO(said)))
     assert set(printed[0]) == set(rows[0])
     assert float(printed[0]["mean"]) == rows[0]["mean"] and printed[0]["deviation"] == ""
@@ -228,7 +228,7 @@ def test_json_and_csv_have_no_nan(
     assert np.isclose(float(heads[5]["alpha"]), one["mean.alpha"][1, 1, 0])
 
 
-def test_intervals_are_students(recording: sinkscope.Recording) -> None:
+def test_intervals_are_those_of_student(recording: sinkscope.Recording) -> None:
     # The quantiles of Student's t are those of printed tables: 95% two-sided at 1, 2, 4, 10, 30 and 1,000 degrees of
     # freedom.
     for freedom, expected in (
@@ -278,7 +278,7 @@ def test_two_recordings_are_compared_prompt_by_prompt(recording: sinkscope.Recor
             sinkscope.compare(recording, wrong)
 
 
-def test_pandas_and_citations(recording: sinkscope.Recording) -> None:
+def test_a_recording_gives_data_frames_and_its_citation(recording: sinkscope.Recording) -> None:
     pytest.importorskip("pandas")
     frame = recording.to_pandas()
     assert list(frame["metric"]) == [row["metric"] for row in recording.table()]

@@ -104,7 +104,7 @@ class NanoGPT(nn.Module):
         return parts.ln_f(x) @ parts.wte.weight.T, None
 
 
-def test_nanogpt(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lines_for_nanogpt_record_its_maps(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     model = gpt2()
     prompts = [[int(word[1:]) for word in text.split()[:T]] for text in TEXTS]
@@ -115,7 +115,7 @@ def test_nanogpt(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert sinkscope.open_recording("nanogpt.safetensors").model["id"] == "nanoGPT"
 
 
-def test_transformer_lens_3(run: Any, tokenizer: Any) -> None:
+def test_the_lines_for_transformer_lens_3_record_its_maps(run: Any, tokenizer: Any) -> None:
     lens = pytest.importorskip("transformer_lens", reason="transformer_lens is not installed")
     if not version("transformer_lens").startswith("3."):
         pytest.skip("another version of transformer_lens is installed")
@@ -131,7 +131,7 @@ def test_transformer_lens_3(run: Any, tokenizer: Any) -> None:
     assert found.conditions["first"]["token"] == "[BOS]"
 
 
-def test_transformer_lens_4(run: Any, tokenizer: Any) -> None:
+def test_the_lines_for_transformer_lens_4_record_its_maps(run: Any, tokenizer: Any) -> None:
     pytest.importorskip("transformer_lens", reason="transformer_lens is not installed")
     if not version("transformer_lens").startswith("4."):
         pytest.skip("another version of transformer_lens is installed")
@@ -144,7 +144,7 @@ def test_transformer_lens_4(run: Any, tokenizer: Any) -> None:
     assert found.tokens(0) == ["[BOS]", *TEXTS[0].split()[: T - 1]]
 
 
-def test_nnsight(run: Any, tokenizer: Any) -> None:
+def test_the_lines_for_nnsight_record_its_maps(run: Any, tokenizer: Any) -> None:
     nnsight = pytest.importorskip("nnsight", reason="nnsight is not installed")
     model = gpt2()
     prompts = [tokenizer(text).input_ids[:T] for text in TEXTS]

@@ -14,8 +14,8 @@ import torch
 from families import FAMILIES, H, L, T, inputs
 from hybrids import HYBRIDS
 from safetensors.numpy import load as from_bytes
-from sinkscope.attention import MASKED, Call, UnsupportedModel, _cached_keys, _cast_as_autocast
-from sinkscope.gather import Heads
+from sinkscope.attention import HIDING_MASK, Call, UnsupportedModel, _cached_keys, _cast_as_autocast
+from sinkscope.gather import HeadMetrics
 from sinkscope.probe import check_rows, mask_ranges_of_weights
 from sinkscope.recording import recording_bytes
 from sinkscope.settings import Settings
@@ -109,7 +109,7 @@ def test_a_mask_of_one_row_is_that_of_every_chunk_of_queries(rows: int) -> None:
 @pytest.mark.parametrize(
     ("options", "visible"),
     [
-        ({"mask": torch.full((1, 1, 4, 4), MASKED).tril(-1)}, lambda query, key: key >= query),
+        ({"mask": torch.full((1, 1, 4, 4), HIDING_MASK).tril(-1)}, lambda query, key: key >= query),
         ({"window": 2}, lambda query, key: abs(query - key) < 2),
         ({"window": 2, "causal": True}, lambda query, key: 0 <= query - key < 2),
         ({"causal": True}, lambda query, key: key <= query),
@@ -139,7 +139,7 @@ def test_most_queries_show_a_window_of_weights() -> None:
         expected = ((t - 1).clamp_min(0), whole) if is_window else (torch.zeros_like(t), whole)
         found = mask_ranges_of_weights(first, whole, "causal", whole)
         assert all(map(torch.equal, found, expected)), without
-    # As many as 4 queries may show it, and no fewer.
+    # At least 4 queries must show a window.
     for width, is_window in ((4, True), (5, False)):
         first = (t - width + 1).clamp_min(0)
         first[-1] += 1
@@ -190,16 +190,16 @@ def test_autocast_rounds_single_precision_alone() -> None:
 
 def test_maps_of_more_than_128_tokens_are_pooled() -> None:
     for length, maps, block, P in ((128, "full", 1, 128), (129, "pooled", 2, 65), (130, "pooled", 2, 65)):
-        heads = Heads(SimpleNamespace(T=length), Settings(), 1, 1)  # type: ignore[arg-type]
+        heads = HeadMetrics(SimpleNamespace(T=length), Settings(), 1, 1)  # type: ignore[arg-type]
         assert (heads.maps, heads.block, heads.P) == (maps, block, P)
 
 
 def test_a_query_that_sees_the_first_key_alone_shows_another_mask() -> None:
     last = torch.tensor([3, 3, 3, 3])
     facts = SimpleNamespace(T=4, kind="bidirectional", ranges=((0 * last, last),))
-    heads, call = Heads(facts, Settings(), 1, 1), Call(0, nn.Identity())  # type: ignore[arg-type]
+    heads, call = HeadMetrics(facts, Settings(), 1, 1), Call(0, nn.Identity())  # type: ignore[arg-type]
     keys = torch.ones(1, 4, dtype=torch.bool)
-    for of_one, is_same in ((3, True), (-1, True), (0, False)):  # a query may see nothing
+    for of_one, is_same in ((3, True), (-1, True), (0, False)):  # a query may see no key
         ranges = torch.stack([0 * last, last])[:, None].clone()
         ranges[1, 0, 2] = of_one
         with nullcontext() if is_same else pytest.raises(UnsupportedModel, match="that query 2 sees keys up to 0"):

@@ -48,7 +48,7 @@ def test_the_strongest_head_is_selected_and_a_picture_left(recording: sinkscope.
     assert base64.b64decode(data["image/png"]).startswith(PNG)
     assert "alpha_1" in data["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" in data
-    # Without a layer or a head, those of the largest alpha are selected.
+    # If no layer or head is named, the head with the largest alpha is selected.
     for named, selected in (({"layer": 2, "head": 1}, (2, 1)), ({"layer": 2}, (2, alpha[2].argmax())),
                             ({"head": 1}, (alpha[:, 1].argmax(), 1))):
         assert ((one := show(recording, **named)).layer, one.head) == selected
@@ -120,7 +120,7 @@ def test_maps_of_any_tool_are_shown_with_their_tokens() -> None:
 
 def test_maps_whose_rows_need_not_sum_to_1_are_shown_by_their_operation(recording: sinkscope.Recording) -> None:
     maps = np.tril(np.full((1, 2, 4, 4), 0.125, np.float32))
-    # The sentence that refuses them names what `show` takes.
+    # The error message for such maps names the argument `operation` of `show`.
     with pytest.raises(ValueError, match='expected rows that sum to 1.*operation="sink_logit"') as error:
         show(maps, list("abcd"))
     named = re.search(r'(\w+)="(\w+)"', str(error.value))
@@ -128,7 +128,7 @@ def test_maps_whose_rows_need_not_sum_to_1_are_shown_by_their_operation(recordin
     for found in (show(maps, list("abcd"), **{named[1]: named[2]}).recording,
                   show(maps, list("abcd"), operation="sigmoid").recording):
         assert found.model["operation"] in (named[2], "sigmoid")
-        # The map is one whose row of four keys sums to a half.
+        # In this map the row of four keys sums to a half.
         assert found["0.row_mass"][0, 0].tolist() == [0.125, 0.25, 0.375, 0.5]
         assert found["mean.alpha_raw"][0, 0, 0] == 0.125
     with pytest.raises(ValueError, match="operation: expected none beside a recording or a model"):

@@ -58,7 +58,7 @@ def test_a_padded_batch_gives_the_numbers_of_its_prompts(name: str, kernel: str,
         assert np.allclose(found["prompt.loss"], losses, atol=1e-4)
 
 
-def test_other_inputs_are_cut_with_their_tokens() -> None:
+def test_inputs_with_a_number_for_each_token_are_cut_with_the_tokens() -> None:
     family = FAMILIES["bert"]
     model, row = family.make("sdpa"), inputs(family, 1)[0][:30]
     batch = padded([row], "right") | {"token_type_ids": torch.zeros(1, T, dtype=torch.long)}

@@ -35,7 +35,7 @@ class Block(nn.Module):
 
 
 class Net(nn.Module):
-    """A user's model; `order` names the layers that run, with repetitions."""
+    """A user's model that runs the layers that `order` lists, in this order and with repetitions."""
 
     def __init__(self, seed: int = 0, order: Callable[[Tensor], Any] = lambda ids: range(L)) -> None:
         super().__init__()
@@ -257,7 +257,7 @@ def test_models_of_one_config_are_distinguished(name: str) -> None:
     assert one.config._attn_implementation == family.implementations[0]
 
 
-def test_a_model_that_is_watched_twice_is_seen_twice() -> None:
+def test_a_model_that_is_watched_twice_is_reported_to_both() -> None:
     for model in (Net(), FAMILIES["llama"].make("sdpa"), FAMILIES["bloom"].make("eager")):
         with torch.no_grad(), sinkscope.watching(model) as outer, sinkscope.watching(model) as inner:
             model(torch.tensor(PROMPTS[:2]))
@@ -368,7 +368,7 @@ def test_a_cache_of_another_sequence_is_rejected(name: str) -> None:
     assert is_near(seen.recording(whole)["0.alpha"], eager64(model, input_ids=whole[:, :n]))
 
 
-def test_withdrawn_candidates_are_rejected() -> None:
+def test_a_generation_that_withdraws_tokens_is_rejected() -> None:
     model, assistant = FAMILIES["llama"].make("sdpa"), FAMILIES["llama"].make("sdpa")
     with torch.no_grad():
         for x in assistant.parameters():

@@ -181,7 +181,7 @@ def test_a_study_continues_from_existing_parts(plain: tuple[Path, dict[str, str]
     calls.clear()
     assert studies.study(whole, TEXTS, out, **SETTINGS) == found
     assert calls == []
-    os.remove(found["llama"])  # as a kill between the last part and the recording leaves it
+    os.remove(found["llama"])  # as if the study was killed between the last part and the recording
     same_recordings(studies.study(whole, TEXTS, out, **SETTINGS), plain[1])
     assert calls == []
 
@@ -207,7 +207,7 @@ def test_rows_of_other_settings_or_texts_are_rejected(plain: tuple[Path, dict[st
     ({"block": 0}, "block: expected 1 or more, found 0"),
     ({"eps": 0.3}, "eps: expected a list"),
 ])
-def test_invalid_studies_are_rejected_first(tmp_path: Path, change: dict[str, Any],
+def test_invalid_arguments_are_rejected_before_a_model_is_made(tmp_path: Path, change: dict[str, Any],
                                                         expected: str) -> None:
     given = {"models": {"llama": make("llama")}, "texts": TEXTS, "out": tmp_path / "none"} | SETTINGS | change
     with pytest.raises(ValueError, match=expected):
@@ -334,7 +334,7 @@ def test_the_destination_is_tested_before_a_model_is_loaded(tmp_path: Path, out:
         studies.study({"llama": never}, TEXTS, out.format(tmp_path), **SETTINGS)
 
 
-def test_it_writes_to_an_address_of_fsspec(plain: tuple[Path, dict[str, str]]) -> None:
+def test_a_study_writes_to_an_address_of_fsspec(plain: tuple[Path, dict[str, str]]) -> None:
     out = "memory://bucket/study"
     found = studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
     same_rows(out, plain[0])
@@ -344,7 +344,7 @@ def test_it_writes_to_an_address_of_fsspec(plain: tuple[Path, dict[str, str]]) -
     assert studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS) == found
 
 
-def test_a_store_without_whole_writes_gets_a_part_that_is_moved(tmp_path: Path) -> None:
+def test_a_file_is_moved_into_place_on_a_filesystem_that_shows_unfinished_files(tmp_path: Path) -> None:
     """Most filesystems of fsspec show a file while it is written, so it is written under another name."""
     folder = Folder(f"file://{tmp_path}/study")
     assert folder._is_local  # a filesystem of pyarrow, on which files are replaced at once

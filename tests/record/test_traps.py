@@ -1,4 +1,4 @@
-"""Checks against silent errors that careless recordings of attention have."""
+"""Checks that errors which a careless recording of attention would hide do not happen."""
 
 import warnings
 
@@ -124,7 +124,7 @@ def test_changed_logits_are_rejected() -> None:
 
 @pytest.mark.parametrize("secret", ["temperature", "mask"])
 def test_an_implementation_with_other_weights_is_rejected(secret: str) -> None:
-    """The logits are those of the untouched model, but the recomputed weights are not what it used."""
+    """The logits are those of the untouched model, but the recomputed weights are not those that the model used."""
 
     def other(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
               attention_mask: torch.Tensor | None, **options: object) -> object:
@@ -229,7 +229,7 @@ def test_under_autocast_scores_are_those_of_the_rounded_queries() -> None:
         with torch.no_grad(), sinkscope.observe(model, calls.append):
             model(**as_batch(prompt[0]))
     q, k = calls[0].query.double(), calls[0].key.double().repeat_interleave(2, 1)
-    assert calls[0].query.dtype == torch.bfloat16  # what autocast multiplies
+    assert calls[0].query.dtype == torch.bfloat16  # the numbers that autocast multiplies
     scores = (q @ k.transpose(-2, -1) * calls[0].scaling).masked_fill(
         torch.ones(T, T).triu(1).bool(), -torch.inf)
     alpha = scores.softmax(-1)[0].sum(-2) / torch.arange(T, 0, -1)
@@ -384,7 +384,7 @@ def test_raw_numbers_of_a_prompt_use_the_position_that_counts_as_first() -> None
 def test_pooled_maps_are_means_of_what_is_visible(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from sinkscope import attention, gather
 
-    monkeypatch.setattr(gather, "POOLED", 10)
+    monkeypatch.setattr(gather, "POOLED_SIZE", 10)
     monkeypatch.setattr(attention, "CPU_CELLS", 7 * 4 * T)  # chunks across the cells
     family = FAMILIES[name]
     model = family.make(family.implementations[0])

@@ -161,7 +161,7 @@ class Itself(nn.Module):
 
 
 class Attention(nn.Module):
-    """Attention that returns weights whose rows sum to 1 - kept."""
+    """Attention that returns weights whose rows sum to 1 - `kept`."""
 
     def forward(self, x: torch.Tensor, kept: float) -> tuple[torch.Tensor, torch.Tensor]:
         T = x.shape[1]

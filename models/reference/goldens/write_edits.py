@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from sinkscope import metrics
 from torch import Tensor
 
-from ..edits import Edit, Model, layer_index, parse, quantized_weights, run_edited
+from ..edits import Edit, Model, layer_index, parse_edit, quantized_weights, run_edited
 from ..files import read_weights
 from ..model import Architecture, architecture
 from . import GOLDEN
@@ -119,7 +119,7 @@ def check_plain(family: str) -> None:
             raise AssertionError(f"{family}: {name} differs from its golden by {error:.2g}")
 
 
-def changes(plain: dict[str, Tensor], result: dict[str, Tensor], tokens: Tensor) -> dict[str, Tensor]:
+def change_metrics(plain: dict[str, Tensor], result: dict[str, Tensor], tokens: Tensor) -> dict[str, Tensor]:
     """Returns the metrics that compare a run with its baseline."""
     kl = metrics.divergence(plain["logits"], result["logits"])
     more = metrics.loss(result["logits"], tokens) - metrics.loss(plain["logits"], tokens)
@@ -154,12 +154,12 @@ def weight_rounding_metrics(model: Model, edits: list[Edit]) -> dict[str, Tensor
 
 def write(family: str, name: str) -> None:
     model, tokens, _ = read_case_model(family)
-    edits = [parse(text) for text in EDITS[name]]
+    edits = [parse_edit(text) for text in EDITS[name]]
     result = run_edited(model, tokens, edits)
     folder = GOLDEN / f"edit-{family}-{name}"
     store(folder, {"tokens": tokens, "loss": metrics.loss(result["logits"], tokens)}
           | {field: result[field] for field in FIELDS}
-          | changes(run_edited(model, tokens, []), result, tokens)
+          | change_metrics(run_edited(model, tokens, []), result, tokens)
           | (rounding_metrics(family, result) if name in ACTIVATION_CASES else {})
           | (weight_rounding_metrics(model, edits) if name in WEIGHT_CASES else {}))
     describe(folder, model.family, model.arch.operation, "Computed in F64, query by query.",
