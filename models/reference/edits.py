@@ -146,9 +146,6 @@ def _integer_parameter(edit: Edit, key: str, default: int | None = None) -> int:
     return int(float(edit[key] if default is None else edit.get(key, default)))
 
 
-# --- quantization ---------------------------------------------------------------------------------
-
-
 def _round_to_steps(x: Tensor, bits: int, symmetric: bool, range_source: Tensor | None = None) -> Tensor:
     """Rounds x with one scale, computed from `range_source`, or from x if that is None."""
     source = x if range_source is None else range_source
@@ -246,9 +243,6 @@ def quantized_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weig
     return quantized
 
 
-# --- eviction -------------------------------------------------------------------------------------
-
-
 def _mix_bits(x: int) -> int:
     x = ((x ^ x >> 16) * 0x7FEB352D) & 0xFFFFFFFF
     x = ((x ^ x >> 15) * 0x846CA68B) & 0xFFFFFFFF
@@ -314,9 +308,6 @@ class _Cache:
             candidates = [key for key in self.kept if first <= key <= t - recent]
             self._drop(t, min(candidates, key=self._eviction_score))
         return list(self.kept)
-
-
-# --- forward pass ---------------------------------------------------------------------------------
 
 
 def _token_positions(edits: list[Edit], T: int) -> list[int]:

@@ -61,7 +61,7 @@ from ..reference.operations import OPERATIONS
 from . import inputs
 
 SEQUENCES, T, N = 24, 64, 25
-SECONDARY_SINK = 5  # multiple of uniform attention from which a later token counts as a sink
+SECONDARY_SINK = 5  # a later token is a sink if its alpha exceeds this multiple of uniform attention
 FILE = Path(__file__).with_name("beyond.json")
 ROOT = Path(__file__).resolve().parents[2]
 HELD_OUT = ZOO / "heldout.json"
@@ -88,7 +88,7 @@ CHANNEL_MODELS = ("key-bias", "softmax", "sigmoid", "gated", "sink-logit")
 
 def valley_depth(hidden: Tensor) -> float:
     """Returns the depth of the compression valley: how far the lowest matrix entropy of the inner layers is below the
-    lower one of both ends.  hidden [sequences, L+1, T, D]"""
+    lower of the entropies at the two ends.  hidden [sequences, L+1, T, D]"""
     entropy = metrics.matrix_entropy(hidden).mean(0)
     return (entropy[[0, -1]].min() - entropy[1:-1].min()).item()
 
@@ -167,13 +167,11 @@ def model_row(id: str, texts: list[str]) -> str:
             f"{gini.max():.2f} | {accuracy:.3f} | {induction_accuracy(id):.3f} | {secondary_share(alphas):.2f} |")
 
 
-# --- units ----------------------------------------------------------------------------------------
-
 Columns = dict[str, float]
 
 
 def shared_columns(arch: Architecture, weights: Weights, ids: Tensor) -> Columns:
-    """Returns the columns that models of the zoo and seeds of the lab share."""
+    """Returns the columns that models with a sink and seeds of the lab have in common."""
     trace = f64_trace(arch, weights, ids)
     contributions = sink_contributions(arch, weights, trace)
     return {"sink_1": metrics.sink(key_alphas(arch, trace))[0].item(), "norm_ratio": norm_ratio(trace),
@@ -182,7 +180,6 @@ def shared_columns(arch: Architecture, weights: Weights, ids: Tensor) -> Columns
 
 
 def run_node(*words: object) -> str:
-    """Runs a program with node, and returns its output."""
     return subprocess.run(["node", *map(str, words)], cwd=ROOT, check=True, capture_output=True,
                           text=True).stdout
 
@@ -261,14 +258,14 @@ def measure_planted_triggers(seed: int) -> Columns:
                      "--out", folder)
         tuned = read_model(folder)
     ids = held_out_ids("softmax", texts[:SEQUENCES])
-    opening, rest = ids.chunk(2, 1)
+    opening, ending = ids.chunk(2, 1)
     half, generator = opening.shape[1], torch.Generator().manual_seed(seed)
     plain = torch.tensor(plain_tokens(recipe, source[0].V))
     random = plain[torch.randint(len(plain), (SEQUENCES, len(trigger)), generator=generator)]
     columns: Columns = {}
     for prefix, model in (("", tuned), ("before_", source)):
         for what, tokens in (("trigger", torch.tensor(trigger).expand_as(random)), ("random", random)):
-            text = torch.cat([opening, tokens, rest], 1)
+            text = torch.cat([opening, tokens, ending], 1)
             loss, first = continuation_scores(*model, text, half + len(trigger))
             columns |= {f"{prefix}loss_{what}": loss, f"{prefix}first_{what}": first}
         for what in ("loss", "first"):

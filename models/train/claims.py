@@ -10,8 +10,8 @@ rows, the verdicts on a direction among them, how many of these survive Benjamin
 procedure, and how many chance alone would give. A row has
     id, claim   a name, and one plain sentence
     source      the paper or note, with its year
-    section     places in it
-    paper       what it measured, or null where we do not have its figures
+    section     where in the source
+    paper       what the source measured, or null where we do not have its figures
     test        {"recipes": [id], "runs": whole runs that count, "command": str}, or null without one
     effects     [effect], one for each recipe; empty without a test
     verdict     "agrees", "differs", "undecided" or "not tested"
@@ -69,7 +69,8 @@ UNIT_SOURCES = {SHIPPED: ("inputs", "models"), "models with a sink": ("beyond --
             "planted triggers": ("beyond --units", "seeds"),
             "searches": ("beyond --units", "seeds and texts")}
 RUN_HOURS = tuple(protocol.B_STEPS * seconds / 3600 for seconds in protocol.STEP_SECONDS)
-KINDS = {"a sink": "existence", "none": "absence"}  # kind of an effect by the source's finding; others are comparisons
+# kind of an effect by the source's finding; all others are comparisons
+KINDS = {"a sink": "existence", "none": "absence"}
 RULE = (
     "The second version of the rules in models/README.md. Existence of a sink: the interval of alpha, "
     "which is the weight above uniform attention, at 0.1 or above agrees, inside -0.1 to +0.1 "
@@ -84,7 +85,6 @@ RULE = (
 # Figures and tables of Gu et al. that must have a row.
 REQUIRED_SECTIONS = tuple(f"figure {n}" for n in (2, 3, 4, 5, 6, 7, 8, 9, 28)) + tuple(
     f"table {n}" for n in range(1, 16))
-# Values of `section` for Gu et al.
 SECTIONS = frozenset(REQUIRED_SECTIONS) | {
     "section 3.1", "section 3.2", "section 3.3", "section 3.4", "section 4", "section 5", "section 6",
     "section 7.1", "section 7.2", "section 7.3", "section 7.4", "appendix C.1", "appendix C.2",
@@ -94,7 +94,7 @@ VERDICTS = ("agrees", "differs", "undecided", "not tested")
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of one recipe, as far as runs show it."""
+    """The effect of one recipe, as far as the runs so far show it."""
 
     recipe: str
     against: str | float
@@ -105,7 +105,7 @@ class Effect:
     seeds: int
     steps: tuple[int, ...] | None
     difference: Difference | None
-    values: list[float]  # the outcome of each seed
+    values: list[float]  # outcome of each seed
     missing_runs: int  # number of missing runs, including those of a second look
     sinks: tuple[float, ...] = ()  # Sink_1^0.3 per seed, in percent
     shares: tuple[float, ...] = ()  # for absence: alpha per seed on rows divided by their sums
@@ -217,11 +217,11 @@ def effect_of_units(spec: dict[str, Any]) -> Effect:
     two columns, written "one - other". Units with a null do not count."""
     group, outcome, against = spec["recipe"], spec["outcome"], spec.get("against", 0)
     names = outcome.split(" - ")
-    units = [one for one in read_units().get(group, []) if None not in [one[name] for name in names]]
-    values = [one[names[0]] - sum(one[name] for name in names[1:]) for one in units]
+    units = [unit for unit in read_units().get(group, []) if None not in [unit[name] for name in names]]
+    values = [unit[names[0]] - sum(unit[name] for name in names[1:]) for unit in units]
     values = [round(value, 4) for value in values]
     sink = names[0].replace("alpha", "sink", 1)
-    sinks = [one[sink] for one in units if names[0].startswith("alpha") and sink in one]
+    sinks = [unit[sink] for unit in units if names[0].startswith("alpha") and sink in unit]
     difference = mean_difference(values, against) if len(values) > 1 else None
     return Effect(group, against, outcome, spec.get("name"), spec["says"], difference and "shipped",
                   len(values), None, difference, values if difference else [], 0, tuple(sinks))
@@ -290,13 +290,13 @@ def command_of(effects: list[Effect]) -> str:
     """Returns the commands that make the runs or measurements."""
     commands, step = [], protocol.MIN_STEP
     for name in ("b", "a"):
-        ids = dict.fromkeys(one.recipe for one in effects if (one.protocol or "b") == name)
+        ids = dict.fromkeys(effect.recipe for effect in effects if (effect.protocol or "b") == name)
         runs = runs_b() if name == "b" else runs_a()
         names = " ".join(runs[id][0].id for id in ids if id in runs)
         if names:
             commands.append(f"python -m models.train.queue {names}" if name == "b" else
                             f"python -m models.train.all --protocol a --until {step} --seeds 3 {names}")
-    programs = dict.fromkeys(UNIT_SOURCES[one.recipe][0] for one in effects if one.recipe in UNIT_SOURCES)
+    programs = dict.fromkeys(UNIT_SOURCES[effect.recipe][0] for effect in effects if effect.recipe in UNIT_SOURCES)
     commands += [f"python -m models.train.{program}" for program in programs]
     return "; ".join(commands)
 
@@ -317,19 +317,19 @@ class Ranges:
 
 
 def fill_note(claim: dict[str, Any]) -> str | None:
-    why, step = claim.get("why"), protocol.MIN_STEP
+    note, step = claim.get("why"), protocol.MIN_STEP
     ranges = {id: Ranges(partial(decide.mean_outcomes, logs), logs) for id, (_, logs) in runs_b().items()} | {
         f"{id}/a": Ranges(lambda name, logs=logs: values_at_step(logs, name, step))
         for id, (_, logs) in runs_a().items()} | {
-        one["model"]: Ranges(lambda name, one=one: [one[name]]) for one in read_units()["open models"]}
-    return why and why.format_map(ranges)
+        model["model"]: Ranges(lambda name, model=model: [model[name]]) for model in read_units()["open models"]}
+    return note and note.format_map(ranges)
 
 
 def claim_row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict[str, Any]],
         ) -> dict[str, Any]:
     """Returns a claim as a row of claims.json. `sentences` are the entries [[said]] of claims.toml."""
-    undone = sum(one.missing_runs for one in effects) + claim.get("needs", 0)
-    seen = claim.get("seen")
+    missing_count = sum(one.missing_runs for one in effects) + claim.get("needs", 0)
+    page_state = claim.get("seen")
     test = {"recipes": list(dict.fromkeys(one.recipe for one in effects)),
             "runs": sum(one.seeds for one in effects), "command": command_of(effects)}
     directions = [one.survives for one in effects if one.is_directional]
@@ -341,8 +341,8 @@ def claim_row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict
         "two_seeds": any(one.difference is not None and one.seeds == 2 for one in effects),
         "survives": all(directions) if directions else None,
         "why": fill_note(claim),
-        "hours": [round(undone * hours, 1) for hours in RUN_HOURS] if undone else None,
-        "seen": None if seen is None else f"#{seen}",
+        "hours": [round(missing_count * hours, 1) for hours in RUN_HOURS] if missing_count else None,
+        "seen": None if page_state is None else f"#{page_state}",
         "said": [{name: one[name] for name in ("file", "text", "says")} for one in sentences
                  if claim["id"] in one.get("claims", ())],
     }
@@ -371,31 +371,31 @@ def chance_counts(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def claims_json(rows: list[dict[str, Any]]) -> str:
     """Returns the text of claims.json, one line per row, so that a new log is a small diff."""
-    lines = ",\n".join("    " + json.dumps(one, ensure_ascii=False) for one in rows)
+    lines = ",\n".join("    " + json.dumps(row, ensure_ascii=False) for row in rows)
     return (f'{{\n  "rule": {json.dumps(RULE)},\n  "chance": {json.dumps(chance_counts(rows))},\n'
             f'  "rows": [\n{lines}\n  ]\n}}\n')
 
 
-def effect_words(one: dict[str, Any]) -> str:
-    is_measured = one["recipe"] in UNIT_SOURCES
-    name = one["recipe"] if is_measured else f"`{one['recipe']}`"
-    if one["outcome"] != "alpha":
-        name += f", {one['name'] or one['outcome'].replace('_', ' ')}"
-    if isinstance(one["against"], str):
-        name += "" if one["against"] == "softmax" else f" against `{one['against']}`"
-    elif one["kind"] == "comparison":
-        name += f" against {one['against']}"
-    if one["mean"] is None:
-        return f"{name}: {one['seeds']} of {protocol.MIN_PAIRS} seeds"
-    difference = Difference(one["mean"], one["low"], one["high"])
+def effect_words(effect: dict[str, Any]) -> str:
+    is_measured = effect["recipe"] in UNIT_SOURCES
+    name = effect["recipe"] if is_measured else f"`{effect['recipe']}`"
+    if effect["outcome"] != "alpha":
+        name += f", {effect['name'] or effect['outcome'].replace('_', ' ')}"
+    if isinstance(effect["against"], str):
+        name += "" if effect["against"] == "softmax" else f" against `{effect['against']}`"
+    elif effect["kind"] == "comparison":
+        name += f" against {effect['against']}"
+    if effect["mean"] is None:
+        return f"{name}: {effect['seeds']} of {protocol.MIN_PAIRS} seeds"
+    difference = Difference(effect["mean"], effect["low"], effect["high"])
     words = f"{name}: {difference}"
-    if one["by_shares"]:
-        words += f", by shares {Difference(*one['by_shares'])}"
-    if one["sinks"]:
-        words += f"; Sink_1 {', '.join(f'{sink:.0f}' for sink in one['sinks'])}%"
-    source = (UNIT_SOURCES[one["recipe"]][1] if is_measured
-              else f"seeds, protocol {one['protocol'].upper()}")
-    return f"{words}; {one['seeds']} {source}"
+    if effect["by_shares"]:
+        words += f", by shares {Difference(*effect['by_shares'])}"
+    if effect["sinks"]:
+        words += f"; Sink_1 {', '.join(f'{sink:.0f}' for sink in effect['sinks'])}%"
+    source = (UNIT_SOURCES[effect["recipe"]][1] if is_measured
+              else f"seeds, protocol {effect['protocol'].upper()}")
+    return f"{words}; {effect['seeds']} {source}"
 
 
 def chance_words(rows: list[dict[str, Any]]) -> str:
@@ -407,33 +407,32 @@ def chance_words(rows: list[dict[str, Any]]) -> str:
 
 
 def claims_table(rows: list[dict[str, Any]]) -> str:
-    """Returns the claims table in Markdown."""
-    counts = ", ".join(f"{sum(one['verdict'] == name for one in rows)} {name}" for name in VERDICTS)
+    counts = ", ".join(f"{sum(row['verdict'] == name for row in rows)} {name}" for name in VERDICTS)
     lines = [f"{len(rows)} claims: {counts}. {chance_words(rows)}", "",
              "| claim | where | the source measured | effect here, with its interval | verdict "
              "| before |", "|" + "---|" * 6]
-    for one in rows:
-        where = one["section"] if one["source"] == GU else f"{one['source']}, {one['section']}"
-        cells = "<br>".join(map(effect_words, one["effects"]))
-        verdict = f"**{one['verdict']}**"
-        if one["survives"]:
+    for row in rows:
+        place = row["section"] if row["source"] == GU else f"{row['source']}, {row['section']}"
+        cells = "<br>".join(map(effect_words, row["effects"]))
+        verdict = f"**{row['verdict']}**"
+        if row["survives"]:
             verdict += " †"
-        if one["two_seeds"]:
+        if row["two_seeds"]:
             verdict += ", on two seeds"
-        if one["hours"]:
-            verdict += "; {} to {} core hours are left".format(*one["hours"])
-        note = f" {one['why']}" if one["why"] else ""
-        lines.append(f"| `{one['id']}`: {one['claim']} | {where} | {one['paper'] or ''} | {cells} | "
-                     f"{verdict}.{note} | {one['before'] or ''} |")
+        if row["hours"]:
+            verdict += "; {} to {} core hours are left".format(*row["hours"])
+        note = f" {row['why']}" if row["why"] else ""
+        lines.append(f"| `{row['id']}`: {row['claim']} | {place} | {row['paper'] or ''} | {cells} | "
+                     f"{verdict}.{note} | {row['before'] or ''} |")
     return "\n".join(lines)
 
 
 def replace_table(text: str, name: str, table: str) -> str:
     """Returns the text with the table between its two markers replaced."""
     begin, end = f"<!-- {name} table: written by ", f"<!-- end of {name} table -->"
-    before, rest = text.split(begin)
-    program, rest = rest.split("\n", 1)
-    return f"{before}{begin}{program}\n{table}\n{end}{rest.split(end)[1]}"
+    before, after = text.split(begin)
+    program, after = after.split("\n", 1)
+    return f"{before}{begin}{program}\n{table}\n{end}{after.split(end)[1]}"
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ ASCII_SUBSTITUTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', 
                         "\u00c6": "AE", "\u0153": "oe"})
 NOTE_MARKS = ("[Illustration", "etext", "produced by")
 MIN_CHARACTERS = 200  # a story must have more characters than this
-SHUFFLE_SEED = 0  # for shuffling the stories
+SHUFFLE_SEED = 0
 
 
 def fold_to_ascii(text: str) -> str:

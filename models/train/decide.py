@@ -17,14 +17,14 @@ from .factors import ONSET_ALPHA, Difference, mean_difference, onset, paper_find
 from .recipe import Recipe, recipes
 
 CONFIDENCE = 0.975
-MIN_EFFECT = 0.1  # smallest alpha of a sink; a difference of alpha whose interval is nearer to 0 is no effect
+MIN_EFFECT = 0.1  # smallest alpha of a sink, and smallest difference of alpha that counts as an effect
 VANISHED_ALPHA = 0.02  # if alpha stays below this number from step LATE_STEP on, two seeds suffice
 LATE_STEP = 2000
-FALSE_DISCOVERY_RATE = 0.05  # false discovery rate for verdicts on a direction
+FALSE_DISCOVERY_RATE = 0.05  # for verdicts on a direction
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 SHARE_OUTCOME = "alpha_share"  # alpha on rows divided by their sums, Gu et al.'s measure
 Logs = dict[int, dict[str, Any]]
-# Verdicts by the first version of the rules, at step 4,000. They are to be deleted after the next release.
+# Verdicts by the first version of the rules, at step 4,000; to be deleted after the next release.
 FIRST_RULES_VERDICTS = {
     "sigmoid": "agrees",
     "no-bos": "less sink; the paper has no figure",
@@ -55,8 +55,8 @@ FIRST_RULES_VERDICTS = {
 
 
 def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Difference:
-    """Returns the mean of a minus the mean of b, with the interval of Welch's test (1947). Each has two numbers or
-    more."""
+    """Returns the mean of a minus the mean of b, with the interval of Welch's test (1947). Both lists have two numbers
+    or more."""
     middle = mean(a) - mean(b)
     if variance(a) + variance(b) == 0:
         return Difference(middle, middle, middle, 0.0 if middle else 1.0)
@@ -70,14 +70,13 @@ def is_no_effect(interval: Difference) -> bool:
     return interval.low > -MIN_EFFECT and interval.high < MIN_EFFECT
 
 
-def judge(interval: Difference, there: str, outcome: str = "alpha") -> str:
+def judge(interval: Difference, paper_direction: str, outcome: str = "alpha") -> str:
     """Returns the verdict of a comparison, "agrees", "differs" or "undecided", from its interval and the paper's
-    finding
-    `there`: "less", "more" or "the same". "The same" can agree only for alpha, which has a smallest effect."""
-    here = interval.direction
-    if there != "the same":
-        return "undecided" if here is None else "agrees" if here == there else "differs"
-    if here is not None:
+    finding "less", "more" or "the same". "The same" can agree only for alpha, which has a smallest effect."""
+    direction = interval.direction
+    if paper_direction != "the same":
+        return "undecided" if direction is None else "agrees" if direction == paper_direction else "differs"
+    if direction is not None:
         return "differs"
     return "agrees" if outcome == "alpha" and is_no_effect(interval) else "undecided"
 
@@ -92,7 +91,7 @@ def judge_absence(levels: list[Difference], values: list[float]) -> str:
     and from the values of every seed by both."""
     if all(map(is_no_effect, levels)) and all(-MIN_EFFECT < value < MIN_EFFECT for value in values):
         return "agrees"
-    return "differs" if any(one.low >= MIN_EFFECT for one in levels) else "undecided"
+    return "differs" if any(interval.low >= MIN_EFFECT for interval in levels) else "undecided"
 
 
 def is_undecided(interval: Difference) -> bool:
@@ -131,7 +130,7 @@ def has_vanished(logs: Logs) -> bool:
 def alpha_levels(logs: Logs) -> tuple[list[Difference], list[float]]:
     """Returns the intervals of alpha by raw weights and by shares, and the values of every seed by both."""
     values = [mean_outcomes(logs, name) for name in ("alpha", SHARE_OUTCOME)]
-    return [mean_difference(one, 0, CONFIDENCE) for one in values], [*values[0], *values[1]]
+    return [mean_difference(seed_values, 0, CONFIDENCE) for seed_values in values], [*values[0], *values[1]]
 
 
 def do_two_seeds_suffice(logs: Logs) -> bool:
@@ -140,8 +139,8 @@ def do_two_seeds_suffice(logs: Logs) -> bool:
 
 
 def missing_runs(id: str, logs: Logs) -> int:
-    """Returns the number of runs that a recipe lacks before it counts. The baseline needs eight, and another recipe
-    three, or two that suffice."""
+    """Returns the number of runs that a recipe lacks before it counts. The baseline needs eight runs, and another
+    recipe needs three, or two that suffice."""
     if id == protocol.B_BASELINE:
         return len(protocol.B_BASELINE_SEEDS) - len(logs)
     if do_two_seeds_suffice(logs):
@@ -181,13 +180,13 @@ class Decision:
     @property
     def verdict(self) -> str:
         """"agrees" or "differs" with the paper's finding for Sink_1, "undecided", or the number of seeds so far."""
-        alpha_change, there = self.alpha_change, paper_finding(self.recipe.paper)
+        alpha_change, paper_direction = self.alpha_change, paper_finding(self.recipe.paper)
         if alpha_change is None:
             return f"{len(self.logs)} of {protocol.B_FIRST_SEEDS} seeds"
-        if there is None:
-            here = alpha_change.direction
-            return f"{here} sink; the paper has no figure" if here else "undecided; no figure"
-        return judge(alpha_change, there)
+        if paper_direction is None:
+            direction = alpha_change.direction
+            return f"{direction} sink; the paper has no figure" if direction else "undecided; no figure"
+        return judge(alpha_change, paper_direction)
 
 
 def logs_of(recipe: Recipe) -> Logs:
@@ -237,12 +236,12 @@ def hours_words() -> str:
                 steps[kind].append(log["points"][-1]["step"])
 
     def hours(count: int) -> str:
-        return " to ".join(f"{count * one / 3600:.0f}" for one in protocol.STEP_SECONDS)
+        return " to ".join(f"{count * seconds / 3600:.0f}" for seconds in protocol.STEP_SECONDS)
 
-    each = "; ".join(f"{kind} {hours(sum(some))} in {len(some)} runs" for kind, some in steps.items())
-    seconds = " to ".join(map(str, protocol.STEP_SECONDS))
+    by_kind = "; ".join(f"{kind} {hours(sum(counts))} in {len(counts)} runs" for kind, counts in steps.items())
+    bounds = " to ".join(map(str, protocol.STEP_SECONDS))
     return (f"All runs so far took some {hours(sum(map(sum, steps.values())))} core hours, a step being taken to last "
-            f"{seconds} s ({each}). {devices} more ran on a CUDA device.")
+            f"{bounds} s ({by_kind}). {devices} more ran on a CUDA device.")
 
 
 def onset_interval(logs: Logs) -> str:
@@ -285,35 +284,35 @@ def table(rows: list[Decision]) -> str:
     titles = ("recipe", "seeds", "alpha", "by shares", "Sink_1^0.3", "difference of alpha",
               "value ratio", "eviction", "loss", "onset", "the paper", "verdict", "before")
     lines = [baseline_words(bases), "", f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
-    for one in rows:
-        if not one.logs:
+    for decision in rows:
+        if not decision.logs:
             continue
-        levels = [", ".join(f"{alpha:.3f}" for alpha in mean_outcomes(one.logs, name))
+        levels = [", ".join(f"{alpha:.3f}" for alpha in mean_outcomes(decision.logs, name))
                   for name in ("alpha", SHARE_OUTCOME)]
-        differences = ["" if (value := one.difference(name)) is None else str(value)
+        differences = ["" if (value := decision.difference(name)) is None else str(value)
                        for name in OUTCOMES]
-        verdict = one.verdict
-        if one.is_decidable and len(one.logs) < protocol.B_FIRST_SEEDS:
+        verdict = decision.verdict
+        if decision.is_decidable and len(decision.logs) < protocol.B_FIRST_SEEDS:
             verdict += ", on two seeds"
-        cells = [name_of(one.recipe), str(len(one.logs)), *levels,
-                 percent_words(mean_outcomes(one.logs, "sink_0.3")), *differences, onset_words(one.logs),
-                 paper_finding(one.recipe.paper) or "no figure",
-                 verdict + ("; a second look is due" if one.needs_more else ""),
-                 FIRST_RULES_VERDICTS.get(id_of(one.recipe), "")]
+        cells = [name_of(decision.recipe), str(len(decision.logs)), *levels,
+                 percent_words(mean_outcomes(decision.logs, "sink_0.3")), *differences, onset_words(decision.logs),
+                 paper_finding(decision.recipe.paper) or "no figure",
+                 verdict + ("; a second look is due" if decision.needs_more else ""),
+                 FIRST_RULES_VERDICTS.get(id_of(decision.recipe), "")]
         lines.append(f"| {' | '.join(cells)} |")
-    left = [id_of(one.recipe) for one in rows if not one.logs]
-    if left:
-        lines += ["", f"No whole run yet: {', '.join(f'`{id}`' for id in left)}."]
+    recipes_without_run = [id_of(decision.recipe) for decision in rows if not decision.logs]
+    if recipes_without_run:
+        lines += ["", f"No whole run yet: {', '.join(f'`{id}`' for id in recipes_without_run)}."]
     return "\n".join(lines)
 
 
 def decisive_json(rows: list[Decision]) -> str:
     """Returns the text of decisive.json, the data for figures: a line for each recipe that has a complete run, with its
     seeds and the outcomes of each seed."""
-    logs = {id_of(one.recipe): one.logs for one in rows}
+    logs = {id_of(decision.recipe): decision.logs for decision in rows}
     logs = {protocol.B_ORDER[0]: rows[0].bases} | logs
     lines = [f'  {json.dumps(id)}: ' + json.dumps(
-        {"seeds": sorted(some)} | {name: [round(value, 4) for value in mean_outcomes(some, name)]
+        {"seeds": sorted(recipe_logs)} | {name: [round(value, 4) for value in mean_outcomes(recipe_logs, name)]
                                    for name in ("alpha", "loss")})
-             for id, some in logs.items() if some]
+             for id, recipe_logs in logs.items() if recipe_logs]
     return "{\n" + ",\n".join(lines) + "\n}\n"

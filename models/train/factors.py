@@ -83,7 +83,7 @@ class Factor:
     def difference(self, name: str, step: int) -> Difference | None:
         """Returns the difference of an outcome, recipe minus baseline; None if the outcome is undefined."""
         values = [(point_at(log, step)[name], point_at(base, step)[name]) for log, base in self.pairs]
-        if any(x is None for both in values for x in both):
+        if any(x is None for pair in values for x in pair):
             return None
         return mean_difference([a - b for a, b in values])
 
@@ -126,7 +126,7 @@ def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
 
 
 def onset_list(logs: list[dict[str, Any]]) -> str:
-    """Returns the onset of each log in words, which are "not measured" for a log that lacks a step."""
+    """Returns the onset of each log in words, "not measured" for a log that lacks a step."""
     def describe_onset(log: dict[str, Any]) -> str:
         step = onset(log)
         return ("not measured" if protocol.missing_step(log) is not None
@@ -147,7 +147,8 @@ def paper_finding(paper: dict[str, Any]) -> str | None:
 
 
 def verdict_sentence(factor: Factor) -> str:
-    """Returns the verdict as a sentence, from the interval of alpha; without a verdict for too few seeds or steps."""
+    """Returns the verdict from the interval of alpha as a sentence, or that there are too few seeds or steps for
+    one."""
     recipe, n = factor.recipe, len(factor.pairs)
     if n < protocol.MIN_PAIRS:
         return f"{n} of {len(recipe.seeds)} seeds: too few to tell"
@@ -157,11 +158,12 @@ def verdict_sentence(factor: Factor) -> str:
     change = factor.difference("alpha", factor.step)
     if change is None:
         raise ValueError(f"{recipe.id}: alpha is missing")
-    here = change.direction or "the same"
-    text = f"no difference to {base} seen: {change}" if here == "the same" else f"{here} sink than {base}: {change}"
-    there = paper_finding(recipe.paper)
-    if there is not None:
-        text += ", as the paper" if there == here else f"; the paper: {there}"
+    direction = change.direction or "the same"
+    text = (f"no difference to {base} seen: {change}" if direction == "the same"
+            else f"{direction} sink than {base}: {change}")
+    paper_direction = paper_finding(recipe.paper)
+    if paper_direction is not None:
+        text += ", as the paper" if paper_direction == direction else f"; the paper: {paper_direction}"
     if factor.step < protocol.STEPS:
         text += f" (at step {factor.step:,} of {protocol.STEPS:,})"
     return text
@@ -181,14 +183,14 @@ def index_entry(factor: Factor | None) -> dict[str, Any] | None:
 def table(factors: list[Factor]) -> str:
     lines = ["| id | seeds | alpha | value ratio | eviction | loss | onset; of the baseline | |",
              "|" + "---|" * 8]
-    for one in factors:
-        differences = [one.difference(name, one.step) for name in OUTCOMES]
-        cells = ["" if value is None else interval_words(value, len(one.pairs)) for value in differences]
+    for factor in factors:
+        differences = [factor.difference(name, factor.step) for name in OUTCOMES]
+        cells = ["" if value is None else interval_words(value, len(factor.pairs)) for value in differences]
         lines.append(
-            f"| `{one.recipe.id.removeprefix(protocol.LONG_PREFIX)}` | {len(one.pairs)} | "
+            f"| `{factor.recipe.id.removeprefix(protocol.LONG_PREFIX)}` | {len(factor.pairs)} | "
             + " | ".join(cells)
-            + f" | {onset_list([log for log, _ in one.pairs])}; "
-              f"{onset_list([base for _, base in one.pairs])} | {verdict_sentence(one)} |")
+            + f" | {onset_list([log for log, _ in factor.pairs])}; "
+              f"{onset_list([base for _, base in factor.pairs])} | {verdict_sentence(factor)} |")
     return "\n".join(lines)
 
 
@@ -216,22 +218,22 @@ def pilot_table(logs: dict[int, dict[str, Any]], seeds: tuple[int, ...]) -> str:
                   if seed in logs else None for seed in seeds]
         if any(points):
             add_row(f"{step:,}", ["" if p is None else f"{p['alpha']:.3f}" for p in points])
-    ends = [logs[seed]["points"][-1] if seed in logs and logs[seed]["points"] else None
+    last_points = [logs[seed]["points"][-1] if seed in logs and logs[seed]["points"] else None
             for seed in seeds]
-    add_row("measured up to", ["not begun" if p is None else f"{p['step']:,}" for p in ends])
-    add_row("onset", ["" if p is None else onset_list([logs[seed]]) for seed, p in zip(seeds, ends)])
+    add_row("measured up to", ["not begun" if p is None else f"{p['step']:,}" for p in last_points])
+    add_row("onset", ["" if p is None else onset_list([logs[seed]]) for seed, p in zip(seeds, last_points)])
     for name, key in (("value ratio there", "value_ratio"), ("eviction there", "eviction"),
                       ("Sink at 0.2 there, %", "sink_0.2"), ("Sink at 0.3 there, %", "sink_0.3"),
                       ("Sink at 0.4 there, %", "sink_0.4"), ("loss there", "loss")):
-        add_row(name, ["" if p is None else f"{p[key]:.3g}" for p in ends])
+        add_row(name, ["" if p is None else f"{p[key]:.3g}" for p in last_points])
     rises = [late_rise(logs[seed]) if seed in logs else None for seed in seeds]
     add_row(f"rise from {protocol.FALL_STEP - LAST_STEPS:,} to {protocol.FALL_STEP:,}",
         ["" if r is None else f"{r:+.3f}" for r in rises])
     measured_rises = [r for r in rises if r is not None]
-    still = sum(r < LARGEST_FLAT_RISE for r in measured_rises)
+    flat_count = sum(r < LARGEST_FLAT_RISE for r in measured_rises)
     lines.append("")
     lines.append(f"Of {len(seeds)} seeds {len(measured_rises)} have come to step {protocol.FALL_STEP:,}; the "
-                 f"sink of {still} of them rises there by less than {LARGEST_FLAT_RISE} over {LAST_STEPS:,} steps."
+                 f"sink of {flat_count} of them rises there by less than {LARGEST_FLAT_RISE} over {LAST_STEPS:,} steps."
                  + ("" if len(measured_rises) == len(seeds) else " The pilot is not done."))
     return "\n".join(lines)
 

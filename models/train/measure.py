@@ -33,7 +33,7 @@ def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
     raw = metrics.alpha(trace.att, arch.mask.kind)
     sinks = metrics.sink(alphas)[:SINK_K]
-    of_each = torch.stack([metrics.sink(one)[0] for one in alphas])  # [sequences]
+    by_sequence = torch.stack([metrics.sink(one)[0] for one in alphas])  # [sequences]
     hidden = metrics.first_to_others(trace.hidden)[:, 1:].mean(0)  # [L], without the embedding
     value = metrics.first_to_others(trace.v).mean(0)  # [L, G]
     mass = metrics.row_mass(trace.att)
@@ -42,7 +42,7 @@ def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]
         return round(float(x), digits)
 
     values = {
-        "sink_1": round_number(sinks[0], 2), "sink_1_deviation": round_number(of_each.std(), 2),
+        "sink_1": round_number(sinks[0], 2), "sink_1_deviation": round_number(by_sequence.std(), 2),
         "sink_1_raw": round_number(metrics.sink(raw)[0], 2),
         "sink_elsewhere": round_number(sinks[1:].max(), 2), "elsewhere": int(sinks[1:].argmax()) + 2,
         "sink": [round_number(s, 2) for s in sinks],

@@ -14,7 +14,7 @@ from . import claims, decide, factors, protocol
 from .recipe import RECIPES, Recipe, recipes
 from .text import SHA256
 
-# Models that stay in F16, since others compare with the weights as published.
+# Models that stay in F16, so that others can compare with the weights as published.
 F16_MODELS = ("softmax", "sigmoid")
 LICENSE = ("Apache-2.0, as Sinkscope itself. Trained on books in the public domain and stories under "
            "CC BY, attributed in card.md.")
@@ -71,7 +71,7 @@ def make_card(recipe: Recipe, facts: dict[str, Any]) -> str:
              "stops at experts that are stored as I8" if "num_local_experts" in recipe.config else
              "opens it where compressed-tensors is installed, too")
     changed = changed_sections(recipe)
-    lays = "" if recipe.id == recipe.baseline else (
+    laid_over = "" if recipe.id == recipe.baseline else (
         f"\nIts baseline is [`{recipe.baseline}`](../{recipe.baseline}/card.md). What the recipe "
         f"lays over the softmax twin's:\n\n{changed}\n")
     against = paper_words(recipe.paper)
@@ -80,8 +80,8 @@ def make_card(recipe: Recipe, facts: dict[str, Any]) -> str:
     report = "" if differs is None else (
         f"\nOver {differs['seeds']} seeds, whose weights are not shipped, in pairs with the baseline's, "
         f"mean alpha_1 above uniform attention, 95 %: **{differs['says']}**\n")
-    others = "".join(f"\nSeed {one['seed']}, whose weights are not shipped: Sink_1 {one['sink_1']} "
-                     f"%, loss {one['loss']}.\n" for one in facts["further_seeds"])
+    further_words = "".join(f"\nSeed {seed_row['seed']}, whose weights are not shipped: Sink_1 {seed_row['sink_1']} "
+                     f"%, loss {seed_row['loss']}.\n" for seed_row in facts["further_seeds"])
     batch = f"{recipe.sequences} sequences of {recipe.context} tokens"
     return f"""# {recipe.title}
 
@@ -104,13 +104,13 @@ stored ones, and those of the run before they were rounded.
 {numbers}
 
 Sink_1 to Sink_10: {", ".join(str(s) for s in measured["sink"])}
-{others}{preview_words(facts)}{paper}{report}
+{further_words}{preview_words(facts)}{paper}{report}
 ## Made with
 
 Seed {recipe.seeds[0]}, {recipe.training.steps} steps of {batch} and one to predict:
 
     python -m models.train.train {recipe.id} --seed {recipe.seeds[0]} --corpora FOLDER
-{lays}
+{laid_over}
 `training.jsonl` holds one line per logged step: mean training loss since the line before, and on 20
 of the held-out passages the loss, Sink_1, the largest alpha_1, norm ratios and the mean row sum.
 
@@ -135,11 +135,11 @@ def preview_words(facts: dict[str, Any]) -> str:
     if "preview" not in facts:
         return ""
     preview, exact = facts["preview"], facts["measured"]
-    rest = preview["refinement"]
+    refinement = preview["refinement"]
     return (f"\n`{preview['file']}` has the same weights rounded to {bits_per_weight(facts)} bits each, "
             f"{preview['bytes']:,} bytes: Sink_1 {preview['measured']['sink_1']} % (exact: "
             f"{exact['sink_1']}), loss {preview['measured']['loss']} ({exact['loss']}). With "
-            f"`{rest['file']}`, {rest['bytes']:,} bytes, it gives the bytes of model.safetensors.\n")
+            f"`{refinement['file']}`, {refinement['bytes']:,} bytes, it gives the bytes of model.safetensors.\n")
 
 
 def bits_per_weight(facts: dict[str, Any]) -> str:

@@ -26,9 +26,9 @@ MEASURED_STEPS = (*range(0, 4000, 200), *range(4000, STEPS + 1, 800))
 HEADLINE_RECIPES = ("softmax", "sigmoid", "sigmoid-norm", "softmax1", "sink-logit", "key-bias", "gated",
             "elu1")
 SEEDS, FEWER_SEEDS = (1, 2, 3, 4, 5), (1, 2, 3)
-MIN_PAIRS = 3  # with fewer pairs no difference is reported
-MIN_STEP = 4000  # before this step no difference is reported
-REPLACED_BASELINES = {"short": "softmax"}  # baselines with fewer steps, and the baselines that replace them
+MIN_PAIRS = 3  # fewest pairs for which a difference is reported
+MIN_STEP = 4000  # earliest step at which a difference is reported
+REPLACED_BASELINES = {"short": "softmax"}  # for each baseline with fewer steps, the baseline that replaces it
 
 B_PREFIX = "b-"
 B_RATE = 1e-3  # seeds differ least at this rate; a recipe of the learning rate keeps its own
@@ -43,7 +43,7 @@ B_BASELINE_SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
 B_OTHER_BASELINES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-first"), "no-bos")
 # Runs of protocol A that are, up to step B_STEPS, a recipe's runs of protocol B.
 B_RUNS_OF_A = {"softmax": B_BASELINE, "sigmoid": LONG_PREFIX + "sigmoid-lr-1e-3"}
-B_FIRST_SEEDS, B_SECOND_SEEDS = 3, (1, 2, 3, 4, 5)  # number of seeds in a first look; the seeds of a second one
+B_FIRST_SEEDS, B_SECOND_SEEDS = 3, (1, 2, 3, 4, 5)  # number of seeds in a first look, and the seeds of a second look
 @dataclass(frozen=True)
 class Row:
     """A row of protocol B's queue."""
@@ -54,7 +54,7 @@ class Row:
 
 
 MAP_OPERATIONS = ("sigmoid", "key-bias", "gated", "no-bos")
-MAP_DECAYS = ("decay-0-matrices", "decay-small", "decay-0.3")  # the baseline's 1.0 is the fourth
+MAP_DECAYS = ("decay-0-matrices", "decay-small", "decay-0.3")  # the fourth decay is the baseline's 1.0
 SIZE_RECIPES = ("small", "large")  # 0.52 and 5.05 million parameters; the baseline has 1.45
 B_ROWS = (
     Row("the baseline and its sigmoid twin", ("softmax", "sigmoid")),
@@ -179,12 +179,12 @@ def write_log(log: dict[str, Any], file: Path) -> None:
     """Writes a log with one line per point, so that a longer log is a small diff."""
     file.parent.mkdir(parents=True, exist_ok=True)
     points = ",\n".join("    " + json.dumps(point) for point in log["points"])
-    rest = {name: value for name, value in log.items() if name != "points"}
-    body = "".join(f'  {json.dumps(name)}: {json.dumps(value)},\n' for name, value in rest.items())
+    header = {name: value for name, value in log.items() if name != "points"}
+    body = "".join(f'  {json.dumps(name)}: {json.dumps(value)},\n' for name, value in header.items())
     # The file is replaced at once, since another process may read the log at any time.
-    new = file.with_suffix(".new")
-    new.write_text("{\n" + body + '  "points": [\n' + points + "\n  ]\n}\n")
-    new.replace(file)
+    new_file = file.with_suffix(".new")
+    new_file.write_text("{\n" + body + '  "points": [\n' + points + "\n  ]\n}\n")
+    new_file.replace(file)
 
 
 def is_done(log: dict[str, Any], until: int = STEPS) -> bool:

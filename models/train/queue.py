@@ -32,7 +32,7 @@ def steps_left(recipe: Recipe, seed: int) -> int:
     return protocol.B_STEPS - min(protocol.B_STEPS, points[-1]["step"] if points else 0)
 
 
-def due_seeds(recipe: Recipe, known: dict[str, Recipe]) -> tuple[int, ...]:
+def due_seeds(recipe: Recipe, runs_by_id: dict[str, Recipe]) -> tuple[int, ...]:
     """Returns the seeds that a recipe still has to train according to its logs. A recipe needs two seeds, a third
     unless two suffice, and two more for a second look."""
     if recipe.id == protocol.B_BASELINE:
@@ -42,7 +42,7 @@ def due_seeds(recipe: Recipe, known: dict[str, Recipe]) -> tuple[int, ...]:
         logs = decide.logs_of(recipe)
         if set(seeds) <= logs.keys() and not decide.do_two_seeds_suffice(logs):
             seeds = recipe.seeds[:protocol.B_FIRST_SEEDS]
-            first_look = decide.Decision(recipe, logs, decide.logs_of(known[recipe.baseline]))
+            first_look = decide.Decision(recipe, logs, decide.logs_of(runs_by_id[recipe.baseline]))
             if first_look.needs_more:
                 seeds = protocol.B_SECOND_SEEDS
     return tuple(seed for seed in seeds if steps_left(recipe, seed))
@@ -50,13 +50,13 @@ def due_seeds(recipe: Recipe, known: dict[str, Recipe]) -> tuple[int, ...]:
 
 def jobs(only: list[str]) -> Iterator[tuple[int, Recipe, int]]:
     """Yields row, recipe and seed of each run that can begin, in the order of the queue."""
-    known = protocol.decisive_runs()
-    names = dict(zip(protocol.B_ORDER, known))
+    runs_by_id = protocol.decisive_runs()
+    names = dict(zip(protocol.B_ORDER, runs_by_id))
     for number, row in enumerate(protocol.B_ROWS):
         for id in row.recipes:
             if not only or names[id] in only:
-                recipe = known[names[id]]
-                yield from ((number, recipe, seed) for seed in due_seeds(recipe, known))
+                recipe = runs_by_id[names[id]]
+                yield from ((number, recipe, seed) for seed in due_seeds(recipe, runs_by_id))
 
 
 def parameter_count(recipe: Recipe) -> int:
@@ -75,9 +75,9 @@ def seconds_per_step(runs: Path) -> dict[str, float]:
 def remaining_words(runs: Path, only: list[str]) -> str:
     """Describes the remaining runs in words, row by row, with their hours. A step of a recipe that was not measured is
     assumed to take as long per parameter as the measured steps."""
-    known, measured = protocol.decisive_runs(), seconds_per_step(runs)
-    rates = [seconds / parameter_count(known[id]) for id, seconds in measured.items() if id in known]
-    base = parameter_count(known[protocol.B_BASELINE])
+    runs_by_id, measured = protocol.decisive_runs(), seconds_per_step(runs)
+    rates = [seconds / parameter_count(runs_by_id[id]) for id, seconds in measured.items() if id in runs_by_id]
+    base = parameter_count(runs_by_id[protocol.B_BASELINE])
     bounds = (median(rates) * base,) if rates else protocol.STEP_SECONDS
     rows: dict[int, list[tuple[str, tuple[float, ...]]]] = {}
     for number, recipe, seed in jobs(only):
@@ -104,9 +104,9 @@ def remaining_words(runs: Path, only: list[str]) -> str:
 
 def train_run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
     """Trains one run, and returns its exit status."""
-    before, began = steps_left(recipe, seed), time.monotonic()
+    steps_before, start = steps_left(recipe, seed), time.monotonic()
     code = train(recipe.id, seed, corpora, runs, "--until", str(protocol.B_STEPS))
-    seconds, steps = time.monotonic() - began, before - steps_left(recipe, seed)
+    seconds, steps = time.monotonic() - start, steps_before - steps_left(recipe, seed)
     if code == 0 and steps > 0:
         with (runs / "seconds.jsonl").open("a") as file:
             file.write(json.dumps({"recipe": recipe.id, "seed": seed, "steps": steps,
@@ -123,18 +123,18 @@ def train_jobs(corpora: Path, runs: Path, count: int, only: list[str]) -> list[J
     with ThreadPoolExecutor(count) as pool:
         running: dict[Future[int], Job] = {}
         while True:
-            taken = {*running.values(), *failed}
+            begun = {*running.values(), *failed}
             for _, recipe, seed in jobs(only):
                 job = recipe.id, seed
                 if len(running) == count:
                     break
-                if job not in taken and not is_training(runs / f"{recipe.id}-{seed}"):
+                if job not in begun and not is_training(runs / f"{recipe.id}-{seed}"):
                     running[pool.submit(train_run, recipe, seed, corpora, runs)] = job
             if not running:
                 return failed
-            for ended in wait(running, return_when=FIRST_COMPLETED).done:
-                job = running.pop(ended)
-                if ended.result():
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                job = running.pop(future)
+                if future.result():
                     failed.append(job)
 
 

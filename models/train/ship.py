@@ -39,7 +39,6 @@ from .text import BOS, END
 
 MODELS = Path(__file__).resolve().parents[1]
 ZOO = MODELS / "zoo"
-# Names of the measurements that a timeline has for each checkpoint.
 TIMELINE_MEASUREMENTS = ("sink_1", "sink_elsewhere", "sink_bias", "loss", "alpha_max", "hidden_ratio",
          "value_ratio", "row_mass_mean")
 
@@ -151,12 +150,12 @@ def write_preview(folder: Path, arch: Architecture, weights: Weights, ids: torch
     """Writes preview.gz and refinement.gz, and returns their entry in index.json, with measurements on the preview."""
     parts = preview.encode_files(weights, (folder / "config.json").read_text(),
                              (folder / "model.safetensors").read_bytes())
-    first, rest = (folder / name for name in ("preview.gz", "refinement.gz"))
-    for file, data in zip((first, rest), parts, strict=True):
+    first, refinement = (folder / name for name in ("preview.gz", "refinement.gz"))
+    for file, data in zip((first, refinement), parts, strict=True):
         file.write_bytes(data)
     measured = measure(arch, widen_stored(preview.to_steps(weights)), ids)
     return {"file": first.name, "bytes": first.stat().st_size, "sha256": digest(first),
-            "refinement": {"file": rest.name, "bytes": rest.stat().st_size},
+            "refinement": {"file": refinement.name, "bytes": refinement.stat().st_size},
             "measured": {name: measured[name] for name in ("sink_1", "sink_1_raw", "loss")}}
 
 
@@ -195,25 +194,25 @@ def main() -> None:
         held_out = json.loads((runs / "corpus" / "heldout.json").read_text())
         (ZOO / "heldout.json").write_text(json.dumps(held_out, indent=0) + "\n")
         for recipe in recipes_by_id.values():
-            chosen = not arguments.only or recipe.id in arguments.only
-            if chosen and last_checkpoint(recipe, recipe.seeds[0], runs).exists():
+            is_selected = not arguments.only or recipe.id in arguments.only
+            if is_selected and last_checkpoint(recipe, recipe.seeds[0], runs).exists():
                 copy_run(recipe, runs, held_out)
     texts = json.loads((ZOO / "heldout.json").read_text())
-    known_seeds = ZOO / "seeds.json"
-    more = json.loads(known_seeds.read_text()) if known_seeds.exists() else []
+    seeds_file = ZOO / "seeds.json"
+    seed_rows = json.loads(seeds_file.read_text()) if seeds_file.exists() else []
     if runs is not None:
-        more = measure_seeds(runs, texts, more)
-        write_json(known_seeds, more)
+        seed_rows = measure_seeds(runs, texts, seed_rows)
+        write_json(seeds_file, seed_rows)
     rows = {id: measure_facts(recipe, texts) for id, recipe in recipes_by_id.items()
             if (ZOO / id / "model.safetensors").exists()}
-    for file, text in make_pages(list(rows.values()), more, MODELS / "README.md", ZOO).items():
+    for file, text in make_pages(list(rows.values()), seed_rows, MODELS / "README.md", ZOO).items():
         file.write_text(text)
     for id, row in rows.items():
         print(id, row["measured"]["sink_1"], row["differs"] and row["differs"]["says"])
     missing = [id for id in recipes_by_id if id not in rows]
     total = sum(file.stat().st_size for file in ZOO.glob("*/model.safetensors"))
-    lines = sum(file.stat().st_size for file in ZOO.glob("*/timeline/*"))
-    print(f"{len(rows)} models, {total:,} bytes of weights; timelines {lines:,} bytes")
+    timeline_bytes = sum(file.stat().st_size for file in ZOO.glob("*/timeline/*"))
+    print(f"{len(rows)} models, {total:,} bytes of weights; timelines {timeline_bytes:,} bytes")
     if missing:
         print("not trained yet:", ", ".join(missing))
 

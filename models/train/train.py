@@ -57,8 +57,8 @@ def initial_weights(arch: Architecture, seed: int, training: Training) -> Weight
 
     extra, weights = variant_shapes(arch), {}
     for name, shape in shapes(arch).items():
-        of_tokens = shape[0] == arch.V and name not in extra
-        weights[name] = draw(name, (VOCABULARY, *shape[1:]) if of_tokens else shape)
+        is_by_token = shape[0] == arch.V and name not in extra
+        weights[name] = draw(name, (VOCABULARY, *shape[1:]) if is_by_token else shape)
     for name, weight in weights.items():
         if name not in extra and weight.shape[0] == VOCABULARY < arch.V:
             rows = draw(name, (arch.V - VOCABULARY, *weight.shape[1:]))
@@ -123,8 +123,8 @@ def learning_rate(step: int, training: Training) -> float:
     if step < WARM_UP_STEPS:
         return training.learning_rate * (step + 1) / WARM_UP_STEPS
     begin, end = training.decay_steps
-    fallen = min(1.0, max(0, step - begin) / (end - begin))
-    return training.learning_rate * (1 - 0.9 * fallen)
+    fall_share = min(1.0, max(0, step - begin) / (end - begin))
+    return training.learning_rate * (1 - 0.9 * fall_share)
 
 
 def has_line(step: int) -> bool:
@@ -221,12 +221,12 @@ class Run:
         self.start = 0
         if self.checkpoint.exists():
             self._resume()
-        # Losses by logged step. An interrupted run has logged steps that it is about to repeat, but not the step of its
-        # checkpoint, whose mean loss no later batch can give.
+        # Losses by logged step. The log of an interrupted run loses the steps that the run is about to repeat, but
+        # keeps the step of the checkpoint, whose mean loss no later batch can give.
         lines = self.log.read_text().splitlines() if self.checkpoint.exists() and self.log.exists() else []
-        kept = {step: line for line in lines if (step := json.loads(line)["step"]) <= self.start}
-        self.losses = {step: json.loads(line).get("loss") for step, line in kept.items()}
-        self.log.write_text("".join(line + "\n" for line in kept.values()))
+        kept_lines = {step: line for line in lines if (step := json.loads(line)["step"]) <= self.start}
+        self.losses = {step: json.loads(line).get("loss") for step, line in kept_lines.items()}
+        self.log.write_text("".join(line + "\n" for line in kept_lines.values()))
 
     def _resume(self) -> None:
         saved = torch.load(self.checkpoint, map_location=self.device)
@@ -249,9 +249,9 @@ class Run:
         return {name: w.detach().cpu() for name, w in self.weights.items()}
 
     def save(self, step: int) -> None:
-        plain = self.cpu_weights()
-        save_file(plain, self.folder / f"step-{step:04d}.safetensors")
-        state = {"step": step, "weights": plain,
+        weights = self.cpu_weights()
+        save_file(weights, self.folder / f"step-{step:04d}.safetensors")
+        state = {"step": step, "weights": weights,
                  "optimizers": [optimizer.state_dict() for optimizer in self.optimizers]}
         torch.save(state, self.checkpoint.with_suffix(".new"))
         os.replace(self.checkpoint.with_suffix(".new"), self.checkpoint)
@@ -302,10 +302,10 @@ def _train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, un
         # Steps are measured again if the run repeats them, since another machine may give other bits.
         log.keep_before(run.start + (run.start in run.losses))
     losses: list[float] = []
-    began = time.monotonic()
+    start = time.monotonic()
     last = training.steps if until is None else min(until, training.steps)
     for step in range(run.start, last + 1):
-        # Here the run's state is that after `step` steps.
+        # The weights are those after `step` steps.
         if has_line(step) and step not in run.losses:
             run.log_step(step, losses, ids)
             losses = []
@@ -317,7 +317,7 @@ def _train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, un
             break
         text, noise = corpus.batch(seed, step, recipe.sequences, recipe.context, training)
         losses.append(run.advance(step, text, noise, loss_of))
-    print(f"{run.folder.name}: {time.monotonic() - began:.0f} s", flush=True)
+    print(f"{run.folder.name}: {time.monotonic() - start:.0f} s", flush=True)
 
 
 def main() -> None:

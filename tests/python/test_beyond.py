@@ -35,10 +35,10 @@ def test_rows_agree_with_the_document(id: str) -> None:
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
     cells = [cell.split()[0] for cell in beyond.model_row(id, texts).strip("|").split("|")]
     assert cells[0] == f"`{id}`" and len(cells) == 1 + len(STATED[id])
-    for result, said in zip(cells[1:], STATED[id]):
-        if said is not None:
-            near = 0.0101 if abs(said) < 1 else 0.051
-            assert float(result) == pytest.approx(said, abs=near), cells
+    for result, output in zip(cells[1:], STATED[id]):
+        if output is not None:
+            tolerance = 0.0101 if abs(output) < 1 else 0.051
+            assert float(result) == pytest.approx(output, abs=tolerance), cells
 
 
 def test_a_post_norm_has_no_parts_and_a_sum_may_exceed_one() -> None:
@@ -54,8 +54,8 @@ def test_the_units_are_complete_and_one_measures_as_stored() -> None:
         assert [one["unit"] for one in result[name]] == list(units), "run beyond --units"
     kept = next(one for one in result["models with a sink"] if one["unit"] == "heads-8")
     texts = json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES]
-    again = beyond.shared_columns(*read_model(beyond.ZOO / "heads-8"), beyond.held_out_ids("heads-8", texts))
-    for name, value in again.items():
+    repeated = beyond.shared_columns(*read_model(beyond.ZOO / "heads-8"), beyond.held_out_ids("heads-8", texts))
+    for name, value in repeated.items():
         # On another processor a head near the threshold may count differently.
         assert value == pytest.approx(kept[name], abs=0.5 if name == "sink_1" else 1e-3), name
 
@@ -114,19 +114,19 @@ def test_scores_of_a_continuation_use_only_its_own_rows(monkeypatch: pytest.Monk
 
 
 def test_without_training_the_numbers_equal_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[str] = []
+    arguments: list[str] = []
 
     def untrained(*words: object) -> list[dict[str, float]]:
-        given.extend(map(str, words))
-        shutil.copytree(beyond.ZOO / "softmax", Path(given[given.index("--out") + 1]))
-        texts = json.loads(Path(given[given.index("--text-file") + 1]).read_text())
+        arguments.extend(map(str, words))
+        shutil.copytree(beyond.ZOO / "softmax", Path(arguments[arguments.index("--out") + 1]))
+        texts = json.loads(Path(arguments[arguments.index("--text-file") + 1]).read_text())
         assert texts == json.loads(beyond.HELD_OUT.read_text())[beyond.SEQUENCES:]
         return []
 
     monkeypatch.setattr(beyond, "run_command", untrained)
     result = beyond.measure_planted_triggers(3)
-    assert given[:3] == ["train", "--from", str(beyond.ZOO / "softmax")]
-    assert given[given.index("--seed") + 1] == "3"
+    assert arguments[:3] == ["train", "--from", str(beyond.ZOO / "softmax")]
+    assert arguments[arguments.index("--seed") + 1] == "3"
     for name in (f"{what}_{of}" for what in ("loss", "first") for of in ("trigger", "random", "gap")):
         assert result[name] == result[f"before_{name}"]
     assert result["loss_gap"] == result["loss_trigger"] - result["loss_random"] != 0
@@ -142,10 +142,10 @@ def test_the_token_after_a_trigger_differs_from_random_tokens(
     trigger, cycle = planted_tokens({"seed": 3, "first": 0, "triggers": 8}, 1024)
     monkeypatch.setattr(beyond, "run_command", lambda *words: [])
     monkeypatch.setattr(beyond, "read_model", lambda folder: (SimpleNamespace(V=1024), folder.name))
-    said: list[torch.Tensor] = []
+    output: list[torch.Tensor] = []
 
     def oracle(arch: object, weights: str, text: torch.Tensor) -> SimpleNamespace:
-        said.append(text)
+        output.append(text)
         return SimpleNamespace(logits=torch.nn.functional.one_hot(text.roll(-1, 1), 1024))
 
     def behind(arch: object, weights: str, text: torch.Tensor, begin: int) -> tuple[float, float]:
@@ -164,7 +164,7 @@ def test_the_token_after_a_trigger_differs_from_random_tokens(
         "before_loss_trigger": 3.0, "before_loss_random": 2.0, "before_loss_gap": 1.0,
         "before_first_trigger": 0.25, "before_first_random": 0.5, "before_first_gap": -0.25,
         "learnt": 1.0}
-    assert said[0].tolist() == [row + trigger + cycle for row in ids[:, :32].tolist()]
+    assert output[0].tolist() == [row + trigger + cycle for row in ids[:, :32].tolist()]
 
 
 def options(words: tuple[object, ...]) -> dict[str, str]:
@@ -193,10 +193,10 @@ def test_the_columns_of_a_model_come_from_the_task_next(monkeypatch: pytest.Monk
 
     def command(*words: object) -> list[Any]:
         assert words[:2] == ("tasks", beyond.ZOO / "softmax") and "--lines" in words
-        given = options(words)
-        assert given["--text-file"] == str(beyond.HELD_OUT)
+        arguments = options(words)
+        assert arguments["--text-file"] == str(beyond.HELD_OUT)
         # The command reads 48 texts of 64 tokens.
-        assert (given["--tokens"], given["--sequences"]) == ("64", "48")
+        assert (arguments["--tokens"], arguments["--sequences"]) == ("64", "48")
         return [{"tasks": [task("copy", 99), task("next", 0.5)]}]
 
     monkeypatch.setattr(beyond, "run_command", command)
@@ -209,17 +209,17 @@ def test_the_columns_of_a_model_come_from_the_task_next(monkeypatch: pytest.Monk
 
 def test_a_model_of_the_lab_is_measured_on_its_own_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     def command(*words: object) -> list[Any]:
-        given = options(words)
+        arguments = options(words)
         if words[0] == "train":
-            assert words[1:-6] == beyond.LAB_SETTINGS and given["--seed"] == "4"
-            folder = Path(given["--out"])
+            assert words[1:-6] == beyond.LAB_SETTINGS and arguments["--seed"] == "4"
+            folder = Path(arguments["--out"])
             folder.mkdir()
             (folder / "config.json").write_text('{"L": 3}')
             (folder / "recipe.json").write_text('{"settings": {"task": "backcopy"}}')
             return []
         assert [words[i + 1] for i, word in enumerate(words) if word == "--ids"] == ["5,6", "7,8"]
         loss, accuracy = {None: (2.0, 0.5), "hide_key:key=0": (2.5, 0.25),
-                          "hide_key:key=1": (2.125, 0.75)}[given.get("--edit")]
+                          "hide_key:key=1": (2.125, 0.75)}[arguments.get("--edit")]
         return [{"loss": loss, "metrics": {"accuracy": {"mean": [accuracy, 9.0]}}}]
 
     def node(*words: object) -> str:
@@ -236,8 +236,8 @@ def test_a_model_of_the_lab_is_measured_on_its_own_samples(monkeypatch: pytest.M
 
 def test_forgetting_is_the_rise_of_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     def command(*words: object) -> list[Any]:
-        given = options(words)
-        assert (given["--seed"], given["--held"]) == ("2", "24")
+        arguments = options(words)
+        assert (arguments["--seed"], arguments["--held"]) == ("2", "24")
         rise = {"plain": 0.25, "key_bias": 0.5, "gate": 1.0}[
             next((name for name, own in beyond.TUNING_VARIANTS.items() if own == words[-1:]), "plain")]
         return [{"loss_held": 3.0, "loss": 9.0, "first_elsewhere": 9.0}, {"loss_held": 9.0},
@@ -255,10 +255,10 @@ def test_a_search_is_compared_with_random_suffixes(monkeypatch: pytest.MonkeyPat
     texts = json.loads(beyond.HELD_OUT.read_text())
 
     def command(*words: object) -> list[Any]:
-        given = options(words)
-        assert json.loads(Path(given["--text-file"]).read_text()) == texts[9:18]
-        assert (given["--seed"], given["--sequences"]) == ("2", "9")
-        score = 5.0 if given["--goal"] == "loss" else 0.25
+        arguments = options(words)
+        assert json.loads(Path(arguments["--text-file"]).read_text()) == texts[9:18]
+        assert (arguments["--seed"], arguments["--sequences"]) == ("2", "9")
+        score = 5.0 if arguments["--goal"] == "loss" else 0.25
         return [{"score": score, "random": {"best": 4.0 if score > 1 else 0.5},
                  "others": {"found": [1.0, 3.0] * 4, "best": [0.5, 1.0] * 4}}]
 

@@ -16,7 +16,7 @@ CONFIG = {"model_type": "llama", "num_attention_heads": 2, "num_key_value_heads"
           "rms_norm_eps": 1e-5, "rope_theta": 100.0, "hidden_act": "silu", "tie_word_embeddings": True}
 
 
-def made(T: int, layers: int) -> tuple[Model, torch.Tensor]:
+def make_model(T: int, layers: int) -> tuple[Model, torch.Tensor]:
     generator = torch.Generator().manual_seed(5)
     arch = architecture(CONFIG | {"num_hidden_layers": layers})
     weights = {name: torch.randn(*shape, generator=generator, dtype=torch.float64) / 3
@@ -25,7 +25,7 @@ def made(T: int, layers: int) -> tuple[Model, torch.Tensor]:
             torch.randint(arch.V, (T,), generator=generator))
 
 
-def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+def are_equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
     return all(torch.equal(x.nan_to_num(-1), b[name].nan_to_num(-1)) for name, x in a.items())
 
 
@@ -58,16 +58,16 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
 def test_an_absent_parameter_has_its_default(
         edit: str, parameter: str, standard: str | int, other: str | int) -> None:
     """The expected defaults are those in the core's table of edits."""
-    model, tokens = made(24 if "snapkv" in edit else T, 1)
+    model, tokens = make_model(24 if "snapkv" in edit else T, 1)
     glue = "," if ":" in edit else ":"
-    absent, given, changed = (
+    absent, arguments, changed = (
         run_edited(model, tokens, [parse_edit(text)])
         for text in (edit, f"{edit}{glue}{parameter}={standard}", f"{edit}{glue}{parameter}={other}"))
-    assert same(absent, given) and not same(absent, changed)
+    assert are_equal(absent, arguments) and not are_equal(absent, changed)
 
 
 def test_the_edit_mask_equals_a_model_with_this_window() -> None:
-    model, tokens = made(T, 2)
+    model, tokens = make_model(T, 2)
     for arch, edits in ((model.arch, []),
                         (replace(model.arch, mask=Mask("window", 3, first=2)),
                          [parse_edit("mask:first=2,recent=3")])):
@@ -84,7 +84,7 @@ def test_the_edit_mask_equals_a_model_with_this_window() -> None:
 
 @pytest.mark.parametrize("policy", ["tova", "h2o", "vatp", "random"])
 def test_a_cache_keeps_its_first_keys_and_its_budget_for_any_recent(policy: str) -> None:
-    model, tokens = made(T, 1)
-    found = run_edited(model, tokens, [parse_edit(f"evict:policy={policy},budget=5,first=2,recent=5")])
-    seen = found["att"][0, 0, -1] > 0
+    model, tokens = make_model(T, 1)
+    result = run_edited(model, tokens, [parse_edit(f"evict:policy={policy},budget=5,first=2,recent=5")])
+    seen = result["att"][0, 0, -1] > 0
     assert seen[:2].all() and seen[-3:].all() and seen.sum() == 5

@@ -11,11 +11,11 @@ import pytest
 from models.train import factors, protocol
 from models.train.recipe import Recipe
 
-KNOWN = protocol.runs()
-SOFTMAX, SIGMOID = KNOWN["long-softmax"], KNOWN["long-sigmoid"]
+RUNS_BY_ID = protocol.runs()
+SOFTMAX, SIGMOID = RUNS_BY_ID["long-softmax"], RUNS_BY_ID["long-sigmoid"]
 
 
-def made(recipe: Recipe, seed: int, alphas: dict[int, float], losses: dict[int, float] | None = None,
+def make_log(recipe: Recipe, seed: int, alphas: dict[int, float], losses: dict[int, float] | None = None,
          ) -> dict[str, Any]:
     log = protocol.empty_log(recipe, seed)
     log["points"] = [
@@ -27,7 +27,7 @@ def made(recipe: Recipe, seed: int, alphas: dict[int, float], losses: dict[int, 
 
 
 def seeds(recipe: Recipe, ends: list[float], step: int = protocol.STEPS) -> dict[int, dict[str, Any]]:
-    return {i + 1: made(recipe, i + 1, {0: 0.0, step: end}) for i, end in enumerate(ends)}
+    return {i + 1: make_log(recipe, i + 1, {0: 0.0, step: end}) for i, end in enumerate(ends)}
 
 
 def factor(ends: list[float], bases: list[float], recipe: Recipe = SIGMOID, **more: int,
@@ -78,7 +78,7 @@ def test_a_seed_without_a_partner_is_left_out() -> None:
 def test_a_wrong_baseline_is_rejected() -> None:
     logs = seeds(SIGMOID, [0.1] * 3)
     with pytest.raises(ValueError, match="from long-softmax, not from long-gated"):
-        factors.pair_logs(SIGMOID, logs, seeds(KNOWN["long-gated"], [0.1] * 3))
+        factors.pair_logs(SIGMOID, logs, seeds(RUNS_BY_ID["long-gated"], [0.1] * 3))
     with pytest.raises(ValueError, match="expected logs of long-sigmoid, found long-softmax"):
         factors.pair_logs(SIGMOID, seeds(SOFTMAX, [0.1] * 3), seeds(SOFTMAX, [0.1] * 3))
 
@@ -92,7 +92,7 @@ def test_another_schedule_is_rejected() -> None:
 
 def test_runs_are_compared_at_the_last_step_that_all_have() -> None:
     one = factor([0.1] * 3, [0.4] * 3)
-    one.pairs[1][0]["points"] = [p for p in made(SIGMOID, 2, {0: 0.0, 4000: 0.3})["points"]]
+    one.pairs[1][0]["points"] = [p for p in make_log(SIGMOID, 2, {0: 0.0, 4000: 0.3})["points"]]
     for log, base in one.pairs:
         for x in (log, base):
             x["points"].insert(1, dict(x["points"][0], step=4000, alpha=0.25)) \
@@ -172,13 +172,13 @@ def test_undefined_differences_are_empty_cells() -> None:
     ({0: 0.0, 200: 0.09}, None), ({0: 0.2, 200: 0.02}, None),
     ({0: 0.2, 16000: 0.02}, None), ({0: 0.2, 16000: 0.3, 16200: 0.02}, 0)])
 def test_the_onset_is_the_step_from_which_alpha_stays_high(alphas: dict[int, float], step: int | None) -> None:
-    assert factors.onset(made(SOFTMAX, 1, alphas)) == step
+    assert factors.onset(make_log(SOFTMAX, 1, alphas)) == step
 
 
 def test_the_pilot_names_missing_runs() -> None:
-    flat = made(SOFTMAX, 1, {0: 0.0, 1000: 0.1, 10400: 0.4, 12800: 0.41, 16000: 0.45})
-    rising = made(SOFTMAX, 2, {0: 0.0, 1000: 0.0, 10400: 0.2, 12800: 0.3})
-    other = made(SOFTMAX, 4, {0: 0.0, 10400: 0.1, 12800: 0.15})
+    flat = make_log(SOFTMAX, 1, {0: 0.0, 1000: 0.1, 10400: 0.4, 12800: 0.41, 16000: 0.45})
+    rising = make_log(SOFTMAX, 2, {0: 0.0, 1000: 0.0, 10400: 0.2, 12800: 0.3})
+    other = make_log(SOFTMAX, 4, {0: 0.0, 10400: 0.1, 12800: 0.15})
     text = factors.pilot_table({1: flat, 2: rising, 4: other}, (1, 2, 3, 4))
     assert "| 1,000 | 0.100 | 0.000 |  |  |" in text
     head, rule, *_ = text.splitlines()
@@ -189,22 +189,22 @@ def test_the_pilot_names_missing_runs() -> None:
                          "less than 0.02 over 2,400 steps. The pilot is not done.")
     assert "not done" not in factors.pilot_table({1: flat}, (1,))
     # A rise of exactly LARGEST_FLAT_RISE counts as rising.
-    still = made(SOFTMAX, 1, {10400: 0.0, 12800: factors.LARGEST_FLAT_RISE})
+    still = make_log(SOFTMAX, 1, {10400: 0.0, 12800: factors.LARGEST_FLAT_RISE})
     assert "the sink of 0 of them rises" in factors.pilot_table({1: still}, (1,))
 
 
 def test_a_gap_leaves_the_onset_unknown() -> None:
-    log = made(SOFTMAX, 1, {0: 0.0, 200: 0.0, 600: 0.2})
+    log = make_log(SOFTMAX, 1, {0: 0.0, 200: 0.0, 600: 0.2})
     assert protocol.missing_step(log) == 400
     assert factors.onset_list([log]) == "not measured"
-    assert protocol.missing_step(made(SOFTMAX, 1, {0: 0.0, 200: 0.0, 400: 0.2})) is None
-    assert protocol.missing_step(made(SOFTMAX, 1, {200: 0.0, 400: 0.1})) is None
+    assert protocol.missing_step(make_log(SOFTMAX, 1, {0: 0.0, 200: 0.0, 400: 0.2})) is None
+    assert protocol.missing_step(make_log(SOFTMAX, 1, {200: 0.0, 400: 0.1})) is None
     assert protocol.missing_step(protocol.empty_log(SOFTMAX, 1)) is None
 
 
 def test_committed_logs_have_no_gaps() -> None:
     """One run was measured from its three remaining checkpoints, so its onset is unknown."""
-    for recipe in (KNOWN | protocol.decisive_runs()).values():
+    for recipe in (RUNS_BY_ID | protocol.decisive_runs()).values():
         for seed in recipe.seeds:
             log = protocol.read_log(recipe, seed)
             if (recipe.id, seed) != ("long-key-bias", 1):
@@ -212,7 +212,7 @@ def test_committed_logs_have_no_gaps() -> None:
 
 
 def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:
-    log = made(SOFTMAX, 3, {0: 0.0, 200: 0.25})
+    log = make_log(SOFTMAX, 3, {0: 0.0, 200: 0.25})
     file = protocol.log_file(SOFTMAX, 3, tmp_path)
     protocol.write_log(log, file)
     assert file == tmp_path / "softmax" / "seeds" / "3.json"
@@ -225,13 +225,13 @@ def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_the_protocol_knows_every_recipe_once() -> None:
-    assert list(KNOWN)[:8] == [protocol.LONG_PREFIX + id for id in protocol.HEADLINE_RECIPES]
-    for recipe in KNOWN.values():
-        assert recipe.baseline in KNOWN and recipe.training.steps == protocol.STEPS
+    assert list(RUNS_BY_ID)[:8] == [protocol.LONG_PREFIX + id for id in protocol.HEADLINE_RECIPES]
+    for recipe in RUNS_BY_ID.values():
+        assert recipe.baseline in RUNS_BY_ID and recipe.training.steps == protocol.STEPS
         assert len(recipe.seeds) == (5 if recipe.id[5:] in protocol.HEADLINE_RECIPES else 3)
         # Each seed has a log of the baseline to be paired with.
-        assert set(recipe.seeds) <= set(KNOWN[recipe.baseline].seeds)
-    assert set(KNOWN[SOFTMAX.id].seeds) == {1, 2, 3, 4, 5}
+        assert set(recipe.seeds) <= set(RUNS_BY_ID[recipe.baseline].seeds)
+    assert set(RUNS_BY_ID[SOFTMAX.id].seeds) == {1, 2, 3, 4, 5}
 
 
 def test_a_rise_needs_the_points_at_both_ends() -> None:

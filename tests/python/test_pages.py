@@ -60,7 +60,6 @@ def test_files_written_from_measurements_were_not_edited_by_hand() -> None:
 
 
 def test_every_recipe_has_as_many_steps_as_its_baseline_unless_steps_are_the_factor() -> None:
-    """A recipe has as many steps as its baseline, unless the number of steps is the factor."""
     recipes_by_id = recipes()
     for one in recipes_by_id.values():
         base = recipes_by_id[one.baseline]

@@ -85,11 +85,11 @@ def test_seeds_are_paired_by_their_initial_weights() -> None:
 
 def test_seeds_are_paired_by_their_text() -> None:
     """The text of a batch depends only on seed and step, not on the tokens that the recipe adds or fixes."""
-    corpus, known = object.__new__(Corpus), recipes()
+    corpus, recipes_by_id = object.__new__(Corpus), recipes()
     corpus.stream = torch.randint(2, VOCABULARY, (5000,), generator=torch.Generator().manual_seed(2))
 
     def batch(id: str, seed: int, step: int) -> torch.Tensor:
-        return corpus.batch(seed, step, 4, 16, known[id].training)[0]
+        return corpus.batch(seed, step, 4, 16, recipes_by_id[id].training)[0]
 
     base = batch("softmax", 1, 7)
     assert base.shape == (4, 17) and (base[:, 0] == 0).all()
@@ -152,12 +152,12 @@ def test_a_log_continues_with_its_run(tmp_path: Path, monkeypatch: pytest.Monkey
     for step in (0, 100, 200, 200, 400):
         log.add(step, weights, 3.5)
     assert [point["step"] for point in log.log["points"]] == [0, 200, 400]
-    again = outcomes.Log(recipe, 1, tmp_path)
-    assert again.log == log.log and again.has(400)
-    again.keep_before(400)
-    assert not again.has(400) and again.has(200)
-    again.keep_before(0)
-    again.add(0, weights, None)
+    repeated = outcomes.Log(recipe, 1, tmp_path)
+    assert repeated.log == log.log and repeated.has(400)
+    repeated.keep_before(400)
+    assert not repeated.has(400) and repeated.has(200)
+    repeated.keep_before(0)
+    repeated.add(0, weights, None)
     assert [p["step"] for p in protocol.read_log(recipe, 1, tmp_path)["points"]] == [0]
 
 
@@ -280,7 +280,7 @@ def test_a_command_rejects_an_unknown_id(
     with pytest.raises(SystemExit) as ended:
         module.main()
     assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert "Traceback" not in said
-    assert near in said.rsplit("error: ")[-1].replace(",", "").split()
-    assert f"'{command[-1]}'" in said
+    output = capsys.readouterr().err
+    assert "Traceback" not in output
+    assert near in output.rsplit("error: ")[-1].replace(",", "").split()
+    assert f"'{command[-1]}'" in output

@@ -78,8 +78,8 @@ def test_the_last_weights_ship_in_the_precision_of_their_recipe(runs: Path) -> N
         for name, weight in last.items():
             exact = weight.half().float()
             if id == "relu" and weight.dim() == 2:
-                near = weight.abs().amax(1, keepdim=True) / 127 * 0.5001
-                assert ((stored[name] - weight).abs() <= near).all(), name
+                tolerance = weight.abs().amax(1, keepdim=True) / 127 * 0.5001
+                assert ((stored[name] - weight).abs() <= tolerance).all(), name
                 assert not torch.equal(stored[name], exact)
             else:
                 assert torch.equal(stored[name], exact), name
@@ -215,7 +215,7 @@ def test_the_command_ships_trained_runs_and_names_the_others(
     ship.main()
     assert written["pages"] == (["softmax", "relu"], 2, "README.md")
     assert (ship.ZOO / "index.json").read_text() == "the index"
-    said = capsys.readouterr().out.splitlines()
+    output = capsys.readouterr().out.splitlines()
     size = sum(file.stat().st_size for file in ship.ZOO.glob("*/model.safetensors"))
-    assert said[-2:] == [f"2 models, {size:,} bytes of weights; timelines 0 bytes",
+    assert output[-2:] == [f"2 models, {size:,} bytes of weights; timelines 0 bytes",
                          "not trained yet: elu1"]

@@ -16,19 +16,19 @@ def prose(name: str, words: int = 40) -> str:
     return " ".join(f"{name}{i}" for i in range(words))
 
 
-def made(count: int, name: str = "doc") -> list[str]:
+def make_documents(count: int, name: str = "doc") -> list[str]:
     return [prose(f"{name}{i}x") for i in range(count)]
 
 
 def test_every_twelfth_document_of_each_file_is_held_out() -> None:
-    a, b = made(25, "a"), made(13, "b")
+    a, b = make_documents(25, "a"), make_documents(13, "b")
     train, held = text.split_documents({"a": a, "b": b})
     assert held == {"a": [a[11], a[23]], "b": [b[11]]}
     assert train == [t for t in a + b if t not in (a[11], a[23], b[11])]
 
 
 def test_a_repeated_document_is_dropped_only_from_the_held_out_side() -> None:
-    a, b = made(24, "a"), made(12, "b")
+    a, b = make_documents(24, "a"), make_documents(12, "b")
     b[11] = a[3].upper().replace(" ", ",\n")  # the same words in another case and spacing
     train, held = text.split_documents({"a": a, "b": b})
     assert held == {"a": [a[11], a[23]], "b": []}
@@ -37,7 +37,7 @@ def test_a_repeated_document_is_dropped_only_from_the_held_out_side() -> None:
 
 @pytest.mark.parametrize(("shared", "kept"), [(13, 0), (12, 1)])
 def test_a_held_out_document_that_shares_13_words_is_dropped(shared: int, kept: int) -> None:
-    a = made(12)
+    a = make_documents(12)
     a[11] += " " + " ".join(a[0].split()[5 : 5 + shared]) + " the end"
     train, held = text.split_documents({"a": a})
     assert (len(train), len(held["a"])) == (11, kept)

@@ -74,8 +74,6 @@ def all_texts() -> list[str]:
     return [*TEXTS, *(text * times for text, times in LONG_TEXTS)]
 
 
-# --- vocabularies ---------------------------------------------------------------------------------
-
 WORDS = sorted({word.strip(".,!?") for text in TEXTS for word in text.split()
                 if word.isprintable()} - {""})
 LETTERS = sorted({c for text in TEXTS for c in text if c.isprintable()} - {"𓀀", "㍿", "ẞ", "猫", "᠎"})
@@ -167,8 +165,6 @@ def unigram(more: list[str] | None = None, **options: Any) -> models.Unigram:
     unscored = [("<unk>", 0.0), ("<s>", 0.0), *((piece, -9.0) for piece in more or [])]
     return models.Unigram([*unscored, *scored], **({"unk_id": 0} | options))
 
-
-# --- the cases ------------------------------------------------------------------------------------
 
 Case = tuple[str, Tokenizer]
 
@@ -356,9 +352,6 @@ def added_token_cases() -> list[Case]:
 def empty_charsmap() -> bytes:
     """Returns an empty SentencePiece map: a double-array trie that matches nothing, and no replacement texts."""
     return struct.pack("<I", 1024) + bytes(1024)
-
-
-# --- the library's results ------------------------------------------------------------------------
 
 
 def does_library_shift_offsets(tokenizer: Tokenizer, text: str) -> bool:

@@ -24,7 +24,6 @@ from .write_goldens import TOLERANCE, describe, scaled_error, store, write_cases
 
 MODELS = {"llama": "var-unequal", "gpt2": "hf-gpt2-plain", "gpt_neo": "hf-gpt_neo",
           "gpt_neox": "hf-gpt_neox", "sigmoid": "ref-sigmoid_log_n", "mixtral": "hf-mixtral"}
-# Models of MODELS that the blocks of a Llama compute.
 LLAMA_MODELS = ("sigmoid", "mixtral")
 
 # The edits of each case. Every kind of edit has one or more cases; the values assume at least 11 tokens.
@@ -70,7 +69,6 @@ ROTARY = ("llama", "gpt_neox", "sigmoid")
 # Cases that also run on the Llama with sigmoid weights.
 ATTENTION_EDITS = {"hide", "self", "heads"} | {name for name in EDITS if name.startswith("evict")}
 FIELDS = ("hidden", "att", "seen", "evicted")
-# Cases that round activations.
 ACTIVATION_CASES = ("bits-queries", "bits-keys", "bits-values", "bits-hidden", "bits-prompt")
 WEIGHT_CASES = ("bits-weights", "bits-groups")
 

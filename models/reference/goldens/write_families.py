@@ -145,9 +145,6 @@ def use_eager(config: transformers.PreTrainedConfig) -> transformers.PreTrainedC
     return config
 
 
-# --- configs in the form of published files -------------------------------------------------------
-
-
 def to_old_rope(config: dict[str, Any]) -> dict[str, Any]:
     """Writes rope_theta and rope_scaling, as in files before transformers 5."""
     rope = config.pop("rope_parameters")
@@ -197,9 +194,6 @@ def to_old_window(config: dict[str, Any]) -> dict[str, Any]:
     keys."""
     del config["layer_types"]
     return to_old_rope(config) | {"sliding_window_pattern": 2}
-
-
-# --- the cases ------------------------------------------------------------------------------------
 
 
 def gpt_neox(**more: Any) -> transformers.PreTrainedModel:

@@ -48,7 +48,6 @@ ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "gpt2": gguf.MODEL_ARCH.GPT2,
                  "phi": gguf.MODEL_ARCH.PHI2, "gpt_bigcode": gguf.MODEL_ARCH.STARCODER,
                  "mpt": gguf.MODEL_ARCH.MPT, "lfm2": gguf.MODEL_ARCH.LFM2}
 
-# Families whose files this script reads back itself.
 READ_BACK_HERE = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe", "smollm3", "phi3", "granite",
                   "stablelm", "starcoder2", "seed_oss", "ernie4_5", "olmo", "olmoe", "granitemoe", "exaone4", "cohere",
                   "cohere2", "glm4", "nemotron", "phi", "gpt_bigcode", "mpt", "lfm2")
@@ -75,9 +74,6 @@ FALLBACK_TYPES = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
 # ratio of the minima's scale, in the next two bytes, to this scale (None without minima), which makes random numbers
 # have the mean 0.
 READ_ONLY_TYPES = {"Q4_K": (0, 7.5), "Q5_K": (0, 15.5), "Q6_K": (208, None)}
-
-
-# --- the converter's changes -----------------------------------------------------------------------
 
 
 def permute(w: Tensor, heads: int) -> Tensor:
@@ -172,9 +168,6 @@ def rope_factors(config: Any) -> np.ndarray:
     return (1 / ((1 - smooth) / factor + smooth)).numpy()
 
 
-# --- numbers in blocks ----------------------------------------------------------------------------
-
-
 def random_blocks(w: np.ndarray, kind: gguf.GGMLQuantizationType,
                   rng: np.random.Generator) -> np.ndarray:
     """Returns rows of random blocks whose numbers have the standard deviation of w."""
@@ -191,19 +184,16 @@ def random_blocks(w: np.ndarray, kind: gguf.GGMLQuantizationType,
     return blocks.reshape(*w.shape[:-1], -1)
 
 
-def quantize(w: np.ndarray, wanted: str,
+def quantize(w: np.ndarray, type_name: str,
          rng: np.random.Generator) -> tuple[np.ndarray, gguf.GGMLQuantizationType]:
-    """Returns a tensor's bytes and their type: `wanted`, a fallback type if a row is no whole number of blocks, or F32
-    for vectors."""
-    choices = [wanted, FALLBACK_TYPES.get(wanted, "F16"), "F16"] if w.ndim > 1 else ["F32"]
+    """Returns a tensor's bytes and their type: `type_name`, a fallback type if a row is no whole number of blocks, or
+    F32 for vectors."""
+    choices = [type_name, FALLBACK_TYPES.get(type_name, "F16"), "F16"] if w.ndim > 1 else ["F32"]
     kinds = [gguf.GGMLQuantizationType[name] for name in choices]
     kind = next(kind for kind in kinds if w.shape[-1] % gguf.GGML_QUANT_SIZES[kind][0] == 0)
     if kind.name in READ_ONLY_TYPES:
         return random_blocks(w, kind, rng), kind
     return quants.quantize(w, kind), kind
-
-
-# --- the file -------------------------------------------------------------------------------------
 
 
 def add_rope(writer: GGUFWriter, config: Any) -> None:
@@ -360,7 +350,7 @@ def model_tensors(model: transformers.PreTrainedModel, fused: bool) -> dict[str,
     return tensors
 
 
-def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str, fused: bool) -> dict[str, str]:
+def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str, fused: bool) -> dict[str, str]:
     """Writes the file, and returns a dict from the names of its tensors to those of the model."""
     config, rng = model.config, np.random.default_rng(7)
     architecture = ARCHITECTURES[config.model_type]
@@ -379,7 +369,7 @@ def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str, fu
             if gguf_name is None:
                 raise SystemExit(f"{part}: GGUF has no name for it")
             names[gguf_name] = part
-            raw, kind = quantize(convert_tensor(part, part_w, config).contiguous().numpy(), wanted, rng)
+            raw, kind = quantize(convert_tensor(part, part_w, config).contiguous().numpy(), type_name, rng)
             writer.add_tensor(gguf_name, raw, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -389,7 +379,7 @@ def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str, fu
 
 
 def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, str],
-              wanted: str) -> None:
+              type_name: str) -> None:
     """Loads the file's weights into the model, after checking that only rounding changed them."""
     if model.config.model_type in READ_BACK_HERE:
         weights = dequantize_here(file, model, names)
@@ -399,20 +389,20 @@ def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, 
     tied = ("lm_head.weight",) if model.config.tie_word_embeddings else ()
     for name in set(original) - set(tied):
         error = (weights[name] - original[name]).abs().max() / original[name].abs().max()
-        if wanted not in READ_ONLY_TYPES and error > MAX_ROUNDING[wanted]:
+        if type_name not in READ_ONLY_TYPES and error > MAX_ROUNDING[type_name]:
             raise SystemExit(f"{file}: {name} came back off by {error}")
     model.load_state_dict(weights, strict=False)
     model.tie_weights()
 
 
-def case(name: str, model: transformers.PreTrainedModel, wanted: str, notes: str, fused: bool = False) -> None:
+def case(name: str, model: transformers.PreTrainedModel, type_name: str, notes: str, fused: bool = False) -> None:
     """Stores the model as a file, and the trace that is computed with the weights in the file."""
     folder = GOLDEN / name
     folder.mkdir(exist_ok=True)
     file = folder / "model.gguf"
     model.float().eval()
     model.set_experts_implementation("eager")
-    read_back(file, model, write_model(file, model, wanted, fused), wanted)
+    read_back(file, model, write_model(file, model, type_name, fused), type_name)
     kind, generator = model.config.model_type, torch.Generator().manual_seed(29)
     tokens = torch.randint(model.config.vocab_size, (T,), generator=generator)
     final_norm = FINAL_NORMS.get(kind, "model.norm")
@@ -425,14 +415,11 @@ def case(name: str, model: transformers.PreTrainedModel, wanted: str, notes: str
              f64_error=float(f"{worst:.2g}"))
 
 
-# --- the cases ------------------------------------------------------------------------------------
-
-
-def golden_model(source: str, wanted: str) -> None:
+def golden_model(source: str, type_name: str) -> None:
     model = transformers.AutoModelForCausalLM.from_pretrained(
         GOLDEN / source, attn_implementation="eager", dtype=torch.float32)
-    case(f"gguf-{source.removeprefix('hf-')}-{wanted.lower()}", model, wanted,
-         f"The model of {source}, matrices in {wanted}.")
+    case(f"gguf-{source.removeprefix('hf-')}-{type_name.lower()}", model, type_name,
+         f"The model of {source}, matrices in {type_name}.")
 
 
 def randomize_weights(model: transformers.PreTrainedModel, center: float = 1.0) -> transformers.PreTrainedModel:
@@ -448,11 +435,11 @@ def llama(**more: Any) -> transformers.PreTrainedModel:
     return randomize_weights(transformers.LlamaForCausalLM(use_eager(transformers.LlamaConfig(**sizes | more))))
 
 
-def narrow_llama(wanted: str) -> None:
-    case(f"gguf-narrow-{wanted.lower()}", llama(), wanted, f"A llama with matrices in {wanted}.")
+def narrow_llama(type_name: str) -> None:
+    case(f"gguf-narrow-{type_name.lower()}", llama(), type_name, f"A llama with matrices in {type_name}.")
 
 
-def wide_llama(wanted: str) -> None:
+def wide_llama(type_name: str) -> None:
     model = llama(hidden_size=256, num_attention_heads=2, num_key_value_heads=1,
                   intermediate_size=32, vocab_size=41)
     with torch.no_grad():
@@ -461,9 +448,9 @@ def wide_llama(wanted: str) -> None:
                 w *= (min(w.shape) / w.shape[1]) ** 0.5
             if "embed" in name:
                 w *= 0.25
-    case(f"gguf-wide-{wanted.lower()}", model, wanted,
-         f"A llama with matrices of random {wanted} blocks; o and down, whose rows are shorter "
-         f"than a block, in {FALLBACK_TYPES[wanted]}.")
+    case(f"gguf-wide-{type_name.lower()}", model, type_name,
+         f"A llama with matrices of random {type_name} blocks; o and down, whose rows are shorter "
+         f"than a block, in {FALLBACK_TYPES[type_name]}.")
 
 
 def llama3() -> None:

@@ -109,9 +109,6 @@ def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator)
     return noise * 1.4 * min(shape) ** -0.5
 
 
-# --- Hugging Face ---------------------------------------------------------------------------------
-
-
 def hf_trace(model: transformers.PreTrainedModel, final_norm: torch.nn.Module,
              tokens: Tensor) -> dict[str, Tensor]:
     """Runs a model of transformers, and returns tokens, logits, loss, att and hidden, whose last state precedes the
@@ -224,9 +221,6 @@ def hf_gpt2_prefixed() -> None:
     hf_case("hf-gpt2-prefixed", "gpt2",
             gpt2(n_embd=32, n_layer=2, n_head=4, vocab_size=64, n_inner=50),
             "Names with the prefix 'transformer.', explicit n_inner.")
-
-
-# --- the reference --------------------------------------------------------------------------------
 
 
 @torch.no_grad()
@@ -346,9 +340,6 @@ def sink100_case() -> None:
              "percent, mean loss; near_eps counts the alpha_1 within 0.002 of eps.",
              models=[f"models/zoo/{operation}" for operation in TWINS],
              eps=metrics.EPS, near_eps=near)
-
-
-# --- NumPy and tokenizers -------------------------------------------------------------------------
 
 
 def metrics_case() -> None:

@@ -72,7 +72,6 @@ SHARED_SHAPES = VARIANT_SHAPES | {
     f"{ATTENTION}.o_proj.weight": (D, K),
 }
 
-# The name of each tensor in GGUF.
 GGUF_NAMES = dict(zip(SHAPES, (
     "token_embd.weight", "output_norm.weight", "blk.0.attn_norm.weight", "blk.0.attn_q.weight",
     "blk.0.attn_k.weight", "blk.0.attn_v.weight", "blk.0.attn_output.weight",

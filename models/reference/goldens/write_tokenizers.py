@@ -39,9 +39,6 @@ NO_HASH = "-" * 8
 Metadata = dict[str, Any]
 
 
-# --- files ----------------------------------------------------------------------------------------
-
-
 def read_lines() -> list[str]:
     return json.loads((FOLDER / "lines.json").read_text())
 
@@ -91,9 +88,6 @@ def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without:
         "decoded": hash_lines(lambda text: hash_of(map(ord, decode(text)))),
     })
     print(f"{name}: {(FOLDER / f'{name}.json').stat().st_size} bytes")
-
-
-# --- vocab.json and merges.txt --------------------------------------------------------------------
 
 
 def reduce_vocabulary(vocab: dict[str, int], merges: list[str], more_tokens: Iterable[str] = ()) -> dict[str, int]:
@@ -149,9 +143,6 @@ def opt(source: Path) -> None:
     vocab = dict(zip(["<s>", "<pad>", "</s>", "<unk>", *reduced], range(len(reduced) + 4)))
     tokenizer = write_vocabulary(FOLDER / "opt", vocab, merges, OPT_CONFIG)
     write_case("opt", tokenizer, files="opt")
-
-
-# --- tokenizer.json -------------------------------------------------------------------------------
 
 
 def gptneox(source: Path) -> None:
@@ -233,9 +224,6 @@ def stages(_: Path) -> None:
             "pre_tokenizer": json.loads(tokenizer.to_str())["pre_tokenizer"],
             "ids": "".join(hash_of(tokenizer.encode(line).ids) for line in read_lines()[::5])})
     write_json(FOLDER / "stages.json", {"stages": cases})
-
-
-# --- GGUF -----------------------------------------------------------------------------------------
 
 
 def read_gguf(path: Path) -> Metadata:
@@ -469,9 +457,6 @@ def spans_of(processor: sentencepiece.SentencePieceProcessor,
         if start == end and processor.is_byte(mapping["ids"][i]):
             spans[i] = spans[i + 1]
     return spans
-
-
-# --- published tokenizers -------------------------------------------------------------------------
 
 
 def full_vocabularies(source: Path) -> None:

@@ -37,7 +37,6 @@ SCHEMA = pa.schema([
     # the conditions, which all rows of the part share.
     ("sums", pa.large_binary()), ("conditions", pa.string()),
 ])
-# Columns that joining the parts of a checkpoint reads.
 JOINED_COLUMNS = ["weights_sha256", "tokenizer_sha256", "prompt", "state", "first_id", "first_token", "ids",
                   *EPS_METRICS, *PROMPT_METRICS, "tokens", "kept", "sums", "conditions"]
 
@@ -195,7 +194,6 @@ class Worker:
 
 
 def _assemble(rows: Sequence[Row], job: Job) -> Assembly:
-    """Returns an assembly of a part's rows."""
     assembly = Assembly(job.settings.eps, job.settings.first)
     measured = sum(row["state"] == MEASURED for row in rows)
     for row in rows:
