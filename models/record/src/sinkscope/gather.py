@@ -257,8 +257,8 @@ class HeadMetrics:
             if (x := self._stack_layers(name)) is not None:
                 fields[name] = x[b].copy()  # not a view, which would hold the whole batch
         if facts.kind != "causal" and any(facts.windows):
-            seen = facts.seen[:, None].expand(-1, facts.H, -1)
-            fields[SEEN] = seen.float().contiguous().numpy()
+            counts = facts.visible_counts[:, None].expand(-1, facts.H, -1)
+            fields[SEEN] = counts.float().contiguous().numpy()
         for name in ("key_norm", "value_norm"):
             if name in self.settings.fields and (x := self._stack_layers(name)) is not None:
                 fields[name] = x[b].copy()

@@ -118,7 +118,7 @@ def record_maps(
             facts = replace(
                 facts,
                 windows=[window_of(*of, facts.kind) for of in ranges],
-                seen=torch.stack([visible_keys.sum(-1) for visible_keys in layer_masks]),
+                visible_counts=torch.stack([visible_keys.sum(-1) for visible_keys in layer_masks]),
                 ranges=tuple(ranges),
             )
         ids, token_texts = _parse_tokens(strings, facts.T, i)

@@ -36,7 +36,7 @@ class Facts:
     kind: str  # causal, prefix or bidirectional
     prefix: int
     windows: list[int | None]  # window of each layer with attention, in keys; None without one
-    seen: Tensor  # [L, T]: number of keys that each query sees
+    visible_counts: Tensor  # [L, T]: number of keys that each query sees
     operation: str  # name of the attention operation in the core's table
     softcap: float | None
     layers: list[int]  # the model's own numbers of the layers with attention
@@ -148,7 +148,8 @@ class Probe:
                 "...)"
             )
         if self.calls and T != self.T:
-            towers = ", ".join(dict.fromkeys(_tower_name(seen.path) for seen in self.calls)), _tower_name(call.path)
+            earlier = dict.fromkeys(_tower_name(observed.path) for observed in self.calls)
+            towers = ", ".join(earlier), _tower_name(call.path)
             raise UnsupportedModel(
                 f"{call_name(call)}: expected {self.T} tokens as in the layers before, found {T}; a model of "
                 f"several "
@@ -161,10 +162,10 @@ class Probe:
         for chunk in call.chunks(scores=True):
             self._check_output(call, chunk)
             check_rows(call, chunk)
-            seen = chunk.visible[0, 0]
+            visible = chunk.visible[0, 0]
             self.later_weight = max(self.later_weight, chunk.att.triu(chunk.rows.start + 1).max().item())
-            first[chunk.rows], last[chunk.rows] = (x.cpu() for x in key_ranges(seen))
-            count[chunk.rows] = seen.sum(-1).cpu()
+            first[chunk.rows], last[chunk.rows] = (x.cpu() for x in key_ranges(visible))
+            count[chunk.rows] = visible.sum(-1).cpu()
         self.ranges.append((first, last, count))
 
     def _check_output(self, call: Call, chunk: Chunk) -> None:
@@ -219,17 +220,17 @@ class Probe:
         name = type(model).__name__
         if not self.calls:
             raise UnsupportedModel(f"{name}: expected calls of attention, found none")
-        if len({seen.H for seen in self.calls}) > 1:
-            sizes = sorted({(seen.H, seen.G, seen.K) for seen in self.calls})
+        if len({call.H for call in self.calls}) > 1:
+            sizes = sorted({(call.H, call.G, call.K) for call in self.calls})
             raise UnsupportedModel(
                 f"{name}: expected the same number of heads in every layer, "
                 f"found (H, G, K) = {', '.join(map(str, sizes))}"
             )
         H, T = self.calls[0].H, self.T
-        groups, widths, values = ({getattr(seen, size) for seen in self.calls} for size in ("G", "K", "V"))
+        groups, widths, values = ({getattr(call, size) for call in self.calls} for size in ("G", "K", "V"))
         kind, prefix = self._mask_kind()
-        for i, seen in enumerate(self.calls):
-            if seen.by_weights:
+        for i, call in enumerate(self.calls):
+            if call.by_weights:
                 first, last, _ = self.ranges[i]
                 # A mask that the caller named may be narrower than the weights show.
                 limit = last.maximum(last_visible_keys(kind, prefix, T))
@@ -255,7 +256,7 @@ class Probe:
             blocks,
             members,
             uneven,
-            tuple(seen.path for seen in self.calls),
+            tuple(call.path for call in self.calls),
             U=max(values),
             ranges=tuple((first, last) for first, last, _ in self.ranges),
         )
@@ -336,49 +337,49 @@ def find_layers(
     several times counts as several layers, which share their weights.
     """
     name = class_name(model)
-    runs = len({seen.run for seen in calls})
+    runs = len({call.run for call in calls})
     if runs > 1:
         raise UnsupportedModel(
             f"{name}: expected one run of its layers in a forward pass, found {runs} ({calls[0].name}, runs again): "
             "whose numbers these are is not said; record the part that runs alone, or sinkscope.watching, which "
             "gives each run"
         )
-    paths = [[place.container for place in seen.path] for seen in calls]
-    shared = [one for one in paths[0] if all(one in path for path in paths)]
+    paths = [[place.container for place in call.path] for call in calls]
+    shared = [entry for entry in paths[0] if all(entry in path for path in paths)]
     if not shared:
-        towers = dict.fromkeys(_tower_name(seen.path) for seen in calls)
+        towers = dict.fromkeys(_tower_name(call.path) for call in calls)
         if len(towers) > 1 and all(paths):
             raise UnsupportedModel(
                 f"{name}: expected one stack of layers, found {', '.join(towers)}; record one at a time: "
                 f'part="{next(iter(towers))}"'
             )
         return list(range(len(calls))), len(calls), []
-    places = {one: [next(p for p in seen.path if p.container == one) for seen in calls] for one in shared}
-    visits = {one: [place.visit for place in places[one]] for one in shared}
-    container = next((one for one in shared if len(set(visits[one])) == len(calls)), shared[0])
-    found = visits[container]
-    member, times = Counter(found).most_common(1)[0]
-    if times > 1:
-        names = [seen.name for seen, visit in zip(calls, found, strict=True) if visit == member]
+    places = {entry: [next(p for p in call.path if p.container == entry) for call in calls] for entry in shared}
+    visits = {entry: [place.visit for place in places[entry]] for entry in shared}
+    container = next((entry for entry in shared if len(set(visits[entry])) == len(calls)), shared[0])
+    numbers = visits[container]
+    member, repetitions = Counter(numbers).most_common(1)[0]
+    if repetitions > 1:
+        names = [call.name for call, visit in zip(calls, numbers, strict=True) if visit == member]
         raise UnsupportedModel(
-            f"{name}: expected one attention map for each head of {container}.{member}, found {times} ({names[0]}): a "
-            "difference of maps, or several attentions in one layer, is not recorded; sinkscope.observe gives each "
-            "call"
+            f"{name}: expected one attention map for each head of {container}.{member}, found {repetitions} "
+            f"({names[0]}): a difference of maps, or several attentions in one layer, is not recorded; "
+            "sinkscope.observe gives each call"
         )
-    if found != sorted(found):
+    if numbers != sorted(numbers):
         raise UnsupportedModel(
-            f"{name}: expected the layers of {container} in their order, found {', '.join(map(str, found))}"
+            f"{name}: expected the layers of {container} in their order, found {', '.join(map(str, numbers))}"
         )
 
-    def is_member(one: str) -> bool:
-        return one.rpartition(".")[0] == container and one.rpartition(".")[2].isdigit()
+    def is_member(entry: str) -> bool:
+        return entry.rpartition(".")[0] == container and entry.rpartition(".")[2].isdigit()
 
     members = [m for n, m in model.named_modules() if is_member(n)]
     count = sum(is_member(n) for n, _ in model.named_modules(remove_duplicate=False))
-    numbers = [place.index for place in places[container]]
-    if member_runs.get(container, 0) <= count and numbers == sorted(set(numbers)):
-        return numbers, count, members  # layers without attention, which made no call, are numbered as well
-    return found, member_runs.get(container, len(found)), members
+    indices = [place.index for place in places[container]]
+    if member_runs.get(container, 0) <= count and indices == sorted(set(indices)):
+        return indices, count, members  # layers without attention, which made no call, are numbered as well
+    return numbers, member_runs.get(container, len(numbers)), members
 
 
 def check_rows(call: Call, chunk: Chunk) -> None:

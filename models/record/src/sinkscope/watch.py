@@ -21,7 +21,7 @@ class _Layer:
     """The map of one layer for one sequence. Each forward pass adds rows, with a cache only those of new queries."""
 
     module: nn.Module
-    seen: probe.ObservedCall
+    call: probe.ObservedCall
     rows: list[Tensor] = field(default_factory=list)  # [H, t, S]
     first: list[Tensor] = field(default_factory=list)  # [t]: the first key that each query sees
     last: list[Tensor] = field(default_factory=list)  # [t]: the last key that each query sees
@@ -34,7 +34,7 @@ class _Layer:
         t, S = rows.shape[1:]
         if self.rows and not self._continues_cache(keys, S - t):
             raise UnsupportedModel(
-                f"{self.seen.name}: expected a cache that holds the {self.length} tokens before, found another: a "
+                f"{self.call.name}: expected a cache that holds the {self.length} tokens before, found another: a "
                 "beam search, a candidate that is taken back, or a cache that is filled otherwise mixes the maps of "
                 "several sequences; watch a greedy or sampled generation, or one forward pass of the whole text"
             )
@@ -55,7 +55,7 @@ class _Layer:
 
     def range(self, T: int) -> tuple[Tensor, Tensor] | None:
         """Returns the first and the last key that each query sees, [T] each; None if only the weights are known."""
-        if self.seen.by_weights:
+        if self.call.by_weights:
             return None
         return torch.cat(self.first)[:T], torch.cat(self.last)[:T].clamp_max(T - 1)
 
@@ -165,9 +165,9 @@ class WatchedSequences:
                 expected, actual = layer.range(T), other.range(T)
                 if expected and actual and not all(map(torch.equal, expected, actual)):
                     raise UnsupportedModel(
-                        f"{other.seen.name}: expected the mask of the first sequence, found another in sequence {i}: "
+                        f"{other.call.name}: expected the mask of the first sequence, found another in sequence {i}: "
                         "make one recording of the sequences of each")
-        H, G, K = ({getattr(layer.seen, size) for layer in layers} for size in ("H", "G", "K"))
+        H, G, K = ({getattr(layer.call, size) for layer in layers} for size in ("H", "G", "K"))
         D, V = probe.output_sizes(self._model)
         return KnownFacts(
             [layer.range(T) for layer in layers],
@@ -175,17 +175,17 @@ class WatchedSequences:
             max(K) or probe.head_width(self._model, max(H)),
             D,
             V or 1,
-            layers[-1].seen.softcap,
+            layers[-1].call.softcap,
         )
 
     def _layer_numbers(self) -> tuple[list[int], int]:
         """Returns the model's numbers of the layers with attention, and how many layers there are. Refuses sequences
         that differ in their layers."""
         member_runs = self._watch.most_visits if self._watch else {}
-        first, *others = [[layer.seen for layer in layers] for layers in self._sequences]
+        first, *others = [[layer.call for layer in layers] for layers in self._sequences]
         numbers, blocks, _ = probe.find_layers(self._model, first, member_runs)
         for i, layers in enumerate(others, 1):
-            if [seen.path for seen in layers] != [seen.path for seen in first]:
+            if [call.path for call in layers] != [call.path for call in first]:
                 raise UnsupportedModel(
                     f"watching: expected the same layers in each sequence, found others in sequence {i}: "
                     f"{_layer_names(layers)} after {_layer_names(first)}"
@@ -201,7 +201,7 @@ class WatchedSequences:
 
 
 def _layer_names(layers: Sequence[probe.ObservedCall]) -> str:
-    return ", ".join(probe.container_path(seen.path) for seen in layers)
+    return ", ".join(probe.container_path(call.path) for call in layers)
 
 
 def _refuse_padding(call: Call, visible: Tensor) -> None:
