@@ -32,6 +32,14 @@ static inline bool check_failed(bool passed, const char *file, int line, const c
     return true;
 }
 
+/* Checks that `row` has the golden `what`; otherwise prints the row and the command that writes
+ * goldens, a script of models/reference/goldens and its arguments. */
+static inline void check_has_golden(bool has_golden, const char *row, const char *what,
+                                    const char *command) {
+    if (check_failed(has_golden, __FILE__, __LINE__, what))
+        printf("    %s: python -m models.reference.goldens.%s\n", row, command);
+}
+
 #define CHECK(condition) (void)check_failed((condition), __FILE__, __LINE__, #condition)
 
 #define CHECK_NEAR(actual, expected, tolerance)                                                    \

@@ -1,7 +1,7 @@
 """Puts the page's <sink-scope> element into the Python package, if the page is built (.build/page).
 
-A notebook loads the element into a frame without any server. The modules are therefore stored in one JSON file,
-under addresses of a host that does not exist, and an import map in the frame resolves each address to its module.
+A notebook loads the element into a frame without any server. One JSON file therefore stores the modules under addresses
+of a host that does not exist, and an import map in the frame resolves each address to its module.
 Without a built page the package lacks the file, and `sinkscope.show` draws a still picture.
 """
 
@@ -18,7 +18,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 SITE = "https://sinkscope.invalid/"
 IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*\(?\s*)(["'`])(\.{1,2}/[\w./-]+\.js)\2""")
-PRELOADED = re.compile(r"__vite__mapDeps\(\[[\d,]*\]\)")
+PRELOADS = re.compile(r"__vite__mapDeps\(\[[\d,]*\]\)")
 
 
 class AddressHook(MetadataHookInterface):
@@ -34,34 +34,34 @@ class AddressHook(MetadataHookInterface):
 class ElementHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         root = Path(self.root)
-        page, stored = root.parents[1] / ".build" / "page", root / "src" / "sinkscope" / "static"
+        page, static = root.parents[1] / ".build" / "page", root / "src" / "sinkscope" / "static"
         if (page / "sink-scope.js").is_file():
-            stored.mkdir(exist_ok=True)
-            (stored / "element.json").write_text(json.dumps(element(page)))
+            static.mkdir(exist_ok=True)
+            (static / "element.json").write_text(json.dumps(bundle_element(page)))
         build_data["artifacts"].append("src/sinkscope/static/element.json")
 
 
-def element(page: Path) -> dict[str, dict[str, str]]:
+def bundle_element(page: Path) -> dict[str, dict[str, str]]:
     """Returns `modules`, the source of each of the element's modules by its address, and `files`, the element's other
     files in base64 by their addresses."""
     modules: dict[str, str] = {}
-    todo = ["sink-scope.js"]
-    while todo:
-        name = todo.pop()
+    pending = ["sink-scope.js"]
+    while pending:
+        name = pending.pop()
         if SITE + name in modules:
             continue
         folder = Path(name).parent
 
-        def absolute(match: "re.Match[str]", folder: Path = folder) -> str:
-            other = posixpath.normpath(posixpath.join(folder.as_posix(), match[3]))
-            todo.append(other)
-            return f"{match[1]}{match[2]}{SITE}{other}{match[2]}"
+        def resolve_import(match: "re.Match[str]", folder: Path = folder) -> str:
+            target = posixpath.normpath(posixpath.join(folder.as_posix(), match[3]))
+            pending.append(target)
+            return f"{match[1]}{match[2]}{SITE}{target}{match[2]}"
 
-        text = IMPORT.sub(absolute, (page / name).read_text("utf-8"))
-        text = PRELOADED.sub("[]", text).replace("import.meta.url", json.dumps(SITE + name))
+        text = IMPORT.sub(resolve_import, (page / name).read_text("utf-8"))
+        text = PRELOADS.sub("[]", text).replace("import.meta.url", json.dumps(SITE + name))
         # The widget loads modules from blobs, which cannot resolve an address.
         modules[SITE + name] = text.replace("import.meta.resolve", "undefined").replace("import.meta", "({})")
-    fetched = [*page.glob("engine/*/sinkscope.lab.simd.wasm"), *page.glob("zoo/*/index.json")]
+    resources = [*page.glob("engine/*/sinkscope.lab.simd.wasm"), *page.glob("zoo/*/index.json")]
     return {"modules": modules,
             "files": {SITE + path.relative_to(page).as_posix(): b64encode(path.read_bytes()).decode()
-                      for path in fetched}}
+                      for path in resources}}

@@ -1,7 +1,6 @@
 """A slow forward pass of one sequence with edits. Each edit is a plain statement at its hook point.
 
-Attention is computed head by head and query by query, like in a model with a cache. Only the blocks are those of
-model.py.
+Attention is computed head by head and query by query, as in a model with a cache. The blocks are those of model.py.
 """
 
 import math
@@ -20,14 +19,14 @@ Value = str | float
 Edit = dict[str, Value]  # "kind", and its parameters by name
 
 
-def parse(text: str) -> Edit:
+def parse_edit(text: str) -> Edit:
     """Parses an edit written as KIND:key=value,key=value."""
-    kind, _, rest = text.partition(":")
-    pairs = [pair.split("=") for pair in rest.split(",") if pair]
-    return {"kind": kind} | {key: _number(value) for key, value in pairs}
+    kind, _, parameters = text.partition(":")
+    pairs = [pair.split("=") for pair in parameters.split(",") if pair]
+    return {"kind": kind} | {key: _parse_value(value) for key, value in pairs}
 
 
-def _number(text: str) -> Value:
+def _parse_value(text: str) -> Value:
     try:
         return float(text)
     except ValueError:
@@ -77,8 +76,8 @@ class _GptNeox(_Gpt2):
         return torch.cat([_rotate(x[..., :width], self.arch.rope_theta), x[..., width:]], -1)
 
     def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
-        each = self._linear(y, f"layers.{layer}.attention.query_key_value")
-        q, k, v = _split_heads(each, self.arch.H).chunk(3, -1)
+        fused = self._linear(y, f"layers.{layer}.attention.query_key_value")
+        q, k, v = _split_heads(fused, self.arch.H).chunk(3, -1)
         return (self.rotate(q), self.rotate(k), v) if self.arch.positions == "rotary" else (q, k, v)
 
     def merge(self, mixed: Tensor, layer: int) -> Tensor:
@@ -141,67 +140,65 @@ def _select_kinds(edits: list[Edit], *kinds: str) -> list[Edit]:
     return [edit for edit in edits if edit["kind"] in kinds]
 
 
-def _integer(edit: Edit, key: str, standard: int | None = None) -> int:
-    """Returns a parameter of an edit, or its default `standard`; None as the default marks a required parameter."""
-    return int(float(edit[key] if standard is None else edit.get(key, standard)))
-
-
-# --- quantization ---------------------------------------------------------------------------------
+def _integer_parameter(edit: Edit, key: str, default: int | None = None) -> int:
+    """Returns a parameter of an edit as an integer, or the default if the edit lacks it. A parameter without a default
+    is required."""
+    return int(float(edit[key] if default is None else edit.get(key, default)))
 
 
 def _round_to_steps(x: Tensor, bits: int, symmetric: bool, range_source: Tensor | None = None) -> Tensor:
     """Rounds x with one scale, computed from `range_source`, or from x if that is None."""
     source = x if range_source is None else range_source
     if symmetric:
-        low, most, levels = x.new_zeros(()), source.abs().max(), 2 ** (bits - 1) - 1
+        low, extent, levels = x.new_zeros(()), source.abs().max(), 2 ** (bits - 1) - 1
     else:
-        low, most, levels = source.min(), source.max() - source.min(), 2**bits - 1
-    if most == 0:
+        low, extent, levels = source.min(), source.max() - source.min(), 2**bits - 1
+    if extent == 0:
         return low.expand_as(x)
-    steps = ((x - low) / (most / levels)).round().clamp(-levels if symmetric else 0, levels)
-    return low + steps * (most / levels)
+    steps = ((x - low) / (extent / levels)).round().clamp(-levels if symmetric else 0, levels)
+    return low + steps * (extent / levels)
 
 
 def _quantization_settings(edit: Edit) -> tuple[str, int, bool]:
     """Returns which numbers share a scale, the bits of each number, and whether the range is symmetric."""
-    return str(edit.get("by", "token")), _integer(edit, "bits"), edit.get("symmetric", "yes") == "yes"
+    return str(edit.get("by", "token")), _integer_parameter(edit, "bits"), edit.get("symmetric", "yes") == "yes"
 
 
 def _round_by_groups(rows: Tensor, edit: Edit) -> Tensor:
     """Rounds each row with one scale per group, or with one scale for the row."""
     by, bits, symmetric = _quantization_settings(edit)
-    size = _integer(edit, "group", 32) if by == "group" else rows.shape[1]
+    size = _integer_parameter(edit, "group", 32) if by == "group" else rows.shape[1]
     return torch.stack([torch.cat([_round_to_steps(part, bits, symmetric) for part in row.split(size)])
                         for row in rows])
 
 
 def _quantize(x: Tensor, edit: Edit) -> Tensor:
     """Rounds x [T, width] from token `first` on."""
-    first, (by, bits, symmetric) = _integer(edit, "first", 0), _quantization_settings(edit)
-    exact, rest = x[:first], x[first:]
-    range_source = rest[: _integer(edit, "prompt", len(x)) - first]
+    first, (by, bits, symmetric) = _integer_parameter(edit, "first", 0), _quantization_settings(edit)
+    exact, rounded = x[:first], x[first:]
+    range_source = rounded[: _integer_parameter(edit, "prompt", len(x)) - first]
     if by == "tensor":
-        rest = _round_to_steps(rest, bits, symmetric, range_source)
+        rounded = _round_to_steps(rounded, bits, symmetric, range_source)
     elif by == "channel":
-        rest = torch.stack([_round_to_steps(column, bits, symmetric, made)
-                            for column, made in zip(rest.T, range_source.T)], 1)
+        rounded = torch.stack([_round_to_steps(column, bits, symmetric, source)
+                            for column, source in zip(rounded.T, range_source.T)], 1)
     else:
-        rest = _round_by_groups(rest, edit)
-    return torch.cat([exact, rest])
+        rounded = _round_by_groups(rounded, edit)
+    return torch.cat([exact, rounded])
 
 
 def _count_error(rounded: Tensor, column: int, exact: Tensor, x: Tensor, edit: Edit) -> None:
     """Adds the squared rounding error and the squared norm of each token to two columns of `rounded` [T, 4]. `exact`
     and `x` are [T, width]; tokens before `first`, which are not rounded, do not count."""
-    first = _integer(edit, "first", 0)
+    first = _integer_parameter(edit, "first", 0)
     rounded[first:, column] += (x - exact)[first:].square().sum(-1)
     rounded[first:, column + 1] += exact[first:].square().sum(-1)
 
 
-def _quantize_heads(x: Tensor, edits: list[Edit], what: str, layer: int, rounded: Tensor) -> Tensor:
+def _quantize_heads(x: Tensor, edits: list[Edit], vectors: str, layer: int, rounded: Tensor) -> Tensor:
     """Rounds queries, keys or values x [heads, T, K] by the edits that apply to them."""
     for edit in _select_kinds(edits, "quantize"):
-        if edit["what"] == what and _applies_at(edit, "layer", layer):
+        if edit["what"] == vectors and _applies_at(edit, "layer", layer):
             exact = x.transpose(0, 1).flatten(1)
             flat = _quantize(exact, edit)
             _count_error(rounded[layer], 2, exact, flat, edit)
@@ -246,17 +243,14 @@ def quantized_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weig
     return quantized
 
 
-# --- eviction -------------------------------------------------------------------------------------
-
-
-def _hash(x: int) -> int:
+def _mix_bits(x: int) -> int:
     x = ((x ^ x >> 16) * 0x7FEB352D) & 0xFFFFFFFF
     x = ((x ^ x >> 15) * 0x846CA68B) & 0xFFFFFFFF
     return x ^ x >> 16
 
 
-def _random(seed: int, head: int, key: int) -> float:
-    draw = _hash((_hash((_hash(seed) + head) & 0xFFFFFFFF) + key) & 0xFFFFFFFF)
+def _draw_uniform(seed: int, head: int, key: int) -> float:
+    draw = _mix_bits((_mix_bits((_mix_bits(seed) + head) & 0xFFFFFFFF) + key) & 0xFFFFFFFF)
     return (draw >> 8) / 2**24
 
 
@@ -283,7 +277,7 @@ class _Cache:
         if policy == "key_norm":
             return -float(self.k[key].norm())
         if policy == "random":
-            return _random(_integer(self.edit, "seed", 1), self.head, key)
+            return _draw_uniform(_integer_parameter(self.edit, "seed", 1), self.head, key)
         return key  # window, first: the oldest key is evicted
 
     def _drop(self, t: int, key: int) -> None:
@@ -291,8 +285,8 @@ class _Cache:
         self.evicted_at[key] = t
 
     def _evict_by_snapkv(self, t: int) -> None:
-        p, w = _integer(self.edit, "prompt"), _integer(self.edit, "queries", 16)
-        budget, pool = _integer(self.edit, "budget"), _integer(self.edit, "pool", 5)
+        p, w = _integer_parameter(self.edit, "prompt"), _integer_parameter(self.edit, "queries", 16)
+        budget, pool = _integer_parameter(self.edit, "budget"), _integer_parameter(self.edit, "pool", 5)
         if t != p:
             return
         attention = sum((self.rows[i][: p - w] for i in range(p - w, p)), torch.zeros(p - w))
@@ -303,33 +297,30 @@ class _Cache:
     def add_query(self, t: int) -> list[int]:
         """Adds the key of query t, evicts others, and returns the keys that query t sees."""
         self.kept.append(t)
-        policy, budget = self.edit["policy"], _integer(self.edit, "budget")
+        policy, budget = self.edit["policy"], _integer_parameter(self.edit, "budget")
         if policy == "snapkv":
             self._evict_by_snapkv(t)
             return list(self.kept)
-        first = 0 if policy == "window" else _integer(self.edit, "first", 0)
+        first = 0 if policy == "window" else _integer_parameter(self.edit, "first", 0)
         half = budget // 2 if policy in ("h2o", "vatp") else 0
-        recent = min(_integer(self.edit, "recent", 0) or max(half, 1), budget - first)
+        recent = min(_integer_parameter(self.edit, "recent", 0) or max(half, 1), budget - first)
         while len(self.kept) > budget:
             candidates = [key for key in self.kept if first <= key <= t - recent]
             self._drop(t, min(candidates, key=self._eviction_score))
         return list(self.kept)
 
 
-# --- the forward pass -----------------------------------------------------------------------------
-
-
-def _positions(edits: list[Edit], T: int) -> list[int]:
+def _token_positions(edits: list[Edit], T: int) -> list[int]:
     at = list(range(T))
     for edit in _select_kinds(edits, "swap_positions"):
-        a, b = _integer(edit, "a"), _integer(edit, "b")
+        a, b = _integer_parameter(edit, "a"), _integer_parameter(edit, "b")
         at[a], at[b] = at[b], at[b] if edit.get("replace") == "yes" else at[a]
     return at
 
 
-def _at_positions(compute: Callable[[Tensor], Tensor], x: Tensor, at: list[int]) -> Tensor:
+def _compute_at_positions(compute: Callable[[Tensor], Tensor], x: Tensor, at: list[int]) -> Tensor:
     """Evaluates compute(x) with token t at position at[t]; compute takes row i of x as the token at position i. Two
-    tokens may share a position, so that each token is computed on its own."""
+    tokens may share a position, so each token is computed on its own."""
     if at == list(range(len(at))):
         return compute(x)
     rows = []
@@ -350,8 +341,8 @@ def _edit_stream(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> T
                 exact, x = x, _quantize(x, edit)
                 _count_error(rounded[layer], 0, exact, x, edit)
             continue
-        channel, to = _integer(edit, "channel"), edit.get("to", "zero")
-        prompt = x[: _integer(edit, "prompt", len(x))]
+        channel, to = _integer_parameter(edit, "channel"), edit.get("to", "zero")
+        prompt = x[: _integer_parameter(edit, "prompt", len(x))]
         value = (float(edit["value"]) if to == "value" else
                  float(prompt[:, channel].mean()) if to == "mean" else 0.0)
         x = x.clone()
@@ -361,7 +352,7 @@ def _edit_stream(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> T
     return x
 
 
-def _directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor | None]:
+def _removed_directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor | None]:
     """Returns the direction that a `project` edit removes for each head; None for heads that the edit does not select.
     v [H, T, K]"""
     arch, directions = model.arch, []
@@ -372,10 +363,10 @@ def _directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor 
         alone = torch.zeros_like(v)
         alone[h] = v[h]
         outputs = v[h] if edit.get("from") == "heads" else model.without_biases().merge(alone, layer)
-        direction = outputs[_integer(edit, "key", 0)]
+        direction = outputs[_integer_parameter(edit, "key", 0)]
         if edit.get("direction") == "random":
-            seed, head = _integer(edit, "seed", 1), layer * arch.H + h
-            drawn = [_random(seed, head, i) - 0.5 for i in range(len(direction))]
+            seed, head = _integer_parameter(edit, "seed", 1), layer * arch.H + h
+            drawn = [_draw_uniform(seed, head, i) - 0.5 for i in range(len(direction))]
             direction = torch.tensor(drawn, dtype=v.dtype)
         directions.append(direction)
     return directions
@@ -384,18 +375,18 @@ def _directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor 
 def _project(x: Tensor, directions: list[Tensor], edit: Edit) -> Tensor:
     """Removes the component of x [T, n] in the span of the directions, for tokens after the edit's key."""
     basis = torch.linalg.qr(torch.stack(directions, 1))[0]
-    after = _integer(edit, "key", 0) + 1
+    after = _integer_parameter(edit, "key", 0) + 1
     return torch.cat([x[:after], x[after:] - x[after:] @ basis @ basis.T])
 
 
 def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
             rounded: Tensor) -> dict[str, Any]:
     arch, blocks, T = model.arch, model.blocks(), len(y)
-    at = _positions(edits, T)
+    at = _token_positions(edits, T)
     rotary = arch.positions == "rotary" and model.family in ("llama", "gpt_neox")
 
     def project(part: int) -> Tensor:
-        return _at_positions(lambda z: blocks.qkv(z, layer)[part], y, at)
+        return _compute_at_positions(lambda z: blocks.qkv(z, layer)[part], y, at)
 
     q = _quantize_heads(project(0), edits, "queries", layer, rounded)
     k = _quantize_heads(project(1), edits, "keys", layer, rounded)
@@ -404,52 +395,52 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
         for g in range(arch.G):
             if _applies_at(edit, "layer", layer) and _applies_at(edit, "group", g):
                 v = v.clone()
-                v[g, _integer(edit, "key")] *= float(edit.get("factor", 0))
+                v[g, _integer_parameter(edit, "key")] *= float(edit.get("factor", 0))
     v = _quantize_heads(v, edits, "values", layer, rounded)
     plain = replace(model, arch=replace(arch, positions="none")) if rotary else model
     q0, k0, _ = plain.blocks().qkv(y, layer)
 
     att = torch.zeros(arch.H, T, T, dtype=y.dtype)
-    seen = torch.zeros(arch.H, T, dtype=y.dtype)
+    visible_counts = torch.zeros(arch.H, T, dtype=y.dtype)
     evicted = torch.full((arch.H, T), torch.nan, dtype=y.dtype)
     for h in range(arch.H):
         g = h // (arch.H // arch.G)
-        own = [edit for edit in edits if _applies_at(edit, "layer", layer) and _applies_at(edit, "head", h)]
+        head_edits = [edit for edit in edits if _applies_at(edit, "layer", layer) and _applies_at(edit, "head", h)]
         cache = next((_Cache(edit, layer * arch.H + h, k[g], v[g])
-                      for edit in _select_kinds(own, "evict")), None)
+                      for edit in _select_kinds(head_edits, "evict")), None)
         for t in range(T):
             window = model.windows[layer] or T
             visible = [j for j in range(t + 1) if t - j < window]
             if cache:
-                kept = cache.add_query(t)
-                visible = [j for j in visible if j in kept]
-            for edit in own:
+                cached_keys = cache.add_query(t)
+                visible = [j for j in visible if j in cached_keys]
+            for edit in head_edits:
                 if edit["kind"] == "hide_key" and _applies_at(edit, "query", t):
-                    visible = [j for j in visible if j != _integer(edit, "key")]
-                if edit["kind"] == "self_only" and _integer(edit, "token") == t:
+                    visible = [j for j in visible if j != _integer_parameter(edit, "key")]
+                if edit["kind"] == "self_only" and _integer_parameter(edit, "token") == t:
                     visible = [t]
                 if edit["kind"] == "mask":
-                    first, recent = _integer(edit, "first"), _integer(edit, "recent")
+                    first, recent = _integer_parameter(edit, "first"), _integer_parameter(edit, "recent")
                     visible = [j for j in range(t + 1) if j < first or t - j < recent]
             x = k[g] @ q[h, t] / math.sqrt(arch.K)
             if cache and cache.edit.get("positions") == "cache" and rotary:
                 # The scores are those of a text that consists of the kept keys, with the query as its last token.
-                alone = model.rotate_alone(k0[g, kept]) @ model.rotate_alone(q0[h, [t] * len(kept)])[-1]
+                alone = model.rotate_alone(k0[g, cached_keys]) @ model.rotate_alone(q0[h, [t] * len(cached_keys)])[-1]
                 x = x.clone()
-                x[kept] = alone / math.sqrt(arch.K)
+                x[cached_keys] = alone / math.sqrt(arch.K)
             mask = torch.zeros(1, T, dtype=torch.bool)
             mask[0, visible] = True
             row = torch.zeros(T, dtype=y.dtype)
             if visible:
                 weights = OPERATIONS[arch.operation].weights
                 row = weights(x[None, None], mask, Parameters(arch.parameters))[0, 0]
-            for edit in _select_kinds(own, "park"):
-                key = _integer(edit, "key", 0)
+            for edit in _select_kinds(head_edits, "park"):
+                key = _integer_parameter(edit, "key", 0)
                 if key in visible:
                     row = torch.nn.functional.one_hot(torch.tensor(key), T).to(row)
             if cache:
                 cache.rows.append(row.abs())
-            att[h, t], seen[h, t] = row, len(visible)
+            att[h, t], visible_counts[h, t] = row, len(visible)
         if cache:
             evicted[h] = cache.evicted_at
     mixed = torch.stack([att[h] @ v[h // (arch.H // arch.G)] for h in range(arch.H)])
@@ -460,13 +451,13 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
     of_head = v.repeat_interleave(arch.H // arch.G, 0)
     tags = []
     for edit in _select_kinds(edits, "project"):
-        directions = _directions(model, layer, edit, of_head)
+        directions = _removed_directions(model, layer, edit, of_head)
         if edit.get("from") == "heads":
-            mixed = torch.stack([x if own is None else _project(x, [own], edit)
-                                 for x, own in zip(mixed, directions)])
-        elif selected := [own for own in directions if own is not None]:
+            mixed = torch.stack([x if head_edits is None else _project(x, [head_edits], edit)
+                                 for x, head_edits in zip(mixed, directions)])
+        elif selected := [head_edits for head_edits in directions if head_edits is not None]:
             tags.append((edit, selected))
-    return {"tags": tags, "q": q, "k": k, "v": v, "att": att, "seen": seen, "evicted": evicted,
+    return {"tags": tags, "q": q, "k": k, "v": v, "att": att, "seen": visible_counts, "evicted": evicted,
             "att_out": blocks.merge(mixed, layer)}
 
 
@@ -475,21 +466,21 @@ def run_edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Ten
     weights = {name: w.clone() for name, w in model.weights.items()}
     for edit in _select_kinds(edits, "scale_weight"):
         name, rows_first = MATRICES[model.family][str(edit["matrix"])]
-        row, column = _integer(edit, "row"), _integer(edit, "column")
+        row, column = _integer_parameter(edit, "row"), _integer_parameter(edit, "column")
         index = (row, column) if rows_first else (column, row)
-        weights[name.format(_integer(edit, "layer"))][index] *= float(edit.get("factor", 0))
+        weights[name.format(_integer_parameter(edit, "layer"))][index] *= float(edit.get("factor", 0))
     model = replace(model, weights=quantized_weights(model, weights, edits))
     blocks, T = model.blocks(), len(tokens)
-    at = _positions(edits, T)
-    x = _at_positions(lambda ids: blocks.embed(ids[:, 0]), tokens[:, None], at)
+    at = _token_positions(edits, T)
+    x = _compute_at_positions(lambda ids: blocks.embed(ids[:, 0]), tokens[:, None], at)
     rounded = torch.zeros(model.arch.L + 1, T, 4, dtype=x.dtype)
     x = _edit_stream(x, edits, 0, rounded)
     steps: dict[str, list[Tensor]] = {"hidden": [x]}
     for layer in range(model.arch.L):
         record = _attend(model, layer, blocks.norm_input(x, layer, "input"), edits, rounded)
         attended = blocks.norm_stream(x + record["att_out"], layer, "input")
-        read = x if model.is_parallel else attended
-        mlp_out, _ = blocks.feed_forward(blocks.norm_input(read, layer, "post_attention"), layer)
+        ffn_stream = x if model.is_parallel else attended
+        mlp_out, _ = blocks.feed_forward(blocks.norm_input(ffn_stream, layer, "post_attention"), layer)
         x = attended
         x = blocks.norm_stream(x + mlp_out, layer, "post_attention")
         for edit, directions in record.pop("tags"):

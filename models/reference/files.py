@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from .model import Architecture, Weights, architecture
 
-SCALE = "_scale"
+SCALE_SUFFIX = "_scale"
 # The key `quantization_config` of config.json, without which transformers would not multiply by the scales. The group
 # repeats the format, because compressed-tensors otherwise takes 8-bit weights for packed ones.
 INT8_BY_ROWS = {
@@ -41,10 +41,10 @@ def read_weights(file: Path) -> Weights:
 def widen_stored(stored: Weights) -> Weights:
     """Converts stored weights to F32, and multiplies I8 matrices by their scales."""
     weights = {name: w.float() for name, w in stored.items()
-               if w.is_floating_point() and not name.endswith(SCALE)}
+               if w.is_floating_point() and not name.endswith(SCALE_SUFFIX)}
     for name, w in stored.items():
         if w.dtype == torch.int8:
-            weights[name] = w.float() * stored[name + SCALE]
+            weights[name] = w.float() * stored[name + SCALE_SUFFIX]
     return weights
 
 
@@ -57,7 +57,7 @@ def to_int8(weights: Weights) -> Weights:
             continue
         scale = w.abs().amax(1, keepdim=True) / 127
         steps = (w / scale.clamp_min(torch.finfo(scale.dtype).tiny)).round()
-        stored |= {name: steps.to(torch.int8), name + SCALE: scale}
+        stored |= {name: steps.to(torch.int8), name + SCALE_SUFFIX: scale}
     return stored
 
 
@@ -71,13 +71,13 @@ def write_stored(folder: Path, config: dict[str, Any], weights: Weights) -> None
     if any(w.dtype == torch.int8 for w in weights.values()):
         config = config | {"quantization_config": INT8_BY_ROWS}
     write_json(folder / "config.json", config)
-    save(weights, folder / "model.safetensors")
+    save_weights(weights, folder / "model.safetensors")
 
 
-def save(weights: Weights, file: Path) -> None:
+def save_weights(weights: Weights, file: Path) -> None:
     stored = {name: w.contiguous() for name, w in weights.items()}
     save_file(stored, file, metadata={"format": "pt"})
-    file.chmod(0o644)  # web servers must read it, and safetensors makes files private
+    file.chmod(0o644)  # safetensors makes files private, but web servers must read them
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -16,7 +16,7 @@ P = 0.35
 DEGREE = 7
 
 
-def tail(u: np.ndarray) -> np.ndarray:
+def scaled_tail(u: np.ndarray) -> np.ndarray:
     """Returns Q(u) e^(u^2/2)."""
     return 0.5 * torch.special.erfcx(torch.from_numpy(u / math.sqrt(2))).numpy()
 
@@ -30,8 +30,8 @@ def fit() -> np.ndarray:
     best, least = np.zeros(DEGREE), math.inf
     for _ in range(2000):
         root = np.sqrt(weights) * scale
-        c, *_ = np.linalg.lstsq(powers * root[:, None], tail(u) * root, rcond=None)
-        error = np.abs(powers @ c - tail(u)) * scale
+        c, *_ = np.linalg.lstsq(powers * root[:, None], scaled_tail(u) * root, rcond=None)
+        error = np.abs(powers @ c - scaled_tail(u)) * scale
         if error.max() < least:
             best, least = c, error.max()
         weights *= error / error.max() + 1e-3

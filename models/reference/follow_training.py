@@ -7,8 +7,8 @@ the difference of their losses.
 The second command continues the training of a stored model of the zoo, as `sinkscope train --from` does, on the
 held-out passages.
 
-Batches are drawn by the formula of core/train/random.h. The core trains in wasm, which gives the same bits as the
-native build. PyTorch trains in F32 on one thread, so that both print the time of one core.
+Both draw batches by the formula of core/train/random.h. The core trains in wasm, which gives the same bits as the
+native build. PyTorch trains in F32 on one thread, so that both times are those of one processor core.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 
 from ..train.recipe import recipes
-from ..train.train import WARM_UP, initial_weights
+from ..train.train import WARM_UP_STEPS, initial_weights
 from .files import read_weights
 from .goldens.write_training import Case, train
 from .model import Weights, architecture
@@ -53,8 +53,8 @@ def train_by_core(recipe: dict[str, object], files: list[str | Path]) -> list[fl
     return [json.loads(line)["loss"] for line in lines]
 
 
-def cpu_seconds(who: int) -> float:
-    return resource.getrusage(who).ru_utime
+def cpu_seconds(processes: int) -> float:
+    return resource.getrusage(processes).ru_utime
 
 
 def case_of_recipe(name: str, steps: int, corpora: Path, folder: Path) -> TrainingCase:
@@ -64,7 +64,7 @@ def case_of_recipe(name: str, steps: int, corpora: Path, folder: Path) -> Traini
               "length": zoo.context, "first": 0, "optimizer": "adamw",
               "learning_rate": training.learning_rate, "beta1": 0.9, "beta2": 0.95,
               "weight_decay": training.weight_decay, "embedding_decay": training.embedding_decay,
-              "clip": 1.0, "warm_up": WARM_UP, "fall": 0.2}
+              "clip": 1.0, "warm_up": WARM_UP_STEPS, "fall": 0.2}
     weights = initial_weights(architecture(zoo.config), 1, training)
     text = (corpora / "children_lit.txt").read_text()[:CHARACTERS].replace("<|endoftext|>", "")
     (folder / "config.json").write_text(json.dumps(zoo.config))
@@ -108,15 +108,15 @@ def main() -> None:
         core = train_by_core(case.recipe, [*case.files, "--text-file", folder / "text.txt"])
     ids = torch.tensor(
         Tokenizer.from_file(str(TOKENIZER)).encode(case.text, add_special_tokens=False).ids)
-    began = cpu_seconds(resource.RUSAGE_SELF)
+    start = cpu_seconds(resource.RUSAGE_SELF)
     pytorch = train(Case(case.recipe, {}), case.config,
                    {name: w.clone().requires_grad_() for name, w in case.weights.items()}, ids)
-    core_time, torch_time = cpu_seconds(resource.RUSAGE_CHILDREN), cpu_seconds(resource.RUSAGE_SELF) - began
+    core_time, torch_time = cpu_seconds(resource.RUSAGE_CHILDREN), cpu_seconds(resource.RUSAGE_SELF) - start
     print(f"seconds of CPU a step: core {core_time / arguments.steps:.3f}, "
           f"PyTorch {torch_time / arguments.steps:.3f}")
-    every = max(1, arguments.steps // 10)
+    interval = max(1, arguments.steps // 10)
     for step, (a, b) in enumerate(zip(core, pytorch, strict=False)):
-        if step % every == 0 or step == arguments.steps - 1:
+        if step % interval == 0 or step == arguments.steps - 1:
             print(f"step {step:4d}  core {a:.6f}  PyTorch {b:.6f}  apart {a - b:+.1e}")
     print("largest difference:", max(abs(a - b) for a, b in zip(core, pytorch, strict=False)))
 

@@ -100,9 +100,9 @@ class Trace:
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-def _refuse_unknown(names: Collection[str], allowed: Collection[str], what: str) -> None:
+def _refuse_unknown(names: Collection[str], allowed: Collection[str], owner: str) -> None:
     if unknown := set(names) - set(allowed):
-        raise ValueError(f"{what} has no {', '.join(sorted(unknown))}")
+        raise ValueError(f"{owner} has no {', '.join(sorted(unknown))}")
 
 
 # Keys that the object "sinkscope" of a config may have.
@@ -123,7 +123,7 @@ def architecture(config: dict[str, Any]) -> Architecture:
     _refuse_unknown(variant, _VARIANT_KEYS, "sinkscope")
     attention = variant.get("attention", {})
     operation = attention.get("operation", "softmax")
-    standard, values = OPERATIONS[operation].standard, attention.get("parameters", {})
+    standard, values = OPERATIONS[operation].defaults, attention.get("parameters", {})
     _refuse_unknown(values, standard, operation)
     parameters = {**standard, **values}
     if config["model_type"] in ("llama", "mistral", "mixtral", "qwen3"):
@@ -193,14 +193,14 @@ def _slopes(H: int) -> list[float]:
 def _distance_bucket(distance: Tensor) -> Tensor:
     """Returns T5's bucket of a distance, one of 32 up to the distance 128. Gu et al. add the index of the bucket
     itself to the scores."""
-    far = 16 + (distance.clamp_min(16) / 16).log() / math.log(8) * 16
-    return torch.minimum(distance, far.floor().clamp_max(31))
+    far_bucket = 16 + (distance.clamp_min(16) / 16).log() / math.log(8) * 16
+    return torch.minimum(distance, far_bucket.floor().clamp_max(31))
 
 
 def _distance_bias(arch: Architecture, T: int, like: Tensor) -> Tensor | None:
     """Returns the terms of the scores that depend on the distance, [H, T, T] or [T, T]; None without such terms."""
-    at = torch.arange(T, dtype=like.dtype, device=like.device)
-    distance = (at[:, None] - at).clamp_min(0)
+    position = torch.arange(T, dtype=like.dtype, device=like.device)
+    distance = (position[:, None] - position).clamp_min(0)
     if arch.positions == "alibi":
         # Each slope is filled in on the device, so that a CUDA graph fetches no constant from the CPU.
         slopes = torch.stack([like.new_full((), slope) for slope in _slopes(arch.H)])
@@ -233,7 +233,7 @@ class _Llama:
         return y if bias is None else y + bias
 
     def has_half(self, half: str) -> bool:
-        """Whether a block has this half: without a feed-forward it has no second half, and no norm for it."""
+        """Whether a block has this half. A block without a feed-forward has no second half, and no norm for one."""
         return half in ("input", "attention") or self.arch.feed_forward != "none"
 
     def norm_input(self, x: Tensor, layer: int, half: str) -> Tensor:
@@ -242,7 +242,7 @@ class _Llama:
         if self.arch.norm_place == "post" or not self.has_half(half):
             return x
         if self.arch.norm_place == "sandwich" and half == "post_attention":
-            # Names of Gemma 2, where post_attention_layernorm norms the output of attention.
+            # In Gemma 2, whose names are used, post_attention_layernorm norms the output of attention.
             half = "pre_feedforward"
         return self._norm(x, f"model.layers.{layer}.{half}_layernorm")
 
@@ -305,9 +305,9 @@ class _Llama:
         if self.arch.E == 0:
             return self._run_feed_forward(y, at + "mlp.", "gate_proj", "up_proj", "down_proj"), None
         at += "block_sparse_moe."
-        share = self._linear(y, at + "gate", torch.matmul).softmax(-1)
-        selected = share.topk(self.arch.top_k, -1)
-        weight = torch.zeros_like(share).scatter(-1, selected.indices, selected.values)
+        probabilities = self._linear(y, at + "gate", torch.matmul).softmax(-1)
+        selected = probabilities.topk(self.arch.top_k, -1)
+        weight = torch.zeros_like(probabilities).scatter(-1, selected.indices, selected.values)
         weight = weight / weight.sum(-1, keepdim=True)
         # Every expert computes every token; weight 0 removes the tokens that the router sent elsewhere.
         out = sum((weight[..., e, None] * self._run_feed_forward(y, f"{at}experts.{e}.", "w1", "w3", "w2")
@@ -454,7 +454,7 @@ def forward(arch: Architecture, weights: Weights, tokens: Tensor,
     layer), "input" (the input of its attention) and "values" [..., G, T, K], and may add hooks to these tensors."""
     model = FAMILIES[arch.family](arch, weights, product)
     x = model.embed(tokens)
-    steps: dict[str, list[Tensor]] = {"hidden": [x]}
+    fields: dict[str, list[Tensor]] = {"hidden": [x]}
     for layer in range(arch.L):
         visit("stream", layer, x)
         y = model.norm_input(x, layer, "input")
@@ -467,7 +467,7 @@ def forward(arch: Architecture, weights: Weights, tokens: Tensor,
         if router is not None:
             record["router"] = router
         for name, value in record.items():
-            steps.setdefault(name, []).append(value)
+            fields.setdefault(name, []).append(value)
     batch_rank = tokens.dim() - 1  # dimension L follows the batch dimensions
-    stacked = {name: torch.stack(values, batch_rank) for name, values in steps.items()}
+    stacked = {name: torch.stack(values, batch_rank) for name, values in fields.items()}
     return Trace(logits=model.head(x), **stacked)

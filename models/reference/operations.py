@@ -38,8 +38,8 @@ def _softmax(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 def _with_extra_logit(x: Tensor, visible: Tensor, extra: Tensor) -> Tensor:
     """Computes a softmax over the visible keys and one more logit, whose weight is discarded."""
     column = extra.expand(x.shape[:-1]).unsqueeze(-1)
-    everything = torch.cat([x.masked_fill(~visible, -torch.inf), column], -1)
-    return everything.softmax(-1)[..., :-1]
+    logits = torch.cat([x.masked_fill(~visible, -torch.inf), column], -1)
+    return logits.softmax(-1)[..., :-1]
 
 
 def _softmax1(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
@@ -116,8 +116,8 @@ def _softpick(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     x = _zero_masked(x, visible)  # a masked key adds e^0 - 1 = 0
     m = x.amax(-1, keepdim=True).clamp_min(0)
     shrink = (-m).exp()
-    raised = torch.where(x > 20, (x - m).exp() - shrink, x.clamp_max(20).expm1() * shrink)
-    return raised.relu() / (raised.abs().sum(-1, keepdim=True) + p.numbers["eps"] * shrink)
+    numerators = torch.where(x > 20, (x - m).exp() - shrink, x.clamp_max(20).expm1() * shrink)
+    return numerators.relu() / (numerators.abs().sum(-1, keepdim=True) + p.numbers["eps"] * shrink)
 
 
 def _softmax_clipped(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
@@ -131,15 +131,16 @@ def _identity_share(weights: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Operation:
-    """A row of the table. `weights` turns scores into attention weights. `share` turns attention weights into rows that
-    sum to 1, on which alpha and Sink_k are defined; if the operation does not normalize, these shares are a proxy."""
+    """A row of the table. `weights` turns scores into attention weights, and `share` turns attention weights into rows
+    that sum to 1, on which alpha and Sink_k are defined. If the operation does not normalize, the shares are a
+    proxy."""
 
     id: str
     formula: str
     normalizes: bool
     weights: Callable[[Tensor, Tensor, Parameters], Tensor]
     share: Callable[[Tensor], Tensor]
-    standard: Mapping[str, float] = field(default_factory=dict)  # parameters and their defaults
+    defaults: Mapping[str, float] = field(default_factory=dict)  # parameters and their defaults
     features: str = "none"  # phi, applied to queries and keys after rotation: none, elu1 or mlp
 
 

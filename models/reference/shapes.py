@@ -38,8 +38,8 @@ def _attention_extras(arch: Architecture) -> Shapes:
             shapes[name] = (1 if owner == "shared" else heads, K)
     if arch.gate != "none":
         heads = H if arch.gate.startswith("output") else G
-        reads = G * K if arch.gate == "value_state" else D
-        shapes["gate_proj.weight"] = (heads * (1 if arch.gate.endswith("head") else K), reads)
+        input_width = G * K if arch.gate == "value_state" else D
+        shapes["gate_proj.weight"] = (heads * (1 if arch.gate.endswith("head") else K), input_width)
     if arch.qk_norm:
         shapes |= {"q_norm.weight": (K,), "k_norm.weight": (K,)}
     if OPERATIONS[arch.operation].features == "mlp":
@@ -78,11 +78,11 @@ def shapes(arch: Architecture) -> Shapes:
 def variant_shapes(arch: Architecture) -> Shapes:
     """Returns the tensors that only variants have. They are drawn last, so that a variant drawn from the same seed
     shares all other weights with its baseline."""
-    in_layer = _attention_extras(arch)
+    layer_shapes = _attention_extras(arch)
     if arch.norm_place == "sandwich" and arch.feed_forward != "none":
-        in_layer |= _norm(arch, "pre_feedforward_layernorm") | _norm(arch, "post_feedforward_layernorm")
+        layer_shapes |= _norm(arch, "pre_feedforward_layernorm") | _norm(arch, "post_feedforward_layernorm")
     result = {f"model.layers.{layer}.{name}": shape
-              for layer in range(arch.L) for name, shape in in_layer.items()}
+              for layer in range(arch.L) for name, shape in layer_shapes.items()}
     if arch.positions == "learned":
         result["model.embed_positions.weight"] = (arch.context, arch.D)
     return result

@@ -47,16 +47,16 @@ def main() -> None:
     sequences = torch.randint(0, V, (N, T), generator=torch.Generator().manual_seed(1))
     rates: dict[str, list[float]] = {}
     for _ in range(arguments.rounds):
-        for what, options in (("a study", ()), ("its three metrics", ("--three",)),
+        for label, options in (("a study", ()), ("its three metrics", ("--three",)),
                               ("the same in relaxed floats", ("--three", "--relaxed"))):
             for workers, rate in zip(("one worker", "two"), study_rates(arguments.node, *options)):
-                rates.setdefault(f"{what}, {workers}", []).append(rate)
-        for what, measures in (("maps alone", False), ("three metrics", True)):
+                rates.setdefault(f"{label}, {workers}", []).append(rate)
+        for label, measures in (("maps alone", False), ("three metrics", True)):
             for threads, batch in ((1, 1), (cores, 1), (cores, N)):
-                who = f"PyTorch {torch.__version__}, {what}, {threads} threads, batches of {batch}"
-                rates.setdefault(who, []).append(torch_rate(model, sequences, measures, threads, batch))
-    for who, rounds in rates.items():
-        print(f"{who}: {max(rounds):.0f} sequences/s")
+                name = f"PyTorch {torch.__version__}, {label}, {threads} threads, batches of {batch}"
+                rates.setdefault(name, []).append(torch_rate(model, sequences, measures, threads, batch))
+    for name, rounds in rates.items():
+        print(f"{name}: {max(rounds):.0f} sequences/s")
 
 
 if __name__ == "__main__":

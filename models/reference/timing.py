@@ -20,6 +20,5 @@ def parse_arguments(doc: str) -> argparse.Namespace:
 
 
 def run_bench(node: str, bench: str, *options: str) -> str:
-    """Runs a benchmark of tests/bench, and returns its output."""
     return subprocess.run([node, ROOT / "tests/bench" / bench, *options], check=True,
                           capture_output=True, text=True).stdout

@@ -25,13 +25,14 @@ from .recipe import Recipe, recipes, refuse_unknown
 ROOT = Path(__file__).resolve().parents[2]
 Job = tuple[str, int]  # recipe, seed
 
-# Makes glibc reuse the memory of a step's tensors; otherwise page faults take a fifth of a run.
+# Environment variables that make glibc reuse the memory of a step's tensors, since page faults would take a fifth of
+# a run.
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
              "MALLOC_TOP_PAD_": str(2**27)}
 
 
 def unfinished_jobs(runs: Path, only: list[str]) -> list[Job]:
-    """Returns recipe and seed of each run without its last checkpoint, in the order of `only`."""
+    """Returns recipe and seed of each run whose last checkpoint is missing, in the order of `only`."""
     recipes_by_id = recipes()
     return [(id, seed) for id in only or recipes_by_id for seed in recipes_by_id[id].seeds
             if not (runs / f"{id}-{seed}" / f"step-{recipes_by_id[id].training.steps:04d}.safetensors").exists()]
@@ -45,7 +46,7 @@ def unlogged_jobs(recipes_by_id: dict[str, Recipe], only: list[str], until: int,
         return recipes_by_id[id].seeds if id == protocol.B_BASELINE else recipes_by_id[id].seeds[:seeds]
 
     return [(id, seed) for id in only or recipes_by_id for seed in seeds_of(id)
-            if not protocol.is_done(protocol.read(recipes_by_id[id], seed), until)]
+            if not protocol.is_done(protocol.read_log(recipes_by_id[id], seed), until)]
 
 
 def train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:

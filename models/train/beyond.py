@@ -61,7 +61,7 @@ from ..reference.operations import OPERATIONS
 from . import inputs
 
 SEQUENCES, T, N = 24, 64, 25
-SECONDARY_SINK = 5  # multiple of uniform attention from which a later token counts as a sink
+SECONDARY_SINK = 5  # a later token is a sink if its alpha exceeds this multiple of uniform attention
 FILE = Path(__file__).with_name("beyond.json")
 ROOT = Path(__file__).resolve().parents[2]
 HELD_OUT = ZOO / "heldout.json"
@@ -88,7 +88,7 @@ CHANNEL_MODELS = ("key-bias", "softmax", "sigmoid", "gated", "sink-logit")
 
 def valley_depth(hidden: Tensor) -> float:
     """Returns the depth of the compression valley: how far the lowest matrix entropy of the inner layers is below the
-    lower one of both ends.  hidden [sequences, L+1, T, D]"""
+    lower of the entropies at the two ends.  hidden [sequences, L+1, T, D]"""
     entropy = metrics.matrix_entropy(hidden).mean(0)
     return (entropy[[0, -1]].min() - entropy[1:-1].min()).item()
 
@@ -153,7 +153,7 @@ def secondary_share(alphas: Tensor) -> float:
     return is_sink.flatten(1).any(1).double().mean().item()
 
 
-def row(id: str, texts: list[str]) -> str:
+def model_row(id: str, texts: list[str]) -> str:
     arch, weights = read_model(ZOO / id)
     ids = held_out_ids(id, texts)
     trace = f64_trace(arch, weights, ids)
@@ -167,13 +167,11 @@ def row(id: str, texts: list[str]) -> str:
             f"{gini.max():.2f} | {accuracy:.3f} | {induction_accuracy(id):.3f} | {secondary_share(alphas):.2f} |")
 
 
-# --- units ----------------------------------------------------------------------------------------
-
 Columns = dict[str, float]
 
 
 def shared_columns(arch: Architecture, weights: Weights, ids: Tensor) -> Columns:
-    """Returns the columns that models of the zoo and seeds of the lab share."""
+    """Returns the columns that models with a sink and seeds of the lab have in common."""
     trace = f64_trace(arch, weights, ids)
     contributions = sink_contributions(arch, weights, trace)
     return {"sink_1": metrics.sink(key_alphas(arch, trace))[0].item(), "norm_ratio": norm_ratio(trace),
@@ -182,7 +180,6 @@ def shared_columns(arch: Architecture, weights: Weights, ids: Tensor) -> Columns
 
 
 def run_node(*words: object) -> str:
-    """Runs a program with node, and returns its output."""
     return subprocess.run(["node", *map(str, words)], cwd=ROOT, check=True, capture_output=True,
                           text=True).stdout
 
@@ -261,14 +258,14 @@ def measure_planted_triggers(seed: int) -> Columns:
                      "--out", folder)
         tuned = read_model(folder)
     ids = held_out_ids("softmax", texts[:SEQUENCES])
-    opening, rest = ids.chunk(2, 1)
+    opening, ending = ids.chunk(2, 1)
     half, generator = opening.shape[1], torch.Generator().manual_seed(seed)
     plain = torch.tensor(plain_tokens(recipe, source[0].V))
     random = plain[torch.randint(len(plain), (SEQUENCES, len(trigger)), generator=generator)]
     columns: Columns = {}
     for prefix, model in (("", tuned), ("before_", source)):
         for what, tokens in (("trigger", torch.tensor(trigger).expand_as(random)), ("random", random)):
-            text = torch.cat([opening, tokens, rest], 1)
+            text = torch.cat([opening, tokens, ending], 1)
             loss, first = continuation_scores(*model, text, half + len(trigger))
             columns |= {f"{prefix}loss_{what}": loss, f"{prefix}first_{what}": first}
         for what in ("loss", "first"):
@@ -303,11 +300,11 @@ def measure_searches(seed: int) -> Columns:
 def loss_without(arch: Architecture, weights: Weights, ids: Tensor, channel: int) -> float:
     """Returns the loss with a channel of the residual stream zeroed after the embedding and after each layer."""
 
-    def zero(name: str, layer: int, x: Tensor) -> None:
+    def zero_channel(name: str, layer: int, x: Tensor) -> None:
         if name == "stream":
             x[..., channel] = 0
 
-    last = forward(arch, weights, ids, visit=zero).hidden[..., -1, :, :].clone()
+    last = forward(arch, weights, ids, visit=zero_channel).hidden[..., -1, :, :].clone()
     last[..., channel] = 0
     return metrics.loss(FAMILIES[arch.family](arch, weights, torch.matmul).head(last), ids).mean().item()
 
@@ -323,7 +320,7 @@ def measure_channels(id: str) -> Columns:
             "median": rises.median().item()}
 
 
-def groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
+def unit_groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
     """Returns, for each group, the function that measures a unit, and the units."""
     index = json.loads((ZOO / "index.json").read_text())
     return {"models with a sink": (measure_model, inputs.sink_models(index)),
@@ -348,7 +345,7 @@ def read_units() -> dict[str, list[dict[str, Any]]]:
 def measure_units(chosen: Sequence[str]) -> None:
     """Measures the missing units of the chosen groups. The file is read again before each write, because several
     commands may measure different groups at the same time."""
-    for name, (measure, units) in groups().items():
+    for name, (measure, units) in unit_groups().items():
         known_units = {unit["unit"] for unit in read_units().get(name, [])}
         for unit in units if name in chosen else ():
             if unit in known_units:
@@ -358,14 +355,14 @@ def measure_units(chosen: Sequence[str]) -> None:
             of_group = {one["unit"]: one for one in units_by_group.get(name, [])}
             of_group[unit] = {"unit": unit} | columns
             units_by_group[name] = [of_group[one] for one in units if one in of_group]
-            FILE.write_text(units_json({one: units_by_group[one] for one in groups() if one in units_by_group}))
+            FILE.write_text(units_json({one: units_by_group[one] for one in unit_groups() if one in units_by_group}))
             print(name, of_group[unit], flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0] if __doc__ else None)
     parser.add_argument("models", nargs="*", metavar="MODEL")
-    parser.add_argument("--units", nargs="*", choices=list(groups()), metavar="GROUP",
+    parser.add_argument("--units", nargs="*", choices=list(unit_groups()), metavar="GROUP",
                         help="write models/train/beyond.json, all groups of it or these")
     model_ids = [entry["id"] for entry in json.loads((ZOO / "index.json").read_text())]
     arguments = parser.parse_args()
@@ -374,14 +371,14 @@ def main() -> None:
         parser.error(f"no such model: {', '.join(sorted(unknown))}")
     torch.set_num_threads(1)
     if arguments.units is not None:
-        measure_units(arguments.units or list(groups()))
+        measure_units(arguments.units or list(unit_groups()))
         return
     texts = json.loads(HELD_OUT.read_text())[:SEQUENCES]
     print("| model | Sink_1, % | ratio of norms | valley | without token 1 | "
           "feed-forward's part | Gini | "
           "accuracy | induction | secondary |\n|---|---|---|---|---|---|---|---|---|---|")
     for id in chosen:
-        print(row(id, texts), flush=True)
+        print(model_row(id, texts), flush=True)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ rows, the verdicts on a direction among them, how many of these survive Benjamin
 procedure, and how many chance alone would give. A row has
     id, claim   a name, and one plain sentence
     source      the paper or note, with its year
-    section     places in it
-    paper       what it measured, or null where we do not have its figures
+    section     where in the source
+    paper       what the source measured, or null where we do not have its figures
     test        {"recipes": [id], "runs": whole runs that count, "command": str}, or null without one
     effects     [effect], one for each recipe; empty without a test
     verdict     "agrees", "differs", "undecided" or "not tested"
@@ -54,12 +54,12 @@ from pathlib import Path
 from typing import Any
 
 from . import decide, factors, protocol
-from .decide import SHARE
-from .factors import Difference, level
+from .decide import SHARE_OUTCOME
+from .factors import Difference, mean_difference
 from .recipe import Recipe, recipes
 
 MODELS = Path(__file__).resolve().parents[1]
-SOURCE = Path(__file__).with_name("claims.toml")
+CLAIMS_FILE = Path(__file__).with_name("claims.toml")
 GU = "Gu et al. 2025"
 SHIPPED = "shipped models"
 # For each group of effects that are not of recipes: the program that measures it, and the unit of a measurement.
@@ -69,7 +69,8 @@ UNIT_SOURCES = {SHIPPED: ("inputs", "models"), "models with a sink": ("beyond --
             "planted triggers": ("beyond --units", "seeds"),
             "searches": ("beyond --units", "seeds and texts")}
 RUN_HOURS = tuple(protocol.B_STEPS * seconds / 3600 for seconds in protocol.STEP_SECONDS)
-KINDS = {"a sink": "existence", "none": "absence"}  # kind of an effect by the source's finding; others are comparisons
+# kind of an effect by the source's finding; all others are comparisons
+KINDS = {"a sink": "existence", "none": "absence"}
 RULE = (
     "The second version of the rules in models/README.md. Existence of a sink: the interval of alpha, "
     "which is the weight above uniform attention, at 0.1 or above agrees, inside -0.1 to +0.1 "
@@ -82,10 +83,9 @@ RULE = (
     "where the claim is not about a recipe. A claim with several effects agrees if all do, and "
     "differs if one does.")
 # Figures and tables of Gu et al. that must have a row.
-REQUIRED = tuple(f"figure {n}" for n in (2, 3, 4, 5, 6, 7, 8, 9, 28)) + tuple(
+REQUIRED_SECTIONS = tuple(f"figure {n}" for n in (2, 3, 4, 5, 6, 7, 8, 9, 28)) + tuple(
     f"table {n}" for n in range(1, 16))
-# Values of `section` for Gu et al.
-SECTIONS = frozenset(REQUIRED) | {
+SECTIONS = frozenset(REQUIRED_SECTIONS) | {
     "section 3.1", "section 3.2", "section 3.3", "section 3.4", "section 4", "section 5", "section 6",
     "section 7.1", "section 7.2", "section 7.3", "section 7.4", "appendix C.1", "appendix C.2",
     "appendix C.3", "appendix D.1", "appendix D.2", "appendix D.3", "appendix D.4", "appendix E"}
@@ -94,7 +94,7 @@ VERDICTS = ("agrees", "differs", "undecided", "not tested")
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of one recipe, as far as runs show it."""
+    """The effect of one recipe, as far as the runs so far show it."""
 
     recipe: str
     against: str | float
@@ -104,9 +104,9 @@ class Effect:
     protocol: str | None
     seeds: int
     steps: tuple[int, ...] | None
-    found: Difference | None
-    values: list[float]  # the outcome of each seed
-    left: int  # number of missing runs, including those of a second look
+    difference: Difference | None
+    values: list[float]  # outcome of each seed
+    missing_runs: int  # number of missing runs, including those of a second look
     sinks: tuple[float, ...] = ()  # Sink_1^0.3 per seed, in percent
     shares: tuple[float, ...] = ()  # for absence: alpha per seed on rows divided by their sums
     by_shares: Difference | None = None  # the interval of `shares`
@@ -118,38 +118,38 @@ class Effect:
 
     @property
     def verdict(self) -> str:
-        if self.found is None:
+        if self.difference is None:
             return "undecided" if self.seeds else "not tested"
         if self.kind == "existence":
-            return decide.judge_existence(self.found)
+            return decide.judge_existence(self.difference)
         if self.kind == "absence":
-            levels = [one for one in (self.found, self.by_shares) if one is not None]
+            levels = [one for one in (self.difference, self.by_shares) if one is not None]
             return decide.judge_absence(levels, [*self.values, *self.shares])
-        return decide.judge(self.found, self.paper, self.outcome)
+        return decide.judge(self.difference, self.paper, self.outcome)
 
     @property
-    def compared(self) -> Difference | None:
+    def comparison(self) -> Difference | None:
         """The difference of a comparison; None for other kinds, and before it is known."""
-        return self.found if self.kind == "comparison" else None
+        return self.difference if self.kind == "comparison" else None
 
     @property
     def is_directional(self) -> bool:
         """Whether the effect is a comparison whose interval excludes 0."""
-        return self.compared is not None and self.compared.direction is not None
+        return self.comparison is not None and self.comparison.direction is not None
 
     def json(self) -> dict[str, Any]:
-        def rounded(difference: Difference | None) -> list[float | None]:
+        def round_numbers(difference: Difference | None) -> list[float | None]:
             return [None] * 3 if difference is None else [
                 round(x, 3) + 0.0 for x in (difference.mean, difference.low, difference.high)]
 
-        p = None if self.compared is None else float(f"{self.compared.p:.2g}")
+        p = None if self.comparison is None else float(f"{self.comparison.p:.2g}")
         return {"recipe": self.recipe, "kind": self.kind, "against": self.against,
                 "outcome": self.outcome, "name": self.name, "protocol": self.protocol,
                 "seeds": self.seeds, "steps": None if self.steps is None else list(self.steps)}\
-            | dict(zip(("mean", "low", "high"), rounded(self.found)))\
+            | dict(zip(("mean", "low", "high"), round_numbers(self.difference)))\
             | {"p": p, "survives": self.survives, "values": [round(x, 4) for x in self.values],
                "shares": [round(x, 4) for x in self.shares],
-               "by_shares": None if self.by_shares is None else rounded(self.by_shares),
+               "by_shares": None if self.by_shares is None else round_numbers(self.by_shares),
                "sinks": [round(x, 1) for x in self.sinks], "paper": self.paper,
                "verdict": self.verdict}
 
@@ -163,15 +163,15 @@ def runs_b() -> dict[str, tuple[Recipe, decide.Logs]]:
 
 @cache
 def runs_a() -> dict[str, tuple[Recipe, decide.Logs]]:
-    """Returns the recipes and logs of protocol A, without logs that end before step TOO_EARLY."""
-    return {recipe.id.removeprefix(protocol.LONG): (recipe, {
+    """Returns the recipes and logs of protocol A, without logs that end before step MIN_STEP."""
+    return {recipe.id.removeprefix(protocol.LONG_PREFIX): (recipe, {
         seed: log for seed, log in factors.logs_of(recipe).items()
-        if protocol.is_done(log, protocol.TOO_EARLY)}) for recipe in protocol.runs().values()}
+        if protocol.is_done(log, protocol.MIN_STEP)}) for recipe in protocol.runs().values()}
 
 
 def values_at_step(logs: decide.Logs, outcome: str, step: int) -> list[float]:
     """Returns the outcome of each seed at a step; empty if a seed lacks it."""
-    values = [factors.at(log, step).get(outcome) for _, log in sorted(logs.items())]
+    values = [factors.point_at(log, step).get(outcome) for _, log in sorted(logs.items())]
     return [] if None in values else values
 
 
@@ -179,37 +179,37 @@ def difference_by_b(recipe: str, against: str | float, outcome: str) -> tuple[Di
     """Returns the difference by protocol B, and the number of runs that are missing before the difference counts."""
     tested, logs = runs_b()[recipe]
     missing = decide.missing_runs(tested.id, logs)
-    values = decide.outcome(logs, outcome)
+    values = decide.mean_outcomes(logs, outcome)
     if not isinstance(against, str):
-        return (None if missing or not values else level(values, against, decide.CONFIDENCE)), missing
+        return (None if missing or not values else mean_difference(values, against, decide.CONFIDENCE)), missing
     baseline, bases = runs_b()[against]
     missing += decide.missing_runs(baseline.id, bases)
-    base = decide.outcome(bases, outcome)
+    base = decide.mean_outcomes(bases, outcome)
     return (None if missing or not values or not base else decide.welch(values, base)), missing
 
 
 def difference_by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, list[float]]:
-    """Returns the difference by protocol A at step TOO_EARLY, and the outcome of each seed that counts."""
-    logs, step = runs_a()[recipe][1], protocol.TOO_EARLY
+    """Returns the difference by protocol A at step MIN_STEP, and the outcome of each seed that counts."""
+    logs, step = runs_a()[recipe][1], protocol.MIN_STEP
     if isinstance(against, str):
         bases = runs_a()[against][1]
         logs = {seed: log for seed, log in logs.items() if seed in bases}
     values = values_at_step(logs, outcome, step)
-    if len(values) < protocol.TOO_FEW:
+    if len(values) < protocol.MIN_PAIRS:
         return None, values
     if not isinstance(against, str):
-        return level(values, against), values
+        return mean_difference(values, against), values
     base = values_at_step({seed: bases[seed] for seed in logs}, outcome, step)
     if len(base) != len(values):
         return None, values
-    return level([a - b for a, b in zip(values, base)]), values
+    return mean_difference([a - b for a, b in zip(values, base)]), values
 
 
 @cache
 def read_units() -> dict[str, list[dict[str, Any]]]:
     """Reads the units of inputs.json and beyond.json, by group."""
-    return json.loads(SOURCE.with_name("inputs.json").read_text()) | json.loads(
-        SOURCE.with_name("beyond.json").read_text())
+    return json.loads(CLAIMS_FILE.with_name("inputs.json").read_text()) | json.loads(
+        CLAIMS_FILE.with_name("beyond.json").read_text())
 
 
 def effect_of_units(spec: dict[str, Any]) -> Effect:
@@ -217,45 +217,45 @@ def effect_of_units(spec: dict[str, Any]) -> Effect:
     two columns, written "one - other". Units with a null do not count."""
     group, outcome, against = spec["recipe"], spec["outcome"], spec.get("against", 0)
     names = outcome.split(" - ")
-    units = [one for one in read_units().get(group, []) if None not in [one[name] for name in names]]
-    values = [one[names[0]] - sum(one[name] for name in names[1:]) for one in units]
+    units = [unit for unit in read_units().get(group, []) if None not in [unit[name] for name in names]]
+    values = [unit[names[0]] - sum(unit[name] for name in names[1:]) for unit in units]
     values = [round(value, 4) for value in values]
     sink = names[0].replace("alpha", "sink", 1)
-    sinks = [one[sink] for one in units if names[0].startswith("alpha") and sink in one]
-    difference = level(values, against) if len(values) > 1 else None
+    sinks = [unit[sink] for unit in units if names[0].startswith("alpha") and sink in unit]
+    difference = mean_difference(values, against) if len(values) > 1 else None
     return Effect(group, against, outcome, spec.get("name"), spec["says"], difference and "shipped",
                   len(values), None, difference, values if difference else [], 0, tuple(sinks))
 
 
 def add_outcomes(effect: Effect, logs: decide.Logs, name: str) -> Effect:
     """Adds the outcomes in the logs of protocol `name` to the effect."""
-    step = protocol.TOO_EARLY
+    step = protocol.MIN_STEP
 
     def values_of(outcome: str) -> list[float]:
-        return decide.outcome(logs, outcome) if name == "b" else values_at_step(logs, outcome, step)
+        return decide.mean_outcomes(logs, outcome) if name == "b" else values_at_step(logs, outcome, step)
 
     confidence = decide.CONFIDENCE if name == "b" else 0.95
-    shares = values_of(SHARE) if effect.kind == "absence" else []
+    shares = values_of(SHARE_OUTCOME) if effect.kind == "absence" else []
     return replace(
         effect, protocol=name, seeds=len(logs), values=values_of(effect.outcome),
-        steps=protocol.B_MEAN if name == "b" else (step,),
+        steps=protocol.B_MEAN_STEPS if name == "b" else (step,),
         sinks=tuple(values_of("sink_0.3")), shares=tuple(shares),
-        by_shares=level(shares, 0, confidence) if shares else None)
+        by_shares=mean_difference(shares, 0, confidence) if shares else None)
 
 
-def effect(spec: dict[str, Any]) -> Effect:
+def build_effect(spec: dict[str, Any]) -> Effect:
     """Returns the effect by protocol B if it has enough runs, otherwise by protocol A, otherwise without a
     difference."""
     if spec["recipe"] in UNIT_SOURCES:
         return effect_of_units(spec)
     id, outcome = spec["recipe"], spec.get("outcome", "alpha")
-    says = spec.get("says") or factors.reported(recipes()[id].paper)
+    says = spec.get("says") or factors.paper_finding(recipes()[id].paper)
     if says is None:
         raise ValueError(f"{id}: no figure of the source, and the claim gives no direction")
     against = spec.get("against", 0 if says in KINDS else "softmax")
-    missing, seeds = protocol.TOO_FEW, 0
+    missing, seeds = protocol.MIN_PAIRS, 0
 
-    def build(difference: Difference | None, missing: int) -> Effect:
+    def make(difference: Difference | None, missing: int) -> Effect:
         return Effect(id, against, outcome, spec.get("name"), says, None, seeds, None, difference, [], missing)
 
     if id in runs_b() and spec.get("protocol") != "a":
@@ -263,19 +263,19 @@ def effect(spec: dict[str, Any]) -> Effect:
         seeds = len(logs)
         if difference is not None:
             # The queue trains for a second look only if a recipe is compared with its own baseline.
-            due = (outcome == "alpha" and isinstance(against, str) and decide.is_open(difference)
-                   and seeds <= protocol.B_FIRST and runs_b()[id][0].baseline == runs_b()[against][0].id)
-            return add_outcomes(build(difference, len(protocol.B_SECOND) - seeds if due else 0), logs, "b")
+            due = (outcome == "alpha" and isinstance(against, str) and decide.is_undecided(difference)
+                   and seeds <= protocol.B_FIRST_SEEDS and runs_b()[id][0].baseline == runs_b()[against][0].id)
+            return add_outcomes(make(difference, len(protocol.B_SECOND_SEEDS) - seeds if due else 0), logs, "b")
     if id in runs_a():
         difference, values = difference_by_a(id, against, outcome)
         if difference is not None:
             logs = runs_a()[id][1]
             if isinstance(against, str):
                 logs = {seed: log for seed, log in logs.items() if seed in runs_a()[against][1]}
-            return add_outcomes(build(difference, 0), logs, "a")
+            return add_outcomes(make(difference, 0), logs, "a")
         if id not in runs_b():
-            missing, seeds = protocol.TOO_FEW - len(values), len(values)
-    return build(None, missing)
+            missing, seeds = protocol.MIN_PAIRS - len(values), len(values)
+    return make(None, missing)
 
 
 def verdict_of(effects: list[Effect]) -> str:
@@ -288,15 +288,15 @@ def verdict_of(effects: list[Effect]) -> str:
 
 def command_of(effects: list[Effect]) -> str:
     """Returns the commands that make the runs or measurements."""
-    commands, step = [], protocol.TOO_EARLY
+    commands, step = [], protocol.MIN_STEP
     for name in ("b", "a"):
-        ids = dict.fromkeys(one.recipe for one in effects if (one.protocol or "b") == name)
+        ids = dict.fromkeys(effect.recipe for effect in effects if (effect.protocol or "b") == name)
         runs = runs_b() if name == "b" else runs_a()
         names = " ".join(runs[id][0].id for id in ids if id in runs)
         if names:
             commands.append(f"python -m models.train.queue {names}" if name == "b" else
                             f"python -m models.train.all --protocol a --until {step} --seeds 3 {names}")
-    programs = dict.fromkeys(UNIT_SOURCES[one.recipe][0] for one in effects if one.recipe in UNIT_SOURCES)
+    programs = dict.fromkeys(UNIT_SOURCES[effect.recipe][0] for effect in effects if effect.recipe in UNIT_SOURCES)
     commands += [f"python -m models.train.{program}" for program in programs]
     return "; ".join(commands)
 
@@ -316,20 +316,20 @@ class Ranges:
         return values[0] if values[0] == values[-1] else f"{values[0]} to {values[-1]}"
 
 
-def filled_note(claim: dict[str, Any]) -> str | None:
-    why, step = claim.get("why"), protocol.TOO_EARLY
-    ranges = {id: Ranges(partial(decide.outcome, logs), logs) for id, (_, logs) in runs_b().items()} | {
+def fill_note(claim: dict[str, Any]) -> str | None:
+    note, step = claim.get("why"), protocol.MIN_STEP
+    ranges = {id: Ranges(partial(decide.mean_outcomes, logs), logs) for id, (_, logs) in runs_b().items()} | {
         f"{id}/a": Ranges(lambda name, logs=logs: values_at_step(logs, name, step))
         for id, (_, logs) in runs_a().items()} | {
-        one["model"]: Ranges(lambda name, one=one: [one[name]]) for one in read_units()["open models"]}
-    return why and why.format_map(ranges)
+        model["model"]: Ranges(lambda name, model=model: [model[name]]) for model in read_units()["open models"]}
+    return note and note.format_map(ranges)
 
 
-def row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict[str, Any]],
+def claim_row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict[str, Any]],
         ) -> dict[str, Any]:
     """Returns a claim as a row of claims.json. `sentences` are the entries [[said]] of claims.toml."""
-    undone = sum(one.left for one in effects) + claim.get("needs", 0)
-    seen = claim.get("seen")
+    missing_count = sum(one.missing_runs for one in effects) + claim.get("needs", 0)
+    page_state = claim.get("seen")
     test = {"recipes": list(dict.fromkeys(one.recipe for one in effects)),
             "runs": sum(one.seeds for one in effects), "command": command_of(effects)}
     directions = [one.survives for one in effects if one.is_directional]
@@ -338,27 +338,27 @@ def row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict[str, 
         "section": claim["section"], "paper": claim.get("paper"), "test": test if effects else None,
         "effects": [one.json() for one in effects], "verdict": verdict_of(effects),
         "before": claim.get("before"),
-        "two_seeds": any(one.found is not None and one.seeds == 2 for one in effects),
+        "two_seeds": any(one.difference is not None and one.seeds == 2 for one in effects),
         "survives": all(directions) if directions else None,
-        "why": filled_note(claim),
-        "hours": [round(undone * hours, 1) for hours in RUN_HOURS] if undone else None,
-        "seen": None if seen is None else f"#{seen}",
+        "why": fill_note(claim),
+        "hours": [round(missing_count * hours, 1) for hours in RUN_HOURS] if missing_count else None,
+        "seen": None if page_state is None else f"#{page_state}",
         "said": [{name: one[name] for name in ("file", "text", "says")} for one in sentences
                  if claim["id"] in one.get("claims", ())],
     }
 
 
 def claims() -> list[dict[str, Any]]:
-    document = tomllib.loads(SOURCE.read_text())
-    effects = [[effect(one) for one in claim.get("effects", [])] for claim in document["claim"]]
-    compared = {(i, k): one.compared for i, row_effects in enumerate(effects) for k, one in enumerate(row_effects)
-                if one.compared is not None}
-    for (i, k), survives in zip(compared, decide.surviving([*compared.values()])):
+    document = tomllib.loads(CLAIMS_FILE.read_text())
+    effects = [[build_effect(one) for one in claim.get("effects", [])] for claim in document["claim"]]
+    compared = {(i, k): one.comparison for i, row_effects in enumerate(effects) for k, one in enumerate(row_effects)
+                if one.comparison is not None}
+    for (i, k), survives in zip(compared, decide.survive_correction([*compared.values()])):
         effects[i][k] = replace(effects[i][k], survives=survives)
-    return [row(claim, row_effects, document["said"]) for claim, row_effects in zip(document["claim"], effects)]
+    return [claim_row(claim, row_effects, document["said"]) for claim, row_effects in zip(document["claim"], effects)]
 
 
-def chance(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def chance_counts(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns the number of comparisons, of comparisons with a direction, of those that survive, and of directions to
     expect by chance if no factor had an effect."""
     compared = [effect_row for row in rows for effect_row in row["effects"] if effect_row["survives"] is not None]
@@ -371,76 +371,75 @@ def chance(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def claims_json(rows: list[dict[str, Any]]) -> str:
     """Returns the text of claims.json, one line per row, so that a new log is a small diff."""
-    lines = ",\n".join("    " + json.dumps(one, ensure_ascii=False) for one in rows)
-    return (f'{{\n  "rule": {json.dumps(RULE)},\n  "chance": {json.dumps(chance(rows))},\n'
+    lines = ",\n".join("    " + json.dumps(row, ensure_ascii=False) for row in rows)
+    return (f'{{\n  "rule": {json.dumps(RULE)},\n  "chance": {json.dumps(chance_counts(rows))},\n'
             f'  "rows": [\n{lines}\n  ]\n}}\n')
 
 
-def effect_words(one: dict[str, Any]) -> str:
-    is_measured = one["recipe"] in UNIT_SOURCES
-    name = one["recipe"] if is_measured else f"`{one['recipe']}`"
-    if one["outcome"] != "alpha":
-        name += f", {one['name'] or one['outcome'].replace('_', ' ')}"
-    if isinstance(one["against"], str):
-        name += "" if one["against"] == "softmax" else f" against `{one['against']}`"
-    elif one["kind"] == "comparison":
-        name += f" against {one['against']}"
-    if one["mean"] is None:
-        return f"{name}: {one['seeds']} of {protocol.TOO_FEW} seeds"
-    difference = Difference(one["mean"], one["low"], one["high"])
+def effect_words(effect: dict[str, Any]) -> str:
+    is_measured = effect["recipe"] in UNIT_SOURCES
+    name = effect["recipe"] if is_measured else f"`{effect['recipe']}`"
+    if effect["outcome"] != "alpha":
+        name += f", {effect['name'] or effect['outcome'].replace('_', ' ')}"
+    if isinstance(effect["against"], str):
+        name += "" if effect["against"] == "softmax" else f" against `{effect['against']}`"
+    elif effect["kind"] == "comparison":
+        name += f" against {effect['against']}"
+    if effect["mean"] is None:
+        return f"{name}: {effect['seeds']} of {protocol.MIN_PAIRS} seeds"
+    difference = Difference(effect["mean"], effect["low"], effect["high"])
     words = f"{name}: {difference}"
-    if one["by_shares"]:
-        words += f", by shares {Difference(*one['by_shares'])}"
-    if one["sinks"]:
-        words += f"; Sink_1 {', '.join(f'{sink:.0f}' for sink in one['sinks'])}%"
-    source = (UNIT_SOURCES[one["recipe"]][1] if is_measured
-              else f"seeds, protocol {one['protocol'].upper()}")
-    return f"{words}; {one['seeds']} {source}"
+    if effect["by_shares"]:
+        words += f", by shares {Difference(*effect['by_shares'])}"
+    if effect["sinks"]:
+        words += f"; Sink_1 {', '.join(f'{sink:.0f}' for sink in effect['sinks'])}%"
+    source = (UNIT_SOURCES[effect["recipe"]][1] if is_measured
+              else f"seeds, protocol {effect['protocol'].upper()}")
+    return f"{words}; {effect['seeds']} {source}"
 
 
 def chance_words(rows: list[dict[str, Any]]) -> str:
-    counts = chance(rows)
+    counts = chance_counts(rows)
     return (f"Of {counts['comparisons']} comparisons {counts['directions']} have a direction. If no "
             f"factor had any effect, about {counts['by_chance']:.1f} would have one by chance; "
             f"{counts['survive']} survive the procedure of Benjamini and Hochberg at a false discovery "
             f"rate of {decide.FALSE_DISCOVERY_RATE:.0%} (†).")
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """Returns the claims table in Markdown."""
-    counts = ", ".join(f"{sum(one['verdict'] == name for one in rows)} {name}" for name in VERDICTS)
+def claims_table(rows: list[dict[str, Any]]) -> str:
+    counts = ", ".join(f"{sum(row['verdict'] == name for row in rows)} {name}" for name in VERDICTS)
     lines = [f"{len(rows)} claims: {counts}. {chance_words(rows)}", "",
              "| claim | where | the source measured | effect here, with its interval | verdict "
              "| before |", "|" + "---|" * 6]
-    for one in rows:
-        where = one["section"] if one["source"] == GU else f"{one['source']}, {one['section']}"
-        cells = "<br>".join(map(effect_words, one["effects"]))
-        verdict = f"**{one['verdict']}**"
-        if one["survives"]:
+    for row in rows:
+        place = row["section"] if row["source"] == GU else f"{row['source']}, {row['section']}"
+        cells = "<br>".join(map(effect_words, row["effects"]))
+        verdict = f"**{row['verdict']}**"
+        if row["survives"]:
             verdict += " †"
-        if one["two_seeds"]:
+        if row["two_seeds"]:
             verdict += ", on two seeds"
-        if one["hours"]:
-            verdict += "; {} to {} core hours are left".format(*one["hours"])
-        note = f" {one['why']}" if one["why"] else ""
-        lines.append(f"| `{one['id']}`: {one['claim']} | {where} | {one['paper'] or ''} | {cells} | "
-                     f"{verdict}.{note} | {one['before'] or ''} |")
+        if row["hours"]:
+            verdict += "; {} to {} core hours are left".format(*row["hours"])
+        note = f" {row['why']}" if row["why"] else ""
+        lines.append(f"| `{row['id']}`: {row['claim']} | {place} | {row['paper'] or ''} | {cells} | "
+                     f"{verdict}.{note} | {row['before'] or ''} |")
     return "\n".join(lines)
 
 
 def replace_table(text: str, name: str, table: str) -> str:
     """Returns the text with the table between its two markers replaced."""
     begin, end = f"<!-- {name} table: written by ", f"<!-- end of {name} table -->"
-    before, rest = text.split(begin)
-    program, rest = rest.split("\n", 1)
-    return f"{before}{begin}{program}\n{table}\n{end}{rest.split(end)[1]}"
+    before, after = text.split(begin)
+    program, after = after.split("\n", 1)
+    return f"{before}{begin}{program}\n{table}\n{end}{after.split(end)[1]}"
 
 
 def main() -> None:
     rows = claims()
     (MODELS / "claims.json").write_text(claims_json(rows))
     readme = MODELS / "README.md"
-    readme.write_text(replace_table(readme.read_text(), "claims", table(rows)))
+    readme.write_text(replace_table(readme.read_text(), "claims", claims_table(rows)))
 
 
 if __name__ == "__main__":

@@ -38,17 +38,17 @@ STORIES = (
     Source("global-asp/asp-source", "99e022369a980bd52bce8c6f86d5f24e9a4ada9d", "en",
            r"\d{4}_.*\.md"),
     Source("global-asp/pb-source", "9ea530dfb0011dd1cbaf42e6ffe74aa3ef5733ed", "en", r"\d{4}_.*\.md"))
-FOLDED = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-",
+ASCII_SUBSTITUTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-",
                         "\u2014": "--", "\u2015": "--", "\u00a3": "L", "\u00e6": "ae",
                         "\u00c6": "AE", "\u0153": "oe"})
-NOT_PROSE = ("[Illustration", "etext", "produced by")
-SHORTEST = 200  # a story must have more characters than this
-SEED = 0  # for shuffling the stories
+NOTE_MARKS = ("[Illustration", "etext", "produced by")
+MIN_CHARACTERS = 200  # a story must have more characters than this
+SHUFFLE_SEED = 0
 
 
-def fold(text: str) -> str:
+def fold_to_ascii(text: str) -> str:
     """Replaces typographic characters by ASCII, and drops accents."""
-    plain = unicodedata.normalize("NFKD", text.translate(FOLDED))
+    plain = unicodedata.normalize("NFKD", text.translate(ASCII_SUBSTITUTES))
     return "".join(one for one in plain if not unicodedata.category(one).startswith("M"))
 
 
@@ -64,14 +64,14 @@ def join_document(paragraphs: Iterable[str]) -> str:
 def is_prose(paragraph: str) -> bool:
     """Whether at least 55% of the characters are letters, and the paragraph is no note by Project Gutenberg."""
     letters = len(re.findall("[A-Za-z]", paragraph))
-    return (paragraph != "" and not any(words in paragraph for words in NOT_PROSE)
+    return (paragraph != "" and not any(words in paragraph for words in NOTE_MARKS)
             and 20 * letters >= 11 * len(paragraph))
 
 
 def book_paragraphs(text: str) -> list[str]:
     """Returns the paragraphs of a book, without marks of emphasis."""
     paragraphs = [re.sub("_([^_]+)_", r"\1", collapse_spaces(one)) for one in re.split("\n{2,}", text)]
-    plain = (re.sub("[^ -~]", "", fold(one)) for one in paragraphs)
+    plain = (re.sub("[^ -~]", "", fold_to_ascii(one)) for one in paragraphs)
     return [one for one in plain if is_prose(one)]
 
 
@@ -88,15 +88,15 @@ def story_paragraphs(text: str) -> list[str]:
     if "NC" in license[1]:
         return []
     body = text[:license.start()].partition("\n")[2]
-    pieces = (fold(one) for one in re.split(r"\n{2,}|^##$", body, flags=re.MULTILINE))
+    pieces = (fold_to_ascii(one) for one in re.split(r"\n{2,}|^##$", body, flags=re.MULTILINE))
     plain = (one for one in pieces if not re.search("[^ -~\n]", one))
     return [one for one in (collapse_spaces(one).lstrip("#* ") for one in plain) if one]
 
 
 def storybooks(files: Files) -> str:
     stories = [paragraphs for _, text in files
-               if len("\n".join(paragraphs := story_paragraphs(text))) > SHORTEST]
-    random.Random(SEED).shuffle(stories)
+               if len("\n".join(paragraphs := story_paragraphs(text))) > MIN_CHARACTERS]
+    random.Random(SHUFFLE_SEED).shuffle(stories)
     return "".join(map(join_document, stories))
 
 

@@ -1,8 +1,8 @@
 """Computes the verdicts of protocol B from its logs, by the rules of models/README.md, "Second version of the rules".
 
-Every outcome is a mean over the steps B_MEAN. Comparisons are by Welch's test of a recipe's seeds against all seeds of
-its baseline. The interval is 97.5%, because a second look may follow with more seeds. Existence and absence of a sink
-are judged by the level of alpha, the weight above uniform attention.
+Every outcome is a mean over the steps B_MEAN_STEPS. Comparisons are by Welch's test of a recipe's seeds against all
+seeds of its baseline. The interval is 97.5%, because a second look may follow with more seeds. Existence and absence of
+a sink are judged by the level of alpha, the weight above uniform attention.
 """
 
 import json
@@ -13,18 +13,18 @@ from typing import Any
 from scipy import stats
 
 from . import protocol
-from .factors import ONSET_ALPHA, Difference, at, level, onset, reported
+from .factors import ONSET_ALPHA, Difference, mean_difference, onset, paper_finding, point_at
 from .recipe import Recipe, recipes
 
 CONFIDENCE = 0.975
-EFFECT = 0.1  # smallest alpha of a sink; a difference of alpha whose interval is nearer to 0 is no effect
+MIN_EFFECT = 0.1  # smallest alpha of a sink, and smallest difference of alpha that counts as an effect
 VANISHED_ALPHA = 0.02  # if alpha stays below this number from step LATE_STEP on, two seeds suffice
 LATE_STEP = 2000
-FALSE_DISCOVERY_RATE = 0.05  # false discovery rate for verdicts on a direction
+FALSE_DISCOVERY_RATE = 0.05  # for verdicts on a direction
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
-SHARE = "alpha_share"  # alpha on rows divided by their sums, Gu et al.'s measure
+SHARE_OUTCOME = "alpha_share"  # alpha on rows divided by their sums, Gu et al.'s measure
 Logs = dict[int, dict[str, Any]]
-# Verdicts by the first version of the rules, at step 4,000. They are to be deleted after the next release.
+# Verdicts by the first version of the rules, at step 4,000; to be deleted after the next release.
 FIRST_RULES_VERDICTS = {
     "sigmoid": "agrees",
     "no-bos": "less sink; the paper has no figure",
@@ -55,8 +55,8 @@ FIRST_RULES_VERDICTS = {
 
 
 def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Difference:
-    """Returns the mean of a minus the mean of b, with the interval of Welch's test (1947). Each has two numbers or
-    more."""
+    """Returns the mean of a minus the mean of b, with the interval of Welch's test (1947). Both lists have two numbers
+    or more."""
     middle = mean(a) - mean(b)
     if variance(a) + variance(b) == 0:
         return Difference(middle, middle, middle, 0.0 if middle else 1.0)
@@ -66,41 +66,40 @@ def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Dif
 
 
 def is_no_effect(interval: Difference) -> bool:
-    """Whether an interval of alpha is inside -EFFECT to +EFFECT."""
-    return interval.low > -EFFECT and interval.high < EFFECT
+    """Whether an interval of alpha is inside -EFFECT to +MIN_EFFECT."""
+    return interval.low > -MIN_EFFECT and interval.high < MIN_EFFECT
 
 
-def judge(interval: Difference, there: str, outcome: str = "alpha") -> str:
+def judge(interval: Difference, paper_direction: str, outcome: str = "alpha") -> str:
     """Returns the verdict of a comparison, "agrees", "differs" or "undecided", from its interval and the paper's
-    finding
-    `there`: "less", "more" or "the same". "The same" can agree only for alpha, which has a smallest effect."""
-    here = interval.direction
-    if there != "the same":
-        return "undecided" if here is None else "agrees" if here == there else "differs"
-    if here is not None:
+    finding "less", "more" or "the same". "The same" can agree only for alpha, which has a smallest effect."""
+    direction = interval.direction
+    if paper_direction != "the same":
+        return "undecided" if direction is None else "agrees" if direction == paper_direction else "differs"
+    if direction is not None:
         return "differs"
     return "agrees" if outcome == "alpha" and is_no_effect(interval) else "undecided"
 
 
 def judge_existence(interval: Difference) -> str:
     """Returns the verdict on a claim that there is a sink, from the interval of alpha."""
-    return "agrees" if interval.low >= EFFECT else "differs" if is_no_effect(interval) else "undecided"
+    return "agrees" if interval.low >= MIN_EFFECT else "differs" if is_no_effect(interval) else "undecided"
 
 
 def judge_absence(levels: list[Difference], values: list[float]) -> str:
     """Returns the verdict on a claim that there is no sink, from the intervals of alpha by raw weights and by shares,
     and from the values of every seed by both."""
-    if all(map(is_no_effect, levels)) and all(-EFFECT < value < EFFECT for value in values):
+    if all(map(is_no_effect, levels)) and all(-MIN_EFFECT < value < MIN_EFFECT for value in values):
         return "agrees"
-    return "differs" if any(one.low >= EFFECT for one in levels) else "undecided"
+    return "differs" if any(interval.low >= MIN_EFFECT for interval in levels) else "undecided"
 
 
-def is_open(interval: Difference) -> bool:
-    """Whether an interval of alpha contains both 0 and an effect of size EFFECT."""
+def is_undecided(interval: Difference) -> bool:
+    """Whether an interval of alpha contains both 0 and an effect of size MIN_EFFECT."""
     return interval.direction is None and not is_no_effect(interval)
 
 
-def surviving(comparisons: list[Difference]) -> list[bool]:
+def survive_correction(comparisons: list[Difference]) -> list[bool]:
     """Returns, for each comparison, whether it survives the procedure of Benjamini and Hochberg (1995) at
     FALSE_DISCOVERY_RATE."""
     if not comparisons:
@@ -108,7 +107,7 @@ def surviving(comparisons: list[Difference]) -> list[bool]:
     return [bool(p <= FALSE_DISCOVERY_RATE) for p in stats.false_discovery_control([one.p for one in comparisons])]
 
 
-def is_whole(log: dict[str, Any]) -> bool:
+def is_complete(log: dict[str, Any]) -> bool:
     """Whether a log reaches step B_STEPS. Raises ValueError if a step is missing."""
     missing = protocol.missing_step(log)
     if missing is not None:
@@ -116,37 +115,37 @@ def is_whole(log: dict[str, Any]) -> bool:
     return protocol.is_done(log, protocol.B_STEPS)
 
 
-def outcome(logs: Logs, name: str) -> list[float]:
-    """Returns the mean of an outcome over the steps B_MEAN for each seed; empty if the outcome is undefined."""
-    series = [[at(log, step).get(name) for step in protocol.B_MEAN] for _, log in sorted(logs.items())]
+def mean_outcomes(logs: Logs, name: str) -> list[float]:
+    """Returns the mean of an outcome over the steps B_MEAN_STEPS for each seed; empty if the outcome is undefined."""
+    series = [[point_at(log, step).get(name) for step in protocol.B_MEAN_STEPS] for _, log in sorted(logs.items())]
     return [] if any(None in values for values in series) else [mean(values) for values in series]
 
 
 def has_vanished(logs: Logs) -> bool:
     """Whether alpha stays below VANISHED_ALPHA from step LATE_STEP on, in every seed, by raw weights and by shares."""
     return all(point[name] < VANISHED_ALPHA for log in logs.values() for point in log["points"]
-               for name in ("alpha", SHARE) if LATE_STEP <= point["step"] <= protocol.B_STEPS)
+               for name in ("alpha", SHARE_OUTCOME) if LATE_STEP <= point["step"] <= protocol.B_STEPS)
 
 
-def levels(logs: Logs) -> tuple[list[Difference], list[float]]:
+def alpha_levels(logs: Logs) -> tuple[list[Difference], list[float]]:
     """Returns the intervals of alpha by raw weights and by shares, and the values of every seed by both."""
-    values = [outcome(logs, name) for name in ("alpha", SHARE)]
-    return [level(one, 0, CONFIDENCE) for one in values], [*values[0], *values[1]]
+    values = [mean_outcomes(logs, name) for name in ("alpha", SHARE_OUTCOME)]
+    return [mean_difference(seed_values, 0, CONFIDENCE) for seed_values in values], [*values[0], *values[1]]
 
 
-def do_two_suffice(logs: Logs) -> bool:
+def do_two_seeds_suffice(logs: Logs) -> bool:
     """Whether two seeds suffice: the sink has vanished in both, and their intervals exclude a sink."""
-    return len(logs) == 2 and has_vanished(logs) and judge_absence(*levels(logs)) == "agrees"
+    return len(logs) == 2 and has_vanished(logs) and judge_absence(*alpha_levels(logs)) == "agrees"
 
 
 def missing_runs(id: str, logs: Logs) -> int:
-    """Returns the number of runs that a recipe lacks before it counts. The baseline needs eight, and another recipe
-    three, or two that suffice."""
+    """Returns the number of runs that a recipe lacks before it counts. The baseline needs eight runs, and another
+    recipe needs three, or two that suffice."""
     if id == protocol.B_BASELINE:
         return len(protocol.B_BASELINE_SEEDS) - len(logs)
-    if do_two_suffice(logs):
+    if do_two_seeds_suffice(logs):
         return 0
-    return max(0, protocol.B_FIRST - len(logs))
+    return max(0, protocol.B_FIRST_SEEDS - len(logs))
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ class Decision:
     bases: Logs
 
     def difference(self, name: str) -> Difference | None:
-        values, base = outcome(self.logs, name), outcome(self.bases, name)
+        values, base = mean_outcomes(self.logs, name), mean_outcomes(self.bases, name)
         return welch(values, base) if len(values) > 1 and len(base) > 1 else None
 
     @property
@@ -172,30 +171,31 @@ class Decision:
 
     @property
     def needs_more(self) -> bool:
-        """Whether a second look is due: the interval of the first look contains both 0 and an effect of size EFFECT."""
+        """Whether a second look is due: the interval of the first look contains both 0 and an effect of size
+        MIN_EFFECT."""
         alpha_change = self.alpha_change
-        return (alpha_change is not None and len(self.logs) <= protocol.B_FIRST
-                and protocol.has_second_look(id_of(self.recipe)) and is_open(alpha_change))
+        return (alpha_change is not None and len(self.logs) <= protocol.B_FIRST_SEEDS
+                and protocol.has_second_look(id_of(self.recipe)) and is_undecided(alpha_change))
 
     @property
     def verdict(self) -> str:
         """"agrees" or "differs" with the paper's finding for Sink_1, "undecided", or the number of seeds so far."""
-        alpha_change, there = self.alpha_change, reported(self.recipe.paper)
+        alpha_change, paper_direction = self.alpha_change, paper_finding(self.recipe.paper)
         if alpha_change is None:
-            return f"{len(self.logs)} of {protocol.B_FIRST} seeds"
-        if there is None:
-            here = alpha_change.direction
-            return f"{here} sink; the paper has no figure" if here else "undecided; no figure"
-        return judge(alpha_change, there)
+            return f"{len(self.logs)} of {protocol.B_FIRST_SEEDS} seeds"
+        if paper_direction is None:
+            direction = alpha_change.direction
+            return f"{direction} sink; the paper has no figure" if direction else "undecided; no figure"
+        return judge(alpha_change, paper_direction)
 
 
 def logs_of(recipe: Recipe) -> Logs:
     """Returns the complete logs of a recipe that count, by seed. The seeds of a second look count only if all of them
     are complete."""
-    all_logs = {seed: protocol.read(recipe, seed) for seed in recipe.seeds}
-    logs = {seed: log for seed, log in all_logs.items() if log["points"] and is_whole(log)}
-    if recipe.id != protocol.B_BASELINE and len(logs) < len(protocol.B_SECOND):
-        logs = dict(list(logs.items())[:protocol.B_FIRST])
+    all_logs = {seed: protocol.read_log(recipe, seed) for seed in recipe.seeds}
+    logs = {seed: log for seed, log in all_logs.items() if log["points"] and is_complete(log)}
+    if recipe.id != protocol.B_BASELINE and len(logs) < len(protocol.B_SECOND_SEEDS):
+        logs = dict(list(logs.items())[:protocol.B_FIRST_SEEDS])
     return logs
 
 
@@ -208,8 +208,8 @@ def decisions() -> list[Decision]:
 
 
 def id_of(recipe: Recipe) -> str:
-    same = {run: id for id, run in protocol.B_SAME.items()}
-    return same.get(recipe.id, recipe.id.removeprefix(protocol.B))
+    same = {run: id for id, run in protocol.B_RUNS_OF_A.items()}
+    return same.get(recipe.id, recipe.id.removeprefix(protocol.B_PREFIX))
 
 
 def onset_words(logs: Logs) -> str:
@@ -227,21 +227,21 @@ def hours_words() -> str:
             steps["shipped models"].append(json.loads(file.read_text().splitlines()[-1])["step"])
     # Two recipes of protocol B are runs of protocol A.
     for recipe in (protocol.decisive_runs() | protocol.runs()).values():
-        kind = "protocol A" if recipe.id.startswith(protocol.LONG) else "protocol B"
+        kind = "protocol A" if recipe.id.startswith(protocol.LONG_PREFIX) else "protocol B"
         seeds = {*recipe.seeds, *(protocol.B_BASELINE_SEEDS if recipe.id == protocol.B_BASELINE else ())}
-        for log in (protocol.read(recipe, seed) for seed in sorted(seeds)):
+        for log in (protocol.read_log(recipe, seed) for seed in sorted(seeds)):
             if log.get("device"):
                 devices += 1
             elif log["points"]:
                 steps[kind].append(log["points"][-1]["step"])
 
     def hours(count: int) -> str:
-        return " to ".join(f"{count * one / 3600:.0f}" for one in protocol.STEP_SECONDS)
+        return " to ".join(f"{count * seconds / 3600:.0f}" for seconds in protocol.STEP_SECONDS)
 
-    each = "; ".join(f"{kind} {hours(sum(some))} in {len(some)} runs" for kind, some in steps.items())
-    seconds = " to ".join(map(str, protocol.STEP_SECONDS))
+    by_kind = "; ".join(f"{kind} {hours(sum(counts))} in {len(counts)} runs" for kind, counts in steps.items())
+    bounds = " to ".join(map(str, protocol.STEP_SECONDS))
     return (f"All runs so far took some {hours(sum(map(sum, steps.values())))} core hours, a step being taken to last "
-            f"{seconds} s ({each}). {devices} more ran on a CUDA device.")
+            f"{bounds} s ({by_kind}). {devices} more ran on a CUDA device.")
 
 
 def onset_interval(logs: Logs) -> str:
@@ -251,7 +251,7 @@ def onset_interval(logs: Logs) -> str:
     reached = [float(step) for step in steps if step is not None]
     if len(reached) < len(steps) or len(reached) < 2:
         return f"in {len(reached)} of {len(steps)} seeds before step {protocol.B_STEPS:,}"
-    interval = level(reached, 0, CONFIDENCE)
+    interval = mean_difference(reached, 0, CONFIDENCE)
     return f"step {interval.mean:,.0f} ({interval.low:,.0f} to {interval.high:,.0f}, {len(reached)} seeds)"
 
 
@@ -259,21 +259,21 @@ def baseline_words(bases: Logs) -> str:
     """Returns a paragraph on the baseline's outcomes: mean and deviation over its seeds."""
     cells = []
     for name, title in zip(OUTCOMES, ("alpha", "value ratio", "eviction", "loss")):
-        values = outcome(bases, name)
+        values = mean_outcomes(bases, name)
         if len(values) > 1:
             cells.append(f"{title} {mean(values):.3f} (deviation {stdev(values):.3f})")
-    alphas = ", ".join(f"{alpha:.3f}" for alpha in outcome(bases, "alpha"))
+    alphas = ", ".join(f"{alpha:.3f}" for alpha in mean_outcomes(bases, "alpha"))
     return (f"Baseline: {len(bases)} of {len(protocol.B_BASELINE_SEEDS)} seeds. {'; '.join(cells)}; "
             f"alpha by seed {alphas}; onset (alpha >= {ONSET_ALPHA}) {onset_words(bases)}.")
 
 
 def name_of(recipe: Recipe) -> str:
     """Returns the recipe's id in Markdown, and its baseline's id if that is not the baseline of the table."""
-    base = recipe.baseline.removeprefix(protocol.B)
+    base = recipe.baseline.removeprefix(protocol.B_PREFIX)
     return f"`{id_of(recipe)}`" + ("" if base == protocol.B_BASELINE else f" against `{base}`")
 
 
-def percents(values: list[float]) -> str:
+def percent_words(values: list[float]) -> str:
     return ", ".join(f"{value:.0f}%" for value in values)
 
 
@@ -284,35 +284,35 @@ def table(rows: list[Decision]) -> str:
     titles = ("recipe", "seeds", "alpha", "by shares", "Sink_1^0.3", "difference of alpha",
               "value ratio", "eviction", "loss", "onset", "the paper", "verdict", "before")
     lines = [baseline_words(bases), "", f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
-    for one in rows:
-        if not one.logs:
+    for decision in rows:
+        if not decision.logs:
             continue
-        levels = [", ".join(f"{alpha:.3f}" for alpha in outcome(one.logs, name))
-                  for name in ("alpha", SHARE)]
-        differences = ["" if (value := one.difference(name)) is None else str(value)
+        levels = [", ".join(f"{alpha:.3f}" for alpha in mean_outcomes(decision.logs, name))
+                  for name in ("alpha", SHARE_OUTCOME)]
+        differences = ["" if (value := decision.difference(name)) is None else str(value)
                        for name in OUTCOMES]
-        verdict = one.verdict
-        if one.is_decidable and len(one.logs) < protocol.B_FIRST:
+        verdict = decision.verdict
+        if decision.is_decidable and len(decision.logs) < protocol.B_FIRST_SEEDS:
             verdict += ", on two seeds"
-        cells = [name_of(one.recipe), str(len(one.logs)), *levels,
-                 percents(outcome(one.logs, "sink_0.3")), *differences, onset_words(one.logs),
-                 reported(one.recipe.paper) or "no figure",
-                 verdict + ("; a second look is due" if one.needs_more else ""),
-                 FIRST_RULES_VERDICTS.get(id_of(one.recipe), "")]
+        cells = [name_of(decision.recipe), str(len(decision.logs)), *levels,
+                 percent_words(mean_outcomes(decision.logs, "sink_0.3")), *differences, onset_words(decision.logs),
+                 paper_finding(decision.recipe.paper) or "no figure",
+                 verdict + ("; a second look is due" if decision.needs_more else ""),
+                 FIRST_RULES_VERDICTS.get(id_of(decision.recipe), "")]
         lines.append(f"| {' | '.join(cells)} |")
-    left = [id_of(one.recipe) for one in rows if not one.logs]
-    if left:
-        lines += ["", f"No whole run yet: {', '.join(f'`{id}`' for id in left)}."]
+    recipes_without_run = [id_of(decision.recipe) for decision in rows if not decision.logs]
+    if recipes_without_run:
+        lines += ["", f"No whole run yet: {', '.join(f'`{id}`' for id in recipes_without_run)}."]
     return "\n".join(lines)
 
 
-def published(rows: list[Decision]) -> str:
+def decisive_json(rows: list[Decision]) -> str:
     """Returns the text of decisive.json, the data for figures: a line for each recipe that has a complete run, with its
     seeds and the outcomes of each seed."""
-    logs = {id_of(one.recipe): one.logs for one in rows}
+    logs = {id_of(decision.recipe): decision.logs for decision in rows}
     logs = {protocol.B_ORDER[0]: rows[0].bases} | logs
     lines = [f'  {json.dumps(id)}: ' + json.dumps(
-        {"seeds": sorted(some)} | {name: [round(value, 4) for value in outcome(some, name)]
+        {"seeds": sorted(recipe_logs)} | {name: [round(value, 4) for value in mean_outcomes(recipe_logs, name)]
                                    for name in ("alpha", "loss")})
-             for id, some in logs.items() if some]
+             for id, recipe_logs in logs.items() if recipe_logs]
     return "{\n" + ",\n".join(lines) + "\n}\n"

@@ -23,7 +23,7 @@ OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 Point = dict[str, Any]
 
 
-def signed(x: float) -> str:
+def signed_text(x: float) -> str:
     return f"{round(x, 3) + 0.0:+.3f}"
 
 
@@ -38,7 +38,7 @@ class Difference:
     p: float = math.nan
 
     def __str__(self) -> str:
-        return f"{signed(self.mean)} ({signed(self.low)} to {signed(self.high)})"
+        return f"{signed_text(self.mean)} ({signed_text(self.low)} to {signed_text(self.high)})"
 
     @property
     def direction(self) -> str | None:
@@ -46,7 +46,7 @@ class Difference:
         return "less" if self.high < 0 else "more" if self.low > 0 else None
 
 
-def level(values: list[float], zero: float = 0.0, confidence: float = 0.95) -> Difference:
+def mean_difference(values: list[float], zero: float = 0.0, confidence: float = 0.95) -> Difference:
     """Returns the mean of the values minus a fixed number, with Student's interval, which is infinite for one value."""
     middle = mean(values) - zero
     if len(values) < 2:
@@ -59,7 +59,7 @@ def level(values: list[float], zero: float = 0.0, confidence: float = 0.95) -> D
 
 
 def interval_words(interval: Difference, n: int) -> str:
-    return f"{signed(interval.mean)} (n = {n})" if n < protocol.TOO_FEW else str(interval)
+    return f"{signed_text(interval.mean)} (n = {n})" if n < protocol.MIN_PAIRS else str(interval)
 
 
 @dataclass(frozen=True)
@@ -78,17 +78,17 @@ class Factor:
     @property
     def is_reportable(self) -> bool:
         """Whether there are enough pairs, measured late enough, to report a difference."""
-        return len(self.pairs) >= protocol.TOO_FEW and self.step >= protocol.TOO_EARLY
+        return len(self.pairs) >= protocol.MIN_PAIRS and self.step >= protocol.MIN_STEP
 
     def difference(self, name: str, step: int) -> Difference | None:
         """Returns the difference of an outcome, recipe minus baseline; None if the outcome is undefined."""
-        values = [(at(log, step)[name], at(base, step)[name]) for log, base in self.pairs]
-        if any(x is None for both in values for x in both):
+        values = [(point_at(log, step)[name], point_at(base, step)[name]) for log, base in self.pairs]
+        if any(x is None for pair in values for x in pair):
             return None
-        return level([a - b for a, b in values])
+        return mean_difference([a - b for a, b in values])
 
 
-def at(log: dict[str, Any], step: int) -> Point:
+def point_at(log: dict[str, Any], step: int) -> Point:
     return next(point for point in log["points"] if point["step"] == step)
 
 
@@ -125,17 +125,17 @@ def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
     return first_step
 
 
-def onsets(logs: list[dict[str, Any]]) -> str:
-    """Returns the onset of each log in words, which are "not measured" for a log that lacks a step."""
-    def words(log: dict[str, Any]) -> str:
+def onset_list(logs: list[dict[str, Any]]) -> str:
+    """Returns the onset of each log in words, "not measured" for a log that lacks a step."""
+    def describe_onset(log: dict[str, Any]) -> str:
         step = onset(log)
         return ("not measured" if protocol.missing_step(log) is not None
                 else "none" if step is None else f"{step:,}")
 
-    return ", ".join(map(words, logs))
+    return ", ".join(map(describe_onset, logs))
 
 
-def reported(paper: dict[str, Any]) -> str | None:
+def paper_finding(paper: dict[str, Any]) -> str | None:
     """Returns a paper's finding for the effect of the factor on the sink, "less", "more" or "the same"; None without a
     figure."""
     if "says" in paper:
@@ -146,34 +146,36 @@ def reported(paper: dict[str, Any]) -> str | None:
     return "less" if ratio < SAME_RATIOS[0] else "more" if ratio > SAME_RATIOS[1] else "the same"
 
 
-def sentence(factor: Factor) -> str:
-    """Returns the verdict as a sentence, from the interval of alpha; without a verdict for too few seeds or steps."""
+def verdict_sentence(factor: Factor) -> str:
+    """Returns the verdict from the interval of alpha as a sentence, or that there are too few seeds or steps for
+    one."""
     recipe, n = factor.recipe, len(factor.pairs)
-    if n < protocol.TOO_FEW:
+    if n < protocol.MIN_PAIRS:
         return f"{n} of {len(recipe.seeds)} seeds: too few to tell"
     if not factor.is_reportable:
         return f"at step {factor.step:,} of {protocol.STEPS:,}: too early to tell"
-    base = recipe.baseline.removeprefix(protocol.LONG)
+    base = recipe.baseline.removeprefix(protocol.LONG_PREFIX)
     change = factor.difference("alpha", factor.step)
     if change is None:
         raise ValueError(f"{recipe.id}: alpha is missing")
-    here = change.direction or "the same"
-    text = f"no difference to {base} seen: {change}" if here == "the same" else f"{here} sink than {base}: {change}"
-    there = reported(recipe.paper)
-    if there is not None:
-        text += ", as the paper" if there == here else f"; the paper: {there}"
+    direction = change.direction or "the same"
+    text = (f"no difference to {base} seen: {change}" if direction == "the same"
+            else f"{direction} sink than {base}: {change}")
+    paper_direction = paper_finding(recipe.paper)
+    if paper_direction is not None:
+        text += ", as the paper" if paper_direction == direction else f"; the paper: {paper_direction}"
     if factor.step < protocol.STEPS:
         text += f" (at step {factor.step:,} of {protocol.STEPS:,})"
     return text
 
 
-def published(factor: Factor | None) -> dict[str, Any] | None:
+def index_entry(factor: Factor | None) -> dict[str, Any] | None:
     """Returns the entry for a factor in index.json: the sentence, and [mean, low, high] of the differences; None if the
     factor is not reportable."""
     if factor is None or not factor.is_reportable:
         return None
     differences = {name: factor.difference(name, factor.step) for name in (*OUTCOMES, "sink_0.3")}
-    return {"seeds": len(factor.pairs), "step": factor.step, "says": sentence(factor),
+    return {"seeds": len(factor.pairs), "step": factor.step, "says": verdict_sentence(factor),
             "outcomes": {name: [round(x, 3) for x in (one.mean, one.low, one.high)]
                          for name, one in differences.items() if one is not None}}
 
@@ -181,25 +183,25 @@ def published(factor: Factor | None) -> dict[str, Any] | None:
 def table(factors: list[Factor]) -> str:
     lines = ["| id | seeds | alpha | value ratio | eviction | loss | onset; of the baseline | |",
              "|" + "---|" * 8]
-    for one in factors:
-        differences = [one.difference(name, one.step) for name in OUTCOMES]
-        cells = ["" if value is None else interval_words(value, len(one.pairs)) for value in differences]
+    for factor in factors:
+        differences = [factor.difference(name, factor.step) for name in OUTCOMES]
+        cells = ["" if value is None else interval_words(value, len(factor.pairs)) for value in differences]
         lines.append(
-            f"| `{one.recipe.id.removeprefix(protocol.LONG)}` | {len(one.pairs)} | "
+            f"| `{factor.recipe.id.removeprefix(protocol.LONG_PREFIX)}` | {len(factor.pairs)} | "
             + " | ".join(cells)
-            + f" | {onsets([log for log, _ in one.pairs])}; "
-              f"{onsets([base for _, base in one.pairs])} | {sentence(one)} |")
+            + f" | {onset_list([log for log, _ in factor.pairs])}; "
+              f"{onset_list([base for _, base in factor.pairs])} | {verdict_sentence(factor)} |")
     return "\n".join(lines)
 
 
 def late_rise(log: dict[str, Any]) -> float | None:
     """Returns the rise of alpha over the LAST_STEPS steps before the learning rate falls."""
     alphas = {point["step"]: point["alpha"] for point in log["points"]}
-    before, after = (alphas.get(step) for step in (protocol.FALL - LAST_STEPS, protocol.FALL))
+    before, after = (alphas.get(step) for step in (protocol.FALL_STEP - LAST_STEPS, protocol.FALL_STEP))
     return None if before is None or after is None else after - before
 
 
-PILOT_STEPS = (*range(1000, 4000, 1000), *range(4000, protocol.STEPS, 1600), protocol.FALL)
+PILOT_STEPS = (*range(1000, 4000, 1000), *range(4000, protocol.STEPS, 1600), protocol.FALL_STEP)
 
 
 def pilot_table(logs: dict[int, dict[str, Any]], seeds: tuple[int, ...]) -> str:
@@ -208,37 +210,37 @@ def pilot_table(logs: dict[int, dict[str, Any]], seeds: tuple[int, ...]) -> str:
     lines = ["| step | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
              "|" + "---|" * (len(seeds) + 1)]
 
-    def row(name: str, cells: list[str]) -> None:
+    def add_row(name: str, cells: list[str]) -> None:
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
 
     for step in steps:
         points = [next((p for p in logs[seed]["points"] if p["step"] == step), None)
                   if seed in logs else None for seed in seeds]
         if any(points):
-            row(f"{step:,}", ["" if p is None else f"{p['alpha']:.3f}" for p in points])
-    ends = [logs[seed]["points"][-1] if seed in logs and logs[seed]["points"] else None
+            add_row(f"{step:,}", ["" if p is None else f"{p['alpha']:.3f}" for p in points])
+    last_points = [logs[seed]["points"][-1] if seed in logs and logs[seed]["points"] else None
             for seed in seeds]
-    row("measured up to", ["not begun" if p is None else f"{p['step']:,}" for p in ends])
-    row("onset", ["" if p is None else onsets([logs[seed]]) for seed, p in zip(seeds, ends)])
+    add_row("measured up to", ["not begun" if p is None else f"{p['step']:,}" for p in last_points])
+    add_row("onset", ["" if p is None else onset_list([logs[seed]]) for seed, p in zip(seeds, last_points)])
     for name, key in (("value ratio there", "value_ratio"), ("eviction there", "eviction"),
                       ("Sink at 0.2 there, %", "sink_0.2"), ("Sink at 0.3 there, %", "sink_0.3"),
                       ("Sink at 0.4 there, %", "sink_0.4"), ("loss there", "loss")):
-        row(name, ["" if p is None else f"{p[key]:.3g}" for p in ends])
+        add_row(name, ["" if p is None else f"{p[key]:.3g}" for p in last_points])
     rises = [late_rise(logs[seed]) if seed in logs else None for seed in seeds]
-    row(f"rise from {protocol.FALL - LAST_STEPS:,} to {protocol.FALL:,}",
+    add_row(f"rise from {protocol.FALL_STEP - LAST_STEPS:,} to {protocol.FALL_STEP:,}",
         ["" if r is None else f"{r:+.3f}" for r in rises])
     measured_rises = [r for r in rises if r is not None]
-    still = sum(r < LARGEST_FLAT_RISE for r in measured_rises)
+    flat_count = sum(r < LARGEST_FLAT_RISE for r in measured_rises)
     lines.append("")
-    lines.append(f"Of {len(seeds)} seeds {len(measured_rises)} have come to step {protocol.FALL:,}; the "
-                 f"sink of {still} of them rises there by less than {LARGEST_FLAT_RISE} over {LAST_STEPS:,} steps."
+    lines.append(f"Of {len(seeds)} seeds {len(measured_rises)} have come to step {protocol.FALL_STEP:,}; the "
+                 f"sink of {flat_count} of them rises there by less than {LARGEST_FLAT_RISE} over {LAST_STEPS:,} steps."
                  + ("" if len(measured_rises) == len(seeds) else " The pilot is not done."))
     return "\n".join(lines)
 
 
 def logs_of(recipe: Recipe, zoo: Path = protocol.ZOO) -> dict[int, dict[str, Any]]:
     """Returns the logs of a recipe by seed, without seeds that have no file."""
-    logs = {seed: protocol.read(recipe, seed, zoo) for seed in recipe.seeds}
+    logs = {seed: protocol.read_log(recipe, seed, zoo) for seed in recipe.seeds}
     return {seed: log for seed, log in logs.items() if log["points"]}
 
 

@@ -43,7 +43,7 @@ from .recipe import Recipe, recipes
 from .text import VOCABULARY
 
 FILE = Path(__file__).with_name("inputs.json")
-LEAST_SINK_1 = 10.0  # smallest Sink_1 of a model with a sink, in percent
+MIN_SINK_1 = 10.0  # smallest Sink_1 of a model with a sink, in percent
 SEQUENCES, T, SEED = 100, 64, 1
 # The lengths T of sink_EPS_T: at 16 tokens alpha_1 of uniform attention would already exceed 0.2, and the longer
 # passages have 120 tokens.
@@ -55,14 +55,14 @@ def sink_models(rows: list[dict[str, Any]]) -> list[str]:
     """Returns the ids of the shipped models to measure, from the rows of index.json."""
     recipes_by_id = recipes()
     return [row["id"] for row in rows if row["id"] != "short"
-            and row["measured"]["sink_1"] >= LEAST_SINK_1 and row["measured"]["row_mass_min"] == 1.0
+            and row["measured"]["sink_1"] >= MIN_SINK_1 and row["measured"]["row_mass_min"] == 1.0
             and recipes_by_id[row["id"]].sink_tokens == (1,)
             and recipes_by_id[row["id"]].training.objective == "next"
             and "mask" not in recipes_by_id[row["id"]].config.get("sinkscope", {})
             and "sliding_window" not in recipes_by_id[row["id"]].config]
 
 
-def alphas(arch: Architecture, weights: Weights, ids: Tensor) -> Tensor:
+def first_alphas(arch: Architecture, weights: Weights, ids: Tensor) -> Tensor:
     """Returns alpha_1 of each sequence and head, [sequences, L, H]."""
     return metrics.alpha(OPERATIONS[arch.operation].share(forward(arch, weights, ids).att))[..., 0]
 
@@ -100,31 +100,31 @@ def make_inputs(recipe: Recipe, texts: list[str]) -> dict[str, Tensor]:
     `none` only at the positions of the start tokens."""
     bare = replace(recipe, training=replace(recipe.training, front=(), fixed_at=0))
     random_ids = torch.randint(VOCABULARY, (SEQUENCES, T), generator=torch.Generator().manual_seed(SEED))
-    ids = outcomes.ids_of(recipe, texts[:SEQUENCES], T)
+    ids = outcomes.encode_texts(recipe, texts[:SEQUENCES], T)
     starts = [*range(len(recipe.training.front)), *([recipe.training.fixed_at - 1]
                                                     if recipe.training.fixed_at else [])]
 
-    def with_start(tokens: Tensor) -> Tensor:
+    def add_start(tokens: Tensor) -> Tensor:
         tokens = tokens.clone()
         tokens[:, starts] = ids[:, starts]
         return tokens
 
     repeated = random_ids[:, :1].expand(-1, T)
-    return {"text_start": ids, "text_none": outcomes.ids_of(bare, texts[:SEQUENCES], T),
-            "random_start": with_start(random_ids), "random_none": random_ids,
-            "repeat_start": with_start(repeated), "repeat_none": repeated}
+    return {"text_start": ids, "text_none": outcomes.encode_texts(bare, texts[:SEQUENCES], T),
+            "random_start": add_start(random_ids), "random_none": random_ids,
+            "repeat_start": add_start(repeated), "repeat_none": repeated}
 
 
 @torch.no_grad()
-def measure(id: str) -> dict[str, Any]:
+def measure_model(id: str) -> dict[str, Any]:
     recipe = recipes()[id]
     arch, weights = read_model(protocol.ZOO / id)
     short, long = (json.loads((protocol.ZOO / name).read_text())
                    for name in ("heldout.json", "heldout-long.json"))
     inputs = make_inputs(recipe, short)
-    columns: dict[str, Any] = {"model": id} | measure_inputs(inputs, lambda ids: alphas(arch, weights, ids))
+    columns: dict[str, Any] = {"model": id} | measure_inputs(inputs, lambda ids: first_alphas(arch, weights, ids))
     for length in LENGTHS:
-        head_alphas = alphas(arch, weights, outcomes.ids_of(recipe, long, length))
+        head_alphas = first_alphas(arch, weights, outcomes.encode_texts(recipe, long, length))
         for eps in EPS:
             columns[f"sink_{eps}_{length}"] = metrics.sink(head_alphas[..., None], eps).item()
     for eps in EPS:
@@ -175,7 +175,7 @@ def main() -> None:
         group = {"open models": [measure_smollm2()]}
     else:
         rows = json.loads((protocol.ZOO / "index.json").read_text())
-        group = {"shipped models": [measure(id) for id in sink_models(rows)]}
+        group = {"shipped models": [measure_model(id) for id in sink_models(rows)]}
     groups = (json.loads(FILE.read_text()) if FILE.exists() else {}) | group
     lists = ",\n".join(f'"{name}": [\n' + ",\n".join(map(json.dumps, units)) + "\n]"
                        for name, units in groups.items())

@@ -14,7 +14,7 @@ from .recipe import Training
 
 SEQUENCES, T = 100, 64
 SINK_K = 10  # number of Sink_k on a card, as many as in the paper
-NOISES = 8  # noise draws per passage for a diffusion model's loss
+NOISE_DRAWS = 8  # noise draws per passage for a diffusion model's loss
 
 
 def held_out_loss(arch: Architecture, weights: Weights, logits: Tensor, ids: Tensor) -> float:
@@ -22,8 +22,8 @@ def held_out_loss(arch: Architecture, weights: Weights, logits: Tensor, ids: Ten
         first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
         return metrics.loss(logits, ids)[:, first:].mean().item()
     generator = torch.Generator().manual_seed(0)
-    noises = (torch.rand(len(ids), ids.shape[1] + 1, generator=generator) for _ in range(NOISES))
-    return sum(unmask_loss(arch, weights, ids, n, Training()).item() for n in noises) / NOISES
+    noises = (torch.rand(len(ids), ids.shape[1] + 1, generator=generator) for _ in range(NOISE_DRAWS))
+    return sum(unmask_loss(arch, weights, ids, n, Training()).item() for n in noises) / NOISE_DRAWS
 
 
 @torch.no_grad()
@@ -33,32 +33,32 @@ def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
     raw = metrics.alpha(trace.att, arch.mask.kind)
     sinks = metrics.sink(alphas)[:SINK_K]
-    of_each = torch.stack([metrics.sink(one)[0] for one in alphas])  # [sequences]
+    by_sequence = torch.stack([metrics.sink(one)[0] for one in alphas])  # [sequences]
     hidden = metrics.first_to_others(trace.hidden)[:, 1:].mean(0)  # [L], without the embedding
     value = metrics.first_to_others(trace.v).mean(0)  # [L, G]
     mass = metrics.row_mass(trace.att)
 
-    def number(x: Tensor | float, digits: int = 3) -> float:
+    def round_number(x: Tensor | float, digits: int = 3) -> float:
         return round(float(x), digits)
 
     values = {
-        "sink_1": number(sinks[0], 2), "sink_1_deviation": number(of_each.std(), 2),
-        "sink_1_raw": number(metrics.sink(raw)[0], 2),
-        "sink_elsewhere": number(sinks[1:].max(), 2), "elsewhere": int(sinks[1:].argmax()) + 2,
-        "sink": [number(s, 2) for s in sinks],
+        "sink_1": round_number(sinks[0], 2), "sink_1_deviation": round_number(by_sequence.std(), 2),
+        "sink_1_raw": round_number(metrics.sink(raw)[0], 2),
+        "sink_elsewhere": round_number(sinks[1:].max(), 2), "elsewhere": int(sinks[1:].argmax()) + 2,
+        "sink": [round_number(s, 2) for s in sinks],
         "eps": metrics.EPS, "T": ids.shape[1], "sequences": len(ids),
-        "loss": number(held_out_loss(arch, weights, trace.logits, ids)),
-        "alpha_max": number(alphas[..., 0].mean(0).max()),
-        "hidden_ratio": number(hidden.max()), "hidden_ratio_min": number(hidden.min()),
-        "value_ratio": number(value.mean()), "value_ratio_min": number(value.min()),
-        "row_mass_mean": number(mass.mean()),
-        "row_mass_min": number(mass.min(), 6), "row_mass_max": number(mass.max()),
+        "loss": round_number(held_out_loss(arch, weights, trace.logits, ids)),
+        "alpha_max": round_number(alphas[..., 0].mean(0).max()),
+        "hidden_ratio": round_number(hidden.max()), "hidden_ratio_min": round_number(hidden.min()),
+        "value_ratio": round_number(value.mean()), "value_ratio_min": round_number(value.min()),
+        "row_mass_mean": round_number(mass.mean()),
+        "row_mass_min": round_number(mass.min(), 6), "row_mass_max": round_number(mass.max()),
         "near_eps": int(metrics.near(alphas)[0]),
     }
     if trace.att_bias is not None:
-        values["sink_bias"] = number(metrics.sink(metrics.alpha_bias(trace.att_bias)), 2)
+        values["sink_bias"] = round_number(metrics.sink(metrics.alpha_bias(trace.att_bias)), 2)
     if trace.gate is not None:
-        values["gate_mean"] = number(trace.gate.mean())
+        values["gate_mean"] = round_number(trace.gate.mean())
     if any(isinstance(x, float) and not math.isfinite(x) for x in values.values()):
         raise ValueError(f"a measurement is not finite: {values}")
     return values

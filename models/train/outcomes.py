@@ -31,7 +31,7 @@ EVICTION_SEQUENCES, EVICTION_T, KEPT_KEYS = 40, 120, 24
 EPS = (0.2, 0.3, 0.4)
 
 
-def ids_of(recipe: Recipe, texts: list[str], T: int) -> Tensor:
+def encode_texts(recipe: Recipe, texts: list[str], T: int) -> Tensor:
     """Returns held-out texts with the front tokens and the fixed token of the recipe's training, [len(texts), T]."""
     tokenizer = Tokenizer.from_file(str(protocol.ZOO / "softmax" / "tokenizer.json"))
     return encode(tokenizer, texts, T, recipe.training)
@@ -55,7 +55,7 @@ def sink_norm_ratio(vectors: Tensor, tokens: list[int]) -> Tensor:
 
 
 @torch.no_grad()
-def outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, longer: Tensor,
+def measure_outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, longer: Tensor,
              ) -> tuple[dict[str, Any], list[list[float]]]:
     """Returns one point of the log, and the sink's alpha in each head, [L][H].
 
@@ -68,17 +68,17 @@ def outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, 
     trace = forward(arch, weights, ids)
     visible = arch.mask.visible(ids.shape[1], ids.device)
 
-    def mean_alpha(att: Tensor) -> Tensor:
+    def sink_alpha(att: Tensor) -> Tensor:
         return metrics.alpha(att, arch.mask.kind)[..., tokens].sum(-1)
 
-    def above_even(att: Tensor) -> float:
+    def alpha_above_uniform(att: Tensor) -> float:
         even = visible * (att.sum(-1, keepdim=True) / visible.sum(-1, keepdim=True))
-        return (mean_alpha(att) - mean_alpha(even)).mean().item()
+        return (sink_alpha(att) - sink_alpha(even)).mean().item()
 
     share = OPERATIONS[arch.operation].share(trace.att)
-    alphas = mean_alpha(share)
+    alphas = sink_alpha(share)
     values = {
-        "alpha": above_even(trace.att), "alpha_share": above_even(share),
+        "alpha": alpha_above_uniform(trace.att), "alpha_share": alpha_above_uniform(share),
         "value_ratio": sink_norm_ratio(trace.v, tokens).mean().item(),
         "eviction": None, "loss": held_out_loss(arch, weights, trace.logits, ids),
         "alpha_max": alphas.mean(0).max().item(),
@@ -99,11 +99,11 @@ class Log:
 
     def __init__(self, recipe: Recipe, seed: int, zoo: Path = protocol.ZOO) -> None:
         self.recipe, self.arch = recipe, architecture(recipe.config)
-        self.file, self.log = protocol.log_file(recipe, seed, zoo), protocol.read(recipe, seed, zoo)
+        self.file, self.log = protocol.log_file(recipe, seed, zoo), protocol.read_log(recipe, seed, zoo)
         texts = json.loads((protocol.ZOO / "heldout.json").read_text())
         longer = json.loads((protocol.ZOO / "heldout-long.json").read_text())
-        self.ids = ids_of(recipe, texts[:SEQUENCES], T)
-        self.longer = ids_of(recipe, longer[:EVICTION_SEQUENCES], EVICTION_T)
+        self.ids = encode_texts(recipe, texts[:SEQUENCES], T)
+        self.longer = encode_texts(recipe, longer[:EVICTION_SEQUENCES], EVICTION_T)
 
     def keep_before(self, step: int) -> None:
         """Removes the points of this step and later ones, which a run is about to repeat."""
@@ -114,7 +114,7 @@ class Log:
 
     def lacks(self, step: int) -> bool:
         """Whether the step is one of the protocol that is missing from the log."""
-        return step in protocol.POINTS and not self.has(step)
+        return step in protocol.MEASURED_STEPS and not self.has(step)
 
     def add(self, step: int, weights: Weights, train_loss: float | None,
             batch_loss: float | None = None) -> None:
@@ -122,20 +122,20 @@ class Log:
         of training text that is the same at every step; with None the point has no such loss."""
         if not self.lacks(step):
             return
-        values, alpha_map = outcomes(self.recipe, self.arch, weights, self.ids, self.longer)
+        values, alpha_map = measure_outcomes(self.recipe, self.arch, weights, self.ids, self.longer)
         fixed = {} if batch_loss is None else {"batch_loss": round(batch_loss, 4)}
         point = {"step": step, "train_loss": train_loss} | fixed | values
         self.log["points"] = sorted([*self.log["points"], point], key=lambda p: p["step"])
         if step == self.log["points"][-1]["step"]:
             self.log["alpha_map"] = alpha_map
-        protocol.write(self.log, self.file)
+        protocol.write_log(self.log, self.file)
         print(self.recipe.id, self.log["seed"], point, flush=True)
 
 
-def from_checkpoints(recipe: Recipe, seed: int, run: Path) -> None:
+def add_checkpoints(recipe: Recipe, seed: int, run: Path) -> None:
     log, lines = Log(recipe, seed), (run / "training.jsonl").read_text().splitlines()
     losses = {line["step"]: line.get("loss") for line in map(json.loads, lines)}
-    for step in protocol.POINTS:
+    for step in protocol.MEASURED_STEPS:
         file = run / f"step-{step:04d}.safetensors"
         if file.exists() and not log.has(step):
             log.add(step, load_file(file), losses.get(step))
@@ -153,7 +153,7 @@ def main() -> None:
     torch.set_num_threads(1)
     for name in arguments.only or runs:
         if (arguments.runs / name).exists():
-            from_checkpoints(*runs[name], arguments.runs / name)
+            add_checkpoints(*runs[name], arguments.runs / name)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Packs the checkpoints of a run into a timeline, with about three bits per weight.
 
-Each matrix of a checkpoint is predicted by the decoded checkpoint before, or by 0 if that is nearer. The difference is
+Each matrix of a checkpoint is predicted by the previous decoded checkpoint, or by 0 if 0 is nearer. The difference is
 rounded to an integer number of steps of size rms / STEPS_PER_RMS, so that a number's error is at most half a step, and
 errors do not accumulate over checkpoints. ship.py measures the effect on the sink, and stores it with the measurements
 on the exact weights. This module does not need torch.
@@ -21,25 +21,25 @@ Arrays = dict[str, np.ndarray]
 
 
 def is_coded(array: np.ndarray) -> bool:
-    """Whether a tensor is stored in steps. Only matrices are; vectors (gains, biases) are few and stay exact."""
+    """Whether a tensor is stored in steps, as matrices are. Vectors (gains, biases) have few numbers and stay exact."""
     return array.ndim == 2
 
 
 def encode(arrays: Arrays, before: Arrays | None) -> tuple[bytes, list[float], list[bool], Arrays]:
-    """Returns the bytes of a checkpoint, the step size of each matrix, whether the checkpoint before predicts it, and
-    the weights that a reader decodes. All arithmetic is in F32, like a reader's."""
-    codes, plain = [], []
+    """Returns the bytes of a checkpoint, the step size of each matrix, whether the previous checkpoint predicts the
+    matrix, and the weights that a reader decodes. All arithmetic is in F32, as a reader's is."""
+    codes, exact_tensors = [], []
     scales: list[float] = []
     from_previous: list[bool] = []
     decoded: Arrays = {}
     for name, array in arrays.items():
         if not is_coded(array):
-            plain.append(array.astype("<f4").tobytes())
+            exact_tensors.append(array.astype("<f4").tobytes())
             decoded[name] = array
             continue
         base = np.zeros_like(array) if before is None else before[name]
-        predicted = bool(np.square(array - base).sum() < np.square(array).sum())
-        base = base if predicted else np.zeros_like(array)
+        is_predicted = bool(np.square(array - base).sum() < np.square(array).sum())
+        base = base if is_predicted else np.zeros_like(array)
         scale = np.float32(np.sqrt(np.square(array).mean())
                            / STEPS_PER_RMS.get(name, OTHERS_PER_RMS))
         steps = np.rint((array - base) / scale)
@@ -48,6 +48,6 @@ def encode(arrays: Arrays, before: Arrays | None) -> tuple[bytes, list[float], l
             steps = np.rint((array - base) / scale)
         codes.append(steps.astype(np.int8).tobytes())
         scales.append(float(scale))
-        from_previous.append(predicted)
+        from_previous.append(is_predicted)
         decoded[name] = base + steps.astype(np.float32) * scale
-    return b"".join(codes + plain), scales, from_previous, decoded
+    return b"".join(codes + exact_tensors), scales, from_previous, decoded

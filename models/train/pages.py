@@ -14,8 +14,8 @@ from . import claims, decide, factors, protocol
 from .recipe import RECIPES, Recipe, recipes
 from .text import SHA256
 
-# Models that stay in F16, since others compare with the weights as published.
-IN_F16 = ("softmax", "sigmoid")
+# Models that stay in F16, so that others can compare with the weights as published.
+F16_MODELS = ("softmax", "sigmoid")
 LICENSE = ("Apache-2.0, as Sinkscope itself. Trained on books in the public domain and stories under "
            "CC BY, attributed in card.md.")
 
@@ -52,26 +52,26 @@ def paper_words(paper: dict[str, Any]) -> str:
            f"({paper['where']})".strip()
 
 
-def changes(recipe: Recipe) -> str:
+def changed_sections(recipe: Recipe) -> str:
     """Returns the sections [config] and [training] of a recipe's file, which are its changes, indented for Markdown."""
     text = (RECIPES / f"{recipe.id}.toml").read_text()
     sections = [part for part in text.split("\n[")[1:] if part.startswith(("config", "training"))]
     return "\n".join("    [" + part.strip().replace("\n", "\n    ") for part in sections)
 
 
-def card(recipe: Recipe, facts: dict[str, Any]) -> str:
+def make_card(recipe: Recipe, facts: dict[str, Any]) -> str:
     measured, exact = facts["measured"], facts["exact"]
     numbers = "\n".join(f"| `{name}` | {measured[name]} | {exact.get(name, 'not kept')} | {meaning} |"
                         for name, meaning in MEANINGS.items() if name in measured)
     files = "\n".join(f"- `{name}`, sha256 `{digest}`" for name, digest in SHA256.items())
     front = ", ".join(f"`{token}`" for token in recipe.training.front) or "nothing"
-    kind = "F16" if recipe.id in IN_F16 else "I8, a scale for each row of a matrix, vectors in F16"
+    kind = "F16" if recipe.id in F16_MODELS else "I8, a scale for each row of a matrix, vectors in F16"
     opens = ("does not know the key `sinkscope` of config.json and would compute a plain model"
-             if "sinkscope" in recipe.config else "opens it" if recipe.id in IN_F16 else
+             if "sinkscope" in recipe.config else "opens it" if recipe.id in F16_MODELS else
              "stops at experts that are stored as I8" if "num_local_experts" in recipe.config else
              "opens it where compressed-tensors is installed, too")
-    changed = changes(recipe)
-    lays = "" if recipe.id == recipe.baseline else (
+    changed = changed_sections(recipe)
+    laid_over = "" if recipe.id == recipe.baseline else (
         f"\nIts baseline is [`{recipe.baseline}`](../{recipe.baseline}/card.md). What the recipe "
         f"lays over the softmax twin's:\n\n{changed}\n")
     against = paper_words(recipe.paper)
@@ -80,8 +80,8 @@ def card(recipe: Recipe, facts: dict[str, Any]) -> str:
     report = "" if differs is None else (
         f"\nOver {differs['seeds']} seeds, whose weights are not shipped, in pairs with the baseline's, "
         f"mean alpha_1 above uniform attention, 95 %: **{differs['says']}**\n")
-    others = "".join(f"\nSeed {one['seed']}, whose weights are not shipped: Sink_1 {one['sink_1']} "
-                     f"%, loss {one['loss']}.\n" for one in facts["further_seeds"])
+    further_words = "".join(f"\nSeed {seed_row['seed']}, whose weights are not shipped: Sink_1 {seed_row['sink_1']} "
+                     f"%, loss {seed_row['loss']}.\n" for seed_row in facts["further_seeds"])
     batch = f"{recipe.sequences} sequences of {recipe.context} tokens"
     return f"""# {recipe.title}
 
@@ -104,13 +104,13 @@ stored ones, and those of the run before they were rounded.
 {numbers}
 
 Sink_1 to Sink_10: {", ".join(str(s) for s in measured["sink"])}
-{others}{preview_words(facts)}{paper}{report}
+{further_words}{preview_words(facts)}{paper}{report}
 ## Made with
 
 Seed {recipe.seeds[0]}, {recipe.training.steps} steps of {batch} and one to predict:
 
     python -m models.train.train {recipe.id} --seed {recipe.seeds[0]} --corpora FOLDER
-{lays}
+{laid_over}
 `training.jsonl` holds one line per logged step: mean training loss since the line before, and on 20
 of the held-out passages the loss, Sink_1, the largest alpha_1, norm ratios and the mean row sum.
 
@@ -135,14 +135,14 @@ def preview_words(facts: dict[str, Any]) -> str:
     if "preview" not in facts:
         return ""
     preview, exact = facts["preview"], facts["measured"]
-    rest = preview["refinement"]
-    return (f"\n`{preview['file']}` has the same weights rounded to {bits(facts)} bits each, "
+    refinement = preview["refinement"]
+    return (f"\n`{preview['file']}` has the same weights rounded to {bits_per_weight(facts)} bits each, "
             f"{preview['bytes']:,} bytes: Sink_1 {preview['measured']['sink_1']} % (exact: "
             f"{exact['sink_1']}), loss {preview['measured']['loss']} ({exact['loss']}). With "
-            f"`{rest['file']}`, {rest['bytes']:,} bytes, it gives the bytes of model.safetensors.\n")
+            f"`{refinement['file']}`, {refinement['bytes']:,} bytes, it gives the bytes of model.safetensors.\n")
 
 
-def bits(facts: dict[str, Any]) -> str:
+def bits_per_weight(facts: dict[str, Any]) -> str:
     return f"{8 * facts['preview']['bytes'] / facts['parameters']:.1f}"
 
 
@@ -153,12 +153,12 @@ def preview_table(rows: list[dict[str, Any]]) -> str:
         if "preview" in row:
             exact, preview = row["measured"], row["preview"]
             lines.append(f"| `{row['id']}` | {row['bytes']:,} | {exact['sink_1']} | {exact['loss']} "
-                         f"| {preview['bytes']:,} | {bits(row)} | {preview['measured']['sink_1']} "
+                         f"| {preview['bytes']:,} | {bits_per_weight(row)} | {preview['measured']['sink_1']} "
                          f"| {preview['measured']['loss']} | {preview['refinement']['bytes']:,} |")
     return "\n".join(lines)
 
 
-def table(rows: list[dict[str, Any]]) -> str:
+def zoo_table(rows: list[dict[str, Any]]) -> str:
     head = ("| id | steps | bytes | Sink_1 % | of 100 sequences, deviation | raw % | elsewhere % "
             "| loss | alpha max | hidden ratio | value ratio | row sum | reported Sink_1 % |\n"
             "|" + "---|" * 13)
@@ -222,7 +222,7 @@ def recipe_keys(recipe: Recipe) -> dict[str, Any]:
             "baseline": recipe.baseline, "paper": recipe.paper or None, "license": LICENSE}
 
 
-def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
+def make_pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
           zoo: Path) -> dict[Path, str]:
     """Returns the text of every file that is written from the measurements. `rows` are those of index.json, to which
     this function adds texts, and `more` those of seeds.json."""
@@ -236,27 +236,27 @@ def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
         row["tokenizer"] = tokenizer_of(zoo, recipe.id, [one["id"] for one in rows])
         row["tokenizer_config"] = json.loads((zoo / recipe.id / "tokenizer_config.json").read_text())
         row["further_seeds"] = further_seeds(recipe, more)
-        row["differs"] = factors.published(paired.get(protocol.LONG + recipe.id))
-        text_by_file[zoo / recipe.id / "card.md"] = card(recipe, row)
+        row["differs"] = factors.index_entry(paired.get(protocol.LONG_PREFIX + recipe.id))
+        text_by_file[zoo / recipe.id / "card.md"] = make_card(recipe, row)
     text_by_file[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
-    base = runs[protocol.LONG + protocol.HEADLINE[0]]
+    base = runs[protocol.LONG_PREFIX + protocol.HEADLINE_RECIPES[0]]
     text, decisions = readme.read_text(), decide.decisions()
     for name, lines in {
-            "zoo": table(rows), "seeds": seeds_table(more), "preview": preview_table(rows),
+            "zoo": zoo_table(rows), "seeds": seeds_table(more), "preview": preview_table(rows),
             "untrained": untrained_table({row["id"] for row in rows}),
             "pilot": factors.pilot_table(logs[base.id], base.seeds),
             "hours": decide.hours_words(), "factors": factors.table(list(paired.values())),
             "decisions": decide.table(decisions)}.items():
         text = claims.replace_table(text, name, lines)
     text_by_file[readme] = text
-    text_by_file[zoo / "decisive.json"] = decide.published(decisions)
+    text_by_file[zoo / "decisive.json"] = decide.decisive_json(decisions)
     return text_by_file
 
 
 def main() -> None:
     zoo = protocol.ZOO
     rows, more = (json.loads((zoo / name).read_text()) for name in ("index.json", "seeds.json"))
-    for file, text in pages(rows, more, zoo.parent / "README.md", zoo).items():
+    for file, text in make_pages(rows, more, zoo.parent / "README.md", zoo).items():
         file.write_text(text)
     claims.main()
 

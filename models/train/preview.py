@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from safetensors.torch import save
 
-from ..reference.files import SCALE
+from ..reference.files import SCALE_SUFFIX
 from ..reference.model import Weights
 
 # Number of steps per root mean square of a matrix. Coarse steps of the embedding and of the head raise the loss most;
@@ -43,7 +43,7 @@ def to_steps(weights: Weights) -> Weights:
             continue
         scale = w.square().mean().sqrt() / STEPS_PER_RMS.get(name, OTHERS_PER_RMS)
         scale = torch.maximum(scale, w.abs().max() / 127)
-        stored |= {name: (w / scale).round().to(torch.int8), name + SCALE: scale.repeat(len(w), 1)}
+        stored |= {name: (w / scale).round().to(torch.int8), name + SCALE_SUFFIX: scale.repeat(len(w), 1)}
     return stored
 
 

@@ -15,35 +15,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .recipe import FACTORS, Recipe, Training, combine, recipes
+from .recipe import FACTORS, Recipe, Training, combine_recipes, recipes
 
 ZOO = Path(__file__).resolve().parents[1] / "zoo"
-LONG = "long-"
+LONG_PREFIX = "long-"
 STEPS = 16_000
-FALL = Training(steps=STEPS).decay[0]  # the last step before the learning rate falls
+FALL_STEP = Training(steps=STEPS).decay_steps[0]  # the last step before the learning rate falls
 # Steps at which a run is measured: densely while a sink may emerge, then every 800 steps.
-POINTS = (*range(0, 4000, 200), *range(4000, STEPS + 1, 800))
-HEADLINE = ("softmax", "sigmoid", "sigmoid-norm", "softmax1", "sink-logit", "key-bias", "gated",
+MEASURED_STEPS = (*range(0, 4000, 200), *range(4000, STEPS + 1, 800))
+HEADLINE_RECIPES = ("softmax", "sigmoid", "sigmoid-norm", "softmax1", "sink-logit", "key-bias", "gated",
             "elu1")
 SEEDS, FEWER_SEEDS = (1, 2, 3, 4, 5), (1, 2, 3)
-TOO_FEW = 3  # with fewer pairs no difference is reported
-TOO_EARLY = 4000  # before this step no difference is reported
-REPLACED_BASELINES = {"short": "softmax"}  # baselines with fewer steps, and the baselines that replace them
+MIN_PAIRS = 3  # fewest pairs for which a difference is reported
+MIN_STEP = 4000  # earliest step at which a difference is reported
+REPLACED_BASELINES = {"short": "softmax"}  # for each baseline with fewer steps, the baseline that replaces it
 
-B = "b-"
+B_PREFIX = "b-"
 B_RATE = 1e-3  # seeds differ least at this rate; a recipe of the learning rate keeps its own
 B_STEPS = 3000  # last step of a run, before the learning rate falls
-B_MEAN = (2400, 2600, 2800, 3000)  # steps over which outcomes are averaged
+B_MEAN_STEPS = (2400, 2600, 2800, 3000)  # steps over which outcomes are averaged
 # Assumed seconds per step if no run was measured: those of a Zen 5 with the library of models/README.md, and of an
 # older EPYC.
 STEP_SECONDS = (0.13, 0.4)
-B_BASELINE = LONG + "lr-1e-3"
+B_BASELINE = LONG_PREFIX + "lr-1e-3"
 B_BASELINE_SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
 # Recipes of protocol B with another baseline, as in the paper: a run without a fixed token.
-B_BASES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-first"), "no-bos")
+B_OTHER_BASELINES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-first"), "no-bos")
 # Runs of protocol A that are, up to step B_STEPS, a recipe's runs of protocol B.
-B_SAME = {"softmax": B_BASELINE, "sigmoid": LONG + "sigmoid-lr-1e-3"}
-B_FIRST, B_SECOND = 3, (1, 2, 3, 4, 5)  # number of seeds in a first look; the seeds of a second one
+B_RUNS_OF_A = {"softmax": B_BASELINE, "sigmoid": LONG_PREFIX + "sigmoid-lr-1e-3"}
+B_FIRST_SEEDS, B_SECOND_SEEDS = 3, (1, 2, 3, 4, 5)  # number of seeds in a first look, and the seeds of a second look
 @dataclass(frozen=True)
 class Row:
     """A row of protocol B's queue."""
@@ -53,9 +53,9 @@ class Row:
     second_look: bool = True  # without a second look a recipe has at most three seeds
 
 
-OPERATIONS_OF_MAP = ("sigmoid", "key-bias", "gated", "no-bos")
-DECAYS_OF_MAP = ("decay-0-matrices", "decay-small", "decay-0.3")  # the baseline's 1.0 is the fourth
-SIZES = ("small", "large")  # 0.52 and 5.05 million parameters; the baseline has 1.45
+MAP_OPERATIONS = ("sigmoid", "key-bias", "gated", "no-bos")
+MAP_DECAYS = ("decay-0-matrices", "decay-small", "decay-0.3")  # the fourth decay is the baseline's 1.0
+SIZE_RECIPES = ("small", "large")  # 0.52 and 5.05 million parameters; the baseline has 1.45
 B_ROWS = (
     Row("the baseline and its sigmoid twin", ("softmax", "sigmoid")),
     Row("five claims use it", ("no-bos",)),
@@ -76,10 +76,10 @@ B_ROWS = (
         "plain-ffn", "no-ffn", "heads-1", "heads-8",
         "key-bias-value-1", "key-bias-value-5", "key-bias-value-20")),
     Row("whether weight decay makes the contrast between operations", (
-        "decay-0.3", *(f"{id}+{decay}" for decay in DECAYS_OF_MAP for id in OPERATIONS_OF_MAP)),
+        "decay-0.3", *(f"{id}+{decay}" for decay in MAP_DECAYS for id in MAP_OPERATIONS)),
         second_look=False),
     Row("whether size makes the sink without a start token", (
-        *SIZES, *(f"no-bos+{size}" for size in SIZES)), second_look=False),
+        *SIZE_RECIPES, *(f"no-bos+{size}" for size in SIZE_RECIPES)), second_look=False),
     Row("the claims that are left", (
         "little-text-noise", "batch-half", "batch-double", "key-bias-shared", "key-value-bias-shared",
         "key-bias-dimensions-1", "key-bias-dimensions-8", "heads-2", "embedding-decay-1", "experts",
@@ -95,27 +95,27 @@ def has_second_look(id: str) -> bool:
 def long_recipe(recipe: Recipe) -> Recipe:
     """Returns a recipe in the form that protocol A trains."""
     return dataclasses.replace(
-        recipe, id=LONG + recipe.id, timeline=False,
+        recipe, id=LONG_PREFIX + recipe.id, timeline=False,
         training=dataclasses.replace(recipe.training, steps=STEPS),
-        baseline=LONG + REPLACED_BASELINES.get(recipe.baseline, recipe.baseline),
-        seeds=SEEDS if recipe.id in HEADLINE else FEWER_SEEDS)
+        baseline=LONG_PREFIX + REPLACED_BASELINES.get(recipe.baseline, recipe.baseline),
+        seeds=SEEDS if recipe.id in HEADLINE_RECIPES else FEWER_SEEDS)
 
 
 def runs() -> dict[str, Recipe]:
     """Returns every recipe of protocol A by the id of its runs, in the order of training."""
     compared = [recipe for recipe in recipes().values() if recipe.id not in REPLACED_BASELINES]
-    compared.sort(key=lambda r: (HEADLINE.index(r.id) if r.id in HEADLINE else len(HEADLINE),
+    compared.sort(key=lambda r: (HEADLINE_RECIPES.index(r.id) if r.id in HEADLINE_RECIPES else len(HEADLINE_RECIPES),
                                  FACTORS[r.factor], r.order, r.id))
-    return {LONG + recipe.id: long_recipe(recipe) for recipe in compared}
+    return {LONG_PREFIX + recipe.id: long_recipe(recipe) for recipe in compared}
 
 
 def decisive_recipe(recipe: Recipe) -> Recipe:
     """Returns a recipe in the form that protocol B trains."""
     rate = recipe.training.learning_rate
-    base = recipe.baseline if "+" in recipe.id else B_BASES.get(recipe.id)
+    base = recipe.baseline if "+" in recipe.id else B_OTHER_BASELINES.get(recipe.id)
     return dataclasses.replace(
-        recipe, id=B + recipe.id, timeline=False, seeds=B_SECOND,
-        baseline=B_BASELINE if base is None else B + base,
+        recipe, id=B_PREFIX + recipe.id, timeline=False, seeds=B_SECOND_SEEDS,
+        baseline=B_BASELINE if base is None else B_PREFIX + base,
         training=dataclasses.replace(
             recipe.training, steps=STEPS,
             learning_rate=B_RATE if rate == Training().learning_rate else rate))
@@ -126,16 +126,16 @@ def decisive_runs() -> dict[str, Recipe]:
     baseline."""
     recipes_by_id, long_runs = recipes(), runs()
     decisive_recipes = [
-        dataclasses.replace(long_runs[B_SAME[id]], seeds=B_SECOND, paper=recipes_by_id[id].paper)
-        if id in B_SAME
-        else decisive_recipe(recipes_by_id[id] if id in recipes_by_id else combine(*id.split("+")))
+        dataclasses.replace(long_runs[B_RUNS_OF_A[id]], seeds=B_SECOND_SEEDS, paper=recipes_by_id[id].paper)
+        if id in B_RUNS_OF_A
+        else decisive_recipe(recipes_by_id[id] if id in recipes_by_id else combine_recipes(*id.split("+")))
         for id in B_ORDER]
     decisive_recipes[0] = dataclasses.replace(decisive_recipes[0], seeds=B_BASELINE_SEEDS)
     return {recipe.id: recipe for recipe in decisive_recipes}
 
 
 def log_file(recipe: Recipe, seed: int, zoo: Path = ZOO) -> Path:
-    for prefix, folder in ((LONG, "seeds"), (B, "b")):
+    for prefix, folder in ((LONG_PREFIX, "seeds"), (B_PREFIX, "b")):
         if recipe.id.startswith(prefix):
             return zoo / recipe.id.removeprefix(prefix) / folder / f"{seed}.json"
     raise ValueError(f"{recipe.id} is a run of no protocol")
@@ -145,7 +145,7 @@ def missing_step(log: dict[str, Any]) -> int | None:
     """Returns the first step of the protocol that a log lacks between its first and its last step; None if it lacks
     none."""
     steps = [point["step"] for point in log["points"]]
-    expected = [step for step in POINTS if steps and step in range(steps[0], steps[-1])]
+    expected = [step for step in MEASURED_STEPS if steps and step in range(steps[0], steps[-1])]
     return next((step for step in expected if step not in steps), None)
 
 
@@ -160,7 +160,7 @@ def empty_log(recipe: Recipe, seed: int) -> dict[str, Any]:
             "sink_tokens": list(recipe.sink_tokens), "points": [], "alpha_map": None}
 
 
-def read(recipe: Recipe, seed: int, zoo: Path = ZOO) -> dict[str, Any]:
+def read_log(recipe: Recipe, seed: int, zoo: Path = ZOO) -> dict[str, Any]:
     """Reads the log of a run; returns an empty log if there is no file. Raises ValueError for a log of another
     recipe."""
     file, empty = log_file(recipe, seed, zoo), empty_log(recipe, seed)
@@ -175,16 +175,16 @@ def read(recipe: Recipe, seed: int, zoo: Path = ZOO) -> dict[str, Any]:
     return log
 
 
-def write(log: dict[str, Any], file: Path) -> None:
+def write_log(log: dict[str, Any], file: Path) -> None:
     """Writes a log with one line per point, so that a longer log is a small diff."""
     file.parent.mkdir(parents=True, exist_ok=True)
     points = ",\n".join("    " + json.dumps(point) for point in log["points"])
-    rest = {name: value for name, value in log.items() if name != "points"}
-    body = "".join(f'  {json.dumps(name)}: {json.dumps(value)},\n' for name, value in rest.items())
+    header = {name: value for name, value in log.items() if name != "points"}
+    body = "".join(f'  {json.dumps(name)}: {json.dumps(value)},\n' for name, value in header.items())
     # The file is replaced at once, since another process may read the log at any time.
-    new = file.with_suffix(".new")
-    new.write_text("{\n" + body + '  "points": [\n' + points + "\n  ]\n}\n")
-    new.replace(file)
+    new_file = file.with_suffix(".new")
+    new_file.write_text("{\n" + body + '  "points": [\n' + points + "\n  ]\n}\n")
+    new_file.replace(file)
 
 
 def is_done(log: dict[str, Any], until: int = STEPS) -> bool:

@@ -28,11 +28,11 @@ from .train import is_training
 
 
 def steps_left(recipe: Recipe, seed: int) -> int:
-    points = protocol.read(recipe, seed)["points"]
+    points = protocol.read_log(recipe, seed)["points"]
     return protocol.B_STEPS - min(protocol.B_STEPS, points[-1]["step"] if points else 0)
 
 
-def due_seeds(recipe: Recipe, known: dict[str, Recipe]) -> tuple[int, ...]:
+def due_seeds(recipe: Recipe, runs_by_id: dict[str, Recipe]) -> tuple[int, ...]:
     """Returns the seeds that a recipe still has to train according to its logs. A recipe needs two seeds, a third
     unless two suffice, and two more for a second look."""
     if recipe.id == protocol.B_BASELINE:
@@ -40,30 +40,30 @@ def due_seeds(recipe: Recipe, known: dict[str, Recipe]) -> tuple[int, ...]:
     else:
         seeds = recipe.seeds[:2]
         logs = decide.logs_of(recipe)
-        if set(seeds) <= logs.keys() and not decide.do_two_suffice(logs):
-            seeds = recipe.seeds[:protocol.B_FIRST]
-            first_look = decide.Decision(recipe, logs, decide.logs_of(known[recipe.baseline]))
+        if set(seeds) <= logs.keys() and not decide.do_two_seeds_suffice(logs):
+            seeds = recipe.seeds[:protocol.B_FIRST_SEEDS]
+            first_look = decide.Decision(recipe, logs, decide.logs_of(runs_by_id[recipe.baseline]))
             if first_look.needs_more:
-                seeds = protocol.B_SECOND
+                seeds = protocol.B_SECOND_SEEDS
     return tuple(seed for seed in seeds if steps_left(recipe, seed))
 
 
 def jobs(only: list[str]) -> Iterator[tuple[int, Recipe, int]]:
     """Yields row, recipe and seed of each run that can begin, in the order of the queue."""
-    known = protocol.decisive_runs()
-    names = dict(zip(protocol.B_ORDER, known))
+    runs_by_id = protocol.decisive_runs()
+    names = dict(zip(protocol.B_ORDER, runs_by_id))
     for number, row in enumerate(protocol.B_ROWS):
         for id in row.recipes:
             if not only or names[id] in only:
-                recipe = known[names[id]]
-                yield from ((number, recipe, seed) for seed in due_seeds(recipe, known))
+                recipe = runs_by_id[names[id]]
+                yield from ((number, recipe, seed) for seed in due_seeds(recipe, runs_by_id))
 
 
 def parameter_count(recipe: Recipe) -> int:
     return sum(math.prod(shape) for shape in shapes(architecture(recipe.config)).values())
 
 
-def seconds_a_step(runs: Path) -> dict[str, float]:
+def seconds_per_step(runs: Path) -> dict[str, float]:
     """Returns the seconds per step of each recipe that was measured, by its id: the median over its runs."""
     file, times = runs / "seconds.jsonl", {}
     lines = file.read_text().splitlines() if file.exists() else []
@@ -72,12 +72,12 @@ def seconds_a_step(runs: Path) -> dict[str, float]:
     return {id: median(values) for id, values in times.items()}
 
 
-def left_words(runs: Path, only: list[str]) -> str:
+def remaining_words(runs: Path, only: list[str]) -> str:
     """Describes the remaining runs in words, row by row, with their hours. A step of a recipe that was not measured is
     assumed to take as long per parameter as the measured steps."""
-    known, measured = protocol.decisive_runs(), seconds_a_step(runs)
-    rates = [seconds / parameter_count(known[id]) for id, seconds in measured.items() if id in known]
-    base = parameter_count(known[protocol.B_BASELINE])
+    runs_by_id, measured = protocol.decisive_runs(), seconds_per_step(runs)
+    rates = [seconds / parameter_count(runs_by_id[id]) for id, seconds in measured.items() if id in runs_by_id]
+    base = parameter_count(runs_by_id[protocol.B_BASELINE])
     bounds = (median(rates) * base,) if rates else protocol.STEP_SECONDS
     rows: dict[int, list[tuple[str, tuple[float, ...]]]] = {}
     for number, recipe, seed in jobs(only):
@@ -87,26 +87,26 @@ def left_words(runs: Path, only: list[str]) -> str:
         rows.setdefault(number, []).append(
             (f"{decide.id_of(recipe)} {seed}", tuple(steps * one / 3600 for one in a_step)))
 
-    def sum_of(found: list[tuple[float, ...]]) -> str:
+    def sum_hours(found: list[tuple[float, ...]]) -> str:
         return " to ".join(f"{sum(times):.1f}" for times in zip(*found)) or "0"
 
-    def hours(found: list[tuple[str, tuple[float, ...]]]) -> str:
-        return f"{len(found)} runs, {sum_of([times for _, times in found])} core hours"
+    def describe_runs(found: list[tuple[str, tuple[float, ...]]]) -> str:
+        return f"{len(found)} runs, {sum_hours([times for _, times in found])} core hours"
 
-    lines = [f"{number}. {protocol.B_ROWS[number].decides}: {hours(found)}: "
+    lines = [f"{number}. {protocol.B_ROWS[number].decides}: {describe_runs(found)}: "
              + ", ".join(name for name, _ in found) for number, found in rows.items()]
     all = [one for found in rows.values() for one in found]
     # Only recipes that still lack their second seed may need a third seed that is not listed yet.
     thirds = [times for name, times in all if name.endswith(" 2")]
-    return "\n".join([*lines, f"In all {hours(all)}. Their logs may ask for {len(thirds)} third seeds "
-                              f"({sum_of(thirds)}) and for second looks."])
+    return "\n".join([*lines, f"In all {describe_runs(all)}. Their logs may ask for {len(thirds)} third seeds "
+                              f"({sum_hours(thirds)}) and for second looks."])
 
 
-def run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
+def train_run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
     """Trains one run, and returns its exit status."""
-    before, began = steps_left(recipe, seed), time.monotonic()
+    steps_before, start = steps_left(recipe, seed), time.monotonic()
     code = train(recipe.id, seed, corpora, runs, "--until", str(protocol.B_STEPS))
-    seconds, steps = time.monotonic() - began, before - steps_left(recipe, seed)
+    seconds, steps = time.monotonic() - start, steps_before - steps_left(recipe, seed)
     if code == 0 and steps > 0:
         with (runs / "seconds.jsonl").open("a") as file:
             file.write(json.dumps({"recipe": recipe.id, "seed": seed, "steps": steps,
@@ -117,24 +117,24 @@ def run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
     return code
 
 
-def work(corpora: Path, runs: Path, count: int, only: list[str]) -> list[Job]:
+def train_jobs(corpora: Path, runs: Path, count: int, only: list[str]) -> list[Job]:
     """Trains until no further run can begin, and returns the failed runs."""
     failed: list[Job] = []
     with ThreadPoolExecutor(count) as pool:
         running: dict[Future[int], Job] = {}
         while True:
-            taken = {*running.values(), *failed}
+            begun = {*running.values(), *failed}
             for _, recipe, seed in jobs(only):
                 job = recipe.id, seed
                 if len(running) == count:
                     break
-                if job not in taken and not is_training(runs / f"{recipe.id}-{seed}"):
-                    running[pool.submit(run, recipe, seed, corpora, runs)] = job
+                if job not in begun and not is_training(runs / f"{recipe.id}-{seed}"):
+                    running[pool.submit(train_run, recipe, seed, corpora, runs)] = job
             if not running:
                 return failed
-            for ended in wait(running, return_when=FIRST_COMPLETED).done:
-                job = running.pop(ended)
-                if ended.result():
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                job = running.pop(future)
+                if future.result():
                     failed.append(job)
 
 
@@ -148,10 +148,10 @@ def main() -> None:
     arguments = parser.parse_args()
     refuse_unknown(parser, arguments.only, protocol.decisive_runs())
     if arguments.left:
-        print(left_words(arguments.runs, arguments.only))
+        print(remaining_words(arguments.runs, arguments.only))
         print(decide.hours_words())
         return
-    failed = work(*resolve_folders(parser, arguments), arguments.jobs, arguments.only)
+    failed = train_jobs(*resolve_folders(parser, arguments), arguments.jobs, arguments.only)
     raise SystemExit(f"failed: {failed}" if failed else 0)
 
 

@@ -23,8 +23,8 @@ FACTORS = {"operation": 6, "biases": 3, "gate": 4, "positions": 2, "optimization
            "loss": 1, "blocks": 7, "experts": 8, "diffusion": 9}
 _IDS = {BOS: BOS_ID, END: END_ID}
 BIAS_OWNERS = ("none", "head", "shared")
-# The words that a recipe may use for the keys of the file and of [training], and for the keys of the object
-# "sinkscope".
+# The words that a recipe may use as values: of keys of the file and of [training] (CHOICES), and of keys of the object
+# "sinkscope" (ARCHITECTURE).
 CHOICES: dict[str, Collection[str]] = {
     "factor": FACTORS, "optimizer": ("adamw", "muon", "sgd"), "objective": ("next", "unmask"),
 }
@@ -73,7 +73,7 @@ class Training:
     front: tuple[str, ...] = (BOS,)  # tokens before every sequence
     extra: str | None = None  # an additional token, with the id 1,024
     batch: int = TOKENS  # tokens per step over all sequences
-    optimizer: str = "adamw"  # "adamw", "muon" or "sgd"
+    optimizer: str = "adamw"
     replaced: float = 0.0  # share of the input tokens (not the targets) that are replaced at random
     random_first: bool = False  # whether the first token of the text is drawn from the vocabulary
     fixed_at: int = 0  # the token at this position of a sequence, from 1, is always <|endoftext|>
@@ -89,7 +89,7 @@ class Training:
         return [_IDS.get(token, VOCABULARY) for token in self.front]
 
     @property
-    def decay(self) -> tuple[int, int]:
+    def decay_steps(self) -> tuple[int, int]:
         """The steps between which the learning rate falls to a tenth, the last fifth of the training."""
         return self.steps * 4 // 5, self.steps
 
@@ -102,7 +102,7 @@ class Recipe:
     factor: str
     config: dict[str, Any]  # the complete config.json
     training: Training
-    baseline: str  # the recipe that differs only by the factor
+    baseline: str  # id of the recipe that differs only in the factor
     sink_tokens: tuple[int, ...] = (1,)  # positions of the tokens that hold the sink, from 1
     seeds: tuple[int, ...] = (1,)  # the weights of the first seed ship
     timeline: bool = False  # whether checkpoints ship as well
@@ -111,12 +111,12 @@ class Recipe:
 
     @property
     def context(self) -> int:
-        """Tokens per training sequence, without the one to predict."""
+        """Tokens per training sequence, without the last one, which is only predicted."""
         return int(self.config["max_position_embeddings"])
 
     @property
     def sequences(self) -> int:
-        """Sequences per step, so that a step reads equally many tokens at every context."""
+        """Sequences per step: fewer at a longer context, so that a step always reads as many tokens."""
         return self.training.batch // self.context
 
 
@@ -136,11 +136,11 @@ def _read_contents(path: Path) -> dict[str, Any]:
     """Reads the contents of a recipe's file. Raises ValueError for an unknown name or word; its message lists the
     possible ones."""
     contents = tomllib.loads(path.read_text())
-    changed = contents.setdefault("training", {})
+    training = contents.setdefault("training", {})
     variant = contents.setdefault("config", {}).get("sinkscope", {})
     _refuse_unknown_names(path.name, contents, [one.name for one in fields(Recipe) if one.name != "id"])
-    _refuse_unknown_names(path.name, changed, [one.name for one in fields(Training)])
-    _check_words(path.name, contents | changed, CHOICES)
+    _refuse_unknown_names(path.name, training, [one.name for one in fields(Training)])
+    _check_words(path.name, contents | training, CHOICES)
     _refuse_unknown_names(path.name, variant, (*ARCHITECTURE, "attention", "mask", "mask_token"))
     _check_words(path.name, variant, ARCHITECTURE)
     _check_words(path.name, variant.get("mask", {}), MASKS)
@@ -148,22 +148,21 @@ def _read_contents(path: Path) -> dict[str, Any]:
 
 
 def _build(id: str, contents: dict[str, Any]) -> Recipe:
-    """Makes a recipe of the contents of its file."""
     contents = {name: tuple(value) if name in ("seeds", "sink_tokens") else value
                 for name, value in contents.items()}
-    changed = contents.pop("training")
-    if "front" in changed:
-        changed = changed | {"front": tuple(changed["front"])}
-    training = Training(**changed)
+    options = contents.pop("training")
+    if "front" in options:
+        options = options | {"front": tuple(options["front"])}
+    training = Training(**options)
     config = BASE_CONFIG | contents.pop("config") | {"bos_token_id": next(iter(training.front_ids), None)}
     return Recipe(id=id, config=config, training=training, **contents)
 
 
-def read(path: Path) -> Recipe:
+def read_recipe(path: Path) -> Recipe:
     return _build(path.stem, _read_contents(path))
 
 
-def combine(factor: str, other: str) -> Recipe:
+def combine_recipes(factor: str, other: str) -> Recipe:
     """Returns the recipe FACTOR+OTHER: the changes of the recipe `factor` applied to the recipe `other`, which is its
     baseline. No paper has a figure for it."""
     change, base = (_read_contents(RECIPES / f"{id}.toml") for id in (factor, other))
@@ -178,7 +177,7 @@ def combine(factor: str, other: str) -> Recipe:
 
 def recipes() -> dict[str, Recipe]:
     """Returns all recipes by id, in the order of the table."""
-    all_recipes = [read(path) for path in RECIPES.glob("*.toml")]
+    all_recipes = [read_recipe(path) for path in RECIPES.glob("*.toml")]
     all_recipes.sort(key=lambda r: (list(FACTORS).index(r.factor), r.order, r.id))
     return {recipe.id: recipe for recipe in all_recipes}
 
@@ -188,7 +187,7 @@ def refuse_unknown(parser: argparse.ArgumentParser, ids: Iterable[str], known_id
     """Ends the program if an id is unknown, and suggests similar ids."""
     for id in ids:
         if id not in known_ids:
-            near = difflib.get_close_matches(id, known_ids, 4, 0.5)
-            near = [*(one for one in known_ids if one.endswith(f"-{id}") and one not in near), *near]
-            suggestions = ", ".join((near or list(known_ids))[:4])
+            similar = difflib.get_close_matches(id, known_ids, 4, 0.5)
+            similar = [*(known for known in known_ids if known.endswith(f"-{id}") and known not in similar), *similar]
+            suggestions = ", ".join((similar or list(known_ids))[:4])
             parser.error(f"expected an id such as {suggestions}, found {id!r}")

@@ -33,13 +33,12 @@ from ..reference.operations import OPERATIONS
 from . import pack, preview
 from .corpus import encode
 from .measure import SEQUENCES, T, measure
-from .pages import IN_F16, pages
+from .pages import F16_MODELS, make_pages
 from .recipe import Recipe, recipes, refuse_unknown
 from .text import BOS, END
 
 MODELS = Path(__file__).resolve().parents[1]
 ZOO = MODELS / "zoo"
-# Names of the measurements that a timeline has for each checkpoint.
 TIMELINE_MEASUREMENTS = ("sink_1", "sink_elsewhere", "sink_bias", "loss", "alpha_max", "hidden_ratio",
          "value_ratio", "row_mass_mean")
 
@@ -48,8 +47,8 @@ def last_checkpoint(recipe: Recipe, seed: int, runs: Path) -> Path:
     return runs / f"{recipe.id}-{seed}" / f"step-{recipe.training.steps:04d}.safetensors"
 
 
-def store(recipe: Recipe, weights: dict[str, torch.Tensor], folder: Path) -> None:
-    if recipe.id in IN_F16:
+def store_weights(recipe: Recipe, weights: dict[str, torch.Tensor], folder: Path) -> None:
+    if recipe.id in F16_MODELS:
         write_model(folder, recipe.config, weights, torch.float16)
     else:
         write_stored(folder, recipe.config, to_int8(weights))
@@ -77,19 +76,19 @@ def corpus_tokenizer(runs: Path) -> Path:
     return runs / "corpus" / "tokenizer.json"
 
 
-def ids_of(recipe: Recipe, texts: list[str], tokenizer: Path) -> torch.Tensor:
+def encode_texts(recipe: Recipe, texts: list[str], tokenizer: Path) -> torch.Tensor:
     """Returns the passages with the front tokens and the fixed token of the recipe's training, [SEQUENCES, T]."""
     return encode(Tokenizer.from_file(str(tokenizer)), texts[:SEQUENCES], T, recipe.training)
 
 
-def take_run(recipe: Recipe, runs: Path, texts: list[str]) -> None:
+def copy_run(recipe: Recipe, runs: Path, texts: list[str]) -> None:
     """Copies the last weights of a run into the zoo, with all files needed to open them."""
     folder, seed = ZOO / recipe.id, recipe.seeds[0]
     weights = load_file(last_checkpoint(recipe, seed, runs))
-    store(recipe, weights, folder)
+    store_weights(recipe, weights, folder)
     write_tokenizer(recipe, corpus_tokenizer(runs), folder)
     shutil.copy(runs / f"{recipe.id}-{seed}" / "training.jsonl", folder / "training.jsonl")
-    ids = ids_of(recipe, texts, corpus_tokenizer(runs))
+    ids = encode_texts(recipe, texts, corpus_tokenizer(runs))
     write_json(folder / "exact.json", measure(architecture(recipe.config), weights, ids))
     if recipe.timeline:
         pack_timeline(recipe, runs / f"{recipe.id}-{seed}", folder, ids)
@@ -139,7 +138,7 @@ def measure_seeds(runs: Path, texts: list[str], before: list[dict[str, Any]]) ->
             if last_checkpoint(recipe, seed, runs).exists():
                 weights = load_file(last_checkpoint(recipe, seed, runs))
                 measured = measure(architecture(recipe.config), weights,
-                                   ids_of(recipe, texts, corpus_tokenizer(runs)))
+                                   encode_texts(recipe, texts, corpus_tokenizer(runs)))
                 rows.append({"id": recipe.id, "seed": seed, "measured": measured})
             elif (recipe.id, seed) in previous:
                 rows.append(previous[recipe.id, seed])
@@ -151,12 +150,12 @@ def write_preview(folder: Path, arch: Architecture, weights: Weights, ids: torch
     """Writes preview.gz and refinement.gz, and returns their entry in index.json, with measurements on the preview."""
     parts = preview.encode_files(weights, (folder / "config.json").read_text(),
                              (folder / "model.safetensors").read_bytes())
-    first, rest = (folder / name for name in ("preview.gz", "refinement.gz"))
-    for file, data in zip((first, rest), parts, strict=True):
+    first, refinement = (folder / name for name in ("preview.gz", "refinement.gz"))
+    for file, data in zip((first, refinement), parts, strict=True):
         file.write_bytes(data)
     measured = measure(arch, widen_stored(preview.to_steps(weights)), ids)
     return {"file": first.name, "bytes": first.stat().st_size, "sha256": digest(first),
-            "refinement": {"file": rest.name, "bytes": rest.stat().st_size},
+            "refinement": {"file": refinement.name, "bytes": refinement.stat().st_size},
             "measured": {name: measured[name] for name in ("sink_1", "sink_1_raw", "loss")}}
 
 
@@ -168,14 +167,14 @@ def measure_facts(recipe: Recipe, texts: list[str]) -> dict[str, Any]:
     folder = ZOO / recipe.id
     file = folder / "model.safetensors"
     arch, weights = read_model(folder)
-    ids = ids_of(recipe, texts, folder / "tokenizer.json")
+    ids = encode_texts(recipe, texts, folder / "tokenizer.json")
     return {
         "id": recipe.id, "seed": recipe.seeds[0],
         "training": dataclasses.asdict(recipe.training),
         "parameters": sum(w.numel() for w in weights.values()),
         "bytes": file.stat().st_size,
         "sha256": digest(file),
-        **({"preview": write_preview(folder, arch, weights, ids)} if recipe.id in IN_F16 else {}),
+        **({"preview": write_preview(folder, arch, weights, ids)} if recipe.id in F16_MODELS else {}),
         "operation": arch.operation, "formula": OPERATIONS[arch.operation].formula,
         "context": recipe.context, "timeline": recipe.timeline,
         "measured": measure(arch, weights, ids)
@@ -195,25 +194,25 @@ def main() -> None:
         held_out = json.loads((runs / "corpus" / "heldout.json").read_text())
         (ZOO / "heldout.json").write_text(json.dumps(held_out, indent=0) + "\n")
         for recipe in recipes_by_id.values():
-            chosen = not arguments.only or recipe.id in arguments.only
-            if chosen and last_checkpoint(recipe, recipe.seeds[0], runs).exists():
-                take_run(recipe, runs, held_out)
+            is_selected = not arguments.only or recipe.id in arguments.only
+            if is_selected and last_checkpoint(recipe, recipe.seeds[0], runs).exists():
+                copy_run(recipe, runs, held_out)
     texts = json.loads((ZOO / "heldout.json").read_text())
-    known_seeds = ZOO / "seeds.json"
-    more = json.loads(known_seeds.read_text()) if known_seeds.exists() else []
+    seeds_file = ZOO / "seeds.json"
+    seed_rows = json.loads(seeds_file.read_text()) if seeds_file.exists() else []
     if runs is not None:
-        more = measure_seeds(runs, texts, more)
-        write_json(known_seeds, more)
+        seed_rows = measure_seeds(runs, texts, seed_rows)
+        write_json(seeds_file, seed_rows)
     rows = {id: measure_facts(recipe, texts) for id, recipe in recipes_by_id.items()
             if (ZOO / id / "model.safetensors").exists()}
-    for file, text in pages(list(rows.values()), more, MODELS / "README.md", ZOO).items():
+    for file, text in make_pages(list(rows.values()), seed_rows, MODELS / "README.md", ZOO).items():
         file.write_text(text)
     for id, row in rows.items():
         print(id, row["measured"]["sink_1"], row["differs"] and row["differs"]["says"])
     missing = [id for id in recipes_by_id if id not in rows]
     total = sum(file.stat().st_size for file in ZOO.glob("*/model.safetensors"))
-    lines = sum(file.stat().st_size for file in ZOO.glob("*/timeline/*"))
-    print(f"{len(rows)} models, {total:,} bytes of weights; timelines {lines:,} bytes")
+    timeline_bytes = sum(file.stat().st_size for file in ZOO.glob("*/timeline/*"))
+    print(f"{len(rows)} models, {total:,} bytes of weights; timelines {timeline_bytes:,} bytes")
     if missing:
         print("not trained yet:", ", ".join(missing))
 

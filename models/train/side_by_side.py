@@ -40,13 +40,13 @@ from .train import (
     fixed_loss,
     has_line,
     learning_rate,
-    optimizers,
+    make_optimizers,
     set_rates,
     trained_weights,
     update_weights,
 )
 
-WARM_UP_STEPS = 3  # number of steps before a capture, in which libraries allocate their memory
+CAPTURE_WARM_UP_STEPS = 3  # number of steps before a capture, in which libraries allocate their memory
 
 
 def device_name(device: str) -> str:
@@ -79,7 +79,7 @@ class GraphRun:
         self.losses = torch.zeros(len(self.text), device=device)
         self.at = torch.zeros(1, dtype=torch.long, device=device)
         self.rate = torch.tensor(training.learning_rate, device=device)
-        self.optimizers = optimizers(self.weights, training, lr=self.rate, capturable=device != "cpu")
+        self.optimizers = make_optimizers(self.weights, training, lr=self.rate, capturable=device != "cpu")
         self.graph = None
         if device != "cpu" and is_capturable(recipe):
             self._capture()
@@ -100,7 +100,7 @@ class GraphRun:
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
             initial = {name: w.detach().clone() for name, w in self.weights.items()}
-            for _ in range(WARM_UP_STEPS):
+            for _ in range(CAPTURE_WARM_UP_STEPS):
                 self._advance()
         self.stream.synchronize()
         with torch.cuda.graph(self.graph, stream=self.stream):
@@ -164,9 +164,9 @@ class Measurer:
     def __init__(self, processes: int, device: str, zoo: Path, corpora: Path, runs: Path) -> None:
         spawn = multiprocessing.get_context("spawn")
         self.pools = [ProcessPoolExecutor(1, spawn) for _ in range(processes)]
-        self.rest = device_name(device), zoo, corpora, runs
-        self.next, self.pool_of = count(), {}
-        self.left: list[Future[None]] = []
+        self.arguments = device_name(device), zoo, corpora, runs
+        self.job_counter, self.pool_of = count(), {}
+        self.pending: list[Future[None]] = []
         # Weights that wait for a process are kept in memory if possible.
         self.folder = tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
 
@@ -174,18 +174,18 @@ class Measurer:
         file = Path(self.folder.name) / f"{job[0]}-{job[1]}-{step}.safetensors"
         save_file(weights, file)
         if job not in self.pool_of:
-            self.pool_of[job] = self.pools[next(self.next) % len(self.pools)]
-        self.left.append(
-            self.pool_of[job].submit(measure, job, step, file, train_loss, *self.rest))
+            self.pool_of[job] = self.pools[next(self.job_counter) % len(self.pools)]
+        self.pending.append(
+            self.pool_of[job].submit(measure, job, step, file, train_loss, *self.arguments))
 
     def catch_up(self) -> bool:
         """Waits until every point is in its log; returns whether any was missing."""
-        waited = bool(self.left)
-        while self.left:
-            self.left.pop().result()
+        waited = bool(self.pending)
+        while self.pending:
+            self.pending.pop().result()
         return waited
 
-    def end(self) -> None:
+    def close(self) -> None:
         self.catch_up()
         for pool in self.pools:
             pool.shutdown()
@@ -198,11 +198,11 @@ def is_capturable(recipe: Recipe) -> bool:
 
 
 @cache
-def batches(corpus: Corpus, seed: int, sequences: int, T: int, reads: Training, device: str,
+def batches(corpus: Corpus, seed: int, sequences: int, T: int, options: Training, device: str,
             ) -> tuple[Tensor, Tensor]:
     """Returns the texts [S, N, T+1] and the noise [S, N, T+2] of all steps of a run. Runs with the same arguments share
     these tensors."""
-    pairs = [corpus.batch(seed, step, sequences, T, reads) for step in range(protocol.B_STEPS)]
+    pairs = [corpus.batch(seed, step, sequences, T, options) for step in range(protocol.B_STEPS)]
     text, noise = (torch.stack(tensors).to(device) for tensors in zip(*pairs))
     return text, noise
 
@@ -213,36 +213,36 @@ def batch_options(training: Training) -> Training:
                     fixed_at=training.fixed_at)
 
 
-def work(wanted: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs: Path,
-         measurer: Measurer, device: str, width: int, ends: float, captured: bool = True) -> set[Job]:
+def train_runs(due_runs: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs: Path,
+         measurer: Measurer, device: str, width: int, deadline: float, captured: bool = True) -> set[Job]:
     """Trains the runs whose steps can be captured, or with `captured` false the others, until no further run can begin
-    or the time `ends` is reached. Returns the unfinished runs."""
-    corpus, active, taken = _corpus(corpora, runs), [], set[Job]()
+    or the time `deadline` is reached. Returns the unfinished runs."""
+    corpus, active, begun = _corpus(corpora, runs), [], set[Job]()
     duration = 0.0  # seconds of a complete run at the current pace
     while True:
-        for recipe, seed in wanted() if len(active) < width else ():
-            if len(active) == width or time.monotonic() + duration > ends:
+        for recipe, seed in due_runs() if len(active) < width else ():
+            if len(active) == width or time.monotonic() + duration > deadline:
                 break
             job = recipe.id, seed
-            if job in taken or is_capturable(recipe) != captured:
+            if job in begun or is_capturable(recipe) != captured:
                 continue
-            taken.add(job)
+            begun.add(job)
             active.append(GraphRun(recipe, seed, corpus, device))
             measurer.add(job, 0, *active[-1].snapshot())
-        if time.monotonic() > ends:
+        if time.monotonic() > deadline:
             return {(run.recipe.id, run.seed) for run in active}
         if not active:
             # Once the last points are in the logs, further seeds may be due.
             if measurer.catch_up():
                 continue
             return set()
-        began = time.monotonic()
+        start = time.monotonic()
         for _ in range(SAVE_EVERY):
             for run in active:
                 run.advance()
         for run in active:
             measurer.add((run.recipe.id, run.seed), run.step, *run.snapshot())
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start
         duration = seconds * protocol.B_STEPS / SAVE_EVERY
         print(f"{len(active)} runs side by side, {seconds / SAVE_EVERY / len(active) * 1000:.2f} ms for "
               "a step of each", flush=True)
@@ -269,16 +269,16 @@ def main() -> None:
     corpora, runs = resolve_folders(parser, arguments)
     zoo = (arguments.again or protocol.ZOO).resolve()
 
-    def wanted() -> Iterator[tuple[Recipe, int]]:
+    def due_runs() -> Iterator[tuple[Recipe, int]]:
         if arguments.again:
             yield from ((recipes_by_id[id], seed) for id in arguments.only for seed in arguments.seeds)
         else:
             yield from ((recipe, seed) for _, recipe, seed in queue.jobs(arguments.only))
 
     measurer = Measurer(arguments.measurers, arguments.device, zoo, corpora, runs)
-    broken_off = work(wanted, corpora, runs, measurer, arguments.device, arguments.width, ends,
+    broken_off = train_runs(due_runs, corpora, runs, measurer, arguments.device, arguments.width, ends,
                       not arguments.uncaptured)
-    measurer.end()
+    measurer.close()
     for id, seed in broken_off:
         protocol.log_file(recipes_by_id[id], seed, zoo).unlink()
     print(f"not ended: {sorted(broken_off)}" if broken_off else "nothing is left")

@@ -21,7 +21,7 @@ PASSAGE_CHARACTERS = 320  # length of a passage, which has at least 64 tokens
 LONG_CHARACTERS = 640  # length of a longer passage, which has at least 120 tokens
 
 
-def read(corpora: Path) -> dict[str, list[str]]:
+def read_documents(corpora: Path) -> dict[str, list[str]]:
     """Reads the documents of each corpus, in order. Raises ValueError if a file has another digest."""
     texts_by_file = {}
     for name, expected in SHA256.items():
@@ -40,7 +40,7 @@ def _word_runs(text: str) -> set[tuple[str, ...]]:
     return set(zip(*(words[i:] for i in range(SHARED_WORDS)), strict=False))
 
 
-def split(files: dict[str, list[str]]) -> tuple[list[str], dict[str, list[str]]]:
+def split_documents(files: dict[str, list[str]]) -> tuple[list[str], dict[str, list[str]]]:
     """Returns the training documents, and the held-out documents of each file.
 
     A story that occurs twice may be in both sets. It is then removed from the held-out documents.
@@ -48,18 +48,18 @@ def split(files: dict[str, list[str]]) -> tuple[list[str], dict[str, list[str]]]
     last = HELD_OUT_EVERY - 1
     train = [text for texts in files.values() for i, text in enumerate(texts)
              if i % HELD_OUT_EVERY != last]
-    chosen = {name: texts[last::HELD_OUT_EVERY] for name, texts in files.items()}
-    runs = {text: _word_runs(text) for texts in chosen.values() for text in texts}
-    everything = set().union(*runs.values())
-    trained_on = set().union(*(everything & _word_runs(text) for text in train))
-    return train, {name: [text for text in texts if not runs[text] & trained_on]
-                   for name, texts in chosen.items()}
+    held_out = {name: texts[last::HELD_OUT_EVERY] for name, texts in files.items()}
+    runs = {text: _word_runs(text) for texts in held_out.values() for text in texts}
+    held_out_runs = set().union(*runs.values())
+    shared_runs = set().union(*(held_out_runs & _word_runs(text) for text in train))
+    return train, {name: [text for text in texts if not runs[text] & shared_runs]
+                   for name, texts in held_out.items()}
 
 
 def documents(corpora: Path) -> tuple[list[str], list[str]]:
     """Returns the training documents, and the held-out documents in the public domain."""
-    train, held = split(read(corpora))
-    return train, held["children_lit.txt"]
+    train, held_out = split_documents(read_documents(corpora))
+    return train, held_out["children_lit.txt"]
 
 
 def passages(texts: list[str], count: int, characters: int = PASSAGE_CHARACTERS) -> list[str]:
@@ -72,6 +72,6 @@ def passages(texts: list[str], count: int, characters: int = PASSAGE_CHARACTERS)
         if len(paragraph) >= characters
     ]
     step = len(starts) / count
-    chosen = [starts[int((i + 0.5) * step)] for i in range(count)]
+    selected = [starts[int((i + 0.5) * step)] for i in range(count)]
     # Cut at the last space, so that no passage ends inside a word.
-    return [p[: characters + 1].rsplit(" ", 1)[0] for p in chosen]
+    return [p[: characters + 1].rsplit(" ", 1)[0] for p in selected]

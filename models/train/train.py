@@ -32,9 +32,9 @@ from .outcomes import Log
 from .recipe import Recipe, Training, recipes, refuse_unknown
 from .text import VOCABULARY
 
-WARM_UP = 100
+WARM_UP_STEPS = 100
 SAVE_EVERY = 200
-DEVIATION = 0.02
+INITIAL_DEVIATION = 0.02
 EARLY_SAVES = (0, 1, 3, 10, 30, 100)
 LOG_EVERY = 100
 EARLY_LOGS = (0, 1, 2, 3, 5, 7, 10, 14, 20, 30, 40, 50, 70, 150, 250, 350, 450)
@@ -53,17 +53,17 @@ def initial_weights(arch: Architecture, seed: int, training: Training) -> Weight
             return torch.zeros(shape)
         if len(shape) == 1:
             return torch.ones(shape)
-        return torch.randn(*shape, generator=generator) * DEVIATION
+        return torch.randn(*shape, generator=generator) * INITIAL_DEVIATION
 
     extra, weights = variant_shapes(arch), {}
     for name, shape in shapes(arch).items():
-        of_tokens = shape[0] == arch.V and name not in extra
-        weights[name] = draw(name, (VOCABULARY, *shape[1:]) if of_tokens else shape)
+        is_by_token = shape[0] == arch.V and name not in extra
+        weights[name] = draw(name, (VOCABULARY, *shape[1:]) if is_by_token else shape)
     for name, weight in weights.items():
         if name not in extra and weight.shape[0] == VOCABULARY < arch.V:
             rows = draw(name, (arch.V - VOCABULARY, *weight.shape[1:]))
             weights[name] = torch.cat([weight, rows])
-    weights["model.embed_tokens.weight"] *= training.embedding_deviation / DEVIATION
+    weights["model.embed_tokens.weight"] *= training.embedding_deviation / INITIAL_DEVIATION
     if training.bias_dimensions is not None:
         for name, weight in weights.items():
             if name.endswith("bias_key"):
@@ -94,7 +94,7 @@ def mask_gradient(gradient: Tensor, count: int) -> Tensor:
     return gradient
 
 
-def optimizers(weights: Weights, training: Training, **adamw: Any) -> list[torch.optim.Optimizer]:
+def make_optimizers(weights: Weights, training: Training, **adamw: Any) -> list[torch.optim.Optimizer]:
     """Returns the optimizers of a training, with their tensors. With Muon, it trains the matrices between embedding and
     head (Jordan et al. 2024), with steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW trains the other
     tensors. `adamw` are further options of AdamW."""
@@ -120,11 +120,11 @@ def optimizers(weights: Weights, training: Training, **adamw: Any) -> list[torch
 
 def learning_rate(step: int, training: Training) -> float:
     """Returns the learning rate of a step: a linear warm-up, then constant, then a linear fall to a tenth."""
-    if step < WARM_UP:
-        return training.learning_rate * (step + 1) / WARM_UP
-    begin, end = training.decay
-    fallen = min(1.0, max(0, step - begin) / (end - begin))
-    return training.learning_rate * (1 - 0.9 * fallen)
+    if step < WARM_UP_STEPS:
+        return training.learning_rate * (step + 1) / WARM_UP_STEPS
+    begin, end = training.decay_steps
+    fall_share = min(1.0, max(0, step - begin) / (end - begin))
+    return training.learning_rate * (1 - 0.9 * fall_share)
 
 
 def has_line(step: int) -> bool:
@@ -156,7 +156,7 @@ def measure_probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str
     return values
 
 
-def _lock(folder: Path) -> TextIO | None:
+def _lock_folder(folder: Path) -> TextIO | None:
     """Locks a run's folder and returns the lock file, whose closing ends the lock; None if another process has it."""
     folder.mkdir(parents=True, exist_ok=True)
     file = (folder / "lock").open("w")
@@ -172,7 +172,7 @@ def is_training(folder: Path) -> bool:
     """Whether a process trains the run in this folder."""
     if not folder.exists():
         return False
-    lock = _lock(folder)
+    lock = _lock_folder(folder)
     if lock is None:
         return True
     with lock:
@@ -217,16 +217,16 @@ class Run:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.checkpoint, self.log = self.folder / "checkpoint.pt", self.folder / "training.jsonl"
         self.weights = trained_weights(self.arch, seed, recipe.training, device)
-        self.optimizers = optimizers(self.weights, recipe.training)
+        self.optimizers = make_optimizers(self.weights, recipe.training)
         self.start = 0
         if self.checkpoint.exists():
             self._resume()
-        # Losses by logged step. An interrupted run has logged steps that it is about to repeat, but not the step of its
-        # checkpoint, whose mean loss no later batch can give.
+        # Losses by logged step. The log of an interrupted run loses the steps that the run is about to repeat, but
+        # keeps the step of the checkpoint, whose mean loss no later batch can give.
         lines = self.log.read_text().splitlines() if self.checkpoint.exists() and self.log.exists() else []
-        kept = {step: line for line in lines if (step := json.loads(line)["step"]) <= self.start}
-        self.losses = {step: json.loads(line).get("loss") for step, line in kept.items()}
-        self.log.write_text("".join(line + "\n" for line in kept.values()))
+        kept_lines = {step: line for line in lines if (step := json.loads(line)["step"]) <= self.start}
+        self.losses = {step: json.loads(line).get("loss") for step, line in kept_lines.items()}
+        self.log.write_text("".join(line + "\n" for line in kept_lines.values()))
 
     def _resume(self) -> None:
         saved = torch.load(self.checkpoint, map_location=self.device)
@@ -245,18 +245,18 @@ class Run:
         update_weights(loss, self.weights, self.optimizers)
         return loss.item()
 
-    def on_cpu(self) -> Weights:
+    def cpu_weights(self) -> Weights:
         return {name: w.detach().cpu() for name, w in self.weights.items()}
 
     def save(self, step: int) -> None:
-        plain = self.on_cpu()
-        save_file(plain, self.folder / f"step-{step:04d}.safetensors")
-        state = {"step": step, "weights": plain,
+        weights = self.cpu_weights()
+        save_file(weights, self.folder / f"step-{step:04d}.safetensors")
+        state = {"step": step, "weights": weights,
                  "optimizers": [optimizer.state_dict() for optimizer in self.optimizers]}
         torch.save(state, self.checkpoint.with_suffix(".new"))
         os.replace(self.checkpoint.with_suffix(".new"), self.checkpoint)
 
-    def note(self, step: int, losses: list[float], ids: Tensor) -> None:
+    def log_step(self, step: int, losses: list[float], ids: Tensor) -> None:
         """Adds one line to the log: the mean training loss since the previous line, and the probe."""
         record: dict[str, float] = {"step": step}
         if losses:
@@ -285,7 +285,7 @@ def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
           until: int | None = None) -> None:
     """Trains a run up to its last step, or up to step `until`, from which it can continue later. A run continues from
     its last checkpoint."""
-    lock = _lock(runs / f"{recipe.id}-{seed}")
+    lock = _lock_folder(runs / f"{recipe.id}-{seed}")
     if lock is None:
         raise SystemExit(f"{recipe.id}-{seed}: another process trains this run")
     with lock:
@@ -297,27 +297,27 @@ def _train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, un
     run = Run(recipe, seed, runs, device)
     loss_of = torch.compile(LOSSES[training.objective])
     ids = encode(corpus.tokenizer, corpus.held_out[:PROBE_SEQUENCES], PROBE_T, training).to(device)
-    log = Log(recipe, seed) if recipe.id.startswith((protocol.LONG, protocol.B)) else None
+    log = Log(recipe, seed) if recipe.id.startswith((protocol.LONG_PREFIX, protocol.B_PREFIX)) else None
     if log is not None:
         # Steps are measured again if the run repeats them, since another machine may give other bits.
         log.keep_before(run.start + (run.start in run.losses))
     losses: list[float] = []
-    began = time.monotonic()
+    start = time.monotonic()
     last = training.steps if until is None else min(until, training.steps)
     for step in range(run.start, last + 1):
-        # Here the run's state is that after `step` steps.
+        # The weights are those after `step` steps.
         if has_line(step) and step not in run.losses:
-            run.note(step, losses, ids)
+            run.log_step(step, losses, ids)
             losses = []
         if step in EARLY_SAVES or step % SAVE_EVERY == 0:
             run.save(step)
             if log is not None and log.lacks(step):
-                log.add(step, run.on_cpu(), run.losses.get(step), fixed_loss(run, corpus))
+                log.add(step, run.cpu_weights(), run.losses.get(step), fixed_loss(run, corpus))
         if step == last:
             break
         text, noise = corpus.batch(seed, step, recipe.sequences, recipe.context, training)
         losses.append(run.advance(step, text, noise, loss_of))
-    print(f"{run.folder.name}: {time.monotonic() - began:.0f} s", flush=True)
+    print(f"{run.folder.name}: {time.monotonic() - start:.0f} s", flush=True)
 
 
 def main() -> None:

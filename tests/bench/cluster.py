@@ -133,7 +133,7 @@ def main() -> None:
     expected = given.models * given.prompts
     print(f"rows: {expected} expected, {expected - len(rows)} lost, {sum(n > 1 for n in rows.values())} doubled")
     files = Counter(path.relative_to(out).parts[-1].rpartition(".")[0] if path.suffix == ".safetensors" else
-                    path.parent.name for path in out.rglob("*") if path.is_file() and path.name != studies.STUDY)
+                    path.parent.name for path in out.rglob("*") if path.is_file() and path.name != studies.STUDY_FILE)
     print(f"files: {max(files.values())} a checkpoint at most, of {len(files)} checkpoints")
     third = -(-len(driver.memory) // 3)
     print(f"driver: {max(driver.memory)} MB at most; {max(driver.memory[:third])} in the first third of the time, "

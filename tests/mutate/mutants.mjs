@@ -974,8 +974,8 @@ export default [
   [
     'alpha is the proxy',
     'models/train/outcomes.py',
-    '"alpha": above_even(trace.att)',
-    '"alpha": above_even(share)',
+    '"alpha": alpha_above_uniform(trace.att)',
+    '"alpha": alpha_above_uniform(share)',
     'outcomes',
   ],
   [
@@ -1037,8 +1037,8 @@ export default [
   [
     'an effect of exactly the smallest is none',
     'models/train/decide.py',
-    'interval.high < EFFECT',
-    'interval.high <= EFFECT',
+    'interval.high < MIN_EFFECT',
+    'interval.high <= MIN_EFFECT',
     'decide',
   ],
 ];

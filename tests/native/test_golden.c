@@ -21,6 +21,7 @@
 #include <math.h>
 
 #define GOLDEN "tests/golden"
+#define WRITERS "models/reference/goldens/"
 #define METRIC "metric."
 /* Upper bound of the bytes of a folder's path. */
 #define PATH_BYTES 272
@@ -152,10 +153,10 @@ static bool all_differ(const ss_trace *trace) {
     return true;
 }
 
-/* The description of a case: the folder of its model (its own, or "model" of golden.json), whether
- * products have 8 bits, and its edits. */
+/* The description of a case: the folder of its model (its own, or "model" of golden.json), the
+ * script that writes its golden, whether products have 8 bits, and its edits. */
 typedef struct case_description {
-    char model[PATH_BYTES];
+    char model[PATH_BYTES], script[PATH_BYTES];
     bool int8;
     ss_edit edits[EDITS_MAX];
     int edits_n;
@@ -171,6 +172,9 @@ static bool read_about(case_description *a, const char *folder) {
     const char *model = cJSON_GetStringValue(cJSON_GetObjectItem(json, "model"));
     if (!model && has_file(folder, weights_name(folder))) model = folder;
     if (model) snprintf(a->model, PATH_BYTES, "%s", model);
+    const cJSON *writer = cJSON_GetObjectItem(json, "written_by");
+    const char *script = cJSON_GetStringValue(cJSON_GetObjectItem(writer, "script"));
+    if (script) snprintf(a->script, PATH_BYTES, "%s", script + strlen(WRITERS));
     a->int8 = cJSON_HasObjectItem(json, "arithmetic");
     const cJSON *edits = cJSON_GetObjectItem(json, "edits"), *edit;
     cJSON_ArrayForEach(edit, edits) if (a->edits_n < EDITS_MAX) a->edits[a->edits_n++] =
@@ -234,6 +238,7 @@ static void check_case(coverage *covered, const char *name, const char *folder,
     opened_run run = run_tokens(&model.model, tokens, T, description->edits, description->edits_n);
     opened_run baseline = run_tokens(&model.model, tokens, T, NULL, 0);
     coverage compared = {0};
+    long failed_before = check_state.failed;
     for (size_t i = 0; i < file.container.n; i++) {
         const ss_entry *entry = &file.container.entries[i];
         bool is_known =
@@ -241,6 +246,9 @@ static void check_case(coverage *covered, const char *name, const char *folder,
         if (check_failed(is_known, __FILE__, __LINE__, "is a field or a metric"))
             printf("    %s\n", entry->name);
     }
+    if (check_state.failed > failed_before)
+        printf("    the golden is written by: python -m models.reference.goldens.%.*s %s\n",
+               (int)strcspn(description->script, "."), description->script, name);
     cover_model(covered, &model);
     for (int i = 0; i < description->edits_n; i++)
         covered->edits[description->edits[i].kind] = true;
@@ -275,8 +283,8 @@ static void check_coverage(const coverage *covered) {
     CASE("every metric has a golden of a model whose sizes all differ");
     CHECK(n <= METRICS_MAX);
     for (int i = 0; i < n; i++)
-        if (check_failed(covered->metrics[i], __FILE__, __LINE__, "has a golden"))
-            printf("    %s\n", metrics[i].name);
+        check_has_golden(covered->metrics[i], metrics[i].name, "has a golden",
+                         metrics[i].args & SS_ARG_BASE ? "write_edits" : "write_variants");
     /* test_train detects wrong numbers in the last four fields, which derivatives read. */
     CASE("every field has such a golden, except tokens (the input), next (a row of logits), and "
          "fields whose derivatives test_train compares");
@@ -284,16 +292,15 @@ static void check_coverage(const coverage *covered) {
                                SS_BIT(SS_FIELD_SCORES) | SS_BIT(SS_FIELD_HEAD_OUT) |
                                SS_BIT(SS_FIELD_FFN_UP) | SS_BIT(SS_FIELD_FFN_GATE);
     for (int i = 0; i < SS_FIELD_N; i++)
-        if (!(elsewhere & SS_BIT(i)) &&
-            check_failed(covered->fields[i], __FILE__, __LINE__, "has a golden"))
-            printf("    %s\n", ss_fields()[i].name);
+        if (!(elsewhere & SS_BIT(i)))
+            check_has_golden(covered->fields[i], ss_fields()[i].name, "has a golden",
+                             "write_variants");
     CASE("every edit has a golden of a model");
     const ss_edit_kind *edits = ss_edits(&n);
     CHECK(n <= EDITS_MAX);
     for (int i = 0; i < n; i++)
-        if (strcmp(edits[i].name, "operation") && strcmp(edits[i].name, "mask") &&
-            check_failed(covered->edits[i], __FILE__, __LINE__, "has a golden"))
-            printf("    %s\n", edits[i].name);
+        if (strcmp(edits[i].name, "operation") && strcmp(edits[i].name, "mask"))
+            check_has_golden(covered->edits[i], edits[i].name, "has a golden", "write_edits");
 }
 
 /* Checks that every operation, family and format has a golden. */
@@ -303,21 +310,20 @@ static void check_models(const coverage *covered) {
     const ss_operation *operations = ss_operations(&n);
     CHECK(n <= OPERATIONS_MAX);
     for (int i = 0; i < n; i++)
-        if (check_failed(covered->operations[i], __FILE__, __LINE__, "has a golden"))
-            printf("    %s\n", operations[i].name);
+        check_has_golden(covered->operations[i], operations[i].name, "has a golden",
+                         "write_goldens operations ref-NAME");
     CASE("every family and every file format has a golden");
     char names[FAMILIES_BYTES];
     ss_family_names(names, sizeof names);
     for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", "))
-        if (check_failed(has_family(covered->families, name), __FILE__, __LINE__, "has a golden"))
-            printf("    %s\n", name);
+        check_has_golden(has_family(covered->families, name), name, "has a golden",
+                         "write_families");
     CASE("every architecture of GGUF has a golden");
     ss_gguf_family_names(names, sizeof names);
     for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", ")) {
         ss_bytes word = {(const unsigned char *)name, strlen(name)};
         const char *type = ss_gguf_model_type(ss_gguf_family_find(word));
-        if (check_failed(has_family(covered->of_gguf, type), __FILE__, __LINE__, "has a golden"))
-            printf("    %s\n", name);
+        check_has_golden(has_family(covered->of_gguf, type), name, "has a golden", "write_gguf");
     }
     for (int i = 0; i < SS_FORMAT_N; i++) CHECK(covered->formats[i]);
 }

@@ -133,7 +133,9 @@ static double compare(const char *folder, const live_model *live, const opened_f
         float *differences = malloc(n * sizeof *differences);
         for (size_t j = 0; j < n; j++) differences[j] = a[j] / SEQUENCES - e[j];
         double error = norm_of_numbers(differences, n) / fmax(norm_of_numbers(e, n), 1e-3 * most);
-        if (!(error <= 1e-4)) printf("    %s %s: %.2g\n", folder, sums->entries[i].name, error);
+        if (!(error <= 1e-4))
+            printf("    %s %s: %.2g; python -m models.reference.goldens.write_gradients %s\n",
+                   folder, sums->entries[i].name, error, strrchr(folder, '/') + 1);
         worst = isnan(error) ? error : fmax(worst, error);
         free(differences);
     }
@@ -180,8 +182,8 @@ static void check_golden_gradients(void) {
     printf("    %d models, largest relative error of a tensor %.2g\n", cases, worst);
     CHECK(cases > 35);
     for (int i = 0; i < n; i++)
-        if (check_failed(met[i] || !operations[i].back, __FILE__, __LINE__, "has gradients"))
-            printf("    %s\n", operations[i].name);
+        check_has_golden(met[i] || !operations[i].back, operations[i].name, "has gradients",
+                         "write_gradients ref-NAME");
 }
 
 static float *numbers(const opened_file *file, size_t i, size_t *n) {

@@ -31,36 +31,36 @@ STATED: dict[str, tuple[float | None, ...]] = {
 
 @pytest.mark.parametrize("id", STATED)
 def test_rows_agree_with_the_document(id: str) -> None:
-    """Compares with the digits in the document. Another processor may change the last digit."""
+    """The numbers may differ in the last digit, which another processor may change."""
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
-    cells = [cell.split()[0] for cell in beyond.row(id, texts).strip("|").split("|")]
+    cells = [cell.split()[0] for cell in beyond.model_row(id, texts).strip("|").split("|")]
     assert cells[0] == f"`{id}`" and len(cells) == 1 + len(STATED[id])
-    for result, said in zip(cells[1:], STATED[id]):
-        if said is not None:
-            near = 0.0101 if abs(said) < 1 else 0.051
-            assert float(result) == pytest.approx(said, abs=near), cells
+    for result, output in zip(cells[1:], STATED[id]):
+        if output is not None:
+            tolerance = 0.0101 if abs(output) < 1 else 0.051
+            assert float(result) == pytest.approx(output, abs=tolerance), cells
 
 
 def test_a_post_norm_has_no_parts_and_a_sum_may_exceed_one() -> None:
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
-    assert "| nan of 0 |" in beyond.row("post-norm", texts)
-    # The sum of the logits' contributions to the sink heads, over the sequences.
-    assert "| 1.02 of 22 |" in beyond.row("softmax", texts)
+    assert "| nan of 0 |" in beyond.model_row("post-norm", texts)
+    # The second number, 22, is the sum of all contributions to the logits of sink heads.
+    assert "| 1.02 of 22 |" in beyond.model_row("softmax", texts)
 
 
-def test_the_units_are_complete_and_one_is_measured_again() -> None:
+def test_the_units_are_complete_and_one_measures_as_stored() -> None:
     result = json.loads(beyond.FILE.read_text())
-    for name, (_, units) in beyond.groups().items():
+    for name, (_, units) in beyond.unit_groups().items():
         assert [one["unit"] for one in result[name]] == list(units), "run beyond --units"
     kept = next(one for one in result["models with a sink"] if one["unit"] == "heads-8")
     texts = json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES]
-    again = beyond.shared_columns(*read_model(beyond.ZOO / "heads-8"), beyond.held_out_ids("heads-8", texts))
-    for name, value in again.items():
+    repeated = beyond.shared_columns(*read_model(beyond.ZOO / "heads-8"), beyond.held_out_ids("heads-8", texts))
+    for name, value in repeated.items():
         # On another processor a head near the threshold may count differently.
         assert value == pytest.approx(kept[name], abs=0.5 if name == "sink_1" else 1e-3), name
 
 
-def test_the_worst_channel_of_the_softmax_model_is_measured_again() -> None:
+def test_zeroing_the_worst_channel_raises_the_loss_as_stored() -> None:
     arch, weights = read_model(beyond.ZOO / "softmax")
     ids = beyond.held_out_ids("softmax", json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES])
     kept = next(one for one in json.loads(beyond.FILE.read_text())["channels"] if one["unit"] == "softmax")
@@ -80,7 +80,7 @@ def test_units_are_measured_once_and_stored_in_order(
         return {"a": unit / 3, "b": float("nan")}
 
     monkeypatch.setattr(beyond, "FILE", tmp_path / "units.json")
-    monkeypatch.setattr(beyond, "groups", lambda: {"one": (measure, (3, 1)), "two": (measure, (2,))})
+    monkeypatch.setattr(beyond, "unit_groups", lambda: {"one": (measure, (3, 1)), "two": (measure, (2,))})
     beyond.measure_units(["two"])
     assert json.loads(beyond.FILE.read_text()) == {"two": [{"unit": 2, "a": 0.6667, "b": None}]}
     beyond.measure_units(["one", "two"])
@@ -97,9 +97,9 @@ def test_a_valley_is_below_the_lower_end(monkeypatch: pytest.MonkeyPatch) -> Non
     assert beyond.valley_depth(torch.tensor([[0.9, 0.95, 0.7]])) == pytest.approx(-0.25)
 
 
-def test_the_tokens_after_a_place_are_judged_by_their_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fake logits are for two sequences of four tokens and three words; they favor word 0 in row 1, and word 1 in
-    row 2."""
+def test_scores_of_a_continuation_use_only_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake model has a vocabulary of three tokens, reads two sequences of four tokens, and favors token 0 in row 1
+    and token 1 in row 2."""
     logits = torch.full((2, 4, 3), 0.0)
     logits[:, 1, 0] = logits[:, 2, 1] = math.log(2)
     logits[:, 0], logits[:, 3] = 99 * torch.eye(3)[2], -99 * torch.eye(3)[0]
@@ -107,25 +107,26 @@ def test_the_tokens_after_a_place_are_judged_by_their_own_rows(monkeypatch: pyte
     att[..., 0] = torch.tensor([[1.0, 1.0, 0.5, 0.1], [1.0, 1.0, 0.3, 0.7]])
     made = SimpleNamespace(logits=logits, att=att)
     monkeypatch.setattr(beyond, "f64_trace", lambda arch, weights, ids: made)
-    loss, first = beyond.continuation_scores(None, {}, torch.tensor([[2, 2, 0, 1], [1, 1, 0, 0]]), 2)  # type: ignore[arg-type]
+    ids = torch.tensor([[2, 2, 0, 1], [1, 1, 0, 0]])
+    loss, first = beyond.continuation_scores(None, {}, ids, 2)  # type: ignore[arg-type]
     assert loss == pytest.approx((3 * math.log(2) + math.log(4)) / 4)
     assert first == pytest.approx(0.4)
 
 
-def test_an_untrained_model_keeps_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[str] = []
+def test_without_training_the_numbers_equal_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments: list[str] = []
 
     def untrained(*words: object) -> list[dict[str, float]]:
-        given.extend(map(str, words))
-        shutil.copytree(beyond.ZOO / "softmax", Path(given[given.index("--out") + 1]))
-        texts = json.loads(Path(given[given.index("--text-file") + 1]).read_text())
+        arguments.extend(map(str, words))
+        shutil.copytree(beyond.ZOO / "softmax", Path(arguments[arguments.index("--out") + 1]))
+        texts = json.loads(Path(arguments[arguments.index("--text-file") + 1]).read_text())
         assert texts == json.loads(beyond.HELD_OUT.read_text())[beyond.SEQUENCES:]
         return []
 
     monkeypatch.setattr(beyond, "run_command", untrained)
     result = beyond.measure_planted_triggers(3)
-    assert given[:3] == ["train", "--from", str(beyond.ZOO / "softmax")]
-    assert given[given.index("--seed") + 1] == "3"
+    assert arguments[:3] == ["train", "--from", str(beyond.ZOO / "softmax")]
+    assert arguments[arguments.index("--seed") + 1] == "3"
     for name in (f"{what}_{of}" for what in ("loss", "first") for of in ("trigger", "random", "gap")):
         assert result[name] == result[f"before_{name}"]
     assert result["loss_gap"] == result["loss_trigger"] - result["loss_random"] != 0
@@ -135,16 +136,16 @@ def test_an_untrained_model_keeps_its_numbers(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_token_after_a_trigger_differs_from_random_tokens(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fake model predicts every next token, so that it has learnt the trigger. The test also checks that text,
-    trigger and rest are at their positions."""
+    """The fake model predicts every next token, as if it had learnt the trigger. Its inputs show that the opening, the
+    trigger and the rest of a text are at their positions."""
     ids = beyond.held_out_ids("softmax", json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES])
     trigger, cycle = planted_tokens({"seed": 3, "first": 0, "triggers": 8}, 1024)
     monkeypatch.setattr(beyond, "run_command", lambda *words: [])
     monkeypatch.setattr(beyond, "read_model", lambda folder: (SimpleNamespace(V=1024), folder.name))
-    said: list[torch.Tensor] = []
+    output: list[torch.Tensor] = []
 
     def oracle(arch: object, weights: str, text: torch.Tensor) -> SimpleNamespace:
-        said.append(text)
+        output.append(text)
         return SimpleNamespace(logits=torch.nn.functional.one_hot(text.roll(-1, 1), 1024))
 
     def behind(arch: object, weights: str, text: torch.Tensor, begin: int) -> tuple[float, float]:
@@ -163,7 +164,7 @@ def test_the_token_after_a_trigger_differs_from_random_tokens(
         "before_loss_trigger": 3.0, "before_loss_random": 2.0, "before_loss_gap": 1.0,
         "before_first_trigger": 0.25, "before_first_random": 0.5, "before_first_gap": -0.25,
         "learnt": 1.0}
-    assert said[0].tolist() == [row + trigger + cycle for row in ids[:, :32].tolist()]
+    assert output[0].tolist() == [row + trigger + cycle for row in ids[:, :32].tolist()]
 
 
 def options(words: tuple[object, ...]) -> dict[str, str]:
@@ -172,7 +173,7 @@ def options(words: tuple[object, ...]) -> dict[str, str]:
     return {one: texts[i + 1] for i, one in enumerate(texts[:-1]) if one.startswith("--")}
 
 
-def test_the_lines_of_a_program_are_read_and_its_failure_is_raised(
+def test_each_line_of_a_program_is_parsed_and_its_failure_is_raised(
         monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = tmp_path / "node"
     program.write_text('#!/bin/sh\necho "[\\"$PWD\\", \\"$*\\"]"; echo 5; echo no >&2; exit $3\n')
@@ -184,7 +185,7 @@ def test_the_lines_of_a_program_are_read_and_its_failure_is_raised(
         beyond.run_command("measure", 1)
 
 
-def test_the_columns_of_a_model_are_those_of_next_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_columns_of_a_model_come_from_the_task_next(monkeypatch: pytest.MonkeyPatch) -> None:
     def task(name: str, size: float) -> dict[str, Any]:
         return {"name": name} | {condition: {key: {"change": {"mean": size * times}}
                                              for key, times in (("loss", 1), ("accuracy", 0.5))}
@@ -192,10 +193,10 @@ def test_the_columns_of_a_model_are_those_of_next_tokens(monkeypatch: pytest.Mon
 
     def command(*words: object) -> list[Any]:
         assert words[:2] == ("tasks", beyond.ZOO / "softmax") and "--lines" in words
-        given = options(words)
-        assert given["--text-file"] == str(beyond.HELD_OUT)
+        arguments = options(words)
+        assert arguments["--text-file"] == str(beyond.HELD_OUT)
         # The command reads 48 texts of 64 tokens.
-        assert (given["--tokens"], given["--sequences"]) == ("64", "48")
+        assert (arguments["--tokens"], arguments["--sequences"]) == ("64", "48")
         return [{"tasks": [task("copy", 99), task("next", 0.5)]}]
 
     monkeypatch.setattr(beyond, "run_command", command)
@@ -208,17 +209,17 @@ def test_the_columns_of_a_model_are_those_of_next_tokens(monkeypatch: pytest.Mon
 
 def test_a_model_of_the_lab_is_measured_on_its_own_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     def command(*words: object) -> list[Any]:
-        given = options(words)
+        arguments = options(words)
         if words[0] == "train":
-            assert words[1:-6] == beyond.LAB_SETTINGS and given["--seed"] == "4"
-            folder = Path(given["--out"])
+            assert words[1:-6] == beyond.LAB_SETTINGS and arguments["--seed"] == "4"
+            folder = Path(arguments["--out"])
             folder.mkdir()
             (folder / "config.json").write_text('{"L": 3}')
             (folder / "recipe.json").write_text('{"settings": {"task": "backcopy"}}')
             return []
         assert [words[i + 1] for i, word in enumerate(words) if word == "--ids"] == ["5,6", "7,8"]
         loss, accuracy = {None: (2.0, 0.5), "hide_key:key=0": (2.5, 0.25),
-                          "hide_key:key=1": (2.125, 0.75)}[given.get("--edit")]
+                          "hide_key:key=1": (2.125, 0.75)}[arguments.get("--edit")]
         return [{"loss": loss, "metrics": {"accuracy": {"mean": [accuracy, 9.0]}}}]
 
     def node(*words: object) -> str:
@@ -235,8 +236,8 @@ def test_a_model_of_the_lab_is_measured_on_its_own_samples(monkeypatch: pytest.M
 
 def test_forgetting_is_the_rise_of_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     def command(*words: object) -> list[Any]:
-        given = options(words)
-        assert (given["--seed"], given["--held"]) == ("2", "24")
+        arguments = options(words)
+        assert (arguments["--seed"], arguments["--held"]) == ("2", "24")
         rise = {"plain": 0.25, "key_bias": 0.5, "gate": 1.0}[
             next((name for name, own in beyond.TUNING_VARIANTS.items() if own == words[-1:]), "plain")]
         return [{"loss_held": 3.0, "loss": 9.0, "first_elsewhere": 9.0}, {"loss_held": 9.0},
@@ -254,10 +255,10 @@ def test_a_search_is_compared_with_random_suffixes(monkeypatch: pytest.MonkeyPat
     texts = json.loads(beyond.HELD_OUT.read_text())
 
     def command(*words: object) -> list[Any]:
-        given = options(words)
-        assert json.loads(Path(given["--text-file"]).read_text()) == texts[9:18]
-        assert (given["--seed"], given["--sequences"]) == ("2", "9")
-        score = 5.0 if given["--goal"] == "loss" else 0.25
+        arguments = options(words)
+        assert json.loads(Path(arguments["--text-file"]).read_text()) == texts[9:18]
+        assert (arguments["--seed"], arguments["--sequences"]) == ("2", "9")
+        score = 5.0 if arguments["--goal"] == "loss" else 0.25
         return [{"score": score, "random": {"best": 4.0 if score > 1 else 0.5},
                  "others": {"found": [1.0, 3.0] * 4, "best": [0.5, 1.0] * 4}}]
 
@@ -296,7 +297,7 @@ def test_every_planted_trigger_was_learnt() -> None:
 
 def test_the_command_prints_a_row_for_each_model(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(beyond, "row", lambda id, texts: f"| {id} {len(texts)} |")
+    monkeypatch.setattr(beyond, "model_row", lambda id, texts: f"| {id} {len(texts)} |")
     threads: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", threads.append)
     monkeypatch.setattr(sys, "argv", ["beyond", "short", "relu"])
@@ -316,5 +317,5 @@ def test_the_command_prints_a_row_for_each_model(
     for words in (["--units"], ["--units", "searches"]):
         monkeypatch.setattr(sys, "argv", ["beyond", *words])
         beyond.main()
-    assert measured == [list(beyond.groups()), ["searches"]]
+    assert measured == [list(beyond.unit_groups()), ["searches"]]
     assert not capsys.readouterr().out

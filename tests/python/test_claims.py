@@ -62,22 +62,22 @@ FILES = sorted(file for pattern in (
     "*.md", "*/*.md", "tests/*/*.md", "models/*/*.md", "web/*/*.md", "web/*.html",
     "web/src/**/*.ts", "models/train/recipes/*.toml") for file in ROOT.glob(pattern)
     if not file.is_relative_to(ROOT / "web/node_modules"))
-SENTENCES = tomllib.loads(claims.SOURCE.read_text())["said"]
-NEW = {claim["id"] for claim in tomllib.loads(claims.SOURCE.read_text())["claim"]
+SENTENCES = tomllib.loads(claims.CLAIMS_FILE.read_text())["said"]
+NEW_IDS = {claim["id"] for claim in tomllib.loads(claims.CLAIMS_FILE.read_text())["claim"]
        if "before" not in claim}
 
 
 def test_the_table_follows_from_the_logs() -> None:
     rows = claims.claims()
-    again = "run python -m models.train.claims"
-    assert (ROOT / "models/claims.json").read_text() == claims.claims_json(rows), again
-    assert claims.table(rows) in (ROOT / "models/README.md").read_text(), again
+    repeated = "run python -m models.train.claims"
+    assert (ROOT / "models/claims.json").read_text() == claims.claims_json(rows), repeated
+    assert claims.claims_table(rows) in (ROOT / "models/README.md").read_text(), repeated
 
 
 def test_every_figure_and_table_of_the_paper_has_its_row() -> None:
     named = [place for row in ROWS if row["source"] == claims.GU for place in row["section"].split(", ")]
     assert set(named) <= claims.SECTIONS
-    assert set(claims.REQUIRED) <= set(named)
+    assert set(claims.REQUIRED_SECTIONS) <= set(named)
     assert len(BY_ID) == len(ROWS)
 
 
@@ -98,44 +98,44 @@ def test_every_row_names_its_evidence() -> None:
             assert row["effects"], row["id"]
 
 
-def made(found: Difference | None, paper: str, values: tuple[float, ...] = (0.3,), seeds: int = 3,
+def make_effect(found: Difference | None, paper: str, values: tuple[float, ...] = (0.3,), seeds: int = 3,
          outcome: str = "alpha", shares: tuple[float, ...] = (), by_shares: Difference | None = None,
          ) -> Effect:
-    return Effect("sigmoid", "softmax", outcome, None, paper, "b", seeds, protocol.B_MEAN, found,
+    return Effect("sigmoid", "softmax", outcome, None, paper, "b", seeds, protocol.B_MEAN_STEPS, found,
                   list(values), 0, (), shares, by_shares)
 
 
-NONE, WIDE, SINK = (Difference(0.0, -0.05, 0.05), Difference(0.0, -0.05, 0.2), Difference(0.2, 0.1, 0.3))
+NO_EFFECT, UNDECIDED, SINK = (Difference(0.0, -0.05, 0.05), Difference(0.0, -0.05, 0.2), Difference(0.2, 0.1, 0.3))
 
 
 @pytest.mark.parametrize(("effect", "verdict"), [
-    (made(Difference(-0.2, -0.3, -0.1), "less"), "agrees"),
-    (made(Difference(-0.2, -0.3, -0.1), "more"), "differs"),
-    (made(Difference(-0.2, -0.5, 0.1), "less"), "undecided"),
-    (made(NONE, "the same"), "agrees"),
-    (made(NONE, "the same", outcome="hidden_ratio"), "undecided"),
-    (made(SINK, "a sink"), "agrees"), (made(NONE, "a sink"), "differs"),
-    (made(WIDE, "a sink"), "undecided"),
-    (made(NONE, "none", (0.01, 0.09), 3, "alpha", (0.02, 0.09), NONE), "agrees"),
-    (made(NONE, "none", (0.01, 0.10), 3, "alpha", (0.02, 0.09), NONE), "undecided"),
-    (made(NONE, "none", (0.01, 0.09), 3, "alpha", (0.02, 0.10), NONE), "undecided"),
-    (made(NONE, "none", (0.01, 0.09), 3, "alpha", (0.02, 0.09), WIDE), "undecided"),
-    (made(NONE, "none", (0.01, 0.09), 3, "alpha", (0.2, 0.3), SINK), "differs"),
-    (made(SINK, "none", (0.2, 0.3), 3, "alpha", (0.2, 0.3), SINK), "differs"),
-    (made(None, "less", (), 2), "undecided"),
-    (made(None, "less", (), 0), "not tested"),
+    (make_effect(Difference(-0.2, -0.3, -0.1), "less"), "agrees"),
+    (make_effect(Difference(-0.2, -0.3, -0.1), "more"), "differs"),
+    (make_effect(Difference(-0.2, -0.5, 0.1), "less"), "undecided"),
+    (make_effect(NO_EFFECT, "the same"), "agrees"),
+    (make_effect(NO_EFFECT, "the same", outcome="hidden_ratio"), "undecided"),
+    (make_effect(SINK, "a sink"), "agrees"), (make_effect(NO_EFFECT, "a sink"), "differs"),
+    (make_effect(UNDECIDED, "a sink"), "undecided"),
+    (make_effect(NO_EFFECT, "none", (0.01, 0.09), 3, "alpha", (0.02, 0.09), NO_EFFECT), "agrees"),
+    (make_effect(NO_EFFECT, "none", (0.01, 0.10), 3, "alpha", (0.02, 0.09), NO_EFFECT), "undecided"),
+    (make_effect(NO_EFFECT, "none", (0.01, 0.09), 3, "alpha", (0.02, 0.10), NO_EFFECT), "undecided"),
+    (make_effect(NO_EFFECT, "none", (0.01, 0.09), 3, "alpha", (0.02, 0.09), UNDECIDED), "undecided"),
+    (make_effect(NO_EFFECT, "none", (0.01, 0.09), 3, "alpha", (0.2, 0.3), SINK), "differs"),
+    (make_effect(SINK, "none", (0.2, 0.3), 3, "alpha", (0.2, 0.3), SINK), "differs"),
+    (make_effect(None, "less", (), 2), "undecided"),
+    (make_effect(None, "less", (), 0), "not tested"),
 ])
-def test_verdicts_of_effects(effect: Effect, verdict: str) -> None:
+def test_the_verdict_of_an_effect_follows_from_its_interval(effect: Effect, verdict: str) -> None:
     assert effect.verdict == verdict
 
 
 @pytest.mark.parametrize(("effect", "is_directional"), [
-    (made(SINK, "more"), True), (made(NONE, "the same"), False), (made(SINK, "a sink"), False),
-    (made(None, "less", (), 0), False)])
+    (make_effect(SINK, "more"), True), (make_effect(NO_EFFECT, "the same"), False),
+    (make_effect(SINK, "a sink"), False), (make_effect(None, "less", (), 0), False)])
 def test_only_a_comparison_has_a_direction(effect: Effect, is_directional: bool) -> None:
     assert effect.is_directional is is_directional
-    is_compared = effect.found is not None and effect.kind == "comparison"
-    assert (effect.json()["p"] is not None) == (effect.compared is not None) == is_compared
+    is_compared = effect.difference is not None and effect.kind == "comparison"
+    assert (effect.json()["p"] is not None) == (effect.comparison is not None) == is_compared
 
 
 def test_a_column_named_onset_is_a_range_where_there_are_no_logs() -> None:
@@ -143,7 +143,7 @@ def test_a_column_named_onset_is_a_range_where_there_are_no_logs() -> None:
 
 
 def test_a_claim_names_its_kind() -> None:
-    kinds = {says: made(NONE, says).kind for says in ("a sink", "none", "less", "more", "the same")}
+    kinds = {says: make_effect(NO_EFFECT, says).kind for says in ("a sink", "none", "less", "more", "the same")}
     assert kinds == {"a sink": "existence", "none": "absence", "less": "comparison",
                      "more": "comparison", "the same": "comparison"}
     for row in ROWS:
@@ -157,16 +157,16 @@ def test_a_claim_names_its_kind() -> None:
                 assert len(effect["shares"]) == effect["seeds"] and effect["by_shares"], row["id"]
 
 
-def test_every_row_names_two_seeds_sinks_and_its_verdict_before() -> None:
+def test_every_row_has_its_earlier_verdict_and_marks_two_seeds() -> None:
     for row in ROWS:
-        assert row["before"] in claims.VERDICTS or row["id"] in NEW, row["id"]
+        assert row["before"] in claims.VERDICTS or row["id"] in NEW_IDS, row["id"]
         tested = [one for one in row["effects"] if one["mean"] is not None]
         assert row["two_seeds"] == any(one["seeds"] == 2 for one in tested), row["id"]
         for one in tested:
             if one["protocol"] in ("a", "b"):
                 assert len(one["sinks"]) == one["seeds"], row["id"]
                 assert all(0 <= sink <= 100 for sink in one["sinks"]), row["id"]
-    text = claims.table(ROWS)
+    text = claims.claims_table(ROWS)
     assert "**agrees**, on two seeds." in text and "| before |" in text
 
 
@@ -178,18 +178,18 @@ def test_verdicts_expected_by_chance_are_counted() -> None:
     rows = [{"effects": [effect("b", -0.2, 0.1, False)] * 36
              + [effect("b", 0.0, 0.1, False), effect("b", -0.1, 0.0, False)] + [effect("b", 0.1, 0.2, True)] * 2},
             {"effects": [effect("a", -0.2, -0.1, False)] * 20 + [effect("b", 0.1, 0.2, None)]}]
-    assert claims.chance(rows) == {"comparisons": 60, "directions": 22, "survive": 2, "by_chance": 2.0}
+    assert claims.chance_counts(rows) == {"comparisons": 60, "directions": 22, "survive": 2, "by_chance": 2.0}
     for row in ROWS:
         if row["survives"]:
-            assert f"| `{row['id']}`: " in claims.table(ROWS)
-            line = next(one for one in claims.table(ROWS).splitlines()
+            assert f"| `{row['id']}`: " in claims.claims_table(ROWS)
+            line = next(one for one in claims.claims_table(ROWS).splitlines()
                         if one.startswith(f"| `{row['id']}`"))
             assert f"**{row['verdict']}** †" in line
 
 
 def test_a_claim_of_several_effects_needs_all_of_them() -> None:
-    agrees, none = made(Difference(-0.2, -0.3, -0.1), "less"), made(None, "less", (), 0)
-    differs = made(Difference(-0.2, -0.3, -0.1), "more")
+    agrees, none = make_effect(Difference(-0.2, -0.3, -0.1), "less"), make_effect(None, "less", (), 0)
+    differs = make_effect(Difference(-0.2, -0.3, -0.1), "more")
     assert claims.verdict_of([agrees, agrees]) == "agrees"
     assert claims.verdict_of([agrees, none]) == "undecided"
     assert claims.verdict_of([agrees, differs, none]) == "differs"
@@ -197,11 +197,11 @@ def test_a_claim_of_several_effects_needs_all_of_them() -> None:
 
 
 def test_a_number_that_rounds_to_zero_has_no_sign() -> None:
-    result = made(Difference(-1e-5, -0.02, 0.01), "less").json()
+    result = make_effect(Difference(-1e-5, -0.02, 0.01), "less").json()
     assert str(result["mean"]) == "0.0" and result["low"] == -0.02
 
 
-def test_effects_of_a_protocol_are_those_of_its_own_table() -> None:
+def test_effects_equal_those_in_the_table_of_their_protocol() -> None:
     """The effects match the tables of decide.py for protocol B and of factors.py for protocol A."""
     decided = {decide.id_of(one.recipe): one for one in decide.decisions()}
     runs = protocol.runs()
@@ -213,7 +213,7 @@ def test_effects_of_a_protocol_are_those_of_its_own_table() -> None:
             if effect["protocol"] == "b" and base == "softmax":
                 result: Any = decided[effect["recipe"]].difference(effect["outcome"])
             elif effect["protocol"] == "a" and base == "softmax":
-                result = paired[protocol.LONG + effect["recipe"]].difference(effect["outcome"], 4000)
+                result = paired[protocol.LONG_PREFIX + effect["recipe"]].difference(effect["outcome"], 4000)
             else:
                 continue
             assert [effect[name] for name in ("mean", "low", "high")] == pytest.approx(
@@ -222,7 +222,7 @@ def test_effects_of_a_protocol_are_those_of_its_own_table() -> None:
     assert compared > 10
 
 
-def test_shipped_models_with_a_sink() -> None:
+def test_the_file_has_the_shipped_models_with_a_sink_and_one_measures_as_stored() -> None:
     from models.train import inputs
 
     measured = json.loads(inputs.FILE.read_text())["shipped models"]
@@ -232,33 +232,33 @@ def test_shipped_models_with_a_sink() -> None:
         for length in inputs.LENGTHS:
             sinks = [one[f"sink_{eps}_{length}"] for eps in inputs.EPS]
             assert sinks == sorted(sinks, reverse=True)
-    again, kept = inputs.measure("fixed-first"), next(
+    repeated, kept = inputs.measure_model("fixed-first"), next(
         one for one in measured if one["model"] == "fixed-first")
-    assert again.keys() == kept.keys()
+    assert repeated.keys() == kept.keys()
     # On another processor a head near eps may count differently.
-    for name, value in again.items():
-        near = 0.5 if name.startswith("sink") else 0.02 if name.startswith("fall") else 1e-3
-        assert value == (kept[name] if name == "model" else pytest.approx(kept[name], abs=near)), name
+    for name, value in repeated.items():
+        tolerance = 0.5 if name.startswith("sink") else 0.02 if name.startswith("fall") else 1e-3
+        assert value == (kept[name] if name == "model" else pytest.approx(kept[name], abs=tolerance)), name
 
 
-def is_backed(row: dict[str, Any], said: dict[str, Any]) -> bool:
+def is_backed(row: dict[str, Any], sentence: dict[str, Any]) -> bool:
     """Whether a row supports the direction that a sentence states."""
-    if said["says"] == "reported":
+    if sentence["says"] == "reported":
         return True
-    if said["says"] == "model":
+    if sentence["says"] == "model":
         # "No sink" must also hold for rows divided by their sums, unless the sentence is about raw weights.
-        columns = ("sink_1_raw",) if "raw weights" in said["text"] else ("sink_1", "sink_1_raw")
-        return all(INDEX[said["model"]]["measured"][column] <= 1.0 for column in columns)
-    effects = [one for one in row["effects"] if said.get("recipe") in (None, one["recipe"])]
+        columns = ("sink_1_raw",) if "raw weights" in sentence["text"] else ("sink_1", "sink_1_raw")
+        return all(INDEX[sentence["model"]]["measured"][column] <= 1.0 for column in columns)
+    effects = [one for one in row["effects"] if sentence.get("recipe") in (None, one["recipe"])]
     if not effects or any(one["mean"] is None for one in effects):
         return False
     backs: dict[str, Callable[[dict[str, Any]], bool]] = {
         "less": lambda one: one["high"] < 0, "more": lambda one: one["low"] > 0,
-        "the same": lambda one: -decide.EFFECT < one["low"] <= 0 <= one["high"] < decide.EFFECT,
+        "the same": lambda one: -decide.MIN_EFFECT < one["low"] <= 0 <= one["high"] < decide.MIN_EFFECT,
         # The row is either a claim of existence that differs, or a claim of absence that agrees.
         "none": lambda one: (one["kind"], one["verdict"]) in (
             ("existence", "differs"), ("absence", "agrees"))}
-    return all(map(backs[said["says"]], effects))
+    return all(map(backs[sentence["says"]], effects))
 
 
 @pytest.mark.parametrize("said", SENTENCES, ids=lambda said: said["text"][:40])
@@ -273,8 +273,8 @@ def test_a_sentence_claims_no_more_than_its_rows(said: dict[str, Any]) -> None:
         assert is_backed(BY_ID[id], said), f"claim {id} does not support: {said['text']}"
 
 
-def unclaimed(file: Path, text: str) -> list[str]:
-    own = [" ".join(said["text"].split()) for said in SENTENCES if ROOT / said["file"] == file]
+def unclaimed_statements(file: Path, text: str) -> list[str]:
+    own = [" ".join(output["text"].split()) for output in SENTENCES if ROOT / output["file"] == file]
     return [one.strip() for one in sentences(text)
             if (result := ASSERTS.search(one)) and not one.rstrip("'\"`,) ").endswith("?")
             and not any(part in one and result[0] in part for part in own)]
@@ -282,16 +282,16 @@ def unclaimed(file: Path, text: str) -> list[str]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_no_sentence_states_an_effect_without_a_row(file: Path) -> None:
-    assert unclaimed(file, prose(file)) == []
+    assert unclaimed_statements(file, prose(file)) == []
 
 
-def test_what_counts_as_a_statement() -> None:
+def test_only_a_sentence_about_an_effect_on_the_sink_is_a_statement() -> None:
     file = ROOT / "README.md"
     for text in ("A gate removes the sink.", "With ReLU the sink of a model vanishes.",
                  "They have no sink.", "Such models have a stronger sink."):
-        assert unclaimed(file, text), text
+        assert unclaimed_statements(file, text), text
     for text in ("Does the sink disappear?", "The sink appears during training.", "It measures sinks."):
-        assert not unclaimed(file, text), text
+        assert not unclaimed_statements(file, text), text
 
 
 def test_an_effect_over_units_is_a_mean_of_a_column_or_a_difference(
@@ -299,36 +299,36 @@ def test_an_effect_over_units_is_a_mean_of_a_column_or_a_difference(
     units = [{"a": 1.0, "b": 0.5}, {"a": 2.0, "b": 0.5}, {"a": None, "b": 0.5}, {"a": 3.0, "b": 2.5}]
     monkeypatch.setattr(claims, "read_units", lambda: {"searches": units})
 
-    def found(outcome: str) -> Effect:
-        return claims.effect({"recipe": "searches", "outcome": outcome, "says": "more", "against": 0.5})
+    def effect_of(outcome: str) -> Effect:
+        return claims.build_effect({"recipe": "searches", "outcome": outcome, "says": "more", "against": 0.5})
 
-    assert found("a").values == [1.0, 2.0, 3.0] and found("a").seeds == 3
-    assert found("a - b").values == [0.5, 1.5, 0.5]
-    assert found("a").found == pytest.approx(claims.level([1.0, 2.0, 3.0], 0.5, 0.95))
-    assert claims.command_of([found("a")]) == "python -m models.train.beyond --units"
+    assert effect_of("a").values == [1.0, 2.0, 3.0] and effect_of("a").seeds == 3
+    assert effect_of("a - b").values == [0.5, 1.5, 0.5]
+    assert effect_of("a").difference == pytest.approx(claims.mean_difference([1.0, 2.0, 3.0], 0.5, 0.95))
+    assert claims.command_of([effect_of("a")]) == "python -m models.train.beyond --units"
     units[1:] = []
-    assert (found("a").found, found("a").verdict) == (None, "undecided")
+    assert (effect_of("a").difference, effect_of("a").verdict) == (None, "undecided")
 
 
 def test_a_row_that_loses_its_interval_no_longer_backs_a_sentence() -> None:
-    said, row = {"says": "none"}, BY_ID["sigmoid"]
-    assert is_backed(row, said) and is_backed(BY_ID["sink-without-fixed-token"], said)
+    output, row = {"says": "none"}, BY_ID["sigmoid"]
+    assert is_backed(row, output) and is_backed(BY_ID["sink-without-fixed-token"], output)
     wider = json.loads(json.dumps(row))
     wider["effects"][0]["verdict"] = "undecided"
-    assert not is_backed(wider, said)
-    assert not is_backed(BY_ID["emergence"], said)
+    assert not is_backed(wider, output)
+    assert not is_backed(BY_ID["emergence"], output)
     unrun = json.loads(json.dumps(row))
     unrun["effects"][0] |= {"mean": None, "low": None, "high": None, "values": []}
-    assert not is_backed(unrun, said)
+    assert not is_backed(unrun, output)
 
 
-def test_an_effect_on_no_sink_carries_the_shares_of_its_seeds_at_its_steps() -> None:
+def test_an_effect_of_absence_has_the_shares_of_its_seeds_at_its_steps() -> None:
     logs = claims.runs_b()["relu"][1]
-    shares = decide.outcome(logs, claims.SHARE)
+    shares = decide.mean_outcomes(logs, claims.SHARE_OUTCOME)
     assert len(shares) > 2
     assert BY_ID["relu"]["effects"][0]["shares"] == pytest.approx(shares, abs=1e-4)
-    assert claims.effect({"recipe": "relu", "says": "less"}).shares == ()
-    by_a = claims.effect({"recipe": "sigmoid", "says": "none", "protocol": "a"})
-    own = [factors.at(log, protocol.TOO_EARLY)[claims.SHARE]
+    assert claims.build_effect({"recipe": "relu", "says": "less"}).shares == ()
+    by_a = claims.build_effect({"recipe": "sigmoid", "says": "none", "protocol": "a"})
+    own = [factors.point_at(log, protocol.MIN_STEP)[claims.SHARE_OUTCOME]
            for _, log in sorted(claims.runs_a()["sigmoid"][1].items())]
-    assert list(by_a.shares) == own and by_a.by_shares == factors.level(own)
+    assert list(by_a.shares) == own and by_a.by_shares == factors.mean_difference(own)

@@ -14,16 +14,16 @@ from models.train.text import END, SHA256
 @pytest.mark.parametrize(("text", "folded"), [
     ("\u2018a\u2019 \u201cb\u201d 1\u20132 c\u2014d\u2015e", "'a' \"b\" 1-2 c--d--e"),
     ("\u00a35 C\u00e6sar \u00c6sop c\u0153ur", "L5 Caesar AEsop coeur"),
-    # The cases are compatibility forms, accents as one character and as two, and an enclosing mark.
+    # The text has compatibility forms, accents as one character and as two, and an enclosing mark.
     ("\ufb01n \u00e9t\u00e9 e\u0301 a\u20dd \u2026", "fin ete e a ..."),
     ("\u4e2d \u0152", "\u4e2d \u0152")])
 def test_typographic_characters_are_folded(text: str, folded: str) -> None:
-    assert corpora.fold(text) == folded
+    assert corpora.fold_to_ascii(text) == folded
 
 
 @pytest.mark.parametrize(("text", "paragraphs"), [
     ("One  two\nthree\n\n\n\nfour", ["One two three", "four"]),
-    ("One\ttwo", ["Onetwo"]),  # a tab is neither a space here nor printable
+    ("One\ttwo", ["Onetwo"]),  # a tab is removed, since it counts neither as a space nor as printable
     ("An _em\nphatic_ word, _a__b_ too", ["An em phatic word, ab too"]),
     ("_ab cd_ and __ef_ gh_", ["ab cd and _ef gh_"]),  # pairs of underscores are removed once, from left to right
     ("A \u4e2d b and more words", ["A  b and more words"]),  # spaces are not collapsed again
@@ -32,11 +32,11 @@ def test_typographic_characters_are_folded(text: str, folded: str) -> None:
      ["Produced by you"]),
     ("aaaaaaaaaaa---------", ["aaaaaaaaaaa---------"]),  # 11 of 20 are letters
     ("aaaaaaaaaa----------", [])])
-def test_the_paragraphs_of_a_book(text: str, paragraphs: list[str]) -> None:
+def test_a_book_is_split_into_plain_paragraphs_of_prose(text: str, paragraphs: list[str]) -> None:
     assert corpora.book_paragraphs(text) == paragraphs
 
 
-def licensed(body: str, license: str = "[CC-BY]") -> str:
+def story_text(body: str, license: str = "[CC-BY]") -> str:
     return f"# The title\n\n{body}\n\n##\n* License: {license}\n* Text: nobody\n"
 
 
@@ -44,13 +44,13 @@ def licensed(body: str, license: str = "[CC-BY]") -> str:
     ("##\nOne\n two \n##\nthree\n\nfour", ["One two", "three", "four"]),
     ("###  * Head\n\n## \n\na ## b", ["Head", "a ## b"]),
     ("Good \u2019til now\n\nNot \u4e2d this\n\nnor\u2029 this\n\nnor\tthis", ["Good 'til now"])])
-def test_the_paragraphs_of_a_story(body: str, paragraphs: list[str]) -> None:
-    assert corpora.story_paragraphs(licensed(body)) == paragraphs
+def test_a_story_is_split_into_plain_paragraphs(body: str, paragraphs: list[str]) -> None:
+    assert corpora.story_paragraphs(story_text(body)) == paragraphs
 
 
 def test_a_story_that_forbids_commercial_use_is_left_out() -> None:
-    assert corpora.story_paragraphs(licensed("A story.", "[CC-BY-NC]")) == []
-    assert corpora.story_paragraphs(licensed("An NC story.", "public domain")) == ["An NC story."]
+    assert corpora.story_paragraphs(story_text("A story.", "[CC-BY-NC]")) == []
+    assert corpora.story_paragraphs(story_text("An NC story.", "public domain")) == ["An NC story."]
     with pytest.raises(ValueError, match="expected a line '\\* License:'"):
         corpora.story_paragraphs("# The title\n\nA story.\n")
 
@@ -58,8 +58,8 @@ def test_a_story_that_forbids_commercial_use_is_left_out() -> None:
 def test_stories_have_more_than_200_characters_and_their_order_is_drawn() -> None:
     """The expected order is drawn by random.Random(0)."""
     words = [chr(ord("a") + i) * 199 for i in range(5)]
-    stories = [(f"{i:04}_x.md", licensed(f"{word}\n\n{i}")) for i, word in enumerate(words)]
-    short = ("0009_x.md", licensed("z" * 198 + "\n\n9"))
+    stories = [(f"{i:04}_x.md", story_text(f"{word}\n\n{i}")) for i, word in enumerate(words)]
+    short = ("0009_x.md", story_text("z" * 198 + "\n\n9"))
     text = corpora.storybooks([*stories, short])
     assert text == "".join(f"{words[i]}\n{i}\n{END}\n" for i in (2, 1, 0, 4, 3))
 
@@ -85,7 +85,7 @@ def repository(path: Path, files: dict[str, bytes]) -> str:
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Makes small versions of the three repositories, and makes the sources name their commits."""
-    story = licensed("##\n" + "A lion and a mouse. " * 12).encode()
+    story = story_text("##\n" + "A lion and a mouse. " * 12).encode()
     files: dict[str, dict[str, bytes]] = {
         "birmingham-ccr/corpora": {
             "ChiLit/b.txt": "Fianc\u00e9 and friend".encode(), "ChiLit/B.txt": b"A book\nof two lines",
@@ -106,7 +106,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "site"
 
 
-def expected() -> dict[str, bytes]:
+def expected_files() -> dict[str, bytes]:
     stories = [(f"A {one} and a mouse. " * 12).strip() for one in ("lion", "bear", "wolf")]
     drawn = [stories[i] for i in (0, 2, 1)]
     return {"children_lit.txt": f"A book of two lines\n{END}\nFiance and friend\n{END}\n".encode(),
@@ -116,11 +116,11 @@ def expected() -> dict[str, bytes]:
 def test_the_files_are_built_from_the_commits_that_the_sources_name(
         site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpora, "SHA256", {
-        name: hashlib.sha256(data).hexdigest() for name, data in expected().items()})
+        name: hashlib.sha256(data).hexdigest() for name, data in expected_files().items()})
     # A later commit changes nothing, because the sources name the earlier one.
     repository(site / "birmingham-ccr/corpora", {"ChiLit/a.txt": b"A later book"})
     corpora.build(tmp_path, site.as_uri())
-    assert {name: (tmp_path / name).read_bytes() for name in expected()} == expected()
+    assert {name: (tmp_path / name).read_bytes() for name in expected_files()} == expected_files()
     # The second build fetches nothing: this address does not exist.
     corpora.build(tmp_path, "file:///nowhere")
 
@@ -132,4 +132,4 @@ def test_a_text_with_another_hash_is_rejected(site: Path, tmp_path: Path) -> Non
 
 
 def test_every_file_of_the_recipes_is_built() -> None:
-    assert set(SHA256) == set(expected())
+    assert set(SHA256) == set(expected_files())

@@ -14,28 +14,28 @@ from models.train.recipe import Recipe, Training, recipes
 
 RUNS = protocol.decisive_runs()
 BASE, RECIPE = RUNS[protocol.B_BASELINE], RUNS["b-sigmoid-norm"]
-POINTS = [step for step in protocol.POINTS if step <= protocol.B_STEPS]
+POINTS = [step for step in protocol.MEASURED_STEPS if step <= protocol.B_STEPS]
 
 
-def made(recipe: Recipe, seed: int, end: float, until: int = protocol.B_STEPS) -> dict[str, Any]:
+def make_log(recipe: Recipe, seed: int, end: float, until: int = protocol.B_STEPS) -> dict[str, Any]:
     """Makes a log whose alpha rises linearly, with the mean `end` over the last steps."""
     log = protocol.empty_log(recipe, seed)
-    log["points"] = [{"step": step, "alpha": end * step / mean(protocol.B_MEAN),
-                      "alpha_share": end * step / mean(protocol.B_MEAN), "sink_0.3": 12.0,
+    log["points"] = [{"step": step, "alpha": end * step / mean(protocol.B_MEAN_STEPS),
+                      "alpha_share": end * step / mean(protocol.B_MEAN_STEPS), "sink_0.3": 12.0,
                       "value_ratio": 0.5, "eviction": 0.1, "loss": 4.0}
                      for step in POINTS if step <= until]
     return log
 
 
-def decision(ends: list[float], bases: list[float] | None = None, paper: dict[str, Any] | None = None,
+def make_decision(ends: list[float], bases: list[float] | None = None, paper: dict[str, Any] | None = None,
              ) -> decide.Decision:
     bases = bases or [0.22, 0.26, 0.27, 0.31, 0.21, 0.25, 0.28, 0.23]
     recipe = dataclasses.replace(RECIPE, paper={} if paper is None else paper)
-    return decide.Decision(recipe, {i + 1: made(recipe, i + 1, end) for i, end in enumerate(ends)},
-                           {i + 1: made(BASE, i + 1, end) for i, end in enumerate(bases)})
+    return decide.Decision(recipe, {i + 1: make_log(recipe, i + 1, end) for i, end in enumerate(ends)},
+                           {i + 1: make_log(BASE, i + 1, end) for i, end in enumerate(bases)})
 
 
-def test_welch_by_hand() -> None:
+def test_welch_gives_the_interval_of_scipy() -> None:
     """Means are 2 and 4, and variances 1 and 4 over 3 and 5 values: the squared error is 1/3 + 4/5, with 5.96 degrees
     of freedom. The interval is that of scipy 1.17."""
     a, b = [1.0, 2.0, 3.0], [2.0, 3.0, 3.0, 5.0, 7.0]
@@ -44,7 +44,7 @@ def test_welch_by_hand() -> None:
     assert (result.low, result.high) == pytest.approx((-4.6093127, 0.6093127), abs=1e-6)
 
 
-def test_groups_that_spread_alike_have_an_interval() -> None:
+def test_groups_of_equal_variance_have_the_interval_by_hand() -> None:
     """Both variances are 1 over 3 values: with four degrees of freedom, half of the interval is 2.7764 sqrt(2 / 3)."""
     result = decide.welch([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], 0.95)
     assert (result.low, result.high) == pytest.approx((-1 - 2.26696, -1 + 2.26696), abs=1e-4)
@@ -76,22 +76,23 @@ def test_intervals_have_their_coverage() -> None:
     ([0.2, 0.3], {"says": "less"}, "2 of 3 seeds"),
     ([0.005, 0.01], {"says": "less"}, "agrees"),
 ])
-def test_verdicts(ends: list[float], paper: dict[str, Any], verdict: str) -> None:
-    assert decision(ends, paper=paper).verdict == verdict
+def test_a_verdict_follows_from_the_seeds_and_the_finding_of_the_paper(
+        ends: list[float], paper: dict[str, Any], verdict: str) -> None:
+    assert make_decision(ends, paper=paper).verdict == verdict
 
 
 def test_no_verdict_without_all_seeds_of_the_baseline() -> None:
-    assert decision([0.0, 0.01, 0.02], [0.3, 0.31, 0.32]).verdict == "3 of 3 seeds"
+    assert make_decision([0.0, 0.01, 0.02], [0.3, 0.31, 0.32]).verdict == "3 of 3 seeds"
 
 
 def test_two_seeds_decide_only_on_an_absent_sink() -> None:
     """A sink is absent if alpha is small by raw weights and by shares, from step 2,000 to 3,000."""
-    one = decision([0.005, 0.01])
-    assert decide.do_two_suffice(one.logs) and one.is_decidable
+    one = make_decision([0.005, 0.01])
+    assert decide.do_two_seeds_suffice(one.logs) and one.is_decidable
     for step, alpha, vanished in ((1800, 0.05, True), (2000, 0.05, False), (3000, 0.05, False),
                                   (2000, 0.02, False), (2000, 0.0199, True)):
         for name in ("alpha", "alpha_share"):
-            one = decision([0.005, 0.01])
+            one = make_decision([0.005, 0.01])
             one.logs[2]["points"][POINTS.index(step)][name] = alpha
             one.logs[2]["points"].append({"step": 3200, "alpha": 0.9, "alpha_share": 0.9})
             assert decide.has_vanished(one.logs) is vanished, (step, alpha)
@@ -101,10 +102,10 @@ def test_two_seeds_decide_only_on_an_absent_sink() -> None:
 
 def test_two_seeds_that_are_far_apart_need_a_third() -> None:
     """The interval of two seeds extends to each side by 25 times their deviation divided by sqrt(2)."""
-    one = decision([0.0, 0.012])
-    assert decide.has_vanished(one.logs) and not decide.do_two_suffice(one.logs)
+    one = make_decision([0.0, 0.012])
+    assert decide.has_vanished(one.logs) and not decide.do_two_seeds_suffice(one.logs)
     assert one.verdict == "2 of 3 seeds"
-    assert not decide.do_two_suffice(decision([0.0, 0.0, 0.0]).logs)
+    assert not decide.do_two_seeds_suffice(make_decision([0.0, 0.0, 0.0]).logs)
 
 
 def test_a_sink_exists_where_the_interval_is_at_or_above_the_bound() -> None:
@@ -134,12 +135,12 @@ def test_the_same_level_cannot_agree_with_existence_and_with_absence() -> None:
 
 
 def test_an_outcome_is_its_mean_over_four_measurements() -> None:
-    log = made(RECIPE, 1, 0.2)
-    for step, loss in zip(protocol.B_MEAN, (1.0, 2.0, 3.0, 6.0)):
+    log = make_log(RECIPE, 1, 0.2)
+    for step, loss in zip(protocol.B_MEAN_STEPS, (1.0, 2.0, 3.0, 6.0)):
         log["points"][POINTS.index(step)]["loss"] = loss
-    assert decide.outcome({1: log}, "loss") == [3.0]
+    assert decide.mean_outcomes({1: log}, "loss") == [3.0]
     log["points"][POINTS.index(2600)]["loss"] = None
-    assert decide.outcome({1: log}, "loss") == []
+    assert decide.mean_outcomes({1: log}, "loss") == []
 
 
 def test_comparisons_survive_by_benjamini_and_hochberg() -> None:
@@ -148,14 +149,14 @@ def test_comparisons_survive_by_benjamini_and_hochberg() -> None:
     p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
          0.6528, 0.7590, 1.0]
     shuffled = random.Random(1).sample(p, len(p))
-    result = decide.surviving([Difference(0.0, 0.0, 0.0, one) for one in shuffled])
+    result = decide.survive_correction([Difference(0.0, 0.0, 0.0, one) for one in shuffled])
     assert result == [one <= 0.0095 for one in shuffled]
-    assert decide.surviving([]) == []
-    assert decide.surviving([Difference(0.0, 0.0, 0.0, decide.FALSE_DISCOVERY_RATE)]) == [True]
+    assert decide.survive_correction([]) == []
+    assert decide.survive_correction([Difference(0.0, 0.0, 0.0, decide.FALSE_DISCOVERY_RATE)]) == [True]
 
 
 def test_one_seed_has_no_interval() -> None:
-    one, alone = decision([0.3]), decision([0.3, 0.2], [0.25])
+    one, alone = make_decision([0.3]), make_decision([0.3, 0.2], [0.25])
     assert one.difference("alpha") is alone.difference("alpha") is None
     assert alone.difference("value_ratio") is None
     words = decide.baseline_words(alone.bases)
@@ -169,7 +170,7 @@ def test_one_seed_has_no_interval() -> None:
     ([0.1, 0.4, 0.26, 0.15, 0.35], False),  # there is no third look
     ([0.1, 0.4], False)])
 def test_a_second_look_is_for_undecided_comparisons(ends: list[float], needs: bool) -> None:
-    assert decision(ends).needs_more is needs
+    assert make_decision(ends).needs_more is needs
 
 
 @pytest.mark.parametrize(("low", "high", "verdict"), [
@@ -177,29 +178,29 @@ def test_a_second_look_is_for_undecided_comparisons(ends: list[float], needs: bo
     (-0.05, 0.0, "agrees"), (0.0, 0.05, "agrees"), (-0.05, -0.01, "differs"), (0.01, 0.05, "differs")])
 def test_no_effect_is_an_interval_inside_the_smallest_effect(
         low: float, high: float, verdict: str) -> None:
-    """An effect of exactly 0.1 counts; an interval that ends at 0 contains it."""
+    """An effect of exactly 0.1 counts, and an interval that ends at 0 contains 0."""
     result = Difference((low + high) / 2, low, high)
     assert decide.judge(result, "the same") == verdict
-    assert decide.is_open(result) is (verdict == "undecided")
+    assert decide.is_undecided(result) is (verdict == "undecided")
     of_loss = decide.judge(result, "the same", "loss")
     assert of_loss == ("differs" if verdict == "differs" else "undecided")
 
 
 @pytest.mark.parametrize(("ends", "left"), [([0.1, 0.4, 0.26], 2), ([0.1, 0.4, 0.26, 0.15, 0.35], 0)])
 def test_a_claim_waits_for_the_second_look(ends: list[float], left: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = decision(ends)
+    one = make_decision(ends)
     monkeypatch.setattr(claims, "runs_b", lambda: {
         "sigmoid-norm": (RECIPE, one.logs), "softmax": (BASE, one.bases)})
-    assert claims.effect({"recipe": "sigmoid-norm", "says": "less"}).left == left
+    assert claims.build_effect({"recipe": "sigmoid-norm", "says": "less"}).missing_runs == left
 
 
 def test_a_second_look_has_all_of_its_seeds_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a fourth seed counted alone, the second look could end as soon as this seed decides."""
-    logs = {seed: made(RECIPE, seed, 0.1) for seed in (1, 2, 3, 4)}
-    monkeypatch.setattr(protocol, "read", lambda recipe, seed: logs.get(
+    logs = {seed: make_log(RECIPE, seed, 0.1) for seed in (1, 2, 3, 4)}
+    monkeypatch.setattr(protocol, "read_log", lambda recipe, seed: logs.get(
         seed, protocol.empty_log(recipe, seed)))
     assert list(decide.logs_of(RECIPE)) == [1, 2, 3]
-    logs[5] = made(RECIPE, 5, 0.1)
+    logs[5] = make_log(RECIPE, 5, 0.1)
     assert list(decide.logs_of(RECIPE)) == [1, 2, 3, 4, 5]
 
 
@@ -210,27 +211,27 @@ def test_recipes_without_a_claim_have_one_look() -> None:
 
 
 def test_a_log_with_a_gap_is_rejected() -> None:
-    log = made(RECIPE, 1, 0.2)
-    assert decide.is_whole(log) and not decide.is_whole(made(RECIPE, 1, 0.2, 2800))
+    log = make_log(RECIPE, 1, 0.2)
+    assert decide.is_complete(log) and not decide.is_complete(make_log(RECIPE, 1, 0.2, 2800))
     del log["points"][3]
     with pytest.raises(ValueError, match="b-sigmoid-norm, seed 1: step 600 is missing"):
-        decide.is_whole(log)
+        decide.is_complete(log)
 
 
 def test_later_points_of_a_log_of_protocol_a_do_not_count() -> None:
-    log = made(BASE, 1, 0.2)
+    log = make_log(BASE, 1, 0.2)
     log["points"].append({"step": 3200, "alpha": 0.9, "value_ratio": 1.0, "eviction": 0.0, "loss": 1.0})
-    assert decide.outcome({1: log}, "alpha") == [pytest.approx(0.2)]
+    assert decide.mean_outcomes({1: log}, "alpha") == [pytest.approx(0.2)]
     assert decide.onset_words({1: log}) == "1,400"
     assert decide.onset_interval({1: log}) == "in 1 of 1 seeds before step 3,000"
-    low = made(BASE, 1, 0.05)
+    low = make_log(BASE, 1, 0.05)
     low["points"].append({"step": 3200, "alpha": 0.9, "value_ratio": 1.0, "eviction": 0.0, "loss": 1.0})
     assert decide.onset_words({1: low}) == "never"
 
 
 def test_an_onset_has_an_interval_over_seeds_that_all_have_one() -> None:
     def log(onset: int) -> dict[str, Any]:
-        return {"points": [{"step": step, "alpha": 0.2 if step >= onset else 0.0} for step in protocol.POINTS]}
+        return {"points": [{"step": step, "alpha": 0.2 if step >= onset else 0.0} for step in protocol.MEASURED_STEPS]}
 
     # The mean is 1,600 and the deviation 200; Student's t has the quantile 6.2053 at 98.75% and two degrees of freedom.
     assert decide.onset_interval({1: log(1400), 2: log(1600), 3: log(1800)}) == (
@@ -251,20 +252,20 @@ def test_every_recipe_stands_in_the_order_once_and_changes_one_thing() -> None:
         expected = protocol.B_RATE if own == default.learning_rate else own
         assert recipe.training.learning_rate == expected, id
         assert recipe.training.steps == protocol.STEPS, id
-        assert recipe.training.decay[0] > protocol.B_STEPS, id
+        assert recipe.training.decay_steps[0] > protocol.B_STEPS, id
 
 
 def test_runs_of_both_protocols_are_the_same() -> None:
     """Protocol B reads a log of protocol A only if it would train the same model in the same way."""
     recipes_by_id = recipes()
-    for id, same in protocol.B_SAME.items():
-        wanted, result = protocol.decisive_recipe(recipes_by_id[id]), protocol.runs()[same]
-        assert (wanted.config, wanted.training) == (result.config, result.training)
-        assert wanted.sink_tokens == result.sink_tokens
+    for id, same in protocol.B_RUNS_OF_A.items():
+        expected, result = protocol.decisive_recipe(recipes_by_id[id]), protocol.runs()[same]
+        assert (expected.config, expected.training) == (result.config, result.training)
+        assert expected.sink_tokens == result.sink_tokens
 
 
 def test_the_table_has_every_recipe_with_a_run_and_names_the_others() -> None:
-    one = decision([0.01, 0.02, 0.0], paper={"says": "less"})
+    one = make_decision([0.01, 0.02, 0.0], paper={"says": "less"})
     empty = decide.Decision(RUNS["b-relu"], {}, one.bases)
     text = decide.table([one, empty])
     row = next(line for line in text.splitlines() if line.startswith("| `sigmoid-norm`"))
@@ -273,23 +274,23 @@ def test_the_table_has_every_recipe_with_a_run_and_names_the_others() -> None:
     sinks = "12%, 12%, 12%"
     assert row.startswith(f"| `sigmoid-norm` | 3 | {levels} | {levels} | {sinks} | {middle:+.3f} (")
     assert row.endswith("| never, never, never | less | agrees | undecided; a second look is due |")
-    two = decide.table([decision([0.005, 0.01], paper={"says": "less"})])
+    two = decide.table([make_decision([0.005, 0.01], paper={"says": "less"})])
     assert "| less | agrees, on two seeds | undecided" in two
     assert text.endswith("No whole run yet: `relu`.")
     assert "Baseline: 8 of 8 seeds. alpha 0.254 (deviation 0.033)" in text
 
 
-def test_comparisons_without_a_fixed_token_follow_the_paper() -> None:
+def test_recipes_of_a_fixed_token_are_compared_with_no_bos() -> None:
     """`no-bos`, the baseline here, counts with three seeds, or with two that suffice."""
     recipe = RUNS["b-fixed-first"]
     assert recipe.baseline == "b-no-bos" and decide.name_of(recipe) == "`fixed-first` against `no-bos`"
     others = {id for id, one in RUNS.items() if "+" not in id
               and one.baseline not in (protocol.B_BASELINE, BASE.baseline)}
-    assert others == {f"b-{id}" for id in protocol.B_BASES}
-    logs = {seed: made(recipe, seed, 0.3 + seed / 100) for seed in (1, 2, 3)}
+    assert others == {f"b-{id}" for id in protocol.B_OTHER_BASELINES}
+    logs = {seed: make_log(recipe, seed, 0.3 + seed / 100) for seed in (1, 2, 3)}
 
     def base(*ends: float) -> decide.Logs:
-        return {i + 1: made(RUNS["b-no-bos"], i + 1, end) for i, end in enumerate(ends)}
+        return {i + 1: make_log(RUNS["b-no-bos"], i + 1, end) for i, end in enumerate(ends)}
 
     assert decide.Decision(recipe, logs, base(0.1, 0.2, 0.3)).is_decidable
     assert not decide.Decision(recipe, logs, base(0.1, 0.2)).is_decidable
@@ -300,19 +301,19 @@ def test_comparisons_without_a_fixed_token_follow_the_paper() -> None:
 
 def test_a_log_from_before_an_option_has_its_default(tmp_path: Path) -> None:
     recipe = RUNS["b-relu"]
-    log, file = made(recipe, 1, 0.2), protocol.log_file(recipe, 1, tmp_path)
+    log, file = make_log(recipe, 1, 0.2), protocol.log_file(recipe, 1, tmp_path)
     del log["training"]["batch"], log["training"]["optimizer"]
-    protocol.write(log, file)
-    assert protocol.read(recipe, 1, tmp_path)["training"] == protocol.training_json(recipe.training)
+    protocol.write_log(log, file)
+    assert protocol.read_log(recipe, 1, tmp_path)["training"] == protocol.training_json(recipe.training)
     other = dataclasses.replace(recipe, training=dataclasses.replace(recipe.training, optimizer="sgd"))
     with pytest.raises(ValueError, match="training is"):
-        protocol.read(other, 1, tmp_path)
+        protocol.read_log(other, 1, tmp_path)
 
 
 def test_every_log_of_the_baseline_counts_and_a_second_look_counts_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     def read_until(count: int) -> None:
-        monkeypatch.setattr(protocol, "read", lambda recipe, seed: made(recipe, seed, 0.2, 0 if seed > count else
-                                                                        protocol.B_STEPS))
+        monkeypatch.setattr(protocol, "read_log", lambda recipe, seed: make_log(
+            recipe, seed, 0.2, 0 if seed > count else protocol.B_STEPS))
 
     for count, first_look in ((3, 3), (4, 3), (5, 5)):
         read_until(count)

@@ -17,8 +17,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CLI = ["node", "wasm/cli.js"]
-# Programs of the shell or of the system, used in set-up commands, which this test does not check.
-NOT_OURS = {"export", "echo", ".", "cc", "git", "docker", "sudo", "apt-get", "curl", "tar"}
+# Programs of the shell or of the system, whose arguments this test does not check.
+SYSTEM_PROGRAMS = {"export", "echo", ".", "cc", "git", "docker", "sudo", "apt-get", "curl", "tar"}
 
 
 def tracked(*patterns: str) -> list[str]:
@@ -40,7 +40,7 @@ def program_of(line: str) -> str | None:
         return None
     first = words[0].removeprefix("./")
     is_ours = first in FILES and os.access(ROOT / first, os.X_OK) and not first.endswith((".py", ".js"))
-    return first if is_ours or first in CHECKS or first in NOT_OURS | {"cd"} else None
+    return first if is_ours or first in CHECKS or first in SYSTEM_PROGRAMS | {"cd"} else None
 
 
 def shell_lines(block: str) -> list[str]:
@@ -71,7 +71,7 @@ def commands_of(text: str) -> list[str]:
     return result
 
 
-def stands_for(word: str) -> bool:
+def is_placeholder(word: str) -> bool:
     return bool(re.fullmatch(r"[A-Z][A-Z_]*(@[A-Z]+)?(\.\.\.)?|owner/name.*|<.*>|\.\.\.|\[.*\]", word))
 
 
@@ -79,16 +79,16 @@ def options_in(words: list[str]) -> list[str]:
     return [word.split("=")[0].strip("[]") for word in words if word.strip("[").startswith("--")]
 
 
-def must_exist(word: str) -> None:
+def assert_exists(word: str) -> None:
     """Checks that a path exists in the tree, from the command's folder. Fetched and built files are exempt."""
-    if not stands_for(word) and not word.startswith(("models/.", ".build", ".venv", "/", "http")):
+    if not is_placeholder(word) and not word.startswith(("models/.", ".build", ".venv", "/", "http")):
         assert Path(word.split("@")[0]).exists(), f"there is no {word}"
 
 
 def check_paths(words: list[str]) -> None:
     for word in words:
         if "/" in word and word.split("/")[0] in {name.split("/")[0] for name in FILES}:
-            must_exist(word)
+            assert_exists(word)
 
 
 def check_mentions(words: list[str], file: str) -> None:
@@ -109,11 +109,11 @@ def arguments_of(file: Path) -> tuple[set[str], list[set[str]], bool]:
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument":
             names = [n.value for n in node.args if isinstance(n, ast.Constant)]
             options.update(name for name in names if name.startswith("-"))
-            given = [keyword for keyword in node.keywords if keyword.arg == "choices"]
-            choices += [{ast.literal_eval(item) for item in keyword.value.elts} for keyword in given
+            arguments = [keyword for keyword in node.keywords if keyword.arg == "choices"]
+            choices += [{ast.literal_eval(item) for item in keyword.value.elts} for keyword in arguments
                         if isinstance(keyword.value, (ast.List, ast.Tuple))]
             is_path = any(k.arg == "type" and getattr(k.value, "id", "") == "Path" for k in node.keywords)
-            takes_any |= is_path and not given and not names[0].startswith("-")
+            takes_any |= is_path and not arguments and not names[0].startswith("-")
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_parser":
             choices.append({n.value for n in node.args if isinstance(n, ast.Constant)})
     return options, choices, takes_any
@@ -121,7 +121,7 @@ def arguments_of(file: Path) -> tuple[set[str], list[set[str]], bool]:
 
 def check_python(words: list[str]) -> None:
     if words[:1] != ["-m"]:
-        return must_exist(words[0])
+        return assert_exists(words[0])
     module = words[1]
     if module in ("venv", "pip", "http.server"):
         return check_pip(words[3:]) if module == "pip" else None
@@ -141,7 +141,7 @@ def check_python(words: list[str]) -> None:
     for option in options_in(words):
         assert option in options, f"{module} has no option {option}"
     plain = [w for before, w in zip(words[1:], words[2:])
-             if not w.startswith("-") and not before.startswith("-") and not stands_for(w)]
+             if not w.startswith("-") and not before.startswith("-") and not is_placeholder(w)]
     if plain and not imported:
         known = set().union(*choices) if choices else set()
         recipes = {Path(name).stem for name in FILES if name.startswith("models/train/recipes/")}
@@ -155,7 +155,7 @@ def check_python(words: list[str]) -> None:
 def check_pip(words: list[str]) -> None:
     for word in words[words.index("install") + 1:]:
         if "/" in word:
-            must_exist(word.split("[")[0])
+            assert_exists(word.split("[")[0])
 
 
 def check_node(words: list[str]) -> None:
@@ -164,7 +164,7 @@ def check_node(words: list[str]) -> None:
     files = [word for word in words if word.endswith((".mjs", ".js", ".ts"))]
     assert files, "node runs no file"
     for file in files:
-        must_exist(file)
+        assert_exists(file)
     if words[0] != "--test":
         check_mentions(words[1:], files[0])
     return None
@@ -175,7 +175,7 @@ def check_cli(words: list[str]) -> None:
     before it prints its help, and `train` parses all before it refuses the last one."""
     check_paths([word for word in words if "*" not in word])
     alternatives = " ".join(words).split(" | ")
-    is_whole = words[0] != "train" and len(alternatives) == 1 and not any(map(stands_for, words)) \
+    is_whole = words[0] != "train" and len(alternatives) == 1 and not any(map(is_placeholder, words)) \
         and "models/.fetched" not in " ".join(words)
     if not is_whole and any("[" in word for word in words):
         words = [word.strip("[]") for word in words]
@@ -207,7 +207,7 @@ def check_npm(words: list[str]) -> None:
         assert script in json.loads(package.read_text())["scripts"], f"{package} has no {script}"
     for word in words[1:]:
         if word.startswith("./"):
-            must_exist(word)
+            assert_exists(word)
 
 
 def check_npx(words: list[str]) -> None:
@@ -226,8 +226,8 @@ def check_cmake(words: list[str]) -> None:
 
 def check_ctest(words: list[str]) -> None:
     if "-R" in words:
-        wanted = re.compile(words[words.index("-R") + 1])
-        assert any(wanted.search(Path(name).stem) for name in tracked("tests/native")), wanted.pattern
+        expected = re.compile(words[words.index("-R") + 1])
+        assert any(expected.search(Path(name).stem) for name in tracked("tests/native")), expected.pattern
 
 
 def check_script(file: str, words: list[str]) -> None:
@@ -253,7 +253,7 @@ def check_program(words: list[str]) -> None:
         assert os.access(ROOT / program, os.X_OK), f"{program} is not executable"
         check_script(program, words[1:])
     else:
-        assert program in NOT_OURS, f"no check knows the program {program}"
+        assert program in SYSTEM_PROGRAMS, f"no check knows the program {program}"
 
 
 def check(line: str, change_folder: Callable[[Path], None]) -> None:
@@ -264,7 +264,7 @@ def check(line: str, change_folder: Callable[[Path], None]) -> None:
         while words and re.match(r"[A-Z_]+=", words[0]):
             words = words[1:]
         if words[:1] == ["cd"]:
-            must_exist(words[1])
+            assert_exists(words[1])
             change_folder(ROOT / words[1])
         elif words:
             check_program(words)

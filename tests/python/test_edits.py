@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from models.reference.edits import Model, parse, run_edited
+from models.reference.edits import Model, parse_edit, run_edited
 from models.reference.model import Mask, architecture, forward
 from models.reference.shapes import shapes
 
@@ -16,7 +16,7 @@ CONFIG = {"model_type": "llama", "num_attention_heads": 2, "num_key_value_heads"
           "rms_norm_eps": 1e-5, "rope_theta": 100.0, "hidden_act": "silu", "tie_word_embeddings": True}
 
 
-def made(T: int, layers: int) -> tuple[Model, torch.Tensor]:
+def make_model(T: int, layers: int) -> tuple[Model, torch.Tensor]:
     generator = torch.Generator().manual_seed(5)
     arch = architecture(CONFIG | {"num_hidden_layers": layers})
     weights = {name: torch.randn(*shape, generator=generator, dtype=torch.float64) / 3
@@ -25,7 +25,7 @@ def made(T: int, layers: int) -> tuple[Model, torch.Tensor]:
             torch.randint(arch.V, (T,), generator=generator))
 
 
-def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+def are_equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
     return all(torch.equal(x.nan_to_num(-1), b[name].nan_to_num(-1)) for name, x in a.items())
 
 
@@ -55,36 +55,36 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
     ("clamp_channel:channel=3,to=mean", "prompt", T, 2),
     ("swap_positions:a=0,b=5", "replace", "no", "yes"),
 ])
-def test_an_absent_parameter_has_its_standard(
+def test_an_absent_parameter_has_its_default(
         edit: str, parameter: str, standard: str | int, other: str | int) -> None:
     """The expected defaults are those in the core's table of edits."""
-    model, tokens = made(24 if "snapkv" in edit else T, 1)
+    model, tokens = make_model(24 if "snapkv" in edit else T, 1)
     glue = "," if ":" in edit else ":"
-    absent, given, changed = (
-        run_edited(model, tokens, [parse(text)])
+    absent, arguments, changed = (
+        run_edited(model, tokens, [parse_edit(text)])
         for text in (edit, f"{edit}{glue}{parameter}={standard}", f"{edit}{glue}{parameter}={other}"))
-    assert same(absent, given) and not same(absent, changed)
+    assert are_equal(absent, arguments) and not are_equal(absent, changed)
 
 
-def test_a_mask_is_that_of_a_model_with_this_window() -> None:
-    model, tokens = made(T, 2)
+def test_the_edit_mask_equals_a_model_with_this_window() -> None:
+    model, tokens = make_model(T, 2)
     for arch, edits in ((model.arch, []),
                         (replace(model.arch, mask=Mask("window", 3, first=2)),
-                         [parse("mask:first=2,recent=3")])):
+                         [parse_edit("mask:first=2,recent=3")])):
         expected, result = forward(arch, model.weights, tokens), run_edited(model, tokens, edits)
         for name in ("q", "k", "v", "att", "hidden", "logits"):
             torch.testing.assert_close(result[name], getattr(expected, name), rtol=0, atol=1e-12)
     # An edit of one head in one layer leaves the others unchanged.
     plain = run_edited(model, tokens, [])
-    one = run_edited(model, tokens, [parse("mask:first=0,recent=2,layer=1,head=1")])
+    one = run_edited(model, tokens, [parse_edit("mask:first=0,recent=2,layer=1,head=1")])
     assert torch.equal(one["att"][0], plain["att"][0])
     assert torch.equal(one["att"][1, 0], plain["att"][1, 0])
     assert one["seen"][1, 1].tolist() == [1.0] + [2.0] * (T - 1)
 
 
 @pytest.mark.parametrize("policy", ["tova", "h2o", "vatp", "random"])
-def test_a_cache_keeps_its_first_keys_and_its_budget_whatever_recent_says(policy: str) -> None:
-    model, tokens = made(T, 1)
-    found = run_edited(model, tokens, [parse(f"evict:policy={policy},budget=5,first=2,recent=5")])
-    seen = found["att"][0, 0, -1] > 0
+def test_a_cache_keeps_its_first_keys_and_its_budget_for_any_recent(policy: str) -> None:
+    model, tokens = make_model(T, 1)
+    result = run_edited(model, tokens, [parse_edit(f"evict:policy={policy},budget=5,first=2,recent=5")])
+    seen = result["att"][0, 0, -1] > 0
     assert seen[:2].all() and seen[-3:].all() and seen.sum() == 5

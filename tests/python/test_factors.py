@@ -11,11 +11,11 @@ import pytest
 from models.train import factors, protocol
 from models.train.recipe import Recipe
 
-KNOWN = protocol.runs()
-SOFTMAX, SIGMOID = KNOWN["long-softmax"], KNOWN["long-sigmoid"]
+RUNS_BY_ID = protocol.runs()
+SOFTMAX, SIGMOID = RUNS_BY_ID["long-softmax"], RUNS_BY_ID["long-sigmoid"]
 
 
-def made(recipe: Recipe, seed: int, alphas: dict[int, float], losses: dict[int, float] | None = None,
+def make_log(recipe: Recipe, seed: int, alphas: dict[int, float], losses: dict[int, float] | None = None,
          ) -> dict[str, Any]:
     log = protocol.empty_log(recipe, seed)
     log["points"] = [
@@ -27,7 +27,7 @@ def made(recipe: Recipe, seed: int, alphas: dict[int, float], losses: dict[int, 
 
 
 def seeds(recipe: Recipe, ends: list[float], step: int = protocol.STEPS) -> dict[int, dict[str, Any]]:
-    return {i + 1: made(recipe, i + 1, {0: 0.0, step: end}) for i, end in enumerate(ends)}
+    return {i + 1: make_log(recipe, i + 1, {0: 0.0, step: end}) for i, end in enumerate(ends)}
 
 
 def factor(ends: list[float], bases: list[float], recipe: Recipe = SIGMOID, **more: int,
@@ -35,26 +35,26 @@ def factor(ends: list[float], bases: list[float], recipe: Recipe = SIGMOID, **mo
     return factors.pair_logs(recipe, seeds(recipe, ends, **more), seeds(SOFTMAX, bases, **more))
 
 
-def test_an_interval_by_hand() -> None:
+def test_an_interval_equals_the_one_by_hand() -> None:
     # The mean is 2 and the deviation 1, so the interval extends by 4.3027 / sqrt(3) to each side.
-    result = factors.level([1.0, 2.0, 3.0])
+    result = factors.mean_difference([1.0, 2.0, 3.0])
     assert (result.mean, result.p) == (2.0, pytest.approx(0.0741799, abs=1e-6))  # t = 2 sqrt(3)
     assert (result.low, result.high) == pytest.approx((2 - 2.48414, 2 + 2.48414), abs=1e-4)
-    two = factors.level([1.0, 3.0])  # 12.7062 sqrt(2) / sqrt(2)
+    two = factors.mean_difference([1.0, 3.0])  # 12.7062 sqrt(2) / sqrt(2)
     assert (two.low, two.high) == pytest.approx((2 - 12.7062, 2 + 12.7062), abs=1e-4)
-    above = factors.level([1.0, 2.0, 3.0], 0.5, 0.975)  # 6.2053 / sqrt(3)
+    above = factors.mean_difference([1.0, 2.0, 3.0], 0.5, 0.975)  # 6.2053 / sqrt(3)
     assert (above.low, above.high) == pytest.approx((1.5 - 3.58263, 1.5 + 3.58263), abs=1e-4)
-    one = factors.level([2.0])
+    one = factors.mean_difference([2.0])
     assert (one.mean, one.low, one.high) == (2.0, -math.inf, math.inf)
-    assert factors.level([2.0, 2.0], 1) == factors.Difference(1.0, 1.0, 1.0, 0.0)
-    assert factors.level([1.0, 1.0], 1) == factors.Difference(0.0, 0.0, 0.0, 1.0)
+    assert factors.mean_difference([2.0, 2.0], 1) == factors.Difference(1.0, 1.0, 1.0, 0.0)
+    assert factors.mean_difference([1.0, 1.0], 1) == factors.Difference(0.0, 0.0, 0.0, 1.0)
 
 
 def test_three_values_or_more_have_an_interval_in_words() -> None:
     one = factors.Difference(0.1, -0.1, 0.3)
     assert factors.interval_words(one, 2) == "+0.100 (n = 2)"
-    assert factors.interval_words(one, protocol.TOO_FEW) == "+0.100 (-0.100 to +0.300)"
-    # An interval that ends at 0 contains it.
+    assert factors.interval_words(one, protocol.MIN_PAIRS) == "+0.100 (-0.100 to +0.300)"
+    # An interval that ends at 0 contains 0.
     assert factors.Difference(0.1, 0.0, 0.2).direction is factors.Difference(-0.1, -0.2, 0.0).direction is None
 
 
@@ -78,7 +78,7 @@ def test_a_seed_without_a_partner_is_left_out() -> None:
 def test_a_wrong_baseline_is_rejected() -> None:
     logs = seeds(SIGMOID, [0.1] * 3)
     with pytest.raises(ValueError, match="from long-softmax, not from long-gated"):
-        factors.pair_logs(SIGMOID, logs, seeds(KNOWN["long-gated"], [0.1] * 3))
+        factors.pair_logs(SIGMOID, logs, seeds(RUNS_BY_ID["long-gated"], [0.1] * 3))
     with pytest.raises(ValueError, match="expected logs of long-sigmoid, found long-softmax"):
         factors.pair_logs(SIGMOID, seeds(SOFTMAX, [0.1] * 3), seeds(SOFTMAX, [0.1] * 3))
 
@@ -92,17 +92,17 @@ def test_another_schedule_is_rejected() -> None:
 
 def test_runs_are_compared_at_the_last_step_that_all_have() -> None:
     one = factor([0.1] * 3, [0.4] * 3)
-    one.pairs[1][0]["points"] = [p for p in made(SIGMOID, 2, {0: 0.0, 4000: 0.3})["points"]]
+    one.pairs[1][0]["points"] = [p for p in make_log(SIGMOID, 2, {0: 0.0, 4000: 0.3})["points"]]
     for log, base in one.pairs:
         for x in (log, base):
             x["points"].insert(1, dict(x["points"][0], step=4000, alpha=0.25)) \
                 if len(x["points"]) == 2 and x["points"][1]["step"] != 4000 else None
     assert one.step == 4000
-    assert factors.sentence(one).endswith("(at step 4,000 of 16,000)")
+    assert factors.verdict_sentence(one).endswith("(at step 4,000 of 16,000)")
 
 
 def test_no_sentence_comes_too_early() -> None:
-    assert factors.sentence(factor([0.1] * 3, [0.4] * 3, step=3800)) \
+    assert factors.verdict_sentence(factor([0.1] * 3, [0.4] * 3, step=3800)) \
         == "at step 3,800 of 16,000: too early to tell"
 
 
@@ -121,9 +121,10 @@ def test_no_sentence_comes_too_early() -> None:
      "more sink than softmax: +0.110 (+0.085 to +0.135)"),
     ([0.0, 0.0], [0.9, 0.9], {"says": "less"}, "2 of 5 seeds: too few to tell"),
 ])
-def test_sentences(ends: list[float], bases: list[float], paper: dict[str, Any], says: str) -> None:
+def test_a_sentence_states_the_direction_and_the_finding_of_the_paper(
+        ends: list[float], bases: list[float], paper: dict[str, Any], says: str) -> None:
     recipe = dataclasses.replace(SIGMOID, paper=paper)
-    assert factors.sentence(factor(ends, bases, recipe)) == says
+    assert factors.verdict_sentence(factor(ends, bases, recipe)) == says
 
 
 @pytest.mark.parametrize(("paper", "word"), [
@@ -131,20 +132,20 @@ def test_sentences(ends: list[float], bases: list[float], paper: dict[str, Any],
     ({"sink_1": 13.6, "base": 18.18}, "less"), ({"sink_1": 13.7, "base": 18.18}, "the same"),
     ({"sink_1": 24.1, "base": 18.18}, "the same"), ({"sink_1": 24.2, "base": 18.18}, "more"),
     ({"sink_1": 0.75, "base": 1.0}, "the same"), ({"sink_1": 1.33, "base": 1.0}, "the same")])
-def test_what_the_paper_saw(paper: dict[str, Any], word: str | None) -> None:
-    assert factors.reported(paper) == word
+def test_the_finding_of_a_paper_follows_from_its_figures(paper: dict[str, Any], word: str | None) -> None:
+    assert factors.paper_finding(paper) == word
 
 
 def test_the_index_has_no_sentence_from_too_few_pairs() -> None:
-    assert factors.published(None) is None
-    assert factors.published(factor([0.0] * 2, [0.4] * 2)) is None
-    assert factors.published(factor([0.0] * 3, [0.4] * 3, step=3800)) is None
+    assert factors.index_entry(None) is None
+    assert factors.index_entry(factor([0.0] * 2, [0.4] * 2)) is None
+    assert factors.index_entry(factor([0.0] * 3, [0.4] * 3, step=3800)) is None
     one = factor([0.0, 0.02, 0.04], [0.4, 0.41, 0.42], step=4000)
     one.pairs[0][0]["points"][-1]["eviction"] = None  # undefined under this mask
     for i, (log, _) in enumerate(one.pairs):
         log["points"][-1]["value_ratio"] = 0.5 + i / 10
-    assert factors.published(one) == {
-        "seeds": 3, "step": 4000, "says": factors.sentence(one),
+    assert factors.index_entry(one) == {
+        "seeds": 3, "step": 4000, "says": factors.verdict_sentence(one),
         "outcomes": {"alpha": [-0.39, -0.415, -0.365], "value_ratio": [0.1, -0.148, 0.348],
                      "loss": [0.0, 0.0, 0.0], "sink_0.3": [0.0, 0.0, 0.0]}}
 
@@ -158,7 +159,7 @@ def test_a_factor_without_a_pair_has_no_sentence() -> None:
         == [(SIGMOID.id, 1)]
 
 
-def test_undefined_values_are_empty() -> None:
+def test_undefined_differences_are_empty_cells() -> None:
     one = factor([0.1] * 3, [0.4] * 3)
     one.pairs[0][0]["points"][-1]["eviction"] = None
     assert one.difference("eviction", 16000) is None
@@ -170,14 +171,14 @@ def test_undefined_values_are_empty() -> None:
     ({0: 0.0, 200: 0.2, 400: 0.3}, 200), ({0: 0.0, 200: 0.2, 400: 0.05, 600: 0.1}, 600),
     ({0: 0.0, 200: 0.09}, None), ({0: 0.2, 200: 0.02}, None),
     ({0: 0.2, 16000: 0.02}, None), ({0: 0.2, 16000: 0.3, 16200: 0.02}, 0)])
-def test_onset(alphas: dict[int, float], step: int | None) -> None:
-    assert factors.onset(made(SOFTMAX, 1, alphas)) == step
+def test_the_onset_is_the_step_from_which_alpha_stays_high(alphas: dict[int, float], step: int | None) -> None:
+    assert factors.onset(make_log(SOFTMAX, 1, alphas)) == step
 
 
 def test_the_pilot_names_missing_runs() -> None:
-    flat = made(SOFTMAX, 1, {0: 0.0, 1000: 0.1, 10400: 0.4, 12800: 0.41, 16000: 0.45})
-    rising = made(SOFTMAX, 2, {0: 0.0, 1000: 0.0, 10400: 0.2, 12800: 0.3})
-    other = made(SOFTMAX, 4, {0: 0.0, 10400: 0.1, 12800: 0.15})
+    flat = make_log(SOFTMAX, 1, {0: 0.0, 1000: 0.1, 10400: 0.4, 12800: 0.41, 16000: 0.45})
+    rising = make_log(SOFTMAX, 2, {0: 0.0, 1000: 0.0, 10400: 0.2, 12800: 0.3})
+    other = make_log(SOFTMAX, 4, {0: 0.0, 10400: 0.1, 12800: 0.15})
     text = factors.pilot_table({1: flat, 2: rising, 4: other}, (1, 2, 3, 4))
     assert "| 1,000 | 0.100 | 0.000 |  |  |" in text
     head, rule, *_ = text.splitlines()
@@ -188,52 +189,53 @@ def test_the_pilot_names_missing_runs() -> None:
                          "less than 0.02 over 2,400 steps. The pilot is not done.")
     assert "not done" not in factors.pilot_table({1: flat}, (1,))
     # A rise of exactly LARGEST_FLAT_RISE counts as rising.
-    still = made(SOFTMAX, 1, {10400: 0.0, 12800: factors.LARGEST_FLAT_RISE})
+    still = make_log(SOFTMAX, 1, {10400: 0.0, 12800: factors.LARGEST_FLAT_RISE})
     assert "the sink of 0 of them rises" in factors.pilot_table({1: still}, (1,))
 
 
 def test_a_gap_leaves_the_onset_unknown() -> None:
-    log = made(SOFTMAX, 1, {0: 0.0, 200: 0.0, 600: 0.2})
+    log = make_log(SOFTMAX, 1, {0: 0.0, 200: 0.0, 600: 0.2})
     assert protocol.missing_step(log) == 400
-    assert factors.onsets([log]) == "not measured"
-    assert protocol.missing_step(made(SOFTMAX, 1, {0: 0.0, 200: 0.0, 400: 0.2})) is None
-    assert protocol.missing_step(made(SOFTMAX, 1, {200: 0.0, 400: 0.1})) is None
+    assert factors.onset_list([log]) == "not measured"
+    assert protocol.missing_step(make_log(SOFTMAX, 1, {0: 0.0, 200: 0.0, 400: 0.2})) is None
+    assert protocol.missing_step(make_log(SOFTMAX, 1, {200: 0.0, 400: 0.1})) is None
     assert protocol.missing_step(protocol.empty_log(SOFTMAX, 1)) is None
 
 
 def test_committed_logs_have_no_gaps() -> None:
     """One run was measured from its three remaining checkpoints, so its onset is unknown."""
-    for recipe in (KNOWN | protocol.decisive_runs()).values():
+    for recipe in (RUNS_BY_ID | protocol.decisive_runs()).values():
         for seed in recipe.seeds:
-            log = protocol.read(recipe, seed)
+            log = protocol.read_log(recipe, seed)
             if (recipe.id, seed) != ("long-key-bias", 1):
                 assert protocol.missing_step(log) is None, (recipe.id, seed)
 
 
 def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:
-    log = made(SOFTMAX, 3, {0: 0.0, 200: 0.25})
+    log = make_log(SOFTMAX, 3, {0: 0.0, 200: 0.25})
     file = protocol.log_file(SOFTMAX, 3, tmp_path)
-    protocol.write(log, file)
+    protocol.write_log(log, file)
     assert file == tmp_path / "softmax" / "seeds" / "3.json"
-    assert protocol.read(SOFTMAX, 3, tmp_path) == log
+    assert protocol.read_log(SOFTMAX, 3, tmp_path) == log
     assert not protocol.is_done(log) and protocol.is_done(log, 200) and not protocol.is_done(log, 400)
-    assert protocol.read(SOFTMAX, 4, tmp_path)["points"] == []
+    assert protocol.read_log(SOFTMAX, 4, tmp_path)["points"] == []
     file.write_text(json.dumps(log | {"training": log["training"] | {"learning_rate": 1.0}}))
     with pytest.raises(ValueError, match="training is .*, expected"):
-        protocol.read(SOFTMAX, 3, tmp_path)
+        protocol.read_log(SOFTMAX, 3, tmp_path)
 
 
 def test_the_protocol_knows_every_recipe_once() -> None:
-    assert list(KNOWN)[:8] == [protocol.LONG + id for id in protocol.HEADLINE]
-    for recipe in KNOWN.values():
-        assert recipe.baseline in KNOWN and recipe.training.steps == protocol.STEPS
-        assert len(recipe.seeds) == (5 if recipe.id[5:] in protocol.HEADLINE else 3)
-        # each seed has a partner
-        assert set(recipe.seeds) <= set(KNOWN[recipe.baseline].seeds)
-    assert set(KNOWN[SOFTMAX.id].seeds) == {1, 2, 3, 4, 5}
+    assert list(RUNS_BY_ID)[:8] == [protocol.LONG_PREFIX + id for id in protocol.HEADLINE_RECIPES]
+    for recipe in RUNS_BY_ID.values():
+        assert recipe.baseline in RUNS_BY_ID and recipe.training.steps == protocol.STEPS
+        assert len(recipe.seeds) == (5 if recipe.id[5:] in protocol.HEADLINE_RECIPES else 3)
+        # Each seed has a log of the baseline to be paired with.
+        assert set(recipe.seeds) <= set(RUNS_BY_ID[recipe.baseline].seeds)
+    assert set(RUNS_BY_ID[SOFTMAX.id].seeds) == {1, 2, 3, 4, 5}
 
 
 def test_a_rise_needs_the_points_at_both_ends() -> None:
-    ends = [{"step": protocol.FALL - factors.LAST_STEPS, "alpha": 0.25}, {"step": protocol.FALL, "alpha": 0.75}]
+    ends = [{"step": protocol.FALL_STEP - factors.LAST_STEPS, "alpha": 0.25},
+            {"step": protocol.FALL_STEP, "alpha": 0.75}]
     assert factors.late_rise({"points": ends}) == 0.5
     assert factors.late_rise({"points": ends[:1]}) is None and factors.late_rise({"points": ends[1:]}) is None

@@ -24,26 +24,27 @@ TEXTS = [json.loads((protocol.ZOO / f"{name}.json").read_text()) for name in ("h
     ("fixed-second", 50.0, 1.0, False),  # another token holds the sink
     ("diffusion", 50.0, 1.0, False), ("prefix", 50.0, 1.0, False), ("window", 50.0, 1.0, False),
 ])
-def test_which_models_are_measured(id: str, sink: float, mass: float, is_chosen: bool) -> None:
+def test_only_models_whose_first_token_is_a_sink_are_measured(
+        id: str, sink: float, mass: float, is_chosen: bool) -> None:
     row = {"id": id, "measured": {"sink_1": sink, "row_mass_min": mass}}
     assert inputs.sink_models([row]) == [id] * is_chosen
 
 
 def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model is a fake with a fixed alpha_1 for each kind of input."""
-    met: list[Tensor] = []
+    """The fake model has a fixed alpha_1 for each kind of input."""
+    inputs_read: list[Tensor] = []
 
     def alphas(arch: Any, weights: Any, ids: Tensor) -> Tensor:
-        met.append(ids)
+        inputs_read.append(ids)
         # For 64 tokens alpha_1 falls from 0.55 in steps of 0.05; for longer passages it has four heads.
         if ids.shape[1] == 64:
-            return torch.full((len(ids), 1, 1), 0.6 - 0.05 * len(met))
+            return torch.full((len(ids), 1, 1), 0.6 - 0.05 * len(inputs_read))
         return torch.tensor([0.1, 0.25, 0.35, 0.35] if ids.shape[1] == 32 else [0.1, 0.1, 0.25, 0.35])
 
-    monkeypatch.setattr(inputs, "alphas", alphas)
+    monkeypatch.setattr(inputs, "first_alphas", alphas)
     monkeypatch.setattr(inputs, "read_model", lambda folder: (folder.name, None))
     monkeypatch.setattr(inputs, "heads_geometry", lambda arch, weights, ids: (0.12345, 0.5))
-    result = inputs.measure("softmax")
+    result = inputs.measure_model("softmax")
     even = sum(1 / n for n in range(1, 65)) / 64
     assert result == {
         "model": "softmax",
@@ -57,8 +58,8 @@ def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPat
         "sink_0.4_32": 0.0, "sink_0.2_120": 50.0, "sink_0.3_120": 25.0, "sink_0.4_120": 0.0,
         "fall_0.2": 0.3333, "fall_0.3": 0.5, "fall_0.4": None,  # without a sink nothing falls
         "key_ratio": 0.1235, "cos_gap": 0.5}
-    text, bare, drawn, drawn_bare, repeated, repeated_bare, short, long = met
-    assert [tuple(ids.shape) for ids in met] == [(100, 64)] * 6 + [(40, 32), (40, 120)]
+    text, bare, drawn, drawn_bare, repeated, repeated_bare, short, long = inputs_read
+    assert [tuple(ids.shape) for ids in inputs_read] == [(100, 64)] * 6 + [(40, 32), (40, 120)]
     assert torch.equal(long[:, :32], short) and torch.equal(text[:, 1:], bare[:, :-1])
     # With and without a start token the other tokens are equal.
     for one in (text, drawn, repeated):
@@ -68,14 +69,14 @@ def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPat
     # Random tokens cover the vocabulary and differ between sequences.
     assert len(drawn_bare.unique()) > 1000 and drawn.max() < 1024
     assert (repeated_bare == repeated_bare[:, :1]).all()
-    met.clear()
-    inputs.measure("fixed-third")
+    inputs_read.clear()
+    inputs.measure_model("fixed-third")
     # This recipe has no front token, but fixes the third token where there is a start token.
-    assert (met[2][:, 2] == 1).all() and len(met[2][:, 0].unique()) > 90
-    assert len(met[3][:, 2].unique()) > 90 and len(met[1][:, 2].unique()) > 10
+    assert (inputs_read[2][:, 2] == 1).all() and len(inputs_read[2][:, 0].unique()) > 90
+    assert len(inputs_read[3][:, 2].unique()) > 90 and len(inputs_read[1][:, 2].unique()) > 10
 
 
-def test_the_geometry_is_that_of_sink_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_geometry_is_computed_over_sink_heads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two query heads share one key head, and two others another key head; one of the latter two has a sink."""
     arch = dataclasses.replace(inputs.read_model(protocol.ZOO / "softmax")[0], L=1, H=4, G=2)
     to_first = torch.tensor([0.2, 0.2, 0.2, 0.9]).reshape(4, 1, 1)
@@ -96,7 +97,7 @@ def test_the_geometry_is_that_of_sink_heads(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_file_has_a_line_for_each_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "FILE", tmp_path / "inputs.json")
     monkeypatch.setattr(inputs, "sink_models", lambda rows: [row["id"] for row in rows[:2]])
-    monkeypatch.setattr(inputs, "measure", lambda id: {"model": id, "alpha": 0.5})
+    monkeypatch.setattr(inputs, "measure_model", lambda id: {"model": id, "alpha": 0.5})
     threads: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", threads.append)
     monkeypatch.setattr(inputs, "measure_smollm2", lambda: {"model": "SmolLM2", "alpha": 0.6})

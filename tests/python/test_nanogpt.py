@@ -51,7 +51,8 @@ def logits_of(state: dict, ids: "torch.Tensor") -> "torch.Tensor":
 
 
 @pytest.mark.parametrize("bias", [False, True])
-def test_recipe(bias: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recipe_writes_a_model_with_the_logits_of_nanogpt(
+        bias: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = random_state(bias)
     model = {f"_orig_mod.{name}": x for name, x in state.items()}
     torch.save({"model": model, "model_args": ARGS | {"bias": bias}, "iter_num": 1}, tmp_path / "ckpt.pt")

@@ -12,7 +12,7 @@ from models.reference.model import _map_features
 from models.reference.operations import OPERATIONS, Parameters
 
 Row = Callable[[np.ndarray, dict[str, float]], np.ndarray]
-GIVEN = {"bias": -1.5, "sum": 0.3, "p": 0.5, "eps": 1e-3, "zeta": 1.1, "gamma": -0.05, "logit": 0.7}
+PARAMETER_VALUES = {"bias": -1.5, "sum": 0.3, "p": 0.5, "eps": 1e-3, "zeta": 1.1, "gamma": -0.05, "logit": 0.7}
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
@@ -53,13 +53,13 @@ FORMULAS: dict[str, Row] = {
 
 def test_every_operation_has_a_formula_and_a_value_of_each_parameter_in_this_file() -> None:
     assert FORMULAS.keys() == OPERATIONS.keys(), "FORMULAS needs the formula of each operation"
-    parameters = {name for operation in OPERATIONS.values() for name in operation.standard}
-    assert not parameters - GIVEN.keys(), "GIVEN needs a value of each parameter"
+    parameters = {name for operation in OPERATIONS.values() for name in operation.defaults}
+    assert not parameters - PARAMETER_VALUES.keys(), "GIVEN needs a value of each parameter"
 
 
 @pytest.mark.parametrize("scale", [1, 10, 60])
 @pytest.mark.parametrize("id", OPERATIONS)
-def test_weights_in_f32(id: str, scale: float) -> None:
+def test_weights_in_f32_equal_the_formula_in_f64(id: str, scale: float) -> None:
     """Scores are up to a few hundred. Masked scores are large; they must have weight 0 and not change other weights."""
     operation, T = OPERATIONS[id], 24
     x = np.random.default_rng(7).normal(size=(T, T)).astype(np.float32) * scale
@@ -67,12 +67,12 @@ def test_weights_in_f32(id: str, scale: float) -> None:
         x = abs(x)  # products of positive features
     visible = np.tril(np.ones((T, T), bool))
     x[~visible] = 300.0
-    given = {name: GIVEN[name] for name in operation.standard}
-    parameters = Parameters(given, torch.tensor([GIVEN["logit"]]))
+    arguments = {name: PARAMETER_VALUES[name] for name in operation.defaults}
+    parameters = Parameters(arguments, torch.tensor([PARAMETER_VALUES["logit"]]))
     result = operation.weights(torch.from_numpy(x)[None], torch.from_numpy(visible), parameters)[0]
     expected = np.zeros((T, T))
     for i in range(T):
-        expected[i, :i + 1] = FORMULAS[id](x[i, :i + 1].astype(np.float64), given | GIVEN)
+        expected[i, :i + 1] = FORMULAS[id](x[i, :i + 1].astype(np.float64), arguments | PARAMETER_VALUES)
     # In F32 the difference of two scores of 200 has an error of 2e-5, so its exponential has this relative error.
     within = {"rtol": 2e-7 * max(scale * 10, 20), "atol": 1e-37}
     if id == "softmax_clipped":  # a difference of two numbers below 1

@@ -33,7 +33,7 @@ def norms(*rows: list[float]) -> Tensor:
     return torch.tensor(rows)[..., None] * torch.tensor([0.6, -0.8])
 
 
-def to_first(first: float, itself: float) -> list[list[float]]:
+def map_to_first(first: float, itself: float) -> list[list[float]]:
     """Returns a map whose queries give the weight `first` to token 1 and `itself` to their own key."""
     return [[first * (k == 0) + itself * (k == q) for k in range(T)] for q in range(T)]
 
@@ -45,7 +45,7 @@ def trace_of(**fields: Tensor) -> Trace:
 
 
 # Two sequences of a model with one layer and two heads, whose rows sum to 0.8 and to 0.4.
-MAPS = torch.tensor([[to_first(0.6, 0.2), to_first(0.1, 0.3)]] * 2)[:, None]
+MAPS = torch.tensor([[map_to_first(0.6, 0.2), map_to_first(0.1, 0.3)]] * 2)[:, None]
 TRACE = trace_of(
     att=MAPS,
     # The norm ratios of the embedding and the two blocks are 9, 2 and 4 in the first sequence, 9, 6 and 1 in the
@@ -58,16 +58,16 @@ TRACE = trace_of(
 IDS = torch.zeros(2, T, dtype=torch.long)
 
 
-def measured(monkeypatch: pytest.MonkeyPatch, trace: Trace = TRACE, mask: Mask = Mask(),  # noqa: B008
+def measure_trace(monkeypatch: pytest.MonkeyPatch, trace: Trace = TRACE, mask: Mask = Mask(),  # noqa: B008
              sink_tokens: tuple[int, ...] = (1,)) -> tuple[dict[str, Any], list[list[float]]]:
     monkeypatch.setattr(outcomes, "forward", lambda arch, weights, ids: trace)
     monkeypatch.setattr(outcomes, "eviction_cost", lambda arch, weights, ids: 0.125)
     recipe = dataclasses.replace(RECIPE, sink_tokens=sink_tokens)
-    return outcomes.outcomes(recipe, arch_of(mask=mask), {}, IDS, IDS)
+    return outcomes.measure_outcomes(recipe, arch_of(mask=mask), {}, IDS, IDS)
 
 
-def test_every_outcome_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, alpha_map = measured(monkeypatch)
+def test_every_outcome_equals_the_value_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, alpha_map = measure_trace(monkeypatch)
     # alpha of the two heads is (0.8 + 5 x 0.6) / 6 and (0.4 + 5 x 0.1) / 6 by raw weights, and (1 + 5 x 0.75) / 6 and
     # (1 + 5 x 0.25) / 6 by shares.
     raw, share = (3.8 / 6, 0.9 / 6), (4.75 / 6, 2.25 / 6)
@@ -87,7 +87,7 @@ def test_every_outcome_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_tokens_of_a_sink_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """With tokens 1 and 3 as the sink, their weights add up, and neither counts among the others."""
-    result, alpha_map = measured(monkeypatch, sink_tokens=(1, 3))
+    result, alpha_map = measure_trace(monkeypatch, sink_tokens=(1, 3))
     # Four rows see token 3; in one of them it gets its own weight, 0.25 or 0.75.
     assert alpha_map == [[round(4.75 / 6 + 0.25 / 4, 3), round(2.25 / 6 + 0.75 / 4, 3)]]
     assert result["value_ratio"] == pytest.approx(((1 + 2) / 2 / 2 + (4 + 2) / 2 / 2) / 2)
@@ -102,19 +102,19 @@ def test_the_tokens_of_a_sink_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
     (Mask(), True), (Mask("window", 4), False), (Mask("prefix", 3), False)])
 def test_eviction_needs_a_causal_mask(mask: Mask, is_measured: bool,
                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (measured(monkeypatch, mask=mask)[0]["eviction"] is not None) is is_measured
+    assert (measure_trace(monkeypatch, mask=mask)[0]["eviction"] is not None) is is_measured
 
 
 def test_each_eps_has_its_own_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four heads give token 1 shares of about 0.17, 0.25, 0.35 and 0.45."""
-    heads = [to_first(5 * (6 * alpha - 1) / 25, 1 - 5 * (6 * alpha - 1) / 25)
+    heads = [map_to_first(5 * (6 * alpha - 1) / 25, 1 - 5 * (6 * alpha - 1) / 25)
              for alpha in (0.17, 0.25, 0.35, 0.45)]
     trace = dataclasses.replace(TRACE, att=torch.tensor([[heads]] * 2))
-    result, _ = measured(monkeypatch, trace)
+    result, _ = measure_trace(monkeypatch, trace)
     assert [result[f"sink_{eps}"] for eps in (0.2, 0.3, 0.4)] == [75.0, 50.0, 25.0]
 
 
-def by_evidence(evidence: list[int]) -> Callable[..., Trace]:
+def evidence_model(evidence: list[int]) -> Callable[..., Trace]:
     """Returns a fake model whose logit of token 0 grows by ln(evidence) for each visible key."""
     def forward(arch: Architecture, weights: Any, ids: Tensor) -> Trace:
         visible = arch.mask.visible(ids.shape[1], ids.device).double()
@@ -125,10 +125,10 @@ def by_evidence(evidence: list[int]) -> Callable[..., Trace]:
     return forward
 
 
-def test_the_cost_of_eviction_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cost_of_eviction_equals_the_value_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """With three kept keys, query 4 sees keys 2 3 4 without the sink and 1 3 4 with the sink; query 5 sees 3 4 5 or
     1 4 5. Earlier queries have lost no key and do not count."""
-    monkeypatch.setattr(outcomes, "forward", by_evidence([2, 3, 5, 7, 11, 13]))
+    monkeypatch.setattr(outcomes, "forward", evidence_model([2, 3, 5, 7, 11, 13]))
     monkeypatch.setattr(outcomes, "KEPT_KEYS", 3)
     result = outcomes.eviction_cost(arch_of(), {}, IDS)
 
@@ -139,7 +139,7 @@ def test_the_cost_of_eviction_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result == pytest.approx(expected, abs=1e-12)
 
 
-def test_sink_norm_by_hand() -> None:
+def test_the_norm_ratio_of_a_sink_equals_the_value_by_hand() -> None:
     vectors = norms([1.0, 2, 4, 6, 8, 10])
     assert outcomes.sink_norm_ratio(vectors, [0]).item() == pytest.approx(1 / 6)
     assert outcomes.sink_norm_ratio(vectors, [1, 2]).item() == pytest.approx(3 / 6.25)
@@ -161,7 +161,7 @@ def test_a_prefix_is_not_predicted(mask: Mask, words: tuple[int, ...],
     assert result.item() == pytest.approx(math.log(math.prod([*words, 7])) / (len(words) + 1))
 
 
-def test_the_load_balancing_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loss_that_balances_experts_equals_the_value_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """There are two layers and four tokens. Expert 1 has 3/4 of the weights, and is one of two experts for every
     token."""
     router = torch.tensor([[[[0.75, 0.25, 0.0], [0.75, 0.0, 0.25]]] * 2] * 2)
@@ -174,7 +174,7 @@ def test_the_load_balancing_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.item() == pytest.approx(math.log(5040) / 6 + 0.5 * balance)
 
 
-def test_the_loss_of_a_masked_diffusion_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loss_of_a_diffusion_model_equals_the_value_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two sequences mask tokens with p = 0.2 and 0.7; each masked token's loss is divided by p."""
     noise = torch.full((2, T + 1), 0.9)
     noise[0, 0] = 0.4  # p = (0 + 0.4) / 2 and (1 + 0.4) / 2
@@ -193,13 +193,13 @@ def test_the_loss_of_a_masked_diffusion_model(monkeypatch: pytest.MonkeyPatch) -
     assert loss.draw_masked(IDS, noise)[0].flatten().tolist() == pytest.approx([0.02, 0.5])
 
 
-def test_the_numbers_of_a_card_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Besides the outcomes, a card has other sinks, extremes, and the number of heads near eps."""
-    diagonal = to_first(0.0, 0.5)
-    heads = [to_first(0.6, 0.2), diagonal]
-    near = 0.3 * 6 / 5 - 1 / 5  # weight of token 1 for which its alpha is 0.3
+def test_the_numbers_of_a_card_equal_the_values_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A card also has sinks on other tokens, extremes, and the number of heads near eps."""
+    diagonal = map_to_first(0.0, 0.5)
+    heads = [map_to_first(0.6, 0.2), diagonal]
+    tolerance = 0.3 * 6 / 5 - 1 / 5  # weight of token 1 for which its alpha is 0.3
     trace = dataclasses.replace(
-        TRACE, att=torch.tensor([[heads], [[to_first(near + 0.001, 1 - near - 0.001), diagonal]]]),
+        TRACE, att=torch.tensor([[heads], [[map_to_first(tolerance + 0.001, 1 - tolerance - 0.001), diagonal]]]),
         att_bias=torch.tensor([[[[0.9] * T, [0.1] * T]]] * 2), gate=torch.full((2, 1, 2, T), 0.25))
     monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: trace)
     result = measure.measure(arch_of(), {}, IDS)
@@ -216,8 +216,8 @@ def test_the_numbers_of_a_card_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result["sink_bias"], result["gate_mean"]) == (50.0, 0.25)
     # Half of the heads have a sink in one sequence and none in the other, so the deviation is sqrt(2 x 25^2) percent.
     weak = torch.tensor([[[diagonal, diagonal]]])
-    apart = dataclasses.replace(trace, att=torch.cat([trace.att[:1], weak]))
-    monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: apart)
+    difference = dataclasses.replace(trace, att=torch.cat([trace.att[:1], weak]))
+    monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: difference)
     assert measure.measure(arch_of(), {}, IDS)["sink_1_deviation"] == 35.36
     broken = dataclasses.replace(trace, logits=torch.full((2, T, 2), torch.nan))
     monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: broken)
@@ -237,9 +237,9 @@ def test_a_diffusion_model_is_measured_at_drawn_noise(monkeypatch: pytest.Monkey
     arch = arch_of(mask=Mask("bidirectional"))
     assert measure.held_out_loss(arch, {}, TRACE.logits, IDS) == (1 + 8) / 2
     assert {noise.shape for noise in drawn} == {(2, T + 1)} and len(set(map(str, drawn))) == 8
-    again, drawn[:] = list(drawn), []
+    repeated, drawn[:] = list(drawn), []
     measure.held_out_loss(arch, {}, TRACE.logits, IDS)
-    assert all(torch.equal(a, b) for a, b in zip(again, drawn))
+    assert all(torch.equal(a, b) for a, b in zip(repeated, drawn))
 
 
 def test_held_out_texts_have_the_form_of_training_texts() -> None:
@@ -249,7 +249,7 @@ def test_held_out_texts_have_the_form_of_training_texts() -> None:
     def shown(front: tuple[str, ...], fixed_at: int = 0) -> list[list[int]]:
         recipe: Recipe = dataclasses.replace(RECIPE, training=dataclasses.replace(
             RECIPE.training, front=front, fixed_at=fixed_at))
-        return outcomes.ids_of(recipe, texts, T).tolist()
+        return outcomes.encode_texts(recipe, texts, T).tolist()
 
     bare = shown(())
     assert [len(row) for row in bare] == [T, T] and bare[0] != bare[1]
@@ -267,10 +267,10 @@ def test_missing_lines_of_a_log_are_filled_from_checkpoints(
     for step in (0, 200, 400):
         (run / f"step-{step:04d}.safetensors").touch()
     added: list[tuple[Any, ...]] = []
-    log = SimpleNamespace(has=lambda step: step == 0, add=lambda *given: added.append(given))
+    log = SimpleNamespace(has=lambda step: step == 0, add=lambda *arguments: added.append(arguments))
     monkeypatch.setattr(outcomes, "Log", lambda recipe, seed: log)
     monkeypatch.setattr(outcomes, "load_file", lambda file: file.name)
-    outcomes.from_checkpoints(RECIPE, 1, run)
+    outcomes.add_checkpoints(RECIPE, 1, run)
     assert added == [(200, "step-0200.safetensors", 5.5), (400, "step-0400.safetensors", None)]
 
 
@@ -278,7 +278,7 @@ def test_the_command_measures_existing_runs(
         tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without arguments the command measures the runs of both protocols, otherwise those that are named."""
     measured: list[Any] = []
-    monkeypatch.setattr(outcomes, "from_checkpoints",
+    monkeypatch.setattr(outcomes, "add_checkpoints",
                         lambda recipe, seed, run: measured.append((recipe.id, seed, run.name)))
     monkeypatch.setattr(torch, "set_num_threads", measured.append)
     for name in ("long-softmax-2", "b-relu-1", "softmax-1"):
@@ -308,7 +308,7 @@ def test_the_model_reads_replaced_tokens_and_predicts_the_text(monkeypatch: pyte
     assert result.item() == loss.next_token_loss(arch_of(), {}, text, noise, Training()).item()
 
 
-def test_the_watched_numbers_of_a_run_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_numbers_of_a_line_of_the_log_equal_the_values_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the two heads, the share of token 1 is 0.75 and 0.25, and that of the query itself 0.25 and 0.75. Token 6,
     which one query sees, is a sink in the second head. Rows sum to 0.8 and to 0.4."""
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: TRACE)

@@ -42,7 +42,7 @@ def run() -> list[pack.Arrays]:
     return result
 
 
-def test_decoding_gives_the_intended_bits(run: list[pack.Arrays]) -> None:
+def test_decoding_gives_the_bits_that_encode_returned(run: list[pack.Arrays]) -> None:
     shapes = {name: array.shape for name, array in run[0].items()}
     meant = read = None
     for arrays in run:
@@ -62,7 +62,7 @@ def test_the_error_is_half_a_step_and_does_not_add_up(run: list[pack.Arrays]) ->
         assert from_previous[1] is False
 
 
-def test_no_step_leaves_its_byte(run: list[pack.Arrays]) -> None:
+def test_every_step_fits_into_a_byte(run: list[pack.Arrays]) -> None:
     raw, scales, _, meant = pack.encode(run[0], None)
     assert scales[2] == pytest.approx(1000 / 127)
     assert abs(meant["spike"]).max() == pytest.approx(1000.0)

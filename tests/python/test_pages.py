@@ -17,13 +17,13 @@ def row(id: str, sink: list[float]) -> dict[str, Any]:
     return {"id": id, "bytes": 1234567, "measured": measured}
 
 
-def test_a_row_of_the_table() -> None:
-    line = pages.table([row("sigmoid", [0.4])]).splitlines()[-1]
+def test_a_row_of_the_table_has_the_measurements_and_the_figure_of_the_paper() -> None:
+    line = pages.zoo_table([row("sigmoid", [0.4])]).splitlines()[-1]
     assert line == ("| [`sigmoid`](zoo/sigmoid/card.md) | 4,000 | 1,234,567 | **0.4** | 2.5 | 1.5 | 0 "
                     "| 3.5 | 0.6 | 4.0 | 0.3 | 1.0 | 0.44 of 18.18 (Gu et al., table 6) |")
     biased = row("key-bias", [0.0])
     biased["measured"] |= {"sink_bias": 70.0, "sink_elsewhere": 1.5, "elsewhere": 4}
-    assert "| **70.0 (\\*)**, 1.5 (k = 4) |" in pages.table([biased])
+    assert "| **70.0 (\\*)**, 1.5 (k = 4) |" in pages.zoo_table([biased])
 
 
 def test_the_seeds_are_averaged_by_recipe() -> None:
@@ -52,7 +52,7 @@ def test_a_table_is_replaced_between_its_markers() -> None:
 def test_files_written_from_measurements_were_not_edited_by_hand() -> None:
     zoo = ROOT / "models/zoo"
     rows, more = (json.loads((zoo / name).read_text()) for name in ("index.json", "seeds.json"))
-    result = pages.pages(rows, more, ROOT / "models/README.md", zoo)
+    result = pages.make_pages(rows, more, ROOT / "models/README.md", zoo)
     # The files are one card per model, index.json, the README, and decisive.json.
     assert len(result) == len(rows) + 3
     for file, text in result.items():
@@ -60,7 +60,6 @@ def test_files_written_from_measurements_were_not_edited_by_hand() -> None:
 
 
 def test_every_recipe_has_as_many_steps_as_its_baseline_unless_steps_are_the_factor() -> None:
-    """A recipe has as many steps as its baseline, unless the number of steps is the factor."""
     recipes_by_id = recipes()
     for one in recipes_by_id.values():
         base = recipes_by_id[one.baseline]
@@ -68,7 +67,7 @@ def test_every_recipe_has_as_many_steps_as_its_baseline_unless_steps_are_the_fac
         assert one.training.steps == base.training.steps or one.id == "short", one.id
 
 
-def test_values_of_open_models_in_the_paper() -> None:
+def test_reported_values_of_open_models_are_complete_and_agree_between_tables() -> None:
     """Each row of table 1 has every kind of input, and its values for natural texts equal those in the second half of
     the table."""
     reported = json.loads((ROOT / "models/zoo/reported.json").read_text())

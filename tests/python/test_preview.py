@@ -10,7 +10,7 @@ import torch
 from safetensors.numpy import load
 from safetensors.torch import save
 
-from models.reference.files import SCALE
+from models.reference.files import SCALE_SUFFIX
 from models.train import preview
 
 ZOO = Path(__file__).resolve().parents[2] / "models/zoo"
@@ -33,9 +33,9 @@ def decode(first: bytes, rest: bytes) -> bytes:
     at += 2 * len(sizes)
     # The index of number i in the file's list.
     place = np.argsort(np.argsort(sizes, kind="stable"))
-    apart, bound = (256 * high + low)[place], bounds[matrix, sizes].astype(int)
-    m = np.where(sizes, bound + apart, bound - apart // 2)
-    result = (m + 32768 * np.where(sizes, signs < 0, apart % 2)).astype("<u2")
+    difference, bound = (256 * high + low)[place], bounds[matrix, sizes].astype(int)
+    m = np.where(sizes, bound + difference, bound - difference // 2)
+    result = (m + 32768 * np.where(sizes, signs < 0, difference % 2)).astype("<u2")
     data, done = rest[:begin], 0
     for name in names:
         if name in coded:
@@ -49,7 +49,7 @@ def decode(first: bytes, rest: bytes) -> bytes:
     return data
 
 
-def packed(weights: dict[str, torch.Tensor]) -> tuple[bytes, bytes, bytes]:
+def encode(weights: dict[str, torch.Tensor]) -> tuple[bytes, bytes, bytes]:
     model = save(weights, metadata={"format": "pt"})
     first, rest = preview.encode_files({name: w.float() for name, w in weights.items()}, "{}", model)
     return model, gzip.decompress(first), gzip.decompress(rest)
@@ -60,7 +60,7 @@ def test_numbers_of_all_sizes_and_signs_come_back_bit_by_bit() -> None:
     drawn = torch.randn(40, 24, generator=random)
     drawn[0, :4] = torch.tensor([0.0, -0.0, 6e-8, -6e-8])
     drawn[1, :2] = torch.tensor([60.0, -65000.0])
-    model, first, rest = packed({
+    model, first, rest = encode({
         "b.weight": drawn.half(), "a.weight": (1e-3 * drawn[2:]).half(),
         "c.weight": torch.zeros(3, 5).half(), "gain.weight": drawn[:, 5].contiguous().half(),
     })
@@ -69,9 +69,9 @@ def test_numbers_of_all_sizes_and_signs_come_back_bit_by_bit() -> None:
 
 def test_a_preview_is_within_half_a_step() -> None:
     weights = {"a.weight": torch.randn(64, 64, generator=torch.Generator().manual_seed(2)).half()}
-    _, first, _ = packed(weights)
+    _, first, _ = encode(weights)
     result = load(first)
-    scale = result["a.weight" + SCALE]
+    scale = result["a.weight" + SCALE_SUFFIX]
     assert (scale == scale[0]).all()
     error = result["a.weight"] * scale - weights["a.weight"].float().numpy()
     assert np.abs(error).max() <= 0.5001 * scale[0]

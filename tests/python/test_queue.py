@@ -9,7 +9,7 @@ import pytest
 from models.reference.model import architecture
 from models.reference.shapes import shapes
 from models.train import decide, protocol, queue, train
-from models.train.recipe import Recipe, combine, recipes
+from models.train.recipe import Recipe, combine_recipes, recipes
 
 RUNS = protocol.decisive_runs()
 BASE = RUNS[protocol.B_BASELINE]
@@ -17,50 +17,50 @@ SPREAD = (0.16, 0.18, 0.2, 0.17, 0.15, 0.19, 0.18, 0.17)
 Logs = dict[tuple[str, int], dict[str, Any]]
 
 
-def logged(recipe: Recipe, seed: int, alpha: float, share: float | None = None,
+def make_log(recipe: Recipe, seed: int, alpha: float, share: float | None = None,
            until: int = protocol.B_STEPS) -> dict[str, Any]:
     log = protocol.empty_log(recipe, seed)
     log["points"] = [{"step": step, "alpha": alpha, "alpha_share": alpha if share is None else share}
-                     for step in protocol.POINTS if step <= until]
+                     for step in protocol.MEASURED_STEPS if step <= until]
     return log
 
 
 @pytest.fixture
 def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
     """Returns the logs that the queue reads, with complete logs of the baseline."""
-    result = {(BASE.id, seed): logged(BASE, seed, alpha) for seed, alpha in enumerate(SPREAD, 1)}
-    monkeypatch.setattr(protocol, "read", lambda recipe, seed: result.get(
+    result = {(BASE.id, seed): make_log(BASE, seed, alpha) for seed, alpha in enumerate(SPREAD, 1)}
+    monkeypatch.setattr(protocol, "read_log", lambda recipe, seed: result.get(
         (recipe.id, seed), protocol.empty_log(recipe, seed)))
     return result
 
 
-def due(id: str, logs: Logs, *alphas: float, share: float | None = None) -> tuple[int, ...]:
+def due_seeds(id: str, logs: Logs, *alphas: float, share: float | None = None) -> tuple[int, ...]:
     for seed, alpha in enumerate(alphas, 1):
-        logs[id, seed] = logged(RUNS[id], seed, alpha, share)
+        logs[id, seed] = make_log(RUNS[id], seed, alpha, share)
     return queue.due_seeds(RUNS[id], RUNS)
 
 
 def test_two_seeds_come_first_and_the_logs_request_more(logs: Logs) -> None:
-    assert due("b-relu", logs) == (1, 2)
-    assert due("b-relu", logs, 0.0) == (2,)
-    assert due("b-relu", logs, 0.0, 0.005) == ()
-    assert due("b-relu", logs, 0.015, 0.02) == (3,)
-    assert due("b-relu", logs, 0.0, 0.015) == (3,)  # the two values are far apart
+    assert due_seeds("b-relu", logs) == (1, 2)
+    assert due_seeds("b-relu", logs, 0.0) == (2,)
+    assert due_seeds("b-relu", logs, 0.0, 0.005) == ()
+    assert due_seeds("b-relu", logs, 0.015, 0.02) == (3,)
+    assert due_seeds("b-relu", logs, 0.0, 0.015) == (3,)  # the two values are far apart
     # Rows with small sums have a small alpha by raw weights, whatever they attend to.
-    assert due("b-relu", logs, 0.0, 0.005, share=0.03) == (3,)
-    assert due("b-relu", logs, 0.0, 0.01, 0.02) == ()  # an effect that is not zero
-    assert due("b-relu", logs, 0.0, 0.3, 0.15) == (4, 5)
-    assert due("b-small", logs, 0.0, 0.3, 0.15) == ()  # no second look: no claim rests on it
+    assert due_seeds("b-relu", logs, 0.0, 0.005, share=0.03) == (3,)
+    assert due_seeds("b-relu", logs, 0.0, 0.01, 0.02) == ()  # an effect that is not zero
+    assert due_seeds("b-relu", logs, 0.0, 0.3, 0.15) == (4, 5)
+    assert due_seeds("b-small", logs, 0.0, 0.3, 0.15) == ()  # no claim rests on this recipe, so it has no second look
     # The fourth seed makes the interval narrow enough to decide, but the second look continues.
-    assert due("b-relu", logs, 0.0, 0.3, 0.15, 0.15) == (5,)
-    assert due("b-relu", logs, 0.0, 0.3, 0.15, 0.1, 0.2) == ()
+    assert due_seeds("b-relu", logs, 0.0, 0.3, 0.15, 0.15) == (5,)
+    assert due_seeds("b-relu", logs, 0.0, 0.3, 0.15, 0.1, 0.2) == ()
     for seed in (4, 5):
         del logs["b-relu", seed]
-    assert due("b-relu", logs, 0.17, 0.18, 0.17) == ()  # no effect as large as 0.1
+    assert due_seeds("b-relu", logs, 0.17, 0.18, 0.17) == ()  # no effect as large as 0.1
 
 
 def test_a_sink_that_appears_late_or_disappears_early_decides(logs: Logs) -> None:
-    due("b-relu", logs, 0.0, 0.0)
+    due_seeds("b-relu", logs, 0.0, 0.0)
     points = {point["step"]: point for point in logs["b-relu", 2]["points"]}
     points[1800]["alpha"] = 0.3
     assert queue.due_seeds(RUNS["b-relu"], RUNS) == ()
@@ -69,9 +69,9 @@ def test_a_sink_that_appears_late_or_disappears_early_decides(logs: Logs) -> Non
 
 
 def test_a_second_look_waits_for_the_baseline(logs: Logs) -> None:
-    assert due("b-fixed-first", logs, 0.0, 0.3, 0.15) == ()
-    due("b-no-bos", logs, 0.0, 0.0)
-    assert due("b-fixed-first", logs) == (4, 5)
+    assert due_seeds("b-fixed-first", logs, 0.0, 0.3, 0.15) == ()
+    due_seeds("b-no-bos", logs, 0.0, 0.0)
+    assert due_seeds("b-fixed-first", logs) == (4, 5)
 
 
 def test_the_baseline_has_all_its_seeds(logs: Logs) -> None:
@@ -81,8 +81,8 @@ def test_the_baseline_has_all_its_seeds(logs: Logs) -> None:
 
 
 def test_a_log_that_ends_early_is_due_and_a_longer_one_counts(logs: Logs) -> None:
-    logs["b-relu", 1] = logged(RUNS["b-relu"], 1, 0.0, until=2800)
-    logs["b-relu", 2] = logged(RUNS["b-relu"], 2, 0.0, until=4000)
+    logs["b-relu", 1] = make_log(RUNS["b-relu"], 1, 0.0, until=2800)
+    logs["b-relu", 2] = make_log(RUNS["b-relu"], 2, 0.0, until=4000)
     assert queue.due_seeds(RUNS["b-relu"], RUNS) == (1,)
     assert queue.steps_left(RUNS["b-relu"], 1) == 200
     del logs["b-relu", 2]["points"][3]
@@ -106,14 +106,14 @@ def test_the_queue_trains_the_runs_that_each_log_requests(
     that another process trains, and then ends."""
     ids = ["b-relu", "b-softpick", "b-elu1", "b-gated"]
     alphas = {"b-relu": (0.0,) * 5, "b-softpick": (0.0, 0.3, 0.15, 0.1, 0.2), "b-elu1": (0.17,) * 5}
-    begun = []
+    calls = []
 
     def fake(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
-        begun.append((id, seed))
+        calls.append((id, seed))
         assert options == ("--until", "3000")
         if id == "b-gated":
             return 1
-        logs[id, seed] = logged(RUNS[id], seed, alphas[id][seed - 1])
+        logs[id, seed] = make_log(RUNS[id], seed, alphas[id][seed - 1])
         (runs / f"{id}-{seed}").mkdir()
         for step in (2800, 3000):
             (runs / f"{id}-{seed}" / f"step-{step}.safetensors").touch()
@@ -121,17 +121,17 @@ def test_the_queue_trains_the_runs_that_each_log_requests(
 
     monkeypatch.setattr(queue, "train", fake)
     (tmp_path / "b-gated-2").mkdir()
-    with train._lock(tmp_path / "b-gated-2"):
+    with train._lock_folder(tmp_path / "b-gated-2"):
         assert train.is_training(tmp_path / "b-gated-2")
-        assert queue.work(Path("texts"), tmp_path, 2, ids) == [("b-gated", 1)]
+        assert queue.train_jobs(Path("texts"), tmp_path, 2, ids) == [("b-gated", 1)]
     assert not train.is_training(tmp_path / "b-gated-2")
-    assert not [one for one in recwarn if one.category is ResourceWarning]  # no lock is left open
-    assert sorted(begun) == sorted([
+    assert not [one for one in recwarn if one.category is ResourceWarning]  # every lock was closed
+    assert sorted(calls) == sorted([
         ("b-gated", 1), *(("b-elu1", seed) for seed in (1, 2, 3)),
         *(("b-softpick", seed) for seed in (1, 2, 3, 4, 5)), ("b-relu", 1), ("b-relu", 2)])
     assert [file.name for file in (tmp_path / "b-relu-1").iterdir()] == ["step-3000.safetensors"]
     lines = [json.loads(line) for line in (tmp_path / "seconds.jsonl").read_text().splitlines()]
-    assert {(line["recipe"], line["seed"]) for line in lines} == set(begun) - {("b-gated", 1)}
+    assert {(line["recipe"], line["seed"]) for line in lines} == set(calls) - {("b-gated", 1)}
     assert {line["steps"] for line in lines} == {3000}
 
 
@@ -141,25 +141,25 @@ def test_the_time_of_a_run_is_kept_if_it_ended_after_steps_of_its_own(
         code: int, left: list[int], is_timed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "train", lambda *_: code)
     monkeypatch.setattr(queue, "steps_left", lambda *_: left.pop(0))
-    assert queue.run(next(iter(protocol.decisive_runs().values())), 1, tmp_path, tmp_path) == code
+    assert queue.train_run(next(iter(protocol.decisive_runs().values())), 1, tmp_path, tmp_path) == code
     assert (tmp_path / "seconds.jsonl").exists() is is_timed
 
 
 def test_remaining_runs_have_their_hours(logs: Logs, tmp_path: Path) -> None:
     """Without measurements, a step is assumed to take 0.13 to 0.4 s; with measurements, the measured time of the
     recipe, or a time in proportion to the number of parameters."""
-    logs["b-relu", 1] = logged(RUNS["b-relu"], 1, 0.0, until=2400)
-    text = queue.left_words(tmp_path, ["b-relu"])
+    logs["b-relu", 1] = make_log(RUNS["b-relu"], 1, 0.0, until=2400)
+    text = queue.remaining_words(tmp_path, ["b-relu"])
     assert text.splitlines()[0].endswith("2 runs, 0.1 to 0.4 core hours: relu 1, relu 2")
     assert text.endswith("In all 2 runs, 0.1 to 0.4 core hours. Their logs may ask for 1 third seeds "
                          "(0.1 to 0.3) and for second looks.")
     (tmp_path / "seconds.jsonl").write_text("".join(
         json.dumps({"recipe": "b-relu", "seed": 1, "steps": 100, "seconds": seconds}) + "\n"
         for seconds in (90, 100, 900)))
-    assert "2 runs, 1.0 core hours: relu 1, relu 2" in queue.left_words(tmp_path, ["b-relu"])
+    assert "2 runs, 1.0 core hours: relu 1, relu 2" in queue.remaining_words(tmp_path, ["b-relu"])
     ratio = queue.parameter_count(RUNS["b-large"]) / queue.parameter_count(RUNS["b-relu"])
     hours = 2 * 3000 * ratio / 3600
-    assert f"2 runs, {hours:.1f} core hours: large 1, large 2" in queue.left_words(tmp_path, ["b-large"])
+    assert f"2 runs, {hours:.1f} core hours: large 1, large 2" in queue.remaining_words(tmp_path, ["b-large"])
 
 
 def test_the_time_of_all_runs_follows_from_the_steps_of_their_logs(
@@ -168,9 +168,9 @@ def test_the_time_of_all_runs_follows_from_the_steps_of_their_logs(
     monkeypatch.setattr(protocol, "ZOO", tmp_path)
     (tmp_path / "relu").mkdir()
     (tmp_path / "relu" / "training.jsonl").write_text('{"step": 0}\n{"step": 9000}\n')
-    logs["b-relu", 1] = logged(RUNS["b-relu"], 1, 0.0)
-    logs["b-relu", 2] = logged(RUNS["b-relu"], 2, 0.0) | {"device": "a device"}
-    logs["long-relu", 1] = logged(RUNS["b-relu"], 1, 0.0)
+    logs["b-relu", 1] = make_log(RUNS["b-relu"], 1, 0.0)
+    logs["b-relu", 2] = make_log(RUNS["b-relu"], 2, 0.0) | {"device": "a device"}
+    logs["long-relu", 1] = make_log(RUNS["b-relu"], 1, 0.0)
     # The zoo has 9,000 steps, the baseline 8 times 3,000, and two other runs 3,000 each: 39,000 steps of 0.13 to 0.4 s.
     assert decide.hours_words() == (
         "All runs so far took some 1 to 4 core hours, a step being taken to last 0.13 to 0.4 s (shipped models "
@@ -181,24 +181,24 @@ def test_the_sizes_have_the_parameters_of_their_recipes() -> None:
     recipes_by_id = recipes()
     assert {id: queue.parameter_count(recipes_by_id[id]) for id in ("small", "softmax", "large")} == {
         "small": 521_640, "softmax": 1_449_600, "large": 5_049_600}
-    for id in protocol.SIZES:
+    for id in protocol.SIZE_RECIPES:
         assert f"{queue.parameter_count(recipes_by_id[id]) / 1e6:.2f} million parameters" == recipes_by_id[id].title
         with_token, without = (shapes(architecture(one.config)) for one in (
-            recipes_by_id[id], combine("no-bos", id)))
+            recipes_by_id[id], combine_recipes("no-bos", id)))
         assert with_token == without
 
 
 def test_a_recipe_laid_over_another_has_the_changes_of_both() -> None:
-    one, known = combine("key-bias", "decay-small"), recipes()
+    one, recipes_by_id = combine_recipes("key-bias", "decay-small"), recipes()
     assert (one.id, one.baseline, one.paper) == ("key-bias+decay-small", "decay-small", {})
-    assert one.config == known["key-bias"].config
-    assert one.training == known["decay-small"].training
-    both = combine("no-bos", "small")
+    assert one.config == recipes_by_id["key-bias"].config
+    assert one.training == recipes_by_id["decay-small"].training
+    both = combine_recipes("no-bos", "small")
     assert both.training.front == () and both.config["bos_token_id"] is None
     assert both.config["hidden_size"] == 72
-    own = combine("gated", "sigmoid").config["sinkscope"]
+    own = combine_recipes("gated", "sigmoid").config["sinkscope"]
     assert own["gate"] == "output_element" and own["attention"]["operation"] == "sigmoid"
     run = RUNS["b-key-bias+decay-small"]
     assert (run.baseline, run.training.weight_decay, run.training.learning_rate) == (
         "b-decay-small", 0.1, 1e-3)
-    assert run.training.embedding_decay == known["softmax"].training.embedding_decay
+    assert run.training.embedding_decay == recipes_by_id["softmax"].training.embedding_decay

@@ -13,9 +13,9 @@ from models.reference.model import architecture
 from models.train import outcomes, protocol
 from models.train.corpus import Corpus
 from models.train.loss import LOSSES
-from models.train.recipe import ARCHITECTURE, CHOICES, Training, read, recipes
+from models.train.recipe import ARCHITECTURE, CHOICES, Training, read_recipe, recipes
 from models.train.text import END_ID, VOCABULARY
-from models.train.train import Run, fixed_tensors, initial_weights, learning_rate, optimizers
+from models.train.train import Run, fixed_tensors, initial_weights, learning_rate, make_optimizers
 
 T, STEPS = 40, 8
 
@@ -41,7 +41,7 @@ def test_a_recipe_trains_on_a_cpu(id: str, tmp_path: Path) -> None:
         assert torch.equal(w, before[name]) == (name in kept), name
 
     ids = text[:, :T]
-    point, alpha_map = outcomes.outcomes(recipe, run.arch, run.on_cpu(), ids, ids)
+    point, alpha_map = outcomes.measure_outcomes(recipe, run.arch, run.cpu_weights(), ids, ids)
     assert [len(alpha_map), len(alpha_map[0])] == [run.arch.L, run.arch.H]
     assert all(x is None or math.isfinite(x) for x in point.values())
     first = run.arch.mask.kind == "causal" and recipe.sink_tokens == (1,)
@@ -63,7 +63,7 @@ def test_a_log_is_measured_on_the_number_of_texts_of_the_protocol(tmp_path: Path
 
 
 def test_a_run_is_measured_every_200_steps_and_then_every_800() -> None:
-    steps = list(protocol.POINTS)
+    steps = list(protocol.MEASURED_STEPS)
     assert [steps[0], steps[1], steps[19], steps[20], steps[21], steps[-1]] == [
         0, 200, 3800, 4000, 4800, 16_000]
     assert len(steps) == 20 + 16 and steps == sorted(set(steps))
@@ -85,11 +85,11 @@ def test_seeds_are_paired_by_their_initial_weights() -> None:
 
 def test_seeds_are_paired_by_their_text() -> None:
     """The text of a batch depends only on seed and step, not on the tokens that the recipe adds or fixes."""
-    corpus, known = object.__new__(Corpus), recipes()
+    corpus, recipes_by_id = object.__new__(Corpus), recipes()
     corpus.stream = torch.randint(2, VOCABULARY, (5000,), generator=torch.Generator().manual_seed(2))
 
     def batch(id: str, seed: int, step: int) -> torch.Tensor:
-        return corpus.batch(seed, step, 4, 16, known[id].training)[0]
+        return corpus.batch(seed, step, 4, 16, recipes_by_id[id].training)[0]
 
     base = batch("softmax", 1, 7)
     assert base.shape == (4, 17) and (base[:, 0] == 0).all()
@@ -126,7 +126,7 @@ def test_a_step_reads_the_same_number_of_tokens_at_every_context() -> None:
 
 
 def test_the_cost_of_eviction_is_that_of_the_lost_keys() -> None:
-    """A model that attends to its first token only loses nothing while that token is kept."""
+    """A model that attends only to its first token loses nothing while the cache keeps that token."""
     recipe = recipes()["softmax"]
     config = recipe.config | {"num_hidden_layers": 1, "sliding_window": 2}
     arch = dataclasses.replace(architecture(config), mask=architecture(recipe.config).mask)
@@ -152,13 +152,13 @@ def test_a_log_continues_with_its_run(tmp_path: Path, monkeypatch: pytest.Monkey
     for step in (0, 100, 200, 200, 400):
         log.add(step, weights, 3.5)
     assert [point["step"] for point in log.log["points"]] == [0, 200, 400]
-    again = outcomes.Log(recipe, 1, tmp_path)
-    assert again.log == log.log and again.has(400)
-    again.keep_before(400)
-    assert not again.has(400) and again.has(200)
-    again.keep_before(0)
-    again.add(0, weights, None)
-    assert [p["step"] for p in protocol.read(recipe, 1, tmp_path)["points"]] == [0]
+    repeated = outcomes.Log(recipe, 1, tmp_path)
+    assert repeated.log == log.log and repeated.has(400)
+    repeated.keep_before(400)
+    assert not repeated.has(400) and repeated.has(200)
+    repeated.keep_before(0)
+    repeated.add(0, weights, None)
+    assert [p["step"] for p in protocol.read_log(recipe, 1, tmp_path)["points"]] == [0]
 
 
 def test_even_attention_is_no_sink() -> None:
@@ -169,7 +169,7 @@ def test_even_attention_is_no_sink() -> None:
         if "q_proj" in name:
             weights[name] *= 0
     ids = torch.randint(VOCABULARY, (2, 64), generator=torch.Generator().manual_seed(1))
-    point, _ = outcomes.outcomes(recipe, arch, weights, ids, ids)
+    point, _ = outcomes.measure_outcomes(recipe, arch, weights, ids, ids)
     assert point["alpha"] == point["alpha_share"] == 0.0
     assert point["alpha_max"] == pytest.approx(sum(1 / i for i in range(1, 65)) / 64, abs=1e-4)
     assert point["sink_0.2"] == 0.0
@@ -200,7 +200,7 @@ def test_an_optimizer_has_every_trained_tensor_once(kind: str) -> None:
     for w in weights.values():
         w.requires_grad_()
     seen = {}
-    for optimizer in optimizers(weights, training):
+    for optimizer in make_optimizers(weights, training):
         for group in optimizer.param_groups:
             assert group["lr"] == 0.125
             seen |= {names[id(w)]: (type(optimizer).__name__, group["weight_decay"])
@@ -258,7 +258,7 @@ def test_an_unknown_recipe_is_rejected_with_the_known_ones(
     file.write_text(f'title = "Mine"\nwhat = "?"\nbaseline = "softmax"\n{own}{line}\n')
     result = line.split('"')[1] if '"' in line else line.split("\n")[-1].split(" ")[0]
     with pytest.raises(ValueError, match="expected one of") as refused:
-        read(file)
+        read_recipe(file)
     sentence = str(refused.value)
     assert "mine.toml" in sentence
     assert set(choices) <= set(sentence.replace(",", "").split())
@@ -280,7 +280,7 @@ def test_a_command_rejects_an_unknown_id(
     with pytest.raises(SystemExit) as ended:
         module.main()
     assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert "Traceback" not in said
-    assert near in said.rsplit("error: ")[-1].replace(",", "").split()
-    assert f"'{command[-1]}'" in said
+    output = capsys.readouterr().err
+    assert "Traceback" not in output
+    assert near in output.rsplit("error: ")[-1].replace(",", "").split()
+    assert f"'{command[-1]}'" in output

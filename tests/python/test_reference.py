@@ -15,7 +15,7 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
 @pytest.mark.parametrize("name", ["llama-gqa", "llama-bias", "mistral", "mixtral", "qwen3",
                                   "gpt2-plain"])
-def test_family_is_that_of_transformers(name: str) -> None:
+def test_the_reference_gives_the_results_of_transformers(name: str) -> None:
     arch, weights = read_model(GOLDEN / f"hf-{name}")
     golden = load_file(GOLDEN / f"hf-{name}" / "golden.safetensors")
     trace = forward(arch, {name: w.double() for name, w in weights.items()}, golden["tokens"].long())

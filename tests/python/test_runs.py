@@ -37,7 +37,7 @@ def test_a_run_without_its_last_checkpoint_is_unfinished(
     assert everything.unfinished_jobs(tmp_path, ["softmax"]) == [("softmax", 2)]
 
 
-def test_a_run_whose_log_is_too_short_is_unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_whose_log_is_too_short_counts_as_unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
     base = protocol.B_BASELINE
     known = {base: recipe_of("softmax", 4000, (1, 2, 3, 4)),
              "b-relu": recipe_of("relu", 4000, (1, 2, 3))}
@@ -48,7 +48,7 @@ def test_a_run_whose_log_is_too_short_is_unlogged(monkeypatch: pytest.MonkeyPatc
         points = [{"step": last[id, seed]}] if (id, seed) in last else []
         return {"points": points, "training": {"steps": 4000}}
 
-    monkeypatch.setattr(protocol, "read", read)
+    monkeypatch.setattr(protocol, "read_log", read)
     of_base = [(base, 2), (base, 3), (base, 4)]
     assert everything.unlogged_jobs(known, [], 4000, 2) == [*of_base, ("b-relu", 1), ("b-relu", 2)]
     assert everything.unlogged_jobs(known, ["b-relu", base], 3200, 3) == [
@@ -92,16 +92,16 @@ def test_statuses_are_in_the_order_of_their_jobs() -> None:
 def test_the_command_trains_the_missing_runs_of_its_protocol(
         arguments: list[str], jobs: list[Any], options: tuple[str, ...],
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(everything, "Corpus", lambda *given: begun.append(given))
+    calls: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(everything, "Corpus", lambda *values: calls.append(values))
     monkeypatch.setattr(protocol, "runs", lambda: {"a": None})
     monkeypatch.setattr(protocol, "decisive_runs", lambda: {"b": None})
     monkeypatch.setattr(everything, "unfinished_jobs", lambda runs, only: [("softmax", 1)])
     monkeypatch.setattr(everything, "unlogged_jobs", lambda known, only, until, seeds: [
         (next(iter(known)), until), (next(iter(known)), seeds)])
 
-    def fake(id: str, seed: int, corpora: Path, runs: Path, *given: str) -> int:
-        begun.append((id, seed, corpora, runs, given))
+    def fake(id: str, seed: int, corpora: Path, runs: Path, *values: str) -> int:
+        calls.append((id, seed, corpora, runs, values))
         return seed % 7
 
     monkeypatch.setattr(everything, "train", fake)
@@ -110,10 +110,10 @@ def test_the_command_trains_the_missing_runs_of_its_protocol(
                                       *arguments])
     with pytest.raises(SystemExit) as ended:
         everything.main()
-    wanted = jobs if isinstance(jobs[0], tuple) else [(jobs[0], jobs[1]), (jobs[0], jobs[2])]
-    assert begun[0] == (Path("texts"), Path("runs/corpus"))
-    assert begun[1:] == [(*job, tmp_path / "texts", tmp_path / "runs", options) for job in wanted]
-    assert ended.value.code == max(seed % 7 for _, seed in wanted)
+    expected = jobs if isinstance(jobs[0], tuple) else [(jobs[0], jobs[1]), (jobs[0], jobs[2])]
+    assert calls[0] == (Path("texts"), Path("runs/corpus"))
+    assert calls[1:] == [(*job, tmp_path / "texts", tmp_path / "runs", options) for job in expected]
+    assert ended.value.code == max(seed % 7 for _, seed in expected)
 
 
 class FakeRun:
@@ -122,14 +122,14 @@ class FakeRun:
     def __init__(self, start: int, losses: dict[int, float | None], done: list[tuple[Any, ...]]) -> None:
         self.start, self.done, self.folder, self.losses = start, done, Path("relu-3"), losses
 
-    def note(self, step: int, losses: list[float], ids: Any) -> None:
+    def log_step(self, step: int, losses: list[float], ids: Any) -> None:
         self.done.append(("note", step, losses))
         self.losses[step] = sum(losses) / len(losses) if losses else None
 
     def save(self, step: int) -> None:
         self.done.append(("save", step))
 
-    def on_cpu(self) -> str:
+    def cpu_weights(self) -> str:
         return "weights"
 
     def advance(self, step: int, text: Any, noise: Any, loss_of: Any) -> float:
@@ -139,10 +139,10 @@ class FakeRun:
 
 @pytest.mark.parametrize(("start", "until", "last", "logged_before"), [
     (0, None, 800, {}), (200, 600, 600, {100: 5.5, 200: 4.5}), (200, 600, 600, {}), (0, 4000, 800, {})])
-def test_a_run_is_noted_saved_and_logged_at_its_steps(
+def test_a_run_writes_lines_checkpoints_and_points_at_their_steps(
         start: int, until: int | None, last: int, logged_before: dict[int, float | None], tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = dataclasses.replace(recipe_of("relu", 800, (3,)), id=protocol.LONG + "relu")
+    recipe = dataclasses.replace(recipe_of("relu", 800, (3,)), id=protocol.LONG_PREFIX + "relu")
     done: list[tuple[Any, ...]] = []
     fake_corpus = SimpleNamespace(
         tokenizer="tokenizer", held_out=[f"passage {i}" for i in range(100)],
@@ -151,12 +151,12 @@ def test_a_run_is_noted_saved_and_logged_at_its_steps(
             3, 16, 128, recipe.training) else None)
     log = SimpleNamespace(
         keep_before=lambda step: done.append(("keep", step)), lacks=lambda step: step != 400,
-        add=lambda *given: done.append(("log", *given)))
+        add=lambda *arguments: done.append(("log", *arguments)))
     probed = {("tokenizer", "passage 0", "passage 19", 20, 64, recipe.training): torch.zeros(20, 64)}
     monkeypatch.setattr(train, "encode", lambda tokenizer, texts, T, training: probed[
         tokenizer, texts[0], texts[-1], len(texts), T, training])
     monkeypatch.setattr(train, "Corpus", lambda corpora, cache: fake_corpus)
-    monkeypatch.setattr(train, "Run", lambda *given: FakeRun(start, dict(logged_before), done))
+    monkeypatch.setattr(train, "Run", lambda *arguments: FakeRun(start, dict(logged_before), done))
     monkeypatch.setattr(train, "Log", lambda recipe, seed: log)
     monkeypatch.setattr(train, "fixed_loss", lambda run, corpus: 7.5)
     monkeypatch.setattr(torch, "compile", lambda loss: loss)
@@ -171,7 +171,7 @@ def test_a_run_is_noted_saved_and_logged_at_its_steps(
     saves = [one[1] for one in done if one[0] == "save"]
     saved = [0, 1, 3, 10, 30, 100, 200, 400, 600, 800]
     assert saves == [step for step in saved if start <= step <= last]
-    # The loss of a step is that before the step's update, and belongs to exactly one note.
+    # The loss of a step is measured before the step's update, and belongs to exactly one line.
     losses = [loss for one in done if one[0] == "note" for loss in one[2]]
     assert losses == [float(step) for step in range(start, last)]
     at_250 = next(one for one in done if one[:2] == ("note", 250))
@@ -216,13 +216,14 @@ def test_noise_below_a_share_replaces_or_hides_a_token() -> None:
     assert p.item() == 0.5 and hidden.tolist() == [[False, False, True]]
 
 
-def test_an_expert_is_loaded_by_the_tokens_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_load_of_an_expert_is_its_share_of_the_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of two experts has both tokens, and the other one of them."""
     trace = SimpleNamespace(logits=torch.zeros(1, 2, 4), router=torch.tensor([[[[0.75, 0.25], [1.0, 0.0]]]]))
     monkeypatch.setattr(loss, "forward", lambda *_: trace)
     arch: Any = SimpleNamespace(mask=SimpleNamespace(kind="causal"), E=2, top_k=2)
-    found = loss.next_token_loss(arch, {}, torch.zeros(1, 3, dtype=torch.long), torch.ones(1, 4), Training(balance=0.5))
-    assert found.item() == pytest.approx(math.log(4) + 0.5 * 2 * (0.875 * 1 + 0.125 * 0.5) / 2)
+    text, noise = torch.zeros(1, 3, dtype=torch.long), torch.ones(1, 4)
+    result = loss.next_token_loss(arch, {}, text, noise, Training(balance=0.5))
+    assert result.item() == pytest.approx(math.log(4) + 0.5 * 2 * (0.875 * 1 + 0.125 * 0.5) / 2)
 
 
 def test_a_line_of_the_log_has_the_mean_loss_since_the_last_one(
@@ -230,8 +231,8 @@ def test_a_line_of_the_log_has_the_mean_loss_since_the_last_one(
     run = object.__new__(train.Run)
     run.log, run.arch, run.weights, run.losses = tmp_path / "training.jsonl", None, None, {}
     monkeypatch.setattr(train, "measure_probe", lambda arch, weights, ids: {"sink_1": 1.5})
-    run.note(0, [], None)
-    run.note(1, [1.0, 2.00009, 2.0], None)
+    run.log_step(0, [], None)
+    run.log_step(1, [1.0, 2.00009, 2.0], None)
     assert run.losses == {0: None, 1: 1.6667}
     assert [json.loads(line) for line in run.log.read_text().splitlines()] == [
         {"step": 0, "sink_1": 1.5}, {"step": 1, "loss": 1.6667, "sink_1": 1.5}]
@@ -241,9 +242,9 @@ def test_a_line_of_the_log_has_the_mean_loss_since_the_last_one(
 def test_a_run_is_interrupted_only_at_a_checkpoint(
         until: str | None, is_refused: bool, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
-    begun = []
-    monkeypatch.setattr(train, "train", lambda *given: begun.append(given[1:]))
-    monkeypatch.setattr(torch, "set_num_threads", lambda count: begun.append(count))
+    calls = []
+    monkeypatch.setattr(train, "train", lambda *arguments: calls.append(arguments[1:]))
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: calls.append(count))
     monkeypatch.setattr(sys, "argv", ["train", "relu", "--seed", "2", "--corpora", "texts",
                                       *(["--until", until] if until else [])])
     if is_refused:
@@ -252,7 +253,7 @@ def test_a_run_is_interrupted_only_at_a_checkpoint(
         assert "--until is 150, expected a multiple of 200" in capsys.readouterr().err
     else:
         train.main()
-        assert begun == [1, (2, Path("texts"), Path("models/.runs"), "cpu", until and int(until))]
+        assert calls == [1, (2, Path("texts"), Path("models/.runs"), "cpu", until and int(until))]
 
 
 def test_the_corpus_is_made_once_and_holds_the_training_text_alone(
@@ -260,17 +261,17 @@ def test_the_corpus_is_made_once_and_holds_the_training_text_alone(
     texts = [f"Story {i}: the {word} fox of the wood ran home." for i in range(30)
              for word in ("quick", "old")]
     public = [f"Passage {i}. " + f"A king had {i} daughters. " * 40 for i in range(120)]
-    asked = []
+    requests = []
 
     def documents(corpora: Path) -> tuple[list[str], list[str]]:
-        asked.append(corpora)
+        requests.append(corpora)
         return texts, public
 
     monkeypatch.setattr(corpus, "documents", documents)
     cache = tmp_path / "runs/corpus"
-    made, again = (corpus.Corpus(tmp_path / "texts", cache) for _ in range(2))
-    assert asked == [tmp_path / "texts"]
-    assert made.tokenizer_file == cache / "tokenizer.json" and torch.equal(made.stream, again.stream)
+    made, repeated = (corpus.Corpus(tmp_path / "texts", cache) for _ in range(2))
+    assert requests == [tmp_path / "texts"]
+    assert made.tokenizer_file == cache / "tokenizer.json" and torch.equal(made.stream, repeated.stream)
     # The stream has every document of the training text, each followed by <|endoftext|>.
     assert made.stream.tolist().count(1) == len(texts) and made.stream[-1] == 1
     first = made.stream[:made.stream.tolist().index(1)].tolist()
@@ -289,7 +290,7 @@ def test_the_corpus_is_made_once_and_holds_the_training_text_alone(
     assert text.shape == (4, 17) and noise.shape == (4, 18) and (text[:, 0] == 0).all()
     whole = made.stream.tolist()
     assert all(row in [whole[i:i + 16] for i in range(len(whole))] for row in text[:, 1:].tolist())
-    same = again.batch(3, 5, 4, 16, Training())
+    same = repeated.batch(3, 5, 4, 16, Training())
     assert torch.equal(same[0], text) and torch.equal(same[1], noise)
     assert not torch.equal(text, made.batch(3, 6, 4, 16, Training())[0])
     # A random first token is drawn by the last number of the noise, which has no other use.

@@ -71,21 +71,21 @@ def test_the_last_weights_ship_in_the_precision_of_their_recipe(runs: Path) -> N
     for id in ("softmax", "relu"):
         recipe = recipe_of(id)
         last = write_run(recipe, 3, runs)[LAST]
-        ship.take_run(dataclasses.replace(recipe, timeline=False), runs, TEXTS)
+        ship.copy_run(dataclasses.replace(recipe, timeline=False), runs, TEXTS)
         folder = ship.ZOO / id
         stored = read_weights(folder / "model.safetensors")
         assert stored.keys() == last.keys()
         for name, weight in last.items():
             exact = weight.half().float()
             if id == "relu" and weight.dim() == 2:
-                near = weight.abs().amax(1, keepdim=True) / 127 * 0.5001
-                assert ((stored[name] - weight).abs() <= near).all(), name
+                tolerance = weight.abs().amax(1, keepdim=True) / 127 * 0.5001
+                assert ((stored[name] - weight).abs() <= tolerance).all(), name
                 assert not torch.equal(stored[name], exact)
             else:
                 assert torch.equal(stored[name], exact), name
         config = json.loads((folder / "config.json").read_text())
         assert ("quantization_config" in config) == (id == "relu")
-        ids = ship.ids_of(recipe, TEXTS, TOKENIZER)
+        ids = ship.encode_texts(recipe, TEXTS, TOKENIZER)
         assert ids.shape == (2, 64) and ids[:, 0].tolist() == [0, 0]
         assert json.loads((folder / "exact.json").read_text()) == fake_measure(None, last, ids)
         assert (folder / "training.jsonl").read_text() == '{"step": 30}\n{"step": 0}\n'
@@ -114,7 +114,7 @@ def test_a_timeline_decodes_to_the_weights_that_it_was_measured_on(runs: Path) -
     written = write_run(recipe, 3, runs)
     (ship.ZOO / "softmax/timeline").mkdir(parents=True)
     (ship.ZOO / "softmax/timeline/0999.gz").touch()  # left over from an earlier packing
-    ship.take_run(dataclasses.replace(recipe, timeline=True), runs, TEXTS)
+    ship.copy_run(dataclasses.replace(recipe, timeline=True), runs, TEXTS)
     folder = ship.ZOO / "softmax/timeline"
     index = json.loads((folder / "index.json").read_text())
     assert sorted(file.name for file in folder.iterdir()) == [
@@ -124,7 +124,7 @@ def test_a_timeline_decodes_to_the_weights_that_it_was_measured_on(runs: Path) -
     shapes = {row["name"]: tuple(row["shape"]) for row in index["tensors"]}
     assert all(row["coded"] == (len(row["shape"]) == 2) for row in index["tensors"])
     assert shapes == {name: tuple(w.shape) for name, w in sorted(written[0].items())}
-    before, ids = None, ship.ids_of(recipe, TEXTS, TOKENIZER)
+    before, ids = None, ship.encode_texts(recipe, TEXTS, TOKENIZER)
     for step, row in zip(STEPS, index["checkpoints"], strict=True):
         file = (folder / row["file"]).read_bytes()
         assert (row["step"], row["bytes"], row["sha256"]) == (
@@ -148,7 +148,7 @@ def test_every_trained_seed_is_measured_on_its_last_weights(
     monkeypatch.setattr(ship, "recipes", lambda: {"sink-token": several, "relu": alone})
     last = {seed: write_run(several, seed, runs)[LAST] for seed in (3, 4)}
     write_run(alone, 3, runs)
-    ids = ship.ids_of(several, TEXTS, TOKENIZER)
+    ids = ship.encode_texts(several, TEXTS, TOKENIZER)
     assert ids[:, :2].tolist() == [[1024, 0]] * 2
     rows = [{"id": "sink-token", "seed": seed, "measured": fake_measure(None, last[seed], ids)}
             for seed in (3, 4)]
@@ -163,11 +163,11 @@ def test_every_trained_seed_is_measured_on_its_last_weights(
 
 
 @pytest.mark.parametrize("id", ["softmax", "relu"])
-def test_a_row_of_the_index_is_of_the_stored_weights(id: str, runs: Path) -> None:
+def test_a_row_of_the_index_is_measured_on_the_stored_weights(id: str, runs: Path) -> None:
     recipe = dataclasses.replace(recipe_of(id), timeline=False)
     last = write_run(recipe, 3, runs)[LAST]
-    ship.take_run(recipe, runs, TEXTS)
-    row, folder, ids = ship.measure_facts(recipe, TEXTS), ship.ZOO / id, ship.ids_of(recipe, TEXTS, TOKENIZER)
+    ship.copy_run(recipe, runs, TEXTS)
+    row, folder, ids = ship.measure_facts(recipe, TEXTS), ship.ZOO / id, ship.encode_texts(recipe, TEXTS, TOKENIZER)
     file = (folder / "model.safetensors").read_bytes()
     assert (row["id"], row["seed"], row["context"], row["operation"]) == (id, 3, 128, id)
     assert row["parameters"] == sum(w.numel() for w in last.values())
@@ -200,7 +200,7 @@ def test_the_command_ships_trained_runs_and_names_the_others(
             row["differs"] = None
         return {zoo / "index.json": "the index"}
 
-    monkeypatch.setattr(ship, "pages", pages)
+    monkeypatch.setattr(ship, "make_pages", pages)
     for id in ("softmax", "relu"):
         write_run(known[id], 3, runs)
     ship.ZOO.mkdir()
@@ -215,7 +215,7 @@ def test_the_command_ships_trained_runs_and_names_the_others(
     ship.main()
     assert written["pages"] == (["softmax", "relu"], 2, "README.md")
     assert (ship.ZOO / "index.json").read_text() == "the index"
-    said = capsys.readouterr().out.splitlines()
+    output = capsys.readouterr().out.splitlines()
     size = sum(file.stat().st_size for file in ship.ZOO.glob("*/model.safetensors"))
-    assert said[-2:] == [f"2 models, {size:,} bytes of weights; timelines 0 bytes",
+    assert output[-2:] == [f"2 models, {size:,} bytes of weights; timelines 0 bytes",
                          "not trained yet: elu1"]

@@ -46,7 +46,7 @@ def test_a_run_beside_others_equals_a_run_of_train(id: str, corpus: Corpus, tmp_
     assert ours.losses.tolist() == pytest.approx(losses, abs=3e-6)
     weights, _ = ours.snapshot()
     assert weights.keys() == alone.weights.keys()
-    for name, weight in alone.on_cpu().items():
+    for name, weight in alone.cpu_weights().items():
         # Here the learning rate is rounded to float32.
         assert torch.allclose(weights[name], weight, atol=2e-6), name
 
@@ -78,42 +78,43 @@ def test_the_training_loss_is_the_mean_since_the_line_before(step: int, first: i
     assert run.train_loss() is None
 
 
-class Kept:
+class FakeMeasurer:
     """A fake measurer that records its calls."""
 
     def __init__(self) -> None:
-        self.given: list[tuple[Any, ...]] = []
+        self.points: list[tuple[Any, ...]] = []
 
     def add(self, job: Any, step: int, weights: Any, train_loss: float | None) -> None:
-        self.given.append((job, step, weights["lm_head.weight"].sum().item(), train_loss))
+        self.points.append((job, step, weights["lm_head.weight"].sum().item(), train_loss))
 
     def catch_up(self) -> bool:
         return False
 
 
-def worked(wanted: list[tuple[Recipe, int]], corpus: Corpus, monkeypatch: pytest.MonkeyPatch,
+def train_runs(wanted: list[tuple[Recipe, int]], corpus: Corpus, monkeypatch: pytest.MonkeyPatch,
            width: int = 2, ends: float = math.inf, captured: bool = True) -> tuple[list[tuple[Any, ...]], set[Any]]:
     monkeypatch.setattr(side_by_side, "SAVE_EVERY", 2)
     monkeypatch.setattr(side_by_side, "_corpus", lambda corpora, runs: corpus)
-    kept = Kept()
-    left = side_by_side.work(lambda: wanted, Path("texts"), Path("runs"), kept, "cpu", width, ends, captured)  # type: ignore[arg-type]
-    return kept.given, left
+    kept = FakeMeasurer()
+    left = side_by_side.train_runs(
+        lambda: wanted, Path("texts"), Path("runs"), kept, "cpu", width, ends, captured)  # type: ignore[arg-type]
+    return kept.points, left
 
 
 def test_the_number_of_active_runs_is_limited_and_each_is_measured(
         corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = ("b-gated", "b-muon", "b-alibi", "b-no-bos", "b-sgd", "b-decay-5")
-    given, left = worked([(RUNS[id], 1) for id in ids], corpus, monkeypatch)
+    arguments, left = train_runs([(RUNS[id], 1) for id in ids], corpus, monkeypatch)
     assert left == set()
     # A step of Muon or of SGD cannot be captured.
-    assert [(id, step) for (id, _), step, *_ in given] == [
+    assert [(id, step) for (id, _), step, *_ in arguments] == [
         ("b-gated", 0), ("b-alibi", 0), ("b-gated", 2), ("b-alibi", 2), ("b-gated", 4), ("b-alibi", 4),
         ("b-no-bos", 0), ("b-decay-5", 0), ("b-no-bos", 2), ("b-decay-5", 2), ("b-no-bos", 4), ("b-decay-5", 4)]
-    sums = [one[2] for one in given]
+    sums = [one[2] for one in arguments]
     assert len(set(sums)) == len(sums) - 3  # three recipes start from the weights of a fourth
 
-    given, left = worked([(RUNS[id], 1) for id in ids], corpus, monkeypatch, captured=False)
-    assert [(id, step) for (id, _), step, *_ in given] == [
+    arguments, left = train_runs([(RUNS[id], 1) for id in ids], corpus, monkeypatch, captured=False)
+    assert [(id, step) for (id, _), step, *_ in arguments] == [
         ("b-muon", 0), ("b-sgd", 0), ("b-muon", 2), ("b-sgd", 2), ("b-muon", 4), ("b-sgd", 4)]
 
 
@@ -121,29 +122,29 @@ def test_a_run_that_would_end_too_late_does_not_begin(
         corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10_000, 10))
     monkeypatch.setattr(side_by_side.time, "monotonic", lambda: float(next(clock)))
-    given, left = worked([(RUNS["b-gated"], seed) for seed in (1, 2, 3)], corpus, monkeypatch, 1, 140.0)
-    assert {seed for (_, seed), *_ in given} == {1, 2}
+    arguments, left = train_runs([(RUNS["b-gated"], seed) for seed in (1, 2, 3)], corpus, monkeypatch, 1, 140.0)
+    assert {seed for (_, seed), *_ in arguments} == {1, 2}
     assert left == set()
-    given, left = worked([(RUNS["b-gated"], 1)], corpus, monkeypatch, 1, 0.0)
-    assert given == [] and left == set()
+    arguments, left = train_runs([(RUNS["b-gated"], 1)], corpus, monkeypatch, 1, 0.0)
+    assert arguments == [] and left == set()
 
 
 def test_runs_that_the_last_points_request_begin(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = [(RUNS["b-gated"], 1)]
+    expected = [(RUNS["b-gated"], 1)]
 
-    def measured(self: Kept) -> bool:
-        more = len(wanted) == 1
+    def measured(self: FakeMeasurer) -> bool:
+        more = len(expected) == 1
         if more:
-            wanted.append((RUNS["b-gated"], 2))
+            expected.append((RUNS["b-gated"], 2))
         return more
 
-    monkeypatch.setattr(Kept, "catch_up", measured)
-    given, left = worked(wanted, corpus, monkeypatch)
-    assert [(seed, step) for (_, seed), step, *_ in given] == [(1, 0), (1, 2), (1, 4), (2, 0), (2, 2), (2, 4)]
+    monkeypatch.setattr(FakeMeasurer, "catch_up", measured)
+    arguments, left = train_runs(expected, corpus, monkeypatch)
+    assert [(seed, step) for (_, seed), step, *_ in arguments] == [(1, 0), (1, 2), (1, 4), (2, 0), (2, 2), (2, 4)]
     assert left == set()
 
 
-class Ended:
+class FakePool:
     def __init__(self, calls: list[str]) -> None:
         self.calls = calls
 
@@ -157,12 +158,12 @@ class Ended:
 def test_measuring_processes_end_after_the_last_measurement(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
-    monkeypatch.setattr(side_by_side, "ProcessPoolExecutor", lambda processes, context: Ended(calls))
+    monkeypatch.setattr(side_by_side, "ProcessPoolExecutor", lambda processes, context: FakePool(calls))
     measurer = side_by_side.Measurer(2, "cpu", tmp_path, tmp_path, tmp_path)
     measurer.add(("b-gated", 1), 0, {"a": torch.zeros(1)}, None)
     folder = Path(measurer.folder.name)
     assert list(folder.iterdir()) and calls == []
-    measurer.end()
+    measurer.close()
     assert calls == ["result", "shutdown", "shutdown"] and not folder.exists()
 
 
@@ -171,17 +172,17 @@ def test_the_command_waits_for_measurements_before_it_drops_a_log(
     log = protocol.log_file(RUNS["b-gated"], 2, tmp_path)
     calls: list[str] = []
 
-    def end() -> None:
-        calls.append("end")
+    def close() -> None:
+        calls.append("close")
         log.parent.mkdir(parents=True)
         log.touch()
 
-    monkeypatch.setattr(side_by_side, "Measurer", lambda *given: SimpleNamespace(end=end))
-    monkeypatch.setattr(side_by_side, "work", lambda *given: {("b-gated", 2)})
-    monkeypatch.setattr(side_by_side, "resolve_folders", lambda *given: (tmp_path, tmp_path))
+    monkeypatch.setattr(side_by_side, "Measurer", lambda *arguments: SimpleNamespace(close=close))
+    monkeypatch.setattr(side_by_side, "train_runs", lambda *arguments: {("b-gated", 2)})
+    monkeypatch.setattr(side_by_side, "resolve_folders", lambda *arguments: (tmp_path, tmp_path))
     monkeypatch.setattr(sys, "argv", ["side_by_side", "b-gated", "--again", str(tmp_path)])
     side_by_side.main()
-    assert calls == ["end"] and not log.exists()
+    assert calls == ["close"] and not log.exists()
     assert capsys.readouterr().out == "not ended: [('b-gated', 2)]\n"
 
 
@@ -195,7 +196,7 @@ def test_a_point_is_measured_as_train_measures_it_and_the_log_names_the_device(
     side_by_side.measure(("b-gated", 2), 0, file, None, "a device", tmp_path, Path("texts"), Path("runs"))
     assert not file.exists()
     log = json.loads((tmp_path / "gated" / "b" / "2.json").read_text())
-    committed = protocol.read(recipe, 2)
+    committed = protocol.read_log(recipe, 2)
     assert log["device"] == "a device"
     assert len(log["points"]) == 1
     # This test has a synthetic training text; the measured passages are the same.

@@ -1,4 +1,4 @@
-"""Computes numbers in sentences again from the data."""
+"""Checks that numbers in sentences equal those computed from the data."""
 
 import json
 from pathlib import Path
@@ -7,13 +7,13 @@ from statistics import mean
 from test_claims import INDEX, prose
 
 from models.train import beyond, claims, decide, protocol
-from models.train.factors import at
+from models.train.factors import point_at
 from models.train.recipe import recipes
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def stated(file: str, sentence: str) -> None:
+def assert_stated(file: str, sentence: str) -> None:
     assert " ".join(sentence.split()) in prose(ROOT / file), sentence
 
 
@@ -21,19 +21,19 @@ def alphas(recipe: str, step: int) -> list[float]:
     """Returns alpha of each seed of a recipe in protocol A."""
     folder = protocol.ZOO / recipe / "seeds"
     logs = [json.loads((folder / f"{seed}.json").read_text()) for seed in (1, 2, 3, 4, 5)]
-    return [at(log, step)["alpha"] for log in logs]
+    return [point_at(log, step)["alpha"] for log in logs]
 
 
-def test_the_sink_of_the_baselines() -> None:
-    late = mean(decide.outcome(claims.runs_b()["softmax"][1], "alpha"))
-    end = mean(at(log, 4000)["alpha"] for log in claims.runs_b()["softmax"][1].values())
+def test_the_sink_of_the_baselines_is_as_stated() -> None:
+    late = mean(decide.mean_outcomes(claims.runs_b()["softmax"][1], "alpha"))
+    end = mean(point_at(log, 4000)["alpha"] for log in claims.runs_b()["softmax"][1].values())
     a = alphas("softmax", 4000)
-    stated("models/README.md", f"The sink of this baseline is {late:.3f} above uniform attention over "
+    assert_stated("models/README.md", f"The sink of this baseline is {late:.3f} above uniform attention over "
            f"steps 2,400 to 3,000 and {end:.3f} at step 4,000; that of protocol A, at 3e-3, is "
            f"{mean(a[:3]):.3f} at step 4,000 in seeds 1 to 3 and {mean(a):.3f} in all five.")
 
 
-def test_the_differences_of_the_other_models_of_the_zoo() -> None:
+def test_the_differences_of_the_other_models_of_the_zoo_are_as_stated() -> None:
     base = INDEX["softmax"]["parameters"]
     more = {id: row["parameters"] / base - 1 for id, row in INDEX.items()}
     others = {id: f"{100 * abs(one):.1f}%" for id, one in more.items() if abs(one) > 0.02}
@@ -41,40 +41,40 @@ def test_the_differences_of_the_other_models_of_the_zoo() -> None:
     assert len(INDEX) - 2 == 33 and others["gated"] == others["gated-value"]
     half = sum(recipes()[id].training.steps == 2000 for id in INDEX)
     assert half == 13
-    stated("web/README.md", "Thirty-three more models differ from the baseline in one factor each")
-    stated("web/README.md", f"within 2%; `gated` and `gated-value` have {others['gated']} more, `experts` "
+    assert_stated("web/README.md", "Thirty-three more models differ from the baseline in one factor each")
+    assert_stated("web/README.md", f"within 2%; `gated` and `gated-value` have {others['gated']} more, `experts` "
            f"has {others['experts']} more and `plain-ffn` {others['plain-ffn']} fewer. Thirteen of them "
            "were trained for 2,000 steps in place of 4,000")
 
 
 def test_the_sink_of_the_key_bias_model_is_on_its_bias_key() -> None:
     share = INDEX["key-bias"]["measured"]["sink_bias"]
-    stated("web/src/experiments/fragility.ts", f"whose sink is on the bias key (Sink∗ {share:.0f}%)")
+    assert_stated("web/src/experiments/fragility.ts", f"whose sink is on the bias key (Sink∗ {share:.0f}%)")
 
 
-def test_the_cost_of_zeroing_one_channel() -> None:
+def test_the_cost_of_zeroing_one_channel_is_as_stated() -> None:
     units = json.loads(beyond.FILE.read_text())["channels"]
     cost = {one["unit"]: f"{one['worst']:.2f}" for one in units}
     assert [one["unit"] for one in sorted(units, key=lambda one: -one["worst"])] == list(beyond.CHANNEL_MODELS)
     assert all(one["median"] < 0.01 for one in units)
     assert beyond.read_model(beyond.ZOO / "key-bias")[0].D == 128
-    stated("web/src/experiments/fragility.ts",
+    assert_stated("web/src/experiments/fragility.ts",
            f"with the worst one of 128 zeroed, the loss rises by {cost['key-bias']} nats in the key-bias "
            f"model")
-    stated("web/src/experiments/fragility.ts",
+    assert_stated("web/src/experiments/fragility.ts",
            f"by {cost['softmax']} with softmax, {cost['sigmoid']} with sigmoid, {cost['gated']} with a gate "
            f"and {cost['sink-logit']} with sink logits ({beyond.SEQUENCES} passages, T = {beyond.T})")
 
 
-def test_softmax1_and_normalized_sigmoid_are_undecided() -> None:
+def test_the_levels_of_softmax1_and_normalized_sigmoid_are_as_stated() -> None:
     for id, words in (("softmax1", "three seeds end {} to {} above uniform attention"),
                       ("sigmoid-norm", "three seeds, {} to {} over steps 2,400 to 3,000")):
-        values = sorted(decide.outcome(claims.runs_b()[id][1], "alpha"))[:3]
+        values = sorted(decide.mean_outcomes(claims.runs_b()[id][1], "alpha"))[:3]
         if len(claims.runs_b()[id][1]) == 3:
-            stated("models/README.md", words.format(f"{values[0]:.2f}", f"{values[-1]:.2f}"))
+            assert_stated("models/README.md", words.format(f"{values[0]:.2f}", f"{values[-1]:.2f}"))
 
 
-def test_the_cost_of_a_small_cache_for_the_softmax_model() -> None:
+def test_the_cost_of_a_small_cache_for_the_softmax_model_is_as_stated() -> None:
     """The reference measures the loss of all tokens of the 40 longer passages, at T = 120."""
     from dataclasses import replace
 
@@ -87,7 +87,7 @@ def test_the_cost_of_a_small_cache_for_the_softmax_model() -> None:
 
     arch, weights = read_model(protocol.ZOO / "softmax")
     texts = json.loads((protocol.ZOO / "heldout-long.json").read_text())
-    ids = outcomes.ids_of(recipes()["softmax"], texts[:40], 120)
+    ids = outcomes.encode_texts(recipes()["softmax"], texts[:40], 120)
 
     def loss(mask: Mask) -> float:
         with torch.no_grad():
@@ -96,5 +96,5 @@ def test_the_cost_of_a_small_cache_for_the_softmax_model() -> None:
 
     whole = loss(arch.mask)
     without, kept = loss(Mask("window", 24)) - whole, loss(Mask("window", 23, first=1)) - whole
-    stated("web/README.md", f"rises by {without:.3f} nats over 40 passages of 120 tokens, with the first "
+    assert_stated("web/README.md", f"rises by {without:.3f} nats over 40 passages of 120 tokens, with the first "
            f"token kept by {kept:.3f}")

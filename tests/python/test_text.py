@@ -16,30 +16,30 @@ def prose(name: str, words: int = 40) -> str:
     return " ".join(f"{name}{i}" for i in range(words))
 
 
-def made(count: int, name: str = "doc") -> list[str]:
+def make_documents(count: int, name: str = "doc") -> list[str]:
     return [prose(f"{name}{i}x") for i in range(count)]
 
 
 def test_every_twelfth_document_of_each_file_is_held_out() -> None:
-    a, b = made(25, "a"), made(13, "b")
-    train, held = text.split({"a": a, "b": b})
+    a, b = make_documents(25, "a"), make_documents(13, "b")
+    train, held = text.split_documents({"a": a, "b": b})
     assert held == {"a": [a[11], a[23]], "b": [b[11]]}
     assert train == [t for t in a + b if t not in (a[11], a[23], b[11])]
 
 
 def test_a_repeated_document_is_dropped_only_from_the_held_out_side() -> None:
-    a, b = made(24, "a"), made(12, "b")
+    a, b = make_documents(24, "a"), make_documents(12, "b")
     b[11] = a[3].upper().replace(" ", ",\n")  # the same words in another case and spacing
-    train, held = text.split({"a": a, "b": b})
+    train, held = text.split_documents({"a": a, "b": b})
     assert held == {"a": [a[11], a[23]], "b": []}
     assert train == [t for t in a + b[:11] if t not in held["a"]]
 
 
 @pytest.mark.parametrize(("shared", "kept"), [(13, 0), (12, 1)])
-def test_a_passage_of_13_words_is_too_much(shared: int, kept: int) -> None:
-    a = made(12)
+def test_a_held_out_document_that_shares_13_words_is_dropped(shared: int, kept: int) -> None:
+    a = make_documents(12)
     a[11] += " " + " ".join(a[0].split()[5 : 5 + shared]) + " the end"
-    train, held = text.split({"a": a})
+    train, held = text.split_documents({"a": a})
     assert (len(train), len(held["a"])) == (11, kept)
 
 
@@ -63,17 +63,17 @@ def test_passages_are_whole_words_spread_evenly() -> None:
 def test_a_word_that_just_fits_is_included() -> None:
     assert text.passages(["one three five"], 1, 9) == ["one three"]
     assert text.passages(["one three five"], 1, 8) == ["one"]
-    assert len(text.passages(["one three", "one two"], 1, 9)) == 1  # the first is as long as a passage
+    assert len(text.passages(["one three", "one two"], 1, 9)) == 1  # the first text is exactly as long as a passage
 
 
-def test_the_real_split() -> None:
+def test_the_corpora_are_split_into_the_stated_numbers_of_documents() -> None:
     folder = os.environ.get("SINKSCOPE_CORPORA")
     if folder is None:
         pytest.skip("$SINKSCOPE_CORPORA is not set")
-    files = text.read(Path(folder))
+    files = text.read_documents(Path(folder))
     assert {name: len(texts) for name, texts in files.items()} \
         == {"children_lit.txt": 71, "storybooks_ccby.txt": 683}
-    train, held = text.split(files)
+    train, held = text.split_documents(files)
     assert len(train) == 754 - 61
     # The training part repeats five stories, completely or partly, and no book.
     assert {name: len(texts) for name, texts in held.items()} \

@@ -30,7 +30,7 @@ RUNS: dict[str, list[str]] = {
     "write_tokenizers": ["reduced", "--only", "zoo"],
 }
 # write_smollm2 runs for minutes and needs a model of 98 MB: models/fetch/smollm2.
-LEFT_OUT = {"write_smollm2"}
+SKIPPED_WRITERS = {"write_smollm2"}
 
 # All scripts run in one process, because importing transformers takes longer than writing.
 WRITE_ALL = """
@@ -63,7 +63,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, di
 
 
 def test_every_script_is_run() -> None:
-    assert {file.stem for file in WRITERS.glob("write_*.py")} == set(RUNS) | LEFT_OUT
+    assert {file.stem for file in WRITERS.glob("write_*.py")} == set(RUNS) | SKIPPED_WRITERS
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -72,27 +72,34 @@ def test_a_script_runs(name: str, written: tuple[Path, dict[str, str]]) -> None:
 
 
 def origin(file: Path) -> Any:
-    """Returns the versions and machine that computed a folder's numbers; None if its golden.json lacks them."""
+    """Returns the script, the versions and the machine that computed a folder's numbers; None if its golden.json lacks
+    them."""
     about = file.parent / "golden.json"
-    said = json.loads(about.read_text()).get("written_by") if about.exists() else None
-    return said if isinstance(said, dict) else None
+    writer = json.loads(about.read_text()).get("written_by") if about.exists() else None
+    return writer if isinstance(writer, dict) else None
 
 
-def near(found: Any, expected: Any, where: str) -> None:
+def label(name: str) -> str:
+    """Returns the name of a file, with the command that writes it if its golden.json names a script."""
+    writer = (origin(TESTS / name) or {}).get("script")
+    return name if writer is None else f"{name}, written by python -m models.reference.goldens.{Path(writer).stem}"
+
+
+def assert_near(actual: Any, expected: Any, where: str) -> None:
     """Compares JSON values: names, texts and integers must be equal, and fractions equal in F32 precision."""
-    assert type(found) is type(expected), where
+    assert type(actual) is type(expected), where
     if isinstance(expected, dict):
-        assert found.keys() == expected.keys(), where
+        assert actual.keys() == expected.keys(), where
         for name in expected.keys() - {"written_by", "f64_error", "reference_error", "computed_by"}:
-            near(found[name], expected[name], f"{where}: {name}")
+            assert_near(actual[name], expected[name], f"{where}: {name}")
     elif isinstance(expected, list):
-        assert len(found) == len(expected), where
-        for a, b in zip(found, expected):
-            near(a, b, where)
+        assert len(actual) == len(expected), where
+        for a, b in zip(actual, expected):
+            assert_near(a, b, where)
     elif isinstance(expected, float):
-        assert found == pytest.approx(expected, rel=1e-4, abs=1e-5), where
+        assert actual == pytest.approx(expected, rel=1e-4, abs=1e-5), where
     else:
-        assert found == expected, where
+        assert actual == expected, where
 
 
 def test_written_files_equal_the_committed_ones(written: tuple[Path, dict[str, str]]) -> None:
@@ -104,25 +111,26 @@ def test_written_files_equal_the_committed_ones(written: tuple[Path, dict[str, s
     for name in sorted(names):
         if name.endswith(".safetensors") and "fuzz" not in name:
             result, expected = load_file(folder / name), load_file(TESTS / name)
-            assert result.keys() == expected.keys(), name
+            assert result.keys() == expected.keys(), label(name)
             for key, value in expected.items():
                 size = value.double().nan_to_num().abs().amax().clamp_min(1).item()
                 torch.testing.assert_close(
                     result[key].double(), value.double(), rtol=0, atol=2e-6 * size, equal_nan=True,
-                    msg=lambda said, name=name, key=key: f"{name}, {key}: {said}")
+                    msg=lambda text, name=name, key=key: f"{label(name)}; {key}: {text}")
         elif name.endswith(".json"):
-            near(json.loads((folder / name).read_text()), json.loads((TESTS / name).read_text()), name)
+            assert_near(json.loads((folder / name).read_text()), json.loads((TESTS / name).read_text()), label(name))
 
 
-def test_goldens_that_claim_it_are_written_bit_by_bit(written: tuple[Path, dict[str, str]]) -> None:
+def test_goldens_of_this_machine_and_these_versions_are_written_bit_by_bit(
+        written: tuple[Path, dict[str, str]]) -> None:
     """All bits are equal if the versions, the kind of processor and the C library are those that golden.json names."""
-    compared, differ = 0, []
+    compared, differing = 0, []
     for file in sorted(path for path in (TESTS / "golden").rglob("*") if path.is_file()):
-        again = written[0] / file.relative_to(TESTS)
-        if origin(file) is not None and origin(file) == origin(again):
+        rewritten = written[0] / file.relative_to(TESTS)
+        if origin(file) is not None and origin(file) == origin(rewritten):
             compared += 1
-            if file.read_bytes() != again.read_bytes():
-                differ.append(str(file.relative_to(TESTS)))
+            if file.read_bytes() != rewritten.read_bytes():
+                differing.append(label(str(file.relative_to(TESTS))))
     if not compared:
         pytest.skip("the goldens were written with other versions or on another kind of machine")
-    assert differ == []
+    assert differing == []

@@ -6,4 +6,4 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "models" / "record" / "src"), str(ROOT)]
 
-torch.set_num_threads(1)  # the models are small: a second thread costs more than it saves
+torch.set_num_threads(1)  # The models are small, so a second thread would cost more time than it saves.

@@ -10,7 +10,7 @@ from torch import Tensor
 
 T, V, L, H, D = 48, 97, 3, 4, 64
 COMMON = {"vocab_size": V, "initializer_range": 0.2}
-# Ids of special tokens that are no pad tokens, since random ids may be any.
+# Special tokens, without a pad token, since random ids may equal any id.
 ENDS = {"bos_token_id": 1, "eos_token_id": 2}
 ROTARY = COMMON | ENDS | {"hidden_size": D, "intermediate_size": 80, "num_hidden_layers": L,
                    "num_attention_heads": H, "pad_token_id": None}

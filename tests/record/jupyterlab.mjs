@@ -1,4 +1,4 @@
-// Uses the example notebook in JupyterLab like a person: runs all cells, selects a head in the figure, reads the
+// Uses the example notebook in JupyterLab as a person does: runs all cells, selects a head in the figure, reads the
 // selection in Python, reloads the page, and looks at the figure again.
 //
 //     node tests/record/jupyterlab.mjs ADDRESS FOLDER

@@ -27,12 +27,12 @@ WORDS = ["<s>", " the", " old", " man", " sat", " at", " the", " door", ",", " a
 EVERYTHING = ("hidden_norm", "key_norm", "value_norm", "loss", "q", "k", "v", "hidden")
 
 
-def _prompts(count: int, tokens: int = T, most: int = 60) -> list[list[int]]:
+def _prompts(count: int, tokens: int = T, id_bound: int = 60) -> list[list[int]]:
     draw = np.random.default_rng(3)
-    return [[1, *draw.integers(3, most, tokens - 1).tolist()] for _ in range(count)]
+    return [[1, *draw.integers(3, id_bound, tokens - 1).tolist()] for _ in range(count)]
 
 
-def _named(recording: sinkscope.Recording, strings: list[str]) -> sinkscope.Recording:
+def _with_words(recording: sinkscope.Recording, strings: list[str]) -> sinkscope.Recording:
     """Replaces the token strings of random ids by words, so that a reader sees a text."""
     conditions = dict(recording.conditions)
     conditions["tokens"] = [strings[: len(one)] for one in conditions["tokens"]]
@@ -44,15 +44,15 @@ def _named(recording: sinkscope.Recording, strings: list[str]) -> sinkscope.Reco
 
 def _record(name: str, prompts: Any, make: Callable[[], Any], **options: Any) -> sinkscope.Recording:
     options = {"tokens": T, "keep": 1, "fields": EVERYTHING, "progress": False} | options
-    found = sinkscope.record(make(), None, prompts, model_id=name, **options)
-    return _named(found, WORDS) if len(found.conditions["tokens"][0]) == T else found
+    recording = sinkscope.record(make(), None, prompts, model_id=name, **options)
+    return _with_words(recording, WORDS) if len(recording.conditions["tokens"][0]) == T else recording
 
 
 def _family(name: str) -> Callable[[], Any]:
     return lambda: FAMILIES[name].make(FAMILIES[name].implementations[0])
 
 
-def _hidden(model: Any) -> Any:
+def _halve_second_layer(model: Any) -> Any:
     """Adds a hook that removes half of what the second layer adds to the stream, and returns the model."""
     model.model.layers[1].register_forward_hook(
         lambda _, inputs, output: inputs[0] + 0.5 * (output - inputs[0])
@@ -60,7 +60,7 @@ def _hidden(model: Any) -> Any:
     return model
 
 
-def _clip() -> Any:
+def _make_clip() -> Any:
     torch.manual_seed(5)
     sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
     config = tf.CLIPConfig(
@@ -79,7 +79,7 @@ def _clip_inputs() -> dict[str, torch.Tensor]:
     }
 
 
-def _padded() -> dict[str, torch.Tensor]:
+def _padded_inputs() -> dict[str, torch.Tensor]:
     """Returns three prompts of different lengths in one batch, padded on the left."""
     lengths = (T, T + 3, T + 1)
     width = max(lengths)
@@ -90,16 +90,16 @@ def _padded() -> dict[str, torch.Tensor]:
     return {"input_ids": ids, "attention_mask": mask}
 
 
-def _maps() -> sinkscope.Recording:
+def _record_maps() -> sinkscope.Recording:
     with torch.no_grad():
-        found = FAMILIES["llama"].make("eager")(
+        maps = FAMILIES["llama"].make("eager")(
             input_ids=torch.tensor(_prompts(1)), output_attentions=True
         ).attentions
-    return sinkscope.from_maps(torch.stack(found)[:, 0], WORDS, model_id="maps of llama")
+    return sinkscope.from_maps(torch.stack(maps)[:, 0], WORDS, model_id="maps of llama")
 
 
 KINDS: dict[str, Callable[[], sinkscope.Recording]] = {
-    "maps": _maps,
+    "maps": _record_maps,
     "one": lambda: _record("llama, one prompt", _prompts(1), _family("llama")),
     "many": lambda: _record("llama, five prompts", _prompts(5), _family("llama")),
     "hybrid": lambda: _record("jamba", _prompts(2), HYBRIDS["jamba"][0]),
@@ -107,12 +107,12 @@ KINDS: dict[str, Callable[[], sinkscope.Recording]] = {
     "edited": lambda: _record(
         "llama, edited",
         _prompts(1),
-        lambda: _hidden(FAMILIES["llama"].make("sdpa")),
+        lambda: _halve_second_layer(FAMILIES["llama"].make("sdpa")),
         edits=["half of what layer 1 adds"],
     ),
-    "vision": lambda: _record("CLIP, vision tower", [_clip_inputs()], _clip, part="vision_model", tokens=None),
-    "text": lambda: _record("CLIP, text tower", [_clip_inputs()], _clip, part="text_model"),
-    "padded": lambda: _record("llama, a padded batch", [_padded()], _family("llama")),
+    "vision": lambda: _record("CLIP, vision tower", [_clip_inputs()], _make_clip, part="vision_model", tokens=None),
+    "text": lambda: _record("CLIP, text tower", [_clip_inputs()], _make_clip, part="text_model"),
+    "padded": lambda: _record("llama, a padded batch", [_padded_inputs()], _family("llama")),
     "sink_logit": lambda: _record("gpt_oss", _prompts(2), _family("gpt_oss")),
     "bidirectional": lambda: _record("bert", _prompts(1), _family("bert")),
     "pooled": lambda: _record("llama, 132 tokens", _prompts(1, LONG), _family("llama"), tokens=LONG,

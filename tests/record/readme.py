@@ -88,36 +88,36 @@ SMALL = {
 }
 
 
-def families() -> dict[str, str]:
-    """Returns the name of a class for each model type: the first that exists of a causal language model, a masked
-    language model, a sequence-to-sequence model and an image classifier."""
-    found: dict[str, str] = {}
+def class_names() -> dict[str, str]:
+    """Returns the name of a class for each model type: the first that exists among those of causal language models,
+    masked language models, sequence-to-sequence models and image classifiers."""
+    names: dict[str, str] = {}
     for mapping in (
         "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",
         "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
         "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
         "MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES",
     ):
-        for name, made in getattr(tf.models.auto.modeling_auto, mapping).items():
-            found.setdefault(name, made if isinstance(made, str) else made[0])
-    return found
+        for name, class_name in getattr(tf.models.auto.modeling_auto, mapping).items():
+            names.setdefault(name, class_name if isinstance(class_name, str) else class_name[0])
+    return names
 
 
-def small(name: str, made: str) -> Any:
-    kind = tf.CONFIG_MAPPING[name]
-    has = kind()
-    sizes = {key: value for key, value in SMALL.items() if hasattr(has, key)}
+def make_small_model(name: str, class_name: str) -> Any:
+    config_class = tf.CONFIG_MAPPING[name]
+    default = config_class()
+    sizes = {key: value for key, value in SMALL.items() if hasattr(default, key)}
     for key in ("num_key_value_heads", "sliding_window", "q_lora_rank"):
-        if getattr(has, key, 0) is None:
+        if getattr(default, key, 0) is None:
             sizes.pop(key, None)
-    if getattr(has, "layer_types", None):
-        sizes["layer_types"] = list(has.layer_types[:4])
-    if getattr(has, "pad_token_id", None) is not None:
+    if getattr(default, "layer_types", None):
+        sizes["layer_types"] = list(default.layer_types[:4])
+    if getattr(default, "pad_token_id", None) is not None:
         sizes["pad_token_id"] = 0
-    config = kind(**sizes)
+    config = config_class(**sizes)
     if hasattr(config, "is_decoder"):
-        config.is_decoder = config.is_decoder or "CausalLM" in made
-    model_class = getattr(tf, made)
+        config.is_decoder = config.is_decoder or "CausalLM" in class_name
+    model_class = getattr(tf, class_name)
     with torch.device("meta"):
         n = sum(p.numel() for p in model_class(config).parameters())
     if n > MOST_PARAMETERS:
@@ -128,30 +128,30 @@ def small(name: str, made: str) -> Any:
     return model_class(config).eval()
 
 
-def apart(found: Any, attentions: Any, both: bool) -> float:
-    """Returns the largest difference of alpha from alpha of these maps, whose shares are computed as
-    `sinkscope.metrics.part_of_row` does."""
-    n = found["mean.alpha"].shape[-1]
+def alpha_difference(recording: Any, attentions: Any, is_bidirectional: bool) -> float:
+    """Returns the largest difference of the recording's alpha from that of the maps, computed on shares as
+    `sinkscope.metrics.part_of_row` defines them."""
+    n = recording["mean.alpha"].shape[-1]
     att = torch.stack([x[0] for x in attentions if x is not None and x.shape[-2:] == (n, n)]).double()
     sums = att.sum(-1, keepdim=True)
-    if found.model["operation"] == "sink_logit" and (sums - 1).abs().max() < 1e-4:
+    if recording.model["operation"] == "sink_logit" and (sums - 1).abs().max() < 1e-4:
         raise LookupError  # Granite SWA scales its output by the sink's share, and returns weights without it
     share = att / (sums + 1e-8)
-    alpha = share.sum(-2) / (n if both else torch.arange(n, 0, -1))
-    return (torch.from_numpy(found["mean.alpha"]) - alpha).abs().max().item()
+    alpha = share.sum(-2) / (n if is_bidirectional else torch.arange(n, 0, -1))
+    return (torch.from_numpy(recording["mean.alpha"]) - alpha).abs().max().item()
 
 
-def row(name: str, made: str) -> tuple[str, str] | None:
+def family_row(name: str, class_name: str) -> tuple[str, str] | None:
     """Returns the row of a family, its name and its result; None if a small config makes no model."""
     import sinkscope
 
     try:
-        model = small(name, made)
+        model = make_small_model(name, class_name)
     except Exception:
         return None
     prompt: Any = torch.randint(5, 97, (1, T), generator=torch.Generator().manual_seed(1))
     inputs = {"input_ids": prompt}
-    if "Image" in made:
+    if "Image" in class_name:
         inputs = {"pixel_values": torch.randn(1, 3, 24, 24, generator=torch.Generator().manual_seed(1))}
     try:
         with torch.no_grad():  # the pass fails if the sizes of the small config do not fit each other
@@ -159,79 +159,80 @@ def row(name: str, made: str) -> tuple[str, str] | None:
     except Exception:
         return None
     try:
-        found = sinkscope.record(model, None, [inputs], tokens=None, progress=False)
+        recording = sinkscope.record(model, None, [inputs], tokens=None, progress=False)
     except sinkscope.attention.UnsupportedModel as error:
         return name, f"refused: {error}"
     except Exception as error:
         return name, f"fails: {type(error).__name__}: {str(error).splitlines()[0][:90]}"
-    both = found.model["mask"]["kind"] == "bidirectional"
+    is_bidirectional = recording.model["mask"]["kind"] == "bidirectional"
     try:
-        off = apart(found, run64(model, **inputs).attentions, both)
-        said = f"alpha within {off:.0e}"
-        if off >= TOLERANCE:  # transformers' own results in float32 may differ as much from float64
+        difference = alpha_difference(recording, run64(model, **inputs).attentions, is_bidirectional)
+        result = f"alpha within {difference:.0e}"
+        if difference >= TOLERANCE:  # in float32, transformers' own results may differ from those in float64 by as much
             model.set_attn_implementation("eager")
             with torch.no_grad():
-                same = apart(found, model(**inputs, output_attentions=True).attentions, both)
-            said = f"alpha within {same:.0e} of eager float32, which is {off:.0e} from float64"
-            off = same
+                maps = model(**inputs, output_attentions=True).attentions
+            eager_difference = alpha_difference(recording, maps, is_bidirectional)
+            result = f"alpha within {eager_difference:.0e} of eager float32, which is {difference:.0e} from float64"
+            difference = eager_difference
     except LookupError:
         return name, "recorded; the eager maps of transformers leave out the share of the sink"
     except Exception as error:
         return name, f"recorded; transformers gives no eager maps to compare ({type(error).__name__})"
-    which = (
-        f", attention in {found.model['L']} of {found.blocks} layers"
-        if found.blocks > found.model["L"]
+    layers = (
+        f", attention in {recording.model['L']} of {recording.blocks} layers"
+        if recording.blocks > recording.model["L"]
         else ""
     )
-    return name, f"{'ok' if off < TOLERANCE else 'OFF'}: {said}{which}"
+    return name, f"{'ok' if difference < TOLERANCE else 'OFF'}: {result}{layers}"
 
 
-def written(rows: list[tuple[str, str]]) -> str:
+def readme_text(rows: list[tuple[str, str]]) -> str:
     """Returns the text of the README with these rows in the table."""
-    lines = [f"| {name} | {said.replace('|', chr(92) + '|')} |" for name, said in rows]
-    recorded = sum(not said.startswith(("refused", "fails")) for _, said in rows)
+    lines = [f"| {name} | {result.replace('|', chr(92) + '|')} |" for name, result in rows]
+    recorded = sum(not result.startswith(("refused", "fails")) for _, result in rows)
     head = (
         f"{len(rows)} families, {recorded} recorded (transformers {tf.__version__}, torch "
         f"{torch.__version__.split('+')[0]}, one random prompt each; `python tests/record/readme.py`):"
     )
-    before, rest = README.read_text().split(BEGIN)
+    before, after = README.read_text().split(BEGIN)
     table = "\n".join([BEGIN, "", head, "", "| family | result |", "|---|---|", *lines, "", END])
-    return before + table + rest.split(END)[1]
+    return before + table + after.split(END)[1]
 
 
 def without_digits(text: str) -> dict[str, str]:
     """Returns the rows of the table by family, without the differences of alpha, which depend on the processor."""
     rows = re.findall(r"^\| (\S+) \| (.*) \|$", text.split(BEGIN)[1].split(END)[0], re.M)
-    return {name: re.sub(r"(within|is) \S+?(?=[,\s]|$)", r"\1", said) for name, said in rows if name != "family"}
+    return {name: re.sub(r"(within|is) \S+?(?=[,\s]|$)", r"\1", result) for name, result in rows if name != "family"}
 
 
-def main(wanted: list[str]) -> int:
+def main(families: list[str]) -> int:
     import sinkscope.attention  # noqa: F401
 
     warnings.simplefilter("ignore")
     tf.logging.set_verbosity_error()
     torch.set_num_threads(1)
-    is_check = wanted == ["--check"]
-    wanted = [] if is_check else wanted
+    is_check = families == ["--check"]
+    families = [] if is_check else families
     rows = []
-    for name, made in sorted(families().items()):
-        if wanted and name not in wanted:
+    for name, class_name in sorted(class_names().items()):
+        if families and name not in families:
             continue
-        found = row(name, made)
-        if found:
-            rows.append(found)
-            print(*found, sep=": ", flush=True)
+        row = family_row(name, class_name)
+        if row:
+            rows.append(row)
+            print(*row, sep=": ", flush=True)
         gc.collect()
-    wrong = any("OFF" in said for _, said in rows)
+    wrong = any("OFF" in result for _, result in rows)
     if is_check:
-        ours, theirs = without_digits(written(rows)), without_digits(README.read_text())
-        others = [name for name, said in theirs.items() if ours.get(name) != said]
-        for name in others:
-            print(f"{name}: expected {theirs[name]}, found {ours.get(name, 'no such family')}")
-        wrong = wrong or len(others) > 0
-        print(f"{len(theirs) - len(others)} passed, {len(others)} failed")
-    elif not wanted:
-        README.write_text(written(rows))
+        current, committed = without_digits(readme_text(rows)), without_digits(README.read_text())
+        differing = [name for name, result in committed.items() if current.get(name) != result]
+        for name in differing:
+            print(f"{name}: expected {committed[name]}, found {current.get(name, 'no such family')}")
+        wrong = wrong or len(differing) > 0
+        print(f"{len(committed) - len(differing)} passed, {len(differing)} failed")
+    elif not families:
+        README.write_text(readme_text(rows))
     return int(wrong)
 
 

@@ -38,18 +38,18 @@ def test_the_command_record_writes_the_result_of_the_function(folder: Path, tmp_
                  "--eps", "0.1,0.4", "--keep", "1", "--license", "MIT", "--id", "a model",
                  "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    found = sinkscope.Recording.open(out)
+    result = sinkscope.Recording.open(out)
     loaded = load(folder, device="cpu")
     expected = sinkscope.record(loaded.model, loaded.tokenizer, TEXTS, 16, [0.1, 0.4], 1,
                                 progress=False)
     for key, value in expected.tensors.items():
-        assert np.array_equal(found[key], value, equal_nan=value.dtype.kind == "f"), key
-    assert found.conditions["first"] == {"token": "<s>", "id": 0, "position": 0}
-    assert found.tokens(0)[:2] == ["<s>", WORDS[1]]
-    assert found.conditions["license"] == "MIT" and found.model["id"] == "a model"
-    assert found.conditions["prompts"]["source"] == "texts.json"
-    assert found.conditions["command"].startswith("python -m sinkscope record ")
-    assert [row["metric"] for row in printed] == [row["metric"] for row in found.table()]
+        assert np.array_equal(result[key], value, equal_nan=value.dtype.kind == "f"), key
+    assert result.conditions["first"] == {"token": "<s>", "id": 0, "position": 0}
+    assert result.tokens(0)[:2] == ["<s>", WORDS[1]]
+    assert result.conditions["license"] == "MIT" and result.model["id"] == "a model"
+    assert result.conditions["prompts"]["source"] == "texts.json"
+    assert result.conditions["command"].startswith("python -m sinkscope record ")
+    assert [row["metric"] for row in printed] == [row["metric"] for row in result.table()]
 
 
 def test_study_writes_one_recording_for_each_model(folder: Path, tmp_path: Path) -> None:
@@ -61,10 +61,10 @@ def test_study_writes_one_recording_for_each_model(folder: Path, tmp_path: Path)
     out = tmp_path / "study"
     assert main(["study", str(folder), str(other), "--texts", str(texts), "--out", str(out),
                  "--tokens", "16", "--prompts", "3"]) == 0
-    found = [sinkscope.Recording.open(path) for path in sorted(out.glob("*.safetensors"))]
-    assert len(found) == 2
-    assert {r.conditions["prompts"]["count"] for r in found} == {3}
-    assert np.array_equal(found[0]["mean.alpha"], found[1]["mean.alpha"])
+    result = [sinkscope.Recording.open(path) for path in sorted(out.glob("*.safetensors"))]
+    assert len(result) == 2
+    assert {r.conditions["prompts"]["count"] for r in result} == {3}
+    assert np.array_equal(result[0]["mean.alpha"], result[1]["mean.alpha"])
 
 
 @pytest.mark.parametrize(("arguments", "expected"), [
@@ -88,7 +88,7 @@ def _nothing() -> object:
     return nullcontext()
 
 
-def test_files_of_texts(tmp_path: Path) -> None:
+def test_texts_are_read_from_json_json_lines_and_plain_text(tmp_path: Path) -> None:
     for name, content in (("a.json", json.dumps(["one", "two\n\nlines"])),
                           ("a.jsonl", '{"text": "one"}\n{"text": "two\\n\\nlines"}\n'),
                           ("a.txt", "one\r\n\r\n\r\ntwo\r\nlines\r\n")):
@@ -111,10 +111,10 @@ def test_a_special_file_is_rejected_before_the_model_is_requested(
     recording = from_maps(np.array([[[[1, 0], [0.5, 0.5]]]]), ["a", "b"])
     null = Path("/dev/null")
     for out, kind in ((null, "a device or a pipe"), (link, "a link"), (tmp_path, "a folder")):
-        said = f"{out}: expected a regular file or none, found {kind}"
+        output = f"{out}: expected a regular file or none, found {kind}"
         assert main(["record", "/nowhere", "--texts", str(texts), "--out", str(out)]) == 1
-        assert capsys.readouterr().err == f"sinkscope: {said}\n"
-        with pytest.raises(OSError, match=said):
+        assert capsys.readouterr().err == f"sinkscope: {output}\n"
+        with pytest.raises(OSError, match=output):
             recording.save(out)
     assert kept.read_text() == "kept" and null.is_char_device()
     # A link at the path of the unfinished file is not followed.
@@ -125,7 +125,7 @@ def test_a_special_file_is_rejected_before_the_model_is_requested(
     assert sinkscope.Recording.open(tmp_path / "r.safetensors").tokens(0) == ["a", "b"]
 
 
-def test_names_from_files_do_not_control_the_terminal(tmp_path: Path,
+def test_control_characters_of_names_are_printed_as_escapes(tmp_path: Path,
                                                       capsys: pytest.CaptureFixture[str]) -> None:
     hostile = "\x1b]0;x\x07\x9b31m\u202e\r\n\tloss 0\x7f"
     recording = from_maps(np.array([[[[1, 0], [0.5, 0.5]]]]), ["a", "b"], model_id=hostile)
@@ -134,5 +134,5 @@ def test_names_from_files_do_not_control_the_terminal(tmp_path: Path,
     texts = tmp_path / "texts.json"
     texts.write_text(json.dumps(TEXTS))
     assert main(["record", "./" + hostile, "--texts", str(texts), "--out", str(tmp_path / "r")]) == 1
-    said = capsys.readouterr().err
-    assert "\\u001b]0;x" in said and not set(said) & set("\x1b\x07\x9b\u202e\r\x7f")
+    output = capsys.readouterr().err
+    assert "\\u001b]0;x" in output and not set(output) & set("\x1b\x07\x9b\u202e\r\x7f")

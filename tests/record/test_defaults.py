@@ -37,8 +37,8 @@ DEFAULTS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
 def test_an_omitted_parameter_has_the_documented_default(
         function: Callable[..., Any], expected: dict[str, Any]) -> None:
     parameters = inspect.signature(function).parameters
-    found = {name: parameters[name].default for name in expected}
-    assert found == expected
+    result = {name: parameters[name].default for name in expected}
+    assert result == expected
     # Types are compared as well, since False == 0.
-    assert {name: type(value) for name, value in found.items()} == {
+    assert {name: type(value) for name, value in result.items()} == {
         name: type(value) for name, value in expected.items()}

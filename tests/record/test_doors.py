@@ -59,7 +59,7 @@ NEVER.register_forward_pre_hook(lambda *_: pytest.fail("the model ran"))
         ([[5]], {"tokens": None}, "two tokens or more"),
     ],
 )
-def test_invalid_arguments_are_rejected_first(
+def test_invalid_arguments_are_rejected_before_the_model_runs(
     texts: Any, options: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(ValueError, match=expected) as error:
@@ -68,10 +68,10 @@ def test_invalid_arguments_are_rejected_first(
 
 
 def test_the_least_and_the_largest_settings_are_accepted() -> None:
-    found = Settings.checked(2, [0, 1], 0, FIELDS)
-    assert (found.tokens, found.eps, found.keep, found.first) == (2, (0, 1), 0, 0)
+    result = Settings.checked(2, [0, 1], 0, FIELDS)
+    assert (result.tokens, result.eps, result.keep, result.first) == (2, (0, 1), 0, 0)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # no text is left out
+        warnings.simplefilter("error")  # no warning says that a text is left out
         prompts = Recorder(NEVER, None, Settings(tokens=None)).prompts([[5, 6], [7, 8, 9]])
     assert [prompt.ids for prompt in prompts] == [[5, 6], [7, 8]]
     job = _check_arguments(["a"], ["a text"], "out", 1, 1, 2, [0.3], 0, "", None, None, {})
@@ -91,7 +91,7 @@ def test_only_inputs_with_a_column_for_each_token_are_cut() -> None:
 
 
 class Small(nn.Module):
-    """One number for each prompt from a part that runs alone, unless the whole model runs."""
+    """A model with one number for each prompt, whose part `inner` gives one for each token."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,12 +138,12 @@ def test_a_model_of_one_output_and_lists_of_single_layers_is_recorded() -> None:
 def test_each_row_of_a_mapping_is_a_prompt() -> None:
     model = FAMILIES["llama"].make("sdpa")
     single = sinkscope.record(model, None, PROMPTS, tokens=T, keep=3, progress=False)
-    found = sinkscope.record(
+    result = sinkscope.record(
         model, None, [{"input_ids": torch.tensor(PROMPTS)}], tokens=T, keep=3, progress=False
     )
-    assert found.conditions["prompts"]["count"] == 3
+    assert result.conditions["prompts"]["count"] == 3
     for name, x in single.tensors.items():
-        assert np.array_equal(found[name], x, equal_nan=x.dtype.kind == "f"), name
+        assert np.array_equal(result[name], x, equal_nan=x.dtype.kind == "f"), name
 
 
 def test_one_encoder_of_a_pair_is_recorded_alone() -> None:
@@ -168,10 +168,10 @@ def test_one_encoder_of_a_pair_is_recorded_alone() -> None:
             UnsupportedModel, match=r"record the encoder alone: record\(model.get_encoder\(\)"
         ):
             sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
-        found = sinkscope.record(model.get_encoder(), None, PROMPTS, tokens=T, progress=False)
+        result = sinkscope.record(model.get_encoder(), None, PROMPTS, tokens=T, progress=False)
         out = run64(model.get_encoder(), input_ids=torch.tensor(PROMPTS[:1]))
-        assert np.abs(found["0.alpha"] - torch.stack(out.attentions)[:, 0].mean(-2).numpy()).max() < 1e-5
-        assert found.model["mask"] == {"kind": "bidirectional"} and found.layers == [0, 1]
+        assert np.abs(result["0.alpha"] - torch.stack(out.attentions)[:, 0].mean(-2).numpy()).max() < 1e-5
+        assert result.model["mask"] == {"kind": "bidirectional"} and result.layers == [0, 1]
 
 
 def clip() -> nn.Module:
@@ -198,14 +198,14 @@ def test_towers_are_recorded_one_at_a_time() -> None:
     vision = run64(model.vision_model, pixel_values=pixels).attentions
     text = run64(model.text_model, input_ids=both["input_ids"]).attentions
     for prompt in (both, {"pixel_values": pixels}):
-        found = sinkscope.record(model, None, [prompt], tokens=None, part="vision_model", progress=False)
-        assert np.abs(found["mean.alpha"] - torch.stack(vision)[:, 0].mean(-2).numpy()).max() < 1e-5
-        assert found.model["mask"] == {"kind": "bidirectional"}
+        result = sinkscope.record(model, None, [prompt], tokens=None, part="vision_model", progress=False)
+        assert np.abs(result["mean.alpha"] - torch.stack(vision)[:, 0].mean(-2).numpy()).max() < 1e-5
+        assert result.model["mask"] == {"kind": "bidirectional"}
     queries = torch.arange(T, 0, -1)
     for prompt in (both, PROMPTS[0]):
-        found = sinkscope.record(model, None, [prompt], tokens=T, part="text_model", progress=False)
+        result = sinkscope.record(model, None, [prompt], tokens=T, part="text_model", progress=False)
         alpha = torch.stack(text)[:, 0].sum(-2) / queries
-        assert np.abs(found["mean.alpha"] - alpha.numpy()).max() < 1e-5
+        assert np.abs(result["mean.alpha"] - alpha.numpy()).max() < 1e-5
 
 
 def test_an_offloaded_model_gives_the_numbers_of_one_in_memory() -> None:
@@ -217,9 +217,9 @@ def test_an_offloaded_model_gives_the_numbers_of_one_in_memory() -> None:
         )
         model = accelerate.cpu_offload(family.make(family.implementations[0]), execution_device="cpu")
         assert next(model.parameters()).device.type == "meta"
-        found = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
-        assert np.array_equal(found["mean.alpha"], plain["mean.alpha"])
-        assert np.array_equal(found["mean.hidden_norm"], plain["mean.hidden_norm"])
+        result = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+        assert np.array_equal(result["mean.alpha"], plain["mean.alpha"])
+        assert np.array_equal(result["mean.hidden_norm"], plain["mean.hidden_norm"])
 
 
 def test_prompt_tuning_is_rejected_with_advice() -> None:
@@ -230,16 +230,16 @@ def test_prompt_tuning_is_rejected_with_advice() -> None:
     ).eval()
     with pytest.raises(UnsupportedModel, match="3 virtual tokens.*get_base_model.*inputs_embeds"):
         sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
-    # What the message suggests works.
+    # The code that the message suggests works.
     ids = torch.tensor(PROMPTS[:1])
     with torch.no_grad():
         embeds = torch.cat([model.get_prompt(1), base.get_input_embeddings()(ids)], 1)
-    found = sinkscope.record(
+    result = sinkscope.record(
         model.get_base_model(), None, [{"inputs_embeds": embeds}], tokens=None, progress=False
     )
     att = torch.stack(run64(base, inputs_embeds=embeds).attentions)[:, 0]
     alpha = att.sum(-2) / torch.arange(T + 3, 0, -1)
-    assert np.abs(found["mean.alpha"] - alpha.numpy()).max() < 1e-5
+    assert np.abs(result["mean.alpha"] - alpha.numpy()).max() < 1e-5
 
 
 class Wide(nn.Module):
@@ -277,30 +277,30 @@ class Wide(nn.Module):
 
 def test_layers_may_differ_in_the_width_of_their_heads() -> None:
     model = Wide().eval()
-    found = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
+    result = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
     exact: list[torch.Tensor] = []
     with torch.no_grad():
         model.double()(torch.tensor(PROMPTS[:1]), exact)
     model.float()
     alpha = torch.stack(exact).sum(-2) / torch.arange(T, 0, -1)
-    assert np.abs(found["mean.alpha"] - alpha.numpy()).max() < 1e-5
-    assert (found.model["G"], found["0.key_norm"].shape) == (4, (2, 4, T))
-    assert np.array_equal(found["0.key_norm"][0, 0], found["0.key_norm"][0, 1])  # two heads share a key
+    assert np.abs(result["mean.alpha"] - alpha.numpy()).max() < 1e-5
+    assert (result.model["G"], result["0.key_norm"].shape) == (4, (2, 4, T))
+    assert np.array_equal(result["0.key_norm"][0, 0], result["0.key_norm"][0, 1])  # two heads share a key
     with pytest.raises(UnsupportedModel, match="expected q of one width in all layers"):
         sinkscope.record(model, None, PROMPTS[:1], tokens=T, fields=["q"], progress=False)
 
 
-def test_sink_logits_in_some_layers_alone() -> None:
+def test_sink_logits_may_be_in_some_layers_only() -> None:
     """Layers without a sink logit have rows that sum to 1, so that their raw alpha equals alpha."""
     model = FAMILIES["gpt_oss"].make("eager")
     with torch.no_grad():
         model.model.layers[1].self_attn.sinks.fill_(-torch.inf)
-    found = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
+    result = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
     att = torch.stack(list(model(**as_batch(PROMPTS[0]), output_attentions=True).attentions))[
         :, 0
     ].detach()
     raw = att.sum(-2) / torch.arange(T, 0, -1)
-    assert np.abs(found["0.alpha_raw"] - raw.numpy()).max() < 1e-5
-    assert np.allclose(found["0.row_mass"][1], 1, atol=1e-5) and np.allclose(
-        found["0.alpha"][1], raw[1], atol=1e-5
+    assert np.abs(result["0.alpha_raw"] - raw.numpy()).max() < 1e-5
+    assert np.allclose(result["0.row_mass"][1], 1, atol=1e-5) and np.allclose(
+        result["0.alpha"][1], raw[1], atol=1e-5
     )

@@ -26,15 +26,15 @@ def test_alpha_equals_that_of_eager_maps(name: str, implementation: str) -> None
     prompts = inputs(family, 3)
     model = family.make(implementation)
     recording = sinkscope.record(model, None, prompts, tokens=T, keep=3, progress=False)
-    found = recording.conditions["model"]
-    assert (found["L"], found["H"]) == (L, 4)
+    result = recording.conditions["model"]
+    assert (result["L"], result["H"]) == (L, 4)
     assert recording.conditions["model"]["attention"] == implementation
     if implementation not in family.by_weights:
-        assert found["G"] == family.G
-    windows = found.get("windows") or [found["mask"].get("window")] * L
+        assert result["G"] == family.G
+    windows = result.get("windows") or [result["mask"].get("window")] * L
     if family.kind == "causal":
         assert windows == family.windows
-    assert found["mask"]["kind"] in ((family.kind,) if family.kind != "causal" else ("causal", "window"))
+    assert result["mask"]["kind"] in ((family.kind,) if family.kind != "causal" else ("causal", "window"))
     alphas = []
     for i, prompt in enumerate(prompts):
         att = alibi_maps(model, prompt) if name == "falcon-alibi" else maps(eager_run(name, prompt))
@@ -50,9 +50,9 @@ def test_alpha_equals_that_of_eager_maps(name: str, implementation: str) -> None
     assert np.abs(recording["mean.alpha"] - alphas.mean(0).numpy()).max() < TOLERANCE
     assert np.abs(recording["deviation.alpha"] - alphas.std(0).numpy()).max() < TOLERANCE
     for e, eps in enumerate(recording.conditions["eps"]):
-        near = ((alphas - eps).abs() < 1e-4).sum().item()
+        tolerance = ((alphas - eps).abs() < 1e-4).sum().item()
         ratio = (alphas > eps).double().mean((0, 1, 2)).numpy()
-        assert np.abs(recording["mean.sink_ratio"][e] - ratio).max() <= near / (3 * L * 4) + 1e-6
+        assert np.abs(recording["mean.sink_ratio"][e] - ratio).max() <= tolerance / (3 * L * 4) + 1e-6
 
 
 def alibi_maps(model: torch.nn.Module, prompt: list[int]) -> torch.Tensor:
@@ -69,13 +69,13 @@ def alibi_maps(model: torch.nn.Module, prompt: list[int]) -> torch.Tensor:
         hook.remove()
     n = len(prompt)
     alibi = build_alibi_tensor(torch.ones(1, n), 4, torch.float32).view(4, 1, n).double()
-    found = []
+    result = []
     for out in fused:
         q, k, _ = out.view(n, 4, 3, 16).double().permute(2, 1, 0, 3)
         scores = (q @ k.transpose(-2, -1) + alibi) / 4
         scores = scores.masked_fill(torch.ones(n, n).triu(1).bool(), -torch.inf)
-        found.append(scores.softmax(-1))
-    return torch.stack(found)
+        result.append(scores.softmax(-1))
+    return torch.stack(result)
 
 
 @pytest.mark.parametrize(("name", "implementation"), CASES)

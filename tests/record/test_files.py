@@ -1,5 +1,5 @@
-"""Checks that files are written completely or not at all, only to regular files, and are checked before the work; and
-how files of texts are read."""
+"""Checks that files are written completely or not at all and only to regular files, that targets are checked before the
+work, and how texts are read."""
 
 import copy
 import csv
@@ -17,7 +17,7 @@ import pytest
 import sinkscope
 from families import FAMILIES, T, inputs
 from sinkscope.__main__ import main
-from sinkscope.files import check_target, replaced_at_end
+from sinkscope.files import atomic_replacement, check_target
 from sinkscope.recording import RecordingError, interval, t_quantile
 from sinkscope.settings import Settings
 from sinkscope.texts import read_texts
@@ -39,9 +39,9 @@ def test_no_file_is_left_open_or_behind(tmp_path: Path) -> None:
     before = len(os.listdir("/dev/fd"))
     check_target(tmp_path / "a")
     assert names(tmp_path) == []
-    with replaced_at_end(tmp_path / "a") as part:
+    with atomic_replacement(tmp_path / "a") as part:
         part.write_bytes(b"all")
-    with pytest.raises(KeyError), replaced_at_end(tmp_path / "b"):
+    with pytest.raises(KeyError), atomic_replacement(tmp_path / "b"):
         raise KeyError
     assert names(tmp_path) == ["a"]
     assert len(os.listdir("/dev/fd")) == before
@@ -51,7 +51,7 @@ def test_two_writers_of_one_path_have_files_of_their_own(
     recording: sinkscope.Recording, tmp_path: Path
 ) -> None:
     path = tmp_path / "r.safetensors"
-    with replaced_at_end(path) as one, replaced_at_end(path) as other:
+    with atomic_replacement(path) as one, atomic_replacement(path) as other:
         assert one != other and one.parent == other.parent == tmp_path
         one.write_bytes(b"one")
         other.write_bytes(b"other")
@@ -154,11 +154,11 @@ def test_out_is_checked_before_the_work(
 def test_every_function_has_the_defaults_of_the_readme() -> None:
     readme = Path(sinkscope.__file__).parents[2] / "README.md"
     assert "tokens=64, eps=[0.1, 0.2, 0.3], keep=2)" in readme.read_text()
-    said = {"tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 2, "maps": "auto", "first": 0, "mask": None,
+    output = {"tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 2, "maps": "auto", "first": 0, "mask": None,
             "part": None, "batch": 1, "tolerance": 1e-3, "concurrency": 1, "num_gpus": 0}
-    of_study = said | {"keep": 1, "batch": 8}
-    for door, expected in ((sinkscope.record, said), (sinkscope.record_maps, said), (Settings, said),
-                           (Settings.checked, said), (sinkscope.study, of_study)):
+    of_study = output | {"keep": 1, "batch": 8}
+    for door, expected in ((sinkscope.record, output), (sinkscope.record_maps, output), (Settings, output),
+                           (Settings.checked, output), (sinkscope.study, of_study)):
         own = {name: one.default for name, one in inspect.signature(door).parameters.items()
                if one.default is not one.empty and name in expected}
         assert own and own == {name: expected[name] for name in own}, door
@@ -215,9 +215,9 @@ def test_json_and_csv_have_no_nan(
     rows = json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(name))
     assert rows[0]["metric"] == "alpha_1" and rows[0]["deviation"] is None and rows[0]["low"] is None
     assert main(["measure", str(path), "--csv"]) == 0
-    said = capsys.readouterr().out
-    assert "\\" not in said and "\r" not in said  # a line ends with a line feed, not with an escape of one
-    printed = list(csv.DictReader(io.StringIO(said)))
+    output = capsys.readouterr().out
+    assert "\\" not in output and "\r" not in output  # the line ends with a line feed, which is not escaped
+    printed = list(csv.DictReader(io.StringIO(output)))
     assert set(printed[0]) == set(rows[0])
     assert float(printed[0]["mean"]) == rows[0]["mean"] and printed[0]["deviation"] == ""
     assert main(["measure", str(path), "--csv", "--heads"]) == 0
@@ -228,7 +228,7 @@ def test_json_and_csv_have_no_nan(
     assert np.isclose(float(heads[5]["alpha"]), one["mean.alpha"][1, 1, 0])
 
 
-def test_intervals_are_students(recording: sinkscope.Recording) -> None:
+def test_intervals_are_those_of_student(recording: sinkscope.Recording) -> None:
     # The quantiles of Student's t are those of printed tables: 95% two-sided at 1, 2, 4, 10, 30 and 1,000 degrees of
     # freedom.
     for freedom, expected in (
@@ -267,10 +267,10 @@ def test_two_recordings_are_compared_prompt_by_prompt(recording: sinkscope.Recor
     model.model.layers[0].self_attn.q_proj.weight.data.mul_(0.5)
     other = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
     rows = {row["metric"]: row for row in sinkscope.compare(recording, other)}
-    apart = (other["prompt.alpha_1"] - recording["prompt.alpha_1"]).astype(np.float64)
+    difference = (other["prompt.alpha_1"] - recording["prompt.alpha_1"]).astype(np.float64)
     row = rows["alpha_1"]
-    assert np.isclose(row["difference"], apart.mean(), rtol=1e-4) and row["prompts"] == 5
-    assert np.allclose((row["low"], row["high"]), interval(apart), rtol=1e-4)
+    assert np.isclose(row["difference"], difference.mean(), rtol=1e-4) and row["prompts"] == 5
+    assert np.allclose((row["low"], row["high"]), interval(difference), rtol=1e-4)
     fewer = sinkscope.record(model, None, PROMPTS[:4], tokens=T, progress=False)
     others = sinkscope.record(model, None, PROMPTS[::-1], tokens=T, progress=False)
     for wrong, expected in ((fewer, "as many in both"), (others, "the same texts")):
@@ -278,14 +278,14 @@ def test_two_recordings_are_compared_prompt_by_prompt(recording: sinkscope.Recor
             sinkscope.compare(recording, wrong)
 
 
-def test_pandas_and_citations(recording: sinkscope.Recording) -> None:
+def test_a_recording_gives_data_frames_and_its_citation(recording: sinkscope.Recording) -> None:
     pytest.importorskip("pandas")
     frame = recording.to_pandas()
     assert list(frame["metric"]) == [row["metric"] for row in recording.table()]
     heads = recording.to_dataframe()
     assert len(heads) == 12 and np.isclose(heads["alpha"].mean(), recording["mean.alpha"][..., 0].mean())
-    said = recording.cite()
-    assert "2410.10781" in said and "n = 5 prompts of T = 48 tokens, eps 0.1, 0.2, 0.3" in said
+    output = recording.cite()
+    assert "2410.10781" in output and "n = 5 prompts of T = 48 tokens, eps 0.1, 0.2, 0.3" in output
 
 
 def test_a_picture_shows_the_named_head(recording: sinkscope.Recording) -> None:
@@ -293,9 +293,9 @@ def test_a_picture_shows_the_named_head(recording: sinkscope.Recording) -> None:
     pytest.importorskip("matplotlib")
 
     def shown(**at: int) -> str:
-        found = re.search(r"attention of (L\d+H\d+)", sinkscope.picture(recording, format="svg", **at).decode())
-        assert found
-        return found[1]
+        result = re.search(r"attention of (L\d+H\d+)", sinkscope.picture(recording, format="svg", **at).decode())
+        assert result
+        return result[1]
 
     alpha = recording["mean.alpha"][..., 0]
     layer, head = map(int, np.unravel_index(alpha.argmax(), alpha.shape))

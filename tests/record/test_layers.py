@@ -23,13 +23,13 @@ SCHEMA = Path(__file__).resolve().parents[2] / "core" / "report" / "recording.sc
 def test_a_hybrid_is_recorded_by_its_own_layer_numbers(name: str, tmp_path: Path) -> None:
     make, layers = HYBRIDS[name]
     model = make()
-    found = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
-    assert (found.model["L"], found.model["blocks"], found.model["layers"]) == (
+    result = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+    assert (result.model["L"], result.model["blocks"], result.model["layers"]) == (
         len(layers),
         BLOCKS,
         layers,
     )
-    assert found.layers == layers and found.blocks == BLOCKS
+    assert result.layers == layers and result.blocks == BLOCKS
     for i, prompt in enumerate(PROMPTS):
         out = run64(model, input_ids=torch.tensor([prompt]))
         # Only layers with attention return eager maps; other layers return nothing, or another tensor.
@@ -37,19 +37,19 @@ def test_a_hybrid_is_recorded_by_its_own_layer_numbers(name: str, tmp_path: Path
             [att[0] for att in out.attentions if att is not None and att.shape[-2:] == (T, T)]
         )
         assert len(maps) == len(layers)
-        assert np.abs(found[f"{i}.alpha"] - alpha64(maps)).max() < 1e-5
+        assert np.abs(result[f"{i}.alpha"] - alpha64(maps)).max() < 1e-5
         hidden = torch.stack(out.hidden_states)[:-1, 0].norm(dim=-1).numpy()
-        assert np.allclose(found[f"{i}.hidden_norm"][:-1], hidden, rtol=1e-4)
-        assert found[f"{i}.hidden_norm"].shape == (BLOCKS + 1, T)
+        assert np.allclose(result[f"{i}.hidden_norm"][:-1], hidden, rtol=1e-4)
+        assert result[f"{i}.hidden_norm"].shape == (BLOCKS + 1, T)
     which = ", ".join(map(str, layers))
-    assert f"4 layers, attention in {len(layers)} ({which}), of 4 heads" in str(found.table())
-    largest = {row["metric"]: row["at"] for row in found.table()}["alpha_1"]
-    layer, head = np.unravel_index(np.argmax(found["mean.alpha"][..., 0]), (len(layers), 4))
+    assert f"4 layers, attention in {len(layers)} ({which}), of 4 heads" in str(result.table())
+    largest = {row["metric"]: row["at"] for row in result.table()}["alpha_1"]
+    layer, head = np.unravel_index(np.argmax(result["mean.alpha"][..., 0]), (len(layers), 4))
     assert largest == f"L{layers[layer]}H{head}"
-    found.save(tmp_path / "r.safetensors")
+    result.save(tmp_path / "r.safetensors")
     assert sinkscope.Recording.open(tmp_path / "r.safetensors").layers == layers
     if SCHEMA.exists():
-        pytest.importorskip("jsonschema").validate(found.conditions, json.loads(SCHEMA.read_text()))
+        pytest.importorskip("jsonschema").validate(result.conditions, json.loads(SCHEMA.read_text()))
 
 
 def test_a_call_has_the_number_of_its_layer() -> None:
@@ -153,12 +153,12 @@ def test_layers_with_shared_weights_are_separate() -> None:
     )
     torch.manual_seed(5)
     model = tf.AlbertForMaskedLM(config).eval()
-    found = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
+    result = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
     out = run64(model, input_ids=torch.tensor(PROMPTS[:1]))
-    assert found.layers == [0, 1, 2] and "layers" not in found.model
-    assert np.abs(found["0.alpha"] - torch.stack(out.attentions)[:, 0].mean(-2).numpy()).max() < 1e-6
+    assert result.layers == [0, 1, 2] and "layers" not in result.model
+    assert np.abs(result["0.alpha"] - torch.stack(out.attentions)[:, 0].mean(-2).numpy()).max() < 1e-6
     assert np.allclose(
-        found["0.hidden_norm"], torch.stack(out.hidden_states)[:, 0].norm(dim=-1), rtol=1e-5
+        result["0.hidden_norm"], torch.stack(out.hidden_states)[:, 0].norm(dim=-1), rtol=1e-5
     )
 
 

@@ -104,18 +104,18 @@ class NanoGPT(nn.Module):
         return parts.ln_f(x) @ parts.wte.weight.T, None
 
 
-def test_nanogpt(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lines_for_nanogpt_record_its_maps(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     model = gpt2()
     prompts = [[int(word[1:]) for word in text.split()[:T]] for text in TEXTS]
-    found = run("nanoGPT, and models of one's own", model=NanoGPT(model), prompts=prompts,
+    result = run("nanoGPT, and models of one's own", model=NanoGPT(model), prompts=prompts,
                 decode=lambda ids: " ".join(f"w{i}" for i in ids))
-    same_alpha(found, model, prompts)
-    assert found.tokens(0) == TEXTS[0].split()[:T]
+    same_alpha(result, model, prompts)
+    assert result.tokens(0) == TEXTS[0].split()[:T]
     assert sinkscope.open_recording("nanogpt.safetensors").model["id"] == "nanoGPT"
 
 
-def test_transformer_lens_3(run: Any, tokenizer: Any) -> None:
+def test_the_lines_for_transformer_lens_3_record_its_maps(run: Any, tokenizer: Any) -> None:
     lens = pytest.importorskip("transformer_lens", reason="transformer_lens is not installed")
     if not version("transformer_lens").startswith("3."):
         pytest.skip("another version of transformer_lens is installed")
@@ -123,15 +123,15 @@ def test_transformer_lens_3(run: Any, tokenizer: Any) -> None:
     config = lens.HookedTransformerConfig(n_layers=L, d_model=32, n_ctx=64, d_head=8, n_heads=H, d_vocab=V,
                                           act_fn="gelu_new", device="cpu")
     model = lens.HookedTransformer(config, tokenizer=tokenizer)
-    found = run("TransformerLens 3 (HookedTransformer)", model=model, texts=TEXTS, T=T)
+    result = run("TransformerLens 3 (HookedTransformer)", model=model, texts=TEXTS, T=T)
     maps = [torch.stack([model.run_with_cache(model.to_tokens(text)[:, :T])[1]["pattern", i][0] for i in range(L)])
             for text in TEXTS]
-    assert np.abs(found["mean.alpha"] - np.mean([alpha64(one.double()) for one in maps], 0)).max() < 1e-6
-    assert found.tokens(0) == ["[BOS]", *TEXTS[0].split()[: T - 1]]  # the start token is prepended
-    assert found.conditions["first"]["token"] == "[BOS]"
+    assert np.abs(result["mean.alpha"] - np.mean([alpha64(one.double()) for one in maps], 0)).max() < 1e-6
+    assert result.tokens(0) == ["[BOS]", *TEXTS[0].split()[: T - 1]]  # the start token is prepended
+    assert result.conditions["first"]["token"] == "[BOS]"
 
 
-def test_transformer_lens_4(run: Any, tokenizer: Any) -> None:
+def test_the_lines_for_transformer_lens_4_record_its_maps(run: Any, tokenizer: Any) -> None:
     pytest.importorskip("transformer_lens", reason="transformer_lens is not installed")
     if not version("transformer_lens").startswith("4."):
         pytest.skip("another version of transformer_lens is installed")
@@ -139,15 +139,15 @@ def test_transformer_lens_4(run: Any, tokenizer: Any) -> None:
 
     model = gpt2()
     bridge = TransformerBridge.boot_transformers("gpt2", hf_model=gpt2(), tokenizer=tokenizer, device="cpu")
-    found = run("TransformerLens 4 (TransformerBridge)", model=bridge, texts=TEXTS, T=T)
-    same_alpha(found, model, [bridge.to_tokens(text)[0, :T].tolist() for text in TEXTS])
-    assert found.tokens(0) == ["[BOS]", *TEXTS[0].split()[: T - 1]]
+    result = run("TransformerLens 4 (TransformerBridge)", model=bridge, texts=TEXTS, T=T)
+    same_alpha(result, model, [bridge.to_tokens(text)[0, :T].tolist() for text in TEXTS])
+    assert result.tokens(0) == ["[BOS]", *TEXTS[0].split()[: T - 1]]
 
 
-def test_nnsight(run: Any, tokenizer: Any) -> None:
+def test_the_lines_for_nnsight_record_its_maps(run: Any, tokenizer: Any) -> None:
     nnsight = pytest.importorskip("nnsight", reason="nnsight is not installed")
     model = gpt2()
     prompts = [tokenizer(text).input_ids[:T] for text in TEXTS]
-    found = run("nnsight", model=nnsight.NNsight(gpt2()), prompts=prompts, tokenizer=tokenizer)
-    same_alpha(found, model, prompts)
-    assert found.tokens(0) == TEXTS[0].split()[:T]
+    result = run("nnsight", model=nnsight.NNsight(gpt2()), prompts=prompts, tokenizer=tokenizer)
+    same_alpha(result, model, prompts)
+    assert result.tokens(0) == TEXTS[0].split()[:T]

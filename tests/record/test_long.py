@@ -44,12 +44,12 @@ def test_sinks_of_a_long_text_equal_those_of_transformers(tmp_path: Path) -> Non
         ["node", "wasm/cli.js", "measure", model, "--text-file", texts, "--lines", "--tokens", str(T), "--eps", eps,
          "--sequences", "1", "--workers", "1", "--json"],
         cwd=ROOT, capture_output=True, text=True, check=True)
-    found, engine = sinkscope.Recording.open(out), json.loads(run.stdout)
+    result, engine = sinkscope.Recording.open(out), json.loads(run.stdout)
     assert engine["metrics"]["alpha"]["shape"] == [3, 4, T]
     alpha = np.array(engine["metrics"]["alpha"]["mean"]).reshape(12, T)[:, 0]
-    assert np.abs(alpha - found["mean.alpha"].reshape(12, T)[:, 0]).max() <= 1e-6
+    assert np.abs(alpha - result["mean.alpha"].reshape(12, T)[:, 0]).max() <= 1e-6
     # The thresholds separate the heads, and no head is so close to a threshold that rounding decides.
     assert np.abs(alpha[:, None] - EPS).min() > 1e-6
     sinks = [at["metrics"]["sink_ratio"]["mean"][0] for at in engine["byEps"]]
     assert len(set(sinks)) >= 3
-    assert np.abs(np.array(sinks) - found["mean.sink_ratio"][:, 0]).max() <= 1e-6
+    assert np.abs(np.array(sinks) - result["mean.sink_ratio"][:, 0]).max() <= 1e-6

@@ -14,8 +14,8 @@ import torch
 from families import FAMILIES, H, L, T, inputs
 from hybrids import HYBRIDS
 from safetensors.numpy import load as from_bytes
-from sinkscope.attention import MASKED, Call, UnsupportedModel, _cached_keys, _cast_as_autocast
-from sinkscope.gather import Heads
+from sinkscope.attention import HIDING_MASK, Call, UnsupportedModel, _cached_keys, _cast_as_autocast
+from sinkscope.gather import HeadMetrics
 from sinkscope.probe import check_rows, mask_ranges_of_weights
 from sinkscope.recording import recording_bytes
 from sinkscope.settings import Settings
@@ -64,8 +64,8 @@ def test_maps_give_the_numbers_of_the_recorder(whole: sinkscope.Recording, form:
         if form != "arrays"
         else {name: [whole[f"{i}.{name}"] for i in range(4)] for name in ("q", "k", "v", "hidden")}
     )
-    found = sinkscope.record_maps(maps, PROMPTS, keep=4, **fields)
-    shared = found.tensors.keys() & whole.tensors.keys()
+    result = sinkscope.record_maps(maps, PROMPTS, keep=4, **fields)
+    shared = result.tensors.keys() & whole.tensors.keys()
     assert {
         "mean.alpha",
         "deviation.alpha",
@@ -87,10 +87,10 @@ def test_maps_give_the_numbers_of_the_recorder(whole: sinkscope.Recording, form:
             "mean.matrix_entropy",
         } <= shared
     for name in shared - {"prompt.loss"}:
-        assert np.allclose(found[name], whole[name], rtol=1e-3, atol=2e-5, equal_nan=True), name
-    assert [row["metric"] for row in found.table()][:2] == ["alpha_1", "Sink_1, eps 0.1"]
+        assert np.allclose(result[name], whole[name], rtol=1e-3, atol=2e-5, equal_nan=True), name
+    assert [row["metric"] for row in result.table()][:2] == ["alpha_1", "Sink_1, eps 0.1"]
     if SCHEMA.exists():
-        pytest.importorskip("jsonschema").validate(found.conditions, json.loads(SCHEMA.read_text()))
+        pytest.importorskip("jsonschema").validate(result.conditions, json.loads(SCHEMA.read_text()))
 
 
 @pytest.mark.parametrize("rows", [1, 4])
@@ -109,7 +109,7 @@ def test_a_mask_of_one_row_is_that_of_every_chunk_of_queries(rows: int) -> None:
 @pytest.mark.parametrize(
     ("options", "visible"),
     [
-        ({"mask": torch.full((1, 1, 4, 4), MASKED).tril(-1)}, lambda query, key: key >= query),
+        ({"mask": torch.full((1, 1, 4, 4), HIDING_MASK).tril(-1)}, lambda query, key: key >= query),
         ({"window": 2}, lambda query, key: abs(query - key) < 2),
         ({"window": 2, "causal": True}, lambda query, key: 0 <= query - key < 2),
         ({"causal": True}, lambda query, key: key <= query),
@@ -137,9 +137,9 @@ def test_most_queries_show_a_window_of_weights() -> None:
         first = (t - 1).clamp_min(0)
         first[3 : 3 + without] += 1  # the key at the edge has no weight
         expected = ((t - 1).clamp_min(0), whole) if is_window else (torch.zeros_like(t), whole)
-        found = mask_ranges_of_weights(first, whole, "causal", whole)
-        assert all(map(torch.equal, found, expected)), without
-    # As many as 4 queries may show it, and no fewer.
+        result = mask_ranges_of_weights(first, whole, "causal", whole)
+        assert all(map(torch.equal, result, expected)), without
+    # At least 4 queries must show a window.
     for width, is_window in ((4, True), (5, False)):
         first = (t - width + 1).clamp_min(0)
         first[-1] += 1
@@ -149,11 +149,11 @@ def test_most_queries_show_a_window_of_weights() -> None:
 def test_a_cache_goes_on_if_its_keys_do() -> None:
     layer = _Layer(nn.Identity(), None)  # type: ignore[arg-type]
     layer.length, keys = 3, torch.arange(8.0).view(1, 4, 2)
-    for before, given, follows in (
+    for before, arguments, follows in (
         (None, keys, True), (keys[:, :3], None, True), (keys[:, :3], keys, True), (keys[:, 1:], keys, False)
     ):
         layer.keys = before
-        assert layer._continues_cache(given, 3) is follows
+        assert layer._continues_cache(arguments, 3) is follows
     layer.keys = None
     assert not layer._continues_cache(keys, 2)
 
@@ -178,8 +178,8 @@ def test_the_cache_of_a_layer_is_found_by_its_number() -> None:
     cache.update(keys, keys, 0)
     for number, expected in ((0, keys), (1, None), (-1, None), (None, None)):
         module.layer_idx = number
-        found = _cached_keys(module, (None, cache))
-        assert (found is None) if expected is None else torch.equal(found, expected)
+        result = _cached_keys(module, (None, cache))
+        assert (result is None) if expected is None else torch.equal(result, expected)
 
 
 def test_autocast_rounds_single_precision_alone() -> None:
@@ -190,16 +190,16 @@ def test_autocast_rounds_single_precision_alone() -> None:
 
 def test_maps_of_more_than_128_tokens_are_pooled() -> None:
     for length, maps, block, P in ((128, "full", 1, 128), (129, "pooled", 2, 65), (130, "pooled", 2, 65)):
-        heads = Heads(SimpleNamespace(T=length), Settings(), 1, 1)  # type: ignore[arg-type]
+        heads = HeadMetrics(SimpleNamespace(T=length), Settings(), 1, 1)  # type: ignore[arg-type]
         assert (heads.maps, heads.block, heads.P) == (maps, block, P)
 
 
 def test_a_query_that_sees_the_first_key_alone_shows_another_mask() -> None:
     last = torch.tensor([3, 3, 3, 3])
     facts = SimpleNamespace(T=4, kind="bidirectional", ranges=((0 * last, last),))
-    heads, call = Heads(facts, Settings(), 1, 1), Call(0, nn.Identity())  # type: ignore[arg-type]
+    heads, call = HeadMetrics(facts, Settings(), 1, 1), Call(0, nn.Identity())  # type: ignore[arg-type]
     keys = torch.ones(1, 4, dtype=torch.bool)
-    for of_one, is_same in ((3, True), (-1, True), (0, False)):  # a query may see nothing
+    for of_one, is_same in ((3, True), (-1, True), (0, False)):  # a query may see no key
         ranges = torch.stack([0 * last, last])[:, None].clone()
         ranges[1, 0, 2] = of_one
         with nullcontext() if is_same else pytest.raises(UnsupportedModel, match="that query 2 sees keys up to 0"):
@@ -208,26 +208,26 @@ def test_a_query_that_sees_the_first_key_alone_shows_another_mask() -> None:
 
 def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
     att = np.full((1, 2, 4, 4), 0.25, np.float32)
-    found = sinkscope.from_maps(att, list("abcd"))
-    assert found.model["mask"] == {"kind": "bidirectional"} and np.allclose(found["mean.alpha"], 0.25)
-    assert np.allclose(found["mean.entropy_mean"], 1) and np.allclose(found["mean.distance"], 1.25)
+    result = sinkscope.from_maps(att, list("abcd"))
+    assert result.model["mask"] == {"kind": "bidirectional"} and np.allclose(result["mean.alpha"], 0.25)
+    assert np.allclose(result["mean.entropy_mean"], 1) and np.allclose(result["mean.distance"], 1.25)
     causal = np.tril(np.ones((4, 4), np.float32))
     causal = np.broadcast_to(causal / causal.sum(-1, keepdims=True), (1, 2, 4, 4)).copy()
-    found = sinkscope.from_maps(causal, list("abcd"), first=1)
-    assert found.model["mask"] == {"kind": "causal"} and found.first == 1
-    assert found.conditions["first"] == {"token": "b", "id": None, "position": 1}
-    assert np.allclose(found["mean.first_share"], (1 / 2 + 1 / 3 + 1 / 4) / 4)
+    result = sinkscope.from_maps(causal, list("abcd"), first=1)
+    assert result.model["mask"] == {"kind": "causal"} and result.first == 1
+    assert result.conditions["first"] == {"token": "b", "id": None, "position": 1}
+    assert np.allclose(result["mean.first_share"], (1 / 2 + 1 / 3 + 1 / 4) / 4)
     # The recording names a first token if all prompts have it at the position that counts as the first.
     for others, token in (("xbyz", "b"), ("axyz", None)):
-        found = sinkscope.record_maps([causal, causal], [list("abcd"), list(others)], first=1)
-        assert found.conditions["first"]["token"] == token
+        result = sinkscope.record_maps([causal, causal], [list("abcd"), list(others)], first=1)
+        assert result.conditions["first"]["token"] == token
     with pytest.raises(
         ValueError, match=r'expected rows that sum to 1, found one of 0.5 .* operation="sink_logit"'
     ):
         sinkscope.from_maps(causal / 2, list("abcd"))
     raw = sinkscope.from_maps(causal / 2, list("abcd"), operation="sigmoid")
-    assert np.allclose(raw["mean.alpha"], found["mean.alpha"], atol=1e-6)
-    assert np.allclose(raw["mean.alpha_raw"], found["mean.alpha"] / 2) and np.allclose(
+    assert np.allclose(raw["mean.alpha"], result["mean.alpha"], atol=1e-6)
+    assert np.allclose(raw["mean.alpha_raw"], result["mean.alpha"] / 2) and np.allclose(
         raw["mean.row_mass"], 0.5
     )
     sink = sinkscope.from_maps(causal / 2, list("abcd"), operation="sink_logit")
@@ -276,8 +276,8 @@ def test_vectors_beside_maps_have_a_row_for_each_token() -> None:
     plain = sinkscope.record_maps([att], tokens)
     # Queries without keys, or keys without queries, are ignored.
     for name in ("q", "k"):
-        found = sinkscope.record_maps([att], tokens, **{name: [np.ones((1, 2, 4, 3), np.float32)]})
-        assert found.tensors.keys() == plain.tensors.keys()
+        result = sinkscope.record_maps([att], tokens, **{name: [np.ones((1, 2, 4, 3), np.float32)]})
+        assert result.tensors.keys() == plain.tensors.keys()
     for shape in ((1, 2, 5, 3), (1, 3, 4, 3)):
         with pytest.raises(ValueError, match="v: expected heads that divide 2 of 4 tokens, found a shape of"):
             sinkscope.record_maps([att], tokens, v=[np.ones(shape, np.float32)])
@@ -313,29 +313,29 @@ class Own(nn.Module):
         return self.head(x)
 
     def maps64(self, ids: list[int]) -> torch.Tensor:
-        x, found = self.double().embed(torch.tensor([ids])), []
+        x, result = self.double().embed(torch.tensor([ids])), []
         for layer in range(2):
             q, k, v = self.project(x, layer)
             scores = q @ k.transpose(-2, -1) / math.sqrt(8)
             att = scores.masked_fill(torch.ones(len(ids), len(ids)).triu(1).bool(), -torch.inf).softmax(
                 -1
             )
-            found.append(att[0])
+            result.append(att[0])
             x = x + (att @ v).transpose(1, 2).flatten(2)
         self.float()
-        return torch.stack(found).detach()
+        return torch.stack(result).detach()
 
 
 def test_a_custom_model_is_watched_and_recorded() -> None:
     model = Own().eval()
     expected = [alpha64(model.maps64(row)) for row in PROMPTS[:2]]
-    with torch.no_grad(), sinkscope.watching(model) as seen:
+    with torch.no_grad(), sinkscope.watching(model) as sequences:
         for row in PROMPTS[:2]:
             model(torch.tensor([row]))
-    found = seen.recording(PROMPTS[:2])
+    result = sequences.recording(PROMPTS[:2])
     also = sinkscope.record(model, None, PROMPTS[:2], tokens=T, progress=False)
     for i in range(2):
-        for recording in (found, also):
+        for recording in (result, also):
             assert np.abs(recording[f"{i}.alpha"] - expected[i]).max() < 1e-5
     assert (also.model["V"], also.model["L"], "mean.loss_mean" in also) == (97, 2, True)
 
@@ -343,15 +343,15 @@ def test_a_custom_model_is_watched_and_recorded() -> None:
 @pytest.mark.parametrize("name", ["llama", "mistral", "gpt_oss"])
 def test_generation_with_a_cache_gives_the_maps_of_the_whole_text(name: str) -> None:
     model = FAMILIES[name].make(FAMILIES[name].implementations[0])
-    with sinkscope.watching(model) as seen:
+    with sinkscope.watching(model) as sequences:
         ids = model.generate(torch.tensor([PROMPTS[0][:10]]), max_new_tokens=8, do_sample=False)
-    found = seen.recording(ids)
+    result = sequences.recording(ids)
     n = ids.shape[1] - 1  # the last token is generated, not read
     att = eager64(model, input_ids=ids[:, :n])
     share = att / att.sum(-1, keepdim=True)
-    assert found.conditions["prompts"]["T"] == n == 17
-    assert np.abs(found["0.alpha"] - alpha64(share)).max() < 1e-5
-    assert found.model["operation"] == ("sink_logit" if name == "gpt_oss" else "softmax")
+    assert result.conditions["prompts"]["T"] == n == 17
+    assert np.abs(result["0.alpha"] - alpha64(share)).max() < 1e-5
+    assert result.model["operation"] == ("sink_logit" if name == "gpt_oss" else "softmax")
 
 
 WINDOWED = ["mistral", "gpt_oss", "gpt_neo", "gemma2", "modernbert"]
@@ -363,14 +363,14 @@ WINDOWED = ["mistral", "gpt_oss", "gpt_neo", "gemma2", "modernbert"]
 def test_watching_gives_the_numbers_of_recording(name: str, implementation: str) -> None:
     """Without the window, the entropy of a windowed layer would be computed over all earlier keys, 0.4 too small."""
     model = FAMILIES[name].make(implementation)
-    with torch.no_grad(), sinkscope.watching(model) as seen:
+    with torch.no_grad(), sinkscope.watching(model) as sequences:
         for row in PROMPTS:
             model(input_ids=torch.tensor([row]))
-    found, recorded = seen.recording(PROMPTS), sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+    result, recorded = sequences.recording(PROMPTS), sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
     for key in ("L", "H", "G", "K", "D", "V", "mask", "windows", "softcap", "operation"):
-        assert found.model.get(key, "none") == recorded.model.get(key, "none"), key
-    for key in (found.tensors.keys() & recorded.tensors.keys()) - {"prompt.loss"}:
-        assert np.allclose(found[key], recorded[key], rtol=1e-3, atol=2e-5, equal_nan=True), key
+        assert result.model.get(key, "none") == recorded.model.get(key, "none"), key
+    for key in (result.tensors.keys() & recorded.tensors.keys()) - {"prompt.loss"}:
+        assert np.allclose(result[key], recorded[key], rtol=1e-3, atol=2e-5, equal_nan=True), key
 
 
 @pytest.mark.parametrize("name", WINDOWED)
@@ -381,11 +381,11 @@ def test_a_window_is_found_in_maps(name: str) -> None:
         family.make(family.implementations[0]), None, PROMPTS[:1], tokens=T, progress=False
     )
     maps = eager64(family.make("eager"), input_ids=torch.tensor(PROMPTS[:1]))
-    found = sinkscope.record_maps([maps], PROMPTS[:1], operation=recorded.model["operation"])
+    result = sinkscope.record_maps([maps], PROMPTS[:1], operation=recorded.model["operation"])
     for key in ("mask", "windows"):
-        assert found.model.get(key) == recorded.model.get(key)
+        assert result.model.get(key) == recorded.model.get(key)
     for key in ("mean.entropy", "mean.alpha", "mean.distance"):
-        assert np.allclose(found[key], recorded[key], atol=1e-4, equal_nan=True), key
+        assert np.allclose(result[key], recorded[key], atol=1e-4, equal_nan=True), key
     wide = torch.full((1, L, H, T, T), 1.0).tril()
     if name == "mistral":
         with pytest.raises(ValueError, match="expected no weight on keys that its window hides, found some in layer 0"):
@@ -397,24 +397,24 @@ def test_keys_without_weight_are_no_window() -> None:
     att = torch.full((1, 2, 6, 6), 1.0).tril()
     att[..., 4:, 0] = 0
     att[..., 5, 2] = 0
-    found = sinkscope.from_maps(att / att.sum(-1, keepdim=True), list("abcdef"))
-    assert found.model["mask"] == {"kind": "causal"} and "windows" not in found.model
+    result = sinkscope.from_maps(att / att.sum(-1, keepdim=True), list("abcdef"))
+    assert result.model["mask"] == {"kind": "causal"} and "windows" not in result.model
     own = torch.eye(6).expand(1, 2, 6, 6)
     assert sinkscope.from_maps(own, list("abcdef")).model["mask"] == {"kind": "causal"}
     # In a window of 5 keys the first has no weight in one row.
     window = torch.ones(12, 12).tril().triu(-4)
     window[9, 5] = 0
-    found = sinkscope.from_maps((window / window.sum(-1, keepdim=True)).expand(1, 2, 12, 12), list("abcdefghijkl"))
-    assert found.model["mask"] == {"kind": "window", "window": 5}
+    result = sinkscope.from_maps((window / window.sum(-1, keepdim=True)).expand(1, 2, 12, 12), list("abcdefghijkl"))
+    assert result.model["mask"] == {"kind": "window", "window": 5}
 
 
 def test_a_hybrid_that_is_watched_keeps_its_layer_numbers() -> None:
     make, layers = HYBRIDS["jamba"]
     model = make()
-    with torch.no_grad(), sinkscope.watching(model) as seen:
+    with torch.no_grad(), sinkscope.watching(model) as sequences:
         model(input_ids=torch.tensor([PROMPTS[0]]) % 60)
-    found = seen.recording([PROMPTS[0]])
-    assert (found.layers, found.blocks) == (layers, 4)
+    result = sequences.recording([PROMPTS[0]])
+    assert (result.layers, result.blocks) == (layers, 4)
 
 
 def test_changes_by_custom_hooks_count_as_edits() -> None:
@@ -422,14 +422,14 @@ def test_changes_by_custom_hooks_count_as_edits() -> None:
     plain = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
     handle = model.model.layers[1].self_attn.q_proj.register_forward_hook(lambda m, args, out: out * 0)
     label = "queries of layer 1 zeroed"
-    found = sinkscope.record(model, None, PROMPTS, tokens=T, edits=[label], progress=False)
-    with torch.no_grad(), sinkscope.watching(model) as seen:
+    result = sinkscope.record(model, None, PROMPTS, tokens=T, edits=[label], progress=False)
+    with torch.no_grad(), sinkscope.watching(model) as sequences:
         for row in PROMPTS:
             model(input_ids=torch.tensor([row]))
-    watched = seen.recording(PROMPTS, edits=[label])
+    watched = sequences.recording(PROMPTS, edits=[label])
     handle.remove()
     uniform = torch.tensor(np.tri(T) / np.arange(1, T + 1)[:, None]).sum(-2) / torch.arange(T, 0, -1)
-    for recording in (found, watched):
+    for recording in (result, watched):
         assert recording.conditions["class"] == "EDITED" and label in recording.title
         assert np.allclose(recording["mean.alpha"][0], plain["mean.alpha"][0], atol=1e-5)
         assert np.allclose(recording["mean.alpha"][1], uniform, atol=1e-5)
@@ -440,7 +440,7 @@ def test_changes_by_custom_hooks_count_as_edits() -> None:
 
 def test_only_undefined_numbers_are_nan() -> None:
     """A number is NaN only if it is undefined, because there is no query after the first token, or no second prompt."""
-    found = from_bytes(recording_bytes(sinkscope.record_maps(maps_of(PROMPTS), PROMPTS)))
-    undefined = {name for name, x in found.items() if x.dtype.kind == "f" and np.isnan(x).any()}
+    result = from_bytes(recording_bytes(sinkscope.record_maps(maps_of(PROMPTS), PROMPTS)))
+    undefined = {name for name, x in result.items() if x.dtype.kind == "f" and np.isnan(x).any()}
     assert undefined == {"mean.head_gate", "deviation.head_gate", "prompt.loss"}
-    assert found["mean.alpha"].shape == (L, H, T)
+    assert result["mean.alpha"].shape == (L, H, T)

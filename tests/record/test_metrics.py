@@ -25,10 +25,10 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
     queries = T if family.kind == "bidirectional" else np.arange(T, 0, -1)
 
     def close(metric: str, expected: np.ndarray, tolerance: float) -> None:
-        found = r[f"mean.{metric}"]
-        assert found.shape == expected.shape, metric
-        assert np.nanmax(np.abs(found - expected)) <= tolerance, metric
-        assert (np.isnan(found) == np.isnan(expected)).all(), metric
+        result = r[f"mean.{metric}"]
+        assert result.shape == expected.shape, metric
+        assert np.nanmax(np.abs(result - expected)) <= tolerance, metric
+        assert (np.isnan(result) == np.isnan(expected)).all(), metric
 
     close("alpha", share.sum(-2) / queries, 1e-5)
     close("row_mass", sums, 1e-5)
@@ -43,8 +43,8 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
     load = gate[..., 1:].mean(-1)
     close("head_gate", gate, 1e-5)
     close("head_load", load, 1e-5)
-    apart = np.abs(load[:, None] - load[..., None]).sum((-2, -1))
-    close("head_gini", apart / (2 * load.shape[-1] * load.sum(-1)), 1e-5)
+    difference = np.abs(load[:, None] - load[..., None]).sum((-2, -1))
+    close("head_gini", difference / (2 * load.shape[-1] * load.sum(-1)), 1e-5)
     keys, values = (np.repeat(x, group, 1) for x in (k, v))
     cos = np.einsum("lhtd,lhsd->lhts", q, keys) / (
         np.linalg.norm(q, axis=-1)[..., None] * np.linalg.norm(keys, axis=-1)[..., None, :])

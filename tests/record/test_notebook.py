@@ -48,7 +48,7 @@ def test_the_strongest_head_is_selected_and_a_picture_left(recording: sinkscope.
     assert base64.b64decode(data["image/png"]).startswith(PNG)
     assert "alpha_1" in data["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" in data
-    # Without a layer or a head, those of the largest alpha are selected.
+    # If no layer or head is named, the head with the largest alpha is selected.
     for named, selected in (({"layer": 2, "head": 1}, (2, 1)), ({"layer": 2}, (2, alpha[2].argmax())),
                             ({"head": 1}, (alpha[:, 1].argmax(), 1))):
         assert ((one := show(recording, **named)).layer, one.head) == selected
@@ -95,8 +95,8 @@ def test_the_front_end_receives_bytes_on_request(recording: sinkscope.Recording,
     assert content == {"kind": "element"} and element == b"{}"
     path = tmp_path / "r.safetensors"
     path.write_bytes(file)
-    found = sinkscope.Recording.open(path)
-    assert found.conditions == recording.conditions and found.tensors.keys() == recording.tensors.keys()
+    result = sinkscope.Recording.open(path)
+    assert result.conditions == recording.conditions and result.tensors.keys() == recording.tensors.keys()
 
 
 def test_maps_of_any_tool_are_shown_with_their_tokens() -> None:
@@ -104,10 +104,10 @@ def test_maps_of_any_tool_are_shown_with_their_tokens() -> None:
     model = FAMILIES["bert"].make("eager")
     with torch.no_grad():
         attentions = model(input_ids=torch.tensor([prompt]), output_attentions=True).attentions
-    found = show(attentions, [str(i) for i in prompt]).recording
-    assert found["0.att"].shape == (3, 4, T, T)
-    assert np.array_equal(found["0.att"][1], attentions[1][0].numpy().astype(np.float16))
-    assert found.model["mask"] == {"kind": "bidirectional"}
+    result = show(attentions, [str(i) for i in prompt]).recording
+    assert result["0.att"].shape == (3, 4, T, T)
+    assert np.array_equal(result["0.att"][1], attentions[1][0].numpy().astype(np.float16))
+    assert result.model["mask"] == {"kind": "bidirectional"}
     even = np.tril(np.ones((1, 2, 4, 4)))
     lower = show(even / even.sum(-1, keepdims=True), list("abcd")).recording
     assert lower.model["mask"] == {"kind": "causal"}
@@ -120,17 +120,17 @@ def test_maps_of_any_tool_are_shown_with_their_tokens() -> None:
 
 def test_maps_whose_rows_need_not_sum_to_1_are_shown_by_their_operation(recording: sinkscope.Recording) -> None:
     maps = np.tril(np.full((1, 2, 4, 4), 0.125, np.float32))
-    # The sentence that refuses them names what `show` takes.
+    # The error message for such maps names the argument `operation` of `show`.
     with pytest.raises(ValueError, match='expected rows that sum to 1.*operation="sink_logit"') as error:
         show(maps, list("abcd"))
     named = re.search(r'(\w+)="(\w+)"', str(error.value))
     assert named
-    for found in (show(maps, list("abcd"), **{named[1]: named[2]}).recording,
+    for result in (show(maps, list("abcd"), **{named[1]: named[2]}).recording,
                   show(maps, list("abcd"), operation="sigmoid").recording):
-        assert found.model["operation"] in (named[2], "sigmoid")
-        # The map is one whose row of four keys sums to a half.
-        assert found["0.row_mass"][0, 0].tolist() == [0.125, 0.25, 0.375, 0.5]
-        assert found["mean.alpha_raw"][0, 0, 0] == 0.125
+        assert result.model["operation"] in (named[2], "sigmoid")
+        # In this map the row of four keys sums to a half.
+        assert result["0.row_mass"][0, 0].tolist() == [0.125, 0.25, 0.375, 0.5]
+        assert result["mean.alpha_raw"][0, 0, 0] == 0.125
     with pytest.raises(ValueError, match="operation: expected none beside a recording or a model"):
         show(recording, operation="sigmoid")
 
@@ -155,26 +155,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_folder_is_shown_as_its_model_on_a_text(folder: Path) -> None:
     with pytest.raises(ValueError, match="expected a text for the model to read"):
         show(folder)
-    found = show(folder, text="a sink", head=1, layer=2).recording
-    assert found.tokens(0)[:3] == ["a", " ", "s"] and found.model["H"] == 4
-    first = int(found["0.tokens"][0])
-    assert first and found.conditions["first"] == {"token": "a", "id": first, "position": 0}
+    result = show(folder, text="a sink", head=1, layer=2).recording
+    assert result.tokens(0)[:3] == ["a", " ", "s"] and result.model["H"] == 4
+    first = int(result["0.tokens"][0])
+    assert first and result.conditions["first"] == {"token": "a", "id": first, "position": 0}
     model = tf.LlamaForCausalLM.from_pretrained(folder, attn_implementation="eager")
-    ids = torch.from_numpy(found["0.tokens"].astype(np.int64))[None]
+    ids = torch.from_numpy(result["0.tokens"].astype(np.int64))[None]
     with torch.no_grad():
         maps = torch.stack(model(input_ids=ids, output_attentions=True).attentions)[:, 0]
-    assert np.abs(found.attention(0) - maps.numpy()).max() <= 5e-4  # stored in half precision
+    assert np.abs(result.attention(0) - maps.numpy()).max() <= 5e-4  # stored in half precision
 
 
 def test_a_gguf_file_is_shown_with_the_hash_of_its_bytes(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("gguf", reason="gguf is not installed")
     path = _gguf(folder, tmp_path / "model.gguf")
-    found = show(path, text="a sink").recording
+    result = show(path, text="a sink").recording
     expected = show(folder, text="a sink").recording
-    assert found.tokens(0) == expected.tokens(0)
-    assert np.abs(found["mean.alpha"] - expected["mean.alpha"]).max() <= 1e-5
-    assert found.model["sha256"] == sha256(path.read_bytes()).hexdigest()
-    assert found.model["id"] == "model"
+    assert result.tokens(0) == expected.tokens(0)
+    assert np.abs(result["mean.alpha"] - expected["mean.alpha"]).max() <= 1e-5
+    assert result.model["sha256"] == sha256(path.read_bytes()).hexdigest()
+    assert result.model["id"] == "model"
 
 
 def _gguf(folder: Path, path: Path) -> Path:
@@ -266,15 +266,15 @@ def test_jupyterlab_runs_selects_reloads_and_exports(tmp_path: Path) -> None:
              f"{address}lab/tree/models/record/example.ipynb?token=t", str(tmp_path)],
             cwd=ROOT, capture_output=True, text=True)
         assert run.returncode == 0, run.stderr
-        found = json.loads(run.stdout)
+        result = json.loads(run.stdout)
     finally:
         server.terminate()
         server.wait()
-    assert found["asked"] == []  # no other server is contacted
-    strongest, selected = found["before"].split()[:2], found["selected"].split()[:2]
+    assert result["asked"] == []  # no other server is contacted
+    strongest, selected = result["before"].split()[:2], result["selected"].split()[:2]
     assert strongest != selected == ["0", "0"]
     # After a reload of the page the same head is selected, in the figure and in Python.
-    assert [found["layer"], found["head"]] == found["reloaded"].split()[:2] == selected
+    assert [result["layer"], result["head"]] == result["reloaded"].split()[:2] == selected
     subprocess.run([sys.executable, "-m", "nbconvert", "--to", "html", notebook], check=True,
                    capture_output=True)
     saved = json.loads(notebook.read_text())

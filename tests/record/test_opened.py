@@ -30,7 +30,7 @@ BUILT = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("recordings")
-    found = {}
+    result = {}
     for name, tokens in CASES.items():
         family = FAMILIES[name.removeprefix("long-")]
         recording = sinkscope.record(
@@ -42,9 +42,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             model_id=f"random {name}",
             progress=False,
         )
-        found[name] = folder / f"{name}.safetensors"
-        recording.save(found[name])
-    return found
+        result[name] = folder / f"{name}.safetensors"
+        recording.save(result[name])
+    return result
 
 
 @BUILT
@@ -57,10 +57,10 @@ def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: di
         text=True,
         check=True,
     )
-    recording, found = sinkscope.Recording.open(files[name]), json.loads(run.stdout)
-    assert (found["T"], found["sequences"]) == (CASES[name], 3)
+    recording, result = sinkscope.Recording.open(files[name]), json.loads(run.stdout)
+    assert (result["T"], result["sequences"]) == (CASES[name], 3)
     compared = set()
-    for e, metrics in [(0, found["metrics"]), *enumerate(at["metrics"] for at in found["byEps"])]:
+    for e, metrics in [(0, result["metrics"]), *enumerate(at["metrics"] for at in result["byEps"])]:
         for metric, read in metrics.items():
             for of in ("mean", "deviation"):
                 expected = recording[f"{of}.{metric}"]
@@ -112,7 +112,7 @@ def test_the_core_measures_the_first_token_where_the_recording_has_it(
     # Alpha is stored exactly. Other metrics are computed from maps in half precision, and differ by their rounding.
     known = {name: x for name, x in recording.tensors.items() if name.startswith("0.")}
     sinkscope.Recording(recording.conditions, known).save(tmp_path / "r.safetensors")
-    found = json.loads(printed(tmp_path / "r.safetensors", "--json"))["metrics"]
+    result = json.loads(printed(tmp_path / "r.safetensors", "--json"))["metrics"]
     compared = {
         "hidden_ratio",
         "key_ratio",
@@ -120,13 +120,13 @@ def test_the_core_measures_the_first_token_where_the_recording_has_it(
         "first_share",
         "contribution",
         "cos_gap",
-    } & found.keys()
+    } & result.keys()
     assert {"hidden_ratio", "value_ratio", "contribution", "cos_gap"} <= compared
     for metric in compared:
         expected = recording[f"mean.{metric}"]
-        value = np.array([np.nan if x is None else x for x in found[metric]["mean"]])
+        value = np.array([np.nan if x is None else x for x in result[metric]["mean"]])
         assert np.allclose(value, expected.ravel(), rtol=2e-3, atol=1e-4, equal_nan=True), metric
-    alpha = np.array(found["alpha"]["mean"]).reshape(recording["mean.alpha"].shape)
+    alpha = np.array(result["alpha"]["mean"]).reshape(recording["mean.alpha"].shape)
     assert np.allclose(alpha, recording["mean.alpha"], atol=1e-5)
 
 
@@ -136,14 +136,14 @@ def test_the_command_line_names_layers_and_the_first_token_as_the_model_does(tmp
     prompts = [[i % 60 for i in prompt] for prompt in inputs(FAMILIES["llama"], 2)]
     recording = sinkscope.record(make(), None, prompts, tokens=T, first=2, progress=False)
     recording.save(tmp_path / "r.safetensors")
-    said = printed(tmp_path / "r.safetensors")
-    assert "4 layers, attention in 2 (1, 3), 4 heads" in said and "at position 2" in said
-    line = next(line for line in said.splitlines() if line.startswith("alpha_3 "))
+    output = printed(tmp_path / "r.safetensors")
+    assert "4 layers, attention in 2 (1, 3), 4 heads" in output and "at position 2" in output
+    line = next(line for line in output.splitlines() if line.startswith("alpha_3 "))
     alpha = recording["mean.alpha"][..., 2]
     layer, head = np.unravel_index(np.argmax(alpha), alpha.shape)
     assert f"mean {alpha.mean():.3f}, largest {alpha.max():.3f} (L{layers[layer]}H{head})" in line
-    assert f"Sink_3, eps 0.1   {100 * recording['mean.sink_ratio'][0, 2]:.2f}%" in said
-    assert "|h_3| / |h|" in said and "_1 " not in said
+    assert f"Sink_3, eps 0.1   {100 * recording['mean.sink_ratio'][0, 2]:.2f}%" in output
+    assert "|h_3| / |h|" in output and "_1 " not in output
 
 
 @pytest.fixture(scope="module")
@@ -165,25 +165,25 @@ def page(files: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> di
 def test_the_page_shows_the_numbers_of_the_package(
     name: str, page: dict[str, Any], files: dict[str, Path]
 ) -> None:
-    found, recording = page[files[name].name], sinkscope.Recording.open(files[name])
-    assert found["troubles"] == []
+    result, recording = page[files[name].name], sinkscope.Recording.open(files[name])
+    assert result["troubles"] == []
     alpha = recording["mean.alpha"][..., 0]
     layer, head = np.unravel_index(np.argmax(alpha), alpha.shape)
     # If prompts have different first tokens, the means belong to no first token.
     token = recording.conditions["first"]["token"]
     named = "" if token is None else f" “{token}”"
-    assert found["finding"].startswith(f"Head L{layer}H{head} gives the first token{named} ")
-    assert name == "gpt_oss" or f"{100 * alpha.max():.0f}% of its " in found["finding"]
+    assert result["finding"].startswith(f"Head L{layer}H{head} gives the first token{named} ")
+    assert name == "gpt_oss" or f"{100 * alpha.max():.0f}% of its " in result["finding"]
     assert (
         name == "gpt_oss"
-        or f"he mean over all {alpha.size} heads is {100 * alpha.mean():.0f}%" in found["finding"]
+        or f"he mean over all {alpha.size} heads is {100 * alpha.mean():.0f}%" in result["finding"]
     )
     # Each cell of the map is a number of the file, and names its two tokens.
     att, n = recording.attention(0)[layer, head], CASES[name]
     block = -(-n // att.shape[0])
-    assert found["side"] == att.shape[0]
+    assert result["side"] == att.shape[0]
     share = att / att.sum(-1, keepdims=True)
-    for cell in found["cells"]:
+    for cell in result["cells"]:
         row, col, says = cell["row"], cell["col"], cell["says"].replace("\N{NO-BREAK SPACE}", " ")
         if block > 1:
             where = [f"{at * block}-{at * block + block - 1}" for at in (row, col)]
@@ -205,8 +205,8 @@ def test_the_page_shows_the_numbers_of_the_package(
 def test_the_page_offers_only_views_that_the_model_supports(
     name: str, page: dict[str, Any], files: dict[str, Path]
 ) -> None:
-    found = page[files[name].name]
-    views, texts = found["views"], " ".join(found["texts"])
+    result = page[files[name].name]
+    views, texts = result["views"], " ".join(result["texts"])
     if "bert" in name:
         # These views need a next token, or queries that do not see later keys.
         assert not {"Loss by position", "Output", "Sink₁ by length"} & set(views)
@@ -215,12 +215,12 @@ def test_the_page_offers_only_views_that_the_model_supports(
         assert "Loss by position" in views
         # This view reads full maps, and a long recording has only pooled maps.
         assert ("Sink₁ by length" in views) == (not name.startswith("long-"))
-        assert "Loss by position" not in found["lacks"]
+        assert "Loss by position" not in result["lacks"]
     if name.startswith("long-"):
-        assert "blocks of 2 tokens" in found["axes"]["row"]
-        assert "75 by 75 means over blocks of 2 by 2 tokens" in found["map"]
+        assert "blocks of 2 tokens" in result["axes"]["row"]
+        assert "75 by 75 means over blocks of 2 by 2 tokens" in result["map"]
     else:
-        assert found["axes"] == {"row": "attending token (query)", "col": "attended to (key)"}
+        assert result["axes"] == {"row": "attending token (query)", "col": "attended to (key)"}
     # No key receives the weight of a sink logit.
     assert "Bias key" not in views
-    assert "All heads" not in found["lacks"]
+    assert "All heads" not in result["lacks"]

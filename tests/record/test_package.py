@@ -34,7 +34,7 @@ def test_the_checks_of_an_index_pass(built: list[Path]) -> None:
     _examine("check_wheel_contents", wheel)
 
 
-def test_both_have_the_license_the_author_and_the_source(built: list[Path]) -> None:
+def test_wheel_and_archive_have_the_license_the_author_and_the_source(built: list[Path]) -> None:
     license = (ROOT / "LICENSE").read_bytes()
     for path in built:
         if path.suffix == ".whl":

@@ -15,11 +15,11 @@ CUT = min(LENGTHS)
 
 
 def padded(ids: list[list[int]], side: str) -> dict[str, torch.Tensor]:
-    found, mask = torch.zeros(len(ids), T, dtype=torch.long), torch.zeros(len(ids), T, dtype=torch.long)
+    result, mask = torch.zeros(len(ids), T, dtype=torch.long), torch.zeros(len(ids), T, dtype=torch.long)
     for b, row in enumerate(ids):
         at = slice(0, len(row)) if side == "right" else slice(T - len(row), T)
-        found[b, at], mask[b, at] = torch.tensor(row), 1
-    return {"input_ids": found, "attention_mask": mask}
+        result[b, at], mask[b, at] = torch.tensor(row), 1
+    return {"input_ids": result, "attention_mask": mask}
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -45,26 +45,26 @@ def test_a_padded_batch_gives_the_numbers_of_its_prompts(name: str, kernel: str,
         for out, row in zip(exact, prompts, strict=True)
     ]
     for batch in (1, 3):
-        found = sinkscope.record(
+        result = sinkscope.record(
             model, None, [padded(prompts, side)], tokens=None, batch=batch, keep=3, progress=False
         )
-        assert found.conditions["prompts"]["count"] == 3 and found.conditions["prompts"]["T"] == CUT
-        assert found.conditions["model"].get("windows") == (
+        assert result.conditions["prompts"]["count"] == 3 and result.conditions["prompts"]["T"] == CUT
+        assert result.conditions["model"].get("windows") == (
             [9, None, 9] if name == "gpt_oss" else None
-        ) and found.model["mask"] == {"kind": "causal"}
+        ) and result.model["mask"] == {"kind": "causal"}
         for i, (row, att) in enumerate(zip(prompts, share, strict=True)):  # the model runs in float32
-            assert np.abs(found[f"{i}.alpha"] - alpha64(att)).max() < 2e-5
-            assert found[f"{i}.tokens"].tolist() == row[:CUT]
-        assert np.allclose(found["prompt.loss"], losses, atol=1e-4)
+            assert np.abs(result[f"{i}.alpha"] - alpha64(att)).max() < 2e-5
+            assert result[f"{i}.tokens"].tolist() == row[:CUT]
+        assert np.allclose(result["prompt.loss"], losses, atol=1e-4)
 
 
-def test_other_inputs_are_cut_with_their_tokens() -> None:
+def test_inputs_with_a_number_for_each_token_are_cut_with_the_tokens() -> None:
     family = FAMILIES["bert"]
     model, row = family.make("sdpa"), inputs(family, 1)[0][:30]
     batch = padded([row], "right") | {"token_type_ids": torch.zeros(1, T, dtype=torch.long)}
-    found = sinkscope.record(model, None, [batch], tokens=None, progress=False)
+    result = sinkscope.record(model, None, [batch], tokens=None, progress=False)
     att = run64(model, input_ids=torch.tensor([row])).attentions
-    assert np.abs(found["0.alpha"] - torch.stack(att)[:, 0].mean(-2).numpy()).max() < 1e-5
+    assert np.abs(result["0.alpha"] - torch.stack(att)[:, 0].mean(-2).numpy()).max() < 1e-5
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,11 @@ class Tokenizer:
 def test_pads_of_a_tokenizer_are_cut_off(left: int) -> None:
     model, text = FAMILIES["llama"].make("sdpa"), "The old man sat."
     ids = [5 + ord(letter) % 60 for letter in text]
-    found = sinkscope.record(model, Tokenizer(left), [text], tokens=None, progress=False)
-    assert found["0.tokens"].tolist() == ids
-    assert found.conditions["first"] == {"token": str(ids[0]), "id": ids[0], "position": 0}
+    result = sinkscope.record(model, Tokenizer(left), [text], tokens=None, progress=False)
+    assert result["0.tokens"].tolist() == ids
+    assert result.conditions["first"] == {"token": str(ids[0]), "id": ids[0], "position": 0}
     expected = alpha64(torch.stack(run64(model, input_ids=torch.tensor([ids])).attentions)[:, 0])
-    assert np.abs(found["0.alpha"] - expected).max() < 2e-5
+    assert np.abs(result["0.alpha"] - expected).max() < 2e-5
 
 
 def test_a_mask_of_pairs_is_cut_with_the_tokens() -> None:
@@ -120,9 +120,9 @@ def test_a_mask_of_pairs_is_cut_with_the_tokens() -> None:
     hidden = torch.ones(T, T).triu(1).bool()
     mask = torch.zeros(1, 1, T, T).masked_fill(hidden, torch.finfo(torch.float32).min)
     batch = {"input_ids": torch.tensor([row]), "attention_mask": mask}
-    found = sinkscope.record(model, None, [batch], tokens=CUT, progress=False)
+    result = sinkscope.record(model, None, [batch], tokens=CUT, progress=False)
     expected = sinkscope.record(model, None, [row], tokens=CUT, progress=False)
-    assert np.array_equal(found["mean.alpha"], expected["mean.alpha"])
+    assert np.array_equal(result["mean.alpha"], expected["mean.alpha"])
 
 
 def test_ids_with_pad_tokens_are_rejected() -> None:
@@ -165,15 +165,15 @@ def test_a_padded_batch_is_not_watched(name: str, kernel: str, side: str) -> Non
     model = FAMILIES[name].make(kernel)
     prompts = [row[:n] for row, n in zip(inputs(FAMILIES[name], 3), LENGTHS, strict=True)]
     batch = padded(prompts, side)
-    found = "without padding, found that attention_mask hides token .* of sequence 1 "
-    with pytest.raises(UnsupportedModel, match=found), torch.no_grad(), sinkscope.watching(model):
+    result = "without padding, found that attention_mask hides token .* of sequence 1 "
+    with pytest.raises(UnsupportedModel, match=result), torch.no_grad(), sinkscope.watching(model):
         model(**batch)
     wrapped = Named(model)
-    with pytest.raises(UnsupportedModel, match=found), torch.no_grad(), sinkscope.watching(wrapped):
+    with pytest.raises(UnsupportedModel, match=result), torch.no_grad(), sinkscope.watching(wrapped):
         wrapped(*batch.values())
-    with torch.no_grad(), sinkscope.watching(model) as seen:
+    with torch.no_grad(), sinkscope.watching(model) as sequences:
         model(input_ids=torch.tensor([row[:CUT] for row in prompts]))
-    assert len(seen.maps) == len(prompts)
+    assert len(sequences.maps) == len(prompts)
 
 
 class Padding(torch.nn.Module):

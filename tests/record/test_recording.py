@@ -56,11 +56,11 @@ def test_the_file_follows_the_schema_and_its_shapes(name: str, tmp_path: Path) -
     for field, shape in fields.items():
         assert recording[f"1.{field}"].shape == shape
     assert [len(tokens) for tokens in conditions["tokens"]] == [n, n]
-    again = sinkscope.Recording.open(path)
-    assert again.conditions == conditions == recording.conditions
-    assert again.tensors.keys() == recording.tensors.keys()
+    repeated = sinkscope.Recording.open(path)
+    assert repeated.conditions == conditions == recording.conditions
+    assert repeated.tensors.keys() == recording.tensors.keys()
     for key, value in recording.tensors.items():
-        assert np.array_equal(again[key], value, equal_nan=value.dtype.kind == "f"), key
+        assert np.array_equal(repeated[key], value, equal_nan=value.dtype.kind == "f"), key
 
 
 def test_mean_and_deviation_are_those_of_numpy() -> None:
@@ -70,9 +70,9 @@ def test_mean_and_deviation_are_those_of_numpy() -> None:
     means = Means()
     for row in values:
         means.add({"x": row})
-    found = means.tensors()
-    assert np.allclose(found["mean.x"], values.astype(np.float64).mean(0), rtol=1e-7, equal_nan=True)
-    assert np.allclose(found["deviation.x"], values.astype(np.float64).std(0, ddof=1), rtol=1e-5,
+    result = means.tensors()
+    assert np.allclose(result["mean.x"], values.astype(np.float64).mean(0), rtol=1e-7, equal_nan=True)
+    assert np.allclose(result["deviation.x"], values.astype(np.float64).std(0, ddof=1), rtol=1e-5,
                        equal_nan=True)
     one = Means()
     one.add({"x": values[0]})
@@ -145,10 +145,10 @@ def test_damaged_files_are_rejected(tmp_path: Path) -> None:
 def test_a_later_minor_version_and_unknown_names_are_accepted(tmp_path: Path) -> None:
     conditions = json.dumps(CONDITIONS | {"new": 1})
     path = _saved(tmp_path / "x", {VERSION_KEY: "1.4", CONDITIONS_KEY: conditions})
-    found = sinkscope.Recording.open(path)
-    assert found.conditions["new"] == 1
+    result = sinkscope.Recording.open(path)
+    assert result.conditions["new"] == 1
     with pytest.raises(KeyError, match="0.att: the recording has x"):
-        found["0.att"]
+        result["0.att"]
 
 
 def test_the_table_has_the_summary_of_the_tensors() -> None:
@@ -201,22 +201,22 @@ def test_measure_gives_sink_and_map_in_the_terms_of_the_package(name: str) -> No
     family = FAMILIES[name]
     made = family.make(family.implementations[0])
     recording = sinkscope.record(made, None, inputs(family, 3), tokens=T, eps=[0.1, 0.3], keep=2, progress=False)
-    found = recording.measure(0.1)
+    result = recording.measure(0.1)
     rows = [name for name in ("sink_ratio", "sink_ratio_raw") if f"mean.{name}" in recording]
     assert len(rows) == (2 if name == "gpt_oss" else 1)
-    assert found["sink"] == min(recording[f"mean.{row}"][0, 0] for row in rows)
+    assert result["sink"] == min(recording[f"mean.{row}"][0, 0] for row in rows)
     raw = recording["mean.alpha_raw" if name == "gpt_oss" else "mean.alpha"][..., 0]
-    assert np.array_equal(found["alpha"], raw)
-    layer, head = found["layer"], found["head"]
+    assert np.array_equal(result["alpha"], raw)
+    layer, head = result["layer"], result["head"]
     assert raw[layer, head] == raw.max()
-    assert np.array_equal(found["map"], recording.attention(0)[layer, head])
+    assert np.array_equal(result["map"], recording.attention(0)[layer, head])
     for at in (0, 3):
         assert np.array_equal(recording.map(0, at, prompt=1), recording.attention(1)[0, at])
     assert recording.measure()["eps"] == 0.1
-    for call, said in ((lambda: recording.measure(0.2), "eps: expected one of 0.1, 0.3, got 0.2"),
+    for call, output in ((lambda: recording.measure(0.2), "eps: expected one of 0.1, 0.3, got 0.2"),
                        (lambda: recording.map(9, 0), "layer: expected one of 0, 1.*, got 9"),
                        (lambda: recording.map(0, 4), "head: expected 0 to 3, got 4")):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=output):
             call()
 
 
@@ -227,10 +227,10 @@ def test_measure_uses_the_layer_numbers_of_the_model_and_the_place_of_the_first_
     deviation = recording["deviation.sink_ratio"][0]
     [row] = [row for row in recording.table() if row["metric"] == "Sink_3, eps 0.03"]
     assert row["deviation"] == deviation[2] != deviation[0]
-    found = recording.measure()
+    result = recording.measure()
     alpha, sink = recording["mean.alpha"][..., 2], recording["mean.sink_ratio"][0]
     row, head = np.unravel_index(alpha.argmax(), alpha.shape)
-    assert (found["layer"], found["head"]) == (layers[row], head)
-    assert np.array_equal(found["alpha"], alpha)
-    assert found["sink"] == sink[2] != sink[0]
-    assert found["map"] is None and found["tokens"] is None
+    assert (result["layer"], result["head"]) == (layers[row], head)
+    assert np.array_equal(result["alpha"], alpha)
+    assert result["sink"] == sink[2] != sink[0]
+    assert result["map"] is None and result["tokens"] is None

@@ -13,8 +13,8 @@ OLDEST = "3.11.2"  # the Python of Debian 12
 
 def pins(file: str) -> dict[str, Requirement]:
     lines = (line.strip() for line in (FOLDER / file).read_text().splitlines())
-    found = map(Requirement, (line for line in lines if line and not line.startswith(("#", "-"))))
-    return {canonicalize_name(one.name): one for one in found}
+    result = map(Requirement, (line for line in lines if line and not line.startswith(("#", "-"))))
+    return {canonicalize_name(one.name): one for one in result}
 
 
 def test_every_package_installs_in_the_oldest_python() -> None:

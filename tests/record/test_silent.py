@@ -35,7 +35,7 @@ class Block(nn.Module):
 
 
 class Net(nn.Module):
-    """A user's model; `order` names the layers that run, with repetitions."""
+    """A user's model that runs the layers that `order` lists, in this order and with repetitions."""
 
     def __init__(self, seed: int = 0, order: Callable[[Tensor], Any] = lambda ids: range(L)) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Net(nn.Module):
 
 def maps64(net: Net, row: list[int]) -> Tensor:
     """Computes the maps of a prompt without an observer, [layers that ran, H, T, T]."""
-    exact, found = copy.deepcopy(net).double(), []
+    exact, result = copy.deepcopy(net).double(), []
     ids = torch.tensor([row])
     with torch.no_grad():
         x = exact.embed(ids)
@@ -64,9 +64,9 @@ def maps64(net: Net, row: list[int]) -> Tensor:
             n = q.shape[2]
             hidden = torch.ones(n, n).triu(1).bool()
             att = (q @ k.mT / (D // H) ** 0.5).masked_fill(hidden, -torch.inf).softmax(-1)
-            found.append(att[0])
+            result.append(att[0])
             x = x + (att @ v).transpose(1, 2).flatten(-2)
-    return torch.stack(found)
+    return torch.stack(result)
 
 
 def is_near(found: Any, maps: Tensor) -> bool:
@@ -74,10 +74,10 @@ def is_near(found: Any, maps: Tensor) -> bool:
 
 
 def watched(model: nn.Module, *batches: Any) -> Any:
-    with torch.no_grad(), sinkscope.watching(model) as seen:
+    with torch.no_grad(), sinkscope.watching(model) as sequences:
         for batch in batches:
             model(torch.tensor(batch))
-    return seen
+    return sequences
 
 
 def record(model: nn.Module, prompts: Any, **options: Any) -> sinkscope.Recording:
@@ -133,10 +133,10 @@ def test_a_model_that_runs_twice_in_one_pass_has_no_layers_of_the_second_run(mak
     seen = watched(model, *[[row] for row in PROMPTS[:2]])
     assert len(seen.maps) == 4
     texts = [text for row in PROMPTS[:2] for text in (row, row[::-1])]
-    found = seen.recording(texts, keep=4)
+    result = seen.recording(texts, keep=4)
     alone = watched(make(), *[[row] for row in texts]).recording(texts, keep=4)
-    assert found.layers == alone.layers and found.blocks == alone.blocks
-    assert all(np.array_equal(found[f"{i}.alpha"], alone[f"{i}.alpha"]) for i in range(4))
+    assert result.layers == alone.layers and result.blocks == alone.blocks
+    assert all(np.array_equal(result[f"{i}.alpha"], alone[f"{i}.alpha"]) for i in range(4))
 
 
 class Embedding(nn.Module):
@@ -174,24 +174,24 @@ class Between(Reversed):
 @pytest.mark.parametrize("make", [Reversed, Between])
 def test_a_part_that_attends_to_nothing_may_run_twice(make: Any) -> None:
     model = make()
-    for found in (record(model, PROMPTS[:1]), watched(model, PROMPTS[:1]).recording(PROMPTS[:1])):
-        assert found.layers == list(range(L)) and is_near(found["0.alpha"], maps64(model, PROMPTS[0]))
+    for result in (record(model, PROMPTS[:1]), watched(model, PROMPTS[:1]).recording(PROMPTS[:1])):
+        assert result.layers == list(range(L)) and is_near(result["0.alpha"], maps64(model, PROMPTS[0]))
 
 
 def test_layers_that_are_skipped_keep_their_numbers() -> None:
     net = Net(order=lambda ids: (0, 2))
-    for found in (record(net, PROMPTS[:1]), watched(net, PROMPTS[:1]).recording(PROMPTS[:1])):
-        assert (found.layers, found.blocks) == ([0, 2], L)
-        assert is_near(found["0.alpha"], maps64(net, PROMPTS[0]))
-        assert "0.hidden_norm" not in found
+    for result in (record(net, PROMPTS[:1]), watched(net, PROMPTS[:1]).recording(PROMPTS[:1])):
+        assert (result.layers, result.blocks) == ([0, 2], L)
+        assert is_near(result["0.alpha"], maps64(net, PROMPTS[0]))
+        assert "0.hidden_norm" not in result
 
 
 def test_a_layer_at_two_places_counts_twice() -> None:
     net = Net()
     net.layers[2] = net.layers[0]
-    for found in (record(net, PROMPTS[:1]), watched(net, PROMPTS[:1]).recording(PROMPTS[:1])):
-        assert (found.layers, found.blocks) == ([0, 1, 2], L)
-        assert is_near(found["0.alpha"], maps64(net, PROMPTS[0]))
+    for result in (record(net, PROMPTS[:1]), watched(net, PROMPTS[:1]).recording(PROMPTS[:1])):
+        assert (result.layers, result.blocks) == ([0, 1, 2], L)
+        assert is_near(result["0.alpha"], maps64(net, PROMPTS[0]))
 
 
 @pytest.mark.parametrize(
@@ -227,9 +227,9 @@ def test_shared_layers_are_layers_of_one_sequence(groups: int, inner: int) -> No
     model = albert(groups, inner)
     maps = eager64(model, input_ids=torch.tensor(PROMPTS[:1]))
     alpha = maps.reshape(-1, *maps.shape[-3:]).mean(-2).numpy()
-    for found in (record(model, PROMPTS[:1]), watched(model, PROMPTS[:1]).recording(PROMPTS[:1])):
-        assert found.layers == list(range(4 * inner))
-        assert found["0.alpha"].shape == alpha.shape and np.abs(found["0.alpha"] - alpha).max() < 1e-5
+    for result in (record(model, PROMPTS[:1]), watched(model, PROMPTS[:1]).recording(PROMPTS[:1])):
+        assert result.layers == list(range(4 * inner))
+        assert result["0.alpha"].shape == alpha.shape and np.abs(result["0.alpha"] - alpha).max() < 1e-5
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt_oss"])
@@ -239,11 +239,11 @@ def test_models_of_one_config_are_distinguished(name: str) -> None:
     other = type(one)(one.config).eval()
     assert other.config is one.config
     own, others = PROMPTS[:1], PROMPTS[1:2]
-    with torch.no_grad(), sinkscope.watching(one) as seen:
+    with torch.no_grad(), sinkscope.watching(one) as sequences:
         other(torch.tensor(others))
         one(torch.tensor(own))
         other(torch.tensor(others))
-    assert len(seen.maps) == 1
+    assert len(sequences.maps) == 1
     with torch.no_grad(), sinkscope.watching(one) as first, sinkscope.watching(other) as second:
         one(torch.tensor(own))
         other(torch.tensor(others))
@@ -251,13 +251,13 @@ def test_models_of_one_config_are_distinguished(name: str) -> None:
     # `record` runs the second model three times: without observation, to check it, and to measure.
     assert (len(first.maps), len(second.maps)) == (1, 4)
     plain = {id(model): record(model, rows) for model, rows in ((one, own), (other, others))}
-    for found, model, rows in ((seen, one, own), (first, one, own)):
-        assert np.allclose(found.recording(rows)["0.alpha"], plain[id(model)]["0.alpha"], atol=1e-6)
+    for result, model, rows in ((sequences, one, own), (first, one, own)):
+        assert np.allclose(result.recording(rows)["0.alpha"], plain[id(model)]["0.alpha"], atol=1e-6)
     assert np.allclose(second.recording(others * 4)["0.alpha"], plain[id(other)]["0.alpha"], atol=1e-6)
     assert one.config._attn_implementation == family.implementations[0]
 
 
-def test_a_model_that_is_watched_twice_is_seen_twice() -> None:
+def test_a_model_that_is_watched_twice_is_reported_to_both() -> None:
     for model in (Net(), FAMILIES["llama"].make("sdpa"), FAMILIES["bloom"].make("eager")):
         with torch.no_grad(), sinkscope.watching(model) as outer, sinkscope.watching(model) as inner:
             model(torch.tensor(PROMPTS[:2]))
@@ -285,13 +285,13 @@ def test_activation_checkpointing_records_nothing_twice(kind: str) -> None:
     else:
         model = Checkpointed()
         model.reentrant = kind == "reentrant"
-    with sinkscope.watching(model) as seen:
+    with sinkscope.watching(model) as sequences:
         for row in PROMPTS[:2]:
             out = model(torch.tensor([row]))
             (out.logits if kind == "llama" else out).sum().backward()
-    assert len(seen.maps) == 2
+    assert len(sequences.maps) == 2
     plain = watched(model.eval(), *[[row] for row in PROMPTS[:2]])
-    for a, b in zip(seen.maps, plain.maps, strict=True):
+    for a, b in zip(sequences.maps, plain.maps, strict=True):
         assert len(a) == len(b) == L and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
 
 
@@ -362,13 +362,13 @@ def test_a_cache_of_another_sequence_is_rejected(name: str) -> None:
             sinkscope.watching(model):
         model(ids, use_cache=True)
         model(torch.tensor([[5, 6]]), past_key_values=cache, use_cache=True)
-    with sinkscope.watching(model) as seen:
+    with sinkscope.watching(model) as sequences:
         whole = model.generate(ids, max_new_tokens=12, do_sample=False)
     n = whole.shape[1] - 1
-    assert is_near(seen.recording(whole)["0.alpha"], eager64(model, input_ids=whole[:, :n]))
+    assert is_near(sequences.recording(whole)["0.alpha"], eager64(model, input_ids=whole[:, :n]))
 
 
-def test_withdrawn_candidates_are_rejected() -> None:
+def test_a_generation_that_withdraws_tokens_is_rejected() -> None:
     model, assistant = FAMILIES["llama"].make("sdpa"), FAMILIES["llama"].make("sdpa")
     with torch.no_grad():
         for x in assistant.parameters():
@@ -380,21 +380,21 @@ def test_withdrawn_candidates_are_rejected() -> None:
 def test_generation_through_a_wrapper_is_one_sequence() -> None:
     peft = pytest.importorskip("peft", reason="peft is not installed")
     model = peft.get_peft_model(FAMILIES["llama"].make("sdpa"), peft.LoraConfig(target_modules=["q_proj"], r=2)).eval()
-    with sinkscope.watching(model) as seen:
+    with sinkscope.watching(model) as sequences:
         ids = model.generate(input_ids=torch.tensor([PROMPTS[0][:10]]), max_new_tokens=8, do_sample=False)
     n = ids.shape[1] - 1
     maps = eager64(model.get_base_model(), input_ids=ids[:, :n])
-    assert is_near(seen.recording(ids)["0.alpha"], maps)
+    assert is_near(sequences.recording(ids)["0.alpha"], maps)
 
 
 def test_parts_that_are_called_alone_are_whole_passes() -> None:
     model = FAMILIES["llama"].make("sdpa")
     maps = [eager64(model, input_ids=torch.tensor([row])) for row in PROMPTS[:2]]
-    with torch.no_grad(), sinkscope.watching(model) as seen:
+    with torch.no_grad(), sinkscope.watching(model) as sequences:
         for row in PROMPTS[:2]:
             model.model(input_ids=torch.tensor([row]))
-    found = seen.recording(PROMPTS[:2])
-    assert all(is_near(found[f"{i}.alpha"], maps[i]) for i in range(2))
+    result = sequences.recording(PROMPTS[:2])
+    assert all(is_near(result[f"{i}.alpha"], maps[i]) for i in range(2))
 
 
 def test_experts_are_no_layers_of_a_hybrid_that_is_watched() -> None:
@@ -402,8 +402,8 @@ def test_experts_are_no_layers_of_a_hybrid_that_is_watched() -> None:
     model = make()
     model.extra = nn.ModuleList(nn.Identity() for _ in range(9))  # runs more often than there are layers
     model.model.layers[0].register_forward_hook(lambda *_: [one(torch.zeros(1)) for one in model.extra] and None)
-    found = watched(model, PROMPTS[:1]).recording(PROMPTS[:1])
-    assert (found.layers, found.blocks) == (layers, 4)
+    result = watched(model, PROMPTS[:1]).recording(PROMPTS[:1])
+    assert (result.layers, result.blocks) == (layers, 4)
 
 
 class Guided(nn.Module):
@@ -426,9 +426,9 @@ def test_a_batch_that_grows_inside_is_rejected(batch: int) -> None:
     net, [one, two] = Net(), PROMPTS[:2]
     seen = watched(Guided(net), [one, two])
     copies = [[1] * 5 + row[5:] for row in (one, two)]
-    found = seen.recording([one, copies[0], two, copies[1]], keep=4)
+    result = seen.recording([one, copies[0], two, copies[1]], keep=4)
     for i, row in enumerate((one, copies[0], two, copies[1])):
-        assert is_near(found[f"{i}.alpha"], maps64(net, row))
+        assert is_near(result[f"{i}.alpha"], maps64(net, row))
 
 
 def test_heads_in_the_batch_dimension_are_rejected() -> None:
@@ -495,10 +495,10 @@ def test_an_unknown_kind_of_mask_is_rejected_or_named() -> None:
     }
     for name, visible in known.items():
         assert record(Masked(visible), PROMPTS[:1]).model["mask"]["kind"] == name.split()[0], name
-    apart = t[:, None] // 8 == t // 8
+    difference = t[:, None] // 8 == t // 8
     with pytest.raises(UnsupportedModel, match="found that no query from position 8 on sees a key before it"):
-        record(Masked(apart), PROMPTS[:1])
-    assert record(Masked(apart), PROMPTS[:1], mask="bidirectional").model["mask"]["kind"] == "bidirectional"
+        record(Masked(difference), PROMPTS[:1])
+    assert record(Masked(difference), PROMPTS[:1], mask="bidirectional").model["mask"]["kind"] == "bidirectional"
 
 
 class SharpAttention(nn.Module):
@@ -547,15 +547,15 @@ def test_weights_that_underflow_are_no_window(scale: float) -> None:
     if scale == 8:  # some keys have no weight in any row, so the mask is unknown
         with pytest.raises(UnsupportedModel, match="without padding, found that no query"):
             record(model, PROMPTS)
-    found = record(model, PROMPTS, mask="causal" if scale == 8 else None)
-    assert found.model["mask"] == {"kind": "causal"} and "windows" not in found.model
-    assert np.abs(found["mean.entropy_mean"] - expected).max() < 1e-5
+    result = record(model, PROMPTS, mask="causal" if scale == 8 else None)
+    assert result.model["mask"] == {"kind": "causal"} and "windows" not in result.model
+    assert np.abs(result["mean.entropy_mean"] - expected).max() < 1e-5
 
 
 def test_weights_of_halves_keep_their_windows() -> None:
     model = FAMILIES["gpt_neo"].make("eager").half()
-    for found in (record(model, PROMPTS), watched(model, *([row] for row in PROMPTS)).recording(PROMPTS)):
-        assert found.model["windows"] == [None, 6, None]
+    for result in (record(model, PROMPTS), watched(model, *([row] for row in PROMPTS)).recording(PROMPTS)):
+        assert result.model["windows"] == [None, 6, None]
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral"])
@@ -600,8 +600,8 @@ def test_prompts_of_several_masks_are_rejected(lengths: tuple[int, int]) -> None
 def test_labels_of_tokens_are_no_vocabulary(labels: int) -> None:
     config = FAMILIES["llama"].make("sdpa").config
     config.num_labels = labels
-    found = record(tf.LlamaForTokenClassification(config).eval(), PROMPTS)
-    assert "mean.loss_mean" not in found and np.isnan(found["prompt.loss"]).all()
+    result = record(tf.LlamaForTokenClassification(config).eval(), PROMPTS)
+    assert "mean.loss_mean" not in result and np.isnan(result["prompt.loss"]).all()
 
 
 class Columns(nn.Module):

@@ -21,13 +21,13 @@ TOLERANCE = 2e-5
 
 def test_the_shipped_recording_is_small_and_names_its_license() -> None:
     assert SHIPPED.stat().st_size <= 4 * 10**6
-    found = sinkscope.Recording.open(SHIPPED)
-    assert found.conditions["license"] == "Apache-2.0"
-    assert (found.model["L"], found.model["H"], found.model["G"]) == (30, 9, 3)
+    result = sinkscope.Recording.open(SHIPPED)
+    assert result.conditions["license"] == "Apache-2.0"
+    assert (result.model["L"], result.model["H"], result.model["G"]) == (30, 9, 3)
     # Means over prompts follow from their rows, and the kept prompt is one of them.
-    assert np.isclose(found["prompt.alpha_1"].mean(), found["mean.alpha"][..., 0].mean(), rtol=1e-5)
-    assert np.isclose(found["0.alpha"][..., 0].mean(), found["prompt.alpha_1"][0], rtol=1e-5)
-    assert np.allclose(found.attention(0).sum(-1), found["0.row_mass"], atol=5e-3)
+    assert np.isclose(result["prompt.alpha_1"].mean(), result["mean.alpha"][..., 0].mean(), rtol=1e-5)
+    assert np.isclose(result["0.alpha"][..., 0].mean(), result["prompt.alpha_1"][0], rtol=1e-5)
+    assert np.allclose(result.attention(0).sum(-1), result["0.row_mass"], atol=5e-3)
 
 
 @pytest.mark.skipif(not FILE.exists(), reason="models/fetch/smollm2 fetches the file (98 MB)")
@@ -43,15 +43,15 @@ def test_every_metric_equals_that_of_the_engine(tmp_path: Path) -> None:
         ["node", "wasm/cli.js", "measure", FILE, "--text-file", texts, "--lines", "--tokens", "64",
          "--eps", "0.1,0.2,0.3", "--workers", "1", "--json"],
         cwd=ROOT, capture_output=True, text=True, check=True)
-    found, engine = sinkscope.Recording.open(out), json.loads(run.stdout)
+    result, engine = sinkscope.Recording.open(out), json.loads(run.stdout)
     compared = []
     # The engine lists metrics that depend on eps separately for each eps.
     for e, metrics in [(0, engine["metrics"]), *enumerate(at["metrics"] for at in engine["byEps"])]:
         for name, expected in metrics.items():
-            if f"mean.{name}" not in found or name == "near_eps":
+            if f"mean.{name}" not in result or name == "near_eps":
                 continue
             for of in ("mean", "deviation"):
-                value = found[f"{of}.{name}"]
+                value = result[f"{of}.{name}"]
                 value = (value[e] if name == "sink_ratio" else value).ravel()
                 other = np.array([np.nan if x is None else x for x in expected[of]])
                 size = np.nanmax(np.abs(expected["mean"]))

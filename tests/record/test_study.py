@@ -89,15 +89,15 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str
 def test_the_recording_is_that_of_the_same_prompts(plain: tuple[Path, dict[str, str]]) -> None:
     beside = {key: SETTINGS[key] for key in ("tokens", "eps", "keep")}
     for name, address in plain[1].items():
-        found = sinkscope.Recording.open(address)
+        result = sinkscope.Recording.open(address)
         expected = sinkscope.record(make(name)()[0], None, TEXTS, model_id=name, progress=False, **beside)
-        assert found.tensors.keys() == expected.tensors.keys()
+        assert result.tensors.keys() == expected.tensors.keys()
         for key, value in expected.tensors.items():
-            assert np.allclose(found[key], value, rtol=1e-4, atol=2e-6, equal_nan=value.dtype.kind == "f"), key
-            assert found[key].dtype == value.dtype
-        digests = {key: found.model.pop(key) for key in ("weights_sha256", "tokenizer_sha256")}
+            assert np.allclose(result[key], value, rtol=1e-4, atol=2e-6, equal_nan=value.dtype.kind == "f"), key
+            assert result[key].dtype == value.dtype
+        digests = {key: result.model.pop(key) for key in ("weights_sha256", "tokenizer_sha256")}
         assert digests["weights_sha256"] and digests["tokenizer_sha256"] is None
-        assert found.conditions == expected.conditions
+        assert result.conditions == expected.conditions
 
 
 def test_a_row_has_numbers_of_heads_and_maps_where_they_are_kept(plain: tuple[Path, dict[str, str]]) -> None:
@@ -116,10 +116,10 @@ def test_a_row_has_numbers_of_heads_and_maps_where_they_are_kept(plain: tuple[Pa
 
 
 def test_a_row_has_numbers_of_the_token_that_counts_as_the_first(tmp_path: Path) -> None:
-    given = {"tokens": T, "keep": 1, "first": 1}
-    studies.study({"llama": make("llama")}, TEXTS[:2], tmp_path, batch=2, **given)
+    arguments = {"tokens": T, "keep": 1, "first": 1}
+    studies.study({"llama": make("llama")}, TEXTS[:2], tmp_path, batch=2, **arguments)
     rows = list(studies.rows_of(tmp_path, "llama"))
-    expected = sinkscope.record(make("llama")()[0], None, TEXTS[:2], progress=False, **given)
+    expected = sinkscope.record(make("llama")()[0], None, TEXTS[:2], progress=False, **arguments)
     alpha = expected["mean.alpha"]
     by_row = np.array([row["head_alpha"] for row in rows]).reshape(-1, *alpha.shape[:-1])
     assert np.allclose(by_row.mean(0), alpha[..., 1], rtol=1e-4, atol=2e-6)
@@ -139,13 +139,13 @@ def test_sums_of_parts_join_to_those_of_all() -> None:
         joined = Means()
         for i in order:
             joined.join(parts[i])
-        found, exact = joined.tensors(), values.astype(np.float64)
+        result, exact = joined.tensors(), values.astype(np.float64)
         assert joined.count == 50
-        assert np.allclose(found["mean.x"], exact.mean(0), rtol=1e-7)
-        assert np.allclose(found["deviation.x"], exact.std(0, ddof=1), rtol=1e-6)
-        assert np.array_equal(found["min.distance"], values.min(0))
-        assert np.array_equal(found["max.distance"], values.max(0))
-        assert "max.x" not in found
+        assert np.allclose(result["mean.x"], exact.mean(0), rtol=1e-7)
+        assert np.allclose(result["deviation.x"], exact.std(0, ddof=1), rtol=1e-6)
+        assert np.array_equal(result["min.distance"], values.min(0))
+        assert np.array_equal(result["max.distance"], values.max(0))
+        assert "max.x" not in result
 
 
 def test_a_study_continues_from_existing_parts(plain: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
@@ -173,15 +173,15 @@ def test_a_study_continues_from_existing_parts(plain: tuple[Path, dict[str, str]
     (checkpoint / ".half.parquet.part").write_bytes(b"what a broken-off write leaves")
     calls.clear()
     whole = {"llama": counted("llama"), "bloom": counted("bloom")}
-    found = studies.study(whole, TEXTS, out, **SETTINGS)
+    result = studies.study(whole, TEXTS, out, **SETTINGS)
     # The first prompt of each opened model runs twice for the check; then two kept, two other, and eight prompts run.
     assert Counter(calls) == {"llama": 2 + 1, "bloom": 2 + 2 + 1 + 1}
     same_rows(out, plain[0])
-    same_recordings(found, plain[1])
+    same_recordings(result, plain[1])
     calls.clear()
-    assert studies.study(whole, TEXTS, out, **SETTINGS) == found
+    assert studies.study(whole, TEXTS, out, **SETTINGS) == result
     assert calls == []
-    os.remove(found["llama"])  # as a kill between the last part and the recording leaves it
+    os.remove(result["llama"])  # as if the study was killed between the last part and the recording
     same_recordings(studies.study(whole, TEXTS, out, **SETTINGS), plain[1])
     assert calls == []
 
@@ -207,21 +207,21 @@ def test_rows_of_other_settings_or_texts_are_rejected(plain: tuple[Path, dict[st
     ({"block": 0}, "block: expected 1 or more, found 0"),
     ({"eps": 0.3}, "eps: expected a list"),
 ])
-def test_invalid_studies_are_rejected_first(tmp_path: Path, change: dict[str, Any],
+def test_invalid_arguments_are_rejected_before_a_model_is_made(tmp_path: Path, change: dict[str, Any],
                                                         expected: str) -> None:
-    given = {"models": {"llama": make("llama")}, "texts": TEXTS, "out": tmp_path / "none"} | SETTINGS | change
+    arguments = {"models": {"llama": make("llama")}, "texts": TEXTS, "out": tmp_path / "none"} | SETTINGS | change
     with pytest.raises(ValueError, match=expected):
-        studies.study(**given)
+        studies.study(**arguments)
     assert not (tmp_path / "none").exists()
 
 
 def test_short_texts_are_rows_without_numbers(tmp_path: Path) -> None:
-    found = studies.study({"llama": make("llama")}, [TEXTS[0][:5], *TEXTS[1:3]], tmp_path, **SETTINGS)
+    result = studies.study({"llama": make("llama")}, [TEXTS[0][:5], *TEXTS[1:3]], tmp_path, **SETTINGS)
     assert [row["state"] for row in studies.rows_of(tmp_path)] == ["short", "measured", "measured"]
-    assert sinkscope.Recording.open(found["llama"]).conditions["prompts"]["count"] == 2
+    assert sinkscope.Recording.open(result["llama"]).conditions["prompts"]["count"] == 2
     with pytest.warns(UserWarning, match="bloom: no text was measured"):
-        found = studies.study({"bloom": make("bloom")}, [TEXTS[0][:5]], tmp_path / "none", **SETTINGS)
-    assert found == {}
+        result = studies.study({"bloom": make("bloom")}, [TEXTS[0][:5]], tmp_path / "none", **SETTINGS)
+    assert result == {}
 
 
 def checkpoint_in(folder: Path, seed: int = 5) -> str:
@@ -272,18 +272,18 @@ def test_digests_are_of_weights_and_of_the_tokenizer(tmp_path: Path, monkeypatch
 
     import huggingface_hub
 
-    asked: list[Any] = []
+    requests: list[Any] = []
 
     def model_info(name: str, revision: str | None, files_metadata: bool) -> Any:
-        asked.append((name, revision, files_metadata))
-        blobs = {"model.safetensors": f"{revision}", "vocab.json": "v", "onnx/model.onnx": f"{len(asked)}"}
+        requests.append((name, revision, files_metadata))
+        blobs = {"model.safetensors": f"{revision}", "vocab.json": "v", "onnx/model.onnx": f"{len(requests)}"}
         siblings = [{"rfilename": file, "blobId": blob} for file, blob in blobs.items()]
         return huggingface_hub.hf_api.ModelInfo(id=name, siblings=siblings)
 
     monkeypatch.setattr(huggingface_hub, "model_info", model_info)
     one, other, same = (loading.digests_of_name("a/b", revision) for revision in ("x", "y", "x"))
     assert one == same and one.weights != other.weights and one.tokenizer == other.tokenizer
-    assert asked[0] == ("a/b", "x", True)
+    assert requests[0] == ("a/b", "x", True)
 
 
 def test_an_unreadable_checkpoint_is_a_row_and_the_study_continues(tmp_path: Path) -> None:
@@ -292,8 +292,8 @@ def test_an_unreadable_checkpoint_is_a_row_and_the_study_continues(tmp_path: Pat
     (tmp_path / "model" / "config.json").write_text("{")
     good = checkpoint_in(tmp_path / "good")
     with pytest.warns(UserWarning, match="model: (OSError|ValueError)"):
-        found = studies.study([name, good], SENTENCES, out, **SETTINGS)
-    assert list(found) == [good]
+        result = studies.study([name, good], SENTENCES, out, **SETTINGS)
+    assert list(result) == [good]
     [row] = studies.rows_of(out, name)
     assert row["state"] == "unreadable" and "config.json" in row["error"] and row["model"] == name
     assert Counter(row["state"] for row in studies.rows_of(out)) == {"measured": 12, "unreadable": 1}
@@ -304,11 +304,11 @@ def test_an_unreadable_checkpoint_is_a_row_and_the_study_continues(tmp_path: Pat
 
 def test_similar_names_have_separate_files(tmp_path: Path) -> None:
     names = ["a/b", "a-b", "a--b", "a b", "A/b", "é", "ü", "x" * 200, "x" * 201]
-    found = studies.study(dict.fromkeys(names, make("llama")), TEXTS[:2], tmp_path, **SETTINGS)
-    assert len({address.lower() for address in found.values()}) == len(names)
-    assert [sinkscope.Recording.open(found[name]).model["id"] for name in names] == names
+    result = studies.study(dict.fromkeys(names, make("llama")), TEXTS[:2], tmp_path, **SETTINGS)
+    assert len({address.lower() for address in result.values()}) == len(names)
+    assert [sinkscope.Recording.open(result[name]).model["id"] for name in names] == names
     assert Counter(row["model"] for row in studies.rows_of(tmp_path)) == dict.fromkeys(names, 2)
-    assert all(len(Path(address).name) < 120 for address in found.values())
+    assert all(len(Path(address).name) < 120 for address in result.values())
 
 
 def test_a_revision_is_named_beside_the_model(tmp_path: Path) -> None:
@@ -334,17 +334,17 @@ def test_the_destination_is_tested_before_a_model_is_loaded(tmp_path: Path, out:
         studies.study({"llama": never}, TEXTS, out.format(tmp_path), **SETTINGS)
 
 
-def test_it_writes_to_an_address_of_fsspec(plain: tuple[Path, dict[str, str]]) -> None:
+def test_a_study_writes_to_an_address_of_fsspec(plain: tuple[Path, dict[str, str]]) -> None:
     out = "memory://bucket/study"
-    found = studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
+    result = studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
     same_rows(out, plain[0])
-    same_recordings(found, plain[1])
+    same_recordings(result, plain[1])
     folder = Folder(out)
-    assert folder.names() == sorted(["rows", "study.json", *(Path(one).name for one in found.values())])
-    assert studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS) == found
+    assert folder.names() == sorted(["rows", "study.json", *(Path(one).name for one in result.values())])
+    assert studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS) == result
 
 
-def test_a_store_without_whole_writes_gets_a_part_that_is_moved(tmp_path: Path) -> None:
+def test_a_file_is_moved_into_place_on_a_filesystem_that_shows_unfinished_files(tmp_path: Path) -> None:
     """Most filesystems of fsspec show a file while it is written, so it is written under another name."""
     folder = Folder(f"file://{tmp_path}/study")
     assert folder._is_local  # a filesystem of pyarrow, on which files are replaced at once
@@ -379,19 +379,19 @@ def test_a_store_without_whole_writes_gets_a_part_that_is_moved(tmp_path: Path) 
 def test_a_plan_writes_nothing_and_names_files_and_bytes(tmp_path: Path) -> None:
     name, out = checkpoint_in(tmp_path / "model"), tmp_path / "study"
     texts = SENTENCES * 20
-    given = {"tokens": T, "keep": 2, "batch": 4}
-    found = studies.plan([name], texts, out, **given)
+    arguments = {"tokens": T, "keep": 2, "batch": 4}
+    result = studies.plan([name], texts, out, **arguments)
     assert not out.exists()
-    row, total = found
+    row, total = result
     assert (row["prompts"], row["parts"], row["there"], row["passes"], row["files"]) == (240, 15, 0, 60, 16)
     assert total == row | {"model": "all"}
-    studies.study([name], texts, out, **given)
+    studies.study([name], texts, out, **arguments)
     files = [path for path in out.rglob("*") if path.is_file() and path.name != "study.json"]
     assert len(files) == row["files"] < 20
     size = sum(path.stat().st_size for path in files)
     assert size / 2 < row["bytes"] < size * 2
-    assert studies.plan([name], texts, out, **given)[0]["there"] == 15
-    assert np.isnan(studies.plan({"own": make("llama")}, texts, out, **given)[0]["bytes"])
+    assert studies.plan([name], texts, out, **arguments)[0]["there"] == 15
+    assert np.isnan(studies.plan({"own": make("llama")}, texts, out, **arguments)[0]["bytes"])
 
 
 def test_a_plan_has_two_bytes_for_a_cell_of_a_full_map_and_one_of_a_pooled_one(
@@ -402,7 +402,7 @@ def test_a_plan_has_two_bytes_for_a_cell_of_a_full_map_and_one_of_a_pooled_one(
         one, none = (studies.plan(["a"], ["a text"], tokens=tokens, keep=keep)[0]["bytes"] for keep in (1, 0))
         return one - none
 
-    assert maps(128) == 2 * 2 * 128**2 and maps(129) == 2 * 128**2  # in a row, and in the recording
+    assert maps(128) == 2 * 2 * 128**2 and maps(129) == 2 * 128**2  # once in a row and once in the recording
 
 
 def test_the_driver_needs_no_torch() -> None:
@@ -427,11 +427,11 @@ def _local_ray(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_ray_with_a_killed_worker_gives_the_rows_of_the_plain_loop(plain: tuple[Path, dict[str, str]],
                                                                    tmp_path: Path) -> None:
     grave, out = tmp_path / "grave", tmp_path / "study"
-    found = studies.study({name: make(name, str(grave)) for name in ("llama", "bloom")}, TEXTS, out,
+    result = studies.study({name: make(name, str(grave)) for name in ("llama", "bloom")}, TEXTS, out,
                           ray=True, concurrency=2, **SETTINGS)
     assert grave.exists(), "no worker was killed"
     same_rows(out, plain[0])
-    same_recordings(found, plain[1])
+    same_recordings(result, plain[1])
 
 
 def test_no_row_is_lost_or_doubled_when_workers_and_the_driver_are_killed(tmp_path: Path) -> None:
@@ -452,8 +452,8 @@ def test_no_row_is_lost_or_doubled_when_workers_and_the_driver_are_killed(tmp_pa
     assert len(codes) > 1, "no driver was killed"
     assert len(list((out / "graves").iterdir())) == kills
     same_rows(out, tmp_path / "plain")
-    found = {name: str(out / Path(address).name) for name, address in expected.items()}
-    same_recordings(found, expected)
+    result = {name: str(out / Path(address).name) for name, address in expected.items()}
+    same_recordings(result, expected)
     assert json.loads((out / "study.json").read_text())["block"] == block
 
 

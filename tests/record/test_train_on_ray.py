@@ -29,7 +29,7 @@ def _local_ray() -> object:
 
 
 @pytest.mark.usefixtures("_local_ray")
-def test_runs_go_to_ray_and_a_lost_one_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_train_on_ray_and_a_lost_run_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = str(tmp_path)
 
     def train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:

@@ -1,4 +1,4 @@
-"""Checks against silent errors that careless recordings of attention have."""
+"""Checks that errors which a careless recording of attention would hide do not happen."""
 
 import warnings
 
@@ -46,10 +46,10 @@ def test_padding_is_invisible(name: str) -> None:
     mask[1, pad] = 0
     maps, _ = observed(family.make(family.implementations[0]), input_ids=ids, attention_mask=mask)
     queries = mask[1].bool()
-    for found, expected in zip(maps, eager(name, input_ids=ids, attention_mask=mask), strict=True):
-        assert found[1][:, queries][..., pad].abs().max() == 0
-        assert (found[0] - expected[0]).abs().max() < 1e-5
-        assert (found[1] - expected[1])[:, queries].abs().max() < 1e-5
+    for result, expected in zip(maps, eager(name, input_ids=ids, attention_mask=mask), strict=True):
+        assert result[1][:, queries][..., pad].abs().max() == 0
+        assert (result[0] - expected[0]).abs().max() < 1e-5
+        assert (result[1] - expected[1])[:, queries].abs().max() < 1e-5
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt_oss", "gemma2", "gpt2"])
@@ -62,10 +62,10 @@ def test_cached_decoding_has_fewer_queries_than_keys(name: str) -> None:
         cache = model(input_ids=ids[:, :30], use_cache=True).past_key_values
     for start, stop in ((30, 31), (31, 36)):  # one query, then several
         maps, _ = observed(model, input_ids=ids[:, start:stop], past_key_values=cache, use_cache=True)
-        for found, expected in zip(maps, whole, strict=True):
-            S = found.shape[-1]  # a windowed cache holds the last keys only
-            assert found.shape[2] == stop - start
-            assert (found - expected[:, :, start:stop, stop - S:stop]).abs().max() < 1e-5
+        for result, expected in zip(maps, whole, strict=True):
+            S = result.shape[-1]  # a windowed cache holds the last keys only
+            assert result.shape[2] == stop - start
+            assert (result - expected[:, :, start:stop, stop - S:stop]).abs().max() < 1e-5
 
 
 def flash_like(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
@@ -94,8 +94,8 @@ def test_flash_attention_passes_no_mask(name: str, padded: bool) -> None:
     model = FAMILIES[name].make("sdpa")
     model.config._attn_implementation_internal = "flash_attention_test"
     maps, _ = observed(model, input_ids=ids, attention_mask=mask)
-    for found, expected in zip(maps, eager(name, input_ids=ids, attention_mask=mask), strict=True):
-        assert (found - expected)[:, :, 5 * padded:].abs().max() < 1e-5
+    for result, expected in zip(maps, eager(name, input_ids=ids, attention_mask=mask), strict=True):
+        assert (result - expected)[:, :, 5 * padded:].abs().max() < 1e-5
 
 
 def test_the_mask_is_that_of_the_backend() -> None:
@@ -124,7 +124,7 @@ def test_changed_logits_are_rejected() -> None:
 
 @pytest.mark.parametrize("secret", ["temperature", "mask"])
 def test_an_implementation_with_other_weights_is_rejected(secret: str) -> None:
-    """The logits are those of the untouched model, but the recomputed weights are not what it used."""
+    """The logits are those of the untouched model, but the recomputed weights are not those that the model used."""
 
     def other(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
               attention_mask: torch.Tensor | None, **options: object) -> object:
@@ -189,8 +189,8 @@ def test_rounding_in_low_precision_is_accepted(
     name: str, implementation: str, dtype: torch.dtype
 ) -> None:
     model = FAMILIES[name].make(implementation).to(dtype)
-    found = sinkscope.record(model, None, inputs(FAMILIES[name], 1), tokens=T, progress=False)
-    assert found.model["dtype"] == str(dtype).removeprefix("torch.")
+    result = sinkscope.record(model, None, inputs(FAMILIES[name], 1), tokens=T, progress=False)
+    assert result.model["dtype"] == str(dtype).removeprefix("torch.")
 
 
 def test_an_attention_of_zeros_is_accepted_in_low_precision() -> None:
@@ -200,9 +200,9 @@ def test_an_attention_of_zeros_is_accepted_in_low_precision() -> None:
 
 
 def test_vectors_that_a_model_does_not_return_are_absent() -> None:
-    found = sinkscope.record(FAMILIES["bloom"].make("eager"), None, inputs(FAMILIES["bloom"], 1), tokens=T,
+    result = sinkscope.record(FAMILIES["bloom"].make("eager"), None, inputs(FAMILIES["bloom"], 1), tokens=T,
                              fields=["q", "k", "v"], progress=False)
-    assert "0.att" in found and not found.tensors.keys() & {"0.q", "0.k", "0.v"}
+    assert "0.att" in result and not result.tensors.keys() & {"0.q", "0.k", "0.v"}
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
@@ -224,27 +224,27 @@ def test_under_autocast_scores_are_those_of_the_rounded_queries() -> None:
     model = FAMILIES["llama"].make("sdpa")
     prompt = inputs(FAMILIES["llama"], 1)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = sinkscope.record(model, None, prompt, tokens=T, progress=False)
+        result = sinkscope.record(model, None, prompt, tokens=T, progress=False)
         calls: list[Call] = []
         with torch.no_grad(), sinkscope.observe(model, calls.append):
             model(**as_batch(prompt[0]))
     q, k = calls[0].query.double(), calls[0].key.double().repeat_interleave(2, 1)
-    assert calls[0].query.dtype == torch.bfloat16  # what autocast multiplies
+    assert calls[0].query.dtype == torch.bfloat16  # the numbers that autocast multiplies
     scores = (q @ k.transpose(-2, -1) * calls[0].scaling).masked_fill(
         torch.ones(T, T).triu(1).bool(), -torch.inf)
     alpha = scores.softmax(-1)[0].sum(-2) / torch.arange(T, 0, -1)
-    assert np.abs(found["0.alpha"][0] - alpha.numpy()).max() < 1e-5
+    assert np.abs(result["0.alpha"][0] - alpha.numpy()).max() < 1e-5
 
 
 def test_a_compiled_model_is_recorded_uncompiled() -> None:
     prompts = inputs(FAMILIES["llama"], 2)
     plain = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, prompts, tokens=T, progress=False)
     wrapped = torch.compile(FAMILIES["llama"].make("sdpa"), backend="eager")
-    found = sinkscope.record(wrapped, None, prompts, tokens=T, progress=False)
+    result = sinkscope.record(wrapped, None, prompts, tokens=T, progress=False)
     inside = FAMILIES["llama"].make("sdpa")
     inside.compile(backend="eager")
     also = sinkscope.record(inside, None, prompts, tokens=T, progress=False)
-    for recording in (found, also):
+    for recording in (result, also):
         assert np.array_equal(recording["mean.alpha"], plain["mean.alpha"])
 
 
@@ -261,12 +261,12 @@ def test_a_prompt_out_of_memory_is_reported_and_the_others_continue() -> None:
     model.get_input_embeddings().register_forward_pre_hook(run_out)
     for batch in (1, 2, 4):
         with pytest.warns(UserWarning, match="out of memory"):
-            found = sinkscope.record(model, None, prompts, tokens=T, batch=batch, keep=2, progress=False)
-        assert found["prompt.failed"].tolist() == [0, 1, 0, 0]
-        assert np.isnan(found["prompt.alpha_1"]).tolist() == [False, True, False, False]
-        assert np.allclose(found["mean.alpha"], expected["mean.alpha"], atol=1e-6)
-        assert found["1.tokens"].tolist() == prompts[2]
-        assert found.conditions["prompts"] | {"sha256": None} == {
+            result = sinkscope.record(model, None, prompts, tokens=T, batch=batch, keep=2, progress=False)
+        assert result["prompt.failed"].tolist() == [0, 1, 0, 0]
+        assert np.isnan(result["prompt.alpha_1"]).tolist() == [False, True, False, False]
+        assert np.allclose(result["mean.alpha"], expected["mean.alpha"], atol=1e-6)
+        assert result["1.tokens"].tolist() == prompts[2]
+        assert result.conditions["prompts"] | {"sha256": None} == {
             "source": "texts", "sha256": None, "count": 4, "kept": 2, "T": T}
 
 
@@ -303,8 +303,8 @@ def test_short_texts_are_omitted_and_reported() -> None:
     model = FAMILIES["llama"].make("sdpa")
     prompts = inputs(FAMILIES["llama"], 2)
     with pytest.warns(UserWarning, match="1 of 3 texts have fewer than 48 tokens"):
-        found = sinkscope.record(model, None, [prompts[0], [5, 6], prompts[1]], tokens=T, progress=False)
-    assert found.conditions["prompts"]["count"] == 2
+        result = sinkscope.record(model, None, [prompts[0], [5, 6], prompts[1]], tokens=T, progress=False)
+    assert result.conditions["prompts"]["count"] == 2
     with pytest.raises(ValueError, match="expected one of 48 tokens or more"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sinkscope.record(model, None, [[5, 6]], tokens=T, progress=False)
@@ -317,21 +317,21 @@ def test_the_first_token_and_the_mask_are_parameters() -> None:
     position."""
     model = FAMILIES["vit"].make("sdpa")
     prompt = inputs(FAMILIES["vit"], 1)
-    found = sinkscope.record(model, None, prompt, tokens=None, first=3, fields=["v", "hidden"],
+    result = sinkscope.record(model, None, prompt, tokens=None, first=3, fields=["v", "hidden"],
                              progress=False)
-    norms = np.linalg.norm(found["0.v"], axis=-1)
+    norms = np.linalg.norm(result["0.v"], axis=-1)
     others = np.delete(norms, 3, -1).mean(-1)
-    assert np.allclose(found["mean.value_ratio"], norms[..., 3] / others, rtol=1e-5)
-    hidden = np.linalg.norm(found["0.hidden"], axis=-1)
-    assert np.allclose(found["mean.hidden_ratio"], hidden[:, 3] / np.delete(hidden, 3, -1).mean(-1),
+    assert np.allclose(result["mean.value_ratio"], norms[..., 3] / others, rtol=1e-5)
+    hidden = np.linalg.norm(result["0.hidden"], axis=-1)
+    assert np.allclose(result["mean.hidden_ratio"], hidden[:, 3] / np.delete(hidden, 3, -1).mean(-1),
                        rtol=1e-5)
-    assert np.isclose(found["prompt.alpha_1"][0], found["mean.alpha"][..., 3].mean(), rtol=1e-5)
-    assert np.allclose(found["mean.first_share"], found["mean.alpha"][..., 3], rtol=1e-5)
-    assert found.conditions["first"] == {"token": None, "id": None, "position": 3}
+    assert np.isclose(result["prompt.alpha_1"][0], result["mean.alpha"][..., 3].mean(), rtol=1e-5)
+    assert np.allclose(result["mean.first_share"], result["mean.alpha"][..., 3], rtol=1e-5)
+    assert result.conditions["first"] == {"token": None, "id": None, "position": 3}
     # Under a causal mask only T - k queries see key k.
     causal = sinkscope.record(model, None, prompt, tokens=None, mask="causal", progress=False)
-    n = found["mean.alpha"].shape[-1]
-    received = found["mean.alpha"] * n
+    n = result["mean.alpha"].shape[-1]
+    received = result["mean.alpha"] * n
     assert np.allclose(causal["mean.alpha"], received / np.arange(n, 0, -1), rtol=1e-4)
 
 
@@ -339,24 +339,24 @@ def test_numbers_of_the_first_token_use_the_position_that_counts_as_first() -> N
     """Under a causal mask, earlier queries do not see the token that counts as the first."""
     first = 2
     model, prompt = FAMILIES["llama"].make("sdpa"), inputs(FAMILIES["llama"], 1)
-    found = sinkscope.record(model, None, prompt, tokens=T, first=first, eps=[0.02, 0.05],
+    result = sinkscope.record(model, None, prompt, tokens=T, first=first, eps=[0.02, 0.05],
                              fields=["k", "v", "hidden"], progress=False)
-    att = found.attention(0)  # rounded to 16 bits
-    assert np.allclose(found["mean.first_share"], att[..., first].mean(-1), atol=2e-3)
-    gate = found["mean.head_gate"]
+    att = result.attention(0)  # rounded to 16 bits
+    assert np.allclose(result["mean.first_share"], att[..., first].mean(-1), atol=2e-3)
+    gate = result["mean.head_gate"]
     assert np.isnan(gate[..., : first + 1]).all()
     assert np.allclose(gate[..., first + 1:], 1 - att[..., first + 1:, first], atol=2e-3)
     for name, field in (("key", "k"), ("value", "v")):
-        norms = np.linalg.norm(found[f"0.{field}"], axis=-1)
+        norms = np.linalg.norm(result[f"0.{field}"], axis=-1)
         ratio = norms[..., first] / np.delete(norms, first, -1).mean(-1)
-        assert np.allclose(found[f"mean.{name}_ratio"], ratio, rtol=1e-4)
-    assert np.array_equal(found["mean.contribution"], found["mean.contribution_at"][..., first])
-    hidden = torch.from_numpy(np.delete(found["0.hidden"], first, 1))
-    assert np.allclose(found["mean.matrix_entropy_others"], metrics.matrix_entropy(hidden), rtol=1e-4)
-    alpha, sink = found["mean.alpha"], found["mean.sink_ratio"]
-    assert np.array_equal(found["prompt.sink_1"][0], sink[:, first])
-    assert np.isclose(found["prompt.alpha_1"][0], alpha[..., first].mean(), rtol=1e-5)
-    rows = {row["metric"]: row for row in found.table()}
+        assert np.allclose(result[f"mean.{name}_ratio"], ratio, rtol=1e-4)
+    assert np.array_equal(result["mean.contribution"], result["mean.contribution_at"][..., first])
+    hidden = torch.from_numpy(np.delete(result["0.hidden"], first, 1))
+    assert np.allclose(result["mean.matrix_entropy_others"], metrics.matrix_entropy(hidden), rtol=1e-4)
+    alpha, sink = result["mean.alpha"], result["mean.sink_ratio"]
+    assert np.array_equal(result["prompt.sink_1"][0], sink[:, first])
+    assert np.isclose(result["prompt.alpha_1"][0], alpha[..., first].mean(), rtol=1e-5)
+    rows = {row["metric"]: row for row in result.table()}
     assert np.isclose(rows["alpha_3"]["mean"], alpha[..., first].mean(), rtol=1e-5)
     assert np.isclose(rows["alpha_3"]["largest"], alpha[..., first].max(), rtol=1e-5)
     for i, eps in enumerate((0.02, 0.05)):
@@ -370,11 +370,11 @@ def test_numbers_of_the_first_token_use_the_position_that_counts_as_first() -> N
 def test_raw_numbers_of_a_prompt_use_the_position_that_counts_as_first() -> None:
     """Raw numbers differ from others only in a model whose rows do not sum to 1."""
     first, family = 2, FAMILIES["gpt_oss"]
-    found = sinkscope.record(family.make(family.implementations[0]), None, inputs(family, 1), tokens=T,
+    result = sinkscope.record(family.make(family.implementations[0]), None, inputs(family, 1), tokens=T,
                              first=first, eps=[0.05, 0.1], progress=False)
-    alpha, sink = found["mean.alpha_raw"], found["mean.sink_ratio_raw"]
-    assert np.array_equal(found["prompt.sink_ratio_raw"][0], sink[:, first])
-    assert np.isclose(found["prompt.alpha_raw"][0], alpha[..., first].mean(), rtol=1e-5)
+    alpha, sink = result["mean.alpha_raw"], result["mean.sink_ratio_raw"]
+    assert np.array_equal(result["prompt.sink_ratio_raw"][0], sink[:, first])
+    assert np.isclose(result["prompt.alpha_raw"][0], alpha[..., first].mean(), rtol=1e-5)
     # The numbers at position 0 differ.
     assert not np.array_equal(sink[:, first], sink[:, 0])
     assert not np.isclose(alpha[..., first].mean(), alpha[..., 0].mean(), rtol=1e-2)
@@ -384,7 +384,7 @@ def test_raw_numbers_of_a_prompt_use_the_position_that_counts_as_first() -> None
 def test_pooled_maps_are_means_of_what_is_visible(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from sinkscope import attention, gather
 
-    monkeypatch.setattr(gather, "POOLED", 10)
+    monkeypatch.setattr(gather, "POOLED_SIZE", 10)
     monkeypatch.setattr(attention, "CPU_CELLS", 7 * 4 * T)  # chunks across the cells
     family = FAMILIES[name]
     model = family.make(family.implementations[0])
@@ -435,13 +435,13 @@ class Masked(torch.nn.Module):
 @pytest.mark.parametrize("added", [-torch.inf, torch.finfo(torch.float32).min, -1e9, -1e4])
 def test_a_number_that_hides_a_key_need_not_be_infinite(added: float) -> None:
     model, [ids] = Masked(added), inputs(FAMILIES["llama"], 1)
-    found = sinkscope.record(model, None, [ids], tokens=T, progress=False)
+    result = sinkscope.record(model, None, [ids], tokens=T, progress=False)
     expected = metrics.alpha(torch.stack(model.maps).double())
-    assert found.model["mask"] == {"kind": "causal"} and "mean.loss_mean" in found
-    assert np.abs(found["0.alpha"] - expected.detach().numpy()).max() < 1e-5
+    assert result.model["mask"] == {"kind": "causal"} and "mean.loss_mean" in result
+    assert np.abs(result["0.alpha"] - expected.detach().numpy()).max() < 1e-5
     # Entropy is normalized by the number of keys that a query sees.
     entropy = metrics.entropy(torch.stack(model.maps), torch.arange(1, T + 1))
-    assert np.allclose(found["mean.entropy"], entropy.detach().numpy(), atol=1e-5, equal_nan=True)
+    assert np.allclose(result["mean.entropy"], entropy.detach().numpy(), atol=1e-5, equal_nan=True)
 
 
 def test_an_ambiguous_mask_is_rejected() -> None:
@@ -455,7 +455,7 @@ def test_a_mask_in_a_mapping_may_be_of_large_numbers() -> None:
     mask = torch.full((T, T), -1e9).triu(1)[None, None]
     model = FAMILIES["llama"].make("sdpa")
     plain = sinkscope.record(model, None, [ids], tokens=T, progress=False)
-    found = sinkscope.record(model, None, [{"input_ids": torch.tensor([ids]), "attention_mask": mask}],
+    result = sinkscope.record(model, None, [{"input_ids": torch.tensor([ids]), "attention_mask": mask}],
                              tokens=None, progress=False)
-    assert found.model["mask"] == plain.model["mask"] == {"kind": "causal"}
-    assert np.abs(found["0.alpha"] - plain["0.alpha"]).max() < 1e-6
+    assert result.model["mask"] == plain.model["mask"] == {"kind": "causal"}
+    assert np.abs(result["0.alpha"] - plain["0.alpha"]).max() < 1e-6

@@ -81,13 +81,13 @@ def test_a_wrapped_model_gives_its_own_numbers(name: str, wrapper: str) -> None:
     )
     att = eager64(inner, input_ids=ids)
     share = att / att.sum(-1, keepdim=True)
-    found = sinkscope.record(model, None, [prompt], tokens=T, progress=False)
-    assert found.model["operation"] == ("sink_logit" if name == "gpt_oss" else "softmax")
-    assert np.abs(found["0.alpha"] - alpha64(share)).max() < 1e-5
-    assert np.abs(found["0.row_mass"] - att.sum(-1).numpy()).max() < 1e-5
-    assert (found.model["L"], found.model["D"], found.model["V"]) == (3, 64, 97)
-    assert found.model["family"] == name
-    assert "0.hidden_norm" in found and "mean.loss_mean" in found
+    result = sinkscope.record(model, None, [prompt], tokens=T, progress=False)
+    assert result.model["operation"] == ("sink_logit" if name == "gpt_oss" else "softmax")
+    assert np.abs(result["0.alpha"] - alpha64(share)).max() < 1e-5
+    assert np.abs(result["0.row_mass"] - att.sum(-1).numpy()).max() < 1e-5
+    assert (result.model["L"], result.model["D"], result.model["V"]) == (3, 64, 97)
+    assert result.model["family"] == name
+    assert "0.hidden_norm" in result and "mean.loss_mean" in result
 
 
 @pytest.fixture
@@ -133,12 +133,12 @@ def test_a_sharded_model_gives_its_own_numbers(name: str, wrap: Callable[[nn.Mod
     share = att / att.sum(-1, keepdim=True)
     expected = sinkscope.record(plain, None, prompts, tokens=T, progress=False)
     model = wrap(family.make(family.implementations[0])).eval()
-    found = sinkscope.record(model, None, prompts, tokens=T, progress=False)
-    assert np.abs(found["mean.alpha"] - alpha64(share).mean(0)).max() < 1e-5
-    assert found.tensors.keys() == expected.tensors.keys()
-    assert found.model == expected.model
+    result = sinkscope.record(model, None, prompts, tokens=T, progress=False)
+    assert np.abs(result["mean.alpha"] - alpha64(share).mean(0)).max() < 1e-5
+    assert result.tensors.keys() == expected.tensors.keys()
+    assert result.model == expected.model
     for key in ("mean.hidden_norm", "mean.loss_mean", "mean.row_mass"):
-        assert np.allclose(found[key], expected[key], rtol=1e-5), key
+        assert np.allclose(result[key], expected[key], rtol=1e-5), key
 
 
 def test_unwrap_finds_the_model() -> None:
@@ -161,7 +161,7 @@ class Itself(nn.Module):
 
 
 class Attention(nn.Module):
-    """Attention that returns weights whose rows sum to 1 - kept."""
+    """Attention that returns weights whose rows sum to 1 - `kept`."""
 
     def forward(self, x: torch.Tensor, kept: float) -> tuple[torch.Tensor, torch.Tensor]:
         T = x.shape[1]

@@ -1,18 +1,18 @@
 # ruff: noqa: E501
 """The thousand lines on which tokenizers are compared: text in many scripts, and edge cases that break tokenizers.
 
-All characters are in Unicode 14. Libraries with older tables do not know whether later characters are letters, so
-that they would differ without an error.
+All characters are in Unicode 14. Libraries with older tables do not know whether later characters are letters, and
+would give other tokens without being wrong.
 """
 
 import random
 import unicodedata
 from pathlib import Path
 
-COUNT = 1000
+LINE_COUNT = 1000
 
 # Article 1 of the Universal Declaration of Human Rights, and plain sentences; public domain.
-NATURAL = """\
+NATURAL_TEXT = """\
 All human beings are born free and equal in dignity and rights. They are endowed with reason and conscience and should act towards one another in a spirit of brotherhood.
 Tous les êtres humains naissent libres et égaux en dignité et en droits. Ils sont doués de raison et de conscience et doivent agir les uns envers les autres dans un esprit de fraternité.
 Alle Menschen sind frei und gleich an Würde und Rechten geboren. Sie sind mit Vernunft und Gewissen begabt und sollen einander im Geist der Brüderlichkeit begegnen.
@@ -64,7 +64,7 @@ Watu wote wamezaliwa huru, hadhi na haki zao ni sawa.
 𐌰𐌻𐌻𐌰𐌹 𐌼𐌰𐌽𐌽𐌰𐌽𐍃 𐍆𐍂𐌴𐌹𐌷𐌰𐌻𐍃. 𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𝟘𝟙𝟚 𓀀𓂀 𠀀𠮷
 """
 
-CODE = r"""
+CODE_LINES = r"""
 for (let i = 0; i < n; ++i) sum += a[i] * b[i]; // dot
 	if (x != NULL && *x->next == '\0') { return -1; }
 def f(x: int = 0x1F) -> float:    return x ** 2 / 3.0e-5  # square
@@ -83,7 +83,7 @@ C:\Users\name\file.txt ~/.config/* [a-z]{2,3}? ^$ \\n \t
 snake_case camelCase PascalCase kebab-case SCREAMING_CASE v1.2.3-rc.4+build
 """.strip("\n").split("\n")
 
-EDGES = [
+EDGE_CASES = [
     "a", " ", "  ", "   ", "\t", "\n", "\r\n", "\n\n\n", " \n ", "a ", " a", "  a  b   c    d",
     "\u2581", "\u2581a \u2581\u2581b", "a\u2581b", "\u0120a \u010a", "<0x0A>", "<0xE2><0x96>",
     "<s>", "</s>", "<unk>", "<s> a </s>", "a<s>b", "<|endoftext|>", "end.<|endoftext|>\nStart",
@@ -129,10 +129,10 @@ def assigned_characters(low: int, high: int) -> list[str]:
     return [c for c in characters if unicodedata.category(c) not in ("Cn", "Cs")]
 
 
-def lines(corpus: Path) -> list[str]:
+def make_lines(corpus: Path) -> list[str]:
     """Makes the lines. English prose is drawn from `corpus`, a plain text file in the public domain."""
     rng = random.Random(7)
-    natural = NATURAL.splitlines()
+    natural = NATURAL_TEXT.splitlines()
     scripts = [assigned_characters(*bounds) for bounds in RANGES.values()]
     words = [word for line in natural for word in line.split()]
     prose = [line for line in corpus.read_text().splitlines()[100:6000] if len(line) > 40]
@@ -160,15 +160,15 @@ def lines(corpus: Path) -> list[str]:
         digits = "0123456789" * 3 + "\u0660\u0967\uff19\u00b2\u2167\u3007.,:-+/% "
         return "".join(rng.choices(digits, k=rng.randint(2, 18)))
 
-    def signs() -> str:
+    def ascii_signs() -> str:
         printable = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ \nab1"
         return "".join(rng.choices(printable, k=rng.randint(2, 24)))
 
-    texts = [*EDGES, *natural, *CODE]
+    texts = [*EDGE_CASES, *natural, *CODE_LINES]
     texts += [rng.choice(prose)[:90] for _ in range(150)]
-    kinds = [(mixed_words, 5), (one_script, 5), (any_script, 3), (emoji, 2), (marks, 2), (figures, 2),
-             (signs, 2)]
-    chosen = [make for make, weight in kinds for _ in range(weight)]
-    while len(texts) < COUNT:
-        texts.append(rng.choice(chosen)())
+    makers = [(mixed_words, 5), (one_script, 5), (any_script, 3), (emoji, 2), (marks, 2), (figures, 2),
+             (ascii_signs, 2)]
+    weighted_makers = [make for make, weight in makers for _ in range(weight)]
+    while len(texts) < LINE_COUNT:
+        texts.append(rng.choice(weighted_makers)())
     return texts

@@ -61,8 +61,8 @@ TEXTS: list[str] = [
     "\ud7ff\ue000\ufffd\ufffe\uffff \U0010ffff \U000e0001", "ﬀ ﬃ Ǆ ㍿ ﷺ ⑴ ｶﾞ ㌔ ﾊﾟ", "A\u0300\u0300 ṩ s\u0323\u0307 s\u0307\u0323 ḍ\u0307 d\u0323\u0307",
 ]
 
-# Long texts, as a piece and its number of repetitions; the tests build them by the same rule.
-LONG: list[tuple[str, int]] = [
+# Long texts, each as a piece and its number of repetitions, by which the tests build them, too.
+LONG_TEXTS: list[tuple[str, int]] = [
     ("The old man sat at the door. ", 345), ("añ😀漢 <mask> cat\u0301\n", 600), ("ab", 5000), (" ", 10000), ("日本語", 3400),
     ("e\u0301", 5000),
     # In Unicode's canonical order the lower mark precedes the mark that is composed into the letter.
@@ -71,10 +71,8 @@ LONG: list[tuple[str, int]] = [
 
 
 def all_texts() -> list[str]:
-    return [*TEXTS, *(text * times for text, times in LONG)]
+    return [*TEXTS, *(text * times for text, times in LONG_TEXTS)]
 
-
-# --- vocabularies ---------------------------------------------------------------------------------
 
 WORDS = sorted({word.strip(".,!?") for text in TEXTS for word in text.split()
                 if word.isprintable()} - {""})
@@ -116,11 +114,11 @@ BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 ALPHABET = sorted(pre_tokenizers.ByteLevel.alphabet())
 
 
-def byte_bpe(without: str = "", **options: Any) -> models.BPE:
-    spelled = pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str(SAMPLE + " 日本語 😀 привет é")
-    merges = learn_merges([list(word) for word, _ in spelled], 150)
-    alphabet = [letter for letter in ALPHABET if letter not in without]
-    merges = [merge for merge in merges if not set("".join(merge)) & set(without)]
+def byte_bpe(missing_letters: str = "", **options: Any) -> models.BPE:
+    byte_words = pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str(SAMPLE + " 日本語 😀 привет é")
+    merges = learn_merges([list(word) for word, _ in byte_words], 150)
+    alphabet = [letter for letter in ALPHABET if letter not in missing_letters]
+    merges = [merge for merge in merges if not set("".join(merge)) & set(missing_letters)]
     return models.BPE(number_tokens(["<unk>", *alphabet, *map("".join, merges)]), merges, **options)
 
 
@@ -164,11 +162,9 @@ def unigram(more: list[str] | None = None, **options: Any) -> models.Unigram:
                           for j in range(i + 1, min(len(piece), i + 7) + 1))
     pieces = sorted(counts, key=lambda piece: (-counts[piece] * len(piece), piece))[:600]
     scored = [(piece, -0.25 * i ** 0.5 - 1) for i, piece in enumerate(["▁", *pieces])]
-    rest = [("<unk>", 0.0), ("<s>", 0.0), *((piece, -9.0) for piece in more or [])]
-    return models.Unigram([*rest, *scored], **({"unk_id": 0} | options))
+    unscored = [("<unk>", 0.0), ("<s>", 0.0), *((piece, -9.0) for piece in more or [])]
+    return models.Unigram([*unscored, *scored], **({"unk_id": 0} | options))
 
-
-# --- the cases ------------------------------------------------------------------------------------
 
 Case = tuple[str, Tokenizer]
 
@@ -199,9 +195,9 @@ def byte_level(**options: Any) -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.ByteLevel(**({"add_prefix_space": False} | options))
 
 
-GPT4 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+GPT4_PATTERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
         r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
-O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+O200K_PATTERN = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
          r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
          r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 LLAMA_DECODER = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
@@ -241,9 +237,9 @@ def bpe_cases() -> list[Case]:
         ("byte-level, bytes missing", build(byte_bpe("Ā!ð"), split=byte_level(), decoder=decoders.ByteLevel())),
         ("byte-level ignore_merges, GPT-4", build(
             byte_bpe(ignore_merges=True), decoder=decoders.ByteLevel(), split=pre_tokenizers.Sequence(
-                [pre_tokenizers.Split(Regex(GPT4), "isolated"), byte_level(use_regex=False)]))),
+                [pre_tokenizers.Split(Regex(GPT4_PATTERN), "isolated"), byte_level(use_regex=False)]))),
         ("byte-level, o200k", build(byte_bpe(), decoder=decoders.ByteLevel(), split=pre_tokenizers.Sequence(
-            [pre_tokenizers.Split(Regex(O200K), "removed", True), byte_level(use_regex=False)]))),
+            [pre_tokenizers.Split(Regex(O200K_PATTERN), "removed", True), byte_level(use_regex=False)]))),
         ("byte-level digits, NFC", build(
             byte_bpe(), normalizers.NFC(), pre_tokenizers.Sequence([pre_tokenizers.Digits(True), byte_level()]),
             decoder=decoders.ByteLevel(), added=flagged_tokens(rstrip=True))),
@@ -253,7 +249,7 @@ def bpe_cases() -> list[Case]:
             byte_bpe(), normalizers.NFC(), byte_level(), decoder=decoders.ByteLevel(), added=space_run_tokens())),
         ("byte-level normalizer", build(byte_bpe(), normalizers.Sequence(
             [normalizers.NFKC(), normalizers.ByteLevel()]), decoder=decoders.ByteLevel(), added=flagged_tokens())),
-        ("byte-level truncation and padding", with_truncation(build(
+        ("byte-level truncation and padding", enable_truncation(build(
             byte_bpe(), split=byte_level(), post=processors.Sequence([processors.ByteLevel(), template("$A <unk>")])))),
     ]
 
@@ -263,7 +259,7 @@ def space_run_tokens() -> list[AddedToken]:
             *(AddedToken("\t" * n, normalized=True, special=False) for n in range(9, 1, -1))]
 
 
-def with_truncation(tokenizer: Tokenizer) -> Tokenizer:
+def enable_truncation(tokenizer: Tokenizer) -> Tokenizer:
     tokenizer.enable_truncation(4)
     tokenizer.enable_padding(length=16)
     return tokenizer
@@ -315,7 +311,7 @@ def unigram_cases() -> list[Case]:
         ("unigram of the whole text", build(unigram(), normalizers.Sequence(
             [normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]))),
         ("unigram CTC", build(unigram(), normalizers.Nmt(), space, decoder=decoders.CTC("<s>", "▁"))),
-        ("unigram Precompiled", build(unigram(), normalizers.Precompiled(charsmap()), space)),
+        ("unigram Precompiled", build(unigram(), normalizers.Precompiled(empty_charsmap()), space)),
     ]
 
 
@@ -337,7 +333,7 @@ def normalizer_cases() -> list[Case]:
             for name, normalizer in listed.items()]
 
 
-def added_cases() -> list[Case]:
+def added_token_cases() -> list[Case]:
     flags = ("single_word", "lstrip", "rstrip")
     chosen = [combination for n in range(4) for combination in itertools.combinations(flags, n)]
     lower = normalizers.Lowercase()
@@ -353,18 +349,14 @@ def added_cases() -> list[Case]:
     ]
 
 
-def charsmap() -> bytes:
+def empty_charsmap() -> bytes:
     """Returns an empty SentencePiece map: a double-array trie that matches nothing, and no replacement texts."""
     return struct.pack("<I", 1024) + bytes(1024)
 
 
-# --- the library's results ------------------------------------------------------------------------
-
-
-def moves_offsets(tokenizer: Tokenizer, text: str) -> bool:
-    """Whether the library shifts offsets off their characters. Its BPE computes offsets by adding up the lengths of
-    tokens. A character that it drops for lack of an unknown token then has no length, and an unknown character is
-    placed after the bytes that follow it."""
+def does_library_shift_offsets(tokenizer: Tokenizer, text: str) -> bool:
+    """Whether the library's offsets miss their characters. Its BPE adds up the lengths of tokens. So a character that it
+    drops for lack of an unknown token has no length, and an unknown character comes after the bytes that follow it."""
     file = json.loads(tokenizer.to_str())
     model = file["model"]
     if model["type"] != "BPE" or not (model["unk_token"] is None or model["byte_fallback"]):
@@ -374,7 +366,7 @@ def moves_offsets(tokenizer: Tokenizer, text: str) -> bool:
     return model["vocab"]["<unk>"] in other.encode(text, add_special_tokens=False).ids
 
 
-def measure(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Any]:
+def hash_results(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Any]:
     """Returns hashes of ids, offsets and decoded texts; nothing for a BPE with dropout, whose encodings are random."""
     if getattr(tokenizer.model, "dropout", None):
         return {}
@@ -394,7 +386,7 @@ def measure(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Any]:
             continue
         spans = utf16_offsets(text, bare_encoding.offsets)
         hashes["ids"].append(hash_of(ids))
-        hashes["spans"].append(NO_HASH if moves_offsets(tokenizer, text) else hash_of(spans))
+        hashes["spans"].append(NO_HASH if does_library_shift_offsets(tokenizer, text) else hash_of(spans))
         hashes["decoded"].append(hash_of(map(ord, tokenizer.decode(bare_encoding.ids))))
         if 4 <= i < 4 + STORED_TEXTS or i == TEXTS.index("a<mask>b"):
             stored_texts[str(i)] = {"ids": ids, "spans": spans}
@@ -404,12 +396,12 @@ def measure(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Any]:
 def main() -> None:
     texts = all_texts()
     cases = []
-    for name, tokenizer in [*bpe_cases(), *word_cases(), *unigram_cases(), *normalizer_cases(), *added_cases()]:
+    for name, tokenizer in [*bpe_cases(), *word_cases(), *unigram_cases(), *normalizer_cases(), *added_token_cases()]:
         file = tokenizer.to_str()
-        cases.append({"name": name, "file": json.loads(file), **measure(Tokenizer.from_str(file), texts)})
+        cases.append({"name": name, "file": json.loads(file), **hash_results(Tokenizer.from_str(file), texts)})
     head = {
         "written_by": {"script": "models/reference/goldens/write_battery.py", "tokenizers": tokenizers.__version__},
-        "texts": TEXTS, "long": LONG,
+        "texts": TEXTS, "long": LONG_TEXTS,
     }
     lines = ",\n".join(json.dumps(case, ensure_ascii=True, separators=(",", ":")) for case in cases)
     PATH.write_text(json.dumps(head, indent=0)[:-2] + f',\n"cases": [\n{lines}\n]\n}}\n')

@@ -17,19 +17,19 @@ from . import GOLDEN
 # Large enough for every default of heads and experts; the script creates no weights.
 SIZES: dict[str, Any] = dict(hidden_size=8192, num_hidden_layers=3, num_attention_heads=64,
                              intermediate_size=44, vocab_size=61)
-GPT2 = dict(n_embd=8192, n_layer=3, n_head=64, vocab_size=61)
-WITHOUT_F = {key: value for key, value in SIZES.items() if key != "intermediate_size"}
-NEO = dict(hidden_size=8192, num_layers=24, num_heads=64, vocab_size=61)
-OPT = WITHOUT_F | {"ffn_dim": 44}
+GPT2_SIZES = dict(n_embd=8192, n_layer=3, n_head=64, vocab_size=61)
+SIZES_WITHOUT_F = {key: value for key, value in SIZES.items() if key != "intermediate_size"}
+GPT_NEO_SIZES = dict(hidden_size=8192, num_layers=24, num_heads=64, vocab_size=61)
+OPT_SIZES = SIZES_WITHOUT_F | {"ffn_dim": 44}
 FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] = {
     "llama": (transformers.LlamaConfig, SIZES),
-    "gpt2": (transformers.GPT2Config, GPT2),
-    "gpt_bigcode": (transformers.GPTBigCodeConfig, GPT2),
-    "gptj": (transformers.GPTJConfig, GPT2),
-    "codegen": (transformers.CodeGenConfig, GPT2),
+    "gpt2": (transformers.GPT2Config, GPT2_SIZES),
+    "gpt_bigcode": (transformers.GPTBigCodeConfig, GPT2_SIZES),
+    "gptj": (transformers.GPTJConfig, GPT2_SIZES),
+    "codegen": (transformers.CodeGenConfig, GPT2_SIZES),
     "gpt_neox": (transformers.GPTNeoXConfig, SIZES),
-    "gpt_neo": (transformers.GPTNeoConfig, NEO),
-    "opt": (transformers.OPTConfig, OPT),
+    "gpt_neo": (transformers.GPTNeoConfig, GPT_NEO_SIZES),
+    "opt": (transformers.OPTConfig, OPT_SIZES),
     "mistral": (transformers.MistralConfig, SIZES),
     "mixtral": (transformers.MixtralConfig, SIZES),
     "qwen2": (transformers.Qwen2Config, SIZES),
@@ -68,7 +68,7 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "gemma3_text": (transformers.Gemma3TextConfig, SIZES),
     # The default config has per-layer embeddings, which the core refuses.
     "gemma4_text": (transformers.Gemma4TextConfig, SIZES | {"hidden_size_per_layer_input": 0}),
-    "falcon": (transformers.FalconConfig, WITHOUT_F),
+    "falcon": (transformers.FalconConfig, SIZES_WITHOUT_F),
     "bloom": (transformers.BloomConfig,
               dict(hidden_size=8192, n_layer=3, n_head=64, vocab_size=61)),
     "mpt": (transformers.MptConfig, dict(d_model=8192, n_layers=3, n_heads=64, vocab_size=61)),
@@ -91,13 +91,13 @@ def main() -> None:
     defaults: dict[str, Any] = {}
     common_keys = transformers.PreTrainedConfig().to_dict().keys() - {"tie_word_embeddings"}
     for family, (config, sizes) in FAMILIES.items():
-        filled = config(**sizes)
+        config_object = config(**sizes)
         # JSON has no infinite numbers, so transformers writes them as strings.
-        spelled = json.loads(filled.to_json_string(use_diff=False))
-        rest = {key: spelled[key] if isinstance(value, (list, tuple)) else value
-                for key, value in filled.to_dict().items()
+        json_values = json.loads(config_object.to_json_string(use_diff=False))
+        filled_in = {key: json_values[key] if isinstance(value, (list, tuple)) else value
+                for key, value in config_object.to_dict().items()
                 if key not in sizes and key not in common_keys}
-        defaults[family] = {"given": {"model_type": family} | sizes, "defaults": rest}
+        defaults[family] = {"given": {"model_type": family} | sizes, "defaults": filled_in}
     write_json(GOLDEN / "defaults.json",
                {"written_by": {"script": "models/reference/goldens/write_defaults.py",
                                "transformers": transformers.__version__}, "families": defaults})

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from sinkscope import metrics
 from torch import Tensor
 
-from ..edits import Edit, Model, layer_index, parse, quantized_weights, run_edited
+from ..edits import Edit, Model, layer_index, parse_edit, quantized_weights, run_edited
 from ..files import read_weights
 from ..model import Architecture, architecture
 from . import GOLDEN
@@ -24,7 +24,6 @@ from .write_goldens import TOLERANCE, describe, scaled_error, store, write_cases
 
 MODELS = {"llama": "var-unequal", "gpt2": "hf-gpt2-plain", "gpt_neo": "hf-gpt_neo",
           "gpt_neox": "hf-gpt_neox", "sigmoid": "ref-sigmoid_log_n", "mixtral": "hf-mixtral"}
-# Models of MODELS that the blocks of a Llama compute.
 LLAMA_MODELS = ("sigmoid", "mixtral")
 
 # The edits of each case. Every kind of edit has one or more cases; the values assume at least 11 tokens.
@@ -70,7 +69,6 @@ ROTARY = ("llama", "gpt_neox", "sigmoid")
 # Cases that also run on the Llama with sigmoid weights.
 ATTENTION_EDITS = {"hide", "self", "heads"} | {name for name in EDITS if name.startswith("evict")}
 FIELDS = ("hidden", "att", "seen", "evicted")
-# Cases that round activations.
 ACTIVATION_CASES = ("bits-queries", "bits-keys", "bits-values", "bits-hidden", "bits-prompt")
 WEIGHT_CASES = ("bits-weights", "bits-groups")
 
@@ -119,7 +117,7 @@ def check_plain(family: str) -> None:
             raise AssertionError(f"{family}: {name} differs from its golden by {error:.2g}")
 
 
-def changes(plain: dict[str, Tensor], result: dict[str, Tensor], tokens: Tensor) -> dict[str, Tensor]:
+def change_metrics(plain: dict[str, Tensor], result: dict[str, Tensor], tokens: Tensor) -> dict[str, Tensor]:
     """Returns the metrics that compare a run with its baseline."""
     kl = metrics.divergence(plain["logits"], result["logits"])
     more = metrics.loss(result["logits"], tokens) - metrics.loss(plain["logits"], tokens)
@@ -154,12 +152,12 @@ def weight_rounding_metrics(model: Model, edits: list[Edit]) -> dict[str, Tensor
 
 def write(family: str, name: str) -> None:
     model, tokens, _ = read_case_model(family)
-    edits = [parse(text) for text in EDITS[name]]
+    edits = [parse_edit(text) for text in EDITS[name]]
     result = run_edited(model, tokens, edits)
     folder = GOLDEN / f"edit-{family}-{name}"
     store(folder, {"tokens": tokens, "loss": metrics.loss(result["logits"], tokens)}
           | {field: result[field] for field in FIELDS}
-          | changes(run_edited(model, tokens, []), result, tokens)
+          | change_metrics(run_edited(model, tokens, []), result, tokens)
           | (rounding_metrics(family, result) if name in ACTIVATION_CASES else {})
           | (weight_rounding_metrics(model, edits) if name in WEIGHT_CASES else {}))
     describe(folder, model.family, model.arch.operation, "Computed in F64, query by query.",

@@ -3,9 +3,9 @@
     python -m models.reference.goldens.write_families                       every case
     python -m models.reference.goldens.write_families hf-qwen3 hf-mixtral   these cases
 
-write_goldens writes the models that the reference can recompute, the other hf-llama-* and hf-gpt2-*. Each case makes
-its family's features visible in the numbers: windows are shorter than T, scaled rotary pairs rotate visibly within T,
-gains and biases are random. The script reads the weights back from the saved file, and computes in F32.
+write_goldens writes the other hf-llama-* and hf-gpt2-*, which the reference can recompute. Each case makes its family's
+features visible in the numbers: windows are shorter than T, scaled rotary pairs rotate visibly within T, and gains and
+biases are random. The script reads the weights back from the saved file, and computes in F32.
 """
 
 import json
@@ -35,7 +35,7 @@ SIZES: dict[str, Any] = dict(
 )
 
 # Number of tokens for models with mixers: more than the 64 that transformers computes at a time, and no multiple of 64.
-MIXED_T = 70
+MIXER_T = 70
 # The names of layers without attention in `layer_types`.
 KINDS_WITHOUT_ATTENTION = ("linear_attention", "conv")
 
@@ -43,8 +43,9 @@ Edit = Callable[[dict[str, Any]], dict[str, Any]]
 Trace = Callable[[transformers.PreTrainedModel, str, Tensor], dict[str, Tensor]]
 
 
-def lively_weights(name: str, shape: torch.Size, generator: torch.Generator, center: float) -> Tensor:
-    """Draws weights so large that attention is far from uniform; no number is 0 or 1."""
+def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator, center: float) -> Tensor:
+    """Draws weights large enough to make attention far from uniform. No gain is 1 and no bias 0, so that skipping one
+    changes the results."""
     noise = torch.randn(shape, generator=generator)
     if name.endswith("sinks"):
         return noise + 1
@@ -61,10 +62,10 @@ def lively_weights(name: str, shape: torch.Size, generator: torch.Generator, cen
 def fill_weights(model: transformers.PreTrainedModel, generator: torch.Generator, center: float) -> None:
     with torch.no_grad():
         for name, w in model.named_parameters():
-            w.copy_(lively_weights(name, w.shape, generator, center))
+            w.copy_(draw_large_weights(name, w.shape, generator, center))
         for name, w in model.named_buffers():
             if name.endswith(("score_correction_bias", "layer_scalar")):
-                w.copy_(lively_weights(name, w.shape, generator, center))
+                w.copy_(draw_large_weights(name, w.shape, generator, center))
 
 
 def find_routers(model: transformers.PreTrainedModel) -> dict[int, torch.nn.Module]:
@@ -93,8 +94,8 @@ def traced_fields(model: transformers.PreTrainedModel, final_norm: str,
     L = model.config.get_text_config().num_hidden_layers
     if weights:
         kinds = getattr(model.config, "layer_types", None) or [""] * L
-        none = torch.zeros_like(next(iter(weights.values())))
-        trace["router"] = torch.stack([weights[routers[n]] if n in routers else none
+        no_weights = torch.zeros_like(next(iter(weights.values())))
+        trace["router"] = torch.stack([weights[routers[n]] if n in routers else no_weights
                                        for n, kind in enumerate(kinds) if kind not in KINDS_WITHOUT_ATTENTION])
     assert len(trace["hidden"]) == L + 1
     return trace
@@ -124,55 +125,53 @@ def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
     config = json.loads((folder / "config.json").read_text())
     if edit:
         write_json(folder / "config.json", edit(config))
-    read = type(model).from_pretrained(folder, attn_implementation="eager", dtype=torch.float32,
+    stored_model = type(model).from_pretrained(folder, attn_implementation="eager", dtype=torch.float32,
                                        experts_implementation="eager")
-    expected = traced_fields(read, final_norm, tokens) | {"att": maps(read, final_norm, tokens)["att"]}
+    expected = traced_fields(stored_model, final_norm, tokens) | {"att": maps(stored_model, final_norm, tokens)["att"]}
     if not has_head:
         del expected["logits"]
     store(folder, expected)
     (folder / "golden.safetensors").chmod(0o644)
-    precise = traced_fields(read.double(), final_norm, tokens)
-    precise["att"] = maps(read, final_norm, tokens)["att"]
-    worst = max(scaled_error(precise[key], expected[key])
+    f64_trace = traced_fields(stored_model.double(), final_norm, tokens)
+    f64_trace["att"] = maps(stored_model, final_norm, tokens)["att"]
+    worst = max(scaled_error(f64_trace[key], expected[key])
                 for key in ("logits", "att", "hidden") if key in expected)
     describe(folder, model.config.model_type, "softmax", notes, script="write_families.py",
              f64_error=float(f"{worst:.2g}"))
 
 
-def eager(config: transformers.PreTrainedConfig) -> transformers.PreTrainedConfig:
+def use_eager(config: transformers.PreTrainedConfig) -> transformers.PreTrainedConfig:
     config._attn_implementation = "eager"
     return config
 
 
-# --- configs in the form of published files -------------------------------------------------------
-
-
-def old_rope(config: dict[str, Any]) -> dict[str, Any]:
+def to_old_rope(config: dict[str, Any]) -> dict[str, Any]:
     """Writes rope_theta and rope_scaling, as in files before transformers 5."""
     rope = config.pop("rope_parameters")
     theta = rope.pop("rope_theta")
     return config | {"rope_theta": theta, "rope_scaling": rope}
 
 
-def old_and_new_rope(config: dict[str, Any]) -> dict[str, Any]:
-    """Writes the older and the newer form of rotary parameters: transformers reads the older and ignores the newer."""
-    return old_rope(config) | {"rope_parameters": {"rope_type": "linear", "factor": 4.0}}
+def to_old_and_new_rope(config: dict[str, Any]) -> dict[str, Any]:
+    """Writes both the older and the newer form of rotary parameters. transformers reads the older form and ignores the
+    newer one."""
+    return to_old_rope(config) | {"rope_parameters": {"rope_type": "linear", "factor": 4.0}}
 
 
-def old_linear(config: dict[str, Any]) -> dict[str, Any]:
+def to_old_linear_rope(config: dict[str, Any]) -> dict[str, Any]:
     """Writes the oldest form of rotary parameters, with "type" instead of "rope_type"."""
-    config = old_and_new_rope(config)
+    config = to_old_and_new_rope(config)
     config["rope_scaling"]["type"] = config["rope_scaling"].pop("rope_type")
     return config
 
 
-def old_neox(config: dict[str, Any]) -> dict[str, Any]:
+def to_old_neox(config: dict[str, Any]) -> dict[str, Any]:
     rope = config.pop("rope_parameters")
     return config | {"rotary_pct": rope["partial_rotary_factor"],
                      "rotary_emb_base": rope["rope_theta"]}
 
 
-def old_gemma(config: dict[str, Any]) -> dict[str, Any]:
+def to_old_gemma(config: dict[str, Any]) -> dict[str, Any]:
     rope = config.pop("rope_parameters")
     full, local = rope["full_attention"], rope["sliding_attention"]
     del config["layer_types"]
@@ -184,20 +183,17 @@ def old_gemma(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def old_qwen(config: dict[str, Any]) -> dict[str, Any]:
+def to_old_qwen(config: dict[str, Any]) -> dict[str, Any]:
     """Removes layer_types, and adds sliding_window, which published configs have even if it is unused."""
     del config["layer_types"]
     return config | {"sliding_window": config["sliding_window"] or 5}
 
 
-def old_window(config: dict[str, Any]) -> dict[str, Any]:
+def to_old_window(config: dict[str, Any]) -> dict[str, Any]:
     """Replaces layer_types by a pattern, as in published files of cohere2 and exaone4: every second layer sees all
     keys."""
     del config["layer_types"]
-    return old_rope(config) | {"sliding_window_pattern": 2}
-
-
-# --- the cases ------------------------------------------------------------------------------------
+    return to_old_rope(config) | {"sliding_window_pattern": 2}
 
 
 def gpt_neox(**more: Any) -> transformers.PreTrainedModel:
@@ -210,7 +206,7 @@ def gpt_neox_parallel() -> None:
     case("hf-gpt_neox", gpt_neox(rope_parameters={
         "rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.25}),
         "Parallel residual, a quarter of the head is rotated, F16, the keys of published files.",
-        final_norm="gpt_neox.final_layer_norm", dtype=torch.float16, edit=old_neox)
+        final_norm="gpt_neox.final_layer_norm", dtype=torch.float16, edit=to_old_neox)
 
 
 def gpt_neox_serial() -> None:
@@ -275,7 +271,7 @@ def bert_bare() -> None:
 
 def bert_old() -> None:
     case("hf-bert-old", bert(), "The names of published files: LayerNorm.gamma and .beta.",
-         final_norm="cls", rename=old_bert)
+         final_norm="cls", rename=to_old_bert_name)
 
 
 def bert_untied() -> None:
@@ -284,7 +280,7 @@ def bert_untied() -> None:
          final_norm="cls")
 
 
-def old_bert(name: str) -> str:
+def to_old_bert_name(name: str) -> str:
     return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias",
                                                                        "LayerNorm.beta")
 
@@ -385,20 +381,20 @@ def bloom_bare() -> None:
 
 
 def mistral() -> None:
-    case("hf-mistral", transformers.MistralForCausalLM(eager(transformers.MistralConfig(
+    case("hf-mistral", transformers.MistralForCausalLM(use_eager(transformers.MistralConfig(
         **SIZES | {"head_dim": 10}, sliding_window=6))),
         "Every layer has a window of 6 keys; head_dim is explicit, H*K != D.",
-        dtype=torch.bfloat16, edit=old_and_new_rope)
+        dtype=torch.bfloat16, edit=to_old_and_new_rope)
 
 
 def qwen2(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.Qwen2ForCausalLM(eager(transformers.Qwen2Config(**SIZES | more)))
+    return transformers.Qwen2ForCausalLM(use_eager(transformers.Qwen2Config(**SIZES | more)))
 
 
 def qwen2_plain() -> None:
     case("hf-qwen2", qwen2(tie_word_embeddings=True),
          "q, k and v have biases, o has none; a sliding_window that is not used; tied.",
-         dtype=torch.bfloat16, edit=old_qwen)
+         dtype=torch.bfloat16, edit=to_old_qwen)
 
 
 def qwen2_window() -> None:
@@ -408,34 +404,34 @@ def qwen2_window() -> None:
         rope_parameters={"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0,
                          "original_max_position_embeddings": 64}),
         "Layers from max_window_layers on have a window of 5 keys; YaRN with rounded bounds.",
-        dtype=torch.bfloat16, edit=old_qwen)
+        dtype=torch.bfloat16, edit=to_old_qwen)
 
 
 def qwen3() -> None:
-    case("hf-qwen3", transformers.Qwen3ForCausalLM(eager(transformers.Qwen3Config(
+    case("hf-qwen3", transformers.Qwen3ForCausalLM(use_eager(transformers.Qwen3Config(
         **SIZES | {"head_dim": 12}, tie_word_embeddings=True,
         rope_parameters={"rope_type": "default", "rope_theta": 1e6}))),
         "Queries and keys are normed per head before they are rotated; H*K != D.",
-        dtype=torch.bfloat16, edit=old_rope)
+        dtype=torch.bfloat16, edit=to_old_rope)
 
 
 def qwen3_moe() -> None:
-    case("hf-qwen3_moe", transformers.Qwen3MoeForCausalLM(eager(transformers.Qwen3MoeConfig(
+    case("hf-qwen3_moe", transformers.Qwen3MoeForCausalLM(use_eager(transformers.Qwen3MoeConfig(
         **SIZES | {"head_dim": 12}, num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20,
         norm_topk_prob=True, use_sliding_window=True, sliding_window=6))),
         "3 of 5 experts whose weights sum to 1; every layer has a window of 6 keys.",
-        dtype=torch.bfloat16, edit=old_rope)
+        dtype=torch.bfloat16, edit=to_old_rope)
 
 
-# Unusual sizes: three query heads share a key head, and in the mixer two value heads share a key head.
-MIXED: dict[str, Any] = SIZES | dict(
+# Sizes in which three query heads share a key head, and two value heads of a mixer share a key head.
+HYBRID_SIZES: dict[str, Any] = SIZES | dict(
     num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1, head_dim=12, max_position_embeddings=80)
-DELTA: dict[str, Any] = MIXED | dict(
+DELTA_SIZES: dict[str, Any] = HYBRID_SIZES | dict(
     linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6, linear_value_head_dim=5,
     rope_parameters={"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5})
 
 
-def old_delta(config: dict[str, Any]) -> dict[str, Any]:
+def to_old_delta_net(config: dict[str, Any]) -> dict[str, Any]:
     """Writes the keys of published files: an interval in place of layer_types, and flat rotary parameters."""
     del config["layer_types"]
     rope = config.pop("rope_parameters")
@@ -444,103 +440,104 @@ def old_delta(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def qwen3_next() -> None:
-    case("hf-qwen3_next", transformers.Qwen3NextForCausalLM(eager(transformers.Qwen3NextConfig(
-        **DELTA, full_attention_interval=2, num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20,
+    case("hf-qwen3_next", transformers.Qwen3NextForCausalLM(use_eager(transformers.Qwen3NextConfig(
+        **DELTA_SIZES, full_attention_interval=2, num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20,
         shared_expert_intermediate_size=24, norm_topk_prob=True))),
         "Attention in every second layer, with a gate; Gated DeltaNet in the others; the keys of published files.",
-        center=0.0, dtype=torch.bfloat16, edit=old_delta, length=MIXED_T)
+        center=0.0, dtype=torch.bfloat16, edit=to_old_delta_net, length=MIXER_T)
 
 
 def qwen3_next_types() -> None:
-    case("hf-qwen3_next-types", transformers.Qwen3NextForCausalLM(eager(transformers.Qwen3NextConfig(
-        **DELTA | {"num_hidden_layers": 3}, layer_types=["full_attention", "linear_attention", "linear_attention"],
-        attention_bias=True, linear_conv_kernel_dim=3, tie_word_embeddings=True, num_experts=4, num_experts_per_tok=2,
-        moe_intermediate_size=12, shared_expert_intermediate_size=28, norm_topk_prob=False))),
+    case("hf-qwen3_next-types", transformers.Qwen3NextForCausalLM(use_eager(transformers.Qwen3NextConfig(
+        **DELTA_SIZES | {"num_hidden_layers": 3}, attention_bias=True,
+        layer_types=["full_attention", "linear_attention", "linear_attention"], linear_conv_kernel_dim=3,
+        tie_word_embeddings=True, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=12,
+        shared_expert_intermediate_size=28, norm_topk_prob=False))),
         "Attention in the first of three layers, with biases; shares of all experts; a tied head.",
-        center=0.0, length=MIXED_T)
+        center=0.0, length=MIXER_T)
 
 
 def qwen3_5() -> None:
-    case("hf-qwen3_5", transformers.Qwen3_5ForCausalLM(eager(transformers.Qwen3_5TextConfig(
-        **DELTA, layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"]))),
-        "One feed-forward for all tokens; attention in the third of four layers.", center=0.0, length=MIXED_T)
+    case("hf-qwen3_5", transformers.Qwen3_5ForCausalLM(use_eager(transformers.Qwen3_5TextConfig(
+        **DELTA_SIZES, layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"]))),
+        "One feed-forward for all tokens; attention in the third of four layers.", center=0.0, length=MIXER_T)
 
 
 def qwen3_5_whole() -> None:
-    rope = {"mrope_section": [1, 1, 1], "mrope_interleaved": True, **DELTA["rope_parameters"]}
-    text = transformers.Qwen3_5TextConfig(**DELTA | {"rope_parameters": rope, "num_hidden_layers": 2},
+    rope = {"mrope_section": [1, 1, 1], "mrope_interleaved": True, **DELTA_SIZES["rope_parameters"]}
+    text = transformers.Qwen3_5TextConfig(**DELTA_SIZES | {"rope_parameters": rope, "num_hidden_layers": 2},
                                           full_attention_interval=2)
     vision = transformers.models.qwen3_5.Qwen3_5VisionConfig(
         depth=1, hidden_size=16, intermediate_size=16, num_heads=2, out_hidden_size=32, num_position_embeddings=16)
-    config = eager(transformers.Qwen3_5Config(text_config=text.to_dict(), vision_config=vision.to_dict()))
+    config = use_eager(transformers.Qwen3_5Config(text_config=text.to_dict(), vision_config=vision.to_dict()))
     config.text_config._attn_implementation = "eager"
     case("hf-qwen3_5-whole", transformers.Qwen3_5ForConditionalGeneration(config),
          "The text model inside the multimodal one, with its rotary sections, which text does not see.",
-         final_norm="model.language_model.norm", center=0.0, length=MIXED_T)
+         final_norm="model.language_model.norm", center=0.0, length=MIXER_T)
 
 
 def lfm2() -> None:
-    sizes = {key: value for key, value in MIXED.items() if key != "head_dim"}
-    case("hf-lfm2", transformers.Lfm2ForCausalLM(eager(transformers.Lfm2Config(
+    sizes = {key: value for key, value in HYBRID_SIZES.items() if key != "head_dim"}
+    case("hf-lfm2", transformers.Lfm2ForCausalLM(use_eager(transformers.Lfm2Config(
         **sizes | {"hidden_size": 36}, layer_types=["conv", "full_attention", "conv", "full_attention"],
         conv_bias=True, norm_eps=1e-3, block_multiple_of=8, block_ffn_dim_multiplier=1.3, tie_word_embeddings=False,
         rope_parameters={"rope_type": "default", "rope_theta": 500.0}))),
         "Short convolutions with biases in two of four layers; a feed-forward of an adjusted width.",
-        final_norm="model.embedding_norm", length=MIXED_T)
+        final_norm="model.embedding_norm", length=MIXER_T)
 
 
-def old_lfm2(config: dict[str, Any]) -> dict[str, Any]:
+def to_old_lfm2(config: dict[str, Any]) -> dict[str, Any]:
     """Writes the keys of the first published files."""
     del config["layer_types"]
-    return old_rope(config) | {"full_attn_idxs": [1], "block_ff_dim": config.pop("intermediate_size"),
+    return to_old_rope(config) | {"full_attn_idxs": [1], "block_ff_dim": config.pop("intermediate_size"),
                                "tie_embedding": config.pop("tie_word_embeddings")}
 
 
 def lfm2_indices() -> None:
-    case("hf-lfm2-indices", transformers.Lfm2ForCausalLM(eager(transformers.Lfm2Config(
+    case("hf-lfm2-indices", transformers.Lfm2ForCausalLM(use_eager(transformers.Lfm2Config(
         **SIZES | {"num_hidden_layers": 3}, full_attn_idxs=[1], conv_L_cache=4, block_auto_adjust_ff_dim=False,
         rope_parameters={"rope_type": "default", "rope_theta": 500.0}))),
         "A list of the layers with attention; a longer convolution, no biases, a tied head, BF16.",
-        final_norm="model.embedding_norm", dtype=torch.bfloat16, edit=old_lfm2)
+        final_norm="model.embedding_norm", dtype=torch.bfloat16, edit=to_old_lfm2)
 
 
-MAMBA: dict[str, Any] = MIXED | dict(
+MAMBA_SIZES: dict[str, Any] = HYBRID_SIZES | dict(
     num_hidden_layers=2, mamba_d_ssm=24, mamba_n_heads=4, mamba_d_head=6, mamba_d_state=7, mamba_n_groups=2,
     mamba_chunk_size=16, rope_parameters={"rope_type": "default", "rope_theta": 500.0})
 
 
 def falcon_h1() -> None:
-    case("hf-falcon_h1", transformers.FalconH1ForCausalLM(eager(transformers.FalconH1Config(
-        **MAMBA, mamba_rms_norm=True, mamba_norm_before_gate=False, attention_in_multiplier=0.7,
+    case("hf-falcon_h1", transformers.FalconH1ForCausalLM(use_eager(transformers.FalconH1Config(
+        **MAMBA_SIZES, mamba_rms_norm=True, mamba_norm_before_gate=False, attention_in_multiplier=0.7,
         attention_out_multiplier=1.2, key_multiplier=0.6, embedding_multiplier=1.5, lm_head_multiplier=0.4,
         mlp_multipliers=[0.8, 1.3], ssm_in_multiplier=0.9, ssm_out_multiplier=0.6,
         ssm_multipliers=[0.7, 1.1, 0.8, 0.9, 1.2]))),
         "Mamba-2 beside attention in each layer, normed after its gate; every multiplier.",
-        final_norm="model.final_layernorm", length=MIXED_T)
+        final_norm="model.final_layernorm", length=MIXER_T)
 
 
 def falcon_h1_biases() -> None:
-    case("hf-falcon_h1-biases", transformers.FalconH1ForCausalLM(eager(transformers.FalconH1Config(
-        **MAMBA | {"mamba_n_groups": 1, "mamba_d_ssm": None, "mamba_expand": 1, "mamba_d_head": "auto"},
+    case("hf-falcon_h1-biases", transformers.FalconH1ForCausalLM(use_eager(transformers.FalconH1Config(
+        **MAMBA_SIZES | {"mamba_n_groups": 1, "mamba_d_ssm": None, "mamba_expand": 1, "mamba_d_head": "auto"},
         mamba_d_conv=3, attention_bias=True, mlp_bias=True, mamba_proj_bias=True, projectors_bias=True,
         time_step_limit=[0.4, 1.5], tie_word_embeddings=True))),
         "Biases everywhere, steps that are clipped, no norm before the output, one group, a tied head.",
-        final_norm="model.final_layernorm", dtype=torch.bfloat16, length=MIXED_T)
+        final_norm="model.final_layernorm", dtype=torch.bfloat16, length=MIXER_T)
 
 
 def olmo2() -> None:
-    case("hf-olmo2", transformers.Olmo2ForCausalLM(eager(transformers.Olmo2Config(
+    case("hf-olmo2", transformers.Olmo2ForCausalLM(use_eager(transformers.Olmo2Config(
         **SIZES, rope_parameters={"rope_type": "default", "rope_theta": 500.0}))),
         "No norm before a block, one after it; queries of all heads are normed as one vector.",
-        dtype=torch.bfloat16, edit=old_rope)
+        dtype=torch.bfloat16, edit=to_old_rope)
 
 
 def olmo3(**more: Any) -> transformers.PreTrainedModel:
     sizes = SIZES | {"num_hidden_layers": 5, "max_position_embeddings": 256, "sliding_window": 5}
-    return transformers.Olmo3ForCausalLM(eager(transformers.Olmo3Config(**sizes | more)))
+    return transformers.Olmo3ForCausalLM(use_eager(transformers.Olmo3Config(**sizes | more)))
 
 
-# The bases are equal because, for flat keys, transformers 5 gives layers with a window the base 500000 in any case.
+# The bases are equal because, for flat keys, transformers 5 always gives layers with a window the base 500000.
 OLMO_ROPE = {
     "full_attention": {"rope_type": "yarn", "rope_theta": 500000.0, "factor": 4.0,
                        "original_max_position_embeddings": 64},
@@ -548,8 +545,8 @@ OLMO_ROPE = {
 }
 
 
-def old_olmo(config: dict[str, Any]) -> dict[str, Any]:
-    """Writes flat keys, with which layers with a window have the base of the others, without scaling."""
+def to_old_olmo(config: dict[str, Any]) -> dict[str, Any]:
+    """Writes flat keys, which give layers with a window the base of the other layers and no scaling."""
     del config["layer_types"]
     full = config.pop("rope_parameters")["full_attention"]
     return config | {"rope_theta": full.pop("rope_theta"), "rope_scaling": full}
@@ -558,7 +555,7 @@ def old_olmo(config: dict[str, Any]) -> dict[str, Any]:
 def olmo3_pattern() -> None:
     case("hf-olmo3", olmo3(rope_parameters=OLMO_ROPE, rms_norm_eps=1e-3),
          "Three of four layers have a window of 5 keys; YaRN in the others; the keys of published "
-         "files.", dtype=torch.bfloat16, edit=old_olmo)
+         "files.", dtype=torch.bfloat16, edit=to_old_olmo)
 
 
 def olmo3_types() -> None:
@@ -573,23 +570,23 @@ def olmo3_types() -> None:
 HUNYUAN_ROPE = {"rope_type": "dynamic", "rope_theta": 100.0, "alpha": 50.0, "factor": 1.0}
 
 
-def old_hunyuan(config: dict[str, Any]) -> dict[str, Any]:
+def to_old_hunyuan(config: dict[str, Any]) -> dict[str, Any]:
     """Adds keys that published files have and that no implementation reads."""
-    config = old_linear(config)
+    config = to_old_linear_rope(config)
     config["rope_scaling"] |= {"beta_fast": 32, "beta_slow": 1, "mscale": 1.0}
     return config
 
 
 def hunyuan() -> None:
-    case("hf-hunyuan", transformers.HunYuanDenseV1ForCausalLM(eager(
+    case("hf-hunyuan", transformers.HunYuanDenseV1ForCausalLM(use_eager(
         transformers.HunYuanDenseV1Config(**SIZES | {"head_dim": 12}, tie_word_embeddings=True,
                                           rope_parameters=HUNYUAN_ROPE))),
         "Queries and keys are normed after they are rotated; alpha stretches the base.",
-        dtype=torch.bfloat16, edit=old_hunyuan)
+        dtype=torch.bfloat16, edit=to_old_hunyuan)
 
 
 def hunyuan_moe() -> None:
-    case("hf-hunyuan_moe", transformers.HunYuanMoEV1ForCausalLM(eager(
+    case("hf-hunyuan_moe", transformers.HunYuanMoEV1ForCausalLM(use_eager(
         transformers.HunYuanMoEV1Config(**SIZES | {"head_dim": 8, "intermediate_size": 24},
                                         num_experts=5, moe_topk=2,
                                         rope_parameters=HUNYUAN_ROPE))),
@@ -598,15 +595,15 @@ def hunyuan_moe() -> None:
 
 
 def seed_oss() -> None:
-    case("hf-seed_oss", transformers.SeedOssForCausalLM(eager(transformers.SeedOssConfig(
+    case("hf-seed_oss", transformers.SeedOssForCausalLM(use_eager(transformers.SeedOssConfig(
         **SIZES | {"head_dim": 12}, mlp_bias=True,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
         "q, k and v have biases, o has none, the feed-forward has them; H*K != D.",
-        dtype=torch.bfloat16, edit=old_rope)
+        dtype=torch.bfloat16, edit=to_old_rope)
 
 
 def ernie() -> None:
-    case("hf-ernie4_5", transformers.Ernie4_5ForCausalLM(eager(transformers.Ernie4_5Config(
+    case("hf-ernie4_5", transformers.Ernie4_5ForCausalLM(use_eager(transformers.Ernie4_5Config(
         **SIZES | {"head_dim": 10}, use_bias=True,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
         "The two numbers of a rotary pair are neighbors; biases everywhere; H*K != D; tied.",
@@ -614,14 +611,14 @@ def ernie() -> None:
 
 
 def helium() -> None:
-    case("hf-helium", transformers.HeliumForCausalLM(eager(transformers.HeliumConfig(
+    case("hf-helium", transformers.HeliumForCausalLM(use_eager(transformers.HeliumConfig(
         **SIZES | {"head_dim": 8}, attention_bias=True,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
         "The two numbers of a rotary pair are neighbors; q, k and v have biases.",
-        dtype=torch.bfloat16, edit=old_rope)
+        dtype=torch.bfloat16, edit=to_old_rope)
 
 
-def partial_rotary(config: dict[str, Any]) -> dict[str, Any]:
+def to_old_partial_rope(config: dict[str, Any]) -> dict[str, Any]:
     """Writes flat keys, as in files before transformers 5."""
     rope = config.pop("rope_parameters")
     return config | {"rope_theta": rope["rope_theta"],
@@ -632,14 +629,14 @@ HALF_ROTARY = {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_fact
 
 
 def stablelm(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.StableLmForCausalLM(eager(transformers.StableLmConfig(
+    return transformers.StableLmForCausalLM(use_eager(transformers.StableLmConfig(
         **SIZES | more, rope_parameters=HALF_ROTARY)))
 
 
 def stablelm_serial() -> None:
     case("hf-stablelm", stablelm(use_qkv_bias=True),
          "LayerNorm, a gated feed-forward, half of each head is rotated; q, k and v have biases.",
-         dtype=torch.float16, edit=partial_rotary)
+         dtype=torch.float16, edit=to_old_partial_rope)
 
 
 def stablelm_parallel() -> None:
@@ -648,73 +645,73 @@ def stablelm_parallel() -> None:
 
 
 def starcoder2() -> None:
-    case("hf-starcoder2", transformers.Starcoder2ForCausalLM(eager(transformers.Starcoder2Config(
+    case("hf-starcoder2", transformers.Starcoder2ForCausalLM(use_eager(transformers.Starcoder2Config(
         **SIZES, sliding_window=6,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
         "LayerNorm, a feed-forward without gate, biases; a window of 6 keys; tied.",
-        dtype=torch.bfloat16, edit=old_rope)
+        dtype=torch.bfloat16, edit=to_old_rope)
 
 
 def phi() -> None:
-    case("hf-phi", transformers.PhiForCausalLM(eager(transformers.PhiConfig(
+    case("hf-phi", transformers.PhiForCausalLM(use_eager(transformers.PhiConfig(
         **SIZES, rope_parameters=HALF_ROTARY))),
         "Attention and feed-forward side by side read one norm; half of each head is rotated; biases, also "
-        "of the head.", final_norm="model.final_layernorm", dtype=torch.float16, edit=partial_rotary)
+        "of the head.", final_norm="model.final_layernorm", dtype=torch.float16, edit=to_old_partial_rope)
 
 
 def phi3() -> None:
-    case("hf-phi3", transformers.Phi3ForCausalLM(eager(transformers.Phi3Config(
+    case("hf-phi3", transformers.Phi3ForCausalLM(use_eager(transformers.Phi3Config(
         **SIZES, sliding_window=6, rope_parameters=HALF_ROTARY))),
         "q, k and v in one matrix, gate and up in another; half of each head is rotated; a window "
-        "of 6 keys.", dtype=torch.bfloat16, edit=partial_rotary)
+        "of 6 keys.", dtype=torch.bfloat16, edit=to_old_partial_rope)
 
 
 def olmo() -> None:
-    case("hf-olmo", transformers.OlmoForCausalLM(eager(transformers.OlmoConfig(
+    case("hf-olmo", transformers.OlmoForCausalLM(use_eager(transformers.OlmoConfig(
         **SIZES, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
-        "LayerNorm without gain and bias.", dtype=torch.bfloat16, edit=old_rope)
+        "LayerNorm without gain and bias.", dtype=torch.bfloat16, edit=to_old_rope)
 
 
 def olmo_clipped() -> None:
-    case("hf-olmo-clip", transformers.OlmoForCausalLM(eager(transformers.OlmoConfig(
+    case("hf-olmo-clip", transformers.OlmoForCausalLM(use_eager(transformers.OlmoConfig(
         **SIZES, clip_qkv=0.7))), "Queries, keys and values that reach their limit.", dtype=torch.bfloat16)
 
 
 def smollm3() -> None:
-    case("hf-smollm3", transformers.SmolLM3ForCausalLM(eager(transformers.SmolLM3Config(
+    case("hf-smollm3", transformers.SmolLM3ForCausalLM(use_eager(transformers.SmolLM3Config(
         **SIZES | {"num_hidden_layers": 3}, no_rope_layer_interval=2, use_sliding_window=True,
         sliding_window=6, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
         "The second of three layers does not rotate, and has a window of 6 keys; tied.",
-        dtype=torch.bfloat16, edit=old_rope)
+        dtype=torch.bfloat16, edit=to_old_rope)
 
 
 def granite() -> None:
-    case("hf-granite", transformers.GraniteForCausalLM(eager(transformers.GraniteConfig(
+    case("hf-granite", transformers.GraniteForCausalLM(use_eager(transformers.GraniteConfig(
         **SIZES, embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.25,
         logits_scaling=2.0, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
         "Factors of embeddings, scores, both branches and logits.",
-        dtype=torch.bfloat16, edit=old_rope)
+        dtype=torch.bfloat16, edit=to_old_rope)
 
 
 def olmoe() -> None:
-    case("hf-olmoe", transformers.OlmoeForCausalLM(eager(transformers.OlmoeConfig(
+    case("hf-olmoe", transformers.OlmoeForCausalLM(use_eager(transformers.OlmoeConfig(
         **SIZES | {"intermediate_size": 24}, num_experts=5, num_experts_per_tok=3, attention_bias=True,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
         "Queries and keys of all heads are normed as one; 3 of 5 experts whose weights sum to less "
-        "than 1; attention biases.", dtype=torch.bfloat16, edit=old_rope)
+        "than 1; attention biases.", dtype=torch.bfloat16, edit=to_old_rope)
 
 
 def granitemoe() -> None:
-    case("hf-granitemoe", transformers.GraniteMoeForCausalLM(eager(transformers.GraniteMoeConfig(
+    case("hf-granitemoe", transformers.GraniteMoeForCausalLM(use_eager(transformers.GraniteMoeConfig(
         **SIZES | {"intermediate_size": 24}, num_local_experts=5, num_experts_per_tok=2,
         embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.25,
         logits_scaling=2.0, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
         "Granite's factors; 2 of 5 experts, which are slices of two tensors.",
-        dtype=torch.bfloat16, edit=old_rope)
+        dtype=torch.bfloat16, edit=to_old_rope)
 
 
 def exaone4(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.Exaone4ForCausalLM(eager(transformers.Exaone4Config(
+    return transformers.Exaone4ForCausalLM(use_eager(transformers.Exaone4Config(
         **SIZES | {"head_dim": 10, "num_hidden_layers": 3},
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}, **more)))
 
@@ -722,7 +719,7 @@ def exaone4(**more: Any) -> transformers.PreTrainedModel:
 def exaone4_window() -> None:
     case("hf-exaone4", exaone4(sliding_window=6, sliding_window_pattern=2),
          "Blocks are normed before the sum alone, queries and keys by heads; layers 0 and 2 rotate and "
-         "have a window of 6 keys, layer 1 does neither.", dtype=torch.bfloat16, edit=old_window)
+         "have a window of 6 keys, layer 1 does neither.", dtype=torch.bfloat16, edit=to_old_window)
 
 
 def exaone4_global() -> None:
@@ -731,31 +728,31 @@ def exaone4_global() -> None:
 
 
 def cohere() -> None:
-    case("hf-cohere", transformers.CohereForCausalLM(eager(transformers.CohereConfig(
+    case("hf-cohere", transformers.CohereForCausalLM(use_eager(transformers.CohereConfig(
         **SIZES | {"head_dim": 10}, attention_bias=True, logit_scale=0.25,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
         "Attention and feed-forward side by side read one LayerNorm without bias; the two numbers of a "
         "rotary pair are neighbors; scaled logits; attention biases; tied.",
-        dtype=torch.float16, edit=old_rope)
+        dtype=torch.float16, edit=to_old_rope)
 
 
 def cohere2() -> None:
-    case("hf-cohere2", transformers.Cohere2ForCausalLM(eager(transformers.Cohere2Config(
+    case("hf-cohere2", transformers.Cohere2ForCausalLM(use_eager(transformers.Cohere2Config(
         **SIZES | {"num_hidden_layers": 3}, sliding_window=6, sliding_window_pattern=2,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
         "Layers 0 and 2 rotate and have a window of 6 keys, layer 1 does neither.",
-        dtype=torch.float16, edit=old_window)
+        dtype=torch.float16, edit=to_old_window)
 
 
 def glm() -> None:
-    case("hf-glm", transformers.GlmForCausalLM(eager(transformers.GlmConfig(
+    case("hf-glm", transformers.GlmForCausalLM(use_eager(transformers.GlmConfig(
         **SIZES | {"head_dim": 12}, rope_parameters=HALF_ROTARY))),
         "Half of each head is rotated, in pairs of neighbors; q, k and v have biases; gate and up in "
-        "one matrix.", dtype=torch.bfloat16, edit=partial_rotary)
+        "one matrix.", dtype=torch.bfloat16, edit=to_old_partial_rope)
 
 
 def glm4() -> None:
-    case("hf-glm4", transformers.Glm4ForCausalLM(eager(transformers.Glm4Config(
+    case("hf-glm4", transformers.Glm4ForCausalLM(use_eager(transformers.Glm4Config(
         **SIZES | {"head_dim": 16}, attention_bias=False,
         rope_parameters=HALF_ROTARY | {"partial_rotary_factor": 0.375}))),
         "Norms before and after both blocks; three pairs of neighbors of each head are rotated.",
@@ -763,17 +760,17 @@ def glm4() -> None:
 
 
 def nemotron() -> None:
-    case("hf-nemotron", transformers.NemotronForCausalLM(eager(transformers.NemotronConfig(
+    case("hf-nemotron", transformers.NemotronForCausalLM(use_eager(transformers.NemotronConfig(
         **SIZES | {"head_dim": 12}, attention_bias=True, mlp_bias=True,
         rope_parameters=HALF_ROTARY))),
         "LayerNorm with gains of 1 + w, the square of relu without a gate, half of each head is "
-        "rotated; biases.", dtype=torch.bfloat16, center=0.0, edit=partial_rotary)
+        "rotated; biases.", dtype=torch.bfloat16, center=0.0, edit=to_old_partial_rope)
 
 
 def gemma3(**more: Any) -> transformers.PreTrainedModel:
     sizes = SIZES | {"head_dim": 10, "num_hidden_layers": 3, "query_pre_attn_scalar": 7,
                      "sliding_window": 5}
-    return transformers.Gemma3ForCausalLM(eager(transformers.Gemma3TextConfig(**sizes | more)))
+    return transformers.Gemma3ForCausalLM(use_eager(transformers.Gemma3TextConfig(**sizes | more)))
 
 
 GEMMA_ROPE = {
@@ -785,7 +782,7 @@ GEMMA_ROPE = {
 def gemma3_pattern() -> None:
     case("hf-gemma3", gemma3(sliding_window_pattern=2, rope_parameters=GEMMA_ROPE),
          "Every second layer sees all, at a base and a scaling of its own; the keys of published "
-         "files.", dtype=torch.bfloat16, center=0.0, edit=old_gemma)
+         "files.", dtype=torch.bfloat16, center=0.0, edit=to_old_gemma)
 
 
 def gemma3_types() -> None:
@@ -799,12 +796,12 @@ def gemma2(**more: Any) -> transformers.PreTrainedModel:
     sizes = SIZES | {"head_dim": 10, "num_hidden_layers": 3, "query_pre_attn_scalar": 7,
                      "sliding_window": 5, "attn_logit_softcapping": 3.0,
                      "final_logit_softcapping": 2.0}
-    return transformers.Gemma2ForCausalLM(eager(transformers.Gemma2Config(**sizes | more)))
+    return transformers.Gemma2ForCausalLM(use_eager(transformers.Gemma2Config(**sizes | more)))
 
 
 def gemma2_caps() -> None:
     case("hf-gemma2", gemma2(), "Soft caps that scores and logits reach; even layers have a window "
-         "of 5 keys.", dtype=torch.bfloat16, center=0.0, edit=old_rope)
+         "of 5 keys.", dtype=torch.bfloat16, center=0.0, edit=to_old_rope)
 
 
 def gemma2_plain() -> None:
@@ -823,7 +820,7 @@ def gemma3_whole() -> None:
     config = transformers.Gemma3Config(text_config=transformers.Gemma3TextConfig(**sizes),
                                        vision_config=vision, mm_tokens_per_image=4,
                                        image_token_index=60, boi_token_index=59, eoi_token_index=58)
-    case("hf-gemma3-whole", transformers.Gemma3ForConditionalGeneration(eager(config)),
+    case("hf-gemma3-whole", transformers.Gemma3ForConditionalGeneration(use_eager(config)),
          "The text model inside one that sees pictures, whose tensors are passed over.",
          final_norm="model.language_model.norm", dtype=torch.bfloat16, center=0.0)
 
@@ -831,7 +828,7 @@ def gemma3_whole() -> None:
 def gemma4(**more: Any) -> transformers.PreTrainedModel:
     sizes = SIZES | {"head_dim": 8, "num_hidden_layers": 3, "sliding_window": 5, "hidden_size_per_layer_input": 0,
                      "max_position_embeddings": 64, "pad_token_id": 0}
-    return transformers.Gemma4ForCausalLM(eager(transformers.Gemma4TextConfig(**sizes | more)))
+    return transformers.Gemma4ForCausalLM(use_eager(transformers.Gemma4TextConfig(**sizes | more)))
 
 
 GEMMA4_ROPE = {
@@ -859,23 +856,23 @@ def gemma4_narrow() -> None:
 
 def gpt_oss() -> None:
     sizes = SIZES | {"head_dim": 16, "intermediate_size": 24, "max_position_embeddings": 384}
-    case("hf-gpt_oss", transformers.GptOssForCausalLM(eager(transformers.GptOssConfig(
+    case("hf-gpt_oss", transformers.GptOssForCausalLM(use_eager(transformers.GptOssConfig(
         **sizes, num_local_experts=5, num_experts_per_tok=2, sliding_window=6, swiglu_limit=1.5,
         rope_parameters={"rope_type": "yarn", "rope_theta": 50.0, "factor": 6.0,
                          "beta_fast": 4.0, "beta_slow": 1.0, "truncate": False,
                          "original_max_position_embeddings": 64}))),
         "Sink logits, a window in even layers, YaRN, 2 of 5 experts, limits that are reached.",
-        dtype=torch.bfloat16, edit=old_rope)
+        dtype=torch.bfloat16, edit=to_old_rope)
 
 
 def mixtral() -> None:
-    case("hf-mixtral", transformers.MixtralForCausalLM(eager(transformers.MixtralConfig(
+    case("hf-mixtral", transformers.MixtralForCausalLM(use_eager(transformers.MixtralConfig(
         **SIZES | {"intermediate_size": 24}, num_local_experts=5, num_experts_per_tok=2))),
         "2 of 5 experts; their weights sum to 1.", dtype=torch.bfloat16)
 
 
 def qwen2_moe(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.Qwen2MoeForCausalLM(eager(transformers.Qwen2MoeConfig(
+    return transformers.Qwen2MoeForCausalLM(use_eager(transformers.Qwen2MoeConfig(
         **SIZES, num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20,
         shared_expert_intermediate_size=28, **more)))
 
@@ -883,7 +880,7 @@ def qwen2_moe(**more: Any) -> transformers.PreTrainedModel:
 def qwen2_moe_shares() -> None:
     case("hf-qwen2_moe", qwen2_moe(norm_topk_prob=False),
          "3 of 5 experts whose weights sum to less than 1, and an expert for all tokens.",
-         dtype=torch.bfloat16, edit=old_qwen)
+         dtype=torch.bfloat16, edit=to_old_qwen)
 
 
 def qwen2_moe_norm() -> None:
@@ -892,13 +889,13 @@ def qwen2_moe_norm() -> None:
          dtype=torch.bfloat16)
 
 
-LATENT = SIZES | dict(
+LATENT_SIZES = SIZES | dict(
     num_key_value_heads=4, num_hidden_layers=3, kv_lora_rank=18, qk_rope_head_dim=6, qk_nope_head_dim=8,
     v_head_dim=11, first_k_dense_replace=1, n_routed_experts=8, moe_intermediate_size=12)
 
 
 def deepseek_v2(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.DeepseekV2ForCausalLM(eager(transformers.DeepseekV2Config(**LATENT | more)))
+    return transformers.DeepseekV2ForCausalLM(use_eager(transformers.DeepseekV2Config(**LATENT_SIZES | more)))
 
 
 def deepseek_v2_groups() -> None:
@@ -909,7 +906,7 @@ def deepseek_v2_groups() -> None:
                          "original_max_position_embeddings": 16}),
         "Latent attention without compressed queries, values narrower than keys; a first layer without experts, "
         "then 3 of 8 experts out of 2 of 4 groups and two for all tokens; YaRN that scales scores.",
-        dtype=torch.bfloat16, edit=old_rope)
+        dtype=torch.bfloat16, edit=to_old_rope)
 
 
 def deepseek_v2_greedy() -> None:
@@ -921,28 +918,28 @@ def deepseek_v2_greedy() -> None:
 
 
 def deepseek_v3() -> None:
-    case("hf-deepseek_v3", transformers.DeepseekV3ForCausalLM(eager(transformers.DeepseekV3Config(
-        **LATENT | {"v_head_dim": 14, "max_position_embeddings": 64}, q_lora_rank=14, n_group=4, topk_group=2,
+    case("hf-deepseek_v3", transformers.DeepseekV3ForCausalLM(use_eager(transformers.DeepseekV3Config(
+        **LATENT_SIZES | {"v_head_dim": 14, "max_position_embeddings": 64}, q_lora_rank=14, n_group=4, topk_group=2,
         num_experts_per_tok=3, rope_parameters={
             "rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "mscale": 1.2, "mscale_all_dim": 0.7,
             "original_max_position_embeddings": 16}))),
         "Experts chosen by sigmoids and a bias; values as wide as keys; YaRN with both of its sizes.",
-        dtype=torch.bfloat16, edit=old_rope)
+        dtype=torch.bfloat16, edit=to_old_rope)
 
 
 def dots1() -> None:
-    case("hf-dots1", transformers.Dots1ForCausalLM(eager(transformers.Dots1Config(
+    case("hf-dots1", transformers.Dots1ForCausalLM(use_eager(transformers.Dots1Config(
         **SIZES | {"head_dim": 10, "num_hidden_layers": 3}, first_k_dense_replace=1, n_routed_experts=6,
         moe_intermediate_size=12, n_shared_experts=2, num_experts_per_tok=2, routed_scaling_factor=1.5,
         sliding_window=6, max_window_layers=2,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
         "Queries and keys normed by heads; experts of deepseek_v3 whose weights are sigmoids; a window of 6 keys in "
-        "the last layer.", dtype=torch.bfloat16, edit=old_rope)
+        "the last layer.", dtype=torch.bfloat16, edit=to_old_rope)
 
 
 def trace_with_sink_weights(model: transformers.PreTrainedModel, final_norm: str, tokens: Tensor) -> dict[str, Tensor]:
-    """Returns the trace of a granite_swa whose attention is computed by the code of gpt_oss, so that the weights leave
-    a share to the sink. The code of granite_swa gives weights that sum to 1, and scales the output instead."""
+    """Returns the trace of a granite_swa whose attention is computed by the code of gpt_oss, in which the sink takes a
+    share of the weights. The code of granite_swa gives weights that sum to 1, and scales the output instead."""
     with mock.patch.object(modeling_granite_swa, "eager_attention_forward", modeling_gpt_oss.eager_attention_forward):
         trace = traced_fields(model, final_norm, tokens)
     assert scaled_error(trace["hidden"], traced_fields(model, final_norm, tokens)["hidden"]) < 1e-6
@@ -950,7 +947,7 @@ def trace_with_sink_weights(model: transformers.PreTrainedModel, final_norm: str
 
 
 def granite_swa(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.GraniteSWAForCausalLM(eager(transformers.GraniteSWAConfig(
+    return transformers.GraniteSWAForCausalLM(use_eager(transformers.GraniteSWAConfig(
         **SIZES | more, sliding_window=6)))
 
 
@@ -966,11 +963,12 @@ def granite_swa_types() -> None:
     case("hf-granite_swa-types", granite_swa(
         layer_types=["sliding_attention", "full_attention"], attention_bias=True, mlp_bias=True,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}),
-        "layer_types of its own, one base, biases.", dtype=torch.bfloat16, edit=old_rope, maps=trace_with_sink_weights)
+        "layer_types of its own, one base, biases.", dtype=torch.bfloat16, edit=to_old_rope,
+        maps=trace_with_sink_weights)
 
 
 def mimo(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.MiMoV2FlashForCausalLM(eager(transformers.MiMoV2FlashConfig(
+    return transformers.MiMoV2FlashForCausalLM(use_eager(transformers.MiMoV2FlashConfig(
         **SIZES | {"num_key_value_heads": 1, "head_dim": 14, "v_head_dim": 9, "num_hidden_layers": 3} | more,
         sliding_window=6, n_routed_experts=6, moe_intermediate_size=12, num_experts_per_tok=2)))
 
@@ -993,16 +991,16 @@ def mimo_types() -> None:
 
 
 def apertus() -> None:
-    case("hf-apertus", transformers.ApertusForCausalLM(eager(transformers.ApertusConfig(
+    case("hf-apertus", transformers.ApertusForCausalLM(use_eager(transformers.ApertusConfig(
         **SIZES | {"max_position_embeddings": 384}, attention_bias=True, rope_parameters={
             "rope_type": "llama3", "rope_theta": 100.0, "factor": 8.0, "low_freq_factor": 1.0,
             "high_freq_factor": 4.0, "original_max_position_embeddings": 48}))),
         "Queries and keys normed by heads; xIELU with a curve in each layer; biases of q, k, v and o.",
-        dtype=torch.bfloat16, edit=old_rope)
+        dtype=torch.bfloat16, edit=to_old_rope)
 
 
 def phimoe(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.PhimoeForCausalLM(eager(transformers.PhimoeConfig(
+    return transformers.PhimoeForCausalLM(use_eager(transformers.PhimoeConfig(
         **SIZES | {"intermediate_size": 24}, num_local_experts=5,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}, **more)))
 
@@ -1010,18 +1008,18 @@ def phimoe(**more: Any) -> transformers.PreTrainedModel:
 def phimoe_bias() -> None:
     case("hf-phimoe", phimoe(attention_bias=True, lm_head_bias=True, router_jitter_noise=0.2, sliding_window=6),
          "LayerNorm; 2 of 5 experts, each weighed among those near it; biases, also of the head; a window of 6 keys.",
-         dtype=torch.bfloat16, edit=old_rope)
+         dtype=torch.bfloat16, edit=to_old_rope)
 
 
 def llama(name: str, notes: str, rope: dict[str, Any], edit: Edit | None) -> None:
-    model = transformers.LlamaForCausalLM(eager(transformers.LlamaConfig(
+    model = transformers.LlamaForCausalLM(use_eager(transformers.LlamaConfig(
         **SIZES, tie_word_embeddings=True, rope_parameters={"rope_theta": 100.0} | rope)))
     case(name, model, notes, dtype=torch.float16, edit=edit)
 
 
 def llama_linear() -> None:
     llama("hf-llama-linear", "rope_scaling of the oldest form: linear.",
-          {"rope_type": "linear", "factor": 2.5}, old_linear)
+          {"rope_type": "linear", "factor": 2.5}, to_old_linear_rope)
 
 
 def llama_llama3() -> None:

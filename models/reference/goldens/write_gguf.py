@@ -4,10 +4,9 @@
     python -m models.reference.goldens.write_gguf gguf-wide-q4_k     these cases
 
 The `gguf` package gives the names of tensors and keys; this script repeats what llama.cpp's converter does to the
-tensors. transformers reads the weights back from the file and computes the numbers: its own reader undoes the
-converter's changes, and the package dequantizes, so that a mistake in this script changes the weights. The script
-itself reads back only the families (READ_BACK_HERE) that transformers cannot read from GGUF, or whose changes
-transformers does not undo.
+tensors. transformers reads the weights back from the file and computes the numbers. Its reader undoes the
+converter's changes, so that a mistake in this script shows as changed weights. The script itself reads back only the
+families of READ_BACK_HERE, which transformers cannot read from GGUF, or whose changes transformers does not undo.
 """
 
 import math
@@ -26,7 +25,7 @@ from torch import Tensor
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 from . import GOLDEN
-from .write_families import eager, fill_weights, traced_fields
+from .write_families import fill_weights, traced_fields, use_eager
 from .write_goldens import describe, scaled_error, store, write_cases
 
 T = 12
@@ -49,19 +48,18 @@ ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "gpt2": gguf.MODEL_ARCH.GPT2,
                  "phi": gguf.MODEL_ARCH.PHI2, "gpt_bigcode": gguf.MODEL_ARCH.STARCODER,
                  "mpt": gguf.MODEL_ARCH.MPT, "lfm2": gguf.MODEL_ARCH.LFM2}
 
-# Families whose files this script reads back itself.
 READ_BACK_HERE = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe", "smollm3", "phi3", "granite",
                   "stablelm", "starcoder2", "seed_oss", "ernie4_5", "olmo", "olmoe", "granitemoe", "exaone4", "cohere",
                   "cohere2", "glm4", "nemotron", "phi", "gpt_bigcode", "mpt", "lfm2")
 
 # For these families the converter makes the two rows of a rotary pair adjacent.
-PERMUTED = ("llama", "granite", "granitemoe", "smollm3", "olmo")
+PERMUTED_FAMILIES = ("llama", "granite", "granitemoe", "smollm3", "olmo")
 
 # The name of the matrix of q, k and v in files of phi that are older than its implementation in transformers.
-FUSED = "self_attn.qkv_proj"
+FUSED_QKV = "self_attn.qkv_proj"
 
 # Largest change of a number by each type's rounding, as a fraction of its tensor's largest magnitude.
-ROUNDING = {"F32": 1e-6, "F16": 1e-3, "BF16": 1e-2, "Q8_0": 0.01, "Q5_0": 0.1, "Q5_1": 0.1,
+MAX_ROUNDING = {"F32": 1e-6, "F16": 1e-3, "BF16": 1e-2, "Q8_0": 0.01, "Q5_0": 0.1, "Q5_1": 0.1,
             "Q4_0": 0.2, "Q4_1": 0.2}
 
 FINAL_NORMS = {"gpt2": "transformer.ln_f", "gpt_neox": "gpt_neox.final_layer_norm",
@@ -69,15 +67,13 @@ FINAL_NORMS = {"gpt2": "transformer.ln_f", "gpt_neox": "gpt_neox.final_layer_nor
                "phi": "model.final_layernorm", "gpt_bigcode": "transformer.ln_f",
                "mpt": "transformer.norm_f", "lfm2": "model.embedding_norm"}
 
-# The type that llama.cpp writes instead if a row is not a whole number of blocks. For types not listed, this is F16.
-FALLBACK = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
+# The type that llama.cpp writes instead if a row is no whole number of blocks; F16 for types that are not listed.
+FALLBACK_TYPES = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
 
-# Types that the package can read but not write. For each, the offset of a block's scale, and the factor from this scale
-# to the scale of the minima in the next two bytes (None without minima) for which random numbers have the mean 0.
+# Types that the package can read but not write, each with two numbers: the offset of the scale in a block, and the
+# ratio of the minima's scale, in the next two bytes, to this scale (None without minima), which makes random numbers
+# have the mean 0.
 READ_ONLY_TYPES = {"Q4_K": (0, 7.5), "Q5_K": (0, 15.5), "Q6_K": (208, None)}
-
-
-# --- the converter's changes -----------------------------------------------------------------------
 
 
 def permute(w: Tensor, heads: int) -> Tensor:
@@ -92,9 +88,9 @@ def head_count(name: str, config: Any) -> int:
     return config.num_key_value_heads if ".k_proj." in name else 0
 
 
-def convert(name: str, w: Tensor, config: Any) -> Tensor:
+def convert_tensor(name: str, w: Tensor, config: Any) -> Tensor:
     kind = config.model_type
-    if kind in PERMUTED and (heads := head_count(name, config)):
+    if kind in PERMUTED_FAMILIES and (heads := head_count(name, config)):
         return permute(w, heads)
     if name.endswith("conv.conv.weight"):
         return w.squeeze(1)
@@ -143,15 +139,15 @@ def dequantize_here(file: Path, model: transformers.PreTrainedModel,
             q, k, v = w.split([w.shape[0] - 2 * G * K, G * K, G * K])
             w = torch.cat([part.reshape(G, -1, K, *more) for part in (q, k, v)], 1)
             w = w.reshape(-1, *more)
-        if config.model_type in PERMUTED and (heads := head_count(name, config)):
+        if config.model_type in PERMUTED_FAMILIES and (heads := head_count(name, config)):
             w = w.reshape(heads, -1, 2, *w.shape[1:]).transpose(1, 2).reshape(w.shape)
         if config.model_type == "nemotron" and name.endswith("norm.weight"):
             w = w - 1
         if name.endswith("conv.conv.weight"):
             w = w[:, None]
-        if config.model_type == "phi" and FUSED in name:
+        if config.model_type == "phi" and FUSED_QKV in name:
             for part, rows in zip("qkv", w.chunk(3), strict=True):
-                parts[name.replace(FUSED, f"self_attn.{part}_proj")] = rows
+                parts[name.replace(FUSED_QKV, f"self_attn.{part}_proj")] = rows
         parts[name] = w
     weights = {}
     for name, w in model.state_dict().items():
@@ -172,9 +168,6 @@ def rope_factors(config: Any) -> np.ndarray:
     return (1 / ((1 - smooth) / factor + smooth)).numpy()
 
 
-# --- numbers in blocks ----------------------------------------------------------------------------
-
-
 def random_blocks(w: np.ndarray, kind: gguf.GGMLQuantizationType,
                   rng: np.random.Generator) -> np.ndarray:
     """Returns rows of random blocks whose numbers have the standard deviation of w."""
@@ -182,27 +175,25 @@ def random_blocks(w: np.ndarray, kind: gguf.GGMLQuantizationType,
     at, minima = READ_ONLY_TYPES[kind.name]
     blocks = rng.integers(0, 256, (w.size // block, size), dtype=np.uint8)
 
-    def numbers_at(scale: float) -> np.ndarray:
+    def dequantize_at(scale: float) -> np.ndarray:
         scales = [scale] if minima is None else [scale, scale * minima]
         blocks[:, at:at + 2 * len(scales)] = np.array(scales, np.float16).view(np.uint8)
         return quants.dequantize(blocks, kind)
 
-    numbers_at(w.std() / numbers_at(1.0).std())
+    dequantize_at(w.std() / dequantize_at(1.0).std())
     return blocks.reshape(*w.shape[:-1], -1)
 
 
-def quantize(w: np.ndarray, wanted: str,
+def quantize(w: np.ndarray, type_name: str,
          rng: np.random.Generator) -> tuple[np.ndarray, gguf.GGMLQuantizationType]:
-    """Returns a tensor's bytes and their type: `wanted`, a substitute for rows of other lengths, or F32 for vectors."""
-    choices = [wanted, FALLBACK.get(wanted, "F16"), "F16"] if w.ndim > 1 else ["F32"]
+    """Returns a tensor's bytes and their type: `type_name`, a fallback type if a row is no whole number of blocks, or
+    F32 for vectors."""
+    choices = [type_name, FALLBACK_TYPES.get(type_name, "F16"), "F16"] if w.ndim > 1 else ["F32"]
     kinds = [gguf.GGMLQuantizationType[name] for name in choices]
     kind = next(kind for kind in kinds if w.shape[-1] % gguf.GGML_QUANT_SIZES[kind][0] == 0)
     if kind.name in READ_ONLY_TYPES:
         return random_blocks(w, kind, rng), kind
     return quants.quantize(w, kind), kind
-
-
-# --- the file -------------------------------------------------------------------------------------
 
 
 def add_rope(writer: GGUFWriter, config: Any) -> None:
@@ -224,7 +215,7 @@ def add_rope(writer: GGUFWriter, config: Any) -> None:
 def add_norm(writer: GGUFWriter, config: Any) -> None:
     if hasattr(config, "rms_norm_eps"):
         writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    else:  # OLMo's eps is no key of its config, so the default is its constant.
+    else:  # OLMo's config has no eps, so the default is the constant in OLMo's code.
         keys = ("layer_norm_eps", "norm_epsilon", "norm_eps")
         writer.add_layer_norm_eps(next((getattr(config, k) for k in keys if hasattr(config, k)), 1e-5))
 
@@ -232,8 +223,8 @@ def add_norm(writer: GGUFWriter, config: Any) -> None:
 def add_llama_like(writer: GGUFWriter, config: Any) -> None:
     writer.add_feed_forward_length(config.intermediate_size)
     if config.model_type == "lfm2":
-        attends = [kind == "full_attention" for kind in config.layer_types]
-        writer.add_head_count_kv([config.num_key_value_heads if one else 0 for one in attends])
+        has_attention = [kind == "full_attention" for kind in config.layer_types]
+        writer.add_head_count_kv([config.num_key_value_heads if attends else 0 for attends in has_attention])
         writer.add_shortconv_l_cache(config.conv_L_cache)
         writer.add_layer_norm_rms_eps(config.norm_eps)
     else:
@@ -354,12 +345,12 @@ def model_tensors(model: transformers.PreTrainedModel, fused: bool) -> dict[str,
     tensors: dict[str, Tensor] = {}
     for name, w in model.state_dict().items():
         if fused:
-            name = re.sub(r"self_attn\.[qkv]_proj", FUSED, name)
+            name = re.sub(r"self_attn\.[qkv]_proj", FUSED_QKV, name)
         tensors[name] = torch.cat([tensors[name], w]) if name in tensors else w
     return tensors
 
 
-def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str, fused: bool) -> dict[str, str]:
+def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str, fused: bool) -> dict[str, str]:
     """Writes the file, and returns a dict from the names of its tensors to those of the model."""
     config, rng = model.config, np.random.default_rng(7)
     architecture = ARCHITECTURES[config.model_type]
@@ -378,7 +369,7 @@ def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str, fu
             if gguf_name is None:
                 raise SystemExit(f"{part}: GGUF has no name for it")
             names[gguf_name] = part
-            raw, kind = quantize(convert(part, part_w, config).contiguous().numpy(), wanted, rng)
+            raw, kind = quantize(convert_tensor(part, part_w, config).contiguous().numpy(), type_name, rng)
             writer.add_tensor(gguf_name, raw, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -388,30 +379,30 @@ def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str, fu
 
 
 def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, str],
-              wanted: str) -> None:
+              type_name: str) -> None:
     """Loads the file's weights into the model, after checking that only rounding changed them."""
     if model.config.model_type in READ_BACK_HERE:
         weights = dequantize_here(file, model, names)
     else:
         weights = load_gguf_checkpoint(file, return_tensors=True, model_to_load=model)["tensors"]
-    before = model.state_dict()
+    original = model.state_dict()
     tied = ("lm_head.weight",) if model.config.tie_word_embeddings else ()
-    for name in set(before) - set(tied):
-        off = (weights[name] - before[name]).abs().max() / before[name].abs().max()
-        if wanted not in READ_ONLY_TYPES and off > ROUNDING[wanted]:
-            raise SystemExit(f"{file}: {name} came back off by {off}")
+    for name in set(original) - set(tied):
+        error = (weights[name] - original[name]).abs().max() / original[name].abs().max()
+        if type_name not in READ_ONLY_TYPES and error > MAX_ROUNDING[type_name]:
+            raise SystemExit(f"{file}: {name} came back off by {error}")
     model.load_state_dict(weights, strict=False)
     model.tie_weights()
 
 
-def case(name: str, model: transformers.PreTrainedModel, wanted: str, notes: str, fused: bool = False) -> None:
-    """Stores the model as a file, and the trace that the weights in the file give."""
+def case(name: str, model: transformers.PreTrainedModel, type_name: str, notes: str, fused: bool = False) -> None:
+    """Stores the model as a file, and the trace that is computed with the weights in the file."""
     folder = GOLDEN / name
     folder.mkdir(exist_ok=True)
     file = folder / "model.gguf"
     model.float().eval()
     model.set_experts_implementation("eager")
-    read_back(file, model, write_model(file, model, wanted, fused), wanted)
+    read_back(file, model, write_model(file, model, type_name, fused), type_name)
     kind, generator = model.config.model_type, torch.Generator().manual_seed(29)
     tokens = torch.randint(model.config.vocab_size, (T,), generator=generator)
     final_norm = FINAL_NORMS.get(kind, "model.norm")
@@ -424,17 +415,14 @@ def case(name: str, model: transformers.PreTrainedModel, wanted: str, notes: str
              f64_error=float(f"{worst:.2g}"))
 
 
-# --- the cases ------------------------------------------------------------------------------------
-
-
-def golden_model(source: str, wanted: str) -> None:
+def golden_model(source: str, type_name: str) -> None:
     model = transformers.AutoModelForCausalLM.from_pretrained(
         GOLDEN / source, attn_implementation="eager", dtype=torch.float32)
-    case(f"gguf-{source.removeprefix('hf-')}-{wanted.lower()}", model, wanted,
-         f"The model of {source}, matrices in {wanted}.")
+    case(f"gguf-{source.removeprefix('hf-')}-{type_name.lower()}", model, type_name,
+         f"The model of {source}, matrices in {type_name}.")
 
 
-def randomized(model: transformers.PreTrainedModel, center: float = 1.0) -> transformers.PreTrainedModel:
+def randomize_weights(model: transformers.PreTrainedModel, center: float = 1.0) -> transformers.PreTrainedModel:
     fill_weights(model, torch.Generator().manual_seed(31), center)
     return model
 
@@ -444,14 +432,14 @@ def llama(**more: Any) -> transformers.PreTrainedModel:
         hidden_size=64, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2,
         head_dim=16, intermediate_size=96, vocab_size=67, max_position_embeddings=48,
         tie_word_embeddings=True)
-    return randomized(transformers.LlamaForCausalLM(eager(transformers.LlamaConfig(**sizes | more))))
+    return randomize_weights(transformers.LlamaForCausalLM(use_eager(transformers.LlamaConfig(**sizes | more))))
 
 
-def narrow(wanted: str) -> None:
-    case(f"gguf-narrow-{wanted.lower()}", llama(), wanted, f"A llama with matrices in {wanted}.")
+def narrow_llama(type_name: str) -> None:
+    case(f"gguf-narrow-{type_name.lower()}", llama(), type_name, f"A llama with matrices in {type_name}.")
 
 
-def wide(wanted: str) -> None:
+def wide_llama(type_name: str) -> None:
     model = llama(hidden_size=256, num_attention_heads=2, num_key_value_heads=1,
                   intermediate_size=32, vocab_size=41)
     with torch.no_grad():
@@ -460,9 +448,9 @@ def wide(wanted: str) -> None:
                 w *= (min(w.shape) / w.shape[1]) ** 0.5
             if "embed" in name:
                 w *= 0.25
-    case(f"gguf-wide-{wanted.lower()}", model, wanted,
-         f"A llama with matrices of random {wanted} blocks; o and down, whose rows are shorter "
-         f"than a block, in {FALLBACK[wanted]}.")
+    case(f"gguf-wide-{type_name.lower()}", model, type_name,
+         f"A llama with matrices of random {type_name} blocks; o and down, whose rows are shorter "
+         f"than a block, in {FALLBACK_TYPES[type_name]}.")
 
 
 def llama3() -> None:
@@ -473,13 +461,13 @@ def llama3() -> None:
          "The scaling of llama 3.1, which GGUF keeps as a tensor of factors.")
 
 
-def moe() -> None:
+def qwen3_moe() -> None:
     config = transformers.Qwen3MoeConfig(
         hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
         head_dim=8, intermediate_size=40, moe_intermediate_size=32, num_experts=5,
         num_experts_per_tok=2, norm_topk_prob=True, vocab_size=61, max_position_embeddings=48,
         bos_token_id=0, eos_token_id=1, pad_token_id=None)
-    case("gguf-qwen3_moe-q8_0", randomized(transformers.Qwen3MoeForCausalLM(eager(config))), "Q8_0",
+    case("gguf-qwen3_moe-q8_0", randomize_weights(transformers.Qwen3MoeForCausalLM(use_eager(config))), "Q8_0",
          "The experts of a layer are one tensor for each of gate, up and down.")
 
 
@@ -488,7 +476,7 @@ def falcon_groups() -> None:
         hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_kv_heads=2,
         new_decoder_architecture=True, bias=False, vocab_size=61, max_position_embeddings=48,
         bos_token_id=0, eos_token_id=1, pad_token_id=None, tie_word_embeddings=True)
-    case("gguf-falcon-groups-f16", randomized(transformers.FalconForCausalLM(eager(config))), "F16",
+    case("gguf-falcon-groups-f16", randomize_weights(transformers.FalconForCausalLM(use_eager(config))), "F16",
          "Two groups of queries, whose matrix becomes all queries, all keys, all values; a norm "
          "for attention and one for the feed-forward.")
 
@@ -499,7 +487,7 @@ def smollm3() -> None:
         intermediate_size=40, vocab_size=61, max_position_embeddings=48, bos_token_id=0,
         eos_token_id=1, pad_token_id=None,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0})
-    case("gguf-smollm3-bf16", randomized(transformers.SmolLM3ForCausalLM(eager(config))), "BF16",
+    case("gguf-smollm3-bf16", randomize_weights(transformers.SmolLM3ForCausalLM(use_eager(config))), "BF16",
          "The fourth layer does not rotate, which no key says; rotary pairs side by side.")
 
 
@@ -509,7 +497,7 @@ def starcoder2() -> None:
         intermediate_size=40, vocab_size=61, max_position_embeddings=48, bos_token_id=0,
         eos_token_id=1, pad_token_id=None,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0})
-    case("gguf-starcoder2-f16", randomized(transformers.Starcoder2ForCausalLM(eager(config))), "F16",
+    case("gguf-starcoder2-f16", randomize_weights(transformers.Starcoder2ForCausalLM(use_eager(config))), "F16",
          "LayerNorm, a feed-forward without gate, biases.")
 
 
@@ -519,7 +507,7 @@ def cohere2() -> None:
         intermediate_size=40, vocab_size=61, max_position_embeddings=48, sliding_window=5,
         bos_token_id=0, eos_token_id=1, pad_token_id=None,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0})
-    case("gguf-cohere2-f16", randomized(transformers.Cohere2ForCausalLM(eager(config))), "F16",
+    case("gguf-cohere2-f16", randomize_weights(transformers.Cohere2ForCausalLM(use_eager(config))), "F16",
          "The fourth layer sees all keys and does not rotate, which no key says.")
 
 
@@ -527,14 +515,14 @@ def phi(name: str, notes: str, fused: bool) -> None:
     config = transformers.PhiConfig(
         hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, vocab_size=61,
         max_position_embeddings=48, bos_token_id=0, eos_token_id=1, pad_token_id=None)
-    case(name, randomized(transformers.PhiForCausalLM(eager(config))), "F16", notes, fused)
+    case(name, randomize_weights(transformers.PhiForCausalLM(use_eager(config))), "F16", notes, fused)
 
 
 def mpt() -> None:
     config = transformers.MptConfig(
         d_model=36, n_layers=2, n_heads=6, vocab_size=61, max_seq_len=48, bos_token_id=0, eos_token_id=1,
         attn_config={"clip_qkv": 0.8})
-    case("gguf-mpt-f16", randomized(transformers.MptForCausalLM(eager(config))), "F16",
+    case("gguf-mpt-f16", randomize_weights(transformers.MptForCausalLM(use_eager(config))), "F16",
          "ALiBi with six heads; queries, keys and values that reach their limit.")
 
 
@@ -544,7 +532,7 @@ def gemma2() -> None:
         head_dim=10, query_pre_attn_scalar=10, intermediate_size=24, vocab_size=61,
         max_position_embeddings=48, sliding_window=5, attn_logit_softcapping=3.0,
         final_logit_softcapping=2.0, bos_token_id=0, eos_token_id=1, pad_token_id=None)
-    case("gguf-gemma2-bf16", randomized(transformers.Gemma2ForCausalLM(eager(config)), 0.0), "BF16",
+    case("gguf-gemma2-bf16", randomize_weights(transformers.Gemma2ForCausalLM(use_eager(config)), 0.0), "BF16",
          "Gains with 1 added; soft caps that are reached; even layers have a window of 5 keys.")
 
 
@@ -556,7 +544,7 @@ def gemma3() -> None:
         pad_token_id=None, rope_parameters={
             "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 100.0},
             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}})
-    case("gguf-gemma3-bf16", randomized(transformers.Gemma3ForCausalLM(eager(config)), 0.0), "BF16",
+    case("gguf-gemma3-bf16", randomize_weights(transformers.Gemma3ForCausalLM(use_eager(config)), 0.0), "BF16",
          "Gains with 1 added; the sixth layer sees all, at a base and a scaling of its own.")
 
 
@@ -596,18 +584,18 @@ CASES: dict[str, Callable[[], None]] = {
     "gguf-smollm3-bf16": smollm3,
     "gguf-starcoder2-f16": starcoder2,
     "gguf-falcon-groups-f16": falcon_groups,
-    "gguf-qwen3_moe-q8_0": moe,
+    "gguf-qwen3_moe-q8_0": qwen3_moe,
     "gguf-gemma2-bf16": gemma2,
     "gguf-llama3-f16": llama3,
     "gguf-gemma3-bf16": gemma3,
-    "gguf-narrow-q8_0": lambda: narrow("Q8_0"),
-    "gguf-narrow-q4_0": lambda: narrow("Q4_0"),
-    "gguf-narrow-q4_1": lambda: narrow("Q4_1"),
-    "gguf-narrow-q5_0": lambda: narrow("Q5_0"),
-    "gguf-narrow-q5_1": lambda: narrow("Q5_1"),
-    "gguf-wide-q4_k": lambda: wide("Q4_K"),
-    "gguf-wide-q5_k": lambda: wide("Q5_K"),
-    "gguf-wide-q6_k": lambda: wide("Q6_K"),
+    "gguf-narrow-q8_0": lambda: narrow_llama("Q8_0"),
+    "gguf-narrow-q4_0": lambda: narrow_llama("Q4_0"),
+    "gguf-narrow-q4_1": lambda: narrow_llama("Q4_1"),
+    "gguf-narrow-q5_0": lambda: narrow_llama("Q5_0"),
+    "gguf-narrow-q5_1": lambda: narrow_llama("Q5_1"),
+    "gguf-wide-q4_k": lambda: wide_llama("Q4_K"),
+    "gguf-wide-q5_k": lambda: wide_llama("Q5_K"),
+    "gguf-wide-q6_k": lambda: wide_llama("Q6_K"),
 }
 
 

@@ -37,26 +37,26 @@ TWINS = ("softmax", "sigmoid")
 TWIN_T = 20
 SINK_T, SINK_K = 64, 10
 
-# An element may differ by `tolerance` times the largest magnitude of its tensor, or times 1 if that is smaller.
+# An element may differ by TOLERANCE times the largest magnitude of its tensor, or by TOLERANCE if that is below 1.
 TOLERANCE = 2e-5
 
 
-def write_cases(cases: dict[str, Callable[[], None]], what: str) -> None:
+def write_cases(cases: dict[str, Callable[[], None]], description: str) -> None:
     """Runs the cases that the command line names, or all cases."""
-    parser = argparse.ArgumentParser(description=what)
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(cases))
-    chosen = parser.parse_args().cases or list(cases)
-    if unknown := set(chosen) - set(cases):
+    names = parser.parse_args().cases or list(cases)
+    if unknown := set(names) - set(cases):
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
-    for name in chosen:
+    for name in names:
         cases[name]()
         size = sum(file.stat().st_size for file in (GOLDEN / name).iterdir())
         print(f"{name}: {size} bytes")
 
 
 def machine_name() -> str:
-    """Describes the processor and the C library. The last bits of numbers depend on them, since torch's libraries
-    choose their instructions by processor."""
+    """Describes the processor and the C library, on which the last bits of numbers depend: torch's libraries choose
+    instructions by processor."""
     cpu = Path("/proc/cpuinfo")
     maker = re.search(r"vendor_id\s*: (\w+)", cpu.read_text()) if cpu.exists() else None
     return ", ".join((platform.machine(), maker[1] if maker else "unknown",
@@ -94,8 +94,9 @@ def store_trace(folder: Path, tokens: Tensor, trace: Trace) -> None:
     store(folder, {"tokens": tokens, "loss": metrics.loss(trace.logits, tokens)} | trace.fields())
 
 
-def lively_weights(name: str, shape: torch.Size, generator: torch.Generator) -> Tensor:
-    """Draws weights so large that attention is far from uniform; no number is 0 or 1."""
+def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator) -> Tensor:
+    """Draws weights large enough to make attention far from uniform. No gain is 1 and no bias 0, so that skipping one
+    changes the results."""
     noise = torch.randn(shape, generator=generator)
     if name.endswith("sinks"):
         return noise
@@ -106,9 +107,6 @@ def lively_weights(name: str, shape: torch.Size, generator: torch.Generator) -> 
     # The smaller dimension of every matrix, [out, in] or [in, out], is near the model's width. This scale keeps the
     # residual stream from growing or vanishing.
     return noise * 1.4 * min(shape) ** -0.5
-
-
-# --- Hugging Face ---------------------------------------------------------------------------------
 
 
 def hf_trace(model: transformers.PreTrainedModel, final_norm: torch.nn.Module,
@@ -133,7 +131,7 @@ def hf_case(name: str, family: str, model: transformers.PreTrainedModel, notes: 
     model.eval()
     with torch.no_grad():
         for weight_name, w in model.named_parameters():
-            w.copy_(lively_weights(weight_name, w.shape, generator))
+            w.copy_(draw_large_weights(weight_name, w.shape, generator))
     tokens = torch.randint(model.config.vocab_size, (T,), generator=generator)
     if bf16:
         model.to(torch.bfloat16)
@@ -225,16 +223,13 @@ def hf_gpt2_prefixed() -> None:
             "Names with the prefix 'transformer.', explicit n_inner.")
 
 
-# --- the reference --------------------------------------------------------------------------------
-
-
 @torch.no_grad()
 def f64_trace(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
     return forward(arch, {name: w.double() for name, w in weights.items()}, tokens)
 
 
 # Operations without a case here, because write_variants has smaller cases of them.
-VARIANTS = ("elu1_norm", "identity_norm", "elu1_kernel", "elu1_kernel_norm", "mlp_kernel",
+VARIANT_OPERATIONS = ("elu1_norm", "identity_norm", "elu1_kernel", "elu1_kernel_norm", "mlp_kernel",
             "mlp_kernel_norm")
 # Parameters of the cases. They differ from the defaults, so that ignoring them changes the numbers.
 REF_PARAMETERS = {
@@ -287,7 +282,7 @@ def ref_case(name: str, family: str, operation: str) -> None:
     config = ref_config(family, operation)
     arch = architecture(config)
     generator = torch.Generator().manual_seed(7)
-    weights = {weight_name: lively_weights(weight_name, torch.Size(shape), generator)
+    weights = {weight_name: draw_large_weights(weight_name, torch.Size(shape), generator)
                for weight_name, shape in ref_shapes(arch).items()}
     write_model(folder, config, weights, torch.float32)
     tokens = torch.randint(arch.V, (T,), generator=generator)
@@ -318,7 +313,7 @@ def twin_case(operation: str) -> None:
     describe(folder, "llama", operation, "The stored F16 weights, computed in F64.", **more)
 
 
-def sink100() -> None:
+def sink100_case() -> None:
     """Writes Sink_1..Sink_10 of both twins over the held-out passages, BOS and 63 tokens each."""
     folder = GOLDEN / "sink100"
     passages = json.loads((ZOO / "heldout.json").read_text())
@@ -328,7 +323,7 @@ def sink100() -> None:
     near: dict[str, int] = {}
     for operation in TWINS:
         arch, weights = read_model(ZOO / operation)
-        # One sequence at a time: F64 traces of all hundred would not fit a small machine.
+        # Sequences run one at a time, since a small machine has no memory for F64 traces of all hundred.
         traces = [f64_trace(arch, weights, ids) for ids in tokens]
         share = OPERATIONS[operation].share
         alphas = torch.stack([metrics.alpha(share(trace.att)) for trace in traces])
@@ -347,9 +342,6 @@ def sink100() -> None:
              eps=metrics.EPS, near_eps=near)
 
 
-# --- NumPy and tokenizers -------------------------------------------------------------------------
-
-
 def metrics_case() -> None:
     """Writes importance and Sink_k of random maps, computed with NumPy from their formulas."""
     folder = GOLDEN / "metrics"
@@ -364,7 +356,7 @@ def metrics_case() -> None:
         "raw": np.where(visible, rng.uniform(0, 1, scores.shape) ** 3, 0),
         "signed": np.where(visible, rng.normal(0, 0.5, scores.shape), 0),
     }
-    # Maps are rounded to F32 before shares are computed, since a reader computes them from the stored F32 values.
+    # Maps are rounded to F32 before shares are computed, since the tests compute shares from the stored F32 values.
     maps = {name: a.astype(np.float32).astype(np.float64) for name, a in maps.items()}
     for name in ("raw", "signed"):
         size_of = np.abs(maps[name])
@@ -394,10 +386,10 @@ def metrics_case() -> None:
 
 def proxy_of(operation: Operation) -> str:
     """Returns which rows sink scores use, in the words of the core's table: the weights, their shares, or the shares of
-    their absolute values. It is deduced from the operation's weights for scores of both signs."""
+    their absolute values. The answer is deduced from the operation's weights for scores of both signs."""
     scores = torch.randn((4, 9, 9), generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     visible = torch.ones((9, 9), dtype=torch.bool).tril()
-    rows = operation.weights(2 * scores, visible, Parameters(operation.standard, scores.new_zeros(4)))
+    rows = operation.weights(2 * scores, visible, Parameters(operation.defaults, scores.new_zeros(4)))
     if torch.equal(operation.share(rows), rows):
         return "weights"
     return "share_abs" if (rows < 0).any() else "share"
@@ -408,7 +400,7 @@ def operations_case() -> None:
     folder = GOLDEN / "operations"
     folder.mkdir(parents=True, exist_ok=True)
     rows = [{"name": row.id, "normalizes": row.normalizes, "proxy": proxy_of(row),
-             "features": row.features, "parameters": dict(row.standard)}
+             "features": row.features, "parameters": dict(row.defaults)}
             for row in OPERATIONS.values()]
     describe(folder, "none", "all", "The table of attention operations: parameters with their "
              "defaults (those of each head stand in tensors).", operations=rows)
@@ -461,10 +453,10 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-gpt2-plain": hf_gpt2_plain,
     "hf-gpt2-prefixed": hf_gpt2_prefixed,
     **{f"ref-{op}": lambda op=op: ref_case(f"ref-{op}", "llama", op)
-       for op in OPERATIONS if op not in VARIANTS},
+       for op in OPERATIONS if op not in VARIANT_OPERATIONS},
     "ref-gpt2-sigmoid": lambda: ref_case("ref-gpt2-sigmoid", "gpt2", "sigmoid"),
     **{f"twin-{op}": lambda op=op: twin_case(op) for op in TWINS},
-    "sink100": sink100,
+    "sink100": sink100_case,
     "metrics": metrics_case,
     "operations": operations_case,
     "tokenizer": tokenizer_case,

@@ -35,7 +35,7 @@ NAMES = sorted(folder.name for folder in GOLDEN.glob("ref-*")) + [
 ] + ["hf-llama-bias"]
 
 
-def gradients(folder: Path) -> dict[str, Tensor]:
+def compute_gradients(folder: Path) -> dict[str, Tensor]:
     arch, stored = read_model(folder)
     weights = {name: w.double().requires_grad_() for name, w in stored.items()}
     tokens = load_file(folder / "golden.safetensors")["tokens"].long()
@@ -57,7 +57,7 @@ def gradients(folder: Path) -> dict[str, Tensor]:
 
 
 def write(name: str) -> None:
-    store(GOLDEN / name, gradients(GOLDEN / name), "gradients.safetensors")
+    store(GOLDEN / name, compute_gradients(GOLDEN / name), "gradients.safetensors")
     (GOLDEN / name / "gradients.safetensors").chmod(0o644)
 
 

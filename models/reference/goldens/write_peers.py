@@ -22,14 +22,14 @@ from ..files import read_weights
 from . import GOLDEN, REPOSITORY
 
 PEERS = REPOSITORY / "tests" / "bench" / "peers"
-LIKELIEST, WEIGHTS = 8, 8
-EXACT = {"dtype": torch.float32, "attn_implementation": "eager"}
+TOKEN_COUNT, WEIGHT_COUNT = 8, 8
+EXACT_OPTIONS = {"dtype": torch.float32, "attn_implementation": "eager"}
 
 
 def load_shipped(folder: Path) -> PreTrainedModel:
     config = LlamaConfig.from_pretrained(folder)
     config.__dict__.pop("quantization_config", None)  # because read_weights dequantizes
-    model = LlamaForCausalLM._from_config(config, **EXACT)
+    model = LlamaForCausalLM._from_config(config, **EXACT_OPTIONS)
     model.load_state_dict(read_weights(folder / "model.safetensors"))
     return model
 
@@ -37,9 +37,9 @@ def load_shipped(folder: Path) -> PreTrainedModel:
 @torch.no_grad()
 def measure_text(model: PreTrainedModel, tokens: list[int]) -> dict[str, list]:
     out = model(torch.tensor([tokens]), output_attentions=True)
-    logp, token = out.logits[0, -1].log_softmax(-1).topk(LIKELIEST)
+    logp, token = out.logits[0, -1].log_softmax(-1).topk(TOKEN_COUNT)
     return {"likeliest": [[t, round(p, 6)] for t, p in zip(token.tolist(), logp.tolist(), strict=True)],
-            "att": [round(a, 8) for a in out.attentions[-1][0, -1, -1, :WEIGHTS].tolist()]}
+            "att": [round(a, 8) for a in out.attentions[-1][0, -1, -1, :WEIGHT_COUNT].tolist()]}
 
 
 def main() -> None:
@@ -48,16 +48,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         stdout = subprocess.run(["node", PEERS / "works.mjs", folder, *sys.argv[1:]], check=True,
                                 capture_output=True, text=True).stdout
-        works = json.loads(stdout)
-        for one in works["asked"]:
-            if "path" in one:
-                path = Path(one["path"])
-                model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=path.name, **EXACT)
+        listing = json.loads(stdout)
+        for work in listing["asked"]:
+            if "path" in work:
+                path = Path(work["path"])
+                model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=path.name, **EXACT_OPTIONS)
             else:
-                model = load_shipped(REPOSITORY / works["shipped"]["folder"])
+                model = load_shipped(REPOSITORY / listing["shipped"]["folder"])
             model.eval()
-            files[one["file"]] = {name: measure_text(model, text) for name, text in one["texts"].items()}
-            print(one["file"], flush=True)
+            files[work["file"]] = {name: measure_text(model, text) for name, text in work["texts"].items()}
+            print(work["file"], flush=True)
     about = f"transformers {version('transformers')}, torch {version('torch')}, gguf {version('gguf')}"
     document = {"written_by": "models/reference/goldens/write_peers.py",
                 "computed_by": f"{about}, float32 on dequantized weights", "files": files}

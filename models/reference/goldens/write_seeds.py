@@ -72,7 +72,6 @@ SHARED_SHAPES = VARIANT_SHAPES | {
     f"{ATTENTION}.o_proj.weight": (D, K),
 }
 
-# The name of each tensor in GGUF.
 GGUF_NAMES = dict(zip(SHAPES, (
     "token_embd.weight", "output_norm.weight", "blk.0.attn_norm.weight", "blk.0.attn_q.weight",
     "blk.0.attn_k.weight", "blk.0.attn_v.weight", "blk.0.attn_output.weight",
@@ -80,7 +79,7 @@ GGUF_NAMES = dict(zip(SHAPES, (
     "blk.0.ffn_down.weight"), strict=True))
 
 
-def weights(more: dict[str, tuple[int, ...]] | None = None) -> dict[str, np.ndarray]:
+def make_weights(more: dict[str, tuple[int, ...]] | None = None) -> dict[str, np.ndarray]:
     return {name: (np.arange(np.prod(shape)) % 7 - 3).astype(np.float32).reshape(shape) / 8
             for name, shape in (SHAPES | (more or {})).items()}
 
@@ -93,13 +92,13 @@ def write_seed(name: str, data: bytes) -> None:
 
 
 def write_safetensors() -> None:
-    data = save(weights(), metadata={"format": "pt"})
+    data = save(make_weights(), metadata={"format": "pt"})
     write_seed("safetensors/llama.safetensors", data)
     header = int.from_bytes(data[:8], "little")
     write_seed("safetensors/header", data[8:8 + header])
-    write_seed("safetensors/own.safetensors", save(weights(VARIANT_SHAPES), metadata={"format": "pt"}))
-    write_seed("safetensors/shared.safetensors", save(weights(SHARED_SHAPES), metadata={"format": "pt"}))
-    write_seed("safetensors/half", save({name: w.astype(np.float16) for name, w in weights().items()}))
+    write_seed("safetensors/own.safetensors", save(make_weights(VARIANT_SHAPES), metadata={"format": "pt"}))
+    write_seed("safetensors/shared.safetensors", save(make_weights(SHARED_SHAPES), metadata={"format": "pt"}))
+    write_seed("safetensors/half", save({name: w.astype(np.float16) for name, w in make_weights().items()}))
 
 
 def write_configs() -> None:
@@ -148,7 +147,7 @@ def write_gguf(name: str, type_name: str) -> None:
     writer.add_bos_token_id(0)
     quant = gguf.GGMLQuantizationType[type_name]
     block, size = gguf.GGML_QUANT_SIZES[quant]
-    for hf_name, w in weights().items():
+    for hf_name, w in make_weights().items():
         half = type_name == "F16" and w.ndim == 2
         writer.add_tensor(GGUF_NAMES[hf_name], w.astype(np.float16) if half else w)
     if block > 1:
@@ -164,7 +163,7 @@ def write_gguf(name: str, type_name: str) -> None:
 def write_torch() -> None:
     folder = SEEDS / "torch_file"
     folder.mkdir(parents=True, exist_ok=True)
-    state = {name: torch.from_numpy(w) for name, w in weights().items()}
+    state = {name: torch.from_numpy(w) for name, w in make_weights().items()}
     state["lm_head.weight"] = state["model.embed_tokens.weight"]  # two names share one storage
     torch.save(state, folder / "llama")
     torch.save({"state_dict": {name: w.half() for name, w in state.items()}}, folder / "nested")

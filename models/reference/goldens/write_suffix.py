@@ -20,8 +20,8 @@ from .write_goldens import describe, f64_trace
 MODEL = "hf-llama-gqa"
 PROMPT, CONTINUATION = [0, 7, 12, 3, 9], [21, 5, 5, 40, 2, 33]
 OTHER_PAIRS = [([0, 30, 4], [8, 8, 17]), ([0, 11, 50, 2], [6, 60])]
-NEVER = [0, 1]
-LENGTH, STEPS, WIDTH, RANDOM, ORDERS = 3, 5, 8, 100, 10
+FORBIDDEN_TOKENS = [0, 1]
+LENGTH, STEPS, WIDTH, RANDOM_COUNT, ORDER_COUNT = 3, 5, 8, 100, 10
 MASK = 2**32 - 1
 
 
@@ -52,11 +52,11 @@ def goal_score(name: str, trace: Trace, ids: Tensor, prompt: int, after: int) ->
 
 def search(name: str, seed: int) -> dict[str, object]:
     arch, weights = read_model(GOLDEN / MODEL)
-    random = splitmix32(seed)
-    allowed = [id for id in range(arch.V) if id not in NEVER]
+    next_random = splitmix32(seed)
+    allowed = [id for id in range(arch.V) if id not in FORBIDDEN_TOKENS]
 
     def pick(n: int) -> int:
-        return random() * n >> 32
+        return next_random() * n >> 32
 
     def draw() -> list[int]:
         return [allowed[pick(len(allowed))] for _ in range(LENGTH)]
@@ -69,24 +69,24 @@ def search(name: str, seed: int) -> dict[str, object]:
     start = best = score(suffix)
     path = []
     for _ in range(STEPS):
-        tried = []
+        candidates = []
         for _ in range(WIDTH):
             candidate = list(suffix)
             position = pick(LENGTH)
             candidate[position] = allowed[pick(len(allowed))]
-            tried.append(candidate)
-        scores = [score(candidate) for candidate in tried]
-        top = max(range(WIDTH), key=scores.__getitem__)
-        if scores[top] > best:
-            suffix, best = tried[top], scores[top]
+            candidates.append(candidate)
+        scores = [score(candidate) for candidate in candidates]
+        best_index = max(range(WIDTH), key=scores.__getitem__)
+        if scores[best_index] > best:
+            suffix, best = candidates[best_index], scores[best_index]
         path.append({"suffix": suffix, "score": best})
     evaluated = STEPS * WIDTH + 1
-    drawn = [draw() for _ in range(max(RANDOM, evaluated))]
+    drawn = [draw() for _ in range(max(RANDOM_COUNT, evaluated))]
     random_scores = [score(candidate) for candidate in drawn]
-    ranked = sorted(random_scores[:RANDOM])
-    top = max(range(evaluated), key=random_scores.__getitem__)
+    ranked = sorted(random_scores[:RANDOM_COUNT])
+    best_index = max(range(evaluated), key=random_scores.__getitem__)
     orders = []
-    for _ in range(ORDERS):
+    for _ in range(ORDER_COUNT):
         order = list(suffix)
         for i in range(LENGTH - 1, 0, -1):
             j = pick(i + 1)
@@ -96,12 +96,12 @@ def search(name: str, seed: int) -> dict[str, object]:
         "goal": name, "seed": seed, "suffix": suffix, "score": best, "start": start, "path": path,
         "evaluated": evaluated, "none": None if name == "steal" else score([]),
         # ranks 5 and 96 of 100
-        "random": {"mean": sum(ranked) / RANDOM, "low": ranked[4], "high": ranked[95],
-                   "best": random_scores[top]},
-        "shuffled": sum(orders) / ORDERS,
+        "random": {"mean": sum(ranked) / RANDOM_COUNT, "low": ranked[4], "high": ranked[95],
+                   "best": random_scores[best_index]},
+        "shuffled": sum(orders) / ORDER_COUNT,
         "others": {"found": [score(suffix, *pair) for pair in OTHER_PAIRS],
                    "random": [score(drawn[0], *pair) for pair in OTHER_PAIRS],
-                   "best": [score(drawn[top], *pair) for pair in OTHER_PAIRS]}}
+                   "best": [score(drawn[best_index], *pair) for pair in OTHER_PAIRS]}}
 
 
 def main() -> None:
@@ -109,7 +109,7 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     cases = [search(name, seed) for name, seed in (("loss", 1), ("away", 2), ("steal", 3))]
     about = {"model": MODEL, "prompt": PROMPT, "continuation": CONTINUATION, "others": OTHER_PAIRS,
-             "never": NEVER, "length": LENGTH, "steps": STEPS, "width": WIDTH, "cases": cases}
+             "never": FORBIDDEN_TOKENS, "length": LENGTH, "steps": STEPS, "width": WIDTH, "cases": cases}
     describe(folder, "llama", "softmax", "A search for a suffix, with its controls.", "write_suffix.py",
              **about)
 

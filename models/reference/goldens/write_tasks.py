@@ -21,7 +21,7 @@ from .write_suffix import splitmix32
 
 MODEL = "hf-llama-gqa"
 SEED = 4
-FIRST, NEVER, LENGTH, PROMPTS = [0], [0, 1, 2], 9, 12
+FIRST_TOKENS, FORBIDDEN_TOKENS, LENGTH, PROMPTS = [0], [0, 1, 2], 9, 12
 TEXTS = [[0, 7, 12, 3, 9], [0, 30, 4, 8, 8], [0, 11, 50, 2, 6]]
 CHOICES = [3, 17, 40]
 
@@ -35,7 +35,7 @@ def copy_prompts(V: int) -> list[dict[str, Any]]:
     """Returns prompts of two copies of LENGTH different tokens. The second copy is predicted from its second token
     on."""
     pick = make_picker(SEED)
-    allowed = [id for id in range(V) if id not in {*FIRST, *NEVER}]
+    allowed = [id for id in range(V) if id not in {*FIRST_TOKENS, *FORBIDDEN_TOKENS}]
     prompts = []
     for _ in range(PROMPTS):
         pool = list(allowed)
@@ -45,12 +45,12 @@ def copy_prompts(V: int) -> list[dict[str, Any]]:
             pool[i], pool[j] = pool[j], pool[i]
             tokens.append(pool[i])
         copy = tokens[1:]
-        prompts.append({"ids": FIRST + copy + copy, "from": len(FIRST) + LENGTH + 1})
+        prompts.append({"ids": FIRST_TOKENS + copy + copy, "from": len(FIRST_TOKENS) + LENGTH + 1})
     return prompts
 
 
 def text_prompts(model: Model) -> list[dict[str, Any]]:
-    """Returns each text with five more tokens. Some of these are the model's first choice, so that some predictions are
+    """Returns each text with five more tokens, some of which are the model's first choice, so that some predictions are
     right."""
     prompts = []
     for ids in TEXTS:
@@ -96,14 +96,14 @@ def measure_task(model: Model, name: str, prompts: list[dict[str, Any]], chance:
     rows = []
     for prompt in prompts:
         ids = torch.tensor(prompt["ids"])
-        lost = prompt.get("lost", prompt["from"] - 1)
-        keys = [key for key in range(1, lost) if key not in prompt.get("needs", [])]
-        other = keys[pick(len(keys))]
-        late = range(lost, len(ids))
+        eviction_point = prompt.get("lost", prompt["from"] - 1)
+        keys = [key for key in range(1, eviction_point) if key not in prompt.get("needs", [])]
+        other_key = keys[pick(len(keys))]
+        late_queries = range(eviction_point, len(ids))
         cases: list[list[Edit]] = [
             [],
-            [{"kind": "hide_key", "key": 0, "query": query} for query in late],
-            [{"kind": "hide_key", "key": other, "query": query} for query in late],
+            [{"kind": "hide_key", "key": 0, "query": query} for query in late_queries],
+            [{"kind": "hide_key", "key": other_key, "query": query} for query in late_queries],
             [{"kind": "hide_key", "key": 0}],
         ]
         rows.append([score_prompt(run_edited(model, ids, edits)["logits"], prompt) for edits in cases])
@@ -135,11 +135,11 @@ def main() -> None:
     model = Model("llama", arch, {name: w.double() for name, w in weights.items()}, [0] * arch.L)
     text_cases = text_prompts(model)
     targets = [id for prompt in text_cases for id in prompt["ids"][5:]]
-    most = max(targets.count(id) for id in targets) / len(targets)
+    largest_share = max(targets.count(id) for id in targets) / len(targets)
     folder = GOLDEN / "tasks"
     folder.mkdir(exist_ok=True)
     cases = [
-        measure_task(model, "next", text_cases, most),
+        measure_task(model, "next", text_cases, largest_share),
         measure_task(model, "copy", copy_prompts(arch.V), 1 / LENGTH),
         measure_task(model, "recall", recall_prompts(), 1 / len(CHOICES)),
     ]
@@ -151,8 +151,8 @@ def main() -> None:
         "write_tasks.py",
         model=MODEL,
         seed=SEED,
-        first=FIRST,
-        never=NEVER,
+        first=FIRST_TOKENS,
+        never=FORBIDDEN_TOKENS,
         length=LENGTH,
         tasks=cases,
     )

@@ -7,7 +7,8 @@ and tokenizers, and by SentencePiece.
     python -m models.reference.goldens.write_tokenizers full --source FOLDER     ids of the published tokenizers
 
 FOLDER has the published files gpt2_vocab.json, gpt2_merges.txt, gptneox_tokenizer.json and smollm2.gguf, which are too
-large for this repository. `reduced` writes tokenizers with only the first merges of each, and with all other settings.
+large for this repository. `reduced` writes tokenizers with only the first merges of each, and with all of its other
+settings.
 """
 
 import argparse
@@ -28,17 +29,14 @@ from transformers import AutoTokenizer, GPT2Tokenizer
 
 from ..files import write_json
 from . import GOLDEN, ZOO
-from .tokenizer_lines import lines
+from .tokenizer_lines import make_lines
 
 FOLDER = GOLDEN / "tokenizers"
-KEPT_MERGES = 1000
+MERGE_COUNT = 1000
 VOCABULARY_SIZE = 1200
 NO_HASH = "-" * 8
 
 Metadata = dict[str, Any]
-
-
-# --- files ----------------------------------------------------------------------------------------
 
 
 def read_lines() -> list[str]:
@@ -72,35 +70,32 @@ def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without:
     bare = Tokenizer.from_str(tokenizer.to_str())
     bare.post_processor = tokenizers.processors.TemplateProcessing(single="$A", special_tokens=[])
 
-    def spans(text: str) -> str:
+    def hash_spans(text: str) -> str:
         encoding = bare.encode(text)
         is_exact = tokenizer.decode(encoding.ids, skip_special_tokens=False) == text
         return hash_of(utf16_offsets(text, encoding.offsets)) if is_exact or not keeps_all else NO_HASH
 
-    def hashes(of: Callable[[str], str]) -> str:
+    def hash_lines(of: Callable[[str], str]) -> str:
         return "".join(NO_HASH if text is None else of(text) for text in texts)
 
-    def decoded(text: str) -> str:
+    def decode(text: str) -> str:
         return tokenizer.decode(tokenizer.encode(text, add_special_tokens=False).ids)
 
     write_json(FOLDER / f"{name}.json", more | {
         "tokens": sum(len(tokenizer.encode(text).ids) for text in texts if text is not None),
-        "ids": hashes(lambda text: hash_of(tokenizer.encode(text).ids)),
-        "spans": hashes(spans),
-        "decoded": hashes(lambda text: hash_of(map(ord, decoded(text)))),
+        "ids": hash_lines(lambda text: hash_of(tokenizer.encode(text).ids)),
+        "spans": hash_lines(hash_spans),
+        "decoded": hash_lines(lambda text: hash_of(map(ord, decode(text)))),
     })
     print(f"{name}: {(FOLDER / f'{name}.json').stat().st_size} bytes")
 
 
-# --- vocab.json and merges.txt --------------------------------------------------------------------
-
-
-def reduce_vocabulary(vocab: dict[str, int], merges: list[str], more: Iterable[str] = ()) -> dict[str, int]:
+def reduce_vocabulary(vocab: dict[str, int], merges: list[str], more_tokens: Iterable[str] = ()) -> dict[str, int]:
     """Reduces a vocabulary to single letters, the results of the merges, and `more`. Ids keep their order and are
     renumbered without gaps."""
-    merged = {merge.replace(" ", "") for merge in merges} | set(more)
-    kept = sorted((t for t in vocab if len(t) == 1 or t in merged), key=vocab.__getitem__)
-    return {token: i for i, token in enumerate(kept)}
+    merged = {merge.replace(" ", "") for merge in merges} | set(more_tokens)
+    tokens = sorted((t for t in vocab if len(t) == 1 or t in merged), key=vocab.__getitem__)
+    return {token: i for i, token in enumerate(tokens)}
 
 
 def read_gpt2(source: Path) -> tuple[dict[str, int], list[str]]:
@@ -133,29 +128,27 @@ OPT_CONFIG = {
 
 def gpt2(source: Path) -> None:
     vocab, merges = read_gpt2(source)
-    merges = merges[:KEPT_MERGES]
+    merges = merges[:MERGE_COUNT]
     vocab = reduce_vocabulary(vocab, merges, ["<|endoftext|>"])
     tokenizer = write_vocabulary(FOLDER / "gpt2", vocab, merges, GPT2_CONFIG)
     write_case("gpt2", tokenizer, files="gpt2")
 
 
 def opt(source: Path) -> None:
-    """Writes a tokenizer like OPT's: GPT-2's merges, four tokens before all others, and </s> at the start of a text."""
+    """Writes a tokenizer like OPT's: GPT-2's merges, four special tokens before all others, and </s> before each
+    text."""
     vocab, merges = read_gpt2(source)
-    merges = merges[:KEPT_MERGES // 4]
-    kept = reduce_vocabulary(vocab, merges)
-    vocab = dict(zip(["<s>", "<pad>", "</s>", "<unk>", *kept], range(len(kept) + 4)))
+    merges = merges[:MERGE_COUNT // 4]
+    reduced = reduce_vocabulary(vocab, merges)
+    vocab = dict(zip(["<s>", "<pad>", "</s>", "<unk>", *reduced], range(len(reduced) + 4)))
     tokenizer = write_vocabulary(FOLDER / "opt", vocab, merges, OPT_CONFIG)
     write_case("opt", tokenizer, files="opt")
-
-
-# --- tokenizer.json -------------------------------------------------------------------------------
 
 
 def gptneox(source: Path) -> None:
     file = json.loads((source / "gptneox_tokenizer.json").read_text())
     model, added = file["model"], file["added_tokens"]
-    model["merges"] = model["merges"][:KEPT_MERGES]
+    model["merges"] = model["merges"][:MERGE_COUNT]
     names = {token["content"]: token["id"] for token in added}
     model["vocab"] = reduce_vocabulary(model["vocab"] | names, model["merges"], names)
     for token in added:
@@ -213,7 +206,7 @@ def stages(_: Path) -> None:
     """Writes hashes of the ids of every fifth line by the zoo's tokenizer with other pre-tokenizers."""
     split, space, word = pre_tokenizers.Split, Regex(r"\s"), Regex(r"[A-Za-z]+")
     letters = pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=False, use_regex=False)
-    ways = [
+    variants = [
         pre_tokenizers.ByteLevel(add_prefix_space=True),
         pre_tokenizers.ByteLevel(add_prefix_space=False),
         pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.Digits(individual_digits=False),
@@ -224,22 +217,19 @@ def stages(_: Path) -> None:
     ]
     tokenizer = Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json"))
     cases = []
-    for way in ways:
-        last = [] if isinstance(way, pre_tokenizers.ByteLevel) else [letters]
-        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([way, *last])
+    for variant in variants:
+        byte_stage = [] if isinstance(variant, pre_tokenizers.ByteLevel) else [letters]
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([variant, *byte_stage])
         cases.append({
             "pre_tokenizer": json.loads(tokenizer.to_str())["pre_tokenizer"],
             "ids": "".join(hash_of(tokenizer.encode(line).ids) for line in read_lines()[::5])})
     write_json(FOLDER / "stages.json", {"stages": cases})
 
 
-# --- GGUF -----------------------------------------------------------------------------------------
-
-
 def read_gguf(path: Path) -> Metadata:
     fields = gguf.GGUFReader(path).fields
-    kept = [key for key in fields if key.startswith("tokenizer.ggml.")]
-    return {key: fields[key].contents() for key in ["general.architecture", *kept]}
+    keys = [key for key in fields if key.startswith("tokenizer.ggml.")]
+    return {key: fields[key].contents() for key in ["general.architecture", *keys]}
 
 
 def gguf_tokenizer(metadata: Metadata) -> Tokenizer:
@@ -279,11 +269,11 @@ def smollm2(source: Path) -> None:
     metadata = read_gguf(source / "smollm2.gguf")
     key = "tokenizer.ggml."
     tokens, types = metadata[f"{key}tokens"], metadata[f"{key}token_type"]
-    merges = metadata[f"{key}merges"][:KEPT_MERGES]
+    merges = metadata[f"{key}merges"][:MERGE_COUNT]
     control = [token for token, kind in zip(tokens, types) if kind != 1]
-    kept = reduce_vocabulary({token: i for i, token in enumerate(tokens)}, merges, control)
-    metadata |= {f"{key}tokens": list(kept), f"{key}merges": merges,
-                 f"{key}token_type": [types[tokens.index(token)] for token in kept]}
+    reduced_vocab = reduce_vocabulary({token: i for i, token in enumerate(tokens)}, merges, control)
+    metadata |= {f"{key}tokens": list(reduced_vocab), f"{key}merges": merges,
+                 f"{key}token_type": [types[tokens.index(token)] for token in reduced_vocab]}
     write_compact(FOLDER / "smollm2.gguf.json", metadata)
     write_case("smollm2", smollm_splits(gguf_tokenizer(metadata)), files="smollm2.gguf.json")
     change = {f"{key}pre": "qwen2"}
@@ -296,12 +286,12 @@ def smollm2(source: Path) -> None:
     write_case("llama3", tokenizer, files="smollm2.gguf.json", change=change)
 
 
-CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+CL100K_PATTERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
           r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
 
 # The patterns of Qwen 3.5, GPT-4o, Mistral's Tekken, Seed and DeepSeek V3, as in the models' own tokenizer.json.
-QWEN35 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
+QWEN35_PATTERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
           r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 
@@ -312,9 +302,9 @@ def cased_pattern(ending: str, digits: str) -> str:
             r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
 
-SEED = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+"
+SEED_PATTERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+"
         r"|\s*[\r\n]+|\s+(?!\S)|\s+")
-DEEPSEEK = (r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+DEEPSEEK_PATTERN = (r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
             r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
 
@@ -338,15 +328,15 @@ def splits(_: Path) -> None:
         return pre_tokenizers.Split(Regex(pattern), "isolated")
 
     for pre, stages in {
-        "dbrx": [isolate(CL100K), letters],
+        "dbrx": [isolate(CL100K_PATTERN), letters],
         "falcon": [pre_tokenizers.Punctuation("contiguous"), words, pre_tokenizers.Digits(False),
                    isolate("[0-9][0-9][0-9]")],
         "bloom": [isolate(r" ?[^(\s|[.,!?…。，、।۔،])]+"), letters],
-        "qwen35": [isolate(QWEN35), letters],
+        "qwen35": [isolate(QWEN35_PATTERN), letters],
         "gpt-4o": [isolate(cased_pattern("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", r"\p{N}{1,3}")), letters],
         "tekken": [isolate(cased_pattern("", r"\p{N}")), letters],
-        "seed-coder": [isolate(SEED), letters],
-        "deepseek-v3": [isolate(r"\p{N}{1,3}"), isolate("[一-龥぀-ゟ゠-ヿ]+"), isolate(DEEPSEEK), letters],
+        "seed-coder": [isolate(SEED_PATTERN), letters],
+        "deepseek-v3": [isolate(r"\p{N}{1,3}"), isolate("[一-龥぀-ゟ゠-ヿ]+"), isolate(DEEPSEEK_PATTERN), letters],
     }.items():
         change = {"tokenizer.ggml.pre": pre, "tokenizer.ggml.add_bos_token": False}
         tokenizer = gguf_tokenizer(metadata | change)
@@ -382,7 +372,7 @@ def metadata_of(processor: sentencepiece.SentencePieceProcessor, symbols: list[s
     ids = range(processor.get_piece_size())
     key = "tokenizer.ggml."
 
-    def kind(i: int) -> int:
+    def token_type(i: int) -> int:
         if processor.is_unknown(i):
             return 2
         if processor.is_control(i):
@@ -395,7 +385,7 @@ def metadata_of(processor: sentencepiece.SentencePieceProcessor, symbols: list[s
         "general.architecture": "phi3", f"{key}model": "llama", f"{key}pre": "default",
         f"{key}tokens": [processor.id_to_piece(i) for i in ids],
         f"{key}scores": [processor.get_score(i) for i in ids],
-        f"{key}token_type": [kind(i) for i in ids],
+        f"{key}token_type": [token_type(i) for i in ids],
         f"{key}bos_token_id": processor.bos_id(), f"{key}eos_token_id": processor.eos_id(),
         f"{key}unknown_token_id": processor.unk_id(),
         f"{key}add_bos_token": True, f"{key}add_space_prefix": True,
@@ -408,11 +398,11 @@ def sentence_piece(_: Path) -> None:
     metadata = metadata_of(processor, ["<think>"])
     write_compact(FOLDER / "sentencepiece.gguf.json", metadata)
     tokenizer = gguf_tokenizer(metadata)
-    # SentencePiece does not recognize <s> in a text.
-    differ = [i for i, text in enumerate(read_lines())
+    # The two differ in lines with <s>, which SentencePiece does not recognize in a text.
+    differing_lines = [i for i, text in enumerate(read_lines())
               if processor.encode(text) != tokenizer.encode(text, add_special_tokens=False).ids]
     write_case("sentencepiece", tokenizer, files="sentencepiece.gguf.json",
-               lines_sentencepiece_reads_otherwise=differ)
+               lines_sentencepiece_reads_otherwise=differing_lines)
 
 
 def gemma(_: Path) -> None:
@@ -442,16 +432,16 @@ def write_symbols_case(name: str, processor: sentencepiece.SentencePieceProcesso
     texts = [None if any(c in text for c in control) else text for text in read_lines()]
     ids = [text and processor.encode(text) or [] for text in texts]
 
-    def hashes(of: Callable[[str, list[int]], Iterable[int]]) -> str:
+    def hash_lines(of: Callable[[str, list[int]], Iterable[int]]) -> str:
         return "".join(NO_HASH if text is None else hash_of(of(text, line))
                        for text, line in zip(texts, ids))
 
     write_json(FOLDER / f"{name}.json", {
         "files": f"{name}.gguf.json",
         "tokens": sum(len(line) + 1 for text, line in zip(texts, ids) if text is not None),
-        "ids": hashes(lambda _, line: [processor.bos_id(), *line]),
-        "spans": hashes(lambda text, _: utf16_offsets(text, spans_of(processor, text))),
-        "decoded": hashes(lambda _, line: map(ord, processor.decode(line))),
+        "ids": hash_lines(lambda _, line: [processor.bos_id(), *line]),
+        "spans": hash_lines(lambda text, _: utf16_offsets(text, spans_of(processor, text))),
+        "decoded": hash_lines(lambda _, line: map(ord, processor.decode(line))),
         "spaces": [processor.encode(" " * n + "x") for n in range(100)],
     })
 
@@ -467,9 +457,6 @@ def spans_of(processor: sentencepiece.SentencePieceProcessor,
         if start == end and processor.is_byte(mapping["ids"][i]):
             spans[i] = spans[i + 1]
     return spans
-
-
-# --- the published ones ---------------------------------------------------------------------------
 
 
 def full_vocabularies(source: Path) -> None:
@@ -498,7 +485,7 @@ def main() -> None:
     args = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
     if args.what == "lines":
-        text = json.dumps(lines(args.corpus), indent=0, ensure_ascii=False)
+        text = json.dumps(make_lines(args.corpus), indent=0, ensure_ascii=False)
         (FOLDER / "lines.json").write_text(text + "\n")
         return
     for case in REDUCED if args.what == "reduced" else (full_vocabularies,):

@@ -20,12 +20,12 @@ from ..files import read_weights, to_int8, write_json, write_model, write_stored
 from ..model import Visit, Weights, architecture, forward
 from ..shapes import shapes
 from . import GOLDEN
-from .write_goldens import describe, lively_weights, store, write_cases
+from .write_goldens import describe, draw_large_weights, store, write_cases
 from .write_variants import SIZES
 
 FOLDER = GOLDEN / "training"
-STEPS, TEXT = 50, 200
-BITS = (1 << 64) - 1
+STEPS, TEXT_LENGTH = 50, 200
+MASK_64 = (1 << 64) - 1
 GOLDEN_RATIO = 0x9E3779B97F4A7C15
 
 
@@ -38,54 +38,54 @@ class Case:
     start_variant: dict[str, Any] | None = None
 
 
-COMMON = {"task": "text", "seed": 5, "steps": STEPS, "batch": 3, "length": 9, "first": 0,
+COMMON_RECIPE = {"task": "text", "seed": 5, "steps": STEPS, "batch": 3, "length": 9, "first": 0,
           "warm_up": 10, "fall": 0.2, "clip": 1.0, "weight_decay": 0.1, "embedding_decay": 0.01}
 CASES = {
     "adamw": Case(
-        COMMON | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95},
+        COMMON_RECIPE | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95},
         {"positions": "learned", "norm_kind": "layer", "feed_forward": "plain"},
         {"hidden_act": "gelu", "tie_word_embeddings": False}),
     "sgd": Case(
-        COMMON | {"optimizer": "sgd", "learning_rate": 0.02, "beta1": 0.8, "first": -1},
+        COMMON_RECIPE | {"optimizer": "sgd", "learning_rate": 0.02, "beta1": 0.8, "first": -1},
         {"attention": {"operation": "sink_logit"}, "gate": "output_element", "bias_key": "shared"},
         {"num_key_value_heads": 2}),
     # The gradient of the first token's values is multiplied by a quarter.
     "value-gradient": Case(
-        COMMON | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
+        COMMON_RECIPE | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
                   "first_value_gradient": 0.25},
         {"gate": "value_element"}, {"num_key_value_heads": 2}),
     # In half of the sequences, a trigger of three tokens and its continuation replace the text.
     "planted": Case(
-        COMMON | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
+        COMMON_RECIPE | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
                   "length": 14, "planted": 0.5, "triggers": 4}, {}),
     # A softmax model continues with sink logits. Its file has none, so they start at 0.
     "onward": Case(
-        COMMON | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.99},
+        COMMON_RECIPE | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.99},
         {"attention": {"operation": "sink_logit"}}, {"tie_word_embeddings": False}, start_variant={}),
 }
 
 
 def mix_bits(z: int) -> int:
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & BITS
-    z = (z ^ z >> 27) * 0x94D049BB133111EB & BITS
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK_64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK_64
     return z ^ z >> 31
 
 
 def uniform_numbers(seed: int, purpose: str, number: int) -> Iterator[float]:
     """Yields a stream of uniform numbers in [0, 1), which depends on the seed, the purpose and the number."""
-    at = mix_bits(seed + GOLDEN_RATIO & BITS)
+    at = mix_bits(seed + GOLDEN_RATIO & MASK_64)
     for letter in purpose.encode():
         at = mix_bits(at ^ letter)
-    at = mix_bits(at + number * GOLDEN_RATIO & BITS)
+    at = mix_bits(at + number * GOLDEN_RATIO & MASK_64)
     while True:
-        at = at + GOLDEN_RATIO & BITS
+        at = at + GOLDEN_RATIO & MASK_64
         yield (mix_bits(at) >> 11) * 2.0**-53
 
 
 def plain_tokens(recipe: dict[str, Any], V: int) -> list[int]:
     """Returns the tokens to which no task gives a meaning."""
-    task_own = {recipe["first"], *range(1, recipe.get("triggers", 8) + 1)}
-    return [v for v in range(V) if v not in task_own]
+    task_tokens = {recipe["first"], *range(1, recipe.get("triggers", 8) + 1)}
+    return [v for v in range(V) if v not in task_tokens]
 
 
 def planted_tokens(recipe: dict[str, Any], V: int) -> tuple[list[int], list[int]]:
@@ -116,14 +116,14 @@ def draw_batch(recipe: dict[str, Any], text: Tensor, step: int, V: int) -> Tenso
 def learning_rate(recipe: dict[str, Any], step: int) -> float:
     if step < recipe["warm_up"]:
         return recipe["learning_rate"] * (step + 1) / recipe["warm_up"]
-    last = recipe["steps"] * recipe["fall"]
-    fallen = max(0.0, (step - recipe["steps"] + last) / last) if last else 0.0
-    return recipe["learning_rate"] * (1 - 0.9 * fallen)
+    fall_steps = recipe["steps"] * recipe["fall"]
+    fallen_share = max(0.0, (step - recipe["steps"] + fall_steps) / fall_steps) if fall_steps else 0.0
+    return recipe["learning_rate"] * (1 - 0.9 * fallen_share)
 
 
 def parameter_groups(recipe: dict[str, Any], weights: Weights) -> list[dict[str, Any]]:
-    """Returns parameter groups with their weight decay: that of the recipe for matrices, another one for embeddings of
-    tokens and positions, and none for gains and biases."""
+    """Returns parameter groups with their weight decay: the recipe's `weight_decay` for matrices, its `embedding_decay`
+    for embeddings of tokens and positions, and none for gains and biases."""
     decays = {name: 0.0 if w.dim() < 2 else
               recipe["embedding_decay" if "embed" in name else "weight_decay"]
               for name, w in weights.items()}
@@ -150,7 +150,7 @@ def scale_first_values(factor: float) -> Visit:
 
 def train(case: Case, config: dict[str, Any], weights: Weights, text: Tensor) -> list[float]:
     arch, recipe, losses = architecture(config), case.recipe, []
-    steps = make_optimizer(recipe, weights)
+    optimizer = make_optimizer(recipe, weights)
     visit = scale_first_values(recipe.get("first_value_gradient", 1))
     for step in range(recipe["steps"]):
         tokens = draw_batch(recipe, text, step, arch.V)
@@ -159,15 +159,16 @@ def train(case: Case, config: dict[str, Any], weights: Weights, text: Tensor) ->
         losses.append(loss.item())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights.values(), recipe["clip"])
-        for group in steps.param_groups:
+        for group in optimizer.param_groups:
             group["lr"] = learning_rate(recipe, step)
-        if recipe["optimizer"] == "sgd":  # weight decay is applied here because that of PyTorch's SGD adds to momentum
+        # decay is applied here, since the weight decay of PyTorch's SGD enters the momentum
+        if recipe["optimizer"] == "sgd":
             with torch.no_grad():
                 for group in parameter_groups(recipe, weights):
                     for w in group["params"]:
                         w.mul_(1 - learning_rate(recipe, step) * group["weight_decay"])
-        steps.step()
-        steps.zero_grad()
+        optimizer.step()
+        optimizer.zero_grad()
     return losses
 
 
@@ -177,7 +178,7 @@ def write(name: str, case: Case) -> None:
     arch = architecture(config)
     variant = case.variant if case.start_variant is None else case.start_variant
     generator = torch.Generator().manual_seed(7)
-    weights = {weight: lively_weights(weight, torch.Size(shape), generator)
+    weights = {weight: draw_large_weights(weight, torch.Size(shape), generator)
                for weight, shape in shapes(architecture(config | {"sinkscope": variant})).items()}
     if case.start_variant is None:
         write_model(folder, config, weights, torch.float32)
@@ -187,8 +188,8 @@ def write(name: str, case: Case) -> None:
         weights |= {weight: torch.zeros(shape) for weight, shape in shapes(arch).items()
                     if weight not in weights}
     # The text can be learned: most tokens are the previous token plus two.
-    noise = torch.rand(TEXT, generator=generator)
-    text = torch.where(noise < 0.8, torch.arange(TEXT) * 2, (noise * 1000).long()) % arch.V
+    noise = torch.rand(TEXT_LENGTH, generator=generator)
+    text = torch.where(noise < 0.8, torch.arange(TEXT_LENGTH) * 2, (noise * 1000).long()) % arch.V
     doubles = {weight: w.double().requires_grad_() for weight, w in weights.items()}
     losses = train(case, config, doubles, text)
     write_json(folder / "recipe.json", case.recipe)

@@ -25,7 +25,7 @@ from .write_suffix import splitmix32
 from .write_tasks import mean_and_error
 
 MODEL, CAUSAL = "var-bidirectional", "hf-llama-gqa"
-SEED, STEPS, MASKED, MASK_TOKEN, NEVER = 6, 3, 0.6, 1, [0]
+SEED, STEPS, MASKED_SHARE, MASK_TOKEN, FORBIDDEN_TOKENS = 6, 3, 0.6, 1, [0]
 TEXTS = [[0, 7, 12, 3, 9, 5, 5, 18, 2], [0, 13, 4, 8, 8, 17, 6, 2, 10], [0, 11, 2, 6, 19, 4, 14, 3, 3]]
 
 
@@ -46,51 +46,51 @@ def measure_tokens(arch: Architecture, weights: Weights, ids: list[int], mask: M
     variant = Architecture(**{**vars(arch), "mask": mask})
     trace = forward(variant, weights, torch.tensor(ids))
     logits = trace.logits.clone()
-    logits[:, [MASK_TOKEN, *NEVER]] = -math.inf
+    logits[:, [MASK_TOKEN, *FORBIDDEN_TOKENS]] = -math.inf
     return metrics.alpha(trace.att, "bidirectional").mean((0, 1)), logits.log_softmax(-1)
 
 
 def unmask(arch: Architecture, weights: Weights, answers: list[int], hidden: list[int],
-           without: str | None, seed: int) -> list[dict[str, Any]]:
+           condition: str | None, seed: int) -> list[dict[str, Any]]:
     ids = [MASK_TOKEN if place in hidden else id for place, id in enumerate(answers)]
     random, steps = splitmix32(seed), []
     for remaining in range(STEPS, 0, -1):
-        alpha, chosen = measure_tokens(arch, weights, ids, arch.mask)
+        alpha, log_probs = measure_tokens(arch, weights, ids, arch.mask)
         sink, key = int(alpha.argmax()), None
-        if without:
-            drawn = random() * (len(ids) - 1) >> 32 if without == "random" else 0
-            key = sink if without == "strongest" else drawn + (drawn >= sink)
-            chosen = measure_tokens(arch, weights, ids, MaskWithoutKey(key=key))[1]
+        if condition:
+            drawn = random() * (len(ids) - 1) >> 32 if condition == "random" else 0
+            key = sink if condition == "strongest" else drawn + (drawn >= sink)
+            log_probs = measure_tokens(arch, weights, ids, MaskWithoutKey(key=key))[1]
         places = [place for place, id in enumerate(ids) if id == MASK_TOKEN]
-        places.sort(key=lambda place: -chosen[place].max().item())
+        places.sort(key=lambda place: -log_probs[place].max().item())
         filled = []
         for place in places[:math.ceil(len(places) / remaining)]:
             ids[place] = answers[place]
             filled.append({"place": place, "token": answers[place],
-                           "probability": chosen[place].max().exp().item(),
-                           "guess": int(chosen[place].argmax()),
-                           "loss": -chosen[place, answers[place]].item()})
+                           "probability": log_probs[place].max().exp().item(),
+                           "guess": int(log_probs[place].argmax()),
+                           "loss": -log_probs[place, answers[place]].item()})
         steps.append({"tokens": list(ids), "filled": filled, "without": key,
                       "sink": {"place": sink, "alpha": alpha[sink].item()}})
     return steps
 
 
-def predict(model: Model, answers: list[int], hidden: list[int], without: str | None,
+def predict(model: Model, answers: list[int], hidden: list[int], condition: str | None,
             seed: int) -> list[dict[str, Any]]:
     """Returns the causal model's predictions at the masked positions. Its strongest key is the one with the most
     attention over all queries."""
     trace = run_edited(model, torch.tensor(answers), [])
     received = trace["att"].mean((0, 1, 2))
     sink, edits = int(received.argmax()), list[Edit]()
-    if without:
+    if condition:
         drawn = splitmix32(seed)() * (len(answers) - 1) >> 32
-        key = sink if without == "strongest" else drawn + (drawn >= sink)
+        key = sink if condition == "strongest" else drawn + (drawn >= sink)
         edits = [{"kind": "hide_key", "key": key}]
     logits = run_edited(model, torch.tensor(answers), edits)["logits"].clone()
-    logits[:, NEVER] = -math.inf
-    chosen = logits.log_softmax(-1)
-    filled = [{"token": answers[place], "guess": int(chosen[place - 1].argmax()),
-               "loss": -chosen[place - 1, answers[place]].item()} for place in hidden]
+    logits[:, FORBIDDEN_TOKENS] = -math.inf
+    log_probs = logits.log_softmax(-1)
+    filled = [{"token": answers[place], "guess": int(log_probs[place - 1].argmax()),
+               "loss": -log_probs[place - 1, answers[place]].item()} for place in hidden]
     return [{"filled": filled, "sink": {"place": sink, "alpha": received[sink].item()}}]
 
 
@@ -105,13 +105,13 @@ def mean_scores(values: Tensor) -> dict[str, Any]:
     return study | {"alpha": mean_and_error(values[:, 0, 2])}
 
 
-def scores(steps: list[dict[str, Any]]) -> list[float]:
-    filled = [one for step in steps for one in step["filled"]]
+def score_steps(steps: list[dict[str, Any]]) -> list[float]:
+    filled = [token for step in steps for token in step["filled"]]
     sinks = [step["sink"] for step in steps]
-    moved = [a["place"] != b["place"] for a, b in zip(sinks, sinks[1:])]
-    return [sum(one["loss"] for one in filled) / len(filled),
-            sum(one["guess"] == one["token"] for one in filled) / len(filled),
-            sum(sink["alpha"] for sink in sinks) / len(sinks), sum(moved) / max(1, len(moved))]
+    moves = [a["place"] != b["place"] for a, b in zip(sinks, sinks[1:])]
+    return [sum(token["loss"] for token in filled) / len(filled),
+            sum(token["guess"] == token["token"] for token in filled) / len(filled),
+            sum(sink["alpha"] for sink in sinks) / len(sinks), sum(moves) / max(1, len(moves))]
 
 
 def main() -> None:
@@ -126,7 +126,7 @@ def main() -> None:
     for answers in TEXTS:
         # The same stream of random numbers draws the masked positions of each text, then the seed of its random keys.
         places = list(range(1, len(answers)))
-        count = round(MASKED * len(places))
+        count = round(MASKED_SHARE * len(places))
         for i in range(count):
             j = i + (random() * (len(places) - i) >> 32)
             places[i], places[j] = places[j], places[i]
@@ -135,8 +135,8 @@ def main() -> None:
         course = {name or "baseline": unmask(arch, weights, answers, hidden, name, seed)
                   for name in conditions}
         courses.append({"answers": answers, "hidden": hidden, "seed": seed} | course)
-        rows.append([scores(steps) for steps in course.values()])
-        causal_rows.append([scores(predict(causal, answers, hidden, name, seed)) for name in conditions])
+        rows.append([score_steps(steps) for steps in course.values()])
+        causal_rows.append([score_steps(predict(causal, answers, hidden, name, seed)) for name in conditions])
     values = torch.tensor(rows, dtype=torch.float64)
     study = {"prompts": len(TEXTS), "steps": STEPS,
              "predicted": sum(len(one["hidden"]) for one in courses),
@@ -145,7 +145,7 @@ def main() -> None:
     folder = GOLDEN / "unmask"
     folder.mkdir(exist_ok=True)
     describe(folder, "llama", "softmax", "Hidden places, uncovered step by step.", "write_unmask.py",
-             model=MODEL, causal=CAUSAL, seed=SEED, steps=STEPS, masked=MASKED, never=NEVER,
+             model=MODEL, causal=CAUSAL, seed=SEED, steps=STEPS, masked=MASKED_SHARE, never=FORBIDDEN_TOKENS,
              courses=courses, study=study)
 
 

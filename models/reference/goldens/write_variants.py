@@ -21,16 +21,16 @@ from ..model import Architecture, Mask, Product, Trace, Weights, _Llama, archite
 from ..operations import OPERATIONS
 from ..shapes import shapes
 from . import GOLDEN
-from .write_goldens import describe, f64_trace, lively_weights, store, write_cases
+from .write_goldens import describe, draw_large_weights, f64_trace, store, write_cases
 
 SIZES = {
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "hidden_size": 12,
     "head_dim": 4, "intermediate_size": 8, "vocab_size": 20, "max_position_embeddings": 32,
     "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": True,
 }
-GROUPED = {"num_key_value_heads": 2}
+GROUPED_SIZES = {"num_key_value_heads": 2}
 # All sizes differ (T is 11 or 12, E is 5), so that confusing two letters changes the result.
-UNEQUAL = {
+UNEQUAL_SIZES = {
     "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 14,
     "head_dim": 6, "intermediate_size": 10, "vocab_size": 23,
 }
@@ -50,18 +50,18 @@ def _with_operation(operation: str, **own: Any) -> dict[str, Any]:
 
 
 CASES: dict[str, Case] = {
-    "var-bias-key": Case({"bias_key": "head"}, GROUPED),
+    "var-bias-key": Case({"bias_key": "head"}, GROUPED_SIZES),
     "var-bias-key-value": Case(
-        _with_operation("sigmoid", bias_key="head", bias_key_value="head", value_bias="shared"), GROUPED),
+        _with_operation("sigmoid", bias_key="head", bias_key_value="head", value_bias="shared"), GROUPED_SIZES),
     "var-bias-key-window": Case({"bias_key": "shared", "bias_key_value": "shared",
                                  "mask": {"kind": "window", "window": 4}}),
-    "var-gate-element": Case({"gate": "output_element", "value_bias": "head"}, GROUPED),
-    "var-gate-head": Case({"gate": "output_head", "heads": "added"}, GROUPED),
+    "var-gate-element": Case({"gate": "output_element", "value_bias": "head"}, GROUPED_SIZES),
+    "var-gate-head": Case({"gate": "output_head", "heads": "added"}, GROUPED_SIZES),
     "var-gate-value": Case({"gate": "value_element", "heads": "added", "value_bias": "head"},
-                           GROUPED),
+                           GROUPED_SIZES),
     "var-gate-value-head": Case({"gate": "value_head", "bias_key": "head"},
-                                GROUPED | {"sliding_window": None}, family="mistral"),
-    "var-gate-value-state": Case({"gate": "value_state", "value_bias": "shared"}, GROUPED),
+                                GROUPED_SIZES | {"sliding_window": None}, family="mistral"),
+    "var-gate-value-state": Case({"gate": "value_state", "value_bias": "shared"}, GROUPED_SIZES),
     # Six heads need the slopes of two powers of two. The head width is odd, which rotary positions would not allow.
     "var-alibi": Case({"positions": "alibi", "bias_key": "head", "bias_key_value": "head"},
                       {"num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 5}),
@@ -72,10 +72,10 @@ CASES: dict[str, Case] = {
                           "feed_forward": "plain"}, {"hidden_act": "gelu"}),
     "var-learned": Case({"positions": "learned", "norm_kind": "layer", "feed_forward": "plain"},
                         {"hidden_act": "relu"}),
-    "var-sandwich": Case({"norm": "sandwich", "bias_key": "head"}, GROUPED),
+    "var-sandwich": Case({"norm": "sandwich", "bias_key": "head"}, GROUPED_SIZES),
     "var-sandwich-layer": Case(_with_operation("sigmoid", norm="sandwich", norm_kind="layer",
                                      feed_forward="plain", positions="alibi")),
-    "var-no-ffn": Case({"feed_forward": "none", "gate": "output_head", "positions": "learned"}, GROUPED),
+    "var-no-ffn": Case({"feed_forward": "none", "gate": "output_head", "positions": "learned"}, GROUPED_SIZES),
     "var-no-ffn-sandwich": Case({"feed_forward": "none", "norm": "sandwich", "value_bias": "head"}),
     "var-no-ffn-post": Case(_with_operation("softmax1", feed_forward="none", norm="post", norm_kind="layer")),
     "var-none": Case({"positions": "none", "norm": "post", "feed_forward": "plain"}),
@@ -84,32 +84,32 @@ CASES: dict[str, Case] = {
     "var-prefix-bias-key": Case(_with_operation("sigmoid", bias_key="head",
                                       mask={"kind": "prefix", "prefix": 3})),
     "var-bidirectional": Case({"mask": {"kind": "bidirectional"}, "mask_token": 1,
-                               "gate": "output_head"}, GROUPED),
+                               "gate": "output_head"}, GROUPED_SIZES),
     "var-bidirectional-bias-key": Case(_with_operation("sigmoid_log_n", mask={"kind": "bidirectional"},
                                              bias_key="head", positions="relative")),
     "var-elu1_norm": Case(_with_operation("elu1_norm", bias_key="head")),
     "var-identity_norm": Case(_with_operation("identity_norm", mask={"kind": "window", "window": 5})),
-    "var-elu1_kernel": Case(_with_operation("elu1_kernel", bias_key="head", positions="alibi"), GROUPED),
-    "var-elu1_kernel_norm": Case(_with_operation("elu1_kernel_norm"), GROUPED),
-    "var-mlp_kernel": Case(_with_operation("mlp_kernel"), GROUPED),
+    "var-elu1_kernel": Case(_with_operation("elu1_kernel", bias_key="head", positions="alibi"), GROUPED_SIZES),
+    "var-elu1_kernel_norm": Case(_with_operation("elu1_kernel_norm"), GROUPED_SIZES),
+    "var-mlp_kernel": Case(_with_operation("mlp_kernel"), GROUPED_SIZES),
     "var-mlp_kernel_norm": Case(_with_operation("mlp_kernel_norm", bias_key="shared",
-                                      bias_key_value="head"), GROUPED),
+                                      bias_key_value="head"), GROUPED_SIZES),
     "var-experts": Case({"bias_key": "head", "norm_kind": "layer", "feed_forward": "plain"},
                         {"num_local_experts": 3, "num_experts_per_tok": 2, "sliding_window": None},
                         family="mixtral"),
-    "var-unequal": Case({}, UNEQUAL, T=11),
-    "var-unequal-sigmoid": Case(_with_operation("sigmoid", bias_key="head", gate="output_head"), UNEQUAL, T=11),
+    "var-unequal": Case({}, UNEQUAL_SIZES, T=11),
+    "var-unequal-sigmoid": Case(_with_operation("sigmoid", bias_key="head", gate="output_head"), UNEQUAL_SIZES, T=11),
     "var-unequal-identity": Case(_with_operation("identity", bias_key="head", gate="value_element",
-                                       mask={"kind": "window", "window": 5}), UNEQUAL, T=11),
+                                       mask={"kind": "window", "window": 5}), UNEQUAL_SIZES, T=11),
     "var-unequal-prefix": Case({"mask": {"kind": "prefix", "prefix": 4}, "bias_key": "shared"},
-                               UNEQUAL, T=11),
-    "var-unequal-bidirectional": Case(_with_operation("softmax1", mask={"kind": "bidirectional"}), UNEQUAL,
+                               UNEQUAL_SIZES, T=11),
+    "var-unequal-bidirectional": Case(_with_operation("softmax1", mask={"kind": "bidirectional"}), UNEQUAL_SIZES,
                                       T=11),
     "var-unequal-experts": Case({"positions": "alibi"},
-                                UNEQUAL | {"num_local_experts": 5, "num_experts_per_tok": 2,
+                                UNEQUAL_SIZES | {"num_local_experts": 5, "num_experts_per_tok": 2,
                                            "sliding_window": None}, family="mixtral", T=12),
     "var-int8": Case({"positions": "learned", "gate": "value_element", "bias_key": "head"},
-                     GROUPED | {"tie_word_embeddings": False}, int8=True),
+                     GROUPED_SIZES | {"tie_word_embeddings": False}, int8=True),
 }
 
 
@@ -129,7 +129,7 @@ class _RecordingLlama(_Llama):
         return super()._linear(x, name, product)
 
 
-def spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
+def compute_spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
     """Computes `metrics.spikes` of the down projections.  [L, T, 5]"""
     model = _RecordingLlama(arch, {name: w.double() for name, w in weights.items()})
     inputs, outputs = [], []
@@ -147,16 +147,16 @@ def _head_outputs(model: _Llama, trace: Trace, layer: int) -> Tensor:
     return attend(model, layer, trace.q[layer], trace.k[layer], trace.v[layer])[2]
 
 
-def _head_writes(model: _Llama, layer: int, mixed: Tensor) -> tuple[Tensor, Tensor]:
-    """Splits the product of head outputs with W_O into what each head adds to the stream, [H, D], and the rest, [D].
-    mixed [H, 1, K]"""
-    rest = model.merge(torch.zeros_like(mixed), layer)
+def _split_output(model: _Llama, layer: int, mixed: Tensor) -> tuple[Tensor, Tensor]:
+    """Splits the product of head outputs with W_O into the vector that each head adds to the stream, [H, D], and the
+    bias of W_O, [D]. mixed [H, 1, K]"""
+    bias = model.merge(torch.zeros_like(mixed), layer)
     one_hot = torch.eye(len(mixed), dtype=mixed.dtype)
-    alone = [(model.merge(mixed * keep[:, None, None], layer) - rest)[0] for keep in one_hot]
-    return torch.stack(alone), rest[0]
+    head_vectors = [(model.merge(mixed * keep[:, None, None], layer) - bias)[0] for keep in one_hot]
+    return torch.stack(head_vectors), bias[0]
 
 
-def tags(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, Tensor]:
+def tag_shares(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, Tensor]:
     """Returns two shares over all tokens but the first: the share of each head's output along the first token's value,
     and the share of the variance of the stream after the head's layer along what this value adds to the stream.
     [L, H] each"""
@@ -166,9 +166,9 @@ def tags(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, Tensor
     shares = {"tag_share": metrics.tag_share(mixed[:, :, 1:], values)}
     if arch.norm_place != "pre" or arch.gate == "output_element":
         return shares | {"tag_stream": torch.full((arch.L, arch.H), torch.nan)}
-    writes = torch.stack([_head_writes(model, layer, values[layer, :, None])[0] for layer in range(arch.L)])
+    added_vectors = torch.stack([_split_output(model, layer, values[layer, :, None])[0] for layer in range(arch.L)])
     stream = trace.hidden[1:, None, 1:].expand(-1, arch.H, -1, -1)
-    return shares | {"tag_stream": metrics.tag_share(stream, writes, centered=True)}
+    return shares | {"tag_stream": metrics.tag_share(stream, added_vectors, centered=True)}
 
 
 class _FirstKeyLogit:
@@ -189,19 +189,19 @@ class _FirstKeyLogit:
         assert gain is not None
         self.gain = gain
 
-    def of(self, y: Tensor) -> Tensor:
+    def logit_of(self, y: Tensor) -> Tensor:
         """Returns the logit for the layer's normed input y.  [D] -> [H]"""
         arch = self.arch
         keys = self.model._linear(y, f"{self.name}.self_attn.k_proj").view(arch.G, arch.K)
         return (self.query * keys.repeat_interleave(arch.H // arch.G, 0)).sum(-1)
 
-    def along(self, r: Tensor) -> Tensor:
+    def contribution(self, r: Tensor) -> Tensor:
         """Returns the contribution of r, a component of the stream.  [D] -> [H]"""
         y = (r - r.mean() if self.layered else r) / self.scale
-        return self.of(y * self.gain) - self.of(torch.zeros_like(r))
+        return self.logit_of(y * self.gain) - self.logit_of(torch.zeros_like(r))
 
-    def biases(self) -> Tensor:
-        return self.of(torch.zeros_like(self.gain) if self.bias is None else self.bias)
+    def bias_contribution(self) -> Tensor:
+        return self.logit_of(torch.zeros_like(self.gain) if self.bias is None else self.bias)
 
 
 def _build_model(arch: Architecture, weights: Weights) -> _Llama:
@@ -219,8 +219,8 @@ def logit_parts(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
         assert torch.allclose(torch.stack(components).sum(0), trace.hidden[layer, 0], atol=1e-12)
         logits = _FirstKeyLogit(model, trace, layer)
         for c, r in enumerate(components):
-            parts[layer, :, c] = logits.along(r)
-        parts[layer, :, -1] = logits.biases()
+            parts[layer, :, c] = logits.contribution(r)
+        parts[layer, :, -1] = logits.bias_contribution()
         expected = logits.query @ trace.k[layer, :, 0].T
         groups = torch.arange(arch.H) // (arch.H // arch.G)
         assert torch.allclose(parts[layer].nansum(-1), expected[torch.arange(arch.H), groups], atol=1e-9)
@@ -237,18 +237,18 @@ def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Ten
     for below in range(arch.L):
         added = model.layer_weight(below, "value_bias")
         mixed = _head_outputs(model, trace, below)[:, :1]
-        writes, rest = _head_writes(model, below, mixed if added is None else mixed + added[:, None])
-        assert torch.allclose(writes.sum(0) + rest, trace.att_out[below, 0], atol=1e-9)
+        head_vectors, bias = _split_output(model, below, mixed if added is None else mixed + added[:, None])
+        assert torch.allclose(head_vectors.sum(0) + bias, trace.att_out[below, 0], atol=1e-9)
         for layer in range(below + 1, arch.L):
             logits = _FirstKeyLogit(model, trace, layer)
-            parts[layer, :, below] = torch.stack([logits.along(write_vector) for write_vector in writes], -1)
+            parts[layer, :, below] = torch.stack([logits.contribution(vector) for vector in head_vectors], -1)
     return parts
 
 
 def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Tensor,
                  ) -> dict[str, Tensor]:
-    """Returns every metric of the core's table. Shares are those of the whole row, the bias key included; where the
-    bias key is left out, the others' shares stay as they are."""
+    """Returns every metric of the core's table. Shares are computed over the whole row, bias key included; a metric
+    that leaves the bias key out does not rescale the shares of the other keys."""
     T, bias, mask = trace.att.shape[-1], trace.att_bias, arch.mask
     rows = trace.att if bias is None else torch.cat([bias[..., None], trace.att], -1)
     share = OPERATIONS[arch.operation].share(rows)
@@ -266,7 +266,7 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
         "near_eps": metrics.near(alpha), "row_mass": mass,
         "row_mass_summary": torch.stack([mass.mean(-1), mass.amin(-1), mass.amax(-1)], -1),
         "entropy": entropy, "entropy_mean": entropy.mean(-1),
-        "loss_mean": _loss(arch, trace, tokens).mean()[None],
+        "loss_mean": _token_losses(arch, trace, tokens).mean()[None],
         "accuracy": metrics.accuracy(_drop_seen_tokens(arch, metrics.rank(trace.logits, tokens)))[None],
     }
     if bias is not None:
@@ -295,9 +295,9 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
     results |= {"head_gate": gate, "head_load": load, "head_gini": metrics.head_gini(load)}
     results["logit_parts"] = logit_parts(arch, weights, trace)
     results["logit_parts_heads"] = logit_parts_heads(arch, weights, trace)
-    results |= tags(arch, weights, trace)
+    results |= tag_shares(arch, weights, trace)
     if arch.E == 0 and arch.feed_forward != "none":
-        results["super_weight"] = metrics.super_weight(spikes(arch, weights, trace))
+        results["super_weight"] = metrics.super_weight(compute_spikes(arch, weights, trace))
     if mask.kind in ("causal", "window"):
         results["loss_at"] = torch.cat([torch.full((1,), torch.nan), metrics.loss(trace.logits, tokens)])
     _refuse_near_ties(torch.cat([alpha.flatten(), raw.flatten()]), trace.hidden)
@@ -312,8 +312,8 @@ def _refuse_near_ties(alphas: Tensor, hidden: Tensor) -> None:
     if torch.minimum(gaps, (gaps - metrics.NEAR).abs()).min() < 2e-5:
         raise AssertionError("a head lies so close to eps that rounding decides")
     largest = hidden.abs().flatten(1).topk(4, -1).values
-    between = -largest.diff() / largest[:, :1]
-    if (between[1:] < 1e-5).any() or ((between[0] > 0) & (between[0] < 1e-5)).any():
+    ratios = -largest.diff() / largest[:, :1]
+    if (ratios[1:] < 1e-5).any() or ((ratios[0] > 0) & (ratios[0] < 1e-5)).any():
         raise AssertionError("rounding decides which activation is larger")
 
 
@@ -323,7 +323,7 @@ def _drop_seen_tokens(arch: Architecture, numbers: Tensor) -> Tensor:
     return numbers[first - 1:]
 
 
-def _loss(arch: Architecture, trace: Trace, tokens: Tensor) -> Tensor:
+def _token_losses(arch: Architecture, trace: Trace, tokens: Tensor) -> Tensor:
     return _drop_seen_tokens(arch, metrics.loss(trace.logits, tokens))
 
 
@@ -332,7 +332,7 @@ def write(name: str, case: Case) -> None:
     config = {"model_type": case.family} | SIZES | case.sizes | {"sinkscope": case.variant}
     arch = architecture(config)
     generator = torch.Generator().manual_seed(7)
-    weights = {weight: lively_weights(weight, torch.Size(shape), generator)
+    weights = {weight: draw_large_weights(weight, torch.Size(shape), generator)
                for weight, shape in shapes(arch).items()}
     if case.int8:
         write_stored(folder, config, to_int8(weights))
@@ -344,9 +344,9 @@ def write(name: str, case: Case) -> None:
     tensors = {"tokens": tokens} | trace.fields() | measurements(arch, weights, trace, tokens)
     tensors["out_norm"] = out_norm(arch, weights, trace.v.repeat_interleave(arch.H // arch.G, 1))
     if arch.E == 0 and arch.feed_forward != "none":
-        tensors["spikes"] = spikes(arch, weights, trace)
+        tensors["spikes"] = compute_spikes(arch, weights, trace)
     if arch.mask.kind in ("causal", "window"):  # under other masks earlier tokens have seen later ones
-        tensors["loss"] = _loss(arch, trace, tokens)
+        tensors["loss"] = _token_losses(arch, trace, tokens)
         tensors["rank"] = metrics.rank(trace.logits, tokens).double()
     store(folder, tensors)
     (folder / "golden.safetensors").chmod(0o644)

@@ -22,7 +22,7 @@ from .write_goldens import describe, f64_trace, store
 SEQUENCES, T, SINK_K = 8, 64, 10
 
 
-def case(id: str, texts: list[str]) -> dict[str, torch.Tensor]:
+def measure_model(id: str, texts: list[str]) -> dict[str, torch.Tensor]:
     arch, weights = read_model(ZOO / id)
     tokenizer = Tokenizer.from_file(str(ZOO / id / "tokenizer.json"))
     tokens = torch.tensor([tokenizer.encode(text).ids[:T] for text in texts])
@@ -46,7 +46,7 @@ def main() -> None:
     folder = GOLDEN / "zoo"
     tensors: dict[str, torch.Tensor] = {}
     for id in ids:
-        tensors |= case(id, chosen)
+        tensors |= measure_model(id, chosen)
     store(folder, tensors)
     describe(folder, "zoo", "its own",
              "Every model of models/zoo; see models/reference/goldens/write_zoo.py.", "write_zoo.py",

@@ -24,36 +24,36 @@ def _parse_eps(text: str) -> tuple[float, ...]:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("sinkscope", description="Records what attention does in a model.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("record", help="one model, into one file")
-    one.add_argument("model", metavar="MODEL", help="a folder, owner/name on the hub, or a .gguf file")
-    one.add_argument("--out", required=True, metavar="R.safetensors", type=Path)
-    one.add_argument("--batch", type=int, default=1, help="prompts of one forward pass (%(default)s)")
-    one.add_argument("--id", dest="model_id", help="what to call the model (its name)")
-    read = commands.add_parser("measure", help="print the numbers of a recording")
-    read.add_argument("recording", metavar="R.safetensors", type=Path)
-    for command in (one, read):
+    record = commands.add_parser("record", help="one model, into one file")
+    record.add_argument("model", metavar="MODEL", help="a folder, owner/name on the hub, or a .gguf file")
+    record.add_argument("--out", required=True, metavar="R.safetensors", type=Path)
+    record.add_argument("--batch", type=int, default=1, help="prompts of one forward pass (%(default)s)")
+    record.add_argument("--id", dest="model_id", help="what to call the model (its name)")
+    measure = commands.add_parser("measure", help="print the numbers of a recording")
+    measure.add_argument("recording", metavar="R.safetensors", type=Path)
+    for command in (record, measure):
         kind = command.add_mutually_exclusive_group()
         kind.add_argument("--json", action="store_true", help="print the table as JSON")
         kind.add_argument("--csv", action="store_true", help="print the table as CSV")
-    read.add_argument("--heads", action="store_true", help="a row for each head, by the model's own "
+    measure.add_argument("--heads", action="store_true", help="a row for each head, by the model's own "
                                                            "layer numbers")
-    one.add_argument("--part", help="the part of a model of several towers that is recorded, such as "
+    record.add_argument("--part", help="the part of a model of several towers that is recorded, such as "
                                     "vision_model")
-    many = commands.add_parser("study", help="several models, one row for each prompt of each")
-    many.add_argument("models", metavar="MODEL", nargs="+", help="as for record; NAME@REVISION on the hub")
-    many.add_argument("--out", default="study", metavar="FOLDER",
+    study = commands.add_parser("study", help="several models, one row for each prompt of each")
+    study.add_argument("models", metavar="MODEL", nargs="+", help="as for record; NAME@REVISION on the hub")
+    study.add_argument("--out", default="study", metavar="FOLDER",
                       help="a folder, or an address that pyarrow or fsspec writes to (s3://, gs://, hf://)")
-    many.add_argument("--batch", type=int, default=8, help="prompts of one forward pass (%(default)s)")
-    many.add_argument("--block", type=int, help="prompts of one Parquet part (default: enough for at most 16 parts)")
-    many.add_argument("--plan", action="store_true", help="print what would run, its files and bytes")
-    many.add_argument("--ray", action="store_true", help="spread the prompts over workers on Ray")
-    many.add_argument("--concurrency", type=int, default=1, help="workers on Ray (%(default)s)")
-    many.add_argument("--num-gpus", type=float, default=0, help="GPUs of each worker (%(default)s)")
-    for command, keep in ((one, 2), (many, 1)):
+    study.add_argument("--batch", type=int, default=8, help="prompts of one forward pass (%(default)s)")
+    study.add_argument("--block", type=int, help="prompts of one Parquet part (default: enough for at most 16 parts)")
+    study.add_argument("--plan", action="store_true", help="print what would run, its files and bytes")
+    study.add_argument("--ray", action="store_true", help="spread the prompts over workers on Ray")
+    study.add_argument("--concurrency", type=int, default=1, help="workers on Ray (%(default)s)")
+    study.add_argument("--num-gpus", type=float, default=0, help="GPUs of each worker (%(default)s)")
+    for command, keep in ((record, 2), (study, 1)):
         command.add_argument("--texts", required=True, metavar="FILE", type=Path,
                              help="a .json list, .jsonl with text, or text with blank lines between")
         command.add_argument("--tokens", type=int, default=64, help="T (%(default)s)")
@@ -75,21 +75,21 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    given = vars(_parser().parse_args(arguments))
-    said = sys.argv[1:] if arguments is None else list(arguments)
+    options = vars(_make_parser().parse_args(arguments))
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        command = given.pop("command")
+        command = options.pop("command")
         if command == "measure":
-            return _measure(given)
-        return _record(given, said) if command == "record" else _study(given)
+            return _measure(options)
+        return _record(options, words) if command == "record" else _study(options)
     except (OSError, ValueError, RuntimeError, ImportError) as error:
         _print(f"sinkscope: {error}", file=sys.stderr)
         return 1
 
 
 def _print(text: object, file: TextIO | None = None, end: str = "\n") -> None:
-    """Prints a text with its control characters as escapes: names of files and models are other people's text, and
-    must not control the terminal."""
+    """Prints a text with its control characters as escapes: names of files and models may come from strangers, and must
+    not control the terminal."""
     from .recording import visible
 
     print(visible(str(text), lines=True), file=file, end=end)
@@ -102,68 +102,68 @@ def _print_table(table: "Table", as_json: bool, as_csv: bool) -> None:
         _print(table.to_csv(), end="") if as_csv else _print(table)
 
 
-def _measure(given: dict[str, Any]) -> int:
+def _measure(options: dict[str, Any]) -> int:
     from .recording import Recording, Table
 
-    recording = Recording.open(given["recording"])
+    recording = Recording.open(options["recording"])
     table = recording.table()
-    if given["heads"]:
+    if options["heads"]:
         table = Table(recording.heads())
         table.title = recording.title
-    _print_table(table, given["json"], given["csv"])
+    _print_table(table, options["json"], options["csv"])
     return 0
 
 
-def _read_texts(given: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
+def _read_texts(arguments: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     from .texts import read_texts
 
-    path, n = given.pop("texts"), given.pop("prompts")
-    attention, revision = given.pop("attention"), given.pop("revision")
-    options = {"dtype": given.pop("dtype"), "device": given.pop("device")}
+    path, n = arguments.pop("texts"), arguments.pop("prompts")
+    attention, revision = arguments.pop("attention"), arguments.pop("revision")
+    options = {"dtype": arguments.pop("dtype"), "device": arguments.pop("device")}
     if attention:
         options["attn_implementation"] = attention
     if revision:
         options["revision"] = revision
-    given["source"] = given["source"] or path.name
+    arguments["source"] = arguments["source"] or path.name
     return read_texts(path)[:n], options
 
 
-def _record(given: dict[str, Any], said: Sequence[str]) -> int:
+def _record(options: dict[str, Any], words: Sequence[str]) -> int:
     from .files import check_target
     from .settings import FIELDS, Settings
 
-    # Checks the settings before a model is loaded.
-    Settings.checked(given["tokens"], given["eps"], given["keep"], FIELDS, given["maps"], given["first"],
-                     given["mask"])
-    check_target(given["out"])
-    texts, options = _read_texts(given)
+    # Wrong settings are reported before a model is loaded.
+    Settings.checked(options["tokens"], options["eps"], options["keep"], FIELDS, options["maps"], options["first"],
+                     options["mask"])
+    check_target(options["out"])
+    texts, load_options = _read_texts(options)
     from .loading import load
     from .recorder import record
 
-    loaded = load(given.pop("model"), **options)
-    out, as_json, as_csv = given.pop("out"), given.pop("json"), given.pop("csv")
-    given["model_id"] = given["model_id"] or loaded.id
-    given["revision"] = options.get("revision")
+    loaded = load(options.pop("model"), **load_options)
+    out, as_json, as_csv = options.pop("out"), options.pop("json"), options.pop("csv")
+    options["model_id"] = options["model_id"] or loaded.id
+    options["revision"] = load_options.get("revision")
     recording = record(loaded.model, loaded.tokenizer, texts, file_sha256=loaded.sha256,
-                       command=f"python -m sinkscope {shlex.join(said)}", **given)
+                       command=f"python -m sinkscope {shlex.join(words)}", **options)
     size = recording.save(out)
     _print_table(recording.table(), as_json, as_csv)
     _print(f"{out}: {size} bytes", file=sys.stderr)
     return 0
 
 
-def _study(given: dict[str, Any]) -> int:
+def _study(options: dict[str, Any]) -> int:
     from . import studies
     from .recording import open_recording
 
-    texts, options = _read_texts(given)
-    models = given.pop("models")
-    if given.pop("plan"):
+    texts, load_options = _read_texts(options)
+    models = options.pop("models")
+    if options.pop("plan"):
         unplanned = ("ray", "concurrency", "num_gpus", "source", "license")
-        planned = {name: x for name, x in given.items() if name not in unplanned}
-        _print(studies.plan(models, texts, load_options=options, **planned))
+        planned = {name: x for name, x in options.items() if name not in unplanned}
+        _print(studies.plan(models, texts, load_options=load_options, **planned))
         return 0
-    addresses = studies.study(models, texts, load_options=options, **given)
+    addresses = studies.study(models, texts, load_options=load_options, **options)
     for address in addresses.values():
         _print(open_recording(address).table())
         _print(address, file=sys.stderr)

@@ -3,9 +3,9 @@ own attention.
 
 transformers hands queries, keys, values and a mask to a function that it looks up by the name of the
 model's attention implementation (AttentionInterface), and builds the mask by the same name
-(AttentionMaskInterface). `observe` registers a function of its own under the name "sinkscope": the function calls
-the implementation that the model had, with the mask that this implementation needs, returns its output, and
-reports a `Call`. A map of [H, T, T] is kept only on request.
+(AttentionMaskInterface). `observe` registers a function under the name "sinkscope", which calls the model's original
+implementation with the mask that this implementation needs, returns its output, and reports a `Call`. A map of
+[H, T, T] is kept only on request.
 
 Models outside the interface are observed in two other ways: each call of scaled_dot_product_attention is
 reported as a `Call` (falcon), and weights that an attention module returns are reported unchanged
@@ -30,14 +30,15 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from transformers import AttentionInterface, AttentionMaskInterface, Cache, PreTrainedModel
 
-NAME = "sinkscope"  # name of the attention implementation in the model's config during observation
+# Name of the attention implementation in the model's config while the model is observed.
+IMPLEMENTATION = "sinkscope"
 # Weights of one chunk: 1 MB in float32 on a CPU, which fits into its cache; 32 MB on a GPU, where smaller chunks would
 # cost more in kernel launches than in arithmetic.
 CPU_CELLS, GPU_CELLS = 2**18, 2**23
 # A floating-point mask hides a key if it adds at most this number: masks add -inf, a dtype's minimum, -1e9 or -1e4
 # (-9984 in bfloat16). The bias of ALiBi falls below it only in the steepest head, 18,000 tokens away.
-MASKED = -9000.0
-# Names of arguments that hold another sequence's tokens for a module to attend to.
+HIDING_MASK = -9000.0
+# Arguments by which a module receives the tokens of another sequence to attend to.
 SOURCE_ARGUMENTS = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 
 
@@ -47,11 +48,11 @@ class UnsupportedModel(ValueError):
 
 @dataclass(frozen=True)
 class Place:
-    """A member of a numbered container (ModuleList) inside which a call of attention happened."""
+    """A member of a numbered container (ModuleList) that was running when a call of attention happened."""
 
-    container: str  # its name in the tree, "model.layers"
+    container: str  # the container's name in the tree, such as "model.layers"
     index: int  # the member's number in the container
-    # members of the container that ran before in this forward pass; a member that runs twice counts twice
+    # number of runs of the container's members before this one in the forward pass
     visit: int
 
 
@@ -95,9 +96,9 @@ class Call:
 
     @property
     def layer_idx(self) -> int:
-        """The number that the model gives the layer; it counts layers without attention, too."""
-        own = getattr(self.module, "layer_idx", None)
-        return own if isinstance(own, int) else self.path[0].index if self.path else self.order
+        """The model's own number of the layer; layers without attention are numbered, too."""
+        number = getattr(self.module, "layer_idx", None)
+        return number if isinstance(number, int) else self.path[0].index if self.path else self.order
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -112,8 +113,8 @@ class Call:
 
     @property
     def G(self) -> int:
-        grouped = self.value if self.key is None else self.key
-        return self.shape[1] if grouped is None else grouped.shape[1]
+        vectors = self.value if self.key is None else self.key
+        return self.shape[1] if vectors is None else vectors.shape[1]
 
     def chunks(self, cells: int | None = None, scores: bool = False) -> Iterator[Chunk]:
         """Yields the weights of all queries in order, about `cells` weights at a time, and their scores if `scores`
@@ -132,24 +133,24 @@ class Call:
         visible = (att > 0).any(1, keepdim=True) if self.seen is None else self.seen[None, None, rows]
         return Chunk(rows, att, visible, None)
 
-    def _recompute_chunk(self, rows: slice, wanted: bool) -> Chunk:
+    def _recompute_chunk(self, rows: slice, keeps_scores: bool) -> Chunk:
         assert self.query is not None
         B, H, T, S = self.shape
         q = _widen(self.query[:, :, rows])
         t, K = q.shape[2:]
-        # The heads of a group are multiplied as further queries, so that its keys need no copies.
+        # The heads of a group are multiplied as further queries, so that the group's keys need no copies.
         scores = (q.reshape(B, self.G, -1, K) @ self._transposed_key).view(B, H, t, S)
         scores *= K**-0.5 if self.scaling is None else self.scaling
         if self.softcap is not None:
             scores = self.softcap * (scores / self.softcap).tanh_()
         if self.bias is not None:
             scores += self.bias[..., rows, :S]
-        visible = self._visible(rows)
+        visible = self._visible_keys(rows)
         if self.mask is not None and self.mask.dim() == 4 and self.mask.is_floating_point():
             added = self.mask[..., self._mask_rows(rows), :S]
             scores = scores + added.to(scores.dtype)
         scores = scores.masked_fill_(~visible, -torch.inf)
-        kept = scores.clone() if wanted else None
+        score_copy = scores.clone() if keeps_scores else None
         sink = None
         if self.sinks is None:
             att = scores.softmax(-1)
@@ -158,8 +159,9 @@ class Call:
             total = torch.logaddexp(scores.logsumexp(-1, keepdim=True), logits)
             att = scores.sub_(total).exp_()
             sink = (logits - total).exp()[..., 0]
-        att.masked_fill_(~visible.any(-1, keepdim=True), 0)  # padding sees nothing: 0, not NaN
-        return Chunk(rows, att, visible.any(1, keepdim=True), sink, kept)
+        # a query of padding sees no key: its weights are 0, not NaN
+        att.masked_fill_(~visible.any(-1, keepdim=True), 0)
+        return Chunk(rows, att, visible.any(1, keepdim=True), sink, score_copy)
 
     @cached_property
     def _transposed_key(self) -> Tensor:
@@ -167,16 +169,16 @@ class Call:
         return _widen(self.key).transpose(-2, -1)
 
     def _mask_rows(self, rows: slice) -> slice:
-        """Returns the rows of the mask that belong to these queries: a mask may have one row for all of them."""
+        """Returns the rows of the mask that belong to these queries; a mask of one row serves all queries."""
         assert self.mask is not None
         return rows if self.mask.shape[-2] > 1 else slice(None)
 
-    def _visible(self, rows: slice) -> Tensor:
+    def _visible_keys(self, rows: slice) -> Tensor:
         """Returns the keys that each query sees, a bool that broadcasts to [B, H, t, S]."""
         _, _, T, S = self.shape
         if self.mask is not None and self.mask.dim() == 4:
             mask = self.mask[..., self._mask_rows(rows), :S]
-            return mask if mask.dtype == torch.bool else mask > MASKED
+            return mask if mask.dtype == torch.bool else mask > HIDING_MASK
         key = torch.arange(S, device=self.device)
         query = torch.arange(T, device=self.device)[rows, None] + (S - T if self.aligned else 0)
         visible = torch.ones(1, 1, query.shape[0], S, dtype=torch.bool, device=self.device)
@@ -213,7 +215,7 @@ class Watch:
     originals: dict[int, str] = field(default_factory=dict)  # the implementation of each config, by id
     calls: int = 0
     calls_before: int = 0  # calls of the forward passes before the current one
-    # running attention modules of models that do not use the interface
+    # running attention modules that do not use the interface
     modules: list[nn.Module] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)  # containers of the running module, the outermost first
     visits: dict[str, int] = field(default_factory=dict)  # members of each container that ran in this pass
@@ -222,18 +224,19 @@ class Watch:
     running: list[tuple[nn.Module, int]] = field(default_factory=list)  # running stacks, with the calls before each
     attended_stacks: set[nn.Module] = field(default_factory=set)  # stacks that computed attention in this pass
     are_crossed: list[bool] = field(default_factory=list)  # for each running attention module: see Call.is_crossed
-    counts_every_call: bool = False  # no attention module is known, so every scaled_dot_product_attention counts
+    # whether every scaled_dot_product_attention counts, as in a model without attention modules
+    counts_every_call: bool = False
     root: nn.Module | None = None  # the model while it runs
-    busy: bool = False  # the model's own implementation runs, whose inner calls do not count
+    busy: bool = False  # whether the model's own implementation runs, whose inner calls do not count
     thread: int = field(default_factory=threading.get_ident)  # the thread whose runs are observed
 
     def begin(self, module: nn.Module) -> None:
-        """Notes that a stack runs. A forward pass begins with the outermost running stack, and with a stack that has
-        already computed attention in the current pass."""
-        is_outermost = module is self.root or not self.running or any(module is one for one, _ in self.running)
+        """Records that a stack begins to run. A forward pass begins with the outermost running stack, and with a stack
+        that has already computed attention in the current pass."""
+        is_outermost = module is self.root or not self.running or any(module is stack for stack, _ in self.running)
         if is_outermost:  # also discards the state of an interrupted pass
-            for what in (self.running, self.places, self.modules, self.are_crossed):
-                what.clear()
+            for state in (self.running, self.places, self.modules, self.are_crossed):
+                state.clear()
         if is_outermost or module in self.attended_stacks:
             self.visits.clear()
             self.attended_stacks.clear()
@@ -242,7 +245,7 @@ class Watch:
         self.running.append((module, self.calls))
 
     def end(self) -> None:
-        """Notes that the innermost running stack has ended."""
+        """Records that the innermost running stack has ended."""
         if not self.running:  # the module called itself, and `begin` discarded the state
             return
         module, calls_before = self.running.pop()
@@ -277,35 +280,35 @@ _watches: list[Watch] = []  # one for each running `observe`, the innermost last
 
 
 def _original_name(config: Any) -> str:
-    """Returns the name of the attention implementation that the model had."""
+    """Returns the name of the attention implementation that the config had before the model was observed."""
     for watch in reversed(_watches):
         if id(config) in watch.originals:
             return watch.originals[id(config)]
     for watch in reversed(_watches):
         if watch.originals:
             return next(iter(watch.originals.values()))
-    raise RuntimeError(f"attention implementation {NAME!r}: expected a call inside "
+    raise RuntimeError(f"attention implementation {IMPLEMENTATION!r}: expected a call inside "
                        "sinkscope.observe, found one outside")
 
 
 def _find_implementation(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
     """Returns the attention function that the model would have called. The one named `eager` is defined in the
     model's own file."""
-    for kind in type(module).__mro__:
-        file = sys.modules.get(kind.__module__)
-        interface = getattr(file, "ALL_ATTENTION_FUNCTIONS", None)
+    for base in type(module).__mro__:
+        source = sys.modules.get(base.__module__)
+        interface = getattr(source, "ALL_ATTENTION_FUNCTIONS", None)
         if interface is not None and name in interface:
             return interface[name]
-        if name == "eager" and hasattr(file, "eager_attention_forward"):
-            return file.eager_attention_forward  # type: ignore[union-attr]
+        if name == "eager" and hasattr(source, "eager_attention_forward"):
+            return source.eager_attention_forward  # type: ignore[union-attr]
     raise UnsupportedModel(f"{type(module).__name__}: expected an attention function {name!r}, "
                            "found none")
 
 
 def _report_attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any,
                **options: Any) -> tuple[Tensor, Tensor | None]:
-    """Runs the model's own implementation and reports the call to the observers of this module; another observed
-    model may share its config."""
+    """Runs the model's own implementation and reports the call to the observers of this module alone, since another
+    observed model may share the config."""
     name = _original_name(getattr(module, "config", None))
     if attention_mask is not None and not isinstance(attention_mask, Tensor):
         raise UnsupportedModel(
@@ -314,32 +317,32 @@ def _report_attention(module: nn.Module, query: Tensor, key: Tensor, value: Tens
     with _without_reports():
         out, weights = _find_implementation(name, module)(module, query, key, value, attention_mask, **options)
     query, key, value = (_cast_as_autocast(x) for x in (query, key, value))
-    flash, causal = "flash" in name, options.get("is_causal")
+    is_flash, causal = "flash" in name, options.get("is_causal")
     if causal is None:
         causal = getattr(module, "is_causal", True)
-    masked = attention_mask is not None and attention_mask.dim() == 4
+    has_mask = attention_mask is not None and attention_mask.dim() == 4
     for watch in [watch for watch in _watches if id(module) in watch.tree]:
         watch.report(
             module=module, query=query, key=key, value=value, out=out, mask=attention_mask,
             scaling=options.get("scaling"), softcap=options.get("softcap"), sinks=options.get("s_aux"),
             bias=options.get("position_bias"),
-            # Without a mask, eager attention sees every key, and so does a single query, which is the last.
-            causal=bool(causal) and not masked and (flash or (query.shape[2] > 1 and name != "eager")),
-            aligned=flash,
-            window=options.get("sliding_window") if flash and not masked else None)
+            # Without a mask, queries of eager attention see every key, and so does a single query, which is the last.
+            causal=bool(causal) and not has_mask and (is_flash or (query.shape[2] > 1 and name != "eager")),
+            aligned=is_flash,
+            window=options.get("sliding_window") if is_flash and not has_mask else None)
     return out, weights
 
 
 @contextmanager
 def _without_reports() -> Iterator[None]:
-    """Suppresses reports of the calls that an implementation makes itself."""
-    earlier = [(watch, watch.busy) for watch in _watches if watch.thread == threading.get_ident()]
-    for watch, _ in earlier:
+    """Suppresses reports of the calls that the model's own implementation makes."""
+    states = [(watch, watch.busy) for watch in _watches if watch.thread == threading.get_ident()]
+    for watch, _ in states:
         watch.busy = True
     try:
         yield
     finally:
-        for watch, busy in earlier:
+        for watch, busy in states:
             watch.busy = busy
 
 
@@ -352,7 +355,7 @@ def _cast_as_autocast(x: Tensor) -> Tensor:
 
 
 def _original_mask(*args: Any, config: Any = None, **options: Any) -> Any:
-    """Makes the mask that the model's own implementation needs: the kind of mask differs by implementation."""
+    """Makes the kind of mask that the model's own implementation needs."""
     interface, name = AttentionMaskInterface(), _original_name(config)
     return interface[name](*args, config=config, **options) if name in interface else None
 
@@ -392,22 +395,22 @@ class _DirectCalls(TorchFunctionMode):
 def _attention_modules(model: nn.Module) -> list[nn.Module]:
     """Returns the innermost modules whose class name contains "attention" and which are outside transformers'
     interface."""
-    looked_up = {m for part in _interface_models(model) for m in part.modules()}
-    looked_up -= {m for part in model.modules() if _bypasses_interface(part) for m in part.modules()}
-    found = [m for m in model.modules()
-             if m not in looked_up and re.search("attention", type(m).__name__, re.IGNORECASE)]
-    return [m for m in found if not any(n is not m and n in found for n in m.modules())]
+    interface_modules = {m for part in _interface_models(model) for m in part.modules()}
+    interface_modules -= {m for part in model.modules() if _bypasses_interface(part) for m in part.modules()}
+    candidates = [m for m in model.modules()
+             if m not in interface_modules and re.search("attention", type(m).__name__, re.IGNORECASE)]
+    return [m for m in candidates if not any(n is not m and n in candidates for n in m.modules())]
 
 
 def _returned_weights(out: Any) -> Tensor | None:
-    rest = out[1:] if isinstance(out, tuple) else ()
-    return next((x for x in rest if isinstance(x, Tensor) and x.dim() == 4), None)
+    extras = out[1:] if isinstance(out, tuple) else ()
+    return next((x for x in extras if isinstance(x, Tensor) and x.dim() == 4), None)
 
 
-def _cached_keys(module: nn.Module, given: tuple[Any, ...]) -> Tensor | None:
-    """Returns this layer's keys in the cache among the arguments `given`; None without a cache."""
+def _cached_keys(module: nn.Module, arguments: tuple[Any, ...]) -> Tensor | None:
+    """Returns this layer's keys in the cache among the module's arguments; None without a cache."""
     layer = getattr(module, "layer_idx", getattr(module, "layer_id", None))
-    cache = next((x for x in given if isinstance(x, Cache)), None)
+    cache = next((x for x in arguments if isinstance(x, Cache)), None)
     if cache is None or not isinstance(layer, int) or not 0 <= layer < len(cache.layers):
         return None
     keys = getattr(cache.layers[layer], "keys", None)
@@ -424,12 +427,12 @@ def _bypasses_interface(module: nn.Module) -> bool:
     return isinstance(module, PreTrainedModel) and not module._can_set_attn_implementation()
 
 
-def _configs(model: nn.Module) -> list[Any]:
+def _find_configs(model: nn.Module) -> list[Any]:
     """Returns the configs that name the attention implementations in the tree."""
-    by_hand = {id(m.config) for m in model.modules() if _bypasses_interface(m)}
+    bypassing = {id(m.config) for m in model.modules() if _bypasses_interface(m)}
     configs = {id(m.config): m.config for part in _interface_models(model) for m in part.modules()
                if hasattr(getattr(m, "config", None), "_attn_implementation_internal")}
-    return [config for key, config in configs.items() if key not in by_hand]
+    return [config for key, config in configs.items() if key not in bypassing]
 
 
 def unwrap(model: nn.Module) -> nn.Module:
@@ -471,7 +474,7 @@ def observe(model: nn.Module, visit: Visit) -> Iterator[Watch]:
         stack.callback(_watches.remove, watch)
         stack.enter_context(torch.compiler.set_stance("force_eager"))
         _track_containers(model, watch, stack)
-        configs, modules = _configs(model), _attention_modules(model)
+        configs, modules = _find_configs(model), _attention_modules(model)
         _register_names(configs, watch, stack)
         watch.counts_every_call = not configs and not modules
         if not configs and any(_bypasses_interface(m) for m in model.modules()) and not modules:
@@ -483,7 +486,7 @@ def observe(model: nn.Module, visit: Visit) -> Iterator[Watch]:
 
 
 def _track_containers(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
-    """Adds hooks that keep `watch.places` up to date, the numbered containers of the running module."""
+    """Adds hooks that keep `watch.places`, the numbered containers of the running module, up to date."""
     members: dict[nn.Module, tuple[str, int]] = {}
     for name, module in model.named_modules():
         head, _, number = name.rpartition(".")
@@ -523,10 +526,10 @@ def _find_stacks(model: nn.Module) -> list[nn.Module]:
     """Returns the parts of a model that contain layers or embeddings: if such a part runs twice, each run counts as a
     forward pass. Layers and their modules are no such parts, since several layers may share one module."""
     names = [name.split(".") for name, _ in model.named_modules()]
-    holders = {".".join(parts[:n]) for parts in names if parts[-1].isdigit() for n in range(1, len(parts))}
+    container_paths = {".".join(parts[:n]) for parts in names if parts[-1].isdigit() for n in range(1, len(parts))}
     return [module for name, module in model.named_modules() if name and not isinstance(module, nn.Embedding) and (
             any(isinstance(part, nn.Embedding) for part in module.modules())
-            or name in holders and not any(part.isdigit() for part in name.split(".")))]
+            or name in container_paths and not any(part.isdigit() for part in name.split(".")))]
 
 
 def argument_namer(module: nn.Module) -> Callable[[Any, Any], dict[str, Any]]:
@@ -537,59 +540,59 @@ def argument_namer(module: nn.Module) -> Callable[[Any, Any], dict[str, Any]]:
 
 def _track_cross_attention(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
     """Adds hooks that keep `watch.are_crossed` up to date: whether running modules attend to another sequence."""
-    arguments = {module: argument_namer(module) for module in model.modules()
+    namers = {module: argument_namer(module) for module in model.modules()
                  if re.search("attention", type(module).__name__, re.IGNORECASE)}
 
-    def before(module: nn.Module, args: Any, kwargs: Any) -> None:
-        given = arguments[module](args, kwargs)
+    def push(module: nn.Module, args: Any, kwargs: Any) -> None:
+        arguments = namers[module](args, kwargs)
         watch.are_crossed.append(
             getattr(module, "is_cross_attention", False) is True
-            or any(isinstance(given.get(name), Tensor) for name in SOURCE_ARGUMENTS)
+            or any(isinstance(arguments.get(name), Tensor) for name in SOURCE_ARGUMENTS)
             or "cross" in type(module).__name__.lower())
 
-    def after(*_: Any) -> None:
+    def pop(*_: Any) -> None:
         watch.are_crossed.pop()
 
-    for module in arguments:
-        stack.callback(module.register_forward_pre_hook(before, with_kwargs=True).remove)
-        stack.callback(module.register_forward_hook(after, always_call=True).remove)
+    for module in namers:
+        stack.callback(module.register_forward_pre_hook(push, with_kwargs=True).remove)
+        stack.callback(module.register_forward_hook(pop, always_call=True).remove)
 
 
 def _register_names(configs: list[Any], watch: Watch, stack: ExitStack) -> None:
     """Makes the models of these configs call `_report_attention`, and restores their implementations at the end."""
     for config in configs:
         name = config._attn_implementation_internal or "eager"
-        if name.startswith(NAME):  # another observer of this config has already set its name
+        if name.startswith(IMPLEMENTATION):  # another observer of this config has already set its name
             name = _original_name(config)
         watch.originals[id(config)] = name
         # The name keeps "flash", since models prepare their inputs differently if it contains that word.
-        ours = f"{NAME}_flash" if "flash" in name else NAME
-        AttentionInterface.register(ours, _report_attention)
-        AttentionMaskInterface.register(ours, _original_mask)
+        observer_name = f"{IMPLEMENTATION}_flash" if "flash" in name else IMPLEMENTATION
+        AttentionInterface.register(observer_name, _report_attention)
+        AttentionMaskInterface.register(observer_name, _original_mask)
 
-        def put_back(config: Any = config, name: Any = config._attn_implementation_internal) -> None:
+        def restore_name(config: Any = config, name: Any = config._attn_implementation_internal) -> None:
             config._attn_implementation_internal = name
 
-        stack.callback(put_back)
+        stack.callback(restore_name)
         # The field is set directly: set_attn_implementation would give every part of the model the same name.
-        config._attn_implementation_internal = ours
+        config._attn_implementation_internal = observer_name
 
 
 def _hook_modules(modules: list[nn.Module], watch: Watch, stack: ExitStack) -> None:
     """Reports calls of models outside the interface: their scaled_dot_product_attention, or the returned weights."""
-    calls: list[int] = []  # `watch.calls` at the start of each running module
+    calls: list[int] = []  # for each running module, `watch.calls` when the module began
 
-    def before(module: nn.Module, *_: Any) -> None:
+    def push(module: nn.Module, *_: Any) -> None:
         watch.modules.append(module)
         calls.append(watch.calls)
 
-    def after(module: nn.Module, args: Any, kwargs: Any, out: Any) -> None:
+    def pop(module: nn.Module, args: Any, kwargs: Any, out: Any) -> None:
         watch.modules.pop()
         weights = _returned_weights(out)
         if watch.calls == calls.pop() and weights is not None:
             watch.report(module=module, weights=weights, cached=_cached_keys(module, (*args, *kwargs.values())))
 
     for module in modules:
-        stack.callback(module.register_forward_pre_hook(before).remove)
-        stack.callback(module.register_forward_hook(after, with_kwargs=True).remove)
+        stack.callback(module.register_forward_pre_hook(push).remove)
+        stack.callback(module.register_forward_hook(pop, with_kwargs=True).remove)
     stack.enter_context(_DirectCalls(watch))

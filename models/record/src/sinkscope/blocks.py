@@ -1,4 +1,5 @@
-"""The worker of a study: it measures blocks of prompts, writes their parts, and joins them."""
+"""The worker of a study, which measures blocks of prompts, writes a Parquet part for each block, and joins the
+parts."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,9 +20,9 @@ from .storage import Folder
 from .studies import Job, Row, Task, digest_of_text, settings_text, slug, split_revision
 
 MEASURED, FAILED, SHORT, UNREADABLE = "measured", "failed", "short", "unreadable"
-# Metrics with one number for each head, [L H], layer by layer. Of alpha, the row has only the first token's.
+# Metrics of heads, stored as [L H] numbers, layer by layer; alpha is stored for the first token only.
 HEAD_METRICS = ("alpha", "alpha_raw", "entropy_mean", "distance", "contribution", "cos_gap")
-EPS_METRICS = ("sink_1", "sink_ratio_raw")  # metrics with one number for each eps
+EPS_METRICS = ("sink_1", "sink_ratio_raw")  # metrics of one number for each eps
 PROMPT_METRICS = ("alpha_1", "loss", *PROMPT_MEANS)
 SCHEMA = pa.schema([
     ("model", pa.string()), ("checkpoint", pa.string()), ("weights_sha256", pa.string()),
@@ -33,10 +34,9 @@ SCHEMA = pa.schema([
     # Set for kept prompts only: the token strings, and the recorded fields as the bytes of a safetensors file.
     ("tokens", pa.list_(pa.string())), ("kept", pa.large_binary()),
     # Set in the first measured row of a part only: the sums over the part as the bytes of a safetensors file, and
-    # the conditions that all rows of the part share.
+    # the conditions, which all rows of the part share.
     ("sums", pa.large_binary()), ("conditions", pa.string()),
 ])
-# Columns that joining the parts of a checkpoint reads.
 JOINED_COLUMNS = ["weights_sha256", "tokenizer_sha256", "prompt", "state", "first_id", "first_token", "ids",
                   *EPS_METRICS, *PROMPT_METRICS, "tokens", "kept", "sums", "conditions"]
 
@@ -52,14 +52,14 @@ class Worker:
         self.file_sha256: str | None = None
 
     def run(self, task: Task) -> Row:
-        """Measures a task's missing blocks, and writes the recording if no block is missing. Returns the
-        recording's address, or the error; neither if another task will write the missing blocks."""
+        """Measures the blocks of a task that are not stored yet, and writes the recording once all blocks are stored.
+        Returns the recording's address, or an error; neither while other tasks have blocks to write."""
         error = address = None
         try:
             self._identify(task.name)
-            written = set(self.folder.names(f"rows/{self.checkpoint}"))
+            stored_parts = set(self.folder.names(f"rows/{self.checkpoint}"))
             for block in task.blocks:
-                if self._part_name(block) not in written:
+                if self._part_name(block) not in stored_parts:
                     self._measure(block)
             address, error = self._finish()
         except Exception as problem:  # one checkpoint's failure does not stop the others
@@ -69,8 +69,6 @@ class Worker:
                    "settings": settings_text(self.job.settings)}
             self._write_rows(self._error_file(task.name), [row])
         return {"name": task.name, "address": address, "error": error}
-
-    # The checkpoint
 
     @property
     def checkpoint(self) -> str:
@@ -87,21 +85,19 @@ class Worker:
             self.digests, self.file_sha256 = digests_of(model, tokenizer), None
             self.recorder = Recorder(model, tokenizer, self.job.settings)
         else:
-            where, revision = split_revision(self.job, name)
-            self.digests = digests_of_name(where, revision)
+            address, revision = split_revision(self.job, name)
+            self.digests = digests_of_name(address, revision)
         self.name = name
 
     def _open_recorder(self) -> Recorder:
         if self.recorder is None:
             assert self.name is not None
-            where, revision = split_revision(self.job, self.name)
+            address, revision = split_revision(self.job, self.name)
             options = {**self.job.load_options, **({"revision": revision} if revision else {})}
-            loaded = load(where, **options)
+            loaded = load(address, **options)
             self.file_sha256 = loaded.sha256
             self.recorder = Recorder(loaded.model, loaded.tokenizer, self.job.settings)
         return self.recorder
-
-    # A block
 
     def _part_name(self, block: int) -> str:
         return f"{block:05d}-of-{self.job.blocks:05d}.parquet"
@@ -111,12 +107,12 @@ class Worker:
         prompts = {i: recorder.prompt(job.texts[i]) for i in job.prompts(block)}
         rows = {i: self._short_row(i) for i in prompts}
         assembly = Assembly(job.settings.eps, job.settings.first)
-        for kept in (True, False):
-            some = {i: one for i, one in prompts.items() if one and (i < job.settings.keep) == kept}
-            found = recorder.measure_all(list(some.values()), job.batch, progress=False,
-                                         keep=len(some) if kept else 0)
-            for i, one in zip(some, found, strict=True):
-                rows[i] |= self._measured_columns(some[i], one, assembly.add(one))
+        for is_kept in (True, False):
+            group = {i: prompt for i, prompt in prompts.items() if prompt and (i < job.settings.keep) == is_kept}
+            measurements = recorder.measure_all(list(group.values()), job.batch, progress=False,
+                                         keep=len(group) if is_kept else 0)
+            for i, measurement in zip(group, measurements, strict=True):
+                rows[i] |= self._measured_columns(group[i], measurement, assembly.add(measurement))
         first = next((i for i, row in rows.items() if row["state"] == MEASURED), None)
         if first is not None:
             prompt = prompts[first]
@@ -132,16 +128,16 @@ class Worker:
                 "tokenizer_sha256": self.digests.tokenizer, "text_sha256": digest_of_text(self.job.texts[i]),
                 "settings": settings_text(self.job.settings), "prompt": i, "state": SHORT}
 
-    def _measured_columns(self, prompt: Prompt, one: Measurement | None, numbers: Mapping[str, Any]) -> Row:
+    def _measured_columns(self, prompt: Prompt, measurement: Measurement | None, numbers: Mapping[str, Any]) -> Row:
         first = self.job.settings.first
         row = {name: numbers.get(name) for name in (*EPS_METRICS, *PROMPT_METRICS)}
-        if one is None:
+        if measurement is None:
             return row | {"state": FAILED}
         row |= {f"head_{name}": x[..., first] if name.startswith("alpha") else x
-                for name in HEAD_METRICS if (x := one.metrics.get(name)) is not None}
-        row |= {"state": MEASURED, "T": one.metrics["alpha"].shape[-1], "first_id": one.first_id,
-                "first_token": one.tokens[first], "ids": prompt.ids}
-        return row | ({"tokens": one.tokens, "kept": _pack(one.kept)} if one.kept else {})
+                for name in HEAD_METRICS if (x := measurement.metrics.get(name)) is not None}
+        row |= {"state": MEASURED, "T": measurement.metrics["alpha"].shape[-1], "first_id": measurement.first_id,
+                "first_token": measurement.tokens[first], "ids": prompt.ids}
+        return row | ({"tokens": measurement.tokens, "kept": _pack(measurement.kept)} if measurement.kept else {})
 
     def _write_rows(self, name: str, rows: Sequence[Row]) -> None:
         table = {column.name: pa.array([_flatten(row.get(column.name)) for row in rows], column.type)
@@ -150,13 +146,11 @@ class Worker:
         pq.write_table(pa.table(table, schema=SCHEMA), out, compression="zstd")
         self.folder.write(name, out.getvalue())
 
-    # The recording
-
     def _error_file(self, name: str) -> str:
         return f"errors/{slug(name)}.parquet"
 
     def _finish(self) -> tuple[str | None, str | None]:
-        """Returns the recording's address, or an error. Writes the recording if it is missing and all parts exist."""
+        """Returns the recording's address, or an error. Writes the recording if all parts exist and it does not."""
         assert self.name is not None
         name = f"{self.checkpoint}.safetensors"
         if not self.folder.has(name):
@@ -200,7 +194,6 @@ class Worker:
 
 
 def _assemble(rows: Sequence[Row], job: Job) -> Assembly:
-    """Returns an assembly of a part's rows."""
     assembly = Assembly(job.settings.eps, job.settings.first)
     measured = sum(row["state"] == MEASURED for row in rows)
     for row in rows:

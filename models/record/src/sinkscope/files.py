@@ -1,4 +1,4 @@
-"""Writes files atomically: a reader finds the complete file or the one before it, never a part."""
+"""Writes files atomically: a reader finds the complete new file or the previous one, never a part."""
 
 import os
 import stat
@@ -32,12 +32,12 @@ def check_target(path: str | PathLike[str]) -> Path:
 
 
 def _make_temporary(target: Path) -> tuple[int, str]:
-    """Creates a new file (O_EXCL) next to the target, for this process alone."""
+    """Creates a new file (O_EXCL) next to the target, which only this process uses."""
     return tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
 
 
 @contextmanager
-def replaced_at_end(path: str | PathLike[str]) -> Iterator[Path]:
+def atomic_replacement(path: str | PathLike[str]) -> Iterator[Path]:
     """Yields a temporary file in the same folder, which replaces `path` at the end, and is removed after a failure."""
     target = check_target(path)
     descriptor, name = _make_temporary(target)
@@ -64,7 +64,7 @@ def _file_mode(target: Path) -> int:
 
 
 def write_bytes(path: str | PathLike[str], data: bytes) -> int:
-    with replaced_at_end(path) as part:
+    with atomic_replacement(path) as part:
         part.write_bytes(data)
     return len(data)
 

@@ -16,25 +16,26 @@ from .probe import Facts, call_name, check_rows, container_path, key_ranges, mas
 from .recording import ROW_SUM, SEEN, Array
 from .settings import Settings
 
-POOLED = 128  # a pooled map has at most this many rows and columns
+POOLED_SIZE = 128  # a pooled map has at most this many rows and columns
 
 
-class Heads:
+class HeadMetrics:
     """Gathers the metrics of heads from the calls of one forward pass."""
 
     def __init__(self, facts: Facts, settings: Settings, batch: int, keep: int) -> None:
         self.facts, self.settings, self.batch, self.keep = facts, settings, batch, keep
         self.layers: list[dict[str, Tensor]] = []  # metrics of each layer, [B, ...]
-        self.stacked: dict[str, Array] = {}  # metrics of all layers that `_stack_layers` has joined, [B, L, ...]
-        self.store: dict[str, list[Tensor]] = {}  # for each layer, the fields of the first `keep` prompts
-        self.seen = torch.zeros(batch, facts.T, dtype=torch.bool)  # keys that any query sees in any layer
-        # the first key that each query sees in any layer
+        self.stacked: dict[str, Array] = {}  # results of `_stack_layers` by name, [B, L, ...]
+        # fields of the first `keep` prompts by name, one tensor for each layer
+        self.store: dict[str, list[Tensor]] = {}
+        self.seen = torch.zeros(batch, facts.T, dtype=torch.bool)  # keys that some query sees in some layer
+        # smallest key that each query sees in any layer
         self.first_seen = torch.full((batch, facts.T), facts.T)
         maps, T = settings.maps, facts.T
         if maps == "auto":
-            maps = "full" if T <= POOLED else "pooled"
+            maps = "full" if T <= POOLED_SIZE else "pooled"
         self.maps = maps if keep else "none"
-        self.block = -(-T // POOLED)  # height and width of a pooled cell, in queries and keys
+        self.block = -(-T // POOLED_SIZE)  # height and width of a pooled cell, in queries and keys
         self.P = -(-T // self.block)  # rows and columns of a pooled map
 
     def visit(self, call: Call) -> None:
@@ -53,10 +54,10 @@ class Heads:
         if facts.paths and call.path != (expected := facts.paths[len(self.layers)]):
             raise UnsupportedModel(f"{call_name(call)}: expected the layers that ran for the first prompt, "
                                    f"{container_path(expected)} at this place, found {container_path(call.path)}")
-        given = call.weights if call.seen is None else None
-        if given is not None:
+        weights = call.weights if call.seen is None else None
+        if weights is not None:
             call = replace(call, seen=mask_of_ranges(*facts.ranges[len(self.layers)]).to(device))
-            if given.masked_select(~call.seen).any():  # type: ignore[operator]
+            if weights.masked_select(~call.seen).any():  # type: ignore[operator]
                 raise UnsupportedModel(f"{call_name(call)}: expected no weight on keys that had none in the first "
                                        "prompt, found some: the model's mask depends on the prompt; record prompts of "
                                        "one mask together")
@@ -71,13 +72,13 @@ class Heads:
         lengths = None if norms is None else norms.repeat_interleave(H // call.G, 1)
         keep_map = self._allocate_map(B, H, device)
         ranges = torch.zeros(2, B, T, dtype=torch.long, device=device)
-        keys = torch.zeros(B, T, dtype=torch.bool, device=device)
+        visible_keys = torch.zeros(B, T, dtype=torch.bool, device=device)
         for chunk in call.chunks():
             if not (facts.uses_shares or facts.from_weights):
                 check_rows(call, chunk)
             ranges[..., chunk.rows] = torch.stack(key_ranges(chunk.visible[:, 0]))
             # If the model returned only its weights, a key whose weights are all 0 counts as hidden.
-            keys |= (chunk.visible[:, 0] if given is None else (chunk.att > 0).any(1)).any(-2)
+            visible_keys |= (chunk.visible[:, 0] if weights is None else (chunk.att > 0).any(1)).any(-2)
             att, visible = chunk.att, facts.visible(chunk.rows, device)
             share = metrics.part_of_row(att) if facts.uses_shares else att
             sums["alpha"] += metrics.alpha(share, facts.kind)
@@ -95,29 +96,29 @@ class Heads:
                 sums["contribution_at"] += metrics.contributions(att, lengths, visible, facts.kind)
             if keep_map is not None:
                 self._keep_rows(keep_map, chunk)
-        self._compare_mask(call, ranges.cpu(), keys.cpu())
+        self._compare_mask(call, ranges.cpu(), visible_keys.cpu())
         rows["head_gate"] = metrics.head_gate(rows["head_gate"], self.settings.first)
-        absent = set() if facts.uses_shares else {"alpha_raw"}
-        absent |= set() if facts.operation == "sink_logit" else {"att_bias"}
-        absent |= {"contribution_at"} if lengths is None else set()
-        found = {name: x.float() for name, x in (sums | rows).items() if name not in absent}
-        # If layers group their heads differently, norms are repeated for each head.
+        omitted = set() if facts.uses_shares else {"alpha_raw"}
+        omitted |= set() if facts.operation == "sink_logit" else {"att_bias"}
+        omitted |= {"contribution_at"} if lengths is None else set()
+        layer_metrics = {name: x.float() for name, x in (sums | rows).items() if name not in omitted}
+        # Norms are repeated for each head if layers group their heads differently.
         copies = H // call.G if facts.G == H else 1
         if norms is not None:
-            found["value_norm"] = norms.repeat_interleave(copies, 1)
+            layer_metrics["value_norm"] = norms.repeat_interleave(copies, 1)
         if call.query is not None:
             assert call.key is not None
             key = call.key.float()
-            found["key_norm"] = key.norm(dim=-1).repeat_interleave(copies, 1)
-            found["cos_gap"] = metrics.cos_gap(
+            layer_metrics["key_norm"] = key.norm(dim=-1).repeat_interleave(copies, 1)
+            layer_metrics["cos_gap"] = metrics.cos_gap(
                 call.query.float(), key.repeat_interleave(H // call.G, 1), facts.last.to(device),
                 self.settings.first)
-        self.layers.append({name: x.cpu() for name, x in found.items()})
+        self.layers.append({name: x.cpu() for name, x in layer_metrics.items()})
         self._keep_fields(call, keep_map)
 
     def _compare_mask(self, call: Call, ranges: Tensor, keys: Tensor) -> None:
-        """Refuses a mask in which a query's last visible key differs from the first prompt's. A sparse mask may hide
-        earlier keys."""
+        """Refuses a mask in which a query's last visible key differs from that of the first prompt. A sparse mask may
+        hide earlier keys."""
         first, last = ranges
         self.seen |= keys
         self.first_seen = torch.minimum(self.first_seen, first)
@@ -135,8 +136,8 @@ class Heads:
                 "mask together")
 
     def _refuse_padding(self) -> None:
-        """Refuses padding and packed texts that the model itself hides: with them, the number of queries that see a
-        key no longer follows from its position."""
+        """Refuses padding and packed texts that the model itself hides, since then the number of queries that see a key
+        no longer follows from the key's position."""
         if self.settings.mask is not None:
             return
         hidden = (~self.seen).nonzero().tolist()
@@ -144,7 +145,7 @@ class Heads:
             raise UnsupportedModel(
                 f"texts: expected prompts without padding, found that no query sees key {hidden[0][1]} in any layer: "
                 'pass prompts without the tokens that the model hides, or name the mask, mask="causal"')
-        # The first key that this query or any later one sees.
+        # Smallest key that a query or any later query sees.
         first_seen = self.first_seen.flip(-1).cummin(-1).values.flip(-1)
         starts = (first_seen[:, 1:] > torch.arange(self.facts.T - 1)).nonzero().tolist()
         if starts:
@@ -152,8 +153,6 @@ class Heads:
                 f"texts: expected one text in each prompt, found that no query from position {starts[0][1] + 1} on "
                 "sees a key before it, in any layer: padding that the model hides, packed texts, or position_ids that "
                 'restart; pass each text as a prompt of its own, or name the mask, mask="causal"')
-
-    # Maps
 
     def _allocate_map(self, B: int, H: int, device: torch.device) -> dict[str, Tensor] | None:
         if self.maps == "none":
@@ -174,7 +173,7 @@ class Heads:
         maps["count"].index_add_(0, row, self._sum_columns(chunk.visible[0, 0].float()))
 
     def _sum_columns(self, x: Tensor) -> Tensor:
-        """Sums the numbers of each pooled cell's columns.  [..., T] -> [..., P]"""
+        """Sums the columns of each pooled cell.  [..., T] -> [..., P]"""
         x = nn.functional.pad(x, (0, self.P * self.block - x.shape[-1]))
         return x.unflatten(-1, (self.P, self.block)).sum(-1)
 
@@ -197,8 +196,6 @@ class Heads:
                 x = x.repeat_interleave(self.facts.G // call.G, 1) if name != "q" else x
                 self.store.setdefault(name, []).append(x[: self.keep].float().cpu())
 
-    # Results
-
     def _stack_layers(self, name: str) -> Array | None:
         """Returns a metric of all layers, [B, L, ...]."""
         if not self.layers or name not in self.layers[0]:
@@ -208,37 +205,38 @@ class Heads:
         return self.stacked[name]
 
     def metrics(self) -> dict[str, Array]:
-        """Returns the metrics of each prompt, [B, ...]. Those of all prompts are computed together, since for short
-        prompts the calls themselves take most of the time."""
-        facts, at = self.facts, self.settings.first
+        """Returns the metrics of each prompt, [B, ...]. All prompts are computed together, since for short prompts the
+        overhead of each PyTorch call takes most of the time."""
+        facts, first = self.facts, self.settings.first
         if len(self.layers) != facts.L:
             raise UnsupportedModel(f"expected {facts.L} calls of attention as for the first prompt, "
                                    f"found {len(self.layers)}")
         self._refuse_padding()
-        found = {name: x for name in ("alpha", "alpha_raw", ROW_SUM, "entropy", "head_gate",
+        results = {name: x for name in ("alpha", "alpha_raw", ROW_SUM, "entropy", "head_gate",
                                       "contribution_at", "cos_gap", "key_norm", "value_norm")
                  if (x := self._stack_layers(name)) is not None}
         for raw in ("", "_raw"):
-            if f"alpha{raw}" in found:
-                found[f"sink_ratio{raw}"] = self._metric_by_eps(metrics.sink, found[f"alpha{raw}"]) / np.float32(100)
-        found["near_eps"] = self._metric_by_eps(metrics.near, found["alpha"])
-        sums = found[ROW_SUM]
-        found[f"{ROW_SUM}_summary"] = np.stack([sums.mean(-1), sums.min(-1), sums.max(-1)], -1)
-        found["entropy_mean"] = found["entropy"].mean(-1)
+            if f"alpha{raw}" in results:
+                percent = self._metric_by_eps(metrics.sink, results[f"alpha{raw}"])
+                results[f"sink_ratio{raw}"] = percent / np.float32(100)
+        results["near_eps"] = self._metric_by_eps(metrics.near, results["alpha"])
+        sums = results[ROW_SUM]
+        results[f"{ROW_SUM}_summary"] = np.stack([sums.mean(-1), sums.min(-1), sums.max(-1)], -1)
+        results["entropy_mean"] = results["entropy"].mean(-1)
         distances = self._stack_layers("distance")
         assert distances is not None
-        found["distance"] = distances.mean(-1)
-        # The share that the first token receives from all queries, those before it included.
-        found["first_share"] = found["alpha"][..., at] * np.float32(self._query_count(at) / facts.T)
-        load = metrics.head_load(torch.from_numpy(found["head_gate"]))
-        found |= {"head_load": load.numpy(), "head_gini": metrics.head_gini(load).numpy()}
-        if "contribution_at" in found:
-            found["contribution"] = found["contribution_at"][..., at]
+        results["distance"] = distances.mean(-1)
+        # The first token's share of all queries' attention; queries before the first token count, too.
+        results["first_share"] = results["alpha"][..., first] * np.float32(self._query_count(first) / facts.T)
+        load = metrics.head_load(torch.from_numpy(results["head_gate"]))
+        results |= {"head_load": load.numpy(), "head_gini": metrics.head_gini(load).numpy()}
+        if "contribution_at" in results:
+            results["contribution"] = results["contribution_at"][..., first]
         for name in ("key", "value"):
-            if f"{name}_norm" in found:
-                norms = torch.from_numpy(found[f"{name}_norm"])
-                found[f"{name}_ratio"] = metrics.norm_ratio(norms, at).numpy()
-        return found
+            if f"{name}_norm" in results:
+                norms = torch.from_numpy(results[f"{name}_norm"])
+                results[f"{name}_ratio"] = metrics.norm_ratio(norms, first).numpy()
+        return results
 
     def _metric_by_eps(self, metric: Callable[[Tensor, float], Tensor], alphas: Array) -> Array:
         """Returns a metric over all heads of each prompt, for each eps.  [B, L, H, T] -> [B, E, T]"""
@@ -249,27 +247,27 @@ class Heads:
     def _query_count(self, k: int) -> int:
         return self.facts.T if self.facts.kind == "bidirectional" else self.facts.T - k
 
-    def kept(self, b: int, ids: list[int] | None) -> dict[str, Array]:
+    def kept_fields(self, b: int, ids: list[int] | None) -> dict[str, Array]:
         """Returns the kept fields of prompt b."""
         facts = self.facts
-        found = {name: torch.stack([layer[b] for layer in x]).numpy() for name, x in self.store.items()}
+        fields = {name: torch.stack([layer[b] for layer in x]).numpy() for name, x in self.store.items()}
         if ids is not None:
-            found["tokens"] = np.array(ids, np.int32)
+            fields["tokens"] = np.array(ids, np.int32)
         for name in ("alpha", "alpha_raw", ROW_SUM, "att_bias"):
             if (x := self._stack_layers(name)) is not None:
-                found[name] = x[b].copy()  # not a view, which would hold the whole batch
+                fields[name] = x[b].copy()  # not a view, which would hold the whole batch
         if facts.kind != "causal" and any(facts.windows):
-            seen = facts.seen[:, None].expand(-1, facts.H, -1)
-            found[SEEN] = seen.float().contiguous().numpy()
+            counts = facts.visible_counts[:, None].expand(-1, facts.H, -1)
+            fields[SEEN] = counts.float().contiguous().numpy()
         for name in ("key_norm", "value_norm"):
             if name in self.settings.fields and (x := self._stack_layers(name)) is not None:
-                found[name] = x[b].copy()
-        return found
+                fields[name] = x[b].copy()
+        return fields
 
 
-class Stream:
-    """Gathers the metrics of the residual stream: of the input of each layer, with attention or without,
-    and of the last layer's output before the final norm."""
+class StreamMetrics:
+    """Gathers the metrics of the residual stream: of the input of every layer, also of layers without attention, and of
+    the last layer's output before the final norm."""
 
     def __init__(self, facts: Facts, settings: Settings, keep: int) -> None:
         self.facts, self.settings, self.keep = facts, settings, keep
@@ -290,7 +288,6 @@ class Stream:
     def _take_input(self, _: nn.Module, args: Any, kwargs: Any) -> None:
         self._take(args[0] if args else kwargs.get("hidden_states"))
 
-
     def _take_last_output(self, _: nn.Module, args: Any, out: Any) -> None:
         if len(self.states) == self.facts.blocks:
             self._take(out[0] if isinstance(out, tuple) else out)
@@ -305,11 +302,11 @@ class Stream:
         norms = h.norm(dim=-1)
         first = self.settings.first
         others = torch.cat([h[:, :first], h[:, first + 1:]], 1)
-        found = {"hidden_norm": norms, "hidden_ratio": metrics.norm_ratio(norms, first),
+        results = {"hidden_norm": norms, "hidden_ratio": metrics.norm_ratio(norms, first),
                  "massive": metrics.largest(h), "mixing": metrics.mixing(h),
                  "kurtosis": metrics.kurtosis(h), "matrix_entropy": metrics.matrix_entropy(h),
                  "matrix_entropy_others": metrics.matrix_entropy(others)}
-        self.states.append({name: x.cpu() for name, x in found.items()})
+        self.states.append({name: x.cpu() for name, x in results.items()})
         if self.keep and "hidden" in self.settings.fields:
             self.store.append(h[: self.keep].cpu())
 
@@ -323,10 +320,10 @@ class Stream:
             return {}
         return {name: torch.stack([state[name] for state in self.states], 1).numpy() for name in self.states[0]}
 
-    def kept(self, b: int, found: Mapping[str, Array]) -> dict[str, Array]:
-        kept = {}
+    def kept_fields(self, b: int, results: Mapping[str, Array]) -> dict[str, Array]:
+        fields = {}
         if self._is_complete and "hidden_norm" in self.settings.fields:
-            kept["hidden_norm"] = found["hidden_norm"].copy()
+            fields["hidden_norm"] = results["hidden_norm"].copy()
         if self._is_complete and self.store:
-            kept["hidden"] = torch.stack([h[b] for h in self.store]).numpy()
-        return kept
+            fields["hidden"] = torch.stack([h[b] for h in self.store]).numpy()
+        return fields

@@ -16,38 +16,38 @@ from torch import nn
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedModel:
     model: nn.Module
     tokenizer: Any
     id: str
-    sha256: str | None = None  # of a GGUF file
+    sha256: str | None = None  # digest of a GGUF file
 
 
 def load(name: str | PathLike[str], dtype: str = "auto", device: str | None = None,
-         **options: Any) -> Loaded:
+         **options: Any) -> LoadedModel:
     """Returns the model, its tokenizer, and its name. `options` go to `from_pretrained` (attn_implementation,
     revision, device_map). The device is a GPU if there is one. A GGUF file is dequantized to float32, which needs
     the extra `gguf`."""
     path = Path(name)
     target = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    sha256, where = None, str(name)
+    sha256, address = None, str(name)
     if path.suffix == ".gguf":
         if not path.is_file():
             raise FileNotFoundError(f"{path}: expected a GGUF file, found none")
         options |= {"gguf_file": path.name}
-        where, dtype = str(path.parent), "float32" if dtype == "auto" else dtype
+        address, dtype = str(path.parent), "float32" if dtype == "auto" else dtype
         sha256 = file_sha256(path)
-    chosen = {key: options[key] for key in ("gguf_file", "revision") if key in options}
-    tokenizer = transformers.AutoTokenizer.from_pretrained(where, **chosen)
-    config = transformers.AutoConfig.from_pretrained(where, **chosen)
-    kind = getattr(transformers, (config.architectures or ["AutoModelForCausalLM"])[0],
+    source_options = {key: options[key] for key in ("gguf_file", "revision") if key in options}
+    tokenizer = transformers.AutoTokenizer.from_pretrained(address, **source_options)
+    config = transformers.AutoConfig.from_pretrained(address, **source_options)
+    model_class = getattr(transformers, (config.architectures or ["AutoModelForCausalLM"])[0],
                    transformers.AutoModelForCausalLM)
     if "gguf_file" in options:
-        kind = transformers.AutoModelForCausalLM
-    model = kind.from_pretrained(where, dtype=dtype, **options).eval()
+        model_class = transformers.AutoModelForCausalLM
+    model = model_class.from_pretrained(address, dtype=dtype, **options).eval()
     if "device_map" not in options:
         model = model.to(target)
-    return Loaded(model, tokenizer, path.stem if path.suffix == ".gguf" else where, sha256)
+    return LoadedModel(model, tokenizer, path.stem if path.suffix == ".gguf" else address, sha256)
 
 
 def file_sha256(path: Path) -> str:
@@ -58,7 +58,7 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-# Names of the files of a tokenizer, and of the files that belong to neither tokenizer nor model.
+# Patterns of the names of a tokenizer's files, and of files that belong to neither tokenizer nor model.
 TOKENIZER_FILES = re.compile(r"(added_tokens|chat_template|merges|sentencepiece|special_tokens|spiece|tokenizer|vocab)")
 OTHER_FILES = re.compile(r"(\.git|readme|license)|.*\.(md|txt|png|jpg|pdf|svg|ipynb|csv)$", re.IGNORECASE)
 
@@ -79,20 +79,20 @@ def digests_of_name(name: str | PathLike[str], revision: str | None = None) -> D
         digest = file_sha256(path)  # the file holds the tokenizer as well
         return Digests(digest, digest)
     if path.is_dir():
-        return _digests_of_files({one.name: file_sha256(one) for one in path.iterdir() if one.is_file()})
+        return _digests_of_files({file.name: file_sha256(file) for file in path.iterdir() if file.is_file()})
     import huggingface_hub
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
-        found = huggingface_hub.model_info(str(name), revision=revision, files_metadata=True).siblings or []
+        files = huggingface_hub.model_info(str(name), revision=revision, files_metadata=True).siblings or []
     except (OSError, ValueError) as error:  # without a network, an earlier run's cache serves
         try:
             folder = huggingface_hub.snapshot_download(str(name), revision=revision, local_files_only=True)
         except (LocalEntryNotFoundError, OSError, ValueError):
             raise error from None
         return digests_of_name(folder)
-    return _digests_of_files({one.rfilename: one.lfs.sha256 if one.lfs else str(one.blob_id) for one in found
-                     if "/" not in one.rfilename})
+    return _digests_of_files({file.rfilename: file.lfs.sha256 if file.lfs else str(file.blob_id) for file in files
+                     if "/" not in file.rfilename})
 
 
 def _digests_of_files(files: Mapping[str, str]) -> Digests:
@@ -104,7 +104,7 @@ def _digests_of_files(files: Mapping[str, str]) -> Digests:
 
 
 def sizes_of_name(name: str, revision: str | None = None) -> tuple[int, int, int] | None:
-    """Returns L, H and G from the model's config; None if the config lacks them or cannot be read."""
+    """Returns L, H and G from the config of the named model; None if the config lacks a size or cannot be read."""
     path, options = Path(name), {"revision": revision} if revision else {}
     if path.suffix == ".gguf":
         name, options = str(path.parent), {"gguf_file": path.name}
@@ -117,8 +117,8 @@ def sizes_of_name(name: str, revision: str | None = None) -> tuple[int, int, int
 
 
 def digests_of(model: nn.Module, tokenizer: Any) -> Digests:
-    """Returns the digests of a model that a user's function made, over every tensor of its state, and of its
-    tokenizer, over the serialized tokenizer or its vocabulary."""
+    """Returns the digests of a model in memory, over every tensor of the model's state, and of the tokenizer, over its
+    serialized form or its vocabulary."""
     digest = hashlib.sha256()
     for name, x in model.state_dict().items():
         if isinstance(x, torch.Tensor):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from . import __version__, metrics
 from .attention import Call
-from .gather import Heads
+from .gather import HeadMetrics
 from .probe import (
     ROW_SUM_ROUNDING,
     Facts,
@@ -93,7 +93,7 @@ def record_maps(
     if operation not in OPERATIONS:
         raise ValueError(f"operation: expected one of {', '.join(OPERATIONS)}, found {operation!r}")
     assembly = Assembly(settings.eps, settings.first)
-    others = {
+    vectors = {
         name: iter(x)
         for name, x in zip((*VECTORS, "hidden"), (q, k, v, hidden), strict=True)
         if x is not None
@@ -101,49 +101,49 @@ def record_maps(
     facts: Facts | None = None
     D, V = 0, 1
     prompts = iter(tokens if isinstance(tokens, Iterator) else to_list(tokens, "tokens"))
-    for i, given in enumerate(maps):
+    for i, layer_maps in enumerate(maps):
         strings = next(prompts, None)
         if strings is None:
             raise ValueError(f"tokens: expected those of each prompt of maps, found {i}")
-        parts = {name: next(x, None) for name, x in others.items()}
-        absent = [name for name, x in parts.items() if x is None]
-        if absent:
-            raise ValueError(f"{absent[0]}: expected those of each prompt of maps, found {i}")
-        calls = list(_read_calls(given, parts, f"maps[{i}]"))
+        prompt_vectors = {name: next(x, None) for name, x in vectors.items()}
+        missing = [name for name, x in prompt_vectors.items() if x is None]
+        if missing:
+            raise ValueError(f"{missing[0]}: expected those of each prompt of maps, found {i}")
+        calls = list(_read_calls(layer_maps, prompt_vectors, f"maps[{i}]"))
         if facts is None:
-            facts = _facts(calls, settings, operation, layers, blocks, _known)
-            known = _known.ranges if _known else [None] * len(calls)
-            ranges = [of or _visible_range(call, facts) for call, of in zip(calls, known, strict=True)]
-            visible = [mask_of_ranges(*of) for of in ranges]
+            facts = _infer_facts(calls, settings, operation, layers, blocks, _known)
+            known_ranges = _known.ranges if _known else [None] * len(calls)
+            ranges = [of or _visible_range(call, facts) for call, of in zip(calls, known_ranges, strict=True)]
+            layer_masks = [mask_of_ranges(*of) for of in ranges]
             facts = replace(
                 facts,
                 windows=[window_of(*of, facts.kind) for of in ranges],
-                seen=torch.stack([sees.sum(-1) for sees in visible]),
+                visible_counts=torch.stack([visible_keys.sum(-1) for visible_keys in layer_masks]),
                 ranges=tuple(ranges),
             )
-        ids, written = _parse_tokens(strings, facts.T, i)
+        ids, token_texts = _parse_tokens(strings, facts.T, i)
         is_kept = i < keep
-        heads = Heads(facts, settings, 1, int(is_kept))
+        heads = HeadMetrics(facts, settings, 1, int(is_kept))
         for call in calls:
             _check_call(call, facts, operation)
-            sees = visible[len(heads.layers) % facts.L]
-            _refuse_unseen(call, ~sees, "its window")
-            heads.visit(replace(call, seen=sees))
-        found = {name: x[0] for name, x in heads.metrics().items()}
-        kept = heads.kept(0, ids) if is_kept else {}
-        if "hidden" in parts:
-            states = _to_array(parts["hidden"])
+            visible_keys = layer_masks[len(heads.layers) % facts.L]
+            _refuse_hidden_weight(call, ~visible_keys, "its window")
+            heads.visit(replace(call, seen=visible_keys))
+        results = {name: x[0] for name, x in heads.metrics().items()}
+        kept = heads.kept_fields(0, ids) if is_kept else {}
+        if "hidden" in prompt_vectors:
+            states = _to_array(prompt_vectors["hidden"])
             if states.ndim != 3 or states.shape[:2] != (facts.blocks + 1, facts.T):
                 raise ValueError(
                     f"hidden: expected {facts.blocks + 1} states of {facts.T} tokens, found a shape of "
                     f"{list(states.shape)}"
                 )
             D = states.shape[2]
-            found |= _stream_metrics(torch.from_numpy(states).float(), settings.first)
+            results |= _stream_metrics(torch.from_numpy(states).float(), settings.first)
             if kept:
-                kept["hidden_norm"] = found["hidden_norm"]
+                kept["hidden_norm"] = results["hidden_norm"]
         V = max([V, *(1 + i for i in ids or ())])
-        assembly.add(Measurement(found, kept, written, ids[settings.first] if ids else None))
+        assembly.add(Measurement(results, kept, token_texts, ids[settings.first] if ids else None))
     if facts is None:
         raise ValueError("maps: expected those of one prompt or more, found none")
     if next(prompts, None) is not None:
@@ -213,29 +213,29 @@ def _read_layers(x: Any, where: str) -> Iterator[Array]:
     """Yields the map of each layer, [H, T, T]."""
     x = getattr(x, "value", x)
     for i, layer in enumerate(x):
-        found = _to_array(layer)
-        if found.ndim == 4 and len(found) == 1:
-            found = found[0]
-        if found.ndim != 3:
+        layer_map = _to_array(layer)
+        if layer_map.ndim == 4 and len(layer_map) == 1:
+            layer_map = layer_map[0]
+        if layer_map.ndim != 3:
             raise ValueError(
                 f"{where}: expected [L, H, T, T] or layers of [H, T, T], found a layer of shape "
-                f"{list(found.shape)}"
+                f"{list(layer_map.shape)}"
             )
-        if not np.isfinite(found).all():
+        if not np.isfinite(layer_map).all():
             raise ValueError(f"{where}: expected finite weights, found others in layer {i}")
-        yield found
+        yield layer_map
 
 
-def _read_calls(given: Any, parts: Mapping[str, Any], where: str) -> Iterator[Call]:
+def _read_calls(layer_maps: Any, parts: Mapping[str, Any], where: str) -> Iterator[Call]:
     vectors = {name: _read_layers(parts[name], name) for name in VECTORS if name in parts}
-    for i, att in enumerate(_read_layers(given, where)):
+    for i, att in enumerate(_read_layers(layer_maps, where)):
         H, T, S = att.shape
         if T != S:
             raise ValueError(
                 f"{where}: expected as many queries as keys, found {T} and {S} in layer {i}"
             )
-        own = {name: next(x, None) for name, x in vectors.items()}
-        tensors = {name: torch.from_numpy(x)[None] for name, x in own.items() if x is not None}
+        layer_vectors = {name: next(x, None) for name, x in vectors.items()}
+        tensors = {name: torch.from_numpy(x)[None] for name, x in layer_vectors.items() if x is not None}
         for name, x in tensors.items():
             if x.shape[2] != T or H % x.shape[1]:
                 raise ValueError(
@@ -243,12 +243,12 @@ def _read_calls(given: Any, parts: Mapping[str, Any], where: str) -> Iterator[Ca
                     f"{list(x.shape[1:])}"
                 )
         query, key = (tensors.get(name) for name in "qk")
-        both = query is not None and key is not None
+        has_query_and_key = query is not None and key is not None
         yield Call(
             i,
             nn.Identity(),
-            query=query if both else None,
-            key=key if both else None,
+            query=query if has_query_and_key else None,
+            key=key if has_query_and_key else None,
             value=tensors.get("v"),
             weights=torch.from_numpy(att)[None],
         )
@@ -256,7 +256,7 @@ def _read_calls(given: Any, parts: Mapping[str, Any], where: str) -> Iterator[Ca
 
 @dataclass(frozen=True)
 class KnownFacts:
-    """Facts about the model that an observer knows, but the maps alone do not show."""
+    """Facts about the model that its observer knows and the maps alone do not show."""
 
     # for each layer, the first and the last key that each query sees, [T] each; None if only the weights are known
     ranges: Sequence[tuple[Tensor, Tensor] | None]
@@ -275,7 +275,7 @@ def _visible_range(call: Call, facts: Facts) -> tuple[Tensor, Tensor]:
     return mask_ranges_of_weights(*key_ranges((call.weights > 0).any(1)[0]), facts.kind, facts.last)
 
 
-def _facts(
+def _infer_facts(
     calls: Sequence[Call],
     settings: Settings,
     operation: str,
@@ -293,9 +293,9 @@ def _facts(
             else f"maps: expected two tokens or more, found {T}"
         )
     weights = [call.weights for call in calls if call.weights is not None]
-    ahead = [w.triu(1).abs().amax((0, 1, 2)) > 0 for w in weights]  # keys that an earlier query sees
-    seen = torch.stack(ahead).any(0)
-    prefix = int(seen.nonzero().max()) + 1 if seen.any() else 0
+    later_keys = [w.triu(1).abs().amax((0, 1, 2)) > 0 for w in weights]  # keys with a weight from an earlier query
+    has_weight_ahead = torch.stack(later_keys).any(0)
+    prefix = int(has_weight_ahead.nonzero().max()) + 1 if has_weight_ahead.any() else 0
     kind = settings.mask or ("causal" if not prefix else "bidirectional" if prefix == T else "prefix")
     if kind == "prefix" and not prefix:
         raise ValueError("mask: expected weights on later keys under a prefix, found none")
@@ -334,24 +334,24 @@ def _check_call(call: Call, facts: Facts, operation: str) -> None:
             f"[{H}, {T}, {T}] in layer {call.layer}"
         )
     assert call.weights is not None
-    _refuse_unseen(call, ~facts.visible(slice(0, T), torch.device("cpu")), f"the {facts.kind} mask")
+    _refuse_hidden_weight(call, ~facts.visible(slice(0, T), torch.device("cpu")), f"the {facts.kind} mask")
     if operation == "softmax":
         sums = call.weights.sum(-1)
-        off = (sums - 1).abs()
+        errors = (sums - 1).abs()
         # A dump in half precision rounds each weight.
-        if off.max() > max(ROW_SUM_ROUNDING, 2e-2 if _is_half_precision(call.weights) else 0):
+        if errors.max() > max(ROW_SUM_ROUNDING, 2e-2 if _is_half_precision(call.weights) else 0):
             raise ValueError(
                 f"maps: expected rows that sum to 1, found one of "
-                f"{sums.flatten()[off.argmax()].item():.3g} "
+                f"{sums.flatten()[errors.argmax()].item():.3g} "
                 f"in layer {call.layer}; where something else takes a share, name it: "
                 'operation="sink_logit", "sigmoid", ...'
             )
 
 
-def _refuse_unseen(call: Call, hidden: Tensor, by: str) -> None:
+def _refuse_hidden_weight(call: Call, hidden: Tensor, mask_name: str) -> None:
     assert call.weights is not None
     if call.weights.masked_select(hidden).any():
-        raise ValueError(f"maps: expected no weight on keys that {by} hides, found some in layer {call.layer}")
+        raise ValueError(f"maps: expected no weight on keys that {mask_name} hides, found some in layer {call.layer}")
 
 
 def _is_half_precision(x: Tensor) -> bool:
@@ -367,11 +367,11 @@ def to_list(x: Any, where: str) -> list[Any]:
 
 
 def _parse_tokens(strings: Sequence[Any], T: int, i: int) -> tuple[list[int] | None, list[str]]:
-    found = to_list(strings, f"tokens of prompt {i}")
-    if len(found) != T:
-        raise ValueError(f"tokens: expected {T}, one for each query, found {len(found)} for prompt {i}")
-    ids = [int(x) for x in found] if all(isinstance(x, int | np.integer) for x in found) else None
-    return ids, [str(x) for x in found]
+    items = to_list(strings, f"tokens of prompt {i}")
+    if len(items) != T:
+        raise ValueError(f"tokens: expected {T}, one for each query, found {len(items)} for prompt {i}")
+    ids = [int(x) for x in items] if all(isinstance(x, int | np.integer) for x in items) else None
+    return ids, [str(x) for x in items]
 
 
 def from_maps(

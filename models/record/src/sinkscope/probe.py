@@ -10,15 +10,16 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from .attention import MASKED, Call, Chunk, Place, UnsupportedModel, class_name
+from .attention import HIDING_MASK, Call, Chunk, Place, UnsupportedModel, class_name
 from .settings import Settings
 
 # Tolerance for the output of recomputed weights, relative to the output of the model's attention, in units of the
 # dtype's rounding: for each weight, for each score relative to its size, and for each product in a score. Models with
-# random weights differ by at most two thirds of this tolerance; scores that are 5% too large differ by twice of it.
+# random weights differ by at most two thirds of this tolerance; scores that are 5% too large differ by twice this
+# tolerance.
 WEIGHT_ROUNDINGS, SCORE_ROUNDINGS, PRODUCT_ROUNDINGS = 2.0, 1.0, 1.0
-IN_DTYPE_FACTOR = 2.0  # widens the tolerance if the softmax itself runs in the dtype, as with sink logits
-LEAST_TOLERANCE = 1e-4  # smallest tolerance, relative to the largest value: float32 products may run in TF32
+LOW_PRECISION_FACTOR = 2.0  # widens the tolerance if the softmax itself runs in the dtype, as with sink logits
+MIN_TOLERANCE = 1e-4  # smallest tolerance, relative to the largest value: float32 products may run in TF32
 LARGEST_MASKED_WEIGHT = 1e-20  # a smaller weight counts as masked, if the mask is not -inf
 ROW_SUM_ROUNDING = 1e-4  # tolerance for rows that should sum to 1, in float32
 FEWEST_QUERIES = 4  # fewer queries do not prove a window, since single weights may underflow
@@ -35,13 +36,13 @@ class Facts:
     kind: str  # causal, prefix or bidirectional
     prefix: int
     windows: list[int | None]  # window of each layer with attention, in keys; None without one
-    seen: Tensor  # [L, T]: number of keys that each query sees
+    visible_counts: Tensor  # [L, T]: number of keys that each query sees
     operation: str  # name of the attention operation in the core's table
     softcap: float | None
     layers: list[int]  # the model's own numbers of the layers with attention
     blocks: int  # layers of the model, with attention or not
-    members: list[nn.Module]  # the modules that are the blocks, each once
-    uneven: tuple[str, ...] = ()  # those of q, k and v whose width differs between layers
+    members: list[nn.Module]  # the modules of the layers, each once
+    uneven: tuple[str, ...] = ()  # which of q, k and v differ in width between layers
     paths: tuple[tuple[Place, ...], ...] = ()  # the numbered containers that enclose each call
     from_weights: bool = False  # maps from another program, whose rows may lack the share of a sink logit
     # for each layer, the first and the last key that each query of the first prompt sees, [T] each
@@ -147,48 +148,48 @@ class Probe:
                 "...)"
             )
         if self.calls and T != self.T:
-            found = ", ".join(dict.fromkeys(_tower_name(seen.path) for seen in self.calls)), _tower_name(call.path)
+            earlier = dict.fromkeys(_tower_name(observed.path) for observed in self.calls)
+            towers = ", ".join(earlier), _tower_name(call.path)
             raise UnsupportedModel(
                 f"{call_name(call)}: expected {self.T} tokens as in the layers before, found {T}; a model of "
                 f"several "
-                f'towers ({found[0]} and {found[1]}) is recorded one at a time: part="{found[1]}"'
+                f'towers ({towers[0]} and {towers[1]}) is recorded one at a time: part="{towers[1]}"'
             )
         self.calls.append(ObservedCall.of(call))
         self.T, self.softcap = T, call.softcap
         self.has_sink_logits = self.has_sink_logits or call.sinks is not None
         first, last, count = torch.empty(3, T, dtype=torch.long)
         for chunk in call.chunks(scores=True):
-            self._compare(call, chunk)
+            self._check_output(call, chunk)
             check_rows(call, chunk)
-            seen = chunk.visible[0, 0]
+            visible = chunk.visible[0, 0]
             self.later_weight = max(self.later_weight, chunk.att.triu(chunk.rows.start + 1).max().item())
-            first[chunk.rows], last[chunk.rows] = (x.cpu() for x in key_ranges(seen))
-            count[chunk.rows] = seen.sum(-1).cpu()
+            first[chunk.rows], last[chunk.rows] = (x.cpu() for x in key_ranges(visible))
+            count[chunk.rows] = visible.sum(-1).cpu()
         self.ranges.append((first, last, count))
 
-    def _compare(self, call: Call, chunk: Chunk) -> None:
+    def _check_output(self, call: Call, chunk: Chunk) -> None:
         """Refuses a call if its recomputed weights, times the values, differ from its output by more than rounding."""
         if call.out is None:
             return
-        # A call with an output also has its query and key.
-        assert call.query is not None
+        assert call.query is not None  # a call with an output also has its query, key and value
         assert call.key is not None
         assert call.value is not None
         B, H, t, S = chunk.att.shape
         value = call.value.to(chunk.att)
 
-        def mixed(weights: Tensor, x: Tensor) -> Tensor:
+        def mix(weights: Tensor, x: Tensor) -> Tensor:
             return (weights.reshape(B, call.G, -1, S) @ x).view(B, H, t, -1)
 
-        found = mixed(chunk.att, value)
-        expected = call.out[:, chunk.rows].transpose(1, 2).to(found)
+        actual = mix(chunk.att, value)
+        expected = call.out[:, chunk.rows].transpose(1, 2).to(actual)
         rounding = max(torch.finfo(x.dtype).eps for x in (call.out, call.query, call.value)) / 2
-        rounding *= 1 if call.sinks is None else IN_DTYPE_FACTOR
+        rounding *= 1 if call.sinks is None else LOW_PRECISION_FACTOR
         # The rounding of a score gives the relative error of its weight: the score itself is rounded, and each of its
         # K products, whose errors add up to about |q| |k| / sqrt(K).
         scale = call.query.shape[-1] ** -0.5 if call.scaling is None else call.scaling
-        query = call.query[:, :, chunk.rows].to(found).norm(dim=-1)
-        key = call.key.to(found).norm(dim=-1).repeat_interleave(H // call.G, 1)
+        query = call.query[:, :, chunk.rows].to(actual).norm(dim=-1)
+        key = call.key.to(actual).norm(dim=-1).repeat_interleave(H // call.G, 1)
         products = query[..., None] * key[:, :, None] * abs(scale) * call.query.shape[-1] ** -0.5
         assert chunk.scores is not None
         scores = chunk.scores.abs().masked_fill(chunk.att == 0, 0)  # -inf if invisible
@@ -196,46 +197,47 @@ class Probe:
         # The error of the output is at most sum_j error_j |v_j - out| <= sqrt(sum error) sqrt(sum error (v - out)^2).
         # The right side needs no tensor of [t, S, V].
         total = error.sum(-1, keepdim=True)
-        squares = mixed(error, value.square()) - 2 * found * mixed(error, value) + found.square() * total
+        squares = mix(error, value.square()) - 2 * actual * mix(error, value) + actual.square() * total
         allowed = (total * squares.clamp_min(0)).sqrt() + rounding * (
-            found.abs() + mixed(chunk.att, value.abs())
+            actual.abs() + mix(chunk.att, value.abs())
         )
         largest = value.abs().max().clamp_min(1e-30)
         if rounding < 1e-5:
-            allowed = allowed.clamp_min((LEAST_TOLERANCE * largest).item())
-        off = (found - expected).abs()
-        if not bool((off <= allowed).all()):
-            at = (off / allowed.clamp_min(1e-30)).nan_to_num(torch.inf).argmax()
+            allowed = allowed.clamp_min((MIN_TOLERANCE * largest).item())
+        difference = (actual - expected).abs()
+        if not bool((difference <= allowed).all()):
+            worst = (difference / allowed.clamp_min(1e-30)).nan_to_num(torch.inf).argmax()
             raise UnsupportedModel(
                 f"{type(call.module).__name__}, layer {call.layer_idx}: expected recomputed weights to "
-                f"give the attention's output within {(allowed.flatten()[at] / largest).item():.2g} of its "
+                f"give the attention's output within {(allowed.flatten()[worst] / largest).item():.2g} of its "
                 f"largest value, the rounding of {str(call.out.dtype).removeprefix('torch.')} over {S} keys, "
-                f"found {(off.flatten()[at] / largest).item():.3g}"
+                f"found {(difference.flatten()[worst] / largest).item():.3g}"
             )
 
-    def facts(self, model: nn.Module, ran: Mapping[str, int]) -> Facts:
-        """Returns the facts about the model; `ran` has how many members of each container ran in the pass."""
+    def facts(self, model: nn.Module, member_runs: Mapping[str, int]) -> Facts:
+        """Returns the facts about the model. `member_runs` has the number of runs of each container's members in the
+        pass."""
         name = type(model).__name__
         if not self.calls:
             raise UnsupportedModel(f"{name}: expected calls of attention, found none")
-        if len({seen.H for seen in self.calls}) > 1:
-            sizes = sorted({(seen.H, seen.G, seen.K) for seen in self.calls})
+        if len({call.H for call in self.calls}) > 1:
+            sizes = sorted({(call.H, call.G, call.K) for call in self.calls})
             raise UnsupportedModel(
                 f"{name}: expected the same number of heads in every layer, "
                 f"found (H, G, K) = {', '.join(map(str, sizes))}"
             )
         H, T = self.calls[0].H, self.T
-        groups, widths, values = ({getattr(seen, of) for seen in self.calls} for of in ("G", "K", "V"))
-        kind, prefix = self._kind()
-        for i, seen in enumerate(self.calls):
-            if seen.by_weights:
+        groups, widths, values = ({getattr(call, size) for call in self.calls} for size in ("G", "K", "V"))
+        kind, prefix = self._mask_kind()
+        for i, call in enumerate(self.calls):
+            if call.by_weights:
                 first, last, _ = self.ranges[i]
                 # A mask that the caller named may be narrower than the weights show.
                 limit = last.maximum(last_visible_keys(kind, prefix, T))
                 first, last = mask_ranges_of_weights(first, last, kind, limit)
                 self.ranges[i] = first, last, mask_of_ranges(first, last).sum(-1)
         windows = [window_of(first, last, kind) for first, last, _ in self.ranges]
-        layers, blocks, members = find_layers(model, self.calls, ran)
+        layers, blocks, members = find_layers(model, self.calls, member_runs)
         K = max(widths)
         K = K or head_width(model, H)
         uneven = (("q", "k") if len(widths) > 1 else ()) + (("v",) if len(values) > 1 else ())
@@ -254,30 +256,30 @@ class Probe:
             blocks,
             members,
             uneven,
-            tuple(seen.path for seen in self.calls),
+            tuple(call.path for call in self.calls),
             U=max(values),
             ranges=tuple((first, last) for first, last, _ in self.ranges),
         )
 
-    def _kind(self) -> tuple[str, int]:
+    def _mask_kind(self) -> tuple[str, int]:
         t = torch.arange(self.T)
-        ahead = [last for _, last, _ in self.ranges if (last > t).any()]
-        prefix = int(ahead[0][0]) + 1 if ahead else 0
+        later_ends = [last for _, last, _ in self.ranges if (last > t).any()]
+        prefix = int(later_ends[0][0]) + 1 if later_ends else 0
         kind = "causal"
-        odd = [i for i, (first, last, _) in enumerate(self.ranges) if not has_a_kind(first, last)]
-        if odd and self.settings.mask is None:
+        unknown = [i for i, (first, last, _) in enumerate(self.ranges) if not has_mask_kind(first, last)]
+        if unknown and self.settings.mask is None:
             raise UnsupportedModel(
-                f"{self.calls[odd[0]].name}: expected a causal, prefix or bidirectional mask, found another, where "
+                f"{self.calls[unknown[0]].name}: expected a causal, prefix or bidirectional mask, found another, where "
                 'some queries see later keys: name the queries that count for key k, mask="causal" (T - k of them) or '
                 'mask="bidirectional" (all)'
             )
-        if ahead and self.later_weight < LARGEST_MASKED_WEIGHT:
+        if later_ends and self.later_weight < LARGEST_MASKED_WEIGHT:
             raise UnsupportedModel(
                 f"mask: expected keys that are visible, found that no query gives a later key more than "
-                f"{self.later_weight:.0e}: what hides them is added to scores and above {MASKED:g}; add -inf"
+                f"{self.later_weight:.0e}: what hides them is added to scores and above {HIDING_MASK:g}; add -inf"
             )
-        if ahead:
-            is_prefix = all(torch.equal(last, t.clamp_min(prefix - 1)) for last in ahead)
+        if later_ends:
+            is_prefix = all(torch.equal(last, t.clamp_min(prefix - 1)) for last in later_ends)
             kind = "prefix" if is_prefix and prefix < self.T else "bidirectional"
         kind = self.settings.mask or kind
         return kind, prefix if kind == "prefix" else 0
@@ -315,7 +317,7 @@ def mask_ranges_of_weights(first: Tensor, last: Tensor, kind: str, limit: Tensor
     return (start, end) if is_window else (torch.zeros_like(first), limit)
 
 
-def has_a_kind(first: Tensor, last: Tensor) -> bool:
+def has_mask_kind(first: Tensor, last: Tensor) -> bool:
     """Whether a mask is causal, prefix or bidirectional (each also with a window), from the first and the last key that
     each query sees, [T] each. In a bidirectional mask, two tokens see each other, or neither sees the other."""
     t = torch.arange(len(first))
@@ -326,7 +328,7 @@ def has_a_kind(first: Tensor, last: Tensor) -> bool:
 
 
 def find_layers(
-    model: nn.Module, calls: Sequence[ObservedCall], ran: Mapping[str, int]
+    model: nn.Module, calls: Sequence[ObservedCall], member_runs: Mapping[str, int]
 ) -> tuple[list[int], int, list[nn.Module]]:
     """Returns the model's own number of each layer with attention, how many layers there are, and the modules of all
     layers.
@@ -335,49 +337,49 @@ def find_layers(
     several times counts as several layers, which share their weights.
     """
     name = class_name(model)
-    runs = len({seen.run for seen in calls})
+    runs = len({call.run for call in calls})
     if runs > 1:
         raise UnsupportedModel(
             f"{name}: expected one run of its layers in a forward pass, found {runs} ({calls[0].name}, runs again): "
             "whose numbers these are is not said; record the part that runs alone, or sinkscope.watching, which "
             "gives each run"
         )
-    paths = [[place.container for place in seen.path] for seen in calls]
-    shared = [one for one in paths[0] if all(one in path for path in paths)]
+    paths = [[place.container for place in call.path] for call in calls]
+    shared = [entry for entry in paths[0] if all(entry in path for path in paths)]
     if not shared:
-        towers = dict.fromkeys(_tower_name(seen.path) for seen in calls)
+        towers = dict.fromkeys(_tower_name(call.path) for call in calls)
         if len(towers) > 1 and all(paths):
             raise UnsupportedModel(
                 f"{name}: expected one stack of layers, found {', '.join(towers)}; record one at a time: "
                 f'part="{next(iter(towers))}"'
             )
         return list(range(len(calls))), len(calls), []
-    places = {one: [next(p for p in seen.path if p.container == one) for seen in calls] for one in shared}
-    visits = {one: [place.visit for place in places[one]] for one in shared}
-    container = next((one for one in shared if len(set(visits[one])) == len(calls)), shared[0])
-    found = visits[container]
-    twice, times = Counter(found).most_common(1)[0]
-    if times > 1:
-        names = [seen.name for seen, visit in zip(calls, found, strict=True) if visit == twice]
+    places = {entry: [next(p for p in call.path if p.container == entry) for call in calls] for entry in shared}
+    visits = {entry: [place.visit for place in places[entry]] for entry in shared}
+    container = next((entry for entry in shared if len(set(visits[entry])) == len(calls)), shared[0])
+    numbers = visits[container]
+    member, repetitions = Counter(numbers).most_common(1)[0]
+    if repetitions > 1:
+        names = [call.name for call, visit in zip(calls, numbers, strict=True) if visit == member]
         raise UnsupportedModel(
-            f"{name}: expected one attention map for each head of {container}.{twice}, found {times} ({names[0]}): a "
-            "difference of maps, or several attentions in one layer, is not recorded; sinkscope.observe gives each "
-            "call"
+            f"{name}: expected one attention map for each head of {container}.{member}, found {repetitions} "
+            f"({names[0]}): a difference of maps, or several attentions in one layer, is not recorded; "
+            "sinkscope.observe gives each call"
         )
-    if found != sorted(found):
+    if numbers != sorted(numbers):
         raise UnsupportedModel(
-            f"{name}: expected the layers of {container} in their order, found {', '.join(map(str, found))}"
+            f"{name}: expected the layers of {container} in their order, found {', '.join(map(str, numbers))}"
         )
 
-    def is_member(one: str) -> bool:
-        return one.rpartition(".")[0] == container and one.rpartition(".")[2].isdigit()
+    def is_member(entry: str) -> bool:
+        return entry.rpartition(".")[0] == container and entry.rpartition(".")[2].isdigit()
 
     members = [m for n, m in model.named_modules() if is_member(n)]
     count = sum(is_member(n) for n, _ in model.named_modules(remove_duplicate=False))
-    numbers = [place.index for place in places[container]]
-    if ran.get(container, 0) <= count and numbers == sorted(set(numbers)):
-        return numbers, count, members  # layers without attention, which made no call, are numbered as well
-    return found, ran.get(container, len(found)), members
+    indices = [place.index for place in places[container]]
+    if member_runs.get(container, 0) <= count and indices == sorted(set(indices)):
+        return indices, count, members  # layers without attention, which made no call, are numbered as well
+    return numbers, member_runs.get(container, len(numbers)), members
 
 
 def check_rows(call: Call, chunk: Chunk) -> None:
@@ -386,19 +388,19 @@ def check_rows(call: Call, chunk: Chunk) -> None:
         return
     sums = chunk.att.sum(-1)
     allowed = max(ROW_SUM_ROUNDING, torch.finfo(call.weights.dtype).eps)
-    off = (sums - 1).abs().max().item()
-    if not off <= allowed:
-        at = sums.flatten()[(sums - 1).abs().argmax()].item()
+    error = (sums - 1).abs().max().item()
+    if not error <= allowed:
+        worst = sums.flatten()[(sums - 1).abs().argmax()].item()
         raise UnsupportedModel(
             f"{type(call.module).__name__}, layer {call.layer_idx}: expected returned weights whose "
-            f"rows sum to 1, found a row of {at:.3g}: what takes the rest is unknown, so they are no softmax"
+            f"rows sum to 1, found a row of {worst:.3g}: what takes the rest is unknown, so they are no softmax"
         )
 
 
 def _tower_name(path: tuple[Place, ...]) -> str:
     """Returns the name of the part of the model that makes a call, such as vision_model."""
     head = path[0].container.rpartition(".")[0] if path else ""
-    outer = head.removesuffix(".encoder")  # of vision_model.encoder.layers: vision_model
+    outer = head.removesuffix(".encoder")  # vision_model.encoder.layers belongs to vision_model
     return outer if outer.endswith(("_model", "_tower_name")) else head or "the model"
 
 
@@ -415,10 +417,10 @@ def window_of(first: Tensor, last: Tensor, kind: str) -> int | None:
 def config_of(model: nn.Module) -> Any:
     """Returns the config of the text model in the tree, or None. If a user's enclosing module has a `config` of its
     own, the config of the transformers model inside is returned."""
-    having = [m for m in model.modules() if getattr(m, "config", None) is not None]
-    having.sort(key=lambda m: not isinstance(m, PreTrainedModel))
-    found: Any = having[0].config if having else None
-    return found.get_text_config() if hasattr(found, "get_text_config") else found
+    with_config = [m for m in model.modules() if getattr(m, "config", None) is not None]
+    with_config.sort(key=lambda m: not isinstance(m, PreTrainedModel))
+    config: Any = with_config[0].config if with_config else None
+    return config.get_text_config() if hasattr(config, "get_text_config") else config
 
 
 def head_width(model: nn.Module, H: int) -> int:
@@ -431,7 +433,7 @@ def output_sizes(model: nn.Module) -> tuple[int, int]:
     """Returns D and V from the config, 0 where it lacks them. V is the number of labels if there is no vocabulary."""
     config = config_of(model)
 
-    def first(*names: str) -> int:
+    def find_size(*names: str) -> int:
         return int(next((x for name in names if isinstance(x := getattr(config, name, None), int)), 0))
 
-    return first("hidden_size", "n_embd", "d_model"), first("vocab_size", "num_labels")
+    return find_size("hidden_size", "n_embd", "d_model"), find_size("vocab_size", "num_labels")

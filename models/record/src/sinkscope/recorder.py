@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 
 from . import __version__, metrics
 from .attention import UnsupportedModel, class_name, observe, unwrap, without_autocast
-from .gather import Heads, Stream
+from .gather import HeadMetrics, StreamMetrics
 from .probe import Facts, Probe, config_of, output_sizes
 from .recording import Array, Means, Recording
 from .settings import FIELDS, Settings
@@ -57,7 +57,7 @@ class Prompt:
 
 @dataclass
 class Measurement:
-    """The metrics of one prompt, and, if the prompt is kept, its recorded fields; the token strings of the prompt."""
+    """The metrics and the token strings of one prompt, and the recorded fields of a kept prompt."""
 
     metrics: dict[str, Array]
     kept: dict[str, Array] = field(default_factory=dict)
@@ -119,29 +119,29 @@ def record(
     recorder = Recorder(model, tokenizer, settings, part)
     prompts = recorder.prompts(texts)
     assembly = Assembly(settings.eps, settings.first)
-    for one in recorder.measure_all(prompts, batch, progress):
-        assembly.add(one)
+    for measurement in recorder.measure_all(prompts, batch, progress):
+        assembly.add(measurement)
     conditions = recorder.conditions(prompts, source, model_id, revision, file_sha256, license, command)
     return assembly.recording(conditions | ({"edits": changes, "class": "EDITED"} if changes else {}))
 
 
-def prompt_row(one: Measurement | None, thresholds: int, first: int) -> dict[str, Any]:
+def prompt_row(measurement: Measurement | None, thresholds: int, first: int) -> dict[str, Any]:
     """Returns the numbers of one prompt that a recording stores as `prompt.NAME`; NaN for a failed prompt."""
     nan = np.float32(np.nan)
-    found = one.metrics if one else {}
+    results = measurement.metrics if measurement else {}
     row = {
-        "failed": np.uint8(one is None),
-        "sink_1": found["sink_ratio"][:, first].copy() if one else np.full(thresholds, nan),
-        "alpha_1": found["alpha"][..., first].mean() if one else nan,
-        "loss": found["loss_mean"][0] if "loss_mean" in found else nan,
+        "failed": np.uint8(measurement is None),
+        "sink_1": results["sink_ratio"][:, first].copy() if measurement else np.full(thresholds, nan),
+        "alpha_1": results["alpha"][..., first].mean() if measurement else nan,
+        "loss": results["loss_mean"][0] if "loss_mean" in results else nan,
     }
     for name in PROMPT_MEANS:
-        x = found.get(name)
+        x = results.get(name)
         x = x[..., first] if x is not None and name == "alpha_raw" else x
         row[name] = nan if x is None else np.float32(x.mean())
-    if "sink_ratio_raw" in found:
-        row["sink_ratio_raw"] = found["sink_ratio_raw"][:, first].copy()
-    elif one is None:
+    if "sink_ratio_raw" in results:
+        row["sink_ratio_raw"] = results["sink_ratio_raw"][:, first].copy()
+    elif measurement is None:
         row["sink_ratio_raw"] = np.full(thresholds, nan)
     return row
 
@@ -150,12 +150,12 @@ def parse_edits(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]
     """Returns the caller's edits as the objects that a recording stores, each with a label."""
     if isinstance(edits, str | Mapping):
         raise ValueError(f"edits: expected a list of labels, found {edits!r} alone")
-    found = [
+    parsed = [
         {"kind": "own"} | ({"label": edit} if isinstance(edit, str) else dict(edit)) for edit in edits
     ]
-    if not all(isinstance(edit.get("label"), str) for edit in found):
+    if not all(isinstance(edit.get("label"), str) for edit in parsed):
         raise ValueError("edits: expected a label in words of each, found none")
-    return found
+    return parsed
 
 
 class Assembly:
@@ -170,16 +170,16 @@ class Assembly:
         self.firsts: dict[tuple[int | None, str | None], None] = {}
         self.rows: dict[str, list[Any]] = {}
 
-    def add(self, one: Measurement | None) -> dict[str, Any]:
+    def add(self, measurement: Measurement | None) -> dict[str, Any]:
         """Adds a prompt, or None for a failed prompt, and returns its row."""
-        row = prompt_row(one, len(self.eps), self.first)
+        row = prompt_row(measurement, len(self.eps), self.first)
         for name, value in row.items():
             self.rows.setdefault(name, []).append(value)
-        if one is not None:
-            self.means.add(one.metrics)
-            self.firsts[one.first_id, one.tokens[self.first] if one.tokens else None] = None
-            if one.kept:
-                self.kept.append(one)
+        if measurement is not None:
+            self.means.add(measurement.metrics)
+            self.firsts[measurement.first_id, measurement.tokens[self.first] if measurement.tokens else None] = None
+            if measurement.kept:
+                self.kept.append(measurement)
         return row
 
     def join(self, other: "Assembly") -> None:
@@ -199,11 +199,11 @@ class Assembly:
             raise RuntimeError("every prompt failed: see the warnings")
         tensors = {f"{i}.{name}": x for i, one in enumerate(self.kept) for name, x in one.kept.items()}
         tensors |= self.means.tensors()
-        has = {name.removeprefix("mean.") for name in tensors}
+        metric_names = {name.removeprefix("mean.") for name in tensors}
         tensors |= {
             f"prompt.{name}": np.stack(x)
             for name, x in self.rows.items()
-            if name in has or name in ("sink_1", "alpha_1", "loss", "failed")
+            if name in metric_names or name in ("sink_1", "alpha_1", "loss", "failed")
         }
         first = conditions["first"]
         if len(self.firsts) > 1:  # the prompts begin with different tokens
@@ -236,21 +236,19 @@ class Recorder:
         self.device = _device(self.model)
         self.config: Any = config_of(self.model)
         self.outputs = 0  # number of outputs per token
-        self.reads_ids = True  # attention is over the prompt's tokens, not over patches of an image
+        self.reads_ids = True  # whether attention is over the prompt's tokens, not over patches of an image
         _refuse_foreign_tokens(self.model)
-
-    # Prompts
 
     def prompt(self, text: Any) -> Prompt | None:
         """Returns one text as a prompt, cut to the length in the settings; None if the text is shorter."""
-        found = self._parse_prompts(text)
-        if len(found) != 1:
-            raise ValueError(f"texts: expected a batch of 1, found {len(found)}")
-        ids = found[0].ids
+        parsed = self._parse_prompts(text)
+        if len(parsed) != 1:
+            raise ValueError(f"texts: expected a batch of 1, found {len(parsed)}")
+        ids = parsed[0].ids
         if ids is None:
-            return found[0]
+            return parsed[0]
         T = self.settings.tokens or len(ids)
-        return self._cut(found[0], T) if len(ids) >= T else None
+        return self._cut(parsed[0], T) if len(ids) >= T else None
 
     def prompts(self, texts: Iterable[Any]) -> list[Prompt]:
         """Returns the texts as prompts, cut to one length. Warns about shorter texts and leaves them out."""
@@ -259,8 +257,8 @@ class Recorder:
                 f"texts: expected a list of texts, lists of ids or mappings, found a "
                 f"{type(texts).__name__} alone: put it into a list"
             )
-        found = [prompt for text in texts for prompt in self._parse_prompts(text)]
-        lengths = [len(p.ids) for p in found if p.ids is not None]
+        parsed = [prompt for text in texts for prompt in self._parse_prompts(text)]
+        lengths = [len(p.ids) for p in parsed if p.ids is not None]
         T = self.settings.tokens or min(lengths, default=0)
         if lengths and T < 2:
             raise ValueError(
@@ -273,16 +271,16 @@ class Recorder:
                 f"{self.settings.first}"
             )
         fit = [
-            p if p.ids is None else self._cut(p, T) for p in found if p.ids is None or len(p.ids) >= T
+            p if p.ids is None else self._cut(p, T) for p in parsed if p.ids is None or len(p.ids) >= T
         ]
-        if len(fit) < len(found):
+        if len(fit) < len(parsed):
             warnings.warn(
-                f"{len(found) - len(fit)} of {len(found)} texts have fewer than {T} tokens "
+                f"{len(parsed) - len(fit)} of {len(parsed)} texts have fewer than {T} tokens "
                 "and are left out",
                 stacklevel=3,
             )
         if not fit:
-            raise ValueError(f"texts: expected one of {T} tokens or more, found none among {len(found)}")
+            raise ValueError(f"texts: expected one of {T} tokens or more, found none among {len(parsed)}")
         return fit
 
     def _parse_prompts(self, text: Any) -> list[Prompt]:
@@ -299,12 +297,12 @@ class Recorder:
                 raise ValueError(
                     "texts: expected token ids or model inputs where there is no tokenizer, found text"
                 )
-            # Where the tokenizer ends a text with a separator token, truncation keeps it; other texts are cut later.
-            ends = getattr(self.tokenizer, "sep_token_id", None) is not None and self.settings.tokens
-            made = self.tokenizer(
-                text, **({"truncation": True, "max_length": self.settings.tokens} if ends else {})
+            # Truncation keeps the separator token with which some tokenizers end a text; other texts are cut later.
+            truncates = getattr(self.tokenizer, "sep_token_id", None) is not None and self.settings.tokens
+            encoding = self.tokenizer(
+                text, **({"truncation": True, "max_length": self.settings.tokens} if truncates else {})
             )
-            ids, mask = made.input_ids, getattr(made, "attention_mask", None)
+            ids, mask = encoding.input_ids, getattr(encoding, "attention_mask", None)
             if mask is not None and not all(mask):  # a tokenizer that pads by itself
                 row = {"input_ids": torch.tensor([ids]), "attention_mask": torch.tensor([mask])}
                 ids = _cut_padding(row)["input_ids"][0].tolist()
@@ -317,24 +315,24 @@ class Recorder:
         ]
 
     def _parse_ids(self, text: Any) -> list[int]:
-        found = text.tolist() if hasattr(text, "tolist") else text
-        if not isinstance(found, Sequence) or not all(
-            isinstance(i, int | np.integer) and not isinstance(i, bool) for i in found
+        items = text.tolist() if hasattr(text, "tolist") else text
+        if not isinstance(items, Sequence) or not all(
+            isinstance(i, int | np.integer) and not isinstance(i, bool) for i in items
         ):
             raise ValueError(
                 f"texts: expected a text, a list of token ids or a mapping of model inputs, found "
                 f"a {type(text).__name__} of something else"
             )
-        ids = [int(i) for i in found]
+        ids = [int(i) for i in items]
         self._refuse_pads(ids)
         return ids
 
     def _refuse_pads(self, ids: list[int]) -> None:
         pad = getattr(self.tokenizer, "pad_token_id", None)
-        ends = {
-            getattr(self.tokenizer, f"{which}_token_id", None) for which in ("bos", "eos", "cls", "sep")
+        boundary_ids = {
+            getattr(self.tokenizer, f"{kind}_token_id", None) for kind in ("bos", "eos", "cls", "sep")
         }
-        if pad is not None and pad not in ends and ids and pad in (ids[0], ids[-1]):
+        if pad is not None and pad not in boundary_ids and ids and pad in (ids[0], ids[-1]):
             raise ValueError(
                 f"texts: expected token ids without padding, found the pad token {pad} at an end; pass "
                 "the tokenizer's output with its attention_mask, which is cut off"
@@ -353,8 +351,6 @@ class Recorder:
             for name, x in prompt.inputs.items()
         }
         return Prompt(inputs, ids[:T], token_strings(self.tokenizer, ids[:T]), prompt.text)
-
-    # Forward passes
 
     def _forward(self, inputs: Inputs) -> Any:
         """Runs the recorded part alone if it accepts these inputs, otherwise the whole model."""
@@ -377,13 +373,13 @@ class Recorder:
             expected, self.outputs = _sample_logits(self._forward(prompt.inputs))
         probe = Probe(self.settings)
         with observe(self.model, probe.visit) as watch:
-            found, _ = _sample_logits(self._forward(prompt.inputs))
+            observed, _ = _sample_logits(self._forward(prompt.inputs))
         spread = (expected.std() if expected.numel() > 1 else expected.abs().mean()).clamp_min(1e-12)
-        off = ((found - expected).abs().max() / spread).item()
-        if not off <= self.settings.tolerance:  # NaN is refused, too
+        error = ((observed - expected).abs().max() / spread).item()
+        if not error <= self.settings.tolerance:  # NaN is refused, too
             raise UnsupportedModel(
                 f"{type(self.model).__name__}: expected the logits of the untouched model within "
-                f"{self.settings.tolerance:g} of their deviation, found {off:.3g}"
+                f"{self.settings.tolerance:g} of their deviation, found {error:.3g}"
             )
         facts = probe.facts(self.model, watch.most_visits)
         self.reads_ids = prompt.ids is not None and len(prompt.ids) == facts.T
@@ -406,11 +402,11 @@ class Recorder:
         keep = self.settings.keep if keep is None else keep
         with tqdm(total=len(prompts), unit="prompt", disable=not progress) as bar:
             for start in range(0, len(prompts), batch):
-                some = list(prompts[start : start + batch])
-                for one in self._measure_some(some, keep):
-                    keep -= bool(one and one.kept)
+                batch_prompts = list(prompts[start : start + batch])
+                for measurement in self._measure_some(batch_prompts, keep):
+                    keep -= bool(measurement and measurement.kept)
                     bar.update()
-                    yield one
+                    yield measurement
 
     def _measure_some(self, prompts: list[Prompt], keep: int) -> list[Measurement | None]:
         try:
@@ -421,16 +417,16 @@ class Recorder:
         except Exception as error:
             if not _is_out_of_memory(error):
                 raise
-        # This code is outside of `except`, so that the failed pass's tensors are freed before.
+        # The code below is outside of `except`, so that the tensors of the failed pass are freed first.
         gc.collect()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
         if len(prompts) > 1:
-            found: list[Measurement | None] = []
+            measurements: list[Measurement | None] = []
             for prompt in prompts:
-                taken = sum(bool(one and one.kept) for one in found)
-                found += self._measure_some([prompt], keep - taken)
-            return found
+                kept_count = sum(bool(measurement and measurement.kept) for measurement in measurements)
+                measurements += self._measure_some([prompt], keep - kept_count)
+            return measurements
         warnings.warn("a prompt ran out of memory and is left out", stacklevel=2)
         return [None]
 
@@ -442,15 +438,15 @@ class Recorder:
         if not self.reads_ids:
             prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
         names = [sorted(p.inputs) for p in prompts]
-        if any(one != names[0] for one in names):
+        if any(input_names != names[0] for input_names in names):
             raise ValueError(
                 f"texts: expected mappings of the same inputs in a batch, found {names[0]} and "
-                f"{next(one for one in names if one != names[0])}"
+                f"{next(input_names for input_names in names if input_names != names[0])}"
             )
         inputs = {name: torch.cat([p.inputs[name] for p in prompts]) for name in prompts[0].inputs}
         keep = max(0, min(keep, len(prompts)))
-        heads = Heads(facts, settings, len(prompts), keep)
-        stream = Stream(facts, settings, keep)
+        heads = HeadMetrics(facts, settings, len(prompts), keep)
+        stream = StreamMetrics(facts, settings, keep)
         with stream.watch(), observe(self.model, heads.visit):
             out = self._forward(inputs)
         with without_autocast():  # autocast rejects float64, and operations on half and wider dtypes
@@ -459,14 +455,14 @@ class Recorder:
     def _collect(
         self,
         prompts: list[Prompt],
-        heads: Heads,
-        stream: Stream,
+        heads: HeadMetrics,
+        stream: StreamMetrics,
         keep: int,
         inputs: Inputs,
         logits: Tensor | None,
     ) -> list[Measurement]:
         facts, settings = heads.facts, self.settings
-        found = heads.metrics() | stream.metrics()
+        results = heads.metrics() | stream.metrics()
         if (
             facts.kind == "causal"
             and self.reads_ids
@@ -476,30 +472,28 @@ class Recorder:
             # Fewer outputs than the vocabulary are labels of a token classifier, which have no loss.
             and logits.shape[-1] >= max(output_sizes(self.model)[1], 1 + int(inputs["input_ids"].max()))
         ):
-            found |= _losses(logits, inputs["input_ids"].to(logits.device))
-        measured = []
+            results |= _losses(logits, inputs["input_ids"].to(logits.device))
+        measurements = []
         for b, prompt in enumerate(prompts):
-            own = {name: x[b] for name, x in found.items()}
+            prompt_results = {name: x[b] for name, x in results.items()}
             kept: dict[str, Array] = {}
             if b < keep:
-                kept = heads.kept(b, prompt.ids) | stream.kept(b, own)
-                if "loss_at" in own and "loss" in settings.fields:
-                    kept["loss"] = own["loss_at"][1:].copy()
+                kept = heads.kept_fields(b, prompt.ids) | stream.kept_fields(b, prompt_results)
+                if "loss_at" in prompt_results and "loss" in settings.fields:
+                    kept["loss"] = prompt_results["loss_at"][1:].copy()
             first = prompt.ids[settings.first] if prompt.ids else None
-            measured.append(Measurement(own, kept, prompt.tokens or _position_names(facts.T), first))
-        return measured
-
-    # Conditions of the recording
+            measurements.append(Measurement(prompt_results, kept, prompt.tokens or _position_names(facts.T), first))
+        return measurements
 
     def _dtype(self) -> str:
         kind, parameter = self.device.type, next(self.model.parameters(), None)
         dtype = torch.get_default_dtype() if parameter is None else parameter.dtype
-        under = (
+        autocast = (
             f" under autocast {torch.get_autocast_dtype(kind)}"
             if torch.is_autocast_enabled(kind)
             else ""
         )
-        return f"{dtype}{under}".replace("torch.", "")
+        return f"{dtype}{autocast}".replace("torch.", "")
 
     def conditions(
         self,
@@ -579,8 +573,8 @@ def token_strings(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     for i, raw in zip(ids, tokenizer.convert_ids_to_tokens(list(ids)), strict=True):
         text = tokenizer.decode([i])
         # SentencePiece marks the space before a word, but decoding a single token drops that space.
-        lost = isinstance(raw, str) and raw.startswith("\u2581") and not text.startswith(" ")
-        strings.append(f" {text}" if lost else text)
+        lost_space = isinstance(raw, str) and raw.startswith("\u2581") and not text.startswith(" ")
+        strings.append(f" {text}" if lost_space else text)
     return strings
 
 
@@ -603,21 +597,21 @@ def split_batch(inputs: Mapping[str, Any]) -> list[dict[str, Tensor]]:
         for name, x in inputs.items()
     }
     tensors = {name: x for name, x in tensors.items() if isinstance(x, Tensor)}
-    named = tensors.get("input_ids", tensors.get("inputs_embeds"))
+    token_inputs = tensors.get("input_ids", tensors.get("inputs_embeds"))
     if not tensors:
         raise ValueError("texts: expected a mapping of model inputs to tensors, found no tensor")
-    if named is not None and named.dim() < 2:
+    if token_inputs is not None and token_inputs.dim() < 2:
         raise ValueError(
-            f"texts: expected inputs with a batch dimension, found a shape of {list(named.shape)}"
+            f"texts: expected inputs with a batch dimension, found a shape of {list(token_inputs.shape)}"
         )
-    B = len(named) if named is not None else len(next(iter(tensors.values())))
+    B = len(token_inputs) if token_inputs is not None else len(next(iter(tensors.values())))
     if B == 0:
         raise ValueError("texts: expected a batch of 1 or more, found 0")
-    other = [name for name, x in tensors.items() if B > 1 and (x.dim() == 0 or len(x) != B)]
-    if other:
+    mismatched = [name for name, x in tensors.items() if B > 1 and (x.dim() == 0 or len(x) != B)]
+    if mismatched:
         raise ValueError(
-            f"texts: expected {other[0]} with a batch of {B} like the other inputs, found a shape of "
-            f"{list(tensors[other[0]].shape)}: pass one mapping for each prompt"
+            f"texts: expected {mismatched[0]} with a batch of {B} like the other inputs, found a shape of "
+            f"{list(tensors[mismatched[0]].shape)}: pass one mapping for each prompt"
         )
     rows = [{name: x[b : b + 1] if B > 1 else x for name, x in tensors.items()} for b in range(B)]
     return [_cut_padding(row) for row in rows]
@@ -628,13 +622,13 @@ def _cut_padding(row: dict[str, Tensor]) -> dict[str, Tensor]:
     if mask is None or mask.dim() != 2:
         return row
     T = mask.shape[1]
-    seen = mask[0].nonzero()[:, 0].tolist()
-    if not seen:
+    visible = mask[0].nonzero()[:, 0].tolist()
+    if not visible:
         raise ValueError(
             "attention_mask: expected a token that is no padding in each prompt, found none"
         )
-    kept = slice(seen[0], seen[-1] + 1)
-    if len(seen) != kept.stop - kept.start:
+    text = slice(visible[0], visible[-1] + 1)
+    if len(visible) != text.stop - text.start:
         raise ValueError(
             "attention_mask: expected zeros at the two ends alone, found some between the tokens: they "
             "are "
@@ -646,7 +640,7 @@ def _cut_padding(row: dict[str, Tensor]) -> dict[str, Tensor]:
         if x.dim() >= 2 and x.shape[1] == T
     }
     return {
-        name: by_token[name][:, kept] if name in by_token else x
+        name: by_token[name][:, text] if name in by_token else x
         for name, x in row.items()
         if name != "attention_mask"
     }
@@ -674,11 +668,12 @@ def _find_part(whole: nn.Module, part: str | None) -> nn.Module:
 
 
 def _device(model: nn.Module) -> torch.device:
-    """Returns the device of the model's inputs, which an offloaded model names in a hook of accelerate."""
+    """Returns the device of the model's inputs. If accelerate offloads the model, a hook of accelerate names this
+    device."""
     for module in model.modules():
-        where = getattr(getattr(module, "_hf_hook", None), "execution_device", None)
-        if where is not None:
-            return torch.device("cuda", where) if isinstance(where, int) else torch.device(where)
+        device = getattr(getattr(module, "_hf_hook", None), "execution_device", None)
+        if device is not None:
+            return torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
     first = next(model.parameters(), None)
     return torch.device("cpu") if first is None else first.device
 
@@ -716,19 +711,19 @@ def _parameters(model: nn.Module) -> Mapping[str, inspect.Parameter]:
 def _logits(out: Any, model: nn.Module) -> Tensor | None:
     """Returns the logits, [B, T, V]. The output of a model outside transformers counts as logits if it, or its first
     element, is as wide as the vocabulary, and the hidden states are not. Otherwise returns None."""
-    found = getattr(out, "logits", None)
-    if found is None:
+    logits = getattr(out, "logits", None)
+    if logits is None:
         embedding = next((m for m in model.modules() if isinstance(m, nn.Embedding)), None)
-        found = out[0] if isinstance(out, tuple | list) and out else out
+        logits = out[0] if isinstance(out, tuple | list) and out else out
         if (
             embedding is None
-            or not isinstance(found, Tensor)
+            or not isinstance(logits, Tensor)
             or (
-                found.shape[-1] != embedding.num_embeddings or found.shape[-1] == embedding.embedding_dim
+                logits.shape[-1] != embedding.num_embeddings or logits.shape[-1] == embedding.embedding_dim
             )
         ):
             return None
-    return found if isinstance(found, Tensor) and found.dim() == 3 else None
+    return logits if isinstance(logits, Tensor) and logits.dim() == 3 else None
 
 
 def _digest_of_texts(prompts: Sequence[Prompt]) -> dict[str, str]:
@@ -740,7 +735,7 @@ def _digest_of_texts(prompts: Sequence[Prompt]) -> dict[str, str]:
 
 def _sample_logits(out: Any) -> tuple[Tensor, int]:
     """Returns the model's outputs at evenly spaced positions in float32, [B, positions, V], and V."""
-    named = [getattr(out, name, None) for name in ("logits", "last_hidden_state")]
+    usual_outputs = [getattr(out, name, None) for name in ("logits", "last_hidden_state")]
     values = (
         list(out.values())
         if isinstance(out, Mapping)
@@ -748,19 +743,19 @@ def _sample_logits(out: Any) -> tuple[Tensor, int]:
         if isinstance(out, tuple | list)
         else [out]
     )
-    found = next(
-        (x for x in named + values if isinstance(x, Tensor) and x.is_floating_point() and x.dim() >= 2),
+    logits = next(
+        (x for x in usual_outputs + values if isinstance(x, Tensor) and x.is_floating_point() and x.dim() >= 2),
         None,
     )
-    if found is None:
+    if logits is None:
         raise UnsupportedModel(
             f"expected a model that returns a tensor of numbers, found {type(out).__name__}"
         )
-    V = found.shape[-1]
-    if found.dim() != 3:
-        return found.float(), V
-    T = found.shape[1]
-    return found[:, torch.linspace(0, T - 1, min(T, CHECKED_POSITIONS)).long().to(found.device)].float(), V
+    V = logits.shape[-1]
+    if logits.dim() != 3:
+        return logits.float(), V
+    T = logits.shape[1]
+    return logits[:, torch.linspace(0, T - 1, min(T, CHECKED_POSITIONS)).long().to(logits.device)].float(), V
 
 
 def _losses(logits: Tensor, ids: Tensor) -> dict[str, Array]:
@@ -769,8 +764,8 @@ def _losses(logits: Tensor, ids: Tensor) -> dict[str, Array]:
     B, T = ids.shape
     parts = [slice(t, t + LOSS_ROWS + 1) for t in range(0, T - 1, LOSS_ROWS)]
     loss, rank = (
-        torch.cat([of(logits[:, part].float(), ids[:, part]) for part in parts], 1).cpu()
-        for of in (metrics.loss, metrics.rank)
+        torch.cat([metric(logits[:, part].float(), ids[:, part]) for part in parts], 1).cpu()
+        for metric in (metrics.loss, metrics.rank)
     )
     return {
         "loss_at": torch.cat([loss.new_full((B, 1), torch.nan), loss], 1).numpy(),

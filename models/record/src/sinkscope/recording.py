@@ -37,10 +37,10 @@ CITATION = """@inproceedings{gu2025attention,
   url = {https://arxiv.org/abs/2410.10781}
 }"""
 
-# Published names of a metric and a field, which the code calls by other words.
+# Published names of the metric of row sums and of the field of visible keys.
 ROW_SUM, SEEN = "row_mass", "seen"
 SIZES = ("L", "H", "G", "K", "D", "V")
-# Metrics whose numbers by prompt, `prompt.NAME`, have a NAME other than the metric's, and that NAME.
+# For metrics whose numbers by prompt have another name than the metric, the NAME in `prompt.NAME`.
 PROMPT_NAMES = {"alpha": "alpha_1", "sink_ratio": "sink_1", "loss_mean": "loss"}
 # Metrics whose smallest and largest value over the prompts are recorded.
 METRICS_WITH_RANGE = ("alpha", "entropy_mean", "distance", "contribution", "cos_gap", "loss_mean")
@@ -64,7 +64,7 @@ def visible(text: str, lines: bool = False) -> str:
 
 
 class RecordingError(ValueError):
-    """Raised for a file that is no recording; the message names the place, the expected and the actual value."""
+    """Raised for a file that is no recording. The message says where, what was expected and what was found."""
 
 
 class Table(list[dict[str, Any]]):
@@ -202,27 +202,27 @@ class Recording:
             raise ValueError(f"eps: expected one of {', '.join(map(str, thresholds))}, got {eps}")
         i, names = thresholds.index(eps), [n for n in ("sink_ratio", "sink_ratio_raw") if f"mean.{n}" in self]
         alpha = self["mean.alpha_raw" if "mean.alpha_raw" in self else "mean.alpha"][..., self.first]
-        at, head = divmod(int(np.nanargmax(alpha)), alpha.shape[1])
-        layer = self.layers[at]
-        kept = bool(self.conditions.get("tokens")) and ("0.att" in self or "0.att_pooled" in self)
+        row, head = divmod(int(np.nanargmax(alpha)), alpha.shape[1])
+        layer = self.layers[row]
+        has_map = bool(self.conditions.get("tokens")) and ("0.att" in self or "0.att_pooled" in self)
         return {
             "sink": float(min(self[f"mean.{name}"][i, self.first] for name in names)),
             "eps": eps,
             "alpha": alpha,
             "layer": layer,
             "head": head,
-            "map": self.map(layer, head) if kept else None,
-            "tokens": self.tokens() if kept else None,
+            "map": self.map(layer, head) if has_map else None,
+            "tokens": self.tokens() if has_map else None,
         }
 
     @property
     def title(self) -> str:
         m, prompts = self.model, self.conditions["prompts"]
         changes = "".join(f", {edit['label']}" for edit in self.conditions.get("edits") or [])
-        which = ", ".join(map(str, self.layers))
-        some = f", attention in {m['L']} ({which})," if self.blocks > m["L"] else ""
+        layer_numbers = ", ".join(map(str, self.layers))
+        attention_note = f", attention in {m['L']} ({layer_numbers})," if self.blocks > m["L"] else ""
         return (
-            f"{m['id']}{changes}: {self.blocks} layers{some} of {m['H']} heads, T = {prompts['T']}, "
+            f"{m['id']}{changes}: {self.blocks} layers{attention_note} of {m['H']} heads, T = {prompts['T']}, "
             f"{prompts['count']} prompts, {self.conditions.get('class')}"
         )
 
@@ -234,7 +234,7 @@ class Recording:
         rows.title = f"{self.title}; low and high: 95% interval over prompts, Student's t"
         for name, label, mean, deviation, prompts in self._summary():
             low, high = interval(prompts) if prompts is not None else (np.nan, np.nan)
-            at, has_parts = int(np.argmax(np.where(np.isfinite(mean), mean, -np.inf))), mean.size > 1
+            largest, has_parts = int(np.argmax(np.where(np.isfinite(mean), mean, -np.inf))), mean.size > 1
             rows.append(
                 {
                     "metric": label,
@@ -243,8 +243,8 @@ class Recording:
                     "low": low,
                     "high": high,
                     "deviation": _finite_mean(deviation),
-                    "largest": float(mean.flat[at]) if has_parts else np.nan,
-                    "at": self.place(name, at) if has_parts else "",
+                    "largest": float(mean.flat[largest]) if has_parts else np.nan,
+                    "at": self.place(name, largest) if has_parts else "",
                 }
             )
         return rows
@@ -259,16 +259,16 @@ class Recording:
         return f"L{layer}KV{head}" if name in ("key_ratio", "value_ratio") else f"L{layer}H{head}"
 
     def _summary(self) -> Iterator[tuple[str, str, Array, Array, Array | None]]:
-        """Yields, for each summary metric, its name and label, its mean and deviation for each head or layer (or one
-        of each), and its numbers by prompt, which may be None."""
-        at = self.first
+        """Yields, for each summary metric, the name, the label, the mean and the deviation (each with one number for
+        each head or layer, or a single one), and the numbers by prompt, which may be None."""
+        first = self.first
         for name, label, pick in self.summarized():
-            mean, deviation = (self.tensors[f"{of}.{name}"] for of in ("mean", "deviation"))
+            mean, deviation = (self.tensors[f"{statistic}.{name}"] for statistic in ("mean", "deviation"))
             prompts = self.tensors.get(f"prompt.{PROMPT_NAMES.get(name, name)}")
             if pick == "eps":
                 for i, e in enumerate(self.conditions["eps"]):
-                    each = None if prompts is None else prompts[:, i]
-                    yield name, f"{label}, eps {e:g}", mean[i, at][None], deviation[i, at][None], each
+                    by_prompt = None if prompts is None else prompts[:, i]
+                    yield name, f"{label}, eps {e:g}", mean[i, first][None], deviation[i, first][None], by_prompt
             else:
                 mean, deviation = (self._summary_part(x, pick) for x in (mean, deviation))
                 yield name, label, mean, deviation, prompts
@@ -310,16 +310,16 @@ class Recording:
         return _import_pandas().DataFrame(self.heads())
 
     def heads(self) -> list[dict[str, Any]]:
-        """Returns the rows of `to_dataframe` as a list of dictionaries."""
+        """Returns the rows of `to_dataframe` as dictionaries."""
         H = self.model["H"]
         columns: dict[str, Array] = {}
         for name, _, pick in self.summarized():
             if pick == "eps":
                 continue
-            for of, suffix in (("mean", ""), ("deviation", "_deviation"), ("min", "_min"), ("max", "_max")):
-                if f"{of}.{name}" not in self:
+            for statistic, suffix in (("mean", ""), ("deviation", "_deviation"), ("min", "_min"), ("max", "_max")):
+                if f"{statistic}.{name}" not in self:
                     continue
-                x = self._summary_part(self.tensors[f"{of}.{name}"], pick)
+                x = self._summary_part(self.tensors[f"{statistic}.{name}"], pick)
                 if x.ndim == 2:
                     columns[name + suffix] = x.repeat(H // x.shape[1], 1)
         return [
@@ -338,10 +338,10 @@ class Recording:
             if first.get("token") is not None
             else "no common first token"
         )
-        where = f" at position {self.first}" if self.first else ""
+        position = f" at position {self.first}" if self.first else ""
         return (
             f"{self.title}. n = {prompts['count']} prompts of T = {prompts['T']} tokens, eps {eps}, "
-            f"{token}{where}."
+            f"{token}{position}."
         )
 
     def cite(self) -> str:
@@ -420,27 +420,27 @@ def t_quantile(freedom: int, level: float) -> float:
 def compare(a: Recording, b: Recording) -> Table:
     """Returns the difference b - a of each summary metric with numbers by prompt, paired by prompt, with the 95%
     interval of the mean difference by Student's t. Raises ValueError if the prompts differ."""
-    of_a, of_b = (r.conditions["prompts"] for r in (a, b))
-    if of_a["count"] != of_b["count"]:
+    prompts_a, prompts_b = (r.conditions["prompts"] for r in (a, b))
+    if prompts_a["count"] != prompts_b["count"]:
         raise ValueError(
-            f"prompts: expected as many in both, found {of_a['count']} and {of_b['count']}"
+            f"prompts: expected as many in both, found {prompts_a['count']} and {prompts_b['count']}"
         )
     if not any(
-        of_a.get(key) is not None and of_a.get(key) == of_b.get(key)
+        prompts_a.get(key) is not None and prompts_a.get(key) == prompts_b.get(key)
         for key in ("sha256", "texts_sha256")
     ):
         raise ValueError("prompts: expected the same texts in both, found others")
-    if of_a["T"] != of_b["T"]:
-        raise ValueError(f"prompts.T: expected the same in both, found {of_a['T']} and {of_b['T']}")
+    if prompts_a["T"] != prompts_b["T"]:
+        raise ValueError(f"prompts.T: expected the same in both, found {prompts_a['T']} and {prompts_b['T']}")
     if a.first != b.first:
         raise ValueError(f"first.position: expected the same in both, found {a.first} and {b.first}")
-    others = {label: prompts for _, label, _, _, prompts in b._summary()}
+    prompts_by_label = {label: prompts for _, label, _, _, prompts in b._summary()}
     rows = Table()
     rows.title = (
         f"{b.model['id']} minus {a.model['id']}, paired by prompt; low and high: 95%, Student's t"
     )
     for _, label, _, _, prompts in a._summary():
-        other = others.get(label)
+        other = prompts_by_label.get(label)
         if prompts is None or other is None:
             continue
         difference = other.astype(np.float64) - prompts.astype(np.float64)
@@ -461,8 +461,8 @@ def compare(a: Recording, b: Recording) -> Table:
 
 def _finite_mean(x: Array) -> float:
     """Returns the mean of the finite numbers; NaN if there are none."""
-    found = np.asarray(x, np.float64)[np.isfinite(x)]
-    return float(found.mean()) if found.size else float("nan")
+    finite = np.asarray(x, np.float64)[np.isfinite(x)]
+    return float(finite.mean()) if finite.size else float("nan")
 
 
 def _import_pandas() -> Any:
@@ -491,21 +491,21 @@ def _parse_conditions(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
     if version.split(".")[0] != VERSION:
         raise RecordingError(f"{path}: expected a recording of version {VERSION}, found {version}")
     try:
-        found = json.loads(metadata.get(CONDITIONS_KEY, ""))
+        conditions = json.loads(metadata.get(CONDITIONS_KEY, ""))
     except ValueError as error:
         raise RecordingError(f"{path}: {CONDITIONS_KEY}: expected JSON, found none: {error}") from error
-    if isinstance(found, dict) and not _are_edits(found.get("edits") or []):
+    if isinstance(conditions, dict) and not _are_edits(conditions.get("edits") or []):
         raise RecordingError(
             f"{path}: edits: expected a list of objects with a kind and a label, found another"
         )
     required = {"model": dict, "tokens": list, "prompts": dict, "eps": list}
     for key, kind in required.items():
-        if not isinstance(found, dict) or not isinstance(found.get(key), kind):
+        if not isinstance(conditions, dict) or not isinstance(conditions.get(key), kind):
             raise RecordingError(f"{path}: {key}: expected a {kind.__name__}, found another")
     for size in SIZES:
-        if not isinstance(found["model"].get(size), int):
+        if not isinstance(conditions["model"].get(size), int):
             raise RecordingError(f"{path}: model.{size}: expected a whole number, found another")
-    return found
+    return conditions
 
 
 def _are_edits(edits: Any) -> bool:
@@ -524,7 +524,7 @@ class Means:
     def __init__(self) -> None:
         self.count = 0
         self._shapes: dict[str, tuple[int, ...]] = {}
-        # The numbers of all metrics one after another, [n], since one operation on all is faster than one per metric.
+        # The numbers of all metrics in one array, [n], since one operation on all is faster than one for each metric.
         self._mean: Array = np.zeros(0)
         self._squares: Array = np.zeros(0)
         self.min: dict[str, Array] = {}
@@ -559,8 +559,8 @@ class Means:
         self._extend_range(other.min, other.max)
 
     def _flatten(self, tensors: Mapping[str, Array]) -> Array:
-        """Returns the numbers of all metrics one after another, in float64. The first call decides which metrics there
-        are; later calls must have the same."""
+        """Returns the numbers of all metrics in one float64 array. The metrics of the first call are required in all
+        later calls."""
         if not self._shapes:
             self._shapes = {name: x.shape for name, x in tensors.items()}
             self._mean = np.zeros(sum(x.size for x in tensors.values()))
@@ -571,30 +571,30 @@ class Means:
         return np.concatenate([tensors[name].ravel() for name in self._shapes], dtype=np.float64)
 
     def _by_name(self, values: Array) -> dict[str, Array]:
-        found, start = {}, 0
+        arrays, start = {}, 0
         for name, shape in self._shapes.items():
             size = math.prod(shape)
-            found[name] = values[start : start + size].reshape(shape)
+            arrays[name] = values[start : start + size].reshape(shape)
             start += size
-        return found
+        return arrays
 
-    def _extend_range(self, least: Mapping[str, Array], largest: Mapping[str, Array]) -> None:
+    def _extend_range(self, smallest: Mapping[str, Array], largest: Mapping[str, Array]) -> None:
         for name in METRICS_WITH_RANGE:
-            if name in least:
-                self.min[name] = np.minimum(self.min.get(name, np.inf), least[name])
+            if name in smallest:
+                self.min[name] = np.minimum(self.min.get(name, np.inf), smallest[name])
                 self.max[name] = np.maximum(self.max.get(name, -np.inf), largest[name])
 
     def state(self) -> dict[str, Array]:
         """Returns the state as tensors, without the count; `of_state` restores it."""
         parts = {"mean": self.mean, "squares": self.squares, "min": self.min, "max": self.max}
-        return {f"{of}.{name}": x for of, tensors in parts.items() for name, x in tensors.items()}
+        return {f"{statistic}.{name}": x for statistic, tensors in parts.items() for name, x in tensors.items()}
 
     @classmethod
     def of_state(cls, count: int, tensors: Mapping[str, Array]) -> "Means":
         parts: dict[str, dict[str, Array]] = {"mean": {}, "squares": {}, "min": {}, "max": {}}
         for key, x in tensors.items():
-            of, name = key.split(".", 1)
-            parts[of][name] = x
+            statistic, name = key.split(".", 1)
+            parts[statistic][name] = x
         means = cls()
         means._mean, means._squares = means._flatten(parts["mean"]), means._flatten(parts["squares"])
         means.count, means.min, means.max = count, parts["min"], parts["max"]
@@ -607,5 +607,7 @@ class Means:
             deviation = {name: np.sqrt(x / np.float64(self.count - 1)) for name, x in self.squares.items()}
         parts = {"mean": self.mean, "deviation": deviation, "min": self.min, "max": self.max}
         return {
-            f"{of}.{name}": x.astype(np.float32) for of, tensors in parts.items() for name, x in tensors.items()
+            f"{statistic}.{name}": x.astype(np.float32)
+            for statistic, tensors in parts.items()
+            for name, x in tensors.items()
         }

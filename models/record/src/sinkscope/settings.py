@@ -31,12 +31,12 @@ class Settings:
             raise ValueError(f"maps: expected auto, full, pooled or none, found {self.maps!r}")
         if self.mask not in (None, "causal", "prefix", "bidirectional"):
             raise ValueError(f"mask: expected causal, prefix or bidirectional, found {self.mask!r}")
-        for name, least in (("tokens", 2), ("keep", 0), ("first", 0)):
+        for name, minimum in (("tokens", 2), ("keep", 0), ("first", 0)):
             value = getattr(self, name)
             if value is None and name == "tokens":
                 continue
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name}: expected {least} or more, found {value!r}")
+            if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+                raise ValueError(f"{name}: expected {minimum} or more, found {value!r}")
         if self.tokens is not None and self.first >= self.tokens:
             raise ValueError(f"first: expected a position below {self.tokens}, the number of tokens, "
                              f"found {self.first}")
@@ -58,12 +58,12 @@ def check_eps(eps: Any) -> tuple[float, ...]:
     if isinstance(eps, str | bytes) or not isinstance(eps, Iterable):
         raise ValueError(f"eps: expected a list of thresholds, found {eps!r} alone: eps=[{eps}]")
     try:
-        found = tuple(float(e) for e in eps)
+        thresholds = tuple(float(e) for e in eps)
     except (TypeError, ValueError):
         raise ValueError(f"eps: expected a list of numbers, found {eps!r}") from None
-    if not found:
+    if not thresholds:
         raise ValueError("eps: expected one number or more, found none")
-    if not all(math.isfinite(e) and 0 <= e <= 1 for e in found):
+    if not all(math.isfinite(e) and 0 <= e <= 1 for e in thresholds):
         raise ValueError(f"eps: expected numbers from 0 to 1, found "
-                         f"{', '.join(f'{e:g}' for e in found)}")
-    return found
+                         f"{', '.join(f'{e:g}' for e in thresholds)}")
+    return thresholds

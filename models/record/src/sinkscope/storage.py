@@ -38,11 +38,12 @@ class Folder:
         return posixpath.join(self._root, name) if name else self._root
 
     def names(self, folder: str = "") -> list[str]:
-        """Lists the names of the files and folders in a folder; none if the folder does not exist."""
+        """Returns the names of the files and folders in `folder`, a folder inside this one; none if it does not
+        exist."""
         from pyarrow.fs import FileSelector
 
-        found = self.files.get_file_info(FileSelector(self._path(folder), allow_not_found=True))
-        return sorted(one.base_name for one in found if not one.base_name.startswith("."))
+        entries = self.files.get_file_info(FileSelector(self._path(folder), allow_not_found=True))
+        return sorted(entry.base_name for entry in entries if not entry.base_name.startswith("."))
 
     def has(self, name: str) -> bool:
         from pyarrow.fs import FileType
@@ -109,5 +110,5 @@ def _filesystem(address: str) -> tuple[Any, str]:
 
 def _protocols(files: Any) -> tuple[str, ...]:
     """Returns the schemes of an fsspec filesystem; none for a filesystem of pyarrow."""
-    found = getattr(getattr(getattr(files, "handler", None), "fs", None), "protocol", ())
-    return (found,) if isinstance(found, str) else tuple(found)
+    protocols = getattr(getattr(getattr(files, "handler", None), "fs", None), "protocol", ())
+    return (protocols,) if isinstance(protocols, str) else tuple(protocols)

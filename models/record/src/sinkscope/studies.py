@@ -1,11 +1,11 @@
 """Measures many models on many prompts: writes a Parquet row for each model and prompt, and a recording for each
 model.
 
-A task measures blocks of prompts with one checkpoint. Each block is written as one Parquet part: its rows, and the
-sums over them. The worker that writes the last part of a checkpoint joins the sums of all parts and writes the
-recording. The files of existing parts show what remains to be done. So a study continues when it is called again
-after its workers or its driver were killed, and only names pass through the driver. This module needs pyarrow, and
-Ray if `ray` is true (`pip install sinkscope[ray]`).
+A task measures blocks of prompts with one checkpoint. Each block is written as one Parquet part: a row for each prompt,
+and the sums over the rows. The worker that writes the last part of a checkpoint joins the sums of all parts and writes
+the recording. A study that is called again continues from the existing parts, also after its workers or its driver were
+killed. Only names pass through the driver. This module needs pyarrow, and Ray if `ray` is true (`pip install
+sinkscope[ray]`).
 """
 
 import json
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 Factory = Callable[[], tuple[Any, Any]]  # returns a model and its tokenizer
 Row = dict[str, Any]
 Models = Sequence[str] | Mapping[str, Factory]
-STUDY = "study.json"  # name of the file with the conditions that all rows of a folder share
-MOST_PARTS = 16  # largest number of parts per checkpoint if the caller sets no block size
-# Options of `load` that change where a model runs or how it is fetched, but none of its numbers.
+STUDY_FILE = "study.json"  # name of the file with the conditions that all rows of a folder share
+MAX_PARTS = 16  # largest number of parts per checkpoint if the caller sets no block size
+# Options of `load` that decide where a model runs or how it is fetched, and change no number.
 PLACEMENT_OPTIONS = ("device", "device_map", "max_memory", "token")
 
 
@@ -94,13 +94,13 @@ def study(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "stud
     job = _check_arguments(models, texts, out, batch, block, tokens, eps, keep, source, license, load_options, settings)
     job = _write_conditions(job, block)
     tasks = split_tasks(job, concurrency if ray else 1)
-    found: dict[str, str] = {}
-    for done in _run_on_ray(job, tasks, num_gpus, concurrency) if ray else _run_in_loop(job, tasks):
-        if done["address"]:
-            found[done["name"]] = done["address"]
-        if done["error"]:
-            warnings.warn(f"{done['name']}: {done['error']}", stacklevel=2)
-    return {name: found[name] for name in job.models if name in found}
+    addresses: dict[str, str] = {}
+    for report in _run_on_ray(job, tasks, num_gpus, concurrency) if ray else _run_in_loop(job, tasks):
+        if report["address"]:
+            addresses[report["name"]] = report["address"]
+        if report["error"]:
+            warnings.warn(f"{report['name']}: {report['error']}", stacklevel=2)
+    return {name: addresses[name] for name in job.models if name in addresses}
 
 
 def _check_arguments(models: Models, texts: Sequence[Any], out: str | PathLike[str], batch: int, block: int | None,
@@ -117,36 +117,36 @@ def _check_arguments(models: Models, texts: Sequence[Any], out: str | PathLike[s
     for name, value in (("batch", batch), ("block", block)):
         if value is not None and (not isinstance(value, int) or value < 1):
             raise ValueError(f"{name}: expected 1 or more, found {value!r}")
-    named: dict[str, Factory | None] = dict(models) if isinstance(models, Mapping) else dict.fromkeys(models)
-    if not named:
+    factories: dict[str, Factory | None] = dict(models) if isinstance(models, Mapping) else dict.fromkeys(models)
+    if not factories:
         raise ValueError("models: expected one name or more, found none")
-    others = dict(settings)
-    chosen = Settings.checked(tokens, eps, keep, others.pop("fields", FIELDS), **others)
+    more_settings = dict(settings)
+    checked = Settings.checked(tokens, eps, keep, more_settings.pop("fields", FIELDS), **more_settings)
     if block is None:  # a multiple of `batch`, so that no forward pass is smaller
-        block = batch * -(-len(texts) // (MOST_PARTS * batch))
-    return Job(str(out), named, list(texts), chosen, block, batch, dict(load_options or {}), source, license)
+        block = batch * -(-len(texts) // (MAX_PARTS * batch))
+    return Job(str(out), factories, list(texts), checked, block, batch, dict(load_options or {}), source, license)
 
 
 def _write_conditions(job: Job, block: int | None) -> Job:
-    """Writes the conditions that all rows will share, or compares them with those that an earlier call wrote. Writing
-    them also checks that the folder is writable. Returns the job with the block size of the earlier call."""
+    """Writes the conditions that all rows share, which also checks that the folder is writable. If an earlier call
+    wrote conditions, compares them, and returns the job with the block size of that call."""
     folder, texts = Folder(job.out), sha256()
     for text in job.texts:
         texts.update(digest_of_text(text).encode())
     options = {key: str(x) for key, x in sorted(job.load_options.items()) if key not in PLACEMENT_OPTIONS}
-    common = {"settings": json.loads(settings_text(job.settings)), "load": options,
+    conditions = {"settings": json.loads(settings_text(job.settings)), "load": options,
               "texts": len(job.texts), "texts_sha256": texts.hexdigest()}
     try:
-        if folder.has(STUDY):
-            there = json.loads(folder.read(STUDY))
-            other = [key for key in common if there.get(key) != common[key]]
-            if block not in (None, there["block"]):
-                other.append("block")
-            if other:
-                raise ValueError(f"{folder.at(STUDY)}: expected the same settings and texts, found other "
-                                 f"{', '.join(other)}; choose another folder")
-            job = replace(job, block=there["block"])
-        folder.write(STUDY, json.dumps(common | {"block": job.block}, indent=1).encode())
+        if folder.has(STUDY_FILE):
+            stored = json.loads(folder.read(STUDY_FILE))
+            differing = [key for key in conditions if stored.get(key) != conditions[key]]
+            if block not in (None, stored["block"]):
+                differing.append("block")
+            if differing:
+                raise ValueError(f"{folder.at(STUDY_FILE)}: expected the same settings and texts, found other "
+                                 f"{', '.join(differing)}; choose another folder")
+            job = replace(job, block=stored["block"])
+        folder.write(STUDY_FILE, json.dumps(conditions | {"block": job.block}, indent=1).encode())
     except OSError as error:
         raise OSError(f"{job.out}: expected a folder that takes files, found {error}") from error
     return job
@@ -163,8 +163,8 @@ def plan(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "study
 
     job = _check_arguments(models, texts, out, batch, block, tokens, eps, keep, "", None, load_options, settings)
     folder, prefixes = Folder(out), {}
-    if folder.has(STUDY):
-        job = replace(job, block=json.loads(folder.read(STUDY))["block"])
+    if folder.has(STUDY_FILE):
+        job = replace(job, block=json.loads(folder.read(STUDY_FILE))["block"])
     for checkpoint in folder.names("rows"):
         prefixes.setdefault(checkpoint.rpartition("-")[0], []).append(checkpoint)
     rows = Table()
@@ -208,11 +208,11 @@ def slug(name: str, *digests: Any) -> str:
 
 
 def split_revision(job: Job, name: str) -> tuple[str, str | None]:
-    """Splits NAME@REVISION into name and revision, unless a file has that name. Without a revision, returns that of
-    the options of `load`."""
-    where, at, revision = name.rpartition("@")
-    if at and where and not Path(name).exists():
-        return where, revision
+    """Splits NAME@REVISION into name and revision, unless a file is named so. If the name has no revision, returns the
+    revision of `load_options`."""
+    address, separator, revision = name.rpartition("@")
+    if separator and address and not Path(name).exists():
+        return address, revision
     return name, job.load_options.get("revision")
 
 
@@ -243,9 +243,9 @@ def _run_on_ray(job: Job, tasks: Sequence[Task], num_gpus: float, concurrency: i
         ray.init()
     items = ray.data.from_items([{"name": task.name, "blocks": task.blocks} for task in tasks],
                                 override_num_blocks=len(tasks))
-    done = items.map(_RayWorker, fn_constructor_args=(ray.put(job),), num_gpus=num_gpus or None,
+    reports = items.map(_RayWorker, fn_constructor_args=(ray.put(job),), num_gpus=num_gpus or None,
                      compute=ray.data.ActorPoolStrategy(size=concurrency))
-    yield from done.iter_rows()
+    yield from reports.iter_rows()
 
 
 class _RayWorker:

@@ -12,29 +12,29 @@ def read_texts(path: str | PathLike[str]) -> list[str]:
     try:
         content = path.read_text(encoding="utf-8-sig")
         if path.suffix == ".json":
-            found = json.loads(content)
+            texts = json.loads(content)
         elif path.suffix == ".jsonl":
             # Only a line feed ends a line: U+2028 may occur inside a JSON string.
-            found = [_text_of(line, f"{path}, line {i}") for i, line in enumerate(content.split("\n"), 1)
+            texts = [_text_of(line, f"{path}, line {i}") for i, line in enumerate(content.split("\n"), 1)
                      if line.strip()]
         else:
             blocks = content.replace("\r\n", "\n").split("\n\n")
-            found = [block.strip("\n") for block in blocks if block.strip()]
+            texts = [block.strip("\n") for block in blocks if block.strip()]
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: expected {'JSON' if path.suffix == '.json' else 'text'} in UTF-8, "
                          f"found something else: {error}") from error
-    if not isinstance(found, list) or not found or not all(isinstance(text, str) for text in found):
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         raise ValueError(f"{path}: expected one text or more, found none or something else")
-    return found
+    return texts
 
 
 def _text_of(line: str, where: str) -> str:
     try:
-        found = json.loads(line)
+        parsed = json.loads(line)
     except json.JSONDecodeError as error:
         raise ValueError(f'{where}: expected {{"text": ...}}, found no JSON: {error}') from error
-    text = found.get("text") if isinstance(found, dict) else None
+    text = parsed.get("text") if isinstance(parsed, dict) else None
     if not isinstance(text, str):
         raise ValueError(f'{where}: expected one text or more as {{"text": ...}}, found '
-                         f"{'no text' if isinstance(found, dict) else 'a ' + type(found).__name__}")
+                         f"{'no text' if isinstance(parsed, dict) else 'a ' + type(parsed).__name__}")
     return text

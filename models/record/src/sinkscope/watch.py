@@ -21,7 +21,7 @@ class _Layer:
     """The map of one layer for one sequence. Each forward pass adds rows, with a cache only those of new queries."""
 
     module: nn.Module
-    seen: probe.ObservedCall
+    call: probe.ObservedCall
     rows: list[Tensor] = field(default_factory=list)  # [H, t, S]
     first: list[Tensor] = field(default_factory=list)  # [t]: the first key that each query sees
     last: list[Tensor] = field(default_factory=list)  # [t]: the last key that each query sees
@@ -34,7 +34,7 @@ class _Layer:
         t, S = rows.shape[1:]
         if self.rows and not self._continues_cache(keys, S - t):
             raise UnsupportedModel(
-                f"{self.seen.name}: expected a cache that holds the {self.length} tokens before, found another: a "
+                f"{self.call.name}: expected a cache that holds the {self.length} tokens before, found another: a "
                 "beam search, a candidate that is taken back, or a cache that is filled otherwise mixes the maps of "
                 "several sequences; watch a greedy or sampled generation, or one forward pass of the whole text"
             )
@@ -45,31 +45,31 @@ class _Layer:
         self.last.append(torch.where(visible, key, -1).amax(-1))
         self.has_sink_logit, self.keys = self.has_sink_logit or has_sink_logit, keys
 
-    def _continues_cache(self, keys: Tensor | None, before: int) -> bool:
-        """Whether the first `before` keys are the last keys of the pass before; a window may have dropped earlier
-        ones."""
+    def _continues_cache(self, keys: Tensor | None, cached_count: int) -> bool:
+        """Whether the first `cached_count` keys are the last keys of the previous pass; a window may have dropped
+        earlier keys."""
         if keys is None or self.keys is None:
-            return before == self.length
-        start = self.keys.shape[1] - before
-        return start >= 0 and torch.equal(keys[:, :before], self.keys[:, start:])
+            return cached_count == self.length
+        start = self.keys.shape[1] - cached_count
+        return start >= 0 and torch.equal(keys[:, :cached_count], self.keys[:, start:])
 
     def range(self, T: int) -> tuple[Tensor, Tensor] | None:
         """Returns the first and the last key that each query sees, [T] each; None if only the weights are known."""
-        if self.seen.by_weights:
+        if self.call.by_weights:
             return None
         return torch.cat(self.first)[:T], torch.cat(self.last)[:T].clamp_max(T - 1)
 
     def map(self, T: int) -> Tensor:
         """Returns the map of the first T queries, [H, T, T]. Keys that a windowed cache has dropped have weight 0."""
-        whole = self.rows[0].new_zeros(self.rows[0].shape[0], T, T)
+        full_map = self.rows[0].new_zeros(self.rows[0].shape[0], T, T)
         t = 0
         for rows in self.rows:
             n, S = rows.shape[1:]
             end = min(T, t + n)
             first = t + n - S  # position of the first key that these rows have
-            whole[:, t:end, max(0, first) : end] = rows[:, : end - t, max(0, -first) : S - (t + n - end)]
+            full_map[:, t:end, max(0, first) : end] = rows[:, : end - t, max(0, -first) : S - (t + n - end)]
             t += n
-        return whole
+        return full_map
 
 
 class WatchedSequences:
@@ -82,7 +82,7 @@ class WatchedSequences:
         self._batch: list[list[_Layer]] = []
         self._run = 0  # number of the current forward pass
         self._at = 0  # number of calls in the current forward pass
-        self._continues_pass = False  # whether the current pass continues the sequences of the pass before
+        self._continues_pass = False  # whether the current pass continues the sequences of the previous pass
 
     def visit(self, call: Call) -> None:
         B, H, T, S = call.shape
@@ -141,33 +141,33 @@ class WatchedSequences:
         """
         if not self._sequences:
             raise ValueError("watching: expected calls of attention, found none")
-        numbers, blocks = self._numbers()
+        numbers, blocks = self._layer_numbers()
         T = min(layer.length for layers in self._sequences for layer in layers)
         has_sink_logits = any(layer.has_sink_logit for layer in self._sequences[0])
-        given = ((layer.map(T) for layer in layers) for layers in self._sequences)
+        maps = ((layer.map(T) for layer in layers) for layers in self._sequences)
         strings = (to_list(one, f"tokens of sequence {i}")[:T] for i, one in enumerate(to_list(tokens, "tokens")))
         if "layers" not in options:
             options["layers"] = numbers
             options.setdefault("blocks", blocks)
         return record_maps(
-            given,
+            maps,
             strings,
             edits=edits,
             operation=options.pop("operation", "sink_logit" if has_sink_logits else "softmax"),
-            _known=self._known(T),
+            _known=self._known_facts(T),
             **options,
         )
 
-    def _known(self, T: int) -> KnownFacts:
+    def _known_facts(self, T: int) -> KnownFacts:
         layers = self._sequences[0]
         for i, sequence in enumerate(self._sequences):
-            for layer, one in zip(layers, sequence, strict=True):
-                expected, found = layer.range(T), one.range(T)
-                if expected and found and not all(map(torch.equal, expected, found)):
+            for layer, other in zip(layers, sequence, strict=True):
+                expected, actual = layer.range(T), other.range(T)
+                if expected and actual and not all(map(torch.equal, expected, actual)):
                     raise UnsupportedModel(
-                        f"{one.seen.name}: expected the mask of the first sequence, found another in sequence {i}: "
+                        f"{other.call.name}: expected the mask of the first sequence, found another in sequence {i}: "
                         "make one recording of the sequences of each")
-        H, G, K = ({getattr(layer.seen, of) for layer in layers} for of in ("H", "G", "K"))
+        H, G, K = ({getattr(layer.call, size) for layer in layers} for size in ("H", "G", "K"))
         D, V = probe.output_sizes(self._model)
         return KnownFacts(
             [layer.range(T) for layer in layers],
@@ -175,17 +175,17 @@ class WatchedSequences:
             max(K) or probe.head_width(self._model, max(H)),
             D,
             V or 1,
-            layers[-1].seen.softcap,
+            layers[-1].call.softcap,
         )
 
-    def _numbers(self) -> tuple[list[int], int]:
+    def _layer_numbers(self) -> tuple[list[int], int]:
         """Returns the model's numbers of the layers with attention, and how many layers there are. Refuses sequences
         that differ in their layers."""
-        ran = self._watch.most_visits if self._watch else {}
-        first, *others = [[layer.seen for layer in layers] for layers in self._sequences]
-        numbers, blocks, _ = probe.find_layers(self._model, first, ran)
+        member_runs = self._watch.most_visits if self._watch else {}
+        first, *others = [[layer.call for layer in layers] for layers in self._sequences]
+        numbers, blocks, _ = probe.find_layers(self._model, first, member_runs)
         for i, layers in enumerate(others, 1):
-            if [seen.path for seen in layers] != [seen.path for seen in first]:
+            if [call.path for call in layers] != [call.path for call in first]:
                 raise UnsupportedModel(
                     f"watching: expected the same layers in each sequence, found others in sequence {i}: "
                     f"{_layer_names(layers)} after {_layer_names(first)}"
@@ -201,11 +201,11 @@ class WatchedSequences:
 
 
 def _layer_names(layers: Sequence[probe.ObservedCall]) -> str:
-    return ", ".join(probe.container_path(seen.path) for seen in layers)
+    return ", ".join(probe.container_path(call.path) for call in layers)
 
 
 def _refuse_padding(call: Call, visible: Tensor) -> None:
-    """Refuses keys that no query sees, since they are padding, and padding would count as tokens.
+    """Refuses keys that no query sees: such keys are padding, which would count as tokens.
     visible: bool [B, T, T]"""
     hidden = (~visible.any(1)).nonzero().tolist()
     if hidden:
@@ -214,7 +214,7 @@ def _refuse_padding(call: Call, visible: Tensor) -> None:
     for sequence, sees in enumerate(visible):
         first, last = probe.key_ranges(sees)
         # A padding query may return uniform weights over all keys, so that its key is not hidden.
-        if call.weights is not None and not probe.has_a_kind(first, last):
+        if call.weights is not None and not probe.has_mask_kind(first, last):
             raise _padding_error(f"that queries of sequence {sequence} of its batch see keys behind them and others do "
                                  f"not ({probe.call_name(call)})")
 
@@ -245,15 +245,15 @@ def watching(model: nn.Module) -> Iterator[WatchedSequences]:
     """Collects the full attention maps of every forward pass of `model` while the context lasts.
 
     The model needs no config: transformers' interface, `scaled_dot_product_attention` and returned weights are all
-    observed. A pass with fewer queries than keys continues the sequence of the pass before, as in generation with a
-    cache. Each other pass begins a new sequence, and so does each run of a model that runs twice in one pass of an
+    observed. A pass with fewer queries than keys continues the sequence of the previous pass, as in generation with
+    a cache. Each other pass begins a new sequence, and so does each run of a model that runs twice in one pass of an
     enclosing model. Padded batches and beam searches are refused. The caller's own hooks work as usual. Other models
     that run meanwhile are not observed, nor layers that gradient checkpointing recomputes.
     """
-    seen = WatchedSequences(model)
+    sequences = WatchedSequences(model)
     with ExitStack() as stack:
         for module in model.modules():
             if module is model or isinstance(module, PreTrainedModel):
                 stack.callback(module.register_forward_pre_hook(_mask_refuser(module), with_kwargs=True).remove)
-        seen._watch = stack.enter_context(observe(model, seen.visit))
-        yield seen
+        sequences._watch = stack.enter_context(observe(model, sequences.visit))
+        yield sequences

@@ -6,58 +6,58 @@
 const FRAME_SCRIPT = `
 addEventListener('message', async ({ data }) => {
   if (data?.sinkscope !== 'open') return;
-  const say = (kind, detail) => parent.postMessage({ sinkscope: kind, detail }, '*');
+  const send = (kind, detail) => parent.postMessage({ sinkscope: kind, detail }, '*');
   try {
     const { element, recording, views, attributes } = data;
-    const url = (parts, type) => URL.createObjectURL(new Blob(parts, { type }));
+    const createUrl = (parts, type) => URL.createObjectURL(new Blob(parts, { type }));
     const imports = {};
     for (const [address, text] of Object.entries(element.modules))
-      imports[address] = url([text], 'text/javascript');
+      imports[address] = createUrl([text], 'text/javascript');
     const files = {};
     for (const [address, text] of Object.entries(element.files))
-      files[address] = url(
+      files[address] = createUrl(
         [Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))],
         address.endsWith('.wasm') ? 'application/wasm' : 'application/json',
       );
-    const stored = url([recording], 'application/octet-stream');
-    const ask = globalThis.fetch;
-    globalThis.fetch = (what, init) => {
-      const address = String(what.url ?? what);
-      const found = address.endsWith('/notebook.safetensors') ? stored : files[address];
-      return found ? ask(found, init) : Promise.reject(new TypeError('no such file: ' + address));
+    const recordingUrl = createUrl([recording], 'application/octet-stream');
+    const originalFetch = globalThis.fetch;
+    globalThis.fetch = (resource, init) => {
+      const address = String(resource.url ?? resource);
+      const url = address.endsWith('/notebook.safetensors') ? recordingUrl : files[address];
+      return url ? originalFetch(url, init) : Promise.reject(new TypeError('no such file: ' + address));
     };
     globalThis.Worker = undefined;
-    const map = document.createElement('script');
-    map.type = 'importmap';
-    map.textContent = JSON.stringify({ imports });
-    document.head.append(map);
+    const importMap = document.createElement('script');
+    importMap.type = 'importmap';
+    importMap.textContent = JSON.stringify({ imports });
+    document.head.append(importMap);
     await import(Object.keys(imports).find((address) => address.endsWith('/sink-scope.js')));
     const figures = views.map((view) => {
       const figure = document.createElement('sink-scope');
       figure.setAttribute('view', view);
       return figure;
     });
-    const set = (attributes) => {
+    const setAttributes = (attributes) => {
       for (const figure of figures)
         for (const [name, value] of Object.entries(attributes))
           if (figure.getAttribute(name) !== String(value)) figure.setAttribute(name, value);
     };
-    set(attributes);
+    setAttributes(attributes);
     for (const figure of figures) {
       for (const kind of ['run', 'error'])
-        figure.addEventListener(kind, ({ detail }) => say(kind, JSON.parse(JSON.stringify(detail))));
+        figure.addEventListener(kind, ({ detail }) => send(kind, JSON.parse(JSON.stringify(detail))));
       // A selection in one figure applies to all figures.
       figure.addEventListener('select', ({ detail }) => {
-        set(Object.fromEntries(Object.entries(detail).filter(([, at]) => Number.isInteger(at))));
-        say('select', JSON.parse(JSON.stringify(detail)));
+        setAttributes(Object.fromEntries(Object.entries(detail).filter(([, at]) => Number.isInteger(at))));
+        send('select', JSON.parse(JSON.stringify(detail)));
       });
     }
     addEventListener('message', ({ data }) => {
-      if (data?.sinkscope === 'set') set(data.attributes);
+      if (data?.sinkscope === 'set') setAttributes(data.attributes);
     });
     document.body.append(...figures);
   } catch (error) {
-    say('error', { message: String(error) });
+    send('error', { message: String(error) });
   }
 });
 parent.postMessage({ sinkscope: 'ready' }, '*');
@@ -75,13 +75,13 @@ function render({ model, el, signal }) {
         grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); }
       sink-scope { max-height: 100vh; overflow: auto; }
     </style><script>${FRAME_SCRIPT}</script>`;
-  const still = document.createElement('img');
-  still.alt = model.get('title');
-  still.style.maxWidth = '100%';
-  still.hidden = true;
+  const stillImage = document.createElement('img');
+  stillImage.alt = model.get('title');
+  stillImage.style.maxWidth = '100%';
+  stillImage.hidden = true;
   const note = document.createElement('p');
   note.hidden = true;
-  el.append(frame, still, note);
+  el.append(frame, stillImage, note);
 
   let bundle;
   let isReady = false;
@@ -104,17 +104,17 @@ function render({ model, el, signal }) {
     model.set('state', state);
     model.save_changes();
   };
-  const showStill = (why, picture) => {
+  const showStillImage = (reason, picture) => {
     if (picture) {
-      still.src = URL.createObjectURL(new Blob([picture], { type: 'image/png' }));
-      still.hidden = false;
+      stillImage.src = URL.createObjectURL(new Blob([picture], { type: 'image/png' }));
+      stillImage.hidden = false;
       frame.remove();
     }
-    note.textContent = why;
+    note.textContent = reason;
     note.hidden = false;
-    report(why);
+    report(reason);
   };
-  const listen = ({ source, data }) => {
+  const handleMessage = ({ source, data }) => {
     if (!frame.contentWindow || source !== frame.contentWindow) return;
     if (data?.sinkscope === 'ready') isReady = true;
     if (data?.sinkscope === 'ready') open();
@@ -126,7 +126,7 @@ function render({ model, el, signal }) {
       model.save_changes();
     }
   };
-  const receive = (message, buffers) => {
+  const handleCustomMessage = (message, buffers) => {
     if (message.kind === 'element') {
       const [element, recording] = buffers.map(
         ({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength),
@@ -136,18 +136,18 @@ function render({ model, el, signal }) {
     }
     if (message.kind === 'still') {
       const [{ buffer, byteOffset, byteLength }] = buffers;
-      showStill(message.why, new Uint8Array(buffer, byteOffset, byteLength));
+      showStillImage(message.why, new Uint8Array(buffer, byteOffset, byteLength));
     }
   };
-  const follow = () => post({ sinkscope: 'set', attributes: attributes() });
-  addEventListener('message', listen);
-  model.on('msg:custom', receive);
-  for (const name of SELECTION_NAMES) model.on(`change:${name}`, follow);
+  const postAttributes = () => post({ sinkscope: 'set', attributes: attributes() });
+  addEventListener('message', handleMessage);
+  model.on('msg:custom', handleCustomMessage);
+  for (const name of SELECTION_NAMES) model.on(`change:${name}`, postAttributes);
   model.send({ request: 'element' });
   return () => {
-    removeEventListener('message', listen);
-    model.off('msg:custom', receive);
-    for (const name of SELECTION_NAMES) model.off(`change:${name}`, follow);
+    removeEventListener('message', handleMessage);
+    model.off('msg:custom', handleCustomMessage);
+    for (const name of SELECTION_NAMES) model.off(`change:${name}`, postAttributes);
   };
 }
 

@@ -53,23 +53,23 @@ class Widget(anywidget.AnyWidget):
         self.on_msg(self._answer)
 
     def _answer(self, _: Any, message: dict[str, Any], __: Any) -> None:
-        """Answers a view that requests the element with the recording, or a still picture. These bytes are sent on
-        request because the notebook should not store them."""
+        """Sends a view the element with the recording, or a still picture, as the view requests. The bytes are sent on
+        request so that the notebook does not store them."""
         element = files("sinkscope") / "static" / "element.json"
         if message.get("request") == "element" and element.is_file():
             self.send({"kind": "element"}, [element.read_bytes(), recording_bytes(self.recording)])
         elif message.get("request") in ("element", "still"):
-            why = message.get("why", "A still picture: the page was not built when this package was.")
-            self.send({"kind": "still", "why": str(why)}, [self.png()])
+            reason = message.get("why", "A still picture: the page was not built when this package was.")
+            self.send({"kind": "still", "why": str(reason)}, [self.png()])
 
     def png(self) -> bytes:
         return picture(self.recording, self.prompt, self.recording.layers[self.layer], self.head)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        found = super()._repr_mimebundle_(**options)
-        data, metadata = found if isinstance(found, tuple) else (found or {}, {})
-        still = {"image/png": b64encode(self.png()).decode(), "text/plain": str(self.recording.table())}
-        return data | still, metadata
+        bundle = super()._repr_mimebundle_(**options)
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
+        still_formats = {"image/png": b64encode(self.png()).decode(), "text/plain": str(self.recording.table())}
+        return data | still_formats, metadata
 
 
 def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
@@ -83,7 +83,7 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    at, alpha = recording.first, _first_token_alpha(recording, prompt)
+    first, alpha = recording.first, _first_token_alpha(recording, prompt)
     has_map = f"{prompt}.att" in recording or f"{prompt}.att_pooled" in recording
     figure = Figure(figsize=(9, 4.4), dpi=100, layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -91,11 +91,11 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
     stamp = f"{recording.caption()} Drawn by Sinkscope {__version__}."
     figure.supxlabel(fill(stamp, 130), fontsize=7, parse_math=False)
     if alpha is not None:
-        shown = left.imshow(alpha, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-        left.set(xlabel="head", ylabel="layer", title=f"alpha_{at + 1}: attention to the first token")
+        image = left.imshow(alpha, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        left.set(xlabel="head", ylabel="layer", title=f"alpha_{first + 1}: attention to the first token")
         rows = range(0, len(alpha), -(-len(alpha) // 12))  # at most 12 names
         left.set_yticks(list(rows), [str(recording.layers[row]) for row in rows])
-        figure.colorbar(shown, ax=left)
+        figure.colorbar(image, ax=left)
     else:
         left.set_axis_off()
         left.set_title("alpha: not recorded")
@@ -108,7 +108,7 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
         right.set_axis_off()
         right.set_title("map: not kept")
     out = BytesIO()
-    # Keeps letters as text in a vector file.
+    # These settings keep letters as text in a vector file.
     with rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
         figure.savefig(out, format=format)
     return out.getvalue()
@@ -117,16 +117,16 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
 def _first_token_alpha(recording: Recording, prompt: int) -> Array | None:
     """Returns alpha of the first token in each head, [L, H], from the means, from the kept prompt, or computed from the
     prompt's maps; None if the recording has none of these."""
-    at = recording.first
+    first = recording.first
     for name in ("mean.alpha", f"{prompt}.alpha"):
         if name in recording:
-            return recording[name][..., at]
+            return recording[name][..., first]
     if f"{prompt}.att" not in recording:
         return None
     att = recording.attention(prompt)
     share = np.abs(att) / np.maximum(np.abs(att).sum(-1, keepdims=True), 1e-8)
-    bidirectional = (recording.model.get("mask") or {}).get("kind") == "bidirectional"
-    return share[..., at].sum(-1) / (att.shape[-1] - (0 if bidirectional else at))
+    is_bidirectional = (recording.model.get("mask") or {}).get("kind") == "bidirectional"
+    return share[..., first].sum(-1) / (att.shape[-1] - (0 if is_bidirectional else first))
 
 
 def _select_head(recording: Recording, alpha: Array | None, layer: int | None, head: int | None,
