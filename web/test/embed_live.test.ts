@@ -66,6 +66,16 @@ const frameOf = (change: Partial<Frame> = {}) => {
   return frameOf_(change, { ...Object.fromEntries(missing), ...frameOf_().tensors });
 };
 
+/** The places that figures are fitted into: the room to fit, and how often the fitting has ended. */
+const fits = vi.hoisted(() => [] as { roomOf: () => Element | null; ended: number }[]);
+vi.mock('../src/embed/fit', () => ({
+  fitting: (roomOf: () => Element | null) => {
+    const fit = { roomOf, ended: 0 };
+    fits.push(fit);
+    return { look: () => {}, end: () => void fit.ended++ };
+  },
+}));
+
 const holder = vi.hoisted(() => ({ theme: 'light', look: () => {}, isWatched: false }));
 vi.mock('../src/embed/theme', () => ({
   themeOf: () => holder.theme,
@@ -305,6 +315,21 @@ describe('a figure in its element', () => {
     dispatch('ended', { view: 'lab', says: 'Both have a sink.' });
     expect(internals.ariaLabel).toMatch(/\. Both have a sink\.$/);
     expect(runs()).toEqual([{ view: 'lab', says: 'Both have a sink.' }]);
+  });
+
+  it('fits its figure into an element of a given height, and into no other', async () => {
+    const { host, root, live } = await opened();
+    const { roomOf } = fits.at(-1)!;
+    expect(roomOf()).toBe(null);
+    host.setAttribute('height', '300');
+    expect(roomOf()).toBe(root);
+    host.removeAttribute('height');
+    host.style.height = '300px';
+    expect(roomOf()).toBe(root);
+    host.style.height = '';
+    expect(roomOf()).toBe(null);
+    live.end();
+    expect(fits.at(-1)!.ended).toBe(1);
   });
 
   it('ends with its element, and leaves nothing behind', async () => {

@@ -42,6 +42,16 @@ import { frameOf, tensor } from './fixture';
 
 const nine = Float32Array.from({ length: 9 }, (_, i) => i);
 
+it('has as its largest number the absolute finite one, or a given least one', () => {
+  expect(
+    largest([
+      [0.25, -0.5],
+      [0.125, NaN, -Infinity],
+    ]),
+  ).toBe(0.5);
+  expect([largest([[0]]), largest([[0.25]], 1)]).toEqual([1e-9, 1]);
+});
+
 describe('a frame', () => {
   it('gives a single head its own numbers', () => {
     expect([...ofHead(frameOf().tensors.alpha!, { layer: 1, head: 1 })]).toEqual([

@@ -68,6 +68,12 @@ describe('interventions by hand', () => {
     const after = toggleEdit('softmax@1400~evict(window,24)', silence);
     expect(after).toBe('softmax@1400~evict(window,24)~silence(3,1)');
     expect(toggleEdit(after, silence)).toBe('softmax@1400~evict(window,24)');
+    // Another head, and another edit of the same head, are other edits.
+    for (const other of [
+      { name: 'silence', values: ['3', '2'] },
+      { name: 'mask', values: ['3', '1'] },
+    ])
+      expect(toggleEdit(after, other)).toBe(`${after}~${other.name}(${other.values.join()})`);
     expect(unedited(after)).toBe('softmax@1400');
     expect(unedited('hub:owner/name@main~mask(1,4)')).toBe('hub:owner/name@main');
   });

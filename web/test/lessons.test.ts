@@ -668,6 +668,9 @@ describe('a row of three scores', () => {
     expect(says({ ...same, v: 0.5 })).not.toMatch(/These are/);
     expect(says({ ...same, k: 2 })).toMatch(/a sink logit is a key bias with v = 0/);
     expect(says({ bias: 'logit', s: 0 })).toMatch(/softmax₁ is a sink logit of 0/);
+    // Only a key bias can be a sink logit written otherwise; a sink logit is one anyway.
+    expect(says({ bias: 'logit', s: 2, k: 2 })).not.toMatch(/These are/);
+    expect(says({ bias: 'none', s: 2, k: 2 })).not.toMatch(/These are/);
     expect(says({ bias: 'logit', s: 0, normalizer: 'sigmoid' })).toMatch(/changes nothing/);
     expect(says({ ...same, normalizer: 'sigmoid' })).not.toMatch(/These are/);
   });

@@ -102,6 +102,11 @@ describe('a run in the charts', () => {
       expect(lineOf(course(kept), quantity('sink_1')).map(({ value }) => value)).toEqual([0, 60]);
   });
 
+  it('is a line of its log also where the log has no more steps than the checkpoints', () => {
+    const log = { log: [0, 40].map((step) => ({ step, sink_1: 7 })) };
+    expect(lineOf(course(log), quantity('sink_1')).map(({ value }) => value)).toEqual([7, 7]);
+  });
+
   it('has a style of its own among six', () => {
     const looks = Array.from({ length: 6 }, (_, i) => styleOf(i));
     for (const part of ['color', 'dash'] as const)

@@ -284,7 +284,12 @@ describe('the attention map', () => {
     locator.dispatchEvent(new MouseEvent('click', { clientX: 50.6, clientY: 30.4, bubbles: true }));
     expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 10, zoomKey: 31 });
     expect(one(exact, '.locator .mark').style.top).toBe('60%');
-    locator.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
+    const press = (key: string) =>
+      locator.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+    exact.set.mockClear();
+    press('Enter');
+    expect(exact.set).not.toHaveBeenCalled();
+    press('Escape');
     expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: -1, zoomKey: -1 });
     expect(named(attention.numbers(zoomed as never, at))).toContainEqual([
       ...['weight', n, n, 'from 60,50'],
@@ -423,6 +428,15 @@ describe('the change by an intervention', () => {
       const other = { ...after, base: { ...before, head: { ...before.head!, ...head } } };
       expect(drawn(change, other, at).all('.change-map')[0]!.hidden).toBe(true);
     }
+    // A map of blocks cannot be subtracted from one of single tokens.
+    const blocks = {
+      ...before,
+      pooled: 2,
+      head: { ...before.head!, tensors: { att: tensor([2, 2], [1, 0, 0.5, 0.5]) } },
+    };
+    expect(
+      drawn(change, { ...after, base: blocks } as never, at).all('.change-map')[0]!.hidden,
+    ).toBe(true);
     expect(drawn(change, after, at).all('.change-map')[0]!.hidden).toBe(false);
     const silent = base({ base: before } as never, { loss_at: tensor([3], [NaN, NaN, NaN]) });
     const view = drawn(change, silent);
@@ -588,9 +602,18 @@ describe('the router', () => {
     expect(tokens!.lit).toEqual({ row: -1, col: 0 });
     view.pointed.value = { query: -1 };
     expect(tokens!.lit).toBeUndefined();
-    // Another layer of the same frame is drawn again.
+    // Another layer of the same frame is drawn again, and so is the same layer of another frame.
     view.draw(frame, { layer: 0, head: 0 });
     expect([...tokens!.data.data]).toEqual([0.75, 0, 0.25, 0.25, 0.5, 0.75, 0, 0.5, 0]);
+    const other = Float32Array.from(weights, (x) => 1 - x);
+    view.draw(
+      { ...frame, tensors: { ...frame.tensors, router: tensor([2, 3, 3], [...other]) } } as never,
+      {
+        ...{ layer: 0, head: 0 },
+      },
+    );
+    expect([...tokens!.data.data]).toEqual([0.25, 1, 0.75, 0.75, 0.5, 0.25, 1, 0.5, 1]);
+    view.draw(frame, { layer: 0, head: 0 });
     expect(tokens!.data.chosen).toBeUndefined();
     view.draw(frame, { layer: 0, head: 0, query: 0 });
     expect(tokens!.data.chosen).toEqual({ row: -1, col: 0 });
@@ -1736,6 +1759,9 @@ describe('further views of a frame', () => {
     const keys = ['ArrowDown', 'ArrowRight', 'ArrowUp', 'ArrowUp', 'x'];
     expect(keys.map(press)).toEqual([false, false, false, false, true]);
     expect(document.activeElement).toBe(thumbs[1]);
+    // From the second head, too, the keys move by one head or one layer.
+    expect([press('ArrowDown'), document.activeElement]).toEqual([false, thumbs[3]]);
+    expect([press('ArrowLeft'), document.activeElement]).toEqual([false, thumbs[2]]);
     for (const [key, head] of [
       ['Enter', 1],
       [' ', 0],

@@ -2,21 +2,25 @@
 import { describe, expect, it } from 'vitest';
 import { OTHERS } from '../src/ask/arithmetic';
 import type { Frame } from '../src/frame';
-import { columnOf, kindOf } from '../src/claims';
+import { columnOf, kindOf, type Claim } from '../src/claims';
 import {
   choiceWords,
   classSentence,
   comparison,
+  costWords,
   evenWords,
   finding,
   firstWords,
+  givenWords,
   headsWords,
   massOf,
+  real,
   tooShortWords,
   show,
   purposeWords,
   stampWords,
   sumWords,
+  withSign,
   word,
 } from '../src/words';
 import { frameOf, tensor } from './fixture';
@@ -26,7 +30,36 @@ const free = { operation: { ...frameOf().operation, normalizes: false } } as Par
 const uniform = (share: number) => ({ alpha_uniform: tensor([3], [share, 0, 0]) });
 const sinks = (share: number) => ({ sink_ratio: tensor([3], [share, 0, 0]) });
 
+describe('a number', () => {
+  it('has two digits after the point unless its caller asks for others', () => {
+    expect([show(-0.126), real(-0.126), withSign(-0.126), withSign(0.126)]).toEqual([
+      ...['-0.13', '−0.13', '−0.13', '+0.13'],
+    ]);
+    expect([real(-0.126, 1), withSign(0.126, 1)]).toEqual(['−0.1', '+0.1']);
+  });
+
+  it('of a head is rounded to whole percent, a bound up, and one of a preview to 5 percent', () => {
+    const of = (change: Partial<Claim>) =>
+      givenWords({ isShare: true, isMost: true, even: 0.5, isAbout: false, ...change } as Claim);
+    const below = { isShare: false, given: 0.121 };
+    expect([of({ given: 0.121 }), of({ given: 0.126 }), of(below)]).toEqual(['12%', '13%', '13%']);
+    expect([0.42, 0.43, 0.99, 0.1].map((given) => of({ given, isAbout: true }))).toEqual([
+      ...['about 40%', 'about 45%', 'about 95%', 'about 10%'],
+    ]);
+    expect([of({ given: 0.071, isAbout: true }), of({ ...below, isAbout: true })]).toEqual([
+      ...['about 7%', 'about 13%'],
+    ]);
+  });
+});
+
 describe('the size of a change of the loss', () => {
+  it('is stated with both losses, if both are known', () => {
+    expect(costWords('The loss', 1, 2)).toBe(
+      'The loss: from 1.00 to 2.00, as unsure as with 2.72 times as many choices for each token.',
+    );
+    expect([costWords('The loss', NaN, 2), costWords('The loss', 1, NaN)]).toEqual(['', '']);
+  });
+
   it('is given as the number of tokens that the model chooses among', () => {
     expect([0.297, -0.1, Math.LN10, 0.004, NaN].map(choiceWords)).toEqual([
       'as unsure as with 1.35 times as many choices for each token',
