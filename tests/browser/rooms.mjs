@@ -104,7 +104,7 @@ const start = {
     await settled(page);
     assert.match(
       await finding(page),
-      /^Almost every token attends to the first one: <s>, a marker that begins every text\. Softmax must hand out 100% in every row: attention that a head has no use for goes to the token that all others see\. Sigmoid, trained alike, scores each token on its own, so rows may sum to little\.$/,
+      /^Almost every token attends to the first one: <s>, a marker that begins every text\. Softmax must hand out 100% in every row: what a head has no use for goes to the token that all see\. Sigmoid, trained alike, scores each token on its own, so rows may sum to little\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((said) =>
       said.replace(/\s+/g, ' ').trim(),
@@ -115,7 +115,7 @@ const start = {
     );
     assert.match(
       sides[1],
-      /^Sigmoid model L4H0, the strongest of 24 heads, gives <s> less than 2% on average\.$/,
+      /^Sigmoid model L4H0, the strongest of 24 heads, gives <s> below 2% on average\.$/,
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ attention sink');

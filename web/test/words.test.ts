@@ -7,7 +7,6 @@ import {
   choiceWords,
   classSentence,
   comparison,
-  costWords,
   evenWords,
   finding,
   firstWords,
@@ -53,13 +52,6 @@ describe('a number', () => {
 });
 
 describe('the size of a change of the loss', () => {
-  it('is stated with both losses, if both are known', () => {
-    expect(costWords('The loss', 1, 2)).toBe(
-      'The loss: from 1.00 to 2.00, as unsure as with 2.72 times as many choices for each token.',
-    );
-    expect([costWords('The loss', NaN, 2), costWords('The loss', 1, NaN)]).toEqual(['', '']);
-  });
-
   it('is given as the number of tokens that the model chooses among', () => {
     expect([0.297, -0.1, Math.LN10, 0.004, NaN].map(choiceWords)).toEqual([
       'as unsure as with 1.35 times as many choices for each token',

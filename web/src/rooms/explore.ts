@@ -47,7 +47,6 @@ import { signed } from '../views/settings';
 import { about } from './about';
 import { ablation, isChangeable, lossChangeOf, lossStudies, WITHOUT_FIRST } from './loss_change';
 import { Stage } from './stage';
-import { remarkOf } from './start_words';
 import './panes.css';
 import './tables.css';
 import './explore.css';
@@ -100,15 +99,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   // The picture on the stage states all conditions; other pictures state only conditions that differ.
   let stated: readonly string[] = [];
   const look = { stated: () => stated };
-  const main = {
-    extra: (frame: Frame) => {
-      const state = context.state.peek();
-      return {
-        isAnswered: true,
-        remark: remarkOf(claimOf(frame, selectedHead(frame, state), state)),
-      };
-    },
-  };
+  const main = { extra: () => ({ isAnswered: true }) };
   const stage = new Stage(part(middle, 'stage'), context, scope, main, look);
   let navigator: { readonly figure: Figure; readonly view: View } | undefined;
 

@@ -79,7 +79,7 @@ function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[])
   if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
   const isFree = isTwin(own, other) && own.operation.normalizes;
   if (isFree && second.kind === 'none')
-    return ' Softmax must hand out 100% in every row: attention that a head has no use for goes to the token that all others see. Sigmoid, trained alike, scores each token on its own, so rows may sum to little.';
+    return ' Softmax must hand out 100% in every row: what a head has no use for goes to the token that all see. Sigmoid, trained alike, scores each token on its own, so rows may sum to little.';
   const where = isTwin(own, other) ? 'a sigmoid model trained alike' : nameOf(other);
   const who = first.kind === 'weak' ? 'it' : 'they';
   const does = first.kind === 'weak' ? 'does' : 'do';
@@ -114,7 +114,7 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   if (!claim.isMost || L * H === 1)
     return html`${explained(`Head ${head}`)} gives ${first} ${quantity}.`;
   const mean = isBelow(claim)
-    ? html`less than ${number} on average`
+    ? html`below ${number} on average`
     : claim.isShare && frame.operation.normalizes
       ? number
       : quantity;
