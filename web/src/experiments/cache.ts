@@ -5,7 +5,7 @@ import { choicesOf } from '../ask/subject';
 import { choices } from '../page/controls';
 import { mean, type Frame } from '../frame';
 import { cache as cacheView } from '../views/cache';
-import { costOf, givenOf, labelsIn, signed } from '../views/settings';
+import { costOf, editFields, choiceLabels, formatLossChange } from '../views/settings';
 import { sweep } from '../views/sweep';
 import { percent } from '../words';
 import type { Experiment } from './experiment';
@@ -67,7 +67,7 @@ export const cache: Experiment = {
   says: (groups, { budget }) => {
     const all = groups.flatMap(({ title, frames }) => {
       const baseline = uneditedOf(frames);
-      const at = frames.filter((frame) => givenOf(frame, 'evict')?.budget === budget);
+      const at = frames.filter((frame) => editFields(frame, 'evict')?.budget === budget);
       if (!baseline || at.length < 2) return [];
       const order = at
         .map((frame) => ({ frame, cost: costOf(frame, baseline).mean }))
@@ -75,13 +75,13 @@ export const cache: Experiment = {
       return [{ title, order, best: order[0]!, worst: order.at(-1)!, T: baseline.T }];
     });
     if (!all.length) return { heading: 'Which keys should the cache keep?', text: '' };
-    const policy = (frame: Frame) => labelsIn(frame, 'evict').policy;
+    const policy = (frame: Frame) => choiceLabels(frame, 'evict').policy;
     const [main] = all;
     const sentences = all.map(
       ({ title, best, worst }) =>
-        `${title}: the loss is lowest when the cache keeps ${policy(best.frame)} (${signed(best.cost)} nats; the first token stays ` +
+        `${title}: the loss is lowest when the cache keeps ${policy(best.frame)} (${formatLossChange(best.cost)} nats; the first token stays ` +
         `in ${percent(keptShare(best.frame), 0)} of the heads), and highest when it keeps ${policy(worst.frame)} ` +
-        `(${signed(worst.cost)}; ${percent(keptShare(worst.frame), 0)}).`,
+        `(${formatLossChange(worst.cost)}; ${percent(keptShare(worst.frame), 0)}).`,
     );
     // Tells whether every policy that keeps the first token in most heads has a smaller loss than every other policy.
     const isKeeping = main!.order.map(({ frame }) => keptShare(frame) >= 0.5);

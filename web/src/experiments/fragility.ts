@@ -10,7 +10,7 @@ import type { State } from '../ask/state';
 import { channels, peakOf } from '../views/channels';
 import { likeness, countLikeFirst, layerOfFirst } from '../views/likeness';
 import { perturbations } from '../views/perturbations';
-import { givenOf, isUnedited, signed } from '../views/settings';
+import { editFields, isUnedited, formatLossChange } from '../views/settings';
 import type { View } from '../page/view';
 import { percent } from '../words';
 import type { ExperimentRequest, Experiment, Group, Setting } from './experiment';
@@ -153,13 +153,13 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
   const kind = KINDS[perturbation];
   const results = groups.flatMap(({ title, frames }) => {
     const baseline = uneditedOf(frames);
-    const struck = frames.filter((frame) => givenOf(frame, kind));
+    const struck = frames.filter((frame) => editFields(frame, kind));
     const [first, ...rest] = struck;
     if (!baseline || !first) return [];
     const tagCost = cost(frames, (frame) => frame === first)!.mean;
-    const costs = (is: (given: NonNullable<ReturnType<typeof givenOf>>) => boolean) =>
+    const costs = (is: (given: NonNullable<ReturnType<typeof editFields>>) => boolean) =>
       rest
-        .filter((frame) => is(givenOf(frame, kind)!))
+        .filter((frame) => is(editFields(frame, kind)!))
         .map((frame) => cost(frames, (one) => one === frame)!.mean);
     const isTag = perturbation === 'tag';
     const controlCosts = costs(({ token, direction }) =>
@@ -202,10 +202,10 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
     text: results
       .map(
         ({ title, own, most, count, sinks, alone, fixed, written }) =>
-          `${title}: ${WORDS[perturbation]} changes the loss by ${signed(own)} nats, ${CONTROL_WORDS[perturbation](count)} by at most ${signed(most)}` +
-          `${alone === undefined ? '' : `; at the first token alone, ${signed(alone)}`}` +
-          `${fixed === undefined ? '' : `, or fixed to its value in the first prompt, ${signed(fixed)}`}` +
-          `${written === undefined ? '' : `; v₁ out of the output of each head, where the tag is written, by ${signed(written)}`}. Sink₁ ${sinks.join(' → ')}.`,
+          `${title}: ${WORDS[perturbation]} changes the loss by ${formatLossChange(own)} nats, ${CONTROL_WORDS[perturbation](count)} by at most ${formatLossChange(most)}` +
+          `${alone === undefined ? '' : `; at the first token alone, ${formatLossChange(alone)}`}` +
+          `${fixed === undefined ? '' : `, or fixed to its value in the first prompt, ${formatLossChange(fixed)}`}` +
+          `${written === undefined ? '' : `; v₁ out of the output of each head, where the tag is written, by ${formatLossChange(written)}`}. Sink₁ ${sinks.join(' → ')}.`,
       )
       .join(' '),
   };

@@ -8,7 +8,7 @@ import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
 import type { State } from '../ask/state';
 import { choicesOf } from '../ask/subject';
-import { costOf, isUnedited, settingName, signed, type Cost } from '../views/settings';
+import { costOf, isUnedited, settingName, formatLossChange, type Cost } from '../views/settings';
 
 /** A key of the state whose value is a number. */
 type NumberKey = {
@@ -64,7 +64,7 @@ export function choicesIn(
 
 function costWords({ mean, deviation }: Cost): string {
   const spread = Number.isFinite(deviation) ? ` ± ${deviation.toFixed(3)}` : '';
-  return `${signed(mean)}${spread}`;
+  return `${formatLossChange(mean)}${spread}`;
 }
 
 /** Returns the frame without edits, if any. */

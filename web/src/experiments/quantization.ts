@@ -5,7 +5,7 @@ import { choices } from '../page/controls';
 import { mean } from '../frame';
 import type { State } from '../ask/state';
 import { channels } from '../views/channels';
-import { costOf, givenOf, labelsIn, signed } from '../views/settings';
+import { costOf, editFields, choiceLabels, formatLossChange } from '../views/settings';
 import { errorOf, sweep } from '../views/sweep';
 import { capital, percent } from '../words';
 import type { Experiment } from './experiment';
@@ -70,7 +70,7 @@ export const quantization: Experiment = {
       const baseline = uneditedOf(frames);
       const at = (first: number) => {
         const match = frames.find((frame) => {
-          const parameters = givenOf(frame, 'quantize');
+          const parameters = editFields(frame, 'quantize');
           return (
             parameters?.bits === bits &&
             parameters.by === granularity &&
@@ -80,7 +80,9 @@ export const quantization: Experiment = {
         return baseline && match && { cost: costOf(match, baseline).mean, error: errorOf(match) };
       };
       const [plain, kept] = [at(0), at(exactTokens)];
-      const labels = frames.map((frame) => labelsIn(frame, 'quantize')).find(({ what }) => what);
+      const labels = frames
+        .map((frame) => choiceLabels(frame, 'quantize'))
+        .find(({ what }) => what);
       return plain && kept ? [{ title, plain, kept, labels: labels! }] : [];
     });
     const [main] = all;
@@ -90,8 +92,8 @@ export const quantization: Experiment = {
     const first = exactTokens === 1 ? 'the first token' : `the first ${exactTokens} tokens`;
     const sentences = all.map(
       ({ title, plain, kept }) =>
-        `${title}: the loss changes by ${signed(plain.cost)} nats (relative rounding error ${percent(plain.error, 0)})` +
-        `${exactTokens ? `; with ${first} kept exact, by ${signed(kept.cost)} (${percent(kept.error, 0)})` : ''}.`,
+        `${title}: the loss changes by ${formatLossChange(plain.cost)} nats (relative rounding error ${percent(plain.error, 0)})` +
+        `${exactTokens ? `; with ${first} kept exact, by ${formatLossChange(kept.cost)} (${percent(kept.error, 0)})` : ''}.`,
     );
     return {
       heading:

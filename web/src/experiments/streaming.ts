@@ -2,8 +2,8 @@
 import { html } from 'lit';
 import { choices } from '../page/controls';
 import { attention } from '../views/attention';
-import { givenOf, signed } from '../views/settings';
-import { leaves, loss } from '../views/loss';
+import { editFields, formatLossChange } from '../views/settings';
+import { queryWithoutFirst, loss } from '../views/loss';
 import { mean, type Frame } from '../frame';
 import { sizeWords } from '../run/progress';
 import { defaults, type State } from '../ask/state';
@@ -30,7 +30,8 @@ const LITTLE = 0.05;
 const QUESTION = 'What happens when the first token leaves the cache?';
 const HELPS_LITTLE = 'Keeping the first token helps little here';
 
-const hasPolicy = (policy: string) => (frame: Frame) => givenOf(frame, 'evict')?.policy === policy;
+const hasPolicy = (policy: string) => (frame: Frame) =>
+  editFields(frame, 'evict')?.policy === policy;
 
 /** Perplexity of Llama-2-13B over 65,000 tokens of a book (Xiao et al. 2024, figure 1). */
 const REPORTED = [
@@ -119,7 +120,7 @@ export const streaming: Experiment = {
     const all = groups.flatMap(({ title, frames }) => {
       const window = cost(frames, hasPolicy('window'))?.mean;
       const keptCost = cost(frames, hasPolicy('first'))?.mean;
-      const end = frames.map(leaves).find(Number.isFinite);
+      const end = frames.map(queryWithoutFirst).find(Number.isFinite);
       return window === undefined ? [] : [{ title, window, kept: keptCost, end }];
     });
     const [main, ...others] = all;
@@ -131,15 +132,15 @@ export const streaming: Experiment = {
       };
     const words = firstKeys === 1 ? 'the first token' : `the first ${firstKeys} tokens`;
     const rest = (kept: number | undefined) =>
-      kept === undefined ? '' : `, with ${words} kept by ${signed(kept)}`;
+      kept === undefined ? '' : `, with ${words} kept by ${formatLossChange(kept)}`;
     const isRescued =
       main.kept !== undefined && main.window > LITTLE && main.kept < main.window / 2;
     const first = isRescued
       ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} rises by ${main.window.toFixed(3)} nats per ` +
         `token. Keeping ${words} recovers ${main.kept! > 0 ? `all but ${main.kept!.toFixed(3)} nats` : 'all of it'}.`
-      : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} changes by ${signed(main.window)} nats per token${rest(main.kept)}.`;
+      : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} changes by ${formatLossChange(main.window)} nats per token${rest(main.kept)}.`;
     const comparisons = others.map(
-      ({ title, window, kept }) => `${title}: by ${signed(window)}${rest(kept)}.`,
+      ({ title, window, kept }) => `${title}: by ${formatLossChange(window)}${rest(kept)}.`,
     );
     return {
       heading:

@@ -43,7 +43,7 @@ import {
   stampWords,
 } from '../words';
 import { claimOf } from '../claims';
-import { signed } from '../views/settings';
+import { formatLossChange } from '../views/settings';
 import { about } from './about';
 import { ablation, isChangeable, lossChangeOf, lossStudies, WITHOUT_FIRST } from './loss_change';
 import { Stage } from './stage';
@@ -229,7 +229,7 @@ function ablatedWords(
   context: Context,
 ): string {
   const first = Number.isFinite(hidden)
-    ? `With the first token hidden from all heads the loss changes by ${signed(hidden!)} nats per token (${choiceWords(hidden!)}).`
+    ? `With the first token hidden from all heads the loss changes by ${formatLossChange(hidden!)} nats per token (${choiceWords(hidden!)}).`
     : '';
   const rise = lossChangeOf(frame, ablations, context);
   return `${first} ${togetherWords(frame, ablations.length, rise)} ${ABLATED}`.trim();
@@ -243,7 +243,7 @@ function hiddenWords(frame: Frame, rise: number | undefined): string {
   const reason = frame.operation.normalizes
     ? 'rows still sum to 100%, so this attention is forced onto other tokens'
     : 'heads that attended to it now write something else';
-  return `With the first token hidden from all later ones, in all heads, the loss changes by ${signed(rise!)} nats per token${baselineLoss} (${choiceWords(rise!)}): ${reason}.`;
+  return `With the first token hidden from all later ones, in all heads, the loss changes by ${formatLossChange(rise!)} nats per token${baselineLoss} (${choiceWords(rise!)}): ${reason}.`;
 }
 
 /** Returns the numbers after the plain answer, unless the view states them itself. */
@@ -319,7 +319,7 @@ function questions(
                   >
                     ${one.title}
                   </button>
-                  ${one.what}
+                  ${one.explanation}
                 </p>`,
             )}
           </details>`

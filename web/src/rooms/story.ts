@@ -26,8 +26,8 @@ import { arrows } from '../views/arrows';
 import { attention } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
 import { queryRange } from '../views/query';
-import { groupsWords, outputs, writtenOf } from '../views/outputs';
-import { signed } from '../views/settings';
+import { groupWords, outputs, outputNormsOf } from '../views/outputs';
+import { formatLossChange } from '../views/settings';
 import {
   capital,
   costWords,
@@ -289,7 +289,7 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
       ? ' Hiding the first token (step 2) costs more, because all heads must then attend to other tokens and write what these bring along.'
       : '';
   return (
-    `Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by ${signed(change)} nats per token: on this ` +
+    `Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by ${formatLossChange(change)} nats per token: on this ` +
     `text the model ${uses} what the head writes.${more}`
   );
 }
@@ -297,7 +297,7 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
 const BARS =
   'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token. Select one.';
 const barsWords = (frame: Frame, at: Head): string =>
-  `${BARS} ${groupsWords(writtenOf(frame, at))}`.trim();
+  `${BARS} ${groupWords(outputNormsOf(frame, at))}`.trim();
 
 /** 4: what such a head writes, beside the other heads. */
 const output: Build = (place, { context, scope }) => {

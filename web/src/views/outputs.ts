@@ -1,4 +1,4 @@
-/** Draws the mean norm of every head's output, as bars on the grid of heads. */
+/** Draws the mean norm of each head's output as a grid of bars. */
 import { html, render } from 'lit';
 import {
   firstKey,
@@ -13,79 +13,80 @@ import { quantity } from '../save/numbers';
 import { capital, headName, headWords, percent, show } from '../words';
 import { part, say, type View } from '../page/view';
 
-/** Whether a head gives the first token more than eps, compared in 32 bits as in the core. */
-const isSink = (given: number, { eps }: Frame) => given > Math.fround(eps);
+/** Whether a head with this weight on the first token has a sink. The comparison has 32 bits, as in the core. */
+const hasSink = (weight: number, { eps }: Frame) => weight > Math.fround(eps);
 
-/** Returns the mean norm of each head's output over the queries after the first one, [L, H]. */
+/** Returns the mean norm of each head's output over all tokens except the first, [L, H]. */
 function normsOf(frame: Frame): Float32Array {
   const { data, shape } = frame.tensors.head_out!;
-  const [T, from] = [frame.T, firstKey(frame) + 1];
+  const [T, start] = [frame.T, firstKey(frame) + 1];
   const [L, H, , K] = shape as [number, number, number, number];
   return Float32Array.from({ length: L * H }, (_, i) => {
-    const norms = Array.from({ length: T - from }, (_, t) => {
-      const at = (i * T + from + t) * K;
-      return Math.hypot(...(data as Float32Array).subarray(at, at + K));
+    const norms = Array.from({ length: T - start }, (_, t) => {
+      const offset = (i * T + start + t) * K;
+      return Math.hypot(...(data as Float32Array).subarray(offset, offset + K));
     });
     return mean(norms);
   });
 }
 
-export interface Written {
+export interface OutputNorms {
   readonly norms: Float32Array;
-  readonly own: number;
+  readonly ownNorm: number;
   /** The mean over all heads except the selected one. */
-  readonly others: number;
-  /** The mean over the heads that give the first token more than eps; NaN if there are none. */
-  readonly sinks: number;
-  /** The mean over the heads without such a sink; NaN if there are none. */
-  readonly rest: number;
-  readonly count: number;
+  readonly othersMean: number;
+  /** The mean over the heads with a sink; NaN if there are none. */
+  readonly sinkMean: number;
+  /** The mean over the heads without a sink; NaN if all have one. */
+  readonly noSinkMean: number;
+  readonly sinkCount: number;
   /** The largest output of a head with a sink. */
-  readonly most: number;
+  readonly sinkMaximum: number;
 }
 
-export function writtenOf(frame: Frame, { layer, head }: Head): Written {
+export function outputNormsOf(frame: Frame, { layer, head }: Head): OutputNorms {
   const norms = normsOf(frame);
-  const all = [...norms];
-  const firsts = firstWeights(frame);
-  const at = layer * frame.architecture.H + head;
-  const sinks = all.filter((_, i) => isSink(firsts[i]!, frame));
+  const allNorms = [...norms];
+  const weights = firstWeights(frame);
+  const selectedIndex = layer * frame.architecture.H + head;
+  const sinkNorms = allNorms.filter((_, i) => hasSink(weights[i]!, frame));
   return {
     norms,
-    own: norms[at]!,
-    others: mean(all.filter((_, i) => i !== at)),
-    sinks: mean(sinks),
-    rest: mean(all.filter((_, i) => !isSink(firsts[i]!, frame))),
-    count: sinks.length,
-    most: Math.max(...sinks),
+    ownNorm: norms[selectedIndex]!,
+    othersMean: mean(allNorms.filter((_, i) => i !== selectedIndex)),
+    sinkMean: mean(sinkNorms),
+    noSinkMean: mean(allNorms.filter((_, i) => !hasSink(weights[i]!, frame))),
+    sinkCount: sinkNorms.length,
+    sinkMaximum: Math.max(...sinkNorms),
   };
 }
 
-/** Returns the answer in words, as far as the numbers support it. */
-export function littleWords({ own, others }: Written): string {
-  if (own < others / 2) return 'This head writes little.';
-  return own < others
+/** Returns the plain answer, which compares the selected head with the mean of the others. */
+export function outputWords({ ownNorm, othersMean }: OutputNorms): string {
+  if (ownNorm < othersMean / 2) return 'This head writes little.';
+  return ownNorm < othersMean
     ? 'This head writes somewhat less than the others.'
     : 'This head writes no less than the others.';
 }
 
-/** Compares the outputs of heads with a sink and of the others; empty if all or none have one. */
-export function groupsWords({ sinks, rest, most }: Written): string {
-  if (!Number.isFinite(sinks) || !Number.isFinite(rest)) return '';
-  const redWords = sinks < rest && most > rest ? '; some red heads write much, too' : '';
-  return `Red heads write ${show(sinks)} on average, the others ${show(rest)}${redWords}.`;
+/** Compares the outputs of heads with and without a sink; empty if there is only one kind. */
+export function groupWords({ sinkMean, noSinkMean, sinkMaximum }: OutputNorms): string {
+  if (!Number.isFinite(sinkMean) || !Number.isFinite(noSinkMean)) return '';
+  const redNote =
+    sinkMean < noSinkMean && sinkMaximum > noSinkMean ? '; some red heads write much, too' : '';
+  return `Red heads write ${show(sinkMean)} on average, the others ${show(noSinkMean)}${redNote}.`;
 }
 
 function sentence(frame: Frame, at: Head): string {
   if (frame.T < 2) return '';
-  const written = writtenOf(frame, at);
-  const { own, others, sinks, rest, count } = written;
-  const total = written.norms.length;
-  const groups =
-    Number.isFinite(sinks) && Number.isFinite(rest)
-      ? ` The ${count} heads that give the first token more than ${percent(frame.eps, 0)} (red) write ${show(sinks)} on average, the other ${total - count} write ${show(rest)}.`
+  const outputNorms = outputNormsOf(frame, at);
+  const { ownNorm, othersMean, sinkMean, noSinkMean, sinkCount } = outputNorms;
+  const headCount = outputNorms.norms.length;
+  const groupNote =
+    Number.isFinite(sinkMean) && Number.isFinite(noSinkMean)
+      ? ` The ${sinkCount} heads that give the first token more than ${percent(frame.eps, 0)} (red) write ${show(sinkMean)} on average, the other ${headCount - sinkCount} write ${show(noSinkMean)}.`
       : '';
-  return `${littleWords(written)} The output of ${headWords(at, frame)} has a mean length of ${show(own)}, that of the other heads ${show(others)}.${groups}`;
+  return `${outputWords(outputNorms)} The output of ${headWords(at, frame)} has a mean length of ${show(ownNorm)}, that of the other heads ${show(othersMean)}.${groupNote}`;
 }
 
 export const outputs: View = {
@@ -108,26 +109,29 @@ export const outputs: View = {
   },
   says: sentence,
   draw(root, { set }) {
-    const words = part(root, 'caption', 'p');
+    const captionElement = part(root, 'caption', 'p');
     const grid = part(root, 'outputs');
     return (frame, { at, isPlain, isAnswered }) => {
-      words.hidden = Boolean(isPlain);
+      captionElement.hidden = Boolean(isPlain);
       grid.hidden = frame.T < 2;
       const { L, H } = frame.architecture;
-      const written = writtenOf(frame, at);
-      const { norms } = written;
-      const firsts = firstWeights(frame);
+      const outputNorms = outputNormsOf(frame, at);
+      const { norms } = outputNorms;
+      const weights = firstWeights(frame);
       const maximum = Math.max(...norms);
       const caption = sentence(frame, at);
-      say(words, isAnswered ? caption.replace(`${littleWords(written)} `, '') : caption);
+      say(
+        captionElement,
+        isAnswered ? caption.replace(`${outputWords(outputNorms)} `, '') : caption,
+      );
       grid.style.setProperty('--heads', String(H));
-      const bar = (layer: number, head: number) => {
+      const drawBar = (layer: number, head: number) => {
         const i = layer * H + head;
         const name = headName({ layer, head }, frame);
-        const label = `${name} writes ${show(norms[i]!)} and gives the first token ${percent(firsts[i]!, 0)}`;
+        const label = `${name} writes ${show(norms[i]!)} and gives the first token ${percent(weights[i]!, 0)}`;
         return html`<button
           type="button"
-          class=${isSink(firsts[i]!, frame) ? 'output sink' : 'output'}
+          class=${hasSink(weights[i]!, frame) ? 'output sink' : 'output'}
           aria-pressed=${layer === at.layer && head === at.head}
           aria-label=${label}
           title=${capital(label)}
@@ -143,7 +147,7 @@ export const outputs: View = {
             { length: L },
             (_, l) =>
               html`<span>L${layerNumber(frame, l)}</span
-                >${Array.from({ length: H }, (_, h) => bar(l, h))}`,
+                >${Array.from({ length: H }, (_, h) => drawBar(l, h))}`,
           )}`,
         grid,
       );
