@@ -89,14 +89,14 @@ describe('queries and keys as arrows', () => {
         ...change,
       });
     expect(border({})).toMatch(/^Almost every .* and away from the others\.$/);
-    expect(border({ wins: 5 })).toMatch(/wins for some tokens only/);
-    expect(border({ wins: 2 })).toMatch(/does not win/);
-    expect(border({ aligned: 5 })).toMatch(/wins by its length/);
-    for (const right of [{ first: 0 }, { others: 0 }])
+    expect(border({ winCount: 5 })).toMatch(/wins for some tokens only/);
+    expect(border({ winCount: 2 })).toMatch(/does not win/);
+    expect(border({ alignedCount: 5 })).toMatch(/wins by its length/);
+    for (const right of [{ firstCosine: 0 }, { otherCosine: 0 }])
       expect(border(right)).toMatch(/points more towards the first key than towards any other/);
     // A first key that only equals another key does not win, nor is it better aligned.
     expect(compareKeys(keyed(cosines(0.5, 0.5, 0.5), [1, 1, 1]), at)).toMatchObject({
-      ...{ rows: 2, wins: 0, aligned: 0 },
+      ...{ rowCount: 2, winCount: 0, alignedCount: 0 },
     });
     const short = (cos: Parameters<typeof keyed>[0], norm: number) =>
       arrows.says(keyed(cos, [norm, 5, 5]), at).includes('It wins although it is short');
@@ -110,7 +110,7 @@ describe('queries and keys as arrows', () => {
     // Of a recording another key may count as the first.
     const later = { ...keyed(cosines(0.5, -0.25, 0.75)), firstAt: { key: 1, isCommon: true } };
     expect(compareKeys(later as unknown as Frame, at)).toMatchObject({
-      ...{ rows: 1, wins: 0, first: -0.25, others: 0.625, ratio: 4 / 2.5 },
+      ...{ rowCount: 1, winCount: 0, firstCosine: -0.25, otherCosine: 0.625, normRatio: 4 / 2.5 },
     });
     expect(compareKeys({ ...keyed(), T: 1 } as Frame, at)).toBeUndefined();
     // Two heads of a layer share the keys, so their norms.

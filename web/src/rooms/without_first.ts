@@ -11,7 +11,7 @@ import type { Frame } from '../frame';
 import type { Context, Scope } from '../page/context';
 import { segmented, tableRegion } from '../page/controls';
 import { CONDITIONS, NAMES, tryOnce, type Measures, type Name } from '../run/without_first';
-import { fixed, halfOf } from '../timeline/seeds';
+import { formatNumber, halfInterval } from '../timeline/seeds';
 import { costWords, firstName, percent } from '../words';
 import './without_first.css';
 
@@ -34,7 +34,10 @@ function difference(
   measure: keyof Measures,
 ): { readonly mean: number; readonly isAbove: boolean } {
   const differences = trials.map((one) => one[more][measure] - one[less][measure]);
-  return { mean: mean(differences), isAbove: mean(differences) - halfOf(differences, ANY) > 0 };
+  return {
+    mean: mean(differences),
+    isAbove: mean(differences) - halfInterval(differences, ANY) > 0,
+  };
 }
 
 export interface Verdict {
@@ -109,7 +112,7 @@ function table(
               <th scope="row">${CONDITIONS[name].title}</th>
               <td class="written"><span class="hint">${prompt}</span>${texts[name]}</td>
               <td>${percent(of(name, 'repeated'), 0)}</td>
-              <td>${fixed(of(name, 'loss'), 2)}</td>
+              <td>${formatNumber(of(name, 'loss'), 2)}</td>
             </tr>`,
         )}
       </tbody>

@@ -8,7 +8,7 @@ import { part, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { MaskedLoss } from '../run/started';
 import { labeled } from '../save/numbers';
-import { fixed } from '../timeline/seeds';
+import { formatNumber } from '../timeline/seeds';
 import { percent } from '../words';
 import { createJob, createJobParts, type Job } from './job';
 
@@ -28,7 +28,7 @@ const CONDITIONS = [
 ] as const satisfies readonly (readonly [keyof UnmaskConditions, string])[];
 
 const formatWithError = ({ mean, error }: TaskScore['change'], digits: number) =>
-  fixed(mean, digits) + (error === null ? '' : ` ± ${fixed(error, digits)}`);
+  formatNumber(mean, digits) + (error === null ? '' : ` ± ${formatNumber(error, digits)}`);
 
 /**
  * States the change of a loss; a change within twice its standard error is called unclear. One prompt has no standard
@@ -36,7 +36,7 @@ const formatWithError = ({ mean, error }: TaskScore['change'], digits: number) =
  */
 function changeWords({ change }: TaskScore): string {
   const { mean, error } = change;
-  if (error === null) return `changes by ${fixed(mean, 3)} on this prompt`;
+  if (error === null) return `changes by ${formatNumber(mean, 3)} on this prompt`;
   if (Math.abs(mean) > 2 * error)
     return `${mean < 0 ? 'falls' : 'rises'} by ${formatWithError({ mean: Math.abs(mean), error }, 3)}`;
   return `does not change clearly (${formatWithError(change, 3)})`;

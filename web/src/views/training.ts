@@ -8,7 +8,7 @@ import { keyOf } from '../ask/question';
 import { arithmeticOf } from '../ask/subject';
 import {
   coursesOf,
-  dotsOf,
+  checkpointPointsOf,
   lineOf,
   QUANTITIES,
   styleOf,
@@ -203,7 +203,7 @@ export const training: View = {
       const runNumbers: (readonly [string, readonly Point[]])[] = course
         ? [
             [quantity.name, lineOf(course, quantity)],
-            [`${quantity.name}_at_checkpoints`, dotsOf(course, quantity)],
+            [`${quantity.name}_at_checkpoints`, checkpointPointsOf(course, quantity)],
           ]
         : [];
       const seedNumbers = (['mean', 'low', 'high', 'seeds'] as const).map(
