@@ -5,13 +5,13 @@
 import { claimOf, WHERE } from './claims';
 import { firstKey, keysOf, mean, ofHead, type Frame, type Head } from './frame';
 import type { State } from './ask/state';
-import { answerOf as contestWords, contestOf } from './views/arrows';
+import { answerOf as contestWords, compareKeys } from './views/arrows';
 import { lossChange } from './views/change';
-import { littleWords, writtenOf } from './views/outputs';
+import { outputWords, outputNormsOf } from './views/outputs';
 import { emergence } from './views/training';
 import type { Choice } from './views/index';
-import { profile } from './views/norms';
-import { signed } from './views/settings';
+import { normProfile } from './views/norms';
+import { formatLossChange } from './views/settings';
 import { firstBare, judged, word } from './words';
 
 function attentionAnswer(frame: Frame, at: Head, state: State): string {
@@ -43,7 +43,7 @@ const rowSumAnswer = ({ operation }: Frame): string =>
     : 'A token may attend to little: its row need not sum to one.';
 
 function keyAnswer(frame: Frame, at: Head): string {
-  const contest = firstKey(frame) ? undefined : contestOf(frame, at);
+  const contest = firstKey(frame) ? undefined : compareKeys(frame, at);
   return contest ? contestWords(contest) : '';
 }
 
@@ -71,7 +71,7 @@ const predictionWords = ({ sequences }: Frame, rise: number, verb = 'predicts'):
   }.`;
 
 const outputAnswer = (frame: Frame, at: Head): string =>
-  frame.tensors.head_out ? littleWords(writtenOf(frame, at)) : '';
+  frame.tensors.head_out ? outputWords(outputNormsOf(frame, at)) : '';
 
 /**
  * States how an edit, or else hiding the first token, changes the loss.
@@ -142,7 +142,7 @@ const ratioWords = (ratio: number, than: string, alike: string): string =>
 function vectorsAnswer({ tensors: { hidden_norm, value_norm } }: Frame): string {
   if (!hidden_norm || !value_norm) return '';
   const ratios = [hidden_norm, value_norm].map((tensor) => {
-    const { first, others: rest } = profile(tensor);
+    const { first, others: rest } = normProfile(tensor);
     return first.map((norm, i) => norm / rest[i]!);
   }) as [number[], number[]];
   const state = ratioWords(Math.max(...ratios[0]), 'than those of the others', 'about as large');

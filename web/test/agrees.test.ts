@@ -5,7 +5,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Card } from '../src/ask/zoo';
 import type { Frame } from '../src/frame';
 import { toCsv } from '../src/save/numbers';
-import { colorsOf, STYLED } from '../src/timeline/course';
+import { colorsOf, STYLED_MODELS } from '../src/timeline/course';
 import { metricsTable } from '../src/rooms/metrics_table';
 import { tableOf } from '../src/rooms/metrics';
 import { sinks } from '../src/views/sinks';
@@ -56,7 +56,7 @@ describe('a color', () => {
     const cards = JSON.parse(
       readFileSync(`${import.meta.dirname}/../../models/zoo/index.json`, 'utf8'),
     ) as Card[];
-    expect(cards.flatMap(({ id, timeline }) => (timeline ? [id] : []))).toEqual(STYLED);
+    expect(cards.flatMap(({ id, timeline }) => (timeline ? [id] : []))).toEqual(STYLED_MODELS);
     const of = (...ids: string[]) =>
       colorsOf(ids.map(named))
         .map((one) => one.slice(-1))

@@ -148,7 +148,7 @@ describe('secondary sinks', () => {
   it('are keys of the first half, with the layer of birth, lifetime and norm', () => {
     const [first, second] = keysByAttention(frame(alphas));
     expect(first).toMatchObject({ key: 2, birth: 1, lifetime: 1, norm: 4 });
-    expect(first!.times[1]).toBeCloseTo(8, 5);
+    expect(first!.multiples[1]).toBeCloseTo(8, 5);
     expect(second).toMatchObject({ birth: -1, lifetime: 0 });
     // Neither the first one, nor one that half of the queries do not see.
     expect(keysByAttention(frame(alphas)).map(({ key }) => key)).toEqual([2, 1, 3]);
@@ -187,7 +187,7 @@ describe('secondary sinks', () => {
     alphas[3 * T + 2] = 1;
     expect(exact(0.625)).toMatchObject({
       key: 2,
-      times: [0.08, 5].map(() => expect.anything()),
+      multiples: [0.08, 5].map(() => expect.anything()),
       lifetime: 0,
     });
     expect(exact(0.640625)).toMatchObject({ key: 2, birth: 1, lifetime: 1 });

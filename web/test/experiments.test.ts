@@ -53,7 +53,7 @@ function plan(experiment: Experiment, change: Partial<State> = {}, lead?: Frame,
     edits: all.map(({ edits }) => edits),
     measures: [...new Set(all.map(({ measures }) => measures.join()))],
     questions: all.map((one) => one.question),
-    look: experiment.look({ state, describe: describe_, question }),
+    look: experiment.editsOf({ state, describe: describe_, question }),
   };
 }
 

@@ -8,7 +8,7 @@ const options = (goal: string) =>
   ({ state: { goal, suffix: 3, seed: 1 } }) as unknown as DrawOptions;
 
 describe('a job of a view', () => {
-  let made: WeakMap<Frame['tokens'], string>;
+  let results: WeakMap<Frame['tokens'], string>;
   let root: { dataset: { busy?: string } };
   let drawn: (string | undefined)[];
   let failures: unknown[];
@@ -21,18 +21,18 @@ describe('a job of a view', () => {
   let fails: (error: Error) => void;
 
   beforeEach(() => {
-    [made, root, drawn, failures] = [new WeakMap(), { dataset: {} }, [], []];
+    [results, root, drawn, failures] = [new WeakMap(), { dataset: {} }, [], []];
     const api = { fail: (error: unknown) => void failures.push(error) };
     show = createJob(root as unknown as HTMLElement, api, {
-      made,
+      results,
       settings: ['goal', 'suffix'],
-      run: (_, __, given, onMade) => {
-        [signal, report] = [given, onMade];
+      run: (_, __, given, onResult) => {
+        [signal, report] = [given, onResult];
         return new Promise<void>((resolve, reject) => ([end, fails] = [resolve, reject]));
       },
       draw: (one, _, own) => {
         job = own;
-        drawn.push(made.get(one.tokens));
+        drawn.push(results.get(one.tokens));
       },
     });
   });
@@ -52,7 +52,7 @@ describe('a job of a view', () => {
 
   it('begins without the previous result, and keeps its own when it is stopped', async () => {
     const one = frame();
-    made.set(one.tokens, 'old');
+    results.set(one.tokens, 'old');
     show(one, options('loss'));
     job.toggle();
     report('new');
@@ -67,7 +67,7 @@ describe('a job of a view', () => {
 
   it('is stopped by other tokens, which keep their result, and by another setting, which has none', () => {
     const [one, other] = [frame(), frame()];
-    made.set(other.tokens, 'of the other');
+    results.set(other.tokens, 'of the other');
     show(one, options('loss'));
     job.toggle();
     show(one, options('loss'));
@@ -76,7 +76,7 @@ describe('a job of a view', () => {
     expect(signal.aborted).toBe(true);
     expect(drawn.at(-1)).toBe('of the other');
     job.toggle();
-    report('made again');
+    report('results again');
     show(other, options('steal'));
     expect(signal.aborted).toBe(true);
     expect(drawn.at(-1)).toBeUndefined();

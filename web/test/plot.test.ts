@@ -3,8 +3,8 @@ import { scaleLog } from 'd3-scale';
 import { fittingTicks } from '../src/plot/chart';
 import { css, diverging, sequential, stepOf, STEPS } from '../src/plot/color';
 import { shares } from '../src/plot/rose';
-import { angles } from '../src/views/geometry';
-import { profile } from '../src/views/norms';
+import { anglesOf } from '../src/views/geometry';
+import { normProfile } from '../src/views/norms';
 
 const light = (color: string) => {
   const [r, g, b] = color.match(/\d+/g)!.map(Number) as [number, number, number];
@@ -119,7 +119,7 @@ describe('the rose', () => {
     // A masked key forms no pair, and the first token has no other key.
     const cos = [1, 0.25, 0.25, 0, -1, 0.25, 0.5, NaN, 1];
     const frame = { T: 3, architecture: { mask: { kind: 'causal' } } } as never;
-    const { first, others } = angles(cos, frame);
+    const { first, others } = anglesOf(cos, frame);
     expect(first.map((a) => a.toFixed(3))).toEqual(['1.571', '1.047']);
     expect(others.map((a) => a.toFixed(3))).toEqual(['3.142', '0.000']);
   });
@@ -129,9 +129,9 @@ describe('norm profiles', () => {
   it('compare the first token with the mean of the others, over heads', () => {
     const data = Float32Array.from([10, 1, 3, 20, 2, 4]);
     const tensor = { shape: [1, 2, 3], data };
-    expect(profile(tensor)).toEqual({ first: [15], others: [2.5] });
-    expect(profile({ shape: [2, 3], data })).toEqual({ first: [10, 20], others: [2, 3] });
+    expect(normProfile(tensor)).toEqual({ first: [15], others: [2.5] });
+    expect(normProfile({ shape: [2, 3], data })).toEqual({ first: [10, 20], others: [2, 3] });
     const lacking = Float32Array.from([...data.subarray(0, 3), NaN, NaN, NaN]);
-    expect(profile({ shape: [1, 2, 3], data: lacking })).toEqual({ first: [10], others: [2] });
+    expect(normProfile({ shape: [1, 2, 3], data: lacking })).toEqual({ first: [10], others: [2] });
   });
 });

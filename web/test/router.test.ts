@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { Frame } from '../src/frame';
-import { byExpert, chosenBy, loads, router, weightsByLayer } from '../src/views/router';
+import {
+  weightsByExpert,
+  expertsOf,
+  expertLoads,
+  router,
+  weightsByLayer,
+} from '../src/views/router';
 
 /** Two layers, three tokens, two of three experts for each. */
 const WEIGHTS = [
@@ -19,16 +25,16 @@ function frame(T = 3): Frame {
 
 describe('the router', () => {
   it('turns tokens by experts into experts by tokens', () => {
-    expect([...byExpert(frame(), 0)]).toEqual([0.75, 0, 0.25, 0.25, 0.5, 0.75, 0, 0.5, 0]);
+    expect([...weightsByExpert(frame(), 0)]).toEqual([0.75, 0, 0.25, 0.25, 0.5, 0.75, 0, 0.5, 0]);
   });
 
   it('loads an expert with the tokens that chose it, whatever their weights', () => {
     const shares = [2, 3, 1, 1, 2, 3].map((count) => Math.fround(count / 3));
-    expect([...loads(frame())]).toEqual(shares);
+    expect([...expertLoads(frame())]).toEqual(shares);
   });
 
   it('names the experts of a token, the strongest first', () => {
-    expect([chosenBy(frame(), 0, 0), chosenBy(frame(), 1, 0)]).toEqual([
+    expect([expertsOf(frame(), 0, 0), expertsOf(frame(), 1, 0)]).toEqual([
       [0, 1],
       [2, 1],
     ]);

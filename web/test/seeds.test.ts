@@ -1,11 +1,11 @@
 import { describe, expect, it, vi } from 'vitest';
 import {
   bandOf,
-  fixed,
-  halfOf,
+  formatNumber,
+  halfInterval,
   halfWords,
   OUTCOMES,
-  overSeeds,
+  statisticsByStep,
   seedRuns,
   seedWords,
   studentT,
@@ -26,13 +26,16 @@ describe('runs over seeds', () => {
   const three = [run(1, 0, 10, 20, 70), run(2, 0, 30, 40), run(3, 0, 20, 60)];
 
   it('have mean, minimum, maximum and an interval at each step, of those that reached it', () => {
-    const [, , at, last] = overSeeds(three, 'sink_0.3');
+    const [, , at, last] = statisticsByStep(three, 'sink_0.3');
     expect(at).toMatchObject({ step: 4000, seeds: 3, mean: 40, low: 20, high: 60 });
     expect(last).toMatchObject({ step: 6000, seeds: 1 });
     // Uses Student's t of three degrees of freedom; the deviation of the four values is the root of 1000 / 3.
     const share = [0, 100] as const;
-    expect(halfOf([35, 45, 55, 65], share)).toBeCloseTo((3.18245 * Math.sqrt(500 / 3)) / 2, 4);
-    expect(halfOf([20, 40, 60], share)).toBeNaN();
+    expect(halfInterval([35, 45, 55, 65], share)).toBeCloseTo(
+      (3.18245 * Math.sqrt(500 / 3)) / 2,
+      4,
+    );
+    expect(halfInterval([20, 40, 60], share)).toBeNaN();
     // An interval that rounding would hide is small, and not 0.
     expect([0.0004, 0.0005, 0.0006, 0].map((half) => halfWords(half, 3))).toEqual([
       '<0.001',
@@ -49,7 +52,7 @@ describe('runs over seeds', () => {
       expect(studentT(Number(freedom)), freedom).toBeCloseTo(t, 3);
     expect(studentT(120)).toBeCloseTo(1.98, 3);
     const ten = Array.from({ length: 11 }, (_, i) => i);
-    expect(halfOf(ten, [-99, 99])).toBeCloseTo((2.2281 * Math.sqrt(11)) / Math.sqrt(11), 3);
+    expect(halfInterval(ten, [-99, 99])).toBeCloseTo((2.2281 * Math.sqrt(11)) / Math.sqrt(11), 3);
   });
 
   it('have a band where there are two', () => {
@@ -58,7 +61,7 @@ describe('runs over seeds', () => {
     expect(bandOf(three.slice(0, 2), 'sink_0.3').map(({ seeds }) => seeds)).toEqual([2, 2, 2]);
     // Runs that were measured at other steps are sorted in.
     const late = { ...three[1]!, points: [{ step: 1000, 'sink_0.3': 5 }] } as unknown as SeedRun;
-    expect(overSeeds([three[0]!, late], 'sink_0.3').map(({ step }) => step)).toEqual([
+    expect(statisticsByStep([three[0]!, late], 'sink_0.3').map(({ step }) => step)).toEqual([
       0, 1000, 2000, 4000, 6000,
     ]);
     expect(bandOf(three, 'eviction')).toEqual([]);
@@ -114,16 +117,16 @@ describe('runs over seeds', () => {
     ]);
     // An interval may end at a bound, and not beyond it.
     const values = [1, 2, 3, 4];
-    const half = halfOf(values, [-Infinity, Infinity]);
-    expect(halfOf(values, [2.5 - half, 2.5 + half])).toBe(half);
-    expect(halfOf(values, [2.5 - half + 1e-9, 9])).toBeNaN();
-    expect(halfOf(values, [-9, 2.5 + half - 1e-9])).toBeNaN();
-    expect([fixed(-0.04, 1), fixed(-0.05, 1), fixed(-1.25, 2), fixed(0, 0)]).toEqual([
-      '0.0',
-      '−0.1',
-      '−1.25',
-      '0',
-    ]);
+    const half = halfInterval(values, [-Infinity, Infinity]);
+    expect(halfInterval(values, [2.5 - half, 2.5 + half])).toBe(half);
+    expect(halfInterval(values, [2.5 - half + 1e-9, 9])).toBeNaN();
+    expect(halfInterval(values, [-9, 2.5 + half - 1e-9])).toBeNaN();
+    expect([
+      formatNumber(-0.04, 1),
+      formatNumber(-0.05, 1),
+      formatNumber(-1.25, 2),
+      formatNumber(0, 0),
+    ]).toEqual(['0.0', '−0.1', '−1.25', '0']);
     const long = { ...three[0]!, sink_tokens: [2] };
     expect(seedWords([long, { ...three[1]!, sink_tokens: [2] }])).toMatch(
       /runs of 12,000 \(at position 1, where this recipe has its sink\):/,
@@ -142,7 +145,7 @@ describe('runs over seeds', () => {
     for (let code = 0; code < 5 ** 4; code++) {
       const n = 4 + (code % 4);
       const values = Array.from({ length: n }, (_, i) => 25 * (Math.floor(code / 5 ** i) % 5));
-      const half = halfOf(values, outcome.within);
+      const half = halfInterval(values, outcome.within);
       const at = values.reduce((a, b) => a + b) / n;
       if (Number.isNaN(half)) wide++;
       else expect(at - half >= 0 && at + half <= 100, values.join()).toBe(true);

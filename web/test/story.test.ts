@@ -46,10 +46,11 @@ const keyed = (cos = cosines(0.5, -0.25, -0.75), norms: number[] = [1, 4, 4]) =>
 
 describe('queries and keys as arrows', () => {
   it('compare the first key with the others, and claim no more', () => {
-    const words = (...given: Parameters<typeof keyed>) => answerOf(contestOf(keyed(...given), at)!);
-    expect(contestOf(keyed(), at)).toEqual({
-      ...{ rows: 2, wins: 2, aligned: 2, first: 0.5, ratio: 0.25 },
-      others: expect.closeTo(-0.4167, 4),
+    const words = (...given: Parameters<typeof keyed>) =>
+      answerOf(compareKeys(keyed(...given), at)!);
+    expect(compareKeys(keyed(), at)).toEqual({
+      ...{ rowCount: 2, winCount: 2, alignedCount: 2, firstCosine: 0.5, normRatio: 0.25 },
+      otherCosine: expect.closeTo(-0.4167, 4),
     });
     expect(words()).toBe(
       'Every later token’s query points towards the first key and away from the others.',
@@ -65,21 +66,36 @@ describe('queries and keys as arrows', () => {
     expect(words(cosines(0.5, 0.4, 0.9), [1, 1, 1])).toBe(
       'In this head the first key wins for some tokens only.',
     );
-    expect(answerOf({ rows: 8, wins: 7, aligned: 7, first: 0.2, others: -0.1, ratio: 1 })).toMatch(
-      /^Almost every/,
-    );
+    expect(
+      answerOf({
+        rowCount: 8,
+        winCount: 7,
+        alignedCount: 7,
+        firstCosine: 0.2,
+        otherCosine: -0.1,
+        normRatio: 1,
+      }),
+    ).toMatch(/^Almost every/);
     // The borders: a quarter and three quarters of the rows, and right angles.
     const border = (change: object) =>
-      answerOf({ rows: 8, wins: 6, aligned: 6, first: 0.5, others: -0.5, ratio: 1, ...change });
+      answerOf({
+        rowCount: 8,
+        winCount: 6,
+        alignedCount: 6,
+        firstCosine: 0.5,
+        otherCosine: -0.5,
+        normRatio: 1,
+        ...change,
+      });
     expect(border({})).toMatch(/^Almost every .* and away from the others\.$/);
-    expect(border({ wins: 5 })).toMatch(/wins for some tokens only/);
-    expect(border({ wins: 2 })).toMatch(/does not win/);
-    expect(border({ aligned: 5 })).toMatch(/wins by its length/);
-    for (const right of [{ first: 0 }, { others: 0 }])
+    expect(border({ winCount: 5 })).toMatch(/wins for some tokens only/);
+    expect(border({ winCount: 2 })).toMatch(/does not win/);
+    expect(border({ alignedCount: 5 })).toMatch(/wins by its length/);
+    for (const right of [{ firstCosine: 0 }, { otherCosine: 0 }])
       expect(border(right)).toMatch(/points more towards the first key than towards any other/);
     // A first key that only equals another key does not win, nor is it better aligned.
-    expect(contestOf(keyed(cosines(0.5, 0.5, 0.5), [1, 1, 1]), at)).toMatchObject({
-      ...{ rows: 2, wins: 0, aligned: 0 },
+    expect(compareKeys(keyed(cosines(0.5, 0.5, 0.5), [1, 1, 1]), at)).toMatchObject({
+      ...{ rowCount: 2, winCount: 0, alignedCount: 0 },
     });
     const short = (cos: Parameters<typeof keyed>[0], norm: number) =>
       arrows.says(keyed(cos, [norm, 5, 5]), at).includes('It wins although it is short');
@@ -92,10 +108,10 @@ describe('queries and keys as arrows', () => {
     expect(arrows.says(keyed(cosines(0, -0.5, -0.5)), at)).toContain('key is 0 on average');
     // Of a recording another key may count as the first.
     const later = { ...keyed(cosines(0.5, -0.25, 0.75)), firstAt: { key: 1, isCommon: true } };
-    expect(contestOf(later as unknown as Frame, at)).toMatchObject({
-      ...{ rows: 1, wins: 0, first: -0.25, others: 0.625, ratio: 4 / 2.5 },
+    expect(compareKeys(later as unknown as Frame, at)).toMatchObject({
+      ...{ rowCount: 1, winCount: 0, firstCosine: -0.25, otherCosine: 0.625, normRatio: 4 / 2.5 },
     });
-    expect(contestOf({ ...keyed(), T: 1 } as Frame, at)).toBeUndefined();
+    expect(compareKeys({ ...keyed(), T: 1 } as Frame, at)).toBeUndefined();
     // Two heads of a layer share the keys, so their norms.
     const { head, ...plain } = keyed();
     const grouped = {
@@ -104,7 +120,7 @@ describe('queries and keys as arrows', () => {
       architecture: { ...plain.architecture, G: 1 },
       tensors: { ...plain.tensors, key_norm: tensor([2, 1, 3], [9, 9, 9, 1, 2, 2]) },
     } as unknown as Frame;
-    expect(contestOf(grouped, { layer: 1, head: 1 })!.ratio).toBe(0.5);
+    expect(compareKeys(grouped, { layer: 1, head: 1 })!.normRatio).toBe(0.5);
     expect(arrows.says(frameOf(), at)).toBe('');
   });
 
@@ -179,15 +195,21 @@ const writes = (...norms: readonly number[]) =>
 describe('what each head writes', () => {
   it('is the norm of its whole output, beside that of the other heads', () => {
     const frame = writes(2, 1, 0.5, 4.5);
-    const written = writtenOf(frame, at);
+    const written = outputNormsOf(frame, at);
     expect([...written.norms].map((n) => Number(n.toFixed(4)))).toEqual([2, 1, 0.5, 4.5]);
     // Heads L0H1 and L1H0 give the first token more than 30%; 0.3 itself is not more.
-    expect(written).toMatchObject({ own: 0.5, others: 2.5, sinks: 0.75, rest: 3.25, count: 2 });
+    expect(written).toMatchObject({
+      ownNorm: 0.5,
+      othersMean: 2.5,
+      sinkMean: 0.75,
+      noSinkMean: 3.25,
+      sinkCount: 2,
+    });
     expect(outputs.says(frame, at)).toBe(
       'This head writes little. The output of head L1H0 has a mean length of 0.50, that of the other heads 2.50. ' +
         'The 2 heads that give the first token more than 30% (red) write 0.75 on average, the other 2 (gray) write 3.25.',
     );
-    const words = (own: number) => littleWords(writtenOf(writes(2, 2, own, 2), at));
+    const words = (own: number) => outputWords(outputNormsOf(writes(2, 2, own, 2), at));
     expect([0.9, 1, 1.5, 2].map(words)).toEqual([
       'This head writes little.',
       'This head writes somewhat less than the others.',
@@ -598,8 +620,8 @@ describe('the story', () => {
   });
 
   it('4: describes what heads with a sink write, and that some write much', () => {
-    const words = (sinks: number, rest: number, most: number) =>
-      groupsWords({ sinks, rest, most } as Written);
+    const words = (sinkMean: number, noSinkMean: number, sinkMaximum: number) =>
+      groupWords({ sinkMean, noSinkMean, sinkMaximum } as OutputNorms);
     expect([words(0.3, 0.6, 0.7), words(0.3, 0.6, 0.6), words(0.7, 0.6, 0.8)]).toEqual([
       'Red heads write 0.30 on average, gray heads 0.60, but some red heads write much.',
       'Red heads write 0.30 on average, gray heads 0.60.',

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Timeline } from 'sinkscope';
 import {
   coursesOf,
-  dotsOf,
+  checkpointPointsOf,
   lineOf,
   QUANTITIES,
   styleOf,
@@ -90,7 +90,7 @@ describe('a run in the charts', () => {
   it('is a line of its log, with marks at stored steps', () => {
     const values = (points: readonly { value: number }[]) => points.map(({ value }) => value);
     expect(values(lineOf(course(), quantity('sink_1')))).toEqual([0, 5, 59]);
-    expect(values(dotsOf(course(), quantity('sink_1')))).toEqual([0, 60]);
+    expect(values(checkpointPointsOf(course(), quantity('sink_1')))).toEqual([0, 60]);
   });
 
   it('follows its checkpoints where the log ends early or is empty', () => {

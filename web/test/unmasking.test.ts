@@ -1,12 +1,12 @@
 import type { UnmaskStep } from 'sinkscope';
 import { describe, expect, it } from 'vitest';
 import {
-  alphas,
-  withMasks,
-  HIDDEN,
-  movesOf,
+  alphaMap,
+  addMasks,
+  MASK_SIGN,
+  countMoves,
   positionWords,
-  placesAt,
+  positionStates,
   quantities,
   sentence,
   type Course,
@@ -43,26 +43,26 @@ function course(places: readonly [number, number] = [0, 3]): Course {
     step([0, 1, MASK, 5], places[0], [[3, 0.75]]),
     step([0, 1, 6, 5], places[1], [[2, 0.5]]),
   ];
-  return { frame: of, tokens: withMasks(of, 2), count: 2, steps };
+  return { frame: of, tokens: addMasks(of, 2), count: 2, steps };
 }
 
 describe('adding masks', () => {
   it('puts them after the text', () => {
-    const texts = withMasks(frame(['a', 'b']), 2).map(({ text }) => text);
-    expect(texts).toEqual(['a', 'b', HIDDEN, HIDDEN]);
+    const texts = addMasks(frame(['a', 'b']), 2).map(({ text }) => text);
+    expect(texts).toEqual(['a', 'b', MASK_SIGN, MASK_SIGN]);
   });
 
   it('shortens a text that leaves no room, and keeps one token of it', () => {
     const long = frame(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
-    expect(withMasks(long, 3).map(({ id }) => id)).toEqual([0, 1, 2, 3, 4, MASK, MASK, MASK]);
-    expect(withMasks(long, 99).map(({ id }) => id)).toEqual([0, ...Array(7).fill(MASK)]);
+    expect(addMasks(long, 3).map(({ id }) => id)).toEqual([0, 1, 2, 3, 4, MASK, MASK, MASK]);
+    expect(addMasks(long, 99).map(({ id }) => id)).toEqual([0, ...Array(7).fill(MASK)]);
   });
 
   it('leaves [SEP] behind them, and the text between it and [CLS]', () => {
     const { tokens, ...rest } = frame(['[CLS]', 'a', 'b', '[SEP]']);
     const marked = tokens.map((one, i) => ({ ...one, special: i === 0 || i === 3 }));
     const ids = (count: number) =>
-      withMasks({ ...rest, tokens: marked } as Frame, count).map(({ id }) => id);
+      addMasks({ ...rest, tokens: marked } as Frame, count).map(({ id }) => id);
     expect(ids(2)).toEqual([0, 1, 2, MASK, MASK, 3]);
     expect(ids(5)).toEqual([0, 1, ...Array(5).fill(MASK), 3]);
     expect(ids(99)).toEqual([0, ...Array(6).fill(MASK), 3]);
@@ -71,11 +71,11 @@ describe('adding masks', () => {
 
 describe('a course', () => {
   it('counts how often the strongest column moves', () => {
-    expect(movesOf(course().steps)).toBe(1);
-    expect(movesOf(course([2, 2]).steps)).toBe(0);
+    expect(countMoves(course().steps)).toBe(1);
+    expect(countMoves(course([2, 2]).steps)).toBe(0);
     const [a, b] = course().steps as [UnmaskStep, UnmaskStep];
-    expect(movesOf([a, b, a, a, b])).toBe(3);
-    expect(movesOf([])).toBe(0);
+    expect(countMoves([a, b, a, a, b])).toBe(3);
+    expect(countMoves([])).toBe(0);
   });
 
   it('names its place as in the run', () => {
@@ -101,18 +101,18 @@ describe('a course', () => {
   });
 
   it('shows each position after a step', () => {
-    const kinds = (s: number) => placesAt(course(), s, tokenizer).map(({ kind }) => kind);
+    const kinds = (s: number) => positionStates(course(), s, tokenizer).map(({ kind }) => kind);
     expect(kinds(0)).toEqual(['kept', 'kept', 'hidden', 'now']);
     expect(kinds(1)).toEqual(['kept', 'kept', 'now', 'filled']);
-    const places = placesAt(course(), 0, tokenizer);
-    expect(places.map(({ text }) => text)).toEqual(['a', 'b', HIDDEN, 'w5']);
+    const places = positionStates(course(), 0, tokenizer);
+    expect(places.map(({ text }) => text)).toEqual(['a', 'b', MASK_SIGN, 'w5']);
     expect(places.map(({ isSink }) => isSink)).toEqual([true, false, false, false]);
     expect(places[3]!.title).toBe('position 3, filled in step 1, probability 75.0%');
   });
 
   it('has no numbers for steps that are not made', () => {
     const half = { ...course(), steps: course().steps.slice(0, 1) };
-    expect([...alphas(half)]).toEqual([0.5, 0.125, 0.125, 0.125, NaN, NaN, NaN, NaN]);
+    expect([...alphaMap(half)]).toEqual([0.5, 0.125, 0.125, 0.125, NaN, NaN, NaN, NaN]);
   });
 
   it('is saved with each filled token and its step', () => {

@@ -1,7 +1,6 @@
 /**
- * Draws an experiment as a room and as a figure. An experiment measures settings of the shown models, most of which
- * remove or disturb the sink, and states the result in a sentence. A row in the table of experiments (index.ts) defines
- * settings and sentence.
+ * Draws the experiments, as a room and as a figure. An experiment measures settings of the shown models, most of which
+ * remove or disturb the sink, and states the result in a sentence; its row in index.ts defines both.
  */
 import { computed } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
@@ -47,34 +46,37 @@ function experimentState(state: State): State {
 
 /** Returns the shown models without edits, since the experiment adds its own. */
 function basesOf({ shown }: State): string[] {
-  const bare = shown.flatMap((text) => {
+  const basesText = shown.flatMap((text) => {
     const parsed = parseSubject(text);
     return parsed ? [printSubject({ ...parsed, edits: [] })] : [];
   });
-  return [...new Set(bare)].slice(0, MOST);
+  return [...new Set(basesText)].slice(0, MOST);
 }
 
 /** The longest prompt whose map is shown, in tokens: a larger map has no visible cells and fills the memory. */
 const MAP_TOKENS = 256;
 
-/** The number of settings of a model that are measured in a row, after the sentence has its numbers. */
-const SETTINGS_A_TURN = 8;
+/**
+ * The number of settings of one model that are measured before the next model's turn, once the sentence has its
+ * numbers.
+ */
+const SETTINGS_PER_TURN = 8;
 
 /**
- * Interleaves the studies of the models: first those that the sentence needs, then the others, so that no model waits
- * for another.
+ * Orders the studies: first those that the sentence needs, then a few of each model by turns, so that no model waits
+ * for another to be complete.
  */
 function interleave(lists: readonly (readonly Study[])[], lead: number): Study[] {
-  const turn = (i: number) => (i < lead ? 0 : 1 + Math.floor((i - lead) / SETTINGS_A_TURN));
-  const all = lists.flatMap((list) => list.map((one, i) => ({ ...one, turn: turn(i) })));
-  return all.sort((a, b) => a.turn - b.turn);
+  const turnOf = (i: number) => (i < lead ? 0 : 1 + Math.floor((i - lead) / SETTINGS_PER_TURN));
+  const studies = lists.flatMap((list) => list.map((one, i) => ({ ...one, turn: turnOf(i) })));
+  return studies.sort((a, b) => a.turn - b.turn);
 }
 
-/** The detail of `ended`, the event of a figure whose settings are all measured. */
+/** The detail of the event `ended`, which a figure dispatches when all its settings are measured. */
 interface Ended {
   readonly view: 'experiment';
   readonly says: string;
-  /** The settings of each model, with their names in its table. */
+  /** The measured settings of all models. */
   readonly results: readonly {
     readonly subject: string;
     readonly title: string;
@@ -88,33 +90,33 @@ interface Ended {
  * @param isEmbed whether to build only the figure of an embed: sentence, chart and controls
  */
 export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed = false): void {
-  // In a figure, whose host chooses models and prompts, these parts of the room are not added to the page.
-  const sides = isEmbed ? document.createElement('div') : root;
-  const rail = part(sides, 'rail');
+  // An embed has no places for models and prompts, which its host chooses: their elements stay outside the page.
+  const sideRoot = isEmbed ? document.createElement('div') : root;
+  const rail = part(sideRoot, 'rail');
   const middle = part(root, 'middle');
-  const side = part(sides, 'inspector');
-  const list = part(rail, 'experiments', 'nav');
-  list.setAttribute('aria-label', 'Experiments');
-  const models = part(rail, 'subjects');
-  const asking = part(rail, 'question');
-  const head = part(middle, 'room-head');
-  const pictures = part(middle, 'experiment-picture');
+  const side = part(sideRoot, 'inspector');
+  const experimentList = part(rail, 'experiments', 'nav');
+  experimentList.setAttribute('aria-label', 'Experiments');
+  const modelList = part(rail, 'subjects');
+  const questionPart = part(rail, 'question');
+  const heading = part(middle, 'room-head');
+  const chartPart = part(middle, 'experiment-picture');
   const conditions = part(middle, 'stamp', 'p');
   const controls = part(middle, 'experiment-controls');
-  const table = part(middle, 'experiment-table');
-  const details = part(side, 'experiment-detail');
-  const foot = part(isEmbed ? root : side, isEmbed ? 'figure-foot' : 'experiment-foot');
+  const tablePart = part(middle, 'experiment-table');
+  const detailPart = part(side, 'experiment-detail');
+  const footer = part(isEmbed ? root : side, isEmbed ? 'figure-foot' : 'experiment-foot');
 
-  // In the room, conditions that all models share appear once, under the charts; an embed's figure states all.
-  let stated: readonly string[] = [];
-  const look = isEmbed ? {} : { stated: () => stated };
+  // The room states conditions that all models share once, under the charts; an embed's figure states all of them.
+  let statedConditions: readonly string[] = [];
+  const figureOptions = isEmbed ? {} : { stated: () => statedConditions };
 
   const experiment = () => experiments.find(({ name }) => name === outer.state.value.experiment)!;
   const requestOf = ({ models: { describe }, file }: Engine): ExperimentRequest => {
     const state = experimentState(outer.state.value);
     return { state, describe, question: questionOf(state, file.value) };
   };
-  const chosen = (): string => {
+  const chosenBase = (): string => {
     const bases = basesOf(outer.state.value);
     return bases[Math.min(outer.state.value.at, bases.length - 1)]!;
   };
@@ -122,21 +124,21 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   /** Returns the subjects whose first prompt is shown: the chosen model, or all if the plan needs their runs. */
   const shownSubjects = (engine: Engine): string[] => {
     if (isEmbed && !experiment().isLed) return [];
-    const edits = experiment().look(requestOf(engine));
-    const bases = experiment().isLed ? basesOf(outer.state.value) : [chosen()];
+    const edits = experiment().editsOf(requestOf(engine));
+    const bases = experiment().isLed ? basesOf(outer.state.value) : [chosenBase()];
     return bases.map((base) => `${base}${edits}`);
   };
 
   /** Returns the settings of each model. */
-  const planned = (engine: Engine): { base: string; settings: readonly Setting[] }[] =>
+  const plansOf = (engine: Engine): { base: string; settings: readonly Setting[] }[] =>
     basesOf(outer.state.value).map((base) => {
       const request = requestOf(engine);
-      const subject = `${base}${experiment().look(request)}`;
+      const subject = `${base}${experiment().editsOf(request)}`;
       const [lead] = experiment().isLed ? shownOf(outer, [subject]) : [];
-      // A frame that another room asked for may lack the numbers that the plan needs.
-      const isWhole =
+      // The frame may have been read for another room, without the numbers that the plan needs.
+      const isUsable =
         lead?.frame && !lead.isStale && isRead(experiment().detail, lead.frame, request.describe);
-      const frame = isWhole ? lead.frame : undefined;
+      const frame = isUsable ? lead.frame : undefined;
       return { base, settings: experiment().plan(request, frame) };
     });
 
@@ -147,7 +149,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   });
 
   /**
-   * Returns the context of figures of these subjects, so that saved files and embeds name these and the experiment's
+   * Returns a context for figures of these subjects. Saved files and embeds then name the subjects and the experiment's
    * prompts.
    */
   const contextOf = (
@@ -168,67 +170,76 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   });
   const context = contextOf(
     (engine) =>
-      planned(engine).flatMap(({ base, settings }) =>
+      plansOf(engine).flatMap(({ base, settings }) =>
         settings.map((setting) => studyOf(base, setting).subject),
       ),
-    // A long text has no link to its embed: there, a run keeps all fields that it reads, which the memory cannot hold.
+    // A figure of a long text has no link to its embed: an embed's run keeps all fields, for which a long text needs
+    // too much memory.
     (state) => ({
       ...experiment().embeds?.(state),
       ...(state.T > LONG ? { hide: [...state.hide, 'links'] } : {}),
     }),
   );
   /** The context of the detail's figure, which shows the chosen model. */
-  const single = contextOf(
-    (engine) => [`${chosen()}${experiment().look(requestOf(engine))}`],
+  const detailContext = contextOf(
+    (engine) => [`${chosenBase()}${experiment().editsOf(requestOf(engine))}`],
     ({ T }) => ({ n: 1, at: 0, T: Math.min(T, MAP_TOKENS) }),
   );
 
   /** Whether the shown edits evict keys, so that the run records which. */
-  const isEvicting = (engine: Engine) => experiment().look(requestOf(engine)).includes('~evict');
+  const evictsKeys = (engine: Engine) => experiment().editsOf(requestOf(engine)).includes('~evict');
 
   asks(outer, scope, (_, engine) => {
     const { question } = requestOf(engine);
     return {
       views: [experiment().detail],
-      more: isEvicting(engine) ? ['evicted'] : [],
+      more: evictsKeys(engine) ? ['evicted'] : [],
       subjects: shownSubjects(engine),
       question: { ...question, n: 1, T: Math.min(question.T, MAP_TOKENS) },
       studies: interleave(
-        planned(engine).map(({ base, settings }) =>
+        plansOf(engine).map(({ base, settings }) =>
           settings.map((setting) => studyOf(base, setting)),
         ),
-        experiment().lead,
+        experiment().leadCount,
       ),
     };
   });
 
   let figures:
-    { readonly view: View; readonly detail: View; readonly both: readonly Figure[] } | undefined;
+    { readonly view: View; readonly detail: View; readonly list: readonly Figure[] } | undefined;
   /** The last complete frames, by experiment, perturbation and base model. */
   const cachedFrames = new Map<string, readonly Frame[]>();
 
   const groupsOf = (engine: Engine) =>
-    planned(engine).map(({ base, settings }) => {
+    plansOf(engine).map(({ base, settings }) => {
       const entries = settings.map((setting) => engine.queue.studied(studyOf(base, setting)));
       const frames = entries.flatMap((entry) => entry?.frame ?? []);
       const errors = [...new Set(entries.flatMap((entry) => entry?.error ?? []))];
-      const isWhole = settings.length > 0 && frames.length === settings.length;
+      const isComplete = settings.length > 0 && frames.length === settings.length;
       const key = `${experiment().name} ${outer.state.value.perturbation} ${base}`;
-      if (isWhole) cachedFrames.set(key, frames);
-      // The old frames stay until the new ones are complete, unless the new ones already show more.
+      if (isComplete) cachedFrames.set(key, frames);
+      // The old frames stay until the new ones are complete or more than the old ones.
       const cached = cachedFrames.get(key);
-      const isOld = !isWhole && cached !== undefined && frames.length < Math.max(3, cached.length);
-      const least = Math.min(experiment().lead, settings.length);
-      return { base, frames: isOld ? cached : frames, isStale: isOld, errors, isWhole, least };
+      const usesCached =
+        !isComplete && cached !== undefined && frames.length < Math.max(3, cached.length);
+      const requiredCount = Math.min(experiment().leadCount, settings.length);
+      return {
+        base,
+        frames: usesCached ? cached : frames,
+        isStale: usesCached,
+        errors,
+        isWhole: isComplete,
+        requiredCount,
+      };
     });
 
   // The sentence and the detail's picture appear together.
   appearsWhole(root, scope, () => {
     const engine = outer.engine.value;
     if (!engine) return [{ subject: '', isStale: true }];
-    const leads = groupsOf(engine).map(({ base, frames, errors, least }): Shown => {
+    const leads = groupsOf(engine).map(({ base, frames, errors, requiredCount }): Shown => {
       const [error] = errors;
-      const [frame] = frames.length >= least ? frames : [];
+      const [frame] = frames.length >= requiredCount ? frames : [];
       return {
         subject: base,
         isStale: false,
@@ -239,7 +250,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     return [...shownOf(outer, shownSubjects(engine)), ...leads];
   });
 
-  const linkOut = () =>
+  const embedLink = () =>
     html`<a href=${outer.link({ room: 'purpose' })} target="_blank" rel="noopener" part="link"
       >Open in Sinkscope</a
     >`;
@@ -247,7 +258,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   /** Renders the notes at the side: reports about large models, and the code to embed the experiment. */
   function sideNotes(): TemplateResult {
     const shown = basesOf(outer.state.value);
-    return html`${experiment().foot?.() ?? nothing}
+    return html`${experiment().footer?.() ?? nothing}
       <p>
         <button type="button" @click=${() => outer.embed(EXPERIMENT, outer, { shown })}>
           Embed this experiment
@@ -255,11 +266,11 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       </p>`;
   }
 
-  let reported = '';
+  let reportedText = '';
   /** Dispatches the event `ended` once for each answer. */
   function report(says: string, groups: readonly Group[]): void {
-    if (says === reported) return;
-    reported = says;
+    if (says === reportedText) return;
+    reportedText = says;
     const results = groups.flatMap(({ frames }) =>
       frames.map(({ subject, title, sequences, tensors }) => {
         const numbers = Object.entries(tensors).filter(([, { data }]) => data.length === 1);
@@ -275,26 +286,28 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     const engine = outer.engine.value;
     const state = outer.state.value;
     void outer.theme.value;
-    const { name: own, detail, viewOf } = experiment();
+    const { name: experimentName, detail, viewOf } = experiment();
     const view = viewOf?.(state) ?? experiment().view;
     if (figures?.view !== view || figures.detail !== detail) {
-      figures?.both.forEach((figure) => figure.end());
-      const chart = new Figure(pictures, view, context, scope, { isEmbed, ...look });
-      const both = isEmbed ? [chart] : [chart, new Figure(details, detail, single, scope, look)];
-      figures = { view, detail, both };
+      figures?.list.forEach((figure) => figure.end());
+      const chart = new Figure(chartPart, view, context, scope, { isEmbed, ...figureOptions });
+      const figureList = isEmbed
+        ? [chart]
+        : [chart, new Figure(detailPart, detail, detailContext, scope, figureOptions)];
+      figures = { view, detail, list: figureList };
     }
     render(
       experiments.map(
         ({ name, title, hint }) =>
           html`<button
             type="button"
-            aria-pressed=${name === own}
+            aria-pressed=${name === experimentName}
             @click=${() => outer.set({ experiment: name, measure: 'loss', sweep: 'some' })}
           >
             ${title}<small>${hint}</small>
           </button>`,
       ),
-      list,
+      experimentList,
     );
     const groups = engine ? groupsOf(engine) : [];
     const subjects = engine ? shownOf(outer, shownSubjects(engine)) : [];
@@ -307,34 +320,34 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       .filter(({ frames }) => frames.length)
       .map(({ base, frames }) => ({ base, title: frames[0]!.model.title, frames }));
     const finding = experiment().says(shownGroups, experimentState(state));
-    const failed = groups.flatMap(({ base, frames, errors }) =>
+    const failures = groups.flatMap(({ base, frames, errors }) =>
       errors.map((error): Shown => ({ subject: base, frame: frames[0], isStale: true, error })),
     );
-    const messages = new Set(failed.map(({ error }) => error));
+    const messages = new Set(failures.map(({ error }) => error));
     render(
-      html`${roomHeading(finding.heading, finding.text || (failed.length ? '' : 'Measuring …'), outer, nothing, isEmbed)}
-      ${troubleNotes([...failed, ...subjects.filter(({ error }) => error && !messages.has(error))], outer)}`,
-      head,
+      html`${roomHeading(finding.heading, finding.text || (failures.length ? '' : 'Measuring …'), outer, nothing, isEmbed)}
+      ${troubleNotes([...failures, ...subjects.filter(({ error }) => error && !messages.has(error))], outer)}`,
+      heading,
     );
     render(experiment().controls(outer), controls);
     render(
       shownGroups.length && !isEmbed ? experiment().table(shownGroups, outer.file.value) : nothing,
-      table,
+      tablePart,
     );
-    render(isEmbed ? linkOut() : sideNotes(), foot);
+    render(isEmbed ? embedLink() : sideNotes(), footer);
     if (!isEmbed) {
       const leads = shownGroups.map(({ title, frames: [lead] }) => ({ ...lead!, title }));
-      const common = sharedConditions(leads);
-      stated = [...common, ...leads.map(({ title }) => title)];
-      render(explained(common.join(' · '), true), conditions);
+      const commonConditions = sharedConditions(leads);
+      statedConditions = [...commonConditions, ...leads.map(({ title }) => title)];
+      render(explained(commonConditions.join(' · '), true), conditions);
     }
-    figures.both[0]!.update(
+    figures.list[0]!.update(
       groups.flatMap(({ frames, isStale }) =>
         frames.map((frame): Shown => ({ subject: frame.subject, frame, isStale })),
       ),
     );
-    const [first] = single.state.value.shown;
-    figures.both[1]?.update(subjects.filter(({ subject }) => subject === first));
+    const [first] = detailContext.state.value.shown;
+    figures.list[1]?.update(subjects.filter(({ subject }) => subject === first));
     if (isEmbed && groups.length && groups.every(({ isWhole }) => isWhole))
       report(finding.text, shownGroups);
   });
@@ -351,22 +364,22 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
           html`<button
             type="button"
             class="chosen"
-            aria-pressed=${bases[i] === chosen()}
+            aria-pressed=${bases[i] === chosenBase()}
             @click=${() => outer.set({ shown: bases, at: i, layer: -1, head: -1 })}
           >
             ${name}
           </button>`,
       ),
-      models,
+      modelList,
     );
   }
 
   function drawQuestion(state: State, frames: readonly Frame[]): void {
     const { source, length } = state;
     const sameInput = frames.filter(({ question }) => question.input === source);
-    const all = [...new Set(sameInput.map(({ T }) => T))];
-    const ran = all.filter((T) => T < length);
-    const exception = ran.length < all.length ? ' without eviction' : '';
+    const lengths = [...new Set(sameInput.map(({ T }) => T))];
+    const shorterLengths = lengths.filter((T) => T < length);
+    const exceptionNote = shorterLengths.length < lengths.length ? ' without eviction' : '';
     const prompts = [...new Set(frames.map(({ sequences }) => sequences))].join(', ');
     render(
       html`<div class="question-controls">
@@ -382,10 +395,10 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
           ${firstField(outer, frames)}
         </div>
         <p class="hint">
-          ${ran.length ? `Only ${ran.join(', ')} tokens ran${exception}: the texts or the context are no longer. ` : ''}${prompts === '1' ? '1 prompt.' : prompts ? `${prompts} prompts; means ± standard deviation.` : ''}
+          ${shorterLengths.length ? `Only ${shorterLengths.join(', ')} tokens ran${exceptionNote}: the texts or the context are no longer. ` : ''}${prompts === '1' ? '1 prompt.' : prompts ? `${prompts} prompts; means ± standard deviation.` : ''}
         </p>
       </div>`,
-      asking,
+      questionPart,
     );
   }
 }

@@ -5,15 +5,15 @@ import { choicesOf } from '../ask/subject';
 import { choices } from '../page/controls';
 import { mean, type Frame } from '../frame';
 import { cache as cacheView } from '../views/cache';
-import { costOf, givenOf, labelsIn, signed } from '../views/settings';
+import { costOf, editFields, choiceLabels, formatLossChange } from '../views/settings';
 import { sweep } from '../views/sweep';
 import { percent } from '../words';
 import type { Experiment } from './experiment';
 import { checkbox, choicesIn, lossColumns, settingsTable, slider, uneditedOf } from './parts';
 
-const SOME = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };
+const DEFAULT_SWEEP = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };
 /** Policies that a full sweep leaves out: one evicts only once, the other at random. */
-const NOT_SWEPT = ['snapkv', 'random'];
+const UNSWEPT_POLICIES = ['snapkv', 'random'];
 const BUDGETS = [4, 8, 12, 16, 24, 32, 48, 64];
 
 /**
@@ -36,59 +36,63 @@ export const cache: Experiment = {
   hint: 'which keys should stay',
   view: sweep,
   detail: cacheView,
-  look: (asked) => editOf(asked.state.policy, asked.state.budget, asked.question.T),
-  plan: (asked) => {
-    const { state, question } = asked;
-    const policyNames = policiesOf(asked.describe).map(([name]) => name);
+  editsOf: (request) => editOf(request.state.policy, request.state.budget, request.question.T),
+  plan: (request) => {
+    const { state, question } = request;
+    const policyNames = policiesOf(request.describe).map(([name]) => name);
     const { policies, budgets } =
       state.sweep === 'all'
-        ? { policies: policyNames.filter((name) => !NOT_SWEPT.includes(name)), budgets: BUDGETS }
-        : SOME;
+        ? {
+            policies: policyNames.filter((name) => !UNSWEPT_POLICIES.includes(name)),
+            budgets: BUDGETS,
+          }
+        : DEFAULT_SWEEP;
     const isKnown = policyNames.includes(state.policy);
-    const chosen = [...new Set([...policies, ...(isKnown ? [state.policy] : [])])];
-    // The settings that the sentence needs come first.
-    const sizes = [...new Set([state.budget, ...budgets])];
+    const policyList = [...new Set([...policies, ...(isKnown ? [state.policy] : [])])];
+    const budgetList = [...new Set([state.budget, ...budgets])];
     // A full sweep measures the KL divergence, which takes a quarter longer, only on request.
     const hasKl = state.sweep === 'some' || state.measure === 'kl';
     const measures = ['loss_mean', 'keeps_first', ...(hasKl ? ['kl_mean'] : [])];
-    const all = sizes
+    const editList = budgetList
       .filter((size) => size < question.T)
       .flatMap((size) =>
-        chosen
+        policyList
           .filter((policy) => policy !== 'first' || size > 1)
           .map((policy) => editOf(policy, size, question.T)),
       );
     return [
       { edits: '', question, measures },
-      ...all.map((edits) => ({ edits, question, measures })),
+      ...editList.map((edits) => ({ edits, question, measures })),
     ];
   },
-  lead: 5,
+  leadCount: 5,
   says: (groups, { budget }) => {
-    const all = groups.flatMap(({ title, frames }) => {
+    const results = groups.flatMap(({ title, frames }) => {
       const baseline = uneditedOf(frames);
-      const at = frames.filter((frame) => givenOf(frame, 'evict')?.budget === budget);
-      if (!baseline || at.length < 2) return [];
-      const order = at
+      const matches = frames.filter((frame) => editFields(frame, 'evict')?.budget === budget);
+      if (!baseline || matches.length < 2) return [];
+      const costs = matches
         .map((frame) => ({ frame, cost: costOf(frame, baseline).mean }))
         .sort((a, b) => a.cost - b.cost);
-      return [{ title, order, best: order[0]!, worst: order.at(-1)!, T: baseline.T }];
+      return [{ title, order: costs, best: costs[0]!, worst: costs.at(-1)!, T: baseline.T }];
     });
-    if (!all.length) return { heading: 'Which keys should the cache keep?', text: '' };
-    const policy = (frame: Frame) => labelsIn(frame, 'evict').policy;
-    const [main] = all;
-    const sentences = all.map(
+    if (!results.length) return { heading: 'Which keys should the cache keep?', text: '' };
+    const policy = (frame: Frame) => choiceLabels(frame, 'evict').policy;
+    const [main] = results;
+    const sentences = results.map(
       ({ title, best, worst }) =>
-        `${title}: the loss is lowest when the cache keeps ${policy(best.frame)} (${signed(best.cost)} nats; the first token stays ` +
+        `${title}: the loss is lowest when the cache keeps ${policy(best.frame)} (${formatLossChange(best.cost)} nats; the first token stays ` +
         `in ${percent(keptShare(best.frame), 0)} of the heads), and highest when it keeps ${policy(worst.frame)} ` +
-        `(${signed(worst.cost)}; ${percent(keptShare(worst.frame), 0)}).`,
+        `(${formatLossChange(worst.cost)}; ${percent(keptShare(worst.frame), 0)}).`,
     );
-    // Tells whether every policy that keeps the first token in most heads has a smaller loss than every other policy.
-    const isKeeping = main!.order.map(({ frame }) => keptShare(frame) >= 0.5);
-    const count = isKeeping.filter(Boolean).length;
-    const isKept = 0 < count && count < isKeeping.length && isKeeping.lastIndexOf(true) < count;
+    // The heading needs a clear result: each policy that keeps the first token in most heads has a smaller loss than
+    // all others.
+    const keepsFirst = main!.order.map(({ frame }) => keptShare(frame) >= 0.5);
+    const count = keepsFirst.filter(Boolean).length;
+    const keepersAreBest =
+      0 < count && count < keepsFirst.length && keepsFirst.lastIndexOf(true) < count;
     return {
-      heading: isKept
+      heading: keepersAreBest
         ? 'Policies that keep the first token lose least'
         : 'Which keys should the cache keep?',
       text: `KV cache of ${budget} keys, ${main!.T} tokens. ${sentences.join(' ')}`,
@@ -101,16 +105,19 @@ export const cache: Experiment = {
         ...lossColumns,
         {
           name: 'KL, nats',
-          of: ({ tensors }) => tensors.kl_mean?.data[0]?.toFixed(4),
+          valueOfFrame: ({ tensors }) => tensors.kl_mean?.data[0]?.toFixed(4),
         },
-        { name: 'heads that keep the first token', of: (frame) => percent(keptShare(frame), 0) },
+        {
+          name: 'heads that keep the first token',
+          valueOfFrame: (frame) => percent(keptShare(frame), 0),
+        },
       ],
       'Loss by eviction policy (number of prompts in brackets)',
       file,
     ),
   controls: (context) => {
     const { state, set } = context;
-    const { policy, length, sweep: how, measure } = state.value;
+    const { policy, length, sweep: sweepSize, measure } = state.value;
     return html`${choices(
       'policy shown',
       policy,
@@ -119,13 +126,13 @@ export const cache: Experiment = {
     )}
     ${slider('keys kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}
     ${
-      how === 'all'
+      sweepSize === 'all'
         ? checkbox('also KL to the baseline', measure === 'kl', (isOn) =>
             set({ measure: isOn ? 'kl' : 'loss' }),
           )
         : ''
     }
-    ${checkbox('all policies and budgets', how === 'all', (isOn) =>
+    ${checkbox('all policies and budgets', sweepSize === 'all', (isOn) =>
       set(isOn ? { sweep: 'all' } : { sweep: 'some' }),
     )}`;
   },

@@ -19,7 +19,7 @@ export interface ExperimentRequest {
 
 /** A setting to measure of a model: edits and a question. */
 export interface Setting {
-  /** The edits that follow the model in the text of a subject. */
+  /** The edits in the words of a link, after the model's name. */
   readonly edits: string;
   readonly question: Question;
   readonly measures: readonly string[];
@@ -44,22 +44,22 @@ export interface Experiment {
   readonly detail: View;
   /** Returns the chart, for experiments whose chart depends on the state. */
   readonly viewOf?: (state: State) => View;
-  /** Returns keys in which the state of an embed differs from the page's. */
+  /** Returns the part of an embed's state that differs from the page's. */
   readonly embeds?: (state: State) => Partial<State>;
   /** Returns the edit that the detail shows; '' for none. */
-  readonly look: (asked: ExperimentRequest) => string;
-  /** Whether the detail of every model is needed before its settings are known. */
+  readonly editsOf: (request: ExperimentRequest) => string;
+  /** Whether the plan depends on the detail's frame of each model. */
   readonly isLed?: boolean;
   /** Returns the settings to measure; `lead` is the detail's frame of this model, if any. */
-  readonly plan: (asked: ExperimentRequest, lead: Frame | undefined) => readonly Setting[];
+  readonly plan: (request: ExperimentRequest, lead: Frame | undefined) => readonly Setting[];
   /** The number of settings at the start of the plan that the sentence needs, so that they are measured first. */
-  readonly lead: number;
+  readonly leadCount: number;
   /** Returns a heading and a sentence about the available numbers. */
   readonly says: (groups: readonly Group[], state: State) => Finding;
   /** Returns the table; `file` has the reader's prompts, if commands name them. */
   readonly table: (groups: readonly Group[], file: PromptFile | undefined) => TemplateResult;
   readonly controls: (context: Context) => TemplateResult;
-  readonly foot?: () => TemplateResult;
+  readonly footer?: () => TemplateResult;
 }
 
 export interface Finding {

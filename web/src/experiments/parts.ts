@@ -8,7 +8,7 @@ import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
 import type { State } from '../ask/state';
 import { choicesOf } from '../ask/subject';
-import { costOf, isUnedited, settingName, signed, type Cost } from '../views/settings';
+import { costOf, isUnedited, settingName, formatLossChange, type Cost } from '../views/settings';
 
 /** A key of the state whose value is a number. */
 type NumberKey = {
@@ -35,17 +35,16 @@ export function slider(
   /></label>`;
 }
 
-/** Returns a checkbox. */
 export function checkbox(
   label: string,
   isOn: boolean,
-  turn: (isOn: boolean) => void,
+  setOn: (isOn: boolean) => void,
 ): TemplateResult {
   return html`<label class="check"
     ><input
       type="checkbox"
       .checked=${live(isOn)}
-      @change=${(event: Event) => turn((event.target as HTMLInputElement).checked)}
+      @change=${(event: Event) => setOn((event.target as HTMLInputElement).checked)}
     />
     ${label}</label
   >`;
@@ -64,16 +63,15 @@ export function choicesIn(
 
 function costWords({ mean, deviation }: Cost): string {
   const spread = Number.isFinite(deviation) ? ` ± ${deviation.toFixed(3)}` : '';
-  return `${signed(mean)}${spread}`;
+  return `${formatLossChange(mean)}${spread}`;
 }
 
-/** Returns the frame without edits, if any. */
 export function uneditedOf(frames: readonly Frame[]): Frame | undefined {
   return frames.find(isUnedited);
 }
 
 /** Returns how much a setting raises the loss; undefined until both the setting and the unedited run are measured. */
-export function cost(
+export function costOfMatch(
   frames: readonly Frame[],
   isMatch: (frame: Frame) => boolean,
 ): Cost | undefined {
@@ -84,11 +82,11 @@ export function cost(
 
 export interface Column {
   readonly name: string;
-  readonly of: (frame: Frame, whole: Frame | undefined) => string | undefined;
+  readonly valueOfFrame: (frame: Frame, baseline: Frame | undefined) => string | undefined;
 }
 
-/** The most rows of a table that is not folded. */
-const MOST_OPEN = 12;
+/** A table with more rows is folded. */
+const MAX_OPEN_ROWS = 12;
 
 /** Returns a table with a row for each setting of each model. */
 export function settingsTable(
@@ -98,7 +96,7 @@ export function settingsTable(
   file: PromptFile | undefined,
 ): TemplateResult {
   const count = groups.reduce((sum, { frames }) => sum + frames.length, 0);
-  return html`<details class="more" ?open=${count <= MOST_OPEN}>
+  return html`<details class="more" ?open=${count <= MAX_OPEN_ROWS}>
     <summary>All numbers: ${count} settings</summary>
     ${tableRegion(
       caption,
@@ -122,7 +120,7 @@ export function settingsTable(
                 html`<tr>
                   ${i ? html`<td></td>` : html`<th scope="row">${title}</th>`}
                   <td>${settingName(frame)}</td>
-                  ${columns.map(({ of }) => html`<td>${of(frame, baseline) ?? '–'}</td>`)}
+                  ${columns.map(({ valueOfFrame }) => html`<td>${valueOfFrame(frame, baseline) ?? '–'}</td>`)}
                   <td>${copyCommand(commandOf(frame, file))}</td>
                 </tr>`,
             );
@@ -136,17 +134,17 @@ export function settingsTable(
 export const lossColumns: readonly Column[] = [
   {
     name: 'loss, nats',
-    of: ({ tensors, perPrompt }) => {
+    valueOfFrame: ({ tensors, perPrompt }) => {
       const value = tensors.loss_mean?.data[0];
-      const all = perPrompt.loss_mean?.length ?? 0;
-      return value === undefined ? undefined : `${value.toFixed(3)} (${all})`;
+      const promptCount = perPrompt.loss_mean?.length ?? 0;
+      return value === undefined ? undefined : `${value.toFixed(3)} (${promptCount})`;
     },
   },
   {
     name: 'change from baseline',
-    of: (frame, whole) =>
-      whole && frame !== whole && frame.question.input === whole.question.input
-        ? costWords(costOf(frame, whole))
+    valueOfFrame: (frame, baseline) =>
+      baseline && frame !== baseline && frame.question.input === baseline.question.input
+        ? costWords(costOf(frame, baseline))
         : undefined,
   },
 ];

@@ -5,7 +5,7 @@ import { choices } from '../page/controls';
 import { mean } from '../frame';
 import type { State } from '../ask/state';
 import { channels } from '../views/channels';
-import { costOf, givenOf, labelsIn, signed } from '../views/settings';
+import { costOf, editFields, choiceLabels, formatLossChange } from '../views/settings';
 import { errorOf, sweep } from '../views/sweep';
 import { capital, percent } from '../words';
 import type { Experiment } from './experiment';
@@ -13,8 +13,8 @@ import { checkbox, choicesIn, lossColumns, settingsTable, slider, uneditedOf } f
 
 const BITS = [8, 6, 4, 3, 2];
 
-/** The names of scales of weights, whose tensors are matrices and whose channels are rows of these. */
-const OF_WEIGHTS: Readonly<Record<string, string>> = {
+/** Labels of a scale's choices for weights, which are matrices whose rows are channels. */
+const WEIGHT_SCALES: Readonly<Record<string, string>> = {
   tensor: 'one scale per matrix',
   channel: 'one scale per output row',
 };
@@ -24,11 +24,12 @@ const granularitiesOf = (all: readonly (readonly [string, string])[], { quantize
   all
     .filter(([name]) => quantized !== 'weights' || name !== 'token')
     .map(
-      ([name, label]) => [name, (quantized === 'weights' && OF_WEIGHTS[name]) || label] as const,
+      ([name, label]) => [name, (quantized === 'weights' && WEIGHT_SCALES[name]) || label] as const,
     );
 const granularityOf = ({ quantized, granularity }: State) =>
   quantized === 'weights' && granularity === 'token' ? 'tensor' : granularity;
-const exactOf = ({ quantized, exactTokens }: State) => (quantized === 'weights' ? 0 : exactTokens);
+const exactCountOf = ({ quantized, exactTokens }: State) =>
+  quantized === 'weights' ? 0 : exactTokens;
 
 export const quantization: Experiment = {
   name: 'quantization',
@@ -36,11 +37,10 @@ export const quantization: Experiment = {
   hint: 'which token sets the scale',
   view: sweep,
   detail: channels,
-  look: () => '',
+  editsOf: () => '',
   plan: ({ state, question, describe }) => {
     const error = state.quantized === 'weights' ? 'weight_error' : 'quantize_error';
     const measures = ['loss_mean', 'sink_ratio', error, 'hidden_change', 'kl_mean'];
-    // The settings that the sentence needs come first.
     const granularities = [
       ...new Set([
         granularityOf(state),
@@ -52,7 +52,7 @@ export const quantization: Experiment = {
     const bits = [...new Set([state.bits, ...BITS])];
     const edits = granularities.flatMap((by) =>
       bits.flatMap((n) =>
-        [...new Set([0, exactOf(state)])].map(
+        [...new Set([0, exactCountOf(state)])].map(
           (first) => `~quantize(${state.quantized},${n},${by}${first ? `,first=${first}` : ''})`,
         ),
       ),
@@ -62,15 +62,15 @@ export const quantization: Experiment = {
       ...edits.map((one) => ({ edits: one, question, measures })),
     ];
   },
-  lead: 3,
+  leadCount: 3,
   says: (groups, state) => {
     const { bits, quantized } = state;
-    const [granularity, exactTokens] = [granularityOf(state), exactOf(state)];
-    const all = groups.flatMap(({ title, frames }) => {
+    const [granularity, exactTokens] = [granularityOf(state), exactCountOf(state)];
+    const results = groups.flatMap(({ title, frames }) => {
       const baseline = uneditedOf(frames);
-      const at = (first: number) => {
+      const resultWith = (first: number) => {
         const match = frames.find((frame) => {
-          const parameters = givenOf(frame, 'quantize');
+          const parameters = editFields(frame, 'quantize');
           return (
             parameters?.bits === bits &&
             parameters.by === granularity &&
@@ -79,25 +79,29 @@ export const quantization: Experiment = {
         });
         return baseline && match && { cost: costOf(match, baseline).mean, error: errorOf(match) };
       };
-      const [plain, kept] = [at(0), at(exactTokens)];
-      const labels = frames.map((frame) => labelsIn(frame, 'quantize')).find(({ what }) => what);
-      return plain && kept ? [{ title, plain, kept, labels: labels! }] : [];
+      const [allRounded, withExact] = [resultWith(0), resultWith(exactTokens)];
+      const labels = frames
+        .map((frame) => choiceLabels(frame, 'quantize'))
+        .find(({ what }) => what);
+      return allRounded && withExact
+        ? [{ title, plain: allRounded, kept: withExact, labels: labels! }]
+        : [];
     });
-    const [main] = all;
+    const [main] = results;
     if (!main) return { heading: 'Which token sets the scale?', text: '' };
-    const isHelped = main.plain.cost > 0.02 && main.kept.cost < main.plain.cost / 2;
-    const scale = (quantized === 'weights' && OF_WEIGHTS[granularity]) || main.labels.by;
+    const isRecovered = main.plain.cost > 0.02 && main.kept.cost < main.plain.cost / 2;
+    const scale = (quantized === 'weights' && WEIGHT_SCALES[granularity]) || main.labels.by;
     const first = exactTokens === 1 ? 'the first token' : `the first ${exactTokens} tokens`;
-    const sentences = all.map(
-      ({ title, plain, kept }) =>
-        `${title}: the loss changes by ${signed(plain.cost)} nats (relative rounding error ${percent(plain.error, 0)})` +
-        `${exactTokens ? `; with ${first} kept exact, by ${signed(kept.cost)} (${percent(kept.error, 0)})` : ''}.`,
+    const sentences = results.map(
+      ({ title, plain: allRounded, kept: withExact }) =>
+        `${title}: the loss changes by ${formatLossChange(allRounded.cost)} nats (relative rounding error ${percent(allRounded.error, 0)})` +
+        `${exactTokens ? `; with ${first} kept exact, by ${formatLossChange(withExact.cost)} (${percent(withExact.error, 0)})` : ''}.`,
     );
     return {
       heading:
         quantized === 'weights'
           ? 'How few bits do the weights need?'
-          : isHelped
+          : isRecovered
             ? 'The first token sets the scale'
             : 'Which token sets the scale?',
       text: capital(`${main.labels.what} in ${bits} bits, ${scale}. ${sentences.join(' ')}`),
@@ -108,19 +112,23 @@ export const quantization: Experiment = {
       groups,
       [
         ...lossColumns,
-        { name: 'rounding error', of: (frame) => percent(errorOf(frame)) },
+        { name: 'rounding error', valueOfFrame: (frame) => percent(errorOf(frame)) },
         {
           name: 'change of h',
-          of: ({ tensors }) => tensors.hidden_change && percent(mean(tensors.hidden_change.data)),
+          valueOfFrame: ({ tensors }) =>
+            tensors.hidden_change && percent(mean(tensors.hidden_change.data)),
         },
-        { name: 'Sink₁', of: ({ tensors }) => percent(tensors.sink_ratio?.data[0] ?? NaN) },
+        {
+          name: 'Sink₁',
+          valueOfFrame: ({ tensors }) => percent(tensors.sink_ratio?.data[0] ?? NaN),
+        },
       ],
       'Loss and sink after quantization (number of prompts in brackets)',
       file,
     ),
   controls: (context) => {
     const { state, set } = context;
-    const { quantized, sweep: how } = state.value;
+    const { quantized, sweep: sweepSize } = state.value;
     const granularity = granularityOf(state.value);
     const granularities = granularitiesOf(
       choicesIn(context, 'quantize', 'by', granularity),
@@ -135,7 +143,7 @@ export const quantization: Experiment = {
     ${choices('with', granularity, granularities, (value) => set({ granularity: value }))}
     ${slider('bits', 'bits', [2, 8], context)}
     ${quantized === 'weights' ? nothing : slider('first tokens exact', 'exactTokens', [1, 8], context)}
-    ${checkbox('all ways to share a scale', how === 'all', (isOn) =>
+    ${checkbox('all ways to share a scale', sweepSize === 'all', (isOn) =>
       set({ sweep: isOn ? 'all' : 'some' }),
     )}`;
   },

@@ -2,8 +2,8 @@
 import { html } from 'lit';
 import { choices } from '../page/controls';
 import { attention } from '../views/attention';
-import { givenOf, signed } from '../views/settings';
-import { leaves, loss } from '../views/loss';
+import { editFields, formatLossChange } from '../views/settings';
+import { queryWithoutFirst, loss } from '../views/loss';
 import { mean, type Frame } from '../frame';
 import { sizeWords } from '../run/progress';
 import { defaults, type State } from '../ask/state';
@@ -11,7 +11,7 @@ import type { Experiment, Finding, Group } from './experiment';
 import {
   checkbox,
   choicesIn,
-  cost,
+  costOfMatch,
   lossColumns,
   reportedBadge,
   settingsTable,
@@ -25,12 +25,13 @@ const MEASURES = ['loss_at', 'loss_mean'];
 /** The state for a text many times as long as the training texts of the zoo. */
 const LONG_TEXT = { length: 4000, runs: 1, positions: 'cache' } as const;
 
-/** The change of the loss, in nats per token, below which it counts as little. */
-const LITTLE = 0.05;
+/** A change of the loss of at most so many nats per token is called little. */
+const SMALL_CHANGE = 0.05;
 const QUESTION = 'What happens when the first token leaves the cache?';
-const HELPS_LITTLE = 'Keeping the first token helps little here';
+const SMALL_RECOVERY = 'Keeping the first token helps little here';
 
-const hasPolicy = (policy: string) => (frame: Frame) => givenOf(frame, 'evict')?.policy === policy;
+const hasPolicy = (policy: string) => (frame: Frame) =>
+  editFields(frame, 'evict')?.policy === policy;
 
 /** Perplexity of Llama-2-13B over 65,000 tokens of a book (Xiao et al. 2024, figure 1). */
 const REPORTED = [
@@ -42,10 +43,10 @@ const REPORTED = [
 
 function editOf({ firstKeys, recentKeys, positions }: State, isFirstKept: boolean): string {
   const budget = firstKeys + recentKeys;
-  const placed = positions === 'cache' ? ',positions=cache' : '';
+  const positionsOption = positions === 'cache' ? ',positions=cache' : '';
   return isFirstKept && firstKeys
-    ? `~evict(first,${budget},${firstKeys}${placed})`
-    : `~evict(window,${budget}${placed})`;
+    ? `~evict(first,${budget},${firstKeys}${positionsOption})`
+    : `~evict(window,${budget}${positionsOption})`;
 }
 
 /** States the memory of the first model's run, for a run that kept only what its cache holds. */
@@ -56,35 +57,38 @@ function memoryWords([group]: readonly Group[]): string {
     : '';
 }
 
-/** Compares the two caches on a text beyond the context, for which there is no unedited run. */
+/**
+ * Compares the caches with and without the first tokens on a text longer than the context, where no unedited run is
+ * possible.
+ */
 function longTextFinding(
   groups: readonly Group[],
   { firstKeys, recentKeys }: State,
 ): Finding | undefined {
-  const all = groups.flatMap(({ title, frames }) => {
+  const results = groups.flatMap(({ title, frames }) => {
     const [window, kept] = ['window', 'first'].map((policy) => frames.find(hasPolicy(policy)));
     const baseline = uneditedOf(frames);
     return window && baseline && baseline.T < window.T
       ? [{ title, window, kept, whole: baseline }]
       : [];
   });
-  const [main] = all;
+  const [main] = results;
   if (!main) return undefined;
-  const loss = ({ perPrompt }: Frame) => mean(perPrompt.loss_mean!);
-  const first = firstKeys === 1 ? 'the first token' : `the first ${firstKeys} tokens`;
-  const sentences = all.map(
+  const lossOf = ({ perPrompt }: Frame) => mean(perPrompt.loss_mean!);
+  const tokenWords = firstKeys === 1 ? 'the first token' : `the first ${firstKeys} tokens`;
+  const sentences = results.map(
     ({ title, window, kept }) =>
-      `${title}: ${loss(window).toFixed(3)} nats per token` +
-      `${kept ? `; ${loss(kept).toFixed(3)} when the cache also keeps ${first}` : ''}.`,
+      `${title}: ${lossOf(window).toFixed(3)} nats per token` +
+      `${kept ? `; ${lossOf(kept).toFixed(3)} when the cache also keeps ${tokenWords}` : ''}.`,
   );
-  const rescued = main.kept ? loss(main.window) - loss(main.kept) : NaN;
+  const recovered = main.kept ? lossOf(main.window) - lossOf(main.kept) : NaN;
   const { T } = main.window;
   return {
-    heading: Number.isNaN(rescued)
+    heading: Number.isNaN(recovered)
       ? QUESTION
-      : rescued > LITTLE
+      : recovered > SMALL_CHANGE
         ? 'With the first token kept, the model reads on'
-        : HELPS_LITTLE,
+        : SMALL_RECOVERY,
     text:
       `${T.toLocaleString('en')} tokens, ${Math.round(T / main.whole.T)} times the context of ${main.title}, with the ` +
       `last ${firstKeys + recentKeys} keys in the KV cache, positions counted within the cache. ${sentences.join(' ')}${memoryWords(groups)}`,
@@ -92,8 +96,8 @@ function longTextFinding(
 }
 
 const longColumns: readonly Column[] = [
-  { name: 'tokens', of: ({ T }) => T.toLocaleString('en') },
-  { name: 'memory of a run', of: ({ bytes }) => bytes && sizeWords(bytes.held) },
+  { name: 'tokens', valueOfFrame: ({ T }) => T.toLocaleString('en') },
+  { name: 'memory of a run', valueOfFrame: ({ bytes }) => bytes && sizeWords(bytes.held) },
 ];
 
 export const streaming: Experiment = {
@@ -102,7 +106,7 @@ export const streaming: Experiment = {
   hint: 'a cache of limited size',
   view: loss,
   detail: attention,
-  look: ({ state }) => editOf(state, true),
+  editsOf: ({ state }) => editOf(state, true),
   plan: ({ state, question }) => {
     const edits = ['', editOf(state, false), ...(state.firstKeys ? [editOf(state, true)] : [])];
     const settings = edits.map((one) => ({ edits: one, question, measures: MEASURES }));
@@ -111,53 +115,53 @@ export const streaming: Experiment = {
       ? [...settings, { edits: '', question: { ...question, window }, measures: MEASURES }]
       : settings;
   },
-  lead: 3,
+  leadCount: 3,
   says: (groups, state) => {
     const { firstKeys, recentKeys } = state;
-    const beyondContext = longTextFinding(groups, state);
-    if (beyondContext) return beyondContext;
-    const all = groups.flatMap(({ title, frames }) => {
-      const window = cost(frames, hasPolicy('window'))?.mean;
-      const keptCost = cost(frames, hasPolicy('first'))?.mean;
-      const end = frames.map(leaves).find(Number.isFinite);
-      return window === undefined ? [] : [{ title, window, kept: keptCost, end }];
+    const longText = longTextFinding(groups, state);
+    if (longText) return longText;
+    const results = groups.flatMap(({ title, frames }) => {
+      const window = costOfMatch(frames, hasPolicy('window'))?.mean;
+      const keptCost = costOfMatch(frames, hasPolicy('first'))?.mean;
+      const firstEvicted = frames.map(queryWithoutFirst).find(Number.isFinite);
+      return window === undefined ? [] : [{ title, window, kept: keptCost, end: firstEvicted }];
     });
-    const [main, ...others] = all;
+    const [main, ...others] = results;
     if (!main) return { heading: QUESTION, text: '' };
     if (main.end === undefined)
       return {
         heading: 'The cache holds the whole text',
         text: `The text fits into the cache of ${firstKeys + recentKeys} keys: nothing is evicted.`,
       };
-    const words = firstKeys === 1 ? 'the first token' : `the first ${firstKeys} tokens`;
-    const rest = (kept: number | undefined) =>
-      kept === undefined ? '' : `, with ${words} kept by ${signed(kept)}`;
-    const isRescued =
-      main.kept !== undefined && main.window > LITTLE && main.kept < main.window / 2;
-    const first = isRescued
+    const tokenWords = firstKeys === 1 ? 'the first token' : `the first ${firstKeys} tokens`;
+    const keptClause = (kept: number | undefined) =>
+      kept === undefined ? '' : `, with ${tokenWords} kept by ${formatLossChange(kept)}`;
+    const isRecovered =
+      main.kept !== undefined && main.window > SMALL_CHANGE && main.kept < main.window / 2;
+    const mainSentence = isRecovered
       ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} rises by ${main.window.toFixed(3)} nats per ` +
-        `token. Keeping ${words} recovers ${main.kept! > 0 ? `all but ${main.kept!.toFixed(3)} nats` : 'all of it'}.`
-      : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} changes by ${signed(main.window)} nats per token${rest(main.kept)}.`;
+        `token. Keeping ${tokenWords} recovers ${main.kept! > 0 ? `all but ${main.kept!.toFixed(3)} nats` : 'all of it'}.`
+      : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} changes by ${formatLossChange(main.window)} nats per token${keptClause(main.kept)}.`;
     const comparisons = others.map(
-      ({ title, window, kept }) => `${title}: by ${signed(window)}${rest(kept)}.`,
+      ({ title, window, kept }) => `${title}: by ${formatLossChange(window)}${keptClause(kept)}.`,
     );
     return {
       heading:
-        main.window <= LITTLE
+        main.window <= SMALL_CHANGE
           ? 'Losing the first token costs little here'
-          : isRescued || main.kept === undefined
+          : isRecovered || main.kept === undefined
             ? 'Without the first token, the loss rises'
-            : main.window - main.kept > LITTLE
+            : main.window - main.kept > SMALL_CHANGE
               ? 'Keeping the first token recovers part of the loss'
-              : HELPS_LITTLE,
-      text: [first, ...comparisons].join(' ') + memoryWords(groups),
+              : SMALL_RECOVERY,
+      text: [mainSentence, ...comparisons].join(' ') + memoryWords(groups),
     };
   },
   table: (groups, file) => {
-    const isForgotten = groups.some(({ frames }) => frames.some(({ bytes }) => bytes));
+    const hasEvictedRuns = groups.some(({ frames }) => frames.some(({ bytes }) => bytes));
     return settingsTable(
       groups,
-      isForgotten ? [...lossColumns, ...longColumns] : lossColumns,
+      hasEvictedRuns ? [...lossColumns, ...longColumns] : lossColumns,
       'Loss by what the cache keeps (number of prompts in brackets)',
       file,
     );
@@ -185,12 +189,12 @@ export const streaming: Experiment = {
         ),
     )}`;
   },
-  foot: () =>
+  footer: () =>
     html`<div class="reported-note">
       <h2>In a large model ${reportedBadge}</h2>
       <p class="hint">
         Perplexity of Llama-2-13B over 65,000 tokens (Xiao et al. 2024, figure 1):
-        ${REPORTED.map(([what, value], i) => `${i ? '; ' : ''}${what} ${value}`)}.
+        ${REPORTED.map(([setting, value], i) => `${i ? '; ' : ''}${setting} ${value}`)}.
       </p>
     </div>`,
 };

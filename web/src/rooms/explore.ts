@@ -43,7 +43,7 @@ import {
   stampWords,
 } from '../words';
 import { claimOf } from '../claims';
-import { signed } from '../views/settings';
+import { formatLossChange } from '../views/settings';
 import { about } from './about';
 import { ablation, isChangeable, lossChangeOf, lossStudies, WITHOUT_FIRST } from './loss_change';
 import { Stage } from './stage';
@@ -321,7 +321,7 @@ function questions(
                   >
                     ${one.title}
                   </button>
-                  ${one.what}
+                  ${one.explanation}
                 </p>`,
             )}
           </details>`

@@ -10,14 +10,14 @@ import { mean } from '../frame';
 import { tableRegion } from '../page/controls';
 import { explained } from '../page/terms';
 import {
-  fixed,
-  halfOf,
+  formatNumber,
+  halfInterval,
   halfWords,
   OTHER_RUNS,
   OUTCOMES,
   seedRuns,
   spreadOf,
-  whichWords,
+  seedCountWords,
   type Outcome,
   type Spread,
 } from '../timeline/seeds';
@@ -103,7 +103,7 @@ function stripOf(
   within: Outcome['within'],
   shown?: number,
 ): Strip | undefined {
-  const [at, half] = [mean(dots), halfOf(dots, within)];
+  const [at, half] = [mean(dots), halfInterval(dots, within)];
   if (!dots.length) return undefined;
   return {
     dots,
@@ -157,19 +157,19 @@ function differenceLine({ title, differs }: Card): Line {
 }
 
 const range = (low: number, high: number, digits: number) =>
-  `${fixed(low, digits)} to ${fixed(high, digits)}`;
+  `${formatNumber(low, digits)} to ${formatNumber(high, digits)}`;
 
 function spreadWords({ dots, mean: at, low }: Strip, digits: number, unit: string): unknown {
-  if (dots.length === 1) return html`${fixed(at, digits)}${unit}`;
+  if (dots.length === 1) return html`${formatNumber(at, digits)}${unit}`;
   const ends = range(Math.min(...dots), Math.max(...dots), digits);
   return Number.isFinite(low)
-    ? html`${fixed(at, digits)} ± ${halfWords(at - low, digits)}${unit}
+    ? html`${formatNumber(at, digits)} ± ${halfWords(at - low, digits)}${unit}
         <span class="spread">${ends}</span>`
     : html`${ends}${unit}`;
 }
 
 function differenceWords({ mean: at, low, high }: Strip, digits: number, unit: string): unknown {
-  return html`${at > 0 ? '+' : ''}${fixed(at, digits)}${unit && ' points'}
+  return html`${at > 0 ? '+' : ''}${formatNumber(at, digits)}${unit && ' points'}
   ${Number.isFinite(low) ? html`<span class="spread">(${range(low, high, digits)})</span>` : nothing}`;
 }
 
@@ -185,7 +185,7 @@ function linesOf(rows: readonly Row[]): Line[][] {
       ? [
           {
             title: `${card.title}, long runs`,
-            more: whichWords(spread),
+            more: seedCountWords(spread),
             strips: OUTCOMES.map(({ name, within }) => stripOf(spread.values[name]!, within)),
           },
         ]

@@ -3,7 +3,7 @@ import { framesOf, type Context, type Scope, type Shown } from '../page/context'
 import { Figure, type FigureLook } from '../page/figure';
 import { defaults } from '../ask/state';
 import type { Frame } from '../frame';
-import { ALL, choiceOf, tabsOf, type Choice } from '../views/index';
+import { ALL_QUESTIONS, choiceOf, tabsOf, type Choice } from '../views/index';
 import { lackWords, type View } from '../page/view';
 
 export class Stage {
@@ -43,7 +43,9 @@ export class Stage {
     const recorded = frames.filter((frame) => frame.recording);
     const isLacking = (one: View) => recorded.some((frame) => lackWords(one, frame));
     if (this.#isSelected || view !== defaults.view || !isLacking(choice.views[0]!)) return choice;
-    const others = ALL.flatMap((question) => tabsOf(question, frames)).flatMap((tab) => tab.views);
+    const others = ALL_QUESTIONS.flatMap((question) => tabsOf(question, frames)).flatMap(
+      (tab) => tab.views,
+    );
     const instead = others.find((one) => !isLacking(one) && (!one.fits || frames.some(one.fits)));
     return instead ? choiceOf(instead.name, frames) : choice;
   }

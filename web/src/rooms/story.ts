@@ -369,7 +369,7 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
       ? ` Hiding the first token (step 2) changes it by ${signed(hidden)}: all heads must then give their attention to other tokens, and add the values of these.`
       : '';
   return (
-    `Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by ${signed(change)} nats per token: on this ` +
+    `Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by ${formatLossChange(change)} nats per token: on this ` +
     `text the model ${uses} what the head writes.${more}`
   );
 }
@@ -386,7 +386,7 @@ function idleWords(frame: Frame, at: Head, context: Context): string {
 const BARS =
   'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token, gray for others. Select one.';
 const barsWords = (frame: Frame, at: Head): string =>
-  `${BARS} ${groupsWords(writtenOf(frame, at))}`.trim();
+  `${BARS} ${groupWords(outputNormsOf(frame, at))}`.trim();
 
 /** 4: what such a head writes, beside the other heads. */
 const output: Build = (place, { context, scope }) => {

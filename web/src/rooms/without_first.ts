@@ -41,7 +41,10 @@ function difference(
   measure: keyof Measures,
 ): { readonly mean: number; readonly isAbove: boolean } {
   const differences = trials.map((one) => one[more][measure] - one[less][measure]);
-  return { mean: mean(differences), isAbove: mean(differences) - halfOf(differences, ANY) > 0 };
+  return {
+    mean: mean(differences),
+    isAbove: mean(differences) - halfInterval(differences, ANY) > 0,
+  };
 }
 
 export interface Verdict {
@@ -116,7 +119,7 @@ function table(
               <th scope="row">${CONDITIONS[name].title}</th>
               <td class="written"><span class="hint">${prompt}</span>${texts[name]}</td>
               <td>${percent(of(name, 'repeated'), 0)}</td>
-              <td>${fixed(of(name, 'loss'), 2)}</td>
+              <td>${formatNumber(of(name, 'loss'), 2)}</td>
             </tr>`,
         )}
       </tbody>

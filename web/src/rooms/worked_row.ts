@@ -7,7 +7,7 @@ import { defaults } from '../ask/state';
 import { firstKey, mapsOf, mean, ofHead, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
 import { firstBare, headName, percent, quote, show, sumWords } from '../words';
-import { fixed } from '../timeline/seeds';
+import { formatNumber } from '../timeline/seeds';
 import { part, say, type View } from '../page/view';
 import { shownQuery } from '../views/query';
 
@@ -197,7 +197,7 @@ function tableOf(worked: Worked, most: number, frame: Frame, at: Head) {
       <tr>
         <th scope="col">token</th>
         <th scope="col">
-          score ${bias ? html`<small>with bias ${fixed(bias, 2)}</small>` : nothing}
+          score ${bias ? html`<small>with bias ${formatNumber(bias, 2)}</small>` : nothing}
         </th>
         <th scope="col">weight <small>by ${frame.operation.label}</small></th>
         <th scope="col">× value</th>
@@ -209,7 +209,7 @@ function tableOf(worked: Worked, most: number, frame: Frame, at: Head) {
         (one) =>
           html`<tr class=${isFirst(one.key) ? 'first' : ''}>
             <th scope="row">${isFirst(one.key) ? firstBare(frame) : quote(frame, one.key)}</th>
-            <td>${fixed(one.score, 2)}</td>
+            <td>${formatNumber(one.score, 2)}</td>
             ${bar(Math.abs(one.weight), percent(one.weight))}
             ${bar(one.value / most, lengthWords(one.value))}
             ${bar(one.adds / most, lengthWords(one.adds))}
@@ -219,7 +219,9 @@ function tableOf(worked: Worked, most: number, frame: Frame, at: Head) {
         others.length
           ? html`<tr>
               <th scope="row">${others.length} others</th>
-              <td>${fixed(Math.min(...scores), 2)} to ${fixed(Math.max(...scores), 2)}</td>
+              <td>
+                ${formatNumber(Math.min(...scores), 2)} to ${formatNumber(Math.max(...scores), 2)}
+              </td>
               ${bar(Math.abs(weight), percent(weight))}
               ${bar(value / most, `${lengthWords(value)} each`)}
               ${bar(othersAdd / most, `${lengthWords(othersAdd)} together`)}

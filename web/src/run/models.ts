@@ -215,7 +215,7 @@ export class Models {
       if (isPassing && !shownWeights.has(id)) this.#recipes.delete(id);
     for (const [, { model }] of hidden) await model.then(end).catch(() => {});
     const walked = new Set([...shownWeights].flatMap((id) => stepOf(id)?.id ?? []));
-    await (await this.#timelines)?.keep(walked);
+    await (await this.#timelines)?.keepOnly(walked);
   }
 
   /**

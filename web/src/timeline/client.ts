@@ -2,82 +2,83 @@
 import { SinkscopeError, type ModelFiles, type Options, type Timeline } from 'sinkscope';
 import type { Answer, Ask } from './worker';
 
-interface Job {
-  readonly hear: (answer: Answer) => void;
+interface PendingJob {
+  readonly onAnswer: (answer: Answer) => void;
 }
 
-const jobs = new Map<number, Job>();
-let last = 0;
+const jobs = new Map<number, PendingJob>();
+let lastJob = 0;
 let worker: Worker | undefined;
-let isRefused = false;
+let isUnavailable = false;
 
-function start(): Worker | undefined {
-  if (worker || isRefused) return worker;
+function startWorker(): Worker | undefined {
+  if (worker || isUnavailable) return worker;
   try {
     worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' });
   } catch {
-    // Notes that no worker can start, as on pages of other sites.
-    isRefused = true;
+    // Pages of other sites, for example, cannot start the worker.
+    isUnavailable = true;
     return undefined;
   }
-  worker.onmessage = ({ data }: MessageEvent<Answer>) => jobs.get(data.job)?.hear(data);
+  worker.onmessage = ({ data }: MessageEvent<Answer>) => jobs.get(data.job)?.onAnswer(data);
   worker.onerror = ({ message }) => {
     const error = { code: 'lost', where: 'timeline', text: message || 'its worker ended' };
     worker = undefined;
-    for (const [job, { hear }] of jobs) hear({ job, error });
+    for (const [job, { onAnswer }] of jobs) onAnswer({ job, error });
   };
   return worker;
 }
 
-function ask(
-  inWorker: Worker,
-  asked: Omit<Ask, 'job'>,
+function requestWorker(
+  target: Worker,
+  request: Omit<Ask, 'job'>,
   { signal, onProgress }: Options,
 ): Promise<ModelFiles | undefined> {
-  const job = ++last;
+  const job = ++lastJob;
   let files: ModelFiles | undefined;
   return new Promise<ModelFiles | undefined>((resolve, reject) => {
     signal?.throwIfAborted();
-    const stop = () => {
-      inWorker.postMessage({ job, ...asked, isOver: true } satisfies Ask);
+    const cancel = () => {
+      target.postMessage({ job, ...request, isOver: true } satisfies Ask);
       reject(signal!.reason as Error);
     };
-    signal?.addEventListener('abort', stop);
+    signal?.addEventListener('abort', cancel);
     jobs.set(job, {
-      hear({ read, error, ...answer }) {
+      onAnswer({ read, error, ...answer }) {
         if (read) return onProgress?.({ stage: 'read', done: read[0], total: read[1] });
         if (answer.files) return void (files = answer.files);
-        signal?.removeEventListener('abort', stop);
+        signal?.removeEventListener('abort', cancel);
         if (error) reject(new SinkscopeError(error.code, error.where, error.text));
         else resolve(files);
       },
     });
-    inWorker.postMessage({ job, ...asked } satisfies Ask);
+    target.postMessage({ job, ...request } satisfies Ask);
   }).finally(() => jobs.delete(job));
 }
 
 /** Returns a timeline whose checkpoints a worker decodes. */
-export function inWorker(timeline: Timeline, at: URL): Timeline {
+export function decodeInWorker(timeline: Timeline, at: URL): Timeline {
   const address = at.href;
-  const via = <Made>(there: (inWorker: Worker) => Made, here: () => Made) => {
-    const worker = start();
-    return worker ? there(worker) : here();
+  const withWorker = <Made>(onWorker: (inWorker: Worker) => Made, locally: () => Made) => {
+    const worker = startWorker();
+    return worker ? onWorker(worker) : locally();
   };
   return {
     ...timeline,
     open: (step, options = {}) =>
-      via(
-        async (found) => (await ask(found, { address, step }, options))!,
+      withWorker(
+        async (found) => (await requestWorker(found, { address, step }, options))!,
         () => timeline.open(step, options),
       ),
     preload: (step, options = {}) =>
-      via(
-        async (found) => void (await ask(found, { address, step, isAhead: true }, options)),
+      withWorker(
+        async (found) =>
+          void (await requestWorker(found, { address, step, isAhead: true }, options)),
         () => timeline.preload(step, options),
       ),
     forget: () =>
-      via(
-        (found) => void ask(found, { address }, {}),
+      withWorker(
+        (found) => void requestWorker(found, { address }, {}),
         () => timeline.forget(),
       ),
   };

@@ -131,22 +131,29 @@ export function styleOf(index: number): Style {
 }
 
 /** The models with a timeline in the order of the zoo. Each has the same style in every picture. */
-export const STYLED = ['softmax', 'sigmoid', 'key-bias', 'gated', 'lr-1e-3', 'decay-0'] as const;
+export const STYLED_MODELS = [
+  'softmax',
+  'sigmoid',
+  'key-bias',
+  'gated',
+  'lr-1e-3',
+  'decay-0',
+] as const;
 
 /** Returns a color for each subject: the model's own if it has one, otherwise one of the remaining colors. */
 export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
-  const places = frames.map(({ model }) => {
+  const indices = frames.map(({ model }) => {
     const { weights } = arithmeticOf(model.id);
-    return STYLED.findIndex((id) => id === (stepOf(weights)?.id ?? weights));
+    return STYLED_MODELS.findIndex((id) => id === (stepOf(weights)?.id ?? weights));
   });
-  const fixed = places.map((place, i) => (places.indexOf(place) === i ? place : -1));
-  const freeStyles = STYLES.map((_, i) => i).filter((i) => !fixed.includes(i));
-  // Sorts the colors of the twins last, so that other models get them last.
+  const fixedIndices = indices.map((index, i) => (indices.indexOf(index) === i ? index : -1));
+  const freeStyles = STYLES.map((_, i) => i).filter((i) => !fixedIndices.includes(i));
+  // Gives the colors of the twins, the first two models, to other models only if no color is left.
   freeStyles.sort((a, b) => Number(a < 2) - Number(b < 2));
-  return fixed.map((place) => styleOf(place < 0 ? (freeStyles.shift() ?? 0) : place).color);
+  return fixedIndices.map((index) => styleOf(index < 0 ? (freeStyles.shift() ?? 0) : index).color);
 }
 
-/** The training of one model. */
+/** The course of a model's training: its timeline, title and style. */
 export interface Course {
   readonly id: string;
   readonly title: string;
@@ -164,35 +171,35 @@ export async function coursesOf(timelines: Timelines): Promise<Course[]> {
   return settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
 }
 
-function pointsIn(
+function definedPoints(
   lines: readonly { readonly step: number; readonly value: number | undefined }[],
 ): Point[] {
   return lines.filter((line): line is Point => line.value !== undefined);
 }
 
 /** Returns the values at the checkpoints, measured with the exact weights. */
-export function dotsOf({ timeline }: Course, { inCheckpoint }: Quantity): Point[] {
-  return pointsIn(
+export function checkpointPointsOf({ timeline }: Course, { inCheckpoint }: Quantity): Point[] {
+  return definedPoints(
     timeline.checkpoints.map(({ step, measured }) => ({ step, value: measured[inCheckpoint] })),
   );
 }
 
-/**
- * Returns the values of the log, at finer steps, or those of the checkpoints if the log lacks the quantity at the end.
- */
+/** Returns the values of the log, or those of the checkpoints if the log ends without the quantity. */
 export function lineOf(course: Course, quantity: Quantity): Point[] {
-  const logged = pointsIn(
+  const loggedPoints = definedPoints(
     course.timeline.log.map((line) => ({ step: line.step, value: line[quantity.inLog] })),
   );
-  const dots = dotsOf(course, quantity);
-  const isWhole = logged.length >= dots.length && logged.at(-1)?.step === dots.at(-1)?.step;
-  return isWhole ? logged : dots;
+  const checkpointPoints = checkpointPointsOf(course, quantity);
+  const isComplete =
+    loggedPoints.length >= checkpointPoints.length &&
+    loggedPoints.at(-1)?.step === checkpointPoints.at(-1)?.step;
+  return isComplete ? loggedPoints : checkpointPoints;
 }
 
 export function valueWords(value: number | undefined, { digits, unit }: Quantity): string {
   if (value === undefined) return '–';
-  const isShort = unit === '%' || unit === '×';
+  const hasUnitSign = unit === '%' || unit === '×';
   // Prints a share of zero as 0.0%, not as a power of ten.
   const number = unit === '%' ? value.toFixed(digits) : show(value, digits);
-  return `${number}${unit === '%' ? '%' : isShort ? ` ${unit}` : ''}`;
+  return `${number}${unit === '%' ? '%' : hasUnitSign ? ` ${unit}` : ''}`;
 }

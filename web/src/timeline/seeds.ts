@@ -24,42 +24,42 @@ export interface StepStatistics {
 }
 
 /** The smallest number of seeds for which a range is shown. */
-const RANGE_FROM = 2;
+const MIN_RANGE_SEEDS = 2;
 /** The smallest number of seeds for which an interval of the mean is shown. */
-const INTERVAL_FROM = 4;
+const MIN_INTERVAL_SEEDS = 4;
 /** The first step about which the page makes claims, which is TOO_EARLY of models/train/protocol.py. */
-const CLAIMS_FROM = 4000;
+const FIRST_CLAIMED_STEP = 4000;
 /** The share of the distribution that a 95% interval covers. */
-const COVERED = 0.95;
+const COVERAGE = 0.95;
 
-const pending = new Map<string, Promise<readonly SeedRun[]>>();
+const runsById = new Map<string, Promise<readonly SeedRun[]>>();
 
 /** Returns the runs of a model of the zoo; none without logs. */
 export function seedRuns(id: string): Promise<readonly SeedRun[]> {
-  const cached =
-    pending.get(id) ??
+  const runs =
+    runsById.get(id) ??
     Promise.all(
       (SEEDS[id] ?? []).map(
         async (seed) => JSON.parse(await textOf(`${id}/seeds/${seed}.json`)) as SeedRun,
       ),
     );
-  pending.set(id, cached);
-  cached.catch(() => pending.delete(id));
-  return cached;
+  runsById.set(id, runs);
+  runs.catch(() => runsById.delete(id));
+  return runs;
 }
 
 /**
  * Returns the statistics at every step at which any of the runs was measured.
  * @param name an outcome of the logs
  */
-export function overSeeds(runs: readonly SeedRun[], name: string): StepStatistics[] {
-  const byStep = new Map<number, number[]>();
+export function statisticsByStep(runs: readonly SeedRun[], name: string): StepStatistics[] {
+  const valuesByStep = new Map<number, number[]>();
   for (const point of runs.flatMap(({ points }) => points)) {
     const value = point[name] ?? NaN;
     if (!Number.isFinite(value)) continue;
-    byStep.set(point.step!, [...(byStep.get(point.step!) ?? []), value]);
+    valuesByStep.set(point.step!, [...(valuesByStep.get(point.step!) ?? []), value]);
   }
-  return [...byStep]
+  return [...valuesByStep]
     .sort(([a], [b]) => a - b)
     .map(([step, values]) => {
       const n = values.length;
@@ -73,9 +73,9 @@ export function overSeeds(runs: readonly SeedRun[], name: string): StepStatistic
     });
 }
 
-/** Returns the steps with a visible spread. */
+/** Returns the statistics at the steps that enough runs reached to show a range. */
 export function bandOf(runs: readonly SeedRun[], name: string): StepStatistics[] {
-  return overSeeds(runs, name).filter(({ seeds }) => seeds >= RANGE_FROM);
+  return statisticsByStep(runs, name).filter(({ seeds }) => seeds >= MIN_RANGE_SEEDS);
 }
 
 /** A number of the logs, and how the page prints it. */
@@ -104,32 +104,32 @@ export const OUTCOMES: readonly Outcome[] = [
 ];
 
 /** Formats a number with the typographic minus sign; 0 has no sign. */
-export function fixed(x: number, digits: number): string {
+export function formatNumber(x: number, digits: number): string {
   const text = x.toFixed(digits);
   return (Number(text) === 0 ? text.replace('-', '') : text).replace('-', '−');
 }
 
 /** Returns the probability that |t| is at most √ν tan θ (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4). */
-function probability(theta: number, freedom: number): number {
-  const isOdd = freedom % 2 === 1;
+function probabilityWithin(theta: number, degrees: number): number {
+  const isOdd = degrees % 2 === 1;
   const cosine = Math.cos(theta);
   let term = isOdd ? cosine : 1;
-  let sum = freedom > 1 ? term : 0;
-  for (let k = isOdd ? 3 : 2; k <= freedom - 2; k += 2) sum += term *= ((k - 1) / k) * cosine ** 2;
+  let sum = degrees > 1 ? term : 0;
+  for (let k = isOdd ? 3 : 2; k <= degrees - 2; k += 2) sum += term *= ((k - 1) / k) * cosine ** 2;
   return isOdd ? (2 / Math.PI) * (theta + Math.sin(theta) * sum) : Math.sin(theta) * sum;
 }
 
 /**
  * Returns the 97.5th percentile of Student's t.
- * @param freedom the degrees of freedom ν, a whole number from 1 on
+ * @param degrees the degrees of freedom ν, a whole number from 1 on
  */
-export function studentT(freedom: number): number {
+export function studentT(degrees: number): number {
   let [low, high] = [0, Math.PI / 2];
   // Bisects the interval until no floating-point number is inside.
   for (;;) {
     const middle = (low + high) / 2;
-    if (middle === low || middle === high) return Math.sqrt(freedom) * Math.tan(low);
-    if (probability(middle, freedom) < COVERED) low = middle;
+    if (middle === low || middle === high) return Math.sqrt(degrees) * Math.tan(low);
+    if (probabilityWithin(middle, degrees) < COVERAGE) low = middle;
     else high = middle;
   }
 }
@@ -138,18 +138,20 @@ export function studentT(freedom: number): number {
  * Returns half of the 95% interval of a mean, by Student's t. Returns NaN for fewer than INTERVAL_FROM seeds, and if
  * the interval leaves the range of possible values, since the distribution is then not normal.
  */
-export function halfOf(values: readonly number[], [low, high]: Outcome['within']): number {
+export function halfInterval(values: readonly number[], [low, high]: Outcome['within']): number {
   const n = values.length;
-  if (n < INTERVAL_FROM) return NaN;
+  if (n < MIN_INTERVAL_SEEDS) return NaN;
   const half = (studentT(n - 1) * deviation(values)) / Math.sqrt(n);
-  const at = mean(values);
-  return at - half < low || at + half > high ? NaN : half;
+  const center = mean(values);
+  return center - half < low || center + half > high ? NaN : half;
 }
 
 /** Formats the number after a ±, so that a small value does not round to 0. */
 export function halfWords(half: number, digits: number): string {
-  const least = 10 ** -digits;
-  return half > 0 && half < least / 2 ? `<${fixed(least, digits)}` : fixed(half, digits);
+  const smallestShown = 10 ** -digits;
+  return half > 0 && half < smallestShown / 2
+    ? `<${formatNumber(smallestShown, digits)}`
+    : formatNumber(half, digits);
 }
 
 /** The outcomes of several seeds at the last step that all runs have. */
@@ -166,21 +168,21 @@ export interface Spread {
 
 /**
  * Returns the outcomes of the runs that reached the step; undefined for fewer than two.
- * @param last the last step that may be used
+ * @param maxStep the last step that may be used
  */
 export function spreadOf(
   runs: readonly SeedRun[],
   outcomes = OUTCOMES,
-  last = Infinity,
+  maxStep = Infinity,
 ): Spread | undefined {
-  const longRuns = runs.filter(({ points }) => Number(points.at(-1)?.step) >= CLAIMS_FROM);
+  const longRuns = runs.filter(({ points }) => Number(points.at(-1)?.step) >= FIRST_CLAIMED_STEP);
   const [first] = longRuns;
-  if (!first || longRuns.length < RANGE_FROM) return undefined;
-  const step = Math.min(last, ...longRuns.map(({ points }) => points.at(-1)!.step!));
-  const at = longRuns.map(({ points }) => points.find((point) => point.step === step));
+  if (!first || longRuns.length < MIN_RANGE_SEEDS) return undefined;
+  const step = Math.min(maxStep, ...longRuns.map(({ points }) => points.at(-1)!.step!));
+  const points = longRuns.map(({ points }) => points.find((point) => point.step === step));
   const values = outcomes.map(({ name }) => {
-    const values = at.map((point) => point?.[name] ?? NaN).filter(Number.isFinite);
-    return [name, values.length < RANGE_FROM ? [] : values] as const;
+    const values = points.map((point) => point?.[name] ?? NaN).filter(Number.isFinite);
+    return [name, values.length < MIN_RANGE_SEEDS ? [] : values] as const;
   });
   return {
     seeds: longRuns.length,
@@ -202,22 +204,24 @@ export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string
   const phrases = outcomes.flatMap(({ name, title, unit, digits, within }) => {
     const values = spread.values[name]!;
     if (!values.length) return [];
-    const [low, high] = [Math.min(...values), Math.max(...values)].map((x) => fixed(x, digits));
-    const half = halfOf(values, within);
+    const [low, high] = [Math.min(...values), Math.max(...values)].map((x) =>
+      formatNumber(x, digits),
+    );
+    const half = halfInterval(values, within);
     const interval = Number.isFinite(half)
-      ? ` (mean ${fixed(mean(values), digits)} ± ${halfWords(half, digits)}, 95% interval)`
+      ? ` (mean ${formatNumber(mean(values), digits)} ± ${halfWords(half, digits)}, 95% interval)`
       : '';
     return `${title} ${low} to ${high}${unit}${interval}`;
   });
-  return phrases.length ? `Over ${whichWords(spread)}: ${phrases.join(', ')}.` : '';
+  return phrases.length ? `Over ${seedCountWords(spread)}: ${phrases.join(', ')}.` : '';
 }
 
 /** States the number of seeds, the step, and the sink's position if it is not token 1. */
-export function whichWords({ seeds, step, steps, tokens }: Spread): string {
-  const [at, of] = [step, steps].map((one) => one.toLocaleString('en'));
-  const places = tokens.map((token) => token - 1);
-  const positions = `${places.length > 1 ? 'positions' : 'position'} ${places.join(' and ')}`;
-  const place =
-    positions === 'position 0' ? '' : ` (at ${positions}, where this recipe has its sink)`;
-  return `${seeds} seeds, at step ${at} of runs of ${of}${place}`;
+export function seedCountWords({ seeds, step, steps, tokens }: Spread): string {
+  const [stepText, stepsText] = [step, steps].map((one) => one.toLocaleString('en'));
+  const positions = tokens.map((token) => token - 1);
+  const positionWords = `${positions.length > 1 ? 'positions' : 'position'} ${positions.join(' and ')}`;
+  const positionNote =
+    positionWords === 'position 0' ? '' : ` (at ${positionWords}, where this recipe has its sink)`;
+  return `${seeds} seeds, at step ${stepText} of runs of ${stepsText}${positionNote}`;
 }

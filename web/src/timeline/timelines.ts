@@ -1,7 +1,7 @@
 /** The timelines that are shipped with the page; each checkpoint can be opened as a model. */
 import { openTimeline, type ModelFiles, type Options, type Timeline } from 'sinkscope';
 import { zooAddress, type Card } from '../ask/zoo';
-import { inWorker } from './client';
+import { decodeInWorker } from './client';
 import { nearestStep } from '../ask/steps';
 import type { StepFacts } from '../frame';
 
@@ -16,10 +16,10 @@ export class Timelines {
 
   /** Fetches the index of a model's timeline, without weights. */
   get(id: string): Promise<Timeline> {
-    const cached = this.#open.get(id);
-    if (cached) return cached;
+    const opening = this.#open.get(id);
+    if (opening) return opening;
     const address = zooAddress(`${id}/timeline/index.json`);
-    const timeline = openTimeline(address).then((one) => inWorker(one, address));
+    const timeline = openTimeline(address).then((one) => decodeInWorker(one, address));
     this.#open.set(id, timeline);
     // Forgets a failed download, so that the next call tries again.
     timeline.catch(() => this.#open.delete(id));
@@ -44,10 +44,10 @@ export class Timelines {
     const nearest = nearestStep(await this.steps(id), step);
     const { bytes, measured, stored } = checkpoints.find((one) => one.step === nearest)!;
     const files = await timeline.open(nearest, options);
-    const of = checkpoints.at(-1)!.step;
+    const lastStep = checkpoints.at(-1)!.step;
     return {
       files,
-      facts: { step: nearest, of, bits: (8 * bytes) / parameters, measured, stored },
+      facts: { step: nearest, of: lastStep, bits: (8 * bytes) / parameters, measured, stored },
     };
   }
 
@@ -58,8 +58,8 @@ export class Timelines {
   }
 
   /** Frees the weights of models that are no longer shown. */
-  async keep(shown: ReadonlySet<string>): Promise<void> {
-    const hidden = [...this.#open].filter(([id]) => !shown.has(id));
-    for (const [, timeline] of hidden) (await timeline.catch(() => undefined))?.forget();
+  async keepOnly(shownIds: ReadonlySet<string>): Promise<void> {
+    const unused = [...this.#open].filter(([id]) => !shownIds.has(id));
+    for (const [, timeline] of unused) (await timeline.catch(() => undefined))?.forget();
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Draws one query and the keys that the query sees as arrows, each key with its measured length and angle to the query,
- * to show why the first key wins. Angles between two keys are not drawn.
+ * Draws one query and the keys that it sees as arrows with their measured lengths, each key at its measured angle to
+ * the query, to show why the first key wins. Angles between two keys are not drawn.
  */
 import { svg, render, type TemplateResult } from 'lit';
 import { firstKey, groupOf, mean, ofHead, visibleKeyEnd, type Frame, type Head } from '../frame';
@@ -13,84 +13,96 @@ const SIZE = { width: 620, height: 334, x: 310, y: 260, radius: 230 } as const;
 /** The height of the axis below the arrows, which shows the projection of each tip onto the query. */
 const AXIS = SIZE.y + 34;
 
-interface Keys {
+interface KeyVectors {
   readonly T: number;
   readonly cos: ArrayLike<number>;
   /** [T] */
   readonly norms: ArrayLike<number>;
 }
 
-function keysOf(frame: Frame, at: Head): Keys | undefined {
+function keyVectorsOf(frame: Frame, at: Head): KeyVectors | undefined {
   const cos = frame.head?.tensors.qk_cos;
   const norms = frame.tensors.key_norm;
-  // Returns nothing for a single token, whose key has no competitor.
+  // A single token's key has no other key to compare with.
   if (!cos || !norms || frame.T < 2) return undefined;
   const group = { layer: at.layer, head: groupOf(frame, at) };
   return { T: frame.T, cos: cos.data, norms: ofHead(norms, group) };
 }
 
-export interface Contest {
+export interface KeyComparison {
   /**
    * The number of queries after the first one, the number of these whose largest score is the first key's, and the
    * number of these whose largest cosine is the first key's.
    */
-  readonly rows: number;
-  readonly wins: number;
-  readonly aligned: number;
+  readonly rowCount: number;
+  readonly winCount: number;
+  readonly alignedCount: number;
   /** The mean cosine of the queries with the first key, and with the other keys. */
-  readonly first: number;
-  readonly others: number;
+  readonly firstCosine: number;
+  readonly otherCosine: number;
   /** The norm of the first key divided by the mean norm of the others. */
-  readonly ratio: number;
+  readonly normRatio: number;
 }
 
-/** Compares the first key with the others, over all queries that see more than one key. */
-export function contestOf(frame: Frame, at: Head): Contest | undefined {
-  const keys = keysOf(frame, at);
+/** Compares the first key with the others over all queries after the first one. */
+export function compareKeys(frame: Frame, at: Head): KeyComparison | undefined {
+  const keys = keyVectorsOf(frame, at);
   if (!keys) return undefined;
   const { T, cos, norms } = keys;
-  const [first, others]: [number[], number[]] = [[], []];
-  let [wins, aligned] = [0, 0];
+  const [firstCosines, otherCosines]: [number[], number[]] = [[], []];
+  let [winCount, alignedCount] = [0, 0];
   const key = firstKey(frame);
   for (let t = key + 1; t < T; t++) {
     const firstCosine = cos[t * T + key]!;
-    const rest = Array.from({ length: visibleKeyEnd(frame, t) }, (_, j) => j).filter(
+    const otherKeys = Array.from({ length: visibleKeyEnd(frame, t) }, (_, j) => j).filter(
       (j) => j !== key,
     );
-    first.push(firstCosine);
-    others.push(...rest.map((j) => cos[t * T + j]!));
-    if (rest.every((j) => firstCosine * norms[key]! > cos[t * T + j]! * norms[j]!)) wins++;
-    if (rest.every((j) => firstCosine > cos[t * T + j]!)) aligned++;
+    firstCosines.push(firstCosine);
+    otherCosines.push(...otherKeys.map((j) => cos[t * T + j]!));
+    if (otherKeys.every((j) => firstCosine * norms[key]! > cos[t * T + j]! * norms[j]!)) winCount++;
+    if (otherKeys.every((j) => firstCosine > cos[t * T + j]!)) alignedCount++;
   }
-  const ratio = norms[key]! / mean(Array.from(norms).filter((_, j) => j !== key));
-  return { rows: T - 1 - key, wins, aligned, first: mean(first), others: mean(others), ratio };
+  const normRatio = norms[key]! / mean(Array.from(norms).filter((_, j) => j !== key));
+  return {
+    rowCount: T - 1 - key,
+    winCount,
+    alignedCount,
+    firstCosine: mean(firstCosines),
+    otherCosine: mean(otherCosines),
+    normRatio,
+  };
 }
 
-/** Returns the answer in words, as far as the numbers support it. */
-export function answerOf({ rows, wins, aligned, first, others }: Contest): string {
-  const threshold = 0.75 * rows;
-  // The first token's own query sees no other key.
-  const quantifier = (count: number) => (count === rows ? 'Every later' : 'Almost every later');
-  if (wins < threshold)
-    return wins > 0.25 * rows
+/** Returns the plain answer, which claims no more than the numbers support. */
+export function answerOf({
+  rowCount,
+  winCount,
+  alignedCount,
+  firstCosine,
+  otherCosine,
+}: KeyComparison): string {
+  const threshold = 0.75 * rowCount;
+  const quantifier = (count: number) => (count === rowCount ? 'Every later' : 'Almost every later');
+  if (winCount < threshold)
+    return winCount > 0.25 * rowCount
       ? 'In this head the first key wins for some tokens only.'
       : 'In this head the first key does not win.';
-  if (aligned < threshold)
-    return `${quantifier(wins)} token’s query scores highest with the first key, which wins by its length.`;
-  if (first > 0 && others < 0)
-    return first < -others
-      ? `${quantifier(aligned)} token’s query points away from the other keys, and a little towards the first.`
-      : `${quantifier(aligned)} token’s query points towards the first key and away from the others.`;
-  return `${quantifier(aligned)} token’s query points more towards the first key than towards any other.`;
+  if (alignedCount < threshold)
+    return `${quantifier(winCount)} token’s query scores highest with the first key, which wins by its length.`;
+  if (firstCosine > 0 && otherCosine < 0)
+    return firstCosine < -otherCosine
+      ? `${quantifier(alignedCount)} token’s query points away from the other keys, and a little towards the first.`
+      : `${quantifier(alignedCount)} token’s query points towards the first key and away from the others.`;
+  return `${quantifier(alignedCount)} token’s query points more towards the first key than towards any other.`;
 }
 
 function sentence(frame: Frame, at: Head): string {
-  const contest = contestOf(frame, at);
-  if (!contest) return '';
-  const { rows, wins, first, others, ratio } = contest;
+  const comparison = compareKeys(frame, at);
+  if (!comparison) return '';
+  const { rowCount, winCount, firstCosine, otherCosine, normRatio } = comparison;
   // Explains how a key wins although it is shorter than the others.
-  const short =
-    wins > rows / 2 && ratio < 0.8 && first > 0 && others < 0
+  const shortKeyNote =
+    winCount > rowCount / 2 && normRatio < 0.8 && firstCosine > 0 && otherCosine < 0
       ? ' It wins although it is short: a score is a length times a cosine, so a key that points away scores below zero, however long it is.'
       : '';
   return (
@@ -100,48 +112,48 @@ function sentence(frame: Frame, at: Head): string {
   );
 }
 
-/** Draws a line with a head of two strokes. */
-function arrow(x: number, y: number, kind: string, title: string): TemplateResult {
+/** Draws an arrow: a line whose head is two strokes. */
+function drawArrow(x: number, y: number, kind: string, title: string): TemplateResult {
   const length = Math.hypot(x, y);
-  const size = Math.min(9, length / 2);
+  const headSize = Math.min(9, length / 2);
   const [ux, uy] = length ? [x / length, y / length] : [0, 0];
-  const side = (sign: number) =>
-    `${x - size * (ux + sign * 0.5 * uy)},${y - size * (uy - sign * 0.5 * ux)}`;
-  return svg`<path class=${`arrow ${kind}`} d=${`M0,0L${x},${y}M${side(1)}L${x},${y}L${side(-1)}`}><title>${title}</title></path>`;
+  const barbAt = (sign: number) =>
+    `${x - headSize * (ux + sign * 0.5 * uy)},${y - headSize * (uy - sign * 0.5 * ux)}`;
+  return svg`<path class=${`arrow ${kind}`} d=${`M0,0L${x},${y}M${barbAt(1)}L${x},${y}L${barbAt(-1)}`}><title>${title}</title></path>`;
 }
 
-function picture(frame: Frame, { T, cos, norms }: Keys, query: number, label: string) {
+function drawPicture(frame: Frame, { T, cos, norms }: KeyVectors, query: number, label: string) {
   const keyEnd = visibleKeyEnd(frame, query);
-  const longest = Math.max(...Array.from(norms));
+  const maxNorm = Math.max(...Array.from(norms));
   const { width, height, x, y, radius } = SIZE;
   const tips = Array.from({ length: keyEnd }, (_, j) => {
     const c = Math.max(-1, Math.min(1, cos[query * T + j]!));
-    const size = (radius * norms[j]!) / longest;
-    return { j, x: size * c, y: -size * Math.sqrt(1 - c * c) };
+    const length = (radius * norms[j]!) / maxNorm;
+    return { j, x: length * c, y: -length * Math.sqrt(1 - c * c) };
   }).filter((one) => Number.isFinite(one.x));
   // The first key is drawn on top of the others.
   const firstIndex = firstKey(frame);
-  const order = [
+  const drawingOrder = [
     ...tips.filter(({ j }) => j !== firstIndex),
     ...tips.filter(({ j }) => j === firstIndex),
   ];
-  const kind = (j: number) => (j === firstIndex ? 'first' : 'other');
-  const first = tips.find(({ j }) => j === firstIndex);
+  const kindOf = (j: number) => (j === firstIndex ? 'first' : 'other');
+  const firstTip = tips.find(({ j }) => j === firstIndex);
   const laterTips = tips.filter(({ j }) => j !== firstIndex);
   // The label of the other keys is above the highest of them, inside the picture.
-  const top = laterTips.length ? laterTips.reduce((a, b) => (b.y < a.y ? b : a)) : undefined;
+  const highestTip = laterTips.length ? laterTips.reduce((a, b) => (b.y < a.y ? b : a)) : undefined;
   const [topX, topY] = [
-    Math.max(110 - radius, Math.min(top?.x ?? 0, radius - 110)),
-    Math.min(top?.y ?? 0, -40) - 10,
+    Math.max(110 - radius, Math.min(highestTip?.x ?? 0, radius - 110)),
+    Math.min(highestTip?.y ?? 0, -40) - 10,
   ];
   return svg`<svg viewBox=${`0 0 ${width} ${height}`} role="img" aria-label=${label}>
     <g transform=${`translate(${x},${y})`}>
       <path class="ground" d=${`M${-radius},0A${radius},${radius} 0 0 1 ${radius},0Z`}></path>
-      ${order.map((one) => arrow(one.x, one.y, kind(one.j), `key of ${quote(frame, one.j)}`))}
-      ${arrow(radius, 0, 'query', `query of ${quote(frame, query)}`)}
+      ${drawingOrder.map((one) => drawArrow(one.x, one.y, kindOf(one.j), `key of ${quote(frame, one.j)}`))}
+      ${drawArrow(radius, 0, 'query', `query of ${quote(frame, query)}`)}
       <text class="query" x=${radius} y="-8" text-anchor="end">query of ${quote(frame, query)}</text>
-      ${top ? svg`<text x=${topX} y=${topY} text-anchor="middle">${laterTips.length > 1 ? `${laterTips.length} other keys` : `key of ${quote(frame, top.j)}`}</text>` : ''}
-      ${first ? svg`<text class="first" x=${first.x + 8} y=${first.y - 6}>key of ${quote(frame, firstIndex)}</text>` : ''}
+      ${highestTip ? svg`<text x=${topX} y=${topY} text-anchor="middle">${laterTips.length > 1 ? `${laterTips.length} other keys` : `key of ${quote(frame, highestTip.j)}`}</text>` : ''}
+      ${firstTip ? svg`<text class="first" x=${firstTip.x + 8} y=${firstTip.y - 6}>key of ${quote(frame, firstIndex)}</text>` : ''}
     </g>
     <path class="axis" d=${`M${x - radius},${AXIS}H${x + radius}M${x},${AXIS - 6}v12`}></path>
     <text class="note" x=${x} y=${AXIS + 24} text-anchor="middle">score 0</text>
@@ -168,20 +180,20 @@ export const arrows: View = {
   ],
   says: sentence,
   draw(root, { set }) {
-    const words = part(root, 'caption', 'p');
-    const place = part(root, 'arrows');
-    const choice = part(root, '');
+    const captionElement = part(root, 'caption', 'p');
+    const plot = part(root, 'arrows');
+    const slider = part(root, '');
     return (frame, { at, state, isPlain, isAnswered }) => {
-      const keys = keysOf(frame, at);
-      words.hidden = Boolean(isPlain);
-      place.hidden = choice.hidden = !keys;
+      const keys = keyVectorsOf(frame, at);
+      captionElement.hidden = Boolean(isPlain);
+      plot.hidden = slider.hidden = !keys;
       if (!keys) return;
       const query = shownQuery(frame, state.query);
-      const text = `query of token ${query}, ${word(frame.tokens[query]!.text)}`;
+      const queryText = `query of token ${query}, ${word(frame.tokens[query]!.text)}`;
       const caption = sentence(frame, at);
-      say(words, isAnswered ? caption.replace(/^.*?\. (?=In head)/, '') : caption);
-      render(picture(frame, keys, query, `Arrows for the ${text}. ${caption}`), place);
-      render(queryRange(frame, state, set), choice);
+      say(captionElement, isAnswered ? caption.replace(/^.*?\. (?=In head)/, '') : caption);
+      render(drawPicture(frame, keys, query, `Arrows for the ${queryText}. ${caption}`), plot);
+      render(queryRange(frame, state, set), slider);
     };
   },
 };

@@ -38,24 +38,26 @@ import { lastOf, part, say, type DrawOptions, type View } from '../page/view';
 
 /**
  * Returns the color scale of attention weights.
- * @param pooled set if cells are means over blocks, whose scale ends at the largest, since all are small
+ * @param means the cells, if they are means over blocks: all are small, so the scale ends at the largest one
  */
 export function weightScale(
   { frames, state, theme }: Pick<DrawOptions, 'frames' | 'state' | 'theme'>,
-  pooled?: readonly ArrayLike<number>[],
+  means?: readonly ArrayLike<number>[],
 ) {
-  const high = pooled ? largest(pooled) : 1;
+  const maximum = means ? largest(means) : 1;
   const isSigned = frames.some(({ operation }) => operation.proxy === 'share_abs');
-  return isSigned ? diverging(theme, high) : sequential(theme, high, state.scale === 'root');
+  return isSigned ? diverging(theme, maximum) : sequential(theme, maximum, state.scale === 'root');
 }
 
-/** Returns the name of a map's numbers, and the names of its axes. */
+/** Returns the name of a map's numbers and the names of its two axes, for files. */
 export function axesOf({ pooled }: Frame): readonly [string, string, string] {
   return pooled ? ['mean_weight', 'query_block', 'key_block'] : ['weight', 'query', 'key'];
 }
 
-/** Returns the readout of a pooled cell: the mean over the keys that its queries see, and the largest weight. */
-function sayBlock(frame: Frame, { weights, largest: most, side }: Maps, { row, col }: Cell) {
+/**
+ * Describes the block under the pointer: the mean weight over the keys that its queries see, and the largest weight.
+ */
+function formatBlock(frame: Frame, { weights, largest: most, side }: Maps, { row, col }: Cell) {
   const [queries, keys] = [row, col].map((place) => blockWords(frame, place));
   if (row < 0 && col < 0) return '';
   if (col < 0) return `queries ${queries}`;
@@ -69,46 +71,47 @@ function sayBlock(frame: Frame, { weights, largest: most, side }: Maps, { row, c
   return `queries ${queries} → keys ${keys}: ${meanWords}${largestWords}`;
 }
 
-/** Returns the readout of a cell of a whole map, or of the exact cells of a long one. */
-function sayCell(
+/** Describes the cell under the pointer, of a whole map or of the exact cells of a long map. */
+function formatCell(
   frame: Frame,
-  drawn: Pick<Maps, 'weights' | 'shares' | 'side'> & Partial<Exact>,
+  map: Pick<Maps, 'weights' | 'shares' | 'side'> & Partial<Exact>,
   cell: Cell,
   { state, isPlain }: Pick<DrawOptions, 'state' | 'isPlain'>,
 ): string {
-  const { weights, shares, side, query = 0, key = 0 } = drawn;
+  const { weights, shares, side, query = 0, key = 0 } = map;
   const [row, col] = [cell.row < 0 ? -1 : cell.row + query, cell.col < 0 ? -1 : cell.col + key];
-  const at = cell.row * side + cell.col;
+  const index = cell.row * side + cell.col;
   if (row < 0 && col < 0) return '';
   if (row >= 0 && col < 0)
     return isPlain ? `${quote(frame, row)} attends to` : `query ${row} ${quote(frame, row)}`;
   if (row < 0)
     return isPlain ? `attention on ${quote(frame, col)}` : `key ${col} ${quote(frame, col)}`;
-  const share = percent(shares[at]!, 1);
+  const share = percent(shares[index]!, 1);
   if (isPlain) {
-    const [who, what] = [quote(frame, row), quote(frame, col)];
-    if (col >= visibleKeyEnd(frame, row)) return `${who} cannot attend to ${what}, a later token`;
-    return `${who} attends to ${what}: ${percent(cellsOf(drawn, state)[at]!)}`;
+    const [queryText, keyText] = [quote(frame, row), quote(frame, col)];
+    if (col >= visibleKeyEnd(frame, row))
+      return `${queryText} cannot attend to ${keyText}, a later token`;
+    return `${queryText} attends to ${keyText}: ${percent(cellsOf(map, state)[index]!)}`;
   }
-  const names = `query ${row} ${quote(frame, row)} → key ${col} ${quote(frame, col)}`;
-  if (col >= visibleKeyEnd(frame, row)) return `${names}: not visible (later token)`;
-  if (Number.isNaN(shares[at])) return `${names}: forgotten (not in the cache)`;
-  const weight = show(weights[at]!, 4);
-  if (frame.operation.normalizes) return `${names}: ${weight}`;
-  const sum = drawn.sums?.[cell.row] ?? massOfRow(weights, frame.T, row);
-  return `${names}: ${share} of the row, weight ${weight} of row sum ${show(sum, 3)}`;
+  const cellName = `query ${row} ${quote(frame, row)} → key ${col} ${quote(frame, col)}`;
+  if (col >= visibleKeyEnd(frame, row)) return `${cellName}: not visible (later token)`;
+  if (Number.isNaN(shares[index])) return `${cellName}: forgotten (not in the cache)`;
+  const weight = show(weights[index]!, 4);
+  if (frame.operation.normalizes) return `${cellName}: ${weight}`;
+  const sum = map.sums?.[cell.row] ?? massOfRow(weights, frame.T, row);
+  return `${cellName}: ${share} of the row, weight ${weight} of row sum ${show(sum, 3)}`;
 }
 
-/** Creates a thumbnail of the whole map that frames the exact cells; a click on it shows other exact cells. */
+/** Creates a thumbnail of the whole map with a frame around the exact cells; a click on it moves the frame. */
 function createLocator(root: HTMLElement, onMove: (row: number, col: number) => void) {
-  // The thumbnail is in the page only next to exact cells; otherwise the map must be the figure's only picture.
-  const place = Object.assign(document.createElement('div'), { className: 'locator' });
-  // Hides the thumbnail from screen readers, since the exact cells themselves can be controlled by keys.
-  place.setAttribute('aria-hidden', 'true');
-  const canvas = part(place, '', 'canvas') as HTMLCanvasElement;
-  const frame = part(place, 'mark');
-  place.addEventListener('click', (event) => {
-    const { left, top, width, height } = place.getBoundingClientRect();
+  // Removes the thumbnail from the page without exact cells: then the map must be the figure's only picture.
+  const thumbnail = Object.assign(document.createElement('div'), { className: 'locator' });
+  // Hides the thumbnail from screen readers, since the arrow keys move the exact cells, too.
+  thumbnail.setAttribute('aria-hidden', 'true');
+  const canvas = part(thumbnail, '', 'canvas') as HTMLCanvasElement;
+  const outline = part(thumbnail, 'mark');
+  thumbnail.addEventListener('click', (event) => {
+    const { left, top, width, height } = thumbnail.getBoundingClientRect();
     onMove((event.clientY - top) / height, (event.clientX - left) / width);
   });
   return (
@@ -116,11 +119,11 @@ function createLocator(root: HTMLElement, onMove: (row: number, col: number) => 
     maps: Omit<Parameters<typeof paint>[1], 'rows' | 'cols'> & Maps,
     at?: Exact,
   ) => {
-    if (!at) return place.remove();
-    root.append(place);
+    if (!at) return thumbnail.remove();
+    root.append(thumbnail);
     paint(canvas, { ...maps, rows: maps.side, cols: maps.side });
     const percentOf = (tokens: number) => `${(100 * tokens) / T}%`;
-    Object.assign(frame.style, {
+    Object.assign(outline.style, {
       left: percentOf(at.key),
       top: percentOf(at.query),
       width: percentOf(at.side),
@@ -132,15 +135,18 @@ function createLocator(root: HTMLElement, onMove: (row: number, col: number) => 
 const exactWords = ({ query, key, side }: Exact): string =>
   `Shown exactly: queries ${query}-${query + side - 1}, keys ${key}-${key + side - 1}.`;
 
-/** Returns the controls of a long map: means or maxima of blocks; while exact cells are shown, a way to the whole map. */
-function lensControls(
+/**
+ * Returns the controls of a long map: a choice of means or maxima over blocks, or a button from the exact cells back to
+ * the whole map.
+ */
+function zoomControls(
   exact: Exact | undefined,
   { pool }: State,
   set: (change: Partial<State>) => void,
-  leave: () => void,
+  resetZoom: () => void,
 ): TemplateResult {
   if (exact)
-    return html`<button type="button" @click=${leave}>Whole map</button>
+    return html`<button type="button" @click=${resetZoom}>Whole map</button>
       <span class="hint">${exactWords(exact)} Arrow keys move on.</span>`;
   const choose = (name: State['pool']) => set({ pool: name });
   return html`${segmented(
@@ -154,7 +160,7 @@ function lensControls(
     )} <span class="hint">Select a block to see its exact cells.</span>`;
 }
 
-/** Returns the numbers of a long map: the maximum of each block, and the shown exact cells. */
+/** Returns more numbers of a long map: the maximum of each block, and the exact cells if they are shown. */
 function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
   const exact = exactOf(frame);
   const [, ...axes] = axesOf(frame);
@@ -174,8 +180,8 @@ function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
   ];
 }
 
-/** The label on the gray triangle. */
-const LATER = { kind: 'later', text: 'later tokens: not visible' };
+/** The label on the gray triangle above the diagonal. */
+const LATER_REMARK = { kind: 'later', text: 'later tokens: not visible' };
 
 export const attention: View = {
   name: 'attention',
@@ -206,40 +212,42 @@ export const attention: View = {
     const verdict = judged(frame);
     const mapClaim = claimOf(frame, at, state);
     const { column } = mapClaim;
-    // The picture and its number show only the first prompt.
-    const isOne = frame.sequences > 1 && column !== undefined;
-    const claim = isOne ? { ...mapClaim, given: column.given, isMost: false } : mapClaim;
+    // With several prompts, the map and its number are those of the first prompt.
+    const isFirstPromptOnly = frame.sequences > 1 && column !== undefined;
+    const claim = isFirstPromptOnly
+      ? { ...mapClaim, given: column.given, isMost: false }
+      : mapClaim;
     const shortNote = verdict.conclusive ? '' : ` ${tooShortWords(verdict, T, eps)}`;
-    const number = givenWords(claim);
-    const received = claim.isShare
-      ? `${number} ${operation.normalizes ? 'on average' : 'of what its rows carry, on average'}`
+    const weightText = givenWords(claim);
+    const receivedWords = claim.isShare
+      ? `${weightText} ${operation.normalizes ? 'on average' : 'of what its rows carry, on average'}`
       : isBelow(claim)
-        ? `a weight of ${number} at most, the most that any head gives it`
-        : `a mean weight of ${number}`;
-    const sums = claim.isShare
+        ? `a weight of ${weightText} at most, the most that any head gives it`
+        : `a mean weight of ${weightText}`;
+    const sumsNote = claim.isShare
       ? `; uniform attention would give it ${percent(verdict.even, 0)}`
       : `; rows sum to ${sumWords(claim.rowSum)} on average`;
     const { side, block } = gridOf(frame);
-    const cells = frame.pooled
+    const blocksNote = frame.pooled
       ? `, as ${side} by ${side} means over blocks of ${block} by ${block} tokens`
       : '';
-    const subject = isOne ? `In the first of ${frame.sequences} prompts the` : 'The';
+    const subject = isFirstPromptOnly ? `In the first of ${frame.sequences} prompts the` : 'The';
     return (
-      `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${cells}. ${subject} first token, ` +
-      `${quote(frame, firstKey(frame))}, receives ${received}${sums}.${shortNote}`
+      `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${blocksNote}. ${subject} first token, ` +
+      `${quote(frame, firstKey(frame))}, receives ${receivedWords}${sumsNote}.${shortNote}`
     );
   },
   draw(root, { set, point, pointed, effect }) {
-    const head = part(root, 'map-head');
-    const title = part(head, 'subtitle', 'p');
-    const key = part(head, 'map-key', 'span');
-    const scaleTitle = part(key, 'scale-name', 'span');
-    const legend = part(key, 'legend-place', 'span');
-    const lens = part(root, 'lens');
-    const controls = part(lens, '');
+    const header = part(root, 'map-head');
+    const title = part(header, 'subtitle', 'p');
+    const legendRow = part(header, 'map-key', 'span');
+    const scaleTitle = part(legendRow, 'scale-name', 'span');
+    const legend = part(legendRow, 'legend-place', 'span');
+    const zoomBar = part(root, 'lens');
+    const controls = part(zoomBar, '');
     /**
-     * The number of tokens per cell, the first query and key, and the side of the grid. Elsewhere on the page the first
-     * token of a block stands for the block.
+     * The drawn grid: tokens per cell, first query and key, and cells per side. The page points at a block by the
+     * block's first token.
      */
     let grid = { block: 1, query: 0, key: 0, side: 0, isExact: false, canZoom: false };
     const tokensOf = ({ row, col }: Cell) => ({
@@ -247,34 +255,35 @@ export const attention: View = {
       key: grid.key + col * grid.block,
     });
     const cellOf = (query: number, key: number): Cell | undefined => {
-      const place = (t: number, from: number) => (t < 0 ? -1 : Math.floor((t - from) / grid.block));
-      const [row, col] = [place(query, grid.query), place(key, grid.key)];
+      const cellIndex = (t: number, from: number) =>
+        t < 0 ? -1 : Math.floor((t - from) / grid.block);
+      const [row, col] = [cellIndex(query, grid.query), cellIndex(key, grid.key)];
       const isInside = (t: number, i: number) => t < 0 || (i >= 0 && i < grid.side);
-      const isSeen = (query >= 0 || key >= 0) && isInside(query, row) && isInside(key, col);
-      return isSeen ? { row, col } : undefined;
+      const isInMap = (query >= 0 || key >= 0) && isInside(query, row) && isInside(key, col);
+      return isInMap ? { row, col } : undefined;
     };
     let T = 0;
-    const zoom = (query: number, key: number): Partial<State> => {
-      const fit = (t: number) => Math.max(0, Math.min(Math.round(t), T - EXACT_SIDE));
-      return { zoomQuery: fit(query), zoomKey: fit(key) };
+    const zoomTo = (query: number, key: number): Partial<State> => {
+      const clampStart = (t: number) => Math.max(0, Math.min(Math.round(t), T - EXACT_SIDE));
+      return { zoomQuery: clampStart(query), zoomKey: clampStart(key) };
     };
-    const leave = () => set({ zoomQuery: -1, zoomKey: -1 });
+    const resetZoom = () => set({ zoomQuery: -1, zoomKey: -1 });
     const heatmap = createHeatmap(part(root, 'plot'), {
       onPoint: (cell) => point(cell ? tokensOf(cell) : {}),
       onChoose: (cell) => {
         const { query, key } = tokensOf(cell);
-        const half = (EXACT_SIDE - grid.block) / 2;
-        set({ query, key, ...(grid.canZoom ? zoom(query - half, key - half) : {}) });
+        const margin = (EXACT_SIDE - grid.block) / 2;
+        set({ query, key, ...(grid.canZoom ? zoomTo(query - margin, key - margin) : {}) });
       },
       onBeyond: ([down, right]) => {
-        if (grid.isExact) set(zoom(grid.query + down, grid.key + right));
+        if (grid.isExact) set(zoomTo(grid.query + down, grid.key + right));
       },
     });
-    const locate = createLocator(lens, (row, col) => {
-      set(zoom(row * T - EXACT_SIDE / 2, col * T - EXACT_SIDE / 2));
+    const drawLocator = createLocator(zoomBar, (row, col) => {
+      set(zoomTo(row * T - EXACT_SIDE / 2, col * T - EXACT_SIDE / 2));
     });
     root.addEventListener('keydown', (event) => {
-      if (event.key === 'Escape' && grid.isExact) leave();
+      if (event.key === 'Escape' && grid.isExact) resetZoom();
     });
     effect(() => {
       const { query = -1, key = -1 } = pointed.value;
@@ -285,60 +294,67 @@ export const attention: View = {
       const maps = mapsOf(frame);
       if (!maps) return;
       const { state, isPlain } = options;
-      // Shows the previous head in picture and words until the selected head is read, or if it cannot be.
+      // Keeps showing the previous head until the selected head's map is read, or if a recording lacks it.
       const at = frame.head ?? options.at;
       T = frame.T;
       const canZoom = Boolean(frame.pooled && maps.largest);
       const exact = state.zoomQuery >= 0 && canZoom ? exactOf(frame) : undefined;
-      const isBlocks = Boolean(frame.pooled) && !exact;
-      const isMost = state.pool === 'largest' && maps.largest !== undefined;
+      const hasBlockCells = Boolean(frame.pooled) && !exact;
+      const hasMaxima = state.pool === 'largest' && maps.largest !== undefined;
       const { block } = maps;
       grid = exact
         ? { ...exact, block: 1, isExact: true, canZoom: false }
         : { query: 0, key: 0, block, side: maps.side, isExact: false, canZoom };
-      const blocks = isMost ? maps.largest! : maps.weights;
-      const cells = isBlocks ? blocks : cellsOf(exact ?? maps, state);
-      const overview = weightScale(options, frame.pooled && !isMost ? [blocks] : undefined);
-      const scale = isBlocks ? overview : weightScale(options);
-      const of = !isBlocks
+      const blockValues = hasMaxima ? maps.largest! : maps.weights;
+      const cells = hasBlockCells ? blockValues : cellsOf(exact ?? maps, state);
+      const blockScale = weightScale(
+        options,
+        frame.pooled && !hasMaxima ? [blockValues] : undefined,
+      );
+      const scale = hasBlockCells ? blockScale : weightScale(options);
+      const cellNote = !hasBlockCells
         ? ''
         : block > 1
-          ? ` · each cell is the ${isMost ? 'largest' : 'mean'} over ${block} × ${block} tokens`
+          ? ` · each cell is the ${hasMaxima ? 'largest' : 'mean'} over ${block} × ${block} tokens`
           : ' · weights rounded to 8 bits';
-      say(title, `${headWords(at, frame)} · ${frame.operation.label}${of}`);
-      title.hidden = key.hidden = Boolean(isPlain && !frame.pooled);
+      say(title, `${headWords(at, frame)} · ${frame.operation.label}${cellNote}`);
+      title.hidden = legendRow.hidden = Boolean(isPlain && !frame.pooled);
       say(
         scaleTitle,
-        isBlocks && !isMost
+        hasBlockCells && !hasMaxima
           ? ''
-          : scaleName(scale, isBlocks ? 'largest weight' : 'attention weight'),
+          : scaleName(scale, hasBlockCells ? 'largest weight' : 'attention weight'),
       );
-      if (isBlocks && !isMost) drawLegend(legend, scale, ['mean weight 0', show(scale.high, 3)]);
+      if (hasBlockCells && !hasMaxima)
+        drawLegend(legend, scale, ['mean weight 0', show(scale.high, 3)]);
       else drawScale(legend, scale);
-      lens.hidden = !canZoom;
-      if (canZoom) render(lensControls(exact, state, set, leave), controls);
-      locate(T, { ...maps, data: blocks, scale: overview }, exact);
-      const words = isBlocks ? undefined : wordsOf(frame.tokens);
-      const wordsFrom = (from: number) => (exact ? words?.slice(from, from + exact.side) : words);
-      const isQuiet = isPlain && !frame.pooled;
-      const axis = (name: string) =>
-        isBlocks && block > 1 ? `${name} (blocks of ${block} tokens)` : name;
-      const shown = exact ? ` ${exactWords(exact)}` : '';
+      zoomBar.hidden = !canZoom;
+      if (canZoom) render(zoomControls(exact, state, set, resetZoom), controls);
+      drawLocator(T, { ...maps, data: blockValues, scale: blockScale }, exact);
+      const tokenWords = hasBlockCells ? undefined : wordsOf(frame.tokens);
+      const axisWords = (from: number) =>
+        exact ? tokenWords?.slice(from, from + exact.side) : tokenWords;
+      const isUnlabeled = isPlain && !frame.pooled;
+      const axisTitle = (name: string) =>
+        hasBlockCells && block > 1 ? `${name} (blocks of ${block} tokens)` : name;
+      const exactNote = exact ? ` ${exactWords(exact)}` : '';
       heatmap.draw({
         rows: grid.side,
         cols: grid.side,
         data: cells,
         scale,
-        rowTitle: isQuiet ? '' : axis('attending token (query)'),
-        colTitle: isQuiet ? '' : axis('attended to (key)'),
-        rowWords: wordsFrom(grid.query),
-        colWords: wordsFrom(grid.key),
-        // Labels the triangle only if it is in the picture, which it is not for cells far below the diagonal.
-        remark: options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER : undefined),
-        label: `${attention.says(frame, at, state)}${shown}`,
+        rowTitle: isUnlabeled ? '' : axisTitle('attending token (query)'),
+        colTitle: isUnlabeled ? '' : axisTitle('attended to (key)'),
+        rowWords: axisWords(grid.query),
+        colWords: axisWords(grid.key),
+        // Labels the triangle only where it is in the picture: exact cells far below the diagonal do not show it.
+        remark: options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER_REMARK : undefined),
+        label: `${attention.says(frame, at, state)}${exactNote}`,
         chosen: cellOf(state.query, state.key),
         describe: (cell) =>
-          isBlocks ? sayBlock(frame, maps, cell) : sayCell(frame, exact ?? maps, cell, options),
+          hasBlockCells
+            ? formatBlock(frame, maps, cell)
+            : formatCell(frame, exact ?? maps, cell, options),
       });
     };
   },

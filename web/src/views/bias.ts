@@ -1,4 +1,4 @@
-/** Shows attention on the bias key, a key of no token that may take what a sink would otherwise take. */
+/** Draws the attention on the bias key, a learned key without a token that may receive what a sink would. */
 import { ofHead } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';

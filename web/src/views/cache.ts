@@ -1,18 +1,18 @@
-/** Draws the keys in each head's cache over time, in a strip for each head. */
+/** Draws how long each head's cache keeps each key, in a row for each head. */
 import { headAt, mean, modelHead, type Frame } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { capital, headName, percent, quote, word } from '../words';
-import { givenOf, settingName } from './settings';
+import { editFields, settingName } from './settings';
 import { lastOf, part, say, type View } from '../page/view';
 
-/** Returns the share of queries for which each key stayed, of those that could see it: 1 if it was never evicted. */
+/** Returns for each key the share of its possible queries before its eviction; 1 if it was never evicted. */
 function lifetimes({ tensors, T }: Frame): Float32Array {
-  return Float32Array.from(tensors.evicted!.data, (gone, i) => {
+  return Float32Array.from(tensors.evicted!.data, (evictedAt, i) => {
     const key = i % T;
-    return Number.isNaN(gone) ? 1 : (gone - key) / (T - key);
+    return Number.isNaN(evictedAt) ? 1 : (evictedAt - key) / (T - key);
   });
 }
 
@@ -24,7 +24,7 @@ export const cache: View = {
     'Rows are heads, columns the tokens of the first prompt. The stronger the color of a key, the ' +
     'longer the cache keeps it. The first column is the first token.',
   reads: ['evicted', 'keeps_first'],
-  fits: (frame) => givenOf(frame, 'evict') !== undefined,
+  fits: (frame) => editFields(frame, 'evict') !== undefined,
   numbers: ({ tensors }) => [
     quantity('evicted', ['layer', 'head', 'token'], tensors.evicted!),
     quantity('keeps_first', ['layer', 'head'], tensors.keeps_first!),
@@ -35,36 +35,36 @@ export const cache: View = {
     return `${capital(settingName(frame))}: ${count} of ${keptShares.length} heads (${percent(mean(keptShares), 0)}) keep the first token, ${quote(frame, 0)}, until the end.`;
   },
   draw(root, { set, point }) {
-    const words = part(root, 'caption', 'p');
+    const captionElement = part(root, 'caption', 'p');
     const legend = part(root, 'legend-place');
-    let heads = 1;
-    let shown: Frame | undefined;
+    let headCount = 1;
+    let shownFrame: Frame | undefined;
     const map = createHeatmap(part(root, 'plot strips'), {
-      onPoint: (cell) => point(cell ? { ...headAt(cell.row, heads), key: cell.col } : {}),
-      onChoose: ({ row }) => shown && set(modelHead(shown, headAt(row, heads))),
+      onPoint: (cell) => point(cell ? { ...headAt(cell.row, headCount), key: cell.col } : {}),
+      onChoose: ({ row }) => shownFrame && set(modelHead(shownFrame, headAt(row, headCount))),
     });
-    const data = lastOf(lifetimes);
+    const cachedLifetimes = lastOf(lifetimes);
     return (frame, { theme, at }) => {
-      const { L, H: own } = frame.architecture;
-      heads = own;
-      shown = frame;
-      say(words, cache.says(frame, at));
+      const { L, H } = frame.architecture;
+      headCount = H;
+      shownFrame = frame;
+      say(captionElement, cache.says(frame, at));
       const scale = sequential(theme);
       drawLegend(legend, scale, ['evicted at once', 'kept until the end']);
       map.draw({
-        rows: L * own,
+        rows: L * H,
         cols: frame.T,
-        data: data(frame),
+        data: cachedLifetimes(frame),
         scale,
         rowTitle: 'layer, head',
         colTitle: 'token',
-        cellShape: (Math.max(0.6, 41 / (L * own)) * L * own) / frame.T,
+        cellShape: (Math.max(0.6, 41 / (L * H)) * L * H) / frame.T,
         label: `Keys that the heads of ${frame.title} keep. ${cache.says(frame, at)}`,
-        chosen: { row: at.layer * own + at.head, col: -1 },
+        chosen: { row: at.layer * H + at.head, col: -1 },
         describe: ({ row, col }) => {
           if (row < 0 || col < 0) return '';
           const evictedAt = frame.tensors.evicted!.data[row * frame.T + col]!;
-          const name = `${headName(headAt(row, own))}: token ${col} “${word(frame.tokens[col]?.text ?? '')}”`;
+          const name = `${headName(headAt(row, H))}: token ${col} “${word(frame.tokens[col]?.text ?? '')}”`;
           return Number.isNaN(evictedAt)
             ? `${name} stays`
             : `${name} is evicted at query ${evictedAt}`;

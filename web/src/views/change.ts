@@ -1,4 +1,4 @@
-/** Shows the effect of what-ifs: the numbers of a model with them minus its numbers without. */
+/** Draws the effect of edits: the numbers of a model's run with edits minus those of its run without. */
 import {
   alphaOfKey,
   blockWords,
@@ -23,37 +23,37 @@ import { part, say, type View } from '../page/view';
 const difference = (a: ArrayLike<number>, b: ArrayLike<number>) =>
   Float32Array.from({ length: a.length }, (_, i) => a[i]! - b[i]!);
 
-/** Returns the run without what-ifs, if it answers the same question. */
+/** Returns the run without edits, if it answers the same question. */
 function baseOf({ base, T }: Frame): Frame | undefined {
   return base && base.T === T && base.tensors.loss_at ? base : undefined;
 }
 
-/** Returns the loss of each token with the what-ifs minus the loss without; NaN for unpredicted tokens. */
+/** Returns the loss of each token with the edits minus the loss without; NaN for the first token. */
 export function lossChange(frame: Frame, base: Frame): Float32Array {
   return difference(frame.tensors.loss_at!.data, base.tensors.loss_at!.data);
 }
 
-/** Returns the difference of the chosen head's maps; undefined while one of them shows another head. */
+/** Returns the difference of the chosen head's maps; undefined while only one of the runs has this head's map. */
 function mapChange(frame: Frame, base: Frame): Float32Array | undefined {
   const [after, before] = [mapsOf(frame), mapsOf(base)];
-  const isSame = frame.head?.layer === base.head?.layer && frame.head?.head === base.head?.head;
-  if (!after || !before || !isSame || after.side !== before.side) return undefined;
+  const isSameHead = frame.head?.layer === base.head?.layer && frame.head?.head === base.head?.head;
+  if (!after || !before || !isSameHead || after.side !== before.side) return undefined;
   return difference(after.weights, before.weights);
 }
 
 function sentence(frame: Frame, base: Frame, at: Head): string {
   const change = lossChange(frame, base);
-  const changes = change.filter((x) => Number.isFinite(x));
-  const places = Array.from(change, (x) => (Number.isFinite(x) ? Math.abs(x) : -1));
-  const largest = indexOfMost(places);
+  const finiteChanges = change.filter((x) => Number.isFinite(x));
+  const sizes = Array.from(change, (x) => (Number.isFinite(x) ? Math.abs(x) : -1));
+  const largestAt = indexOfMost(sizes);
   const [before, after] = [base, frame].map(
     (one) => firstWeights(one)[at.layer * one.architecture.H + at.head]!,
   );
-  const loss = changes.length
-    ? `The loss changes by ${withSign(mean(changes), 3)} nats per token, most at token ${largest} ` +
-      `${quote(frame, largest)}: ${withSign(change[largest]!)}. `
+  const lossWords = finiteChanges.length
+    ? `The loss changes by ${withSign(mean(finiteChanges), 3)} nats per token, most at token ${largestAt} ` +
+      `${quote(frame, largestAt)}: ${withSign(change[largestAt]!)}. `
     : '';
-  return `${loss}The first token’s mean weight in ${headWords(at, frame)} is ${percent(after!, 0)}; in the baseline it is ${percent(before!, 0)}.`;
+  return `${lossWords}The first token’s mean weight in ${headWords(at, frame)} is ${percent(after!, 0)}; in the baseline it is ${percent(before!, 0)}.`;
 }
 
 function mapNumbers(frame: Frame, data: Float32Array) {
@@ -93,29 +93,30 @@ export const change: View = {
     return base ? sentence(frame, base, at) : 'No intervention yet.';
   },
   draw(root, api) {
-    const words = part(root, 'caption', 'p');
-    const losses = part(root, 'chart');
+    const captionElement = part(root, 'caption', 'p');
+    const lossChart = part(root, 'chart');
     const columns = part(root, 'change-maps');
     const mapColumn = part(columns, 'change-map');
-    const title = part(mapColumn, 'subtitle', 'p');
+    const mapTitle = part(mapColumn, 'subtitle', 'p');
     const legend = part(mapColumn, 'legend-place');
-    let block = 1;
+    let blockSize = 1;
     const heatmap = createHeatmap(part(mapColumn, 'plot'), {
-      onPoint: (cell) => api.point(cell ? { query: cell.row * block, key: cell.col * block } : {}),
-      onChoose: (cell) => api.set({ query: cell.row * block, key: cell.col * block }),
+      onPoint: (cell) =>
+        api.point(cell ? { query: cell.row * blockSize, key: cell.col * blockSize } : {}),
+      onChoose: (cell) => api.set({ query: cell.row * blockSize, key: cell.col * blockSize }),
     });
-    const right = part(columns, 'change-map');
-    say(part(right, 'subtitle', 'p'), 'α₁ of all heads');
-    const drawHeads = createHeadMap(right, api);
+    const headsColumn = part(columns, 'change-map');
+    say(part(headsColumn, 'subtitle', 'p'), 'α₁ of all heads');
+    const drawHeads = createHeadMap(headsColumn, api);
     return (frame, options) => {
       const base = baseOf(frame);
       if (!base) return;
       const { at, theme } = options;
       const caption = sentence(frame, base, at);
-      say(words, caption);
-      const by = lossChange(frame, base);
-      losses.hidden = by.every((x) => Number.isNaN(x));
-      drawChart(losses, {
+      say(captionElement, caption);
+      const tokenChanges = lossChange(frame, base);
+      lossChart.hidden = tokenChanges.every((x) => Number.isNaN(x));
+      drawChart(lossChart, {
         kind: 'lines',
         xLabel: 'token',
         yLabel: 'loss, nat',
@@ -125,17 +126,17 @@ export const change: View = {
         series: [
           { name: 'without', color: '--ink-3', values: base.tensors.loss_at!.data, dash: '3 3' },
           { name: 'with', color: '--ink-2', values: frame.tensors.loss_at!.data },
-          { name: 'difference', color: '--sink', values: by },
+          { name: 'difference', color: '--sink', values: tokenChanges },
         ],
       });
       const map = mapChange(frame, base);
       mapColumn.hidden = !map;
       if (map) {
         const scale = diverging(theme, largest([map], 0.01));
-        say(title, `Attention of ${headWords(at, frame)}`);
+        say(mapTitle, `Attention of ${headWords(at, frame)}`);
         drawLegend(legend, scale, [withSign(scale.low), withSign(scale.high)]);
         const { side } = gridOf(frame);
-        block = gridOf(frame).block;
+        blockSize = gridOf(frame).block;
         const labels = frame.pooled ? undefined : frame.tokens.map(({ text }) => word(text));
         const nameOf = (place: number) =>
           frame.pooled ? blockWords(frame, place) : `${place} ${quote(frame, place)}`;

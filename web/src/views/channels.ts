@@ -1,4 +1,4 @@
-/** Draws the residual stream, token by channel, with its massive activations. */
+/** Draws the residual stream as a map of tokens by channels, to show massive activations. */
 import type { Tensor } from 'sinkscope';
 import { hiddenLayer, largest, layerNumber, superWeightOf, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
@@ -20,21 +20,24 @@ interface Peak {
 }
 
 function layerOf({ shape, data }: Tensor, layer: number): Float32Array {
-  const size = shape[1]! * shape[2]!;
-  return (data as Float32Array).subarray(layer * size, (layer + 1) * size);
+  const layerSize = shape[1]! * shape[2]!;
+  return (data as Float32Array).subarray(layer * layerSize, (layer + 1) * layerSize);
 }
 
 const medianOf = lastOf((values: Float32Array) => {
   const sorted = values.map(Math.abs).sort();
-  const half = Math.floor(sorted.length / 2);
-  return sorted.length % 2 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
+  const middle = Math.floor(sorted.length / 2);
+  return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 });
 
-/** Returns the place of the largest value, after the chosen layer or the most extreme one. */
+/**
+ * Returns the largest activation after a layer.
+ * @param chosen the layer; absent: the one with the most extreme activation
+ */
 export function peakOf(frame: Frame, chosen?: number): Peak {
   const layer = hiddenLayer(frame, chosen);
   const { hidden, massive } = frame.tensors;
-  // Computes the median of the first prompt, which the picture shows, since that of several prompts is a mean.
+  // For several prompts `massive` has the mean of their medians, but the picture shows the first prompt.
   const median =
     frame.sequences > 1 ? medianOf(layerOf(hidden!, layer)) : massive!.data[4 * layer + 3]!;
   return peakAt(hidden!, layer, median);
@@ -43,16 +46,16 @@ export function peakOf(frame: Frame, chosen?: number): Peak {
 function peakAt(hidden: Tensor, layer: number, median: number): Peak {
   const [, , D] = hidden.shape as [number, number, number];
   const values = layerOf(hidden, layer);
-  let best = 0;
+  let peakIndex = 0;
   values.forEach((x, i) => {
-    if (Math.abs(x) > Math.abs(values[best]!)) best = i;
+    if (Math.abs(x) > Math.abs(values[peakIndex]!)) peakIndex = i;
   });
-  const [token, channel] = [Math.floor(best / D), best % D];
-  const value = values[best]!;
+  const [token, channel] = [Math.floor(peakIndex / D), peakIndex % D];
+  const value = values[peakIndex]!;
   return { layer, channel, token, value, size: Math.abs(value), median };
 }
 
-function saySuperWeight(frame: Frame): string {
+function superWeightWords(frame: Frame): string {
   const candidate = superWeightOf(frame);
   if (!candidate) return frame.lacks?.super_weight ? ' Its super weight is not recorded.' : '';
   const { layer, row, column, token, share } = candidate;
@@ -62,12 +65,12 @@ function saySuperWeight(frame: Frame): string {
   );
 }
 
-function sayPeak(frame: Frame, { layer, channel, token, size, median }: Peak): string {
+function peakWords(frame: Frame, { layer, channel, token, size, median }: Peak): string {
   const kurtosis = frame.tensors.kurtosis!.data[layer]!;
   return (
     `${capital(stateWords(layer))}, the largest activation is ${show(size, 1)}, ${show(size / median, 0)}× the median: ` +
     `channel ${channel} of token ${token}, ${quote(frame, token)}. Kurtosis ${show(kurtosis, 0)} ` +
-    `(${frame.sequences > 1 ? `mean over ${frame.sequences} prompts; ` : ''}a normal distribution has 3).${saySuperWeight(frame)}`
+    `(${frame.sequences > 1 ? `mean over ${frame.sequences} prompts; ` : ''}a normal distribution has 3).${superWeightWords(frame)}`
   );
 }
 
@@ -110,28 +113,28 @@ export const channels: View = {
         : []),
     ];
   },
-  says: (frame) => sayPeak(frame, peakOf(frame)),
+  says: (frame) => peakWords(frame, peakOf(frame)),
   draw(root, { set }) {
-    const words = part(root, 'caption', 'p');
+    const captionElement = part(root, 'caption', 'p');
     const legend = part(root, 'legend-place');
-    let chosen: Pick<State, 'layer' | 'head'> | undefined;
+    let selection: Pick<State, 'layer' | 'head'> | undefined;
     const map = createHeatmap(part(root, 'plot'), {
-      onChoose: ({ row, col }) => set({ channel: col, query: row, key: -1, ...chosen }),
+      onChoose: ({ row, col }) => set({ channel: col, query: row, key: -1, ...selection }),
     });
-    const sizes = lastOf((values: Float32Array) => values.map(Math.abs));
-    let last: { of: Tensor; layer: number; data: Float32Array } | undefined;
+    const absolute = lastOf((values: Float32Array) => values.map(Math.abs));
+    let cached: { of: Tensor; layer: number; data: Float32Array } | undefined;
     return (frame, { theme, state, frames, at: { head } }) => {
       const peak = peakOf(frame, state.layer);
       const { hidden } = frame.tensors;
-      if (last?.of !== hidden || last?.layer !== peak.layer)
-        last = { of: hidden!, layer: peak.layer, data: sizes(layerOf(hidden!, peak.layer)) };
-      const { data } = last!;
-      // Lets interventions act on the stream after this layer; the embedding belongs to no layer.
-      chosen = peak.layer ? { layer: peak.layer - 1, head } : undefined;
+      if (cached?.of !== hidden || cached?.layer !== peak.layer)
+        cached = { of: hidden!, layer: peak.layer, data: absolute(layerOf(hidden!, peak.layer)) };
+      const { data } = cached!;
+      // Selects the layer before this hidden state, for interventions; the embedding is before all layers.
+      selection = peak.layer ? { layer: peak.layer - 1, head } : undefined;
       const [, T, D] = hidden!.shape as [number, number, number];
       const maximum = largest(frames.map((one) => [peakOf(one, state.layer).size]));
       const scale = sequential(theme, maximum, true);
-      say(words, sayPeak(frame, peak));
+      say(captionElement, peakWords(frame, peak));
       drawLegend(legend, scale, ['|h| 0', show(maximum, 1)]);
       map.draw({
         rows: T,
@@ -141,7 +144,7 @@ export const channels: View = {
         rowTitle: 'token',
         colTitle: 'channel',
         cellShape: (1.3 * T) / D,
-        label: `Residual stream of ${frame.title}. ${sayPeak(frame, peak)}`,
+        label: `Residual stream of ${frame.title}. ${peakWords(frame, peak)}`,
         chosen:
           state.channel < 0
             ? { row: peak.token, col: peak.channel }

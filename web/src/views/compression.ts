@@ -1,4 +1,7 @@
-/** Draws compression valleys: matrix entropy by layer, with and without the first token, a line for each model. */
+/**
+ * Draws the matrix entropy of the hidden states by layer, with and without the first token, a line for each model. A
+ * compression valley is a range of inner layers with low entropy.
+ */
 import type { Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
@@ -8,12 +11,15 @@ import { show } from '../words';
 
 const dataOf = (frame: Frame, name: string) => frame.tensors[name]!.data as Float32Array;
 
-/** Returns how far the lowest entropy of the inner layers is below that of both ends; NaN without inner layers. */
+/**
+ * Returns the depth of the valley, from the lower of both ends to the lowest inner layer, and that layer; NaN if no
+ * layer is between the ends.
+ */
 export function valleyOf(entropy: Float32Array): { depth: number; at: number } {
   const inner = entropy.subarray(1, -1);
-  const least = Math.min(...inner);
-  const depth = Math.min(entropy[0]!, entropy.at(-1)!) - least;
-  return inner.length ? { depth, at: inner.indexOf(least) } : { depth: NaN, at: -1 };
+  const minimum = Math.min(...inner);
+  const depth = Math.min(entropy[0]!, entropy.at(-1)!) - minimum;
+  return inner.length ? { depth, at: inner.indexOf(minimum) } : { depth: NaN, at: -1 };
 }
 
 export const compression: View = {
@@ -37,23 +43,23 @@ export const compression: View = {
   says: (frame) => {
     const entropy = dataOf(frame, 'matrix_entropy');
     const { depth, at } = valleyOf(entropy);
-    const ends = `${show(entropy[0]!)} at the embedding and ${show(entropy.at(-1)!)} after the last layer`;
-    if (!(depth > 0)) return `${frame.title}: no valley; matrix entropy is ${ends}.`;
-    const { depth: alone } = valleyOf(dataOf(frame, 'matrix_entropy_others'));
+    const endWords = `${show(entropy[0]!)} at the embedding and ${show(entropy.at(-1)!)} after the last layer`;
+    if (!(depth > 0)) return `${frame.title}: no valley; matrix entropy is ${endWords}.`;
+    const { depth: depthWithoutFirst } = valleyOf(dataOf(frame, 'matrix_entropy_others'));
     return (
-      `${frame.title}: matrix entropy is ${ends}, and ${show(entropy[at + 1]!)} after layer ${at}, ` +
+      `${frame.title}: matrix entropy is ${endWords}, and ${show(entropy[at + 1]!)} after layer ${at}, ` +
       `${show(depth)} below both; without the first token ` +
-      `${alone > 0 ? `the valley is ${show(alone)} deep` : 'there is no valley'}.`
+      `${depthWithoutFirst > 0 ? `the valley is ${show(depthWithoutFirst)} deep` : 'there is no valley'}.`
     );
   },
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const chart = part(root, 'chart');
+    const captionElement = part(root, 'caption', 'p');
     return (_, { frames, at }) => {
       const caption = frames.map((frame) => compression.says(frame, at)).join('\n');
-      say(words, caption);
+      say(captionElement, caption);
       const colors = colorsOf(frames);
-      drawChart(place, {
+      drawChart(chart, {
         kind: 'lines',
         from: -1,
         xLabel: 'layer',

@@ -1,34 +1,36 @@
-/** Draws Sink_1 by the length of the context, for texts of 16, 23, 32, ... tokens up to the whole prompt. */
+/** Draws Sink_1 of the first 16, 23, 32, ... tokens of the prompts, up to all of their tokens. */
 import { isBidirectional, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { percent, show } from '../words';
 import { part, say, type View } from '../page/view';
 
-interface Course {
-  /** The number of tokens of each text. */
+interface SinkByLength {
+  /** The number of tokens of each beginning of the prompts. */
   readonly lengths: readonly number[];
-  /** For each text, the share of heads whose mean alpha_1 exceeds eps. */
+  /** The share of heads whose mean alpha_1 exceeds eps, for each length. */
   readonly sink: readonly number[];
-  /** For each text, the mean of alpha_1 over the heads. */
+  /** The mean of alpha_1 over the heads, for each length. */
   readonly alpha: readonly number[];
-  /** For each text, alpha_1 under uniform attention. */
+  /** alpha_1 under uniform attention, for each length. */
   readonly uniform: readonly number[];
 }
 
-function courseOf({ tensors, eps }: Frame): Course {
+function sinkByLength({ tensors, eps }: Frame): SinkByLength {
   const { data, shape } = tensors.alpha_by_length!;
   const [n, heads] = shape as [number, number];
   const lengths = Array.from(tensors.lengths!.data);
-  const each = Array.from({ length: n }, (_, i) =>
+  const alphasByText = Array.from({ length: n }, (_, i) =>
     Array.from(data.subarray(i * heads, (i + 1) * heads)),
   );
   const harmonic = (T: number) =>
     Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b, 0);
   return {
     lengths,
-    sink: each.map((alphas) => alphas.filter((alpha) => alpha > Math.fround(eps)).length / heads),
-    alpha: each.map((alphas) => mean(alphas)),
+    sink: alphasByText.map(
+      (alphas) => alphas.filter((alpha) => alpha > Math.fround(eps)).length / heads,
+    ),
+    alpha: alphasByText.map((alphas) => mean(alphas)),
     uniform: lengths.map((T) => harmonic(T) / T),
   };
 }
@@ -45,29 +47,29 @@ export const context: View = {
   reads: ['alpha_by_length', 'lengths'],
   fits: (frame) => !isBidirectional(frame) && frame.T > 16,
   numbers: (frame) => {
-    const { lengths, sink, alpha } = courseOf(frame);
-    const of = (name: string, data: readonly number[]) =>
+    const { lengths, sink, alpha } = sinkByLength(frame);
+    const numberOf = (name: string, data: readonly number[]) =>
       quantity(name, ['text'], { shape: [lengths.length], data: Float32Array.from(data) });
-    return [of('tokens', lengths), of('sink_1', sink), of('mean_alpha_1', alpha)];
+    return [numberOf('tokens', lengths), numberOf('sink_1', sink), numberOf('mean_alpha_1', alpha)];
   },
   says: (frame) => {
-    const { lengths, sink, alpha, uniform } = courseOf(frame);
-    const last = lengths.length - 1;
-    const places = [...new Set([0, Math.floor(last / 2), last])];
-    const phrases = places.map(
+    const { lengths, sink, alpha, uniform } = sinkByLength(frame);
+    const lastIndex = lengths.length - 1;
+    const indices = [...new Set([0, Math.floor(lastIndex / 2), lastIndex])];
+    const phrases = indices.map(
       (i) =>
         `${percent(sink[i]!, 0)} with ${lengths[i]!.toLocaleString('en')} tokens (mean α₁ ${show(alpha[i]!, 2)}, uniform ${show(uniform[i]!, 2)})`,
     );
     return `Sink₁ is ${phrases.join(', ')}.`;
   },
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const chart = part(root, 'chart');
+    const captionElement = part(root, 'caption', 'p');
     return (frame, { at }) => {
-      const { lengths: places, sink, alpha, uniform } = courseOf(frame);
+      const { lengths: places, sink, alpha, uniform } = sinkByLength(frame);
       const caption = context.says(frame, at);
-      say(words, caption);
-      drawChart(place, {
+      say(captionElement, caption);
+      drawChart(chart, {
         kind: 'lines',
         doubling: true,
         xLabel: 'T, tokens',

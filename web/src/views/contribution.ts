@@ -1,4 +1,4 @@
-/** Compares a key's contribution with its attention: attention on a small value changes the output little. */
+/** Compares the attention on a key with what the key contributes: attention on a small value changes the output little. */
 import { alphaOfKey, firstKey, ofHead, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
@@ -7,16 +7,20 @@ import { drawHeads } from './head_map';
 import { isLittle, writtenOf } from './outputs';
 import type { View } from '../page/view';
 
-/** The metrics of a key: its attention, its share of the head's mixture, and its share of the head's output. */
-const READS = ['alpha', 'contribution_at', 'contribution_out_at'] as const;
+/**
+ * The metrics of a key: its share of the head's attention, of the head's output before W_O, and of the output after
+ * W_O.
+ */
+const METRICS = ['alpha', 'contribution_at', 'contribution_out_at'] as const;
 
-const isThere = ({ tensors }: Frame) => tensors.contribution_out_at !== undefined;
+const hasOutputShares = ({ tensors }: Frame) => tensors.contribution_out_at !== undefined;
 
-/** Returns the name of the mapped contribution: to the residual stream, or before W_O if there are no weights. */
-const metricOf = (frame: Frame) => (isThere(frame) ? 'contribution_out_at' : 'contribution_at');
+/** Returns the metric of the map: the share after W_O, or before W_O where a recording has no weights. */
+const metricOf = (frame: Frame) =>
+  hasOutputShares(frame) ? 'contribution_out_at' : 'contribution_at';
 
 const sharesOf = (frame: Frame, at: Head) =>
-  READS.map((name) => frame.tensors[name] && ofHead(frame.tensors[name], at));
+  METRICS.map((name) => frame.tensors[name] && ofHead(frame.tensors[name], at));
 
 function sentence(frame: Frame, at: Head): string {
   const shares = sharesOf(frame, at).map((all) => all?.[firstKey(frame)] ?? NaN);
@@ -47,13 +51,13 @@ export const contribution: View = {
   reads: ['contribution_at', 'alpha'],
   optional: ['contribution_out_at'],
   numbers: ({ tensors }) =>
-    READS.flatMap((name) => {
+    METRICS.flatMap((name) => {
       const tensor = tensors[name];
       return tensor ? [quantity(name, ['layer', 'head', 'key'], tensor)] : [];
     }),
   says: sentence,
   draw: drawHeads(sentence, (frame, { at, theme }) => {
-    const [gets, mixed, added] = sharesOf(frame, at);
+    const [attention, mixture, output] = sharesOf(frame, at);
     const caption = sentence(frame, at);
     return {
       heads: {
@@ -69,10 +73,15 @@ export const contribution: View = {
         domain: [0, 1],
         label: `Attention and contribution of each key, ${headWords(at, frame)} of ${frame.title}. ${caption}`,
         series: [
-          { name: 'share of the attention', color: '--sink', values: gets! },
-          { name: 'share of the output before W_O', color: '--ink-3', values: mixed!, dash: '3,3' },
-          ...(added
-            ? [{ name: 'share of the output after W_O', color: '--query', values: added }]
+          { name: 'share of the attention', color: '--sink', values: attention! },
+          {
+            name: 'share of the output before W_O',
+            color: '--ink-3',
+            values: mixture!,
+            dash: '3,3',
+          },
+          ...(output
+            ? [{ name: 'share of the output after W_O', color: '--query', values: output }]
             : []),
         ],
       },

@@ -1,27 +1,29 @@
-/** Draws Sink_1 as a function of the threshold, and of the length of the text. */
+/** Draws Sink_1 by threshold, and Sink_1 by length of the text. */
 import { alphaOfKey, firstKey, isBidirectional, sharesOf, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { firstPlace, percent, show } from '../words';
 import { part, say, type View } from '../page/view';
 
-const STEPS = 100;
-/** The most weights of all heads that the page reads at once. */
-const MOST_WEIGHTS = 2 ** 24;
+const THRESHOLD_STEPS = 100;
+/** The largest number of attention weights, of all heads together, that the page reads at once. */
+const MAX_WEIGHTS = 2 ** 24;
 
-/** Returns α₁ of each head. */
-const firsts = (frame: Frame): number[] => [...alphaOfKey(frame, firstKey(frame))];
+const firstAlphas = (frame: Frame): number[] => [...alphaOfKey(frame, firstKey(frame))];
 
-/** Returns the share of heads whose α₁ exceeds each of 0, 0.01, ..., 1. */
+/** Returns the share of heads whose α₁ exceeds a threshold, for the thresholds 0, 0.01, ..., 1. */
 function byThreshold(frame: Frame): Float32Array {
-  const weights = firsts(frame);
+  const weights = firstAlphas(frame);
   return Float32Array.from(
-    { length: STEPS + 1 },
-    (_, i) => weights.filter((alpha) => alpha > i / STEPS).length / weights.length,
+    { length: THRESHOLD_STEPS + 1 },
+    (_, i) => weights.filter((alpha) => alpha > i / THRESHOLD_STEPS).length / weights.length,
   );
 }
 
-const thresholds = Float32Array.from({ length: STEPS + 1 }, (_, i) => i / STEPS);
+const thresholds = Float32Array.from(
+  { length: THRESHOLD_STEPS + 1 },
+  (_, i) => i / THRESHOLD_STEPS,
+);
 
 export const threshold: View = {
   name: 'threshold',
@@ -35,24 +37,25 @@ export const threshold: View = {
   reads: ['alpha', 'alpha_uniform'],
   numbers: (frame) => [
     quantity('sink_1_by_eps', ['eps_in_percent'], {
-      shape: [STEPS + 1],
+      shape: [THRESHOLD_STEPS + 1],
       data: byThreshold(frame),
     }),
   ],
   says: (frame) => {
-    const all = firsts(frame);
-    const at = (eps: number) => percent(all.filter((alpha) => alpha > eps).length / all.length, 0);
-    if (!all.every(Number.isFinite)) return 'The attention of the first token is not recorded.';
-    const name = `α${firstPlace(frame)}`;
+    const alphas = firstAlphas(frame);
+    const shareAbove = (eps: number) =>
+      percent(alphas.filter((alpha) => alpha > eps).length / alphas.length, 0);
+    if (!alphas.every(Number.isFinite)) return 'The attention of the first token is not recorded.';
+    const symbol = `α${firstPlace(frame)}`;
     const uniform = show(frame.tensors.alpha_uniform!.data[firstKey(frame)]!, 2);
-    return `Of ${all.length} heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${at(eps)} have ${name} > ${eps}`).join(', ')}; uniform attention has ${name} = ${uniform}.`;
+    return `Of ${alphas.length} heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${shareAbove(eps)} have ${symbol} > ${eps}`).join(', ')}; uniform attention has ${symbol} = ${uniform}.`;
   },
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const chart = part(root, 'chart');
+    const captionElement = part(root, 'caption', 'p');
     return (frame) => {
-      say(words, threshold.says(frame, { layer: 0, head: 0 }));
-      drawChart(place, {
+      say(captionElement, threshold.says(frame, { layer: 0, head: 0 }));
+      drawChart(chart, {
         kind: 'lines',
         xLabel: 'threshold ε',
         yLabel: `Sink${firstPlace(frame)}`,
@@ -76,27 +79,30 @@ export const threshold: View = {
 };
 
 interface Lengths {
-  /** The share of heads with a sink, the mean α₁ and the uniform α₁, for the first 1, 2, ..., T tokens. */
+  /** The share of heads with a sink, and the mean and the uniform α₁, each for the first 1, 2, ..., T tokens. */
   readonly sink: Float32Array;
   readonly mean: Float32Array;
   readonly uniform: Float32Array;
 }
 
-const cache = new WeakMap<Frame, Lengths>();
+const cachedLengths = new WeakMap<Frame, Lengths>();
 
-/** Returns the numbers by length from one map, since under a causal mask the first n tokens have the same map alone. */
+/**
+ * Returns the numbers by length. One map per head suffices: under a causal mask the map of the first n tokens is its
+ * upper left corner.
+ */
 function byLength(frame: Frame): Lengths {
-  const cached = cache.get(frame);
+  const cached = cachedLengths.get(frame);
   if (cached) return cached;
   const { T, eps, architecture } = frame;
   const key = firstKey(frame);
-  const heads = architecture.L * architecture.H;
+  const headCount = architecture.L * architecture.H;
   const result = {
     sink: new Float32Array(T),
     mean: new Float32Array(T),
     uniform: new Float32Array(T),
   };
-  for (let i = 0; i < heads; i++) {
+  for (let i = 0; i < headCount; i++) {
     const weights = frame.tensors.att!.data.subarray(i * T * T, (i + 1) * T * T) as Float32Array;
     const shares = frame.operation.normalizes ? weights : sharesOf(weights, T);
     let sum = 0;
@@ -109,12 +115,12 @@ function byLength(frame: Frame): Lengths {
   }
   let sum = 0;
   for (let t = 0; t < T; t++) {
-    result.mean[t]! /= heads;
-    result.sink[t]! /= heads;
+    result.mean[t]! /= headCount;
+    result.sink[t]! /= headCount;
     result.uniform[t] = t < key ? NaN : (sum += 1 / (t + 1)) / (t + 1 - key);
     if (t < key) result.sink[t] = result.mean[t] = NaN;
   }
-  cache.set(frame, result);
+  cachedLengths.set(frame, result);
   return result;
 }
 
@@ -130,36 +136,40 @@ export const length: View = {
   reads: ['att'],
   fits: (frame) => {
     const { L, H } = frame.architecture;
-    return !frame.pooled && !isBidirectional(frame) && L * H * frame.T ** 2 <= MOST_WEIGHTS;
+    return !frame.pooled && !isBidirectional(frame) && L * H * frame.T ** 2 <= MAX_WEIGHTS;
   },
   numbers: (frame) => {
     const { sink, mean, uniform } = byLength(frame);
-    const of = (name: string, data: Float32Array) =>
+    const numberOf = (name: string, data: Float32Array) =>
       quantity(name, ['last_position'], { shape: [frame.T], data });
-    return [of('sink_1', sink), of('mean_alpha_1', mean), of('uniform_alpha_1', uniform)];
+    return [
+      numberOf('sink_1', sink),
+      numberOf('mean_alpha_1', mean),
+      numberOf('uniform_alpha_1', uniform),
+    ];
   },
   says: (frame) => {
     const { sink, mean, uniform } = byLength(frame);
     const key = firstKey(frame);
-    const at = [8, 16, 32, 64, 128, 256, 512].filter((n) => n < frame.T && n > key);
-    const place = firstPlace(frame);
-    return [...at, frame.T]
+    const lengths = [8, 16, 32, 64, 128, 256, 512].filter((n) => n < frame.T && n > key);
+    const subscript = firstPlace(frame);
+    return [...lengths, frame.T]
       .slice(-4)
       .map(
         (n) =>
-          `T = ${n}: Sink${place} ${percent(sink[n - 1]!, 0)}, mean α${place} ${show(mean[n - 1]!, 2)} (uniform ${show(uniform[n - 1]!, 2)})`,
+          `T = ${n}: Sink${subscript} ${percent(sink[n - 1]!, 0)}, mean α${subscript} ${show(mean[n - 1]!, 2)} (uniform ${show(uniform[n - 1]!, 2)})`,
       )
       .join('; ')
       .concat('.');
   },
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const chart = part(root, 'chart');
+    const captionElement = part(root, 'caption', 'p');
     return (frame, { at }) => {
       const { sink, mean, uniform } = byLength(frame);
       const caption = length.says(frame, at);
-      say(words, caption);
-      drawChart(place, {
+      say(captionElement, caption);
+      drawChart(chart, {
         kind: 'lines',
         from: 1,
         xLabel: 'T, tokens',

@@ -1,4 +1,4 @@
-/** Draws Sink_1 of prompts by their label, to show whether the sink depends on the domain of the text. */
+/** Draws Sink_1 of each prompt, grouped by label, to show whether the sink depends on the domain of the text. */
 import { html, render, svg } from 'lit';
 import { deviation, mean, type Frame } from '../frame';
 import { percent } from '../words';
@@ -17,8 +17,13 @@ interface Group {
 export function groupsIn({ groups = [], perPrompt }: Pick<Frame, 'groups' | 'perPrompt'>): Group[] {
   const values = perPrompt.sink_ratio ?? [];
   return [...new Set(groups)].map((label) => {
-    const ofLabel = values.filter((_, i) => groups[i] === label);
-    return { label, values: ofLabel, mean: mean(ofLabel), deviation: deviation(ofLabel) };
+    const labelValues = values.filter((_, i) => groups[i] === label);
+    return {
+      label,
+      values: labelValues,
+      mean: mean(labelValues),
+      deviation: deviation(labelValues),
+    };
   });
 }
 
@@ -27,8 +32,8 @@ const spreadWords = (group: Group) =>
 const groupWords = (group: Group) =>
   `“${group.label}” (${percent(group.mean)}${spreadWords(group)}, ${group.values.length} prompt${group.values.length === 1 ? '' : 's'})`;
 const [WIDTH, HEIGHT, EDGE] = [240, 20, 6];
-const at = (share: number) => EDGE + share * (WIDTH - 2 * EDGE);
-const dot = (share: number) => svg`<circle r="2.6" cx=${at(share)} cy="10"></circle>`;
+const xOf = (share: number) => EDGE + share * (WIDTH - 2 * EDGE);
+const drawDot = (share: number) => svg`<circle r="2.6" cx=${xOf(share)} cy="10"></circle>`;
 
 export const domains: View = {
   name: 'domains',
@@ -51,20 +56,20 @@ export const domains: View = {
   says: (frame) => {
     const groups = groupsIn(frame);
     const sorted = groups.toSorted((a, b) => b.mean - a.mean);
-    const [most, least] = [sorted[0], sorted.at(-1)];
-    if (!most || !least || groups.some(({ mean: one }) => !Number.isFinite(one))) return '';
-    if (percent(most.mean) === percent(least.mean))
-      return `Sink₁ is ${percent(most.mean)} for every label; ± is the standard deviation over prompts.`;
-    const spread = [most, least].some(spreadWords)
+    const [largest, smallest] = [sorted[0], sorted.at(-1)];
+    if (!largest || !smallest || groups.some(({ mean: one }) => !Number.isFinite(one))) return '';
+    if (percent(largest.mean) === percent(smallest.mean))
+      return `Sink₁ is ${percent(largest.mean)} for every label; ± is the standard deviation over prompts.`;
+    const spreadNote = [largest, smallest].some(spreadWords)
       ? '; ± is the standard deviation over prompts'
       : '';
-    return `Sink₁ is largest for ${groupWords(most)} and smallest for ${groupWords(least)}${spread}.`;
+    return `Sink₁ is largest for ${groupWords(largest)} and smallest for ${groupWords(smallest)}${spreadNote}.`;
   },
   draw(root) {
-    const place = part(root, 'table-place');
-    const words = part(root, 'caption', 'p');
+    const table = part(root, 'table-place');
+    const captionElement = part(root, 'caption', 'p');
     return (frame) => {
-      say(words, domains.says(frame, { layer: 0, head: 0 }));
+      say(captionElement, domains.says(frame, { layer: 0, head: 0 }));
       render(
         html`<table class="seeds labels">
           <thead>
@@ -84,12 +89,12 @@ export const domains: View = {
                       <line class="axis" x1="0" x2=${WIDTH} y1="10" y2="10"></line>
                       <line
                         class="mean"
-                        x1=${at(group.mean)}
-                        x2=${at(group.mean)}
+                        x1=${xOf(group.mean)}
+                        x2=${xOf(group.mean)}
                         y1="3"
                         y2="17"
                       ></line>
-                      ${group.values.map((value) => dot(value))}
+                      ${group.values.map((value) => drawDot(value))}
                     </svg>
                   </td>
                   <td>${percent(group.mean)}${spreadWords(group)}</td>
@@ -97,7 +102,7 @@ export const domains: View = {
             )}
           </tbody>
         </table>`,
-        place,
+        table,
       );
     };
   },

@@ -1,4 +1,4 @@
-/** Draws the effect of ablating each head on the loss, and the head's role. */
+/** Draws how much the loss changes when a head is ablated, and classifies the heads. */
 import { html, render } from 'lit';
 import { labelHead, type HeadLabel } from 'sinkscope';
 import { headAt, isBidirectional, largest, mean, type Frame, type Head } from '../frame';
@@ -6,23 +6,21 @@ import { diverging } from '../plot/color';
 import { quantity } from '../save/numbers';
 import { capital, headWords, percent } from '../words';
 import { createHeadMap } from './head_map';
-import { signed } from './settings';
+import { formatLossChange } from './settings';
 import { part, say, type View } from '../page/view';
 
-/**
- * The labels of heads in saved numbers. A head with a sink is a no-op only if the model predicts as well without it.
- */
+/** The labels of heads in saved numbers, as `effects.how` defines them. */
 const LABELS = ['active', 'no-op', 'parked', 'broadcast'] as const;
 type Label = (typeof LABELS)[number];
 
-interface Judged extends Head, Pick<HeadLabel, 'dormant'> {
+interface LabeledHead extends Head, Pick<HeadLabel, 'dormant'> {
   readonly label: Label;
   readonly effect: number;
   readonly share: number;
 }
 
-/** Returns every head of the model, in the order of the tensors. */
-function judgedHeads({ tensors, architecture: { H }, eps }: Frame): Judged[] {
+/** Returns every head with its label, in the order of the tensors. */
+function labeledHeads({ tensors, architecture: { H }, eps }: Frame): LabeledHead[] {
   return Array.from(tensors.effect!.data, (effect, i) => {
     const share = tensors.first_share!.data[i]!;
     const contribution = tensors.contribution!.data[i]!;
@@ -32,10 +30,10 @@ function judgedHeads({ tensors, architecture: { H }, eps }: Frame): Judged[] {
   });
 }
 
-/** The three kinds that the page distinguishes, in the order of the table. */
+/** The kinds of heads that the page distinguishes, in the order of the table. */
 const KINDS = ['dormant', 'used', 'none'] as const;
 type Kind = (typeof KINDS)[number];
-const kindOf = ({ label, dormant }: Judged): Kind =>
+const kindOf = ({ label, dormant }: LabeledHead): Kind =>
   dormant ? 'dormant' : label === 'active' ? 'none' : 'used';
 
 const TITLES = {
@@ -43,16 +41,16 @@ const TITLES = {
   used: 'sink, changes the loss',
   none: 'no sink',
 } as const satisfies Record<Kind, string>;
-const called = (head: Judged) =>
+const kindWords = (head: LabeledHead) =>
   ({
     dormant: 'is dormant',
     used: `has a sink, and the model predicts ${head.effect > 0 ? 'worse' : 'better'} without it`,
     none: 'has no sink',
   })[kindOf(head)];
 
-/** Returns the heads with a sink whose ablation, one at a time, hardly changes the loss. */
+/** Returns the dormant heads: they have a sink, and ablating one of them hardly changes the loss. */
 export const dormantHeads = (frame: Frame): readonly Head[] =>
-  judgedHeads(frame).filter(({ dormant }) => dormant);
+  labeledHeads(frame).filter(({ dormant }) => dormant);
 
 /** Returns the number of heads with a sink. */
 export const sinkCount = (frame: Frame): number =>
@@ -63,9 +61,9 @@ const dormantWords = (all: readonly Judged[]): string =>
   'the model predicts as well without it.';
 
 /** States the effect of ablating the selected head, and the head with the largest effect. */
-function changeWords(all: readonly Judged[], frame: Frame, { layer, head }: Head): string {
-  const selected = all[layer * frame.architecture.H + head]!;
-  const largest = all.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
+function changeWords(all: readonly LabeledHead[], frame: Frame, { layer, head }: Head): string {
+  const selectedHead = all[layer * frame.architecture.H + head]!;
+  const largestHead = all.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
   return (
     `${capital(headWords(selected))} ${called(selected)}: it gives the first token ${percent(selected.share, 0)} of its attention, and ` +
     `ablating it changes the loss by ${signed(selected.effect)}. Ablating ${headWords(largest)} changes the loss most, by ` +
@@ -77,7 +75,7 @@ function changeWords(all: readonly Judged[], frame: Frame, { layer, head }: Head
 }
 
 function sentence(frame: Frame, at: Head): string {
-  const heads = judgedHeads(frame);
+  const heads = labeledHeads(frame);
   return `${dormantWords(heads)} ${changeWords(heads, frame, at)}`;
 }
 
@@ -98,7 +96,7 @@ export const effects: View = {
   numbers: (frame) => {
     const { tensors, architecture } = frame;
     const { L, H } = architecture;
-    const labels = judgedHeads(frame).map(({ label }) => LABELS.indexOf(label) + 1);
+    const labels = labeledHeads(frame).map(({ label }) => LABELS.indexOf(label) + 1);
     return [
       quantity('effect', ['layer', 'head'], tensors.effect!),
       quantity('first_share', ['layer', 'head'], tensors.first_share!),
@@ -115,27 +113,27 @@ export const effects: View = {
   },
   says: sentence,
   draw(root, api) {
-    const words = part(root, 'caption', 'p');
-    const draw = createHeadMap(root, api);
+    const captionElement = part(root, 'caption', 'p');
+    const drawMap = createHeadMap(root, api);
     const table = part(root, 'table-place');
     table.tabIndex = 0;
     table.setAttribute('role', 'region');
     table.setAttribute('aria-label', 'Heads by kind');
     return (frame, options) => {
-      const heads = judgedHeads(frame);
-      const change = changeWords(heads, frame, options.at);
-      const caption = `${dormantWords(heads)} ${change}`;
-      const size = largest(
+      const heads = labeledHeads(frame);
+      const selectedWords = changeWords(heads, frame, options.at);
+      const caption = `${dormantWords(heads)} ${selectedWords}`;
+      const maximum = largest(
         options.frames.map(({ tensors }) => tensors.effect?.data ?? []),
         0.01,
       );
       // The room's answer already states the dormant heads.
-      say(words, options.isAnswered ? change : caption);
-      draw(frame, options, {
+      say(captionElement, options.isAnswered ? selectedWords : caption);
+      drawMap(frame, options, {
         data: frame.tensors.effect!.data,
-        scale: diverging(options.theme, size),
+        scale: diverging(options.theme, maximum),
         symbol: 'loss change',
-        print: signed,
+        print: formatLossChange,
         label: `Change of the loss with each head ablated, ${frame.title}. ${caption}`,
         outlined: {
           cells: heads
@@ -157,12 +155,12 @@ export const effects: View = {
           </thead>
           <tbody>
             ${KINDS.map((kind) => {
-              const ofKind = heads.filter((one) => kindOf(one) === kind);
+              const members = heads.filter((one) => kindOf(one) === kind);
               return html`<tr>
                 <th scope="row">${TITLES[kind]}</th>
-                <td>${ofKind.length}</td>
-                <td>${percent(mean(ofKind.map(({ share }) => share)), 0)}</td>
-                <td>${signed(mean(ofKind.map(({ effect }) => effect)))}</td>
+                <td>${members.length}</td>
+                <td>${percent(mean(members.map(({ share }) => share)), 0)}</td>
+                <td>${formatLossChange(mean(members.map(({ effect }) => effect)))}</td>
               </tr>`;
             })}
           </tbody>

@@ -1,4 +1,4 @@
-/** Draws the gate of every head: the share of the head's output, or of its values, that passes. */
+/** Draws the gate of every head, a factor from 0 to 1 on the head's output or on its values. */
 import { mean, ofHead } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';

@@ -1,4 +1,6 @@
-/** Draws q·k = |q||k| cos as a map and as angles (figure 2 of the paper), to show why the first key wins. */
+/**
+ * Draws q·k = ‖q‖‖k‖ cos of queries and keys as a map, and their angles as a histogram, to show why the first key wins.
+ */
 import { html, render } from 'lit';
 import { segmented } from '../page/controls';
 import { firstKey, groupOf, largest, mean, visibleKeyEnd, type Frame } from '../frame';
@@ -18,8 +20,8 @@ const MAPS = {
 } as const;
 const KINDS = { cos: 'cosine', dot: 'q·k', norm: '‖q‖‖k‖', angle: 'angles' } as const;
 
-/** Returns the cosines of all queries that see other keys with the first key, and with the other keys. */
-function cosines(
+/** Returns the cosines of all queries after the first one, with the first key and with the other keys. */
+function cosinesOf(
   cos: ArrayLike<number>,
   frame: Pick<Frame, 'T' | 'firstAt' | 'architecture'>,
 ): { first: number[]; others: number[] } {
@@ -34,15 +36,15 @@ function cosines(
 }
 
 /** Returns the angles of queries with the first key and with the other keys, in radians. */
-export function angles(...given: Parameters<typeof cosines>): {
+export function anglesOf(...args: Parameters<typeof cosinesOf>): {
   first: number[];
   others: number[];
 } {
-  const { first, others } = cosines(...given);
+  const { first, others } = cosinesOf(...args);
   return { first: first.map(Math.acos), others: others.map(Math.acos) };
 }
 
-const degrees = (radians: number) =>
+const formatDegrees = (radians: number) =>
   Number.isFinite(radians) ? `${((radians * 180) / Math.PI).toFixed(0)}°` : '–';
 const cosOf = (frame: Frame) => frame.head?.tensors.qk_cos;
 
@@ -71,7 +73,7 @@ export const geometry: View = {
     const cos = cosOf(frame);
     if (!cos) return '';
     const { G } = frame.architecture;
-    const { first, others } = cosines(cos.data, frame);
+    const { first, others } = cosinesOf(cos.data, frame);
     const ratio = frame.tensors.key_ratio!.data[at.layer * G + groupOf(frame, at)]!;
     return (
       `Cosine of query and key: ${withSign(mean(first))} with the first key, ${withSign(mean(others))} with the ` +
@@ -79,8 +81,8 @@ export const geometry: View = {
     );
   },
   draw(root, { point, pointed, effect, set }) {
-    const words = part(root, 'caption', 'p');
-    const kinds = part(root, '');
+    const captionElement = part(root, 'caption', 'p');
+    const mapChoice = part(root, '');
     const legend = part(root, 'legend-place');
     const plot = part(root, 'plot');
     const map = createHeatmap(plot, {
@@ -91,17 +93,17 @@ export const geometry: View = {
       map.light(query < 0 && key < 0 ? undefined : { row: query, col: key });
     });
     const rose = part(root, 'rose');
-    const key = part(root, 'chart-key', 'p');
-    const anglesOf = lastOf((frame: Frame) => angles(cosOf(frame)!.data, frame));
+    const angleLegend = part(root, 'chart-key', 'p');
+    const cachedAngles = lastOf((frame: Frame) => anglesOf(cosOf(frame)!.data, frame));
     const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
-    let rosed: unknown;
+    let drawnCosines: unknown;
     return (frame, { state, theme, ...options }) => {
-      // Shows the previous head in picture and words until the selected head is read.
+      // Keeps showing the previous head until the selected head's map is read.
       const at = frame.head ?? options.at;
-      const shown = state.map === 'angle' ? undefined : MAPS[state.map];
-      const tensor = frame.head?.tensors[shown?.metric ?? 'qk_cos'];
+      const shownMap = state.map === 'angle' ? undefined : MAPS[state.map];
+      const tensor = frame.head?.tensors[shownMap?.metric ?? 'qk_cos'];
       if (!tensor || !cosOf(frame)) return;
-      say(words, geometry.says(frame, at));
+      say(captionElement, geometry.says(frame, at));
       render(
         segmented(
           'Quantity of the map',
@@ -110,14 +112,14 @@ export const geometry: View = {
           (map) => set({ map }),
           true,
         ),
-        kinds,
+        mapChoice,
       );
-      for (const of of [plot, legend]) of.hidden = !shown;
-      for (const of of [rose, key]) of.hidden = !!shown;
-      if (shown) {
-        const size = state.map === 'cos' ? 1 : largest([tensor.data]);
-        const scale = shown.isSigned ? diverging(theme, size) : sequential(theme, size);
-        drawLegend(legend, scale, [show(scale.low, 1), show(size, 1)]);
+      for (const element of [plot, legend]) element.hidden = !shownMap;
+      for (const element of [rose, angleLegend]) element.hidden = !!shownMap;
+      if (shownMap) {
+        const maximum = state.map === 'cos' ? 1 : largest([tensor.data]);
+        const scale = shownMap.isSigned ? diverging(theme, maximum) : sequential(theme, maximum);
+        drawLegend(legend, scale, [show(scale.low, 1), show(maximum, 1)]);
         const T = frame.T;
         map.draw({
           rows: T,
@@ -134,22 +136,22 @@ export const geometry: View = {
         });
         return;
       }
-      if (rosed === cosOf(frame)) return;
-      rosed = cosOf(frame);
-      const { first, others } = anglesOf(frame);
-      const [near, far] = [degrees(mean(first)), degrees(mean(others))];
+      if (drawnCosines === cosOf(frame)) return;
+      drawnCosines = cosOf(frame);
+      const { first, others } = cachedAngles(frame);
+      const [firstMean, othersMean] = [formatDegrees(mean(first)), formatDegrees(mean(others))];
       drawRose(
         rose,
         [
           { angles: others, name: 'others' },
           { angles: first, name: 'sink' },
         ],
-        `Angles between queries and keys: ${near} on average with the first key, ${far} with the others.`,
+        `Angles between queries and keys: ${firstMean} on average with the first key, ${othersMean} with the others.`,
       );
       render(
-        html`<span style="--swatch: var(--sink)">first key, mean ${near}</span
-          ><span style="--swatch: var(--ink-3)">other keys, mean ${far}</span>`,
-        key,
+        html`<span style="--swatch: var(--sink)">first key, mean ${firstMean}</span
+          ><span style="--swatch: var(--ink-3)">other keys, mean ${othersMean}</span>`,
+        angleLegend,
       );
     };
   },

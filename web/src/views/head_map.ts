@@ -1,4 +1,4 @@
-/** Draws one number per head: layers down, heads across. A click selects the head. */
+/** Draws one number per head as a map, layers down and heads across. A click selects the head. */
 import { html, nothing, render } from 'lit';
 import { layerNumber, modelHead, type Frame } from '../frame';
 import { drawChart, type ChartData } from '../plot/chart';
@@ -18,9 +18,9 @@ interface HeadNumbers {
   readonly label: string;
   /** Heads with an outline, and the meaning of the outline. */
   readonly outlined?: { readonly cells: readonly Cell[]; readonly name: string };
-  /** Formats a number; absent: with three digits. */
+  /** Formats a number of the readout; absent: with three digits. */
   readonly print?: (value: number) => string;
-  /** Further words of a head's readout. */
+  /** Returns words to append to a head's readout. */
   readonly more?: (cell: Cell) => string;
 }
 
@@ -28,11 +28,12 @@ const indexLabels = (n: number) => Array.from({ length: n }, (_, i) => String(i)
 
 export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }: ViewApi) {
   const legend = part(root, 'legend-place');
-  let shown: Frame | undefined;
-  const key = part(root, 'hint outline-key', 'p');
+  let shownFrame: Frame | undefined;
+  const outlineLegend = part(root, 'hint outline-key', 'p');
   const map = createHeatmap(part(root, 'plot head-map'), {
     onPoint: (cell) => point(cell ? { layer: cell.row, head: cell.col } : {}),
-    onChoose: (cell) => shown && set(modelHead(shown, { layer: cell.row, head: cell.col })),
+    onChoose: (cell) =>
+      shownFrame && set(modelHead(shownFrame, { layer: cell.row, head: cell.col })),
   });
   effect(() => {
     const { layer, head = -1 } = pointed.value;
@@ -43,14 +44,14 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
     { at }: DrawOptions,
     { data, scale, symbol, label, outlined, print = (value) => show(value, 3), more }: HeadNumbers,
   ): void => {
-    shown = frame;
+    shownFrame = frame;
     const { L, H } = frame.architecture;
     const digits = scale.low ? (scale.high < 0.1 ? 3 : 1) : 0;
     const [low, high] = [scale.low, scale.high].map((end) => real(end, digits));
     drawLegend(legend, scale, [`${symbol} ${low}`, high!]);
     render(
       outlined?.cells.length ? html`<span class="mark outlined"></span> ${outlined.name}` : nothing,
-      key,
+      outlineLegend,
     );
     map.draw({
       rows: L,
@@ -73,19 +74,22 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
   };
 }
 
-/** Draws one number per head, and the chosen head's numbers along the text. */
+/**
+ * Returns the draw function of a view: a map with one number per head, and below it a chart of the chosen head by
+ * token.
+ */
 export function drawHeads(
   says: View['says'],
-  of: (frame: Frame, options: DrawOptions) => { heads: HeadNumbers; along: ChartData },
+  numbersOf: (frame: Frame, options: DrawOptions) => { heads: HeadNumbers; along: ChartData },
 ): View['draw'] {
   return (root, api) => {
-    const words = part(root, 'caption', 'p');
-    const draw = createHeadMap(root, api);
+    const captionElement = part(root, 'caption', 'p');
+    const drawMap = createHeadMap(root, api);
     const chart = part(root, 'chart');
     return (frame, options) => {
-      const { heads, along } = of(frame, options);
-      say(words, says(frame, options.at));
-      draw(frame, options, heads);
+      const { heads, along } = numbersOf(frame, options);
+      say(captionElement, says(frame, options.at));
+      drawMap(frame, options, heads);
       drawChart(chart, along);
     };
   };

@@ -1,4 +1,4 @@
-/** Draws every head's map as a thumbnail: layers down, heads across. */
+/** Draws the attention maps of all heads as thumbnails, layers down and heads across. */
 import { firstWeights, layerNumber, maskHidden, modelHead, sharesOf, type Frame } from '../frame';
 import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
@@ -7,17 +7,17 @@ import { isPreview } from '../claims';
 import { axesOf, weightScale } from './attention';
 import { lastOf, part, say, type View } from '../page/view';
 
-/** Returns the side of each map, which is smaller than the selected head's in a long text. */
+/** Returns the number of cells per side, which for a long text is smaller than in the selected head's map. */
 const sideOf = ({ tensors }: Frame): number => tensors.att!.shape.at(-1)!;
 
-/** Returns the map of a head; for a long text, means over blocks, followed by the blocks' maxima. */
+/** Returns the map of head i. For a long text these are the means over blocks, which `att` stores before the maxima. */
 function mapOf(frame: Frame, i: number): Float32Array {
   const { shape, data } = frame.tensors.att!;
   const side = sideOf(frame);
   const offset = i * side * side * (shape.length > 4 ? 2 : 1);
-  const pooled = frame.pooled && side;
+  const pooledSide = frame.pooled && side;
   return maskHidden(
-    { ...frame, ...(pooled ? { pooled } : {}) },
+    { ...frame, ...(pooledSide ? { pooled: pooledSide } : {}) },
     data.subarray(offset, offset + side ** 2),
   );
 }
@@ -47,40 +47,41 @@ export const heads: View = {
       const heads = Number(grid.style.getPropertyValue('--heads'));
       const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heads, ArrowDown: heads };
       const thumbnails = [...grid.children] as HTMLElement[];
-      const at = thumbnails.indexOf(event.target as HTMLElement);
+      const index = thumbnails.indexOf(event.target as HTMLElement);
       const step = steps[event.key as keyof typeof steps];
-      if (event.key === 'Enter' || event.key === ' ') thumbnails[at]?.click();
-      else if (step) thumbnails[at + step]?.focus();
+      if (event.key === 'Enter' || event.key === ' ') thumbnails[index]?.click();
+      else if (step) thumbnails[index + step]?.focus();
       else return;
       event.preventDefault();
     });
-    let drawn: unknown[] = [];
-    let shown: Frame | undefined;
-    const mapsOf = lastOf((frame: Frame) => {
+    let lastInputs: unknown[] = [];
+    let shownFrame: Frame | undefined;
+    const headMaps = lastOf((frame: Frame) => {
       const { L, H } = frame.architecture;
       return Array.from({ length: L * H }, (_, i) => mapOf(frame, i));
     });
-    const of = (event: Event) => {
+    const headAtEvent = (event: Event) => {
       const thumb = (event.target as Element).closest<HTMLElement>('.thumb');
       return thumb && { layer: Number(thumb.dataset.layer), head: Number(thumb.dataset.head) };
     };
     grid.addEventListener('click', (event) => {
-      const head = of(event);
-      if (head && shown) set(modelHead(shown, head));
+      const head = headAtEvent(event);
+      if (head && shownFrame) set(modelHead(shownFrame, head));
     });
-    grid.addEventListener('pointerover', (event) => point(of(event) ?? {}));
+    grid.addEventListener('pointerover', (event) => point(headAtEvent(event) ?? {}));
     grid.addEventListener('pointerleave', () => point({}));
     effect(() => {
       const { layer, head } = pointed.value;
       for (const thumb of grid.children as HTMLCollectionOf<HTMLElement>) {
-        const isLit = thumb.dataset.layer === String(layer) && thumb.dataset.head === String(head);
-        thumb.classList.toggle('lit', isLit);
+        const isPointed =
+          thumb.dataset.layer === String(layer) && thumb.dataset.head === String(head);
+        thumb.classList.toggle('lit', isPointed);
       }
     });
     return (frame, options) => {
-      shown = frame;
+      shownFrame = frame;
       const { L, H } = frame.architecture;
-      const maps = mapsOf(frame);
+      const maps = headMaps(frame);
       const scale = weightScale(options, frame.pooled ? maps : undefined);
       const side = sideOf(frame);
       if (
@@ -90,34 +91,34 @@ export const heads: View = {
         grid.replaceChildren();
         grid.style.setProperty('--heads', String(H));
         for (let i = 0; i < L * H; i++) {
-          const button = part(grid, 'thumb');
-          button.setAttribute('role', 'option');
-          button.dataset.layer = String(Math.floor(i / H));
-          button.dataset.head = String(i % H);
-          part(button, '', 'canvas');
-          // The first button of each row and column shows its name; the button's own label has both.
-          if (i < H) button.dataset.column = `H${i}`;
-          if (i % H === 0) button.dataset.row = `L${layerNumber(frame, i / H)}`;
-          part(button, 'thumb-number', 'span');
+          const thumb = part(grid, 'thumb');
+          thumb.setAttribute('role', 'option');
+          thumb.dataset.layer = String(Math.floor(i / H));
+          thumb.dataset.head = String(i % H);
+          part(thumb, '', 'canvas');
+          // Names the layer before the first thumbnail of a row, and the head above the first one of a column.
+          if (i < H) thumb.dataset.column = `H${i}`;
+          if (i % H === 0) thumb.dataset.row = `L${layerNumber(frame, i / H)}`;
+          part(thumb, 'thumb-number', 'span');
         }
-        drawn = [];
+        lastInputs = [];
       }
       const isNormalized = options.state.normalize === 'yes';
       const inputs = [frame.tensors.att, scale, isNormalized];
-      const isChanged = inputs.some((one, i) => one !== drawn[i]);
-      drawn = inputs;
-      const firsts = firstWeights(frame);
+      const isChanged = inputs.some((one, i) => one !== lastInputs[i]);
+      lastInputs = inputs;
+      const weights = firstWeights(frame);
       [...grid.children].forEach((child, i) => {
         const [l, h] = [Math.floor(i / H), i % H];
-        const percentage = wholePercent(firsts[i]!);
-        const about = isPreview(frame);
-        const name = `${headName({ layer: l, head: h }, frame)} gives the first token ${about ? 'about ' : ''}${percentage}`;
-        say(child.lastElementChild as HTMLElement, `${about ? '≈' : ''}${percentage}`);
+        const percentage = wholePercent(weights[i]!);
+        const isApproximate = isPreview(frame);
+        const label = `${headName({ layer: l, head: h }, frame)} gives the first token ${isApproximate ? 'about ' : ''}${percentage}`;
+        say(child.lastElementChild as HTMLElement, `${isApproximate ? '≈' : ''}${percentage}`);
         const isSelected = l === options.at.layer && h === options.at.head;
         child.setAttribute('aria-selected', String(isSelected));
         (child as HTMLElement).tabIndex = isSelected ? 0 : -1;
-        child.setAttribute('aria-label', name);
-        child.setAttribute('title', name);
+        child.setAttribute('aria-label', label);
+        child.setAttribute('title', label);
         if (!isChanged) return;
         const map = maps[i]!;
         paint(child.firstElementChild as HTMLCanvasElement, {

@@ -1,6 +1,6 @@
 /**
- * The table of views, ordered by the six questions that a reader may ask. A new view is a file in this folder and an
- * entry in a tab of this table, which rooms, links, exports and embeds read.
+ * The table of views, by the question that they answer. A new view is a file in this folder and an entry in a tab here;
+ * rooms, links, exports and embeds read this table.
  */
 import type { Frame } from '../frame';
 import { arrows } from './arrows';
@@ -41,25 +41,28 @@ import { unmasking } from './unmasking';
 import { compression } from './compression';
 import type { View } from '../page/view';
 
-/** A tab of a question, whose first view is on the stage and the others below, unless a link names another view. */
+/** A tab of a question. The first view is on the stage and the others below, unless a link names another view. */
 export interface Tab {
   readonly title: string;
   readonly views: readonly View[];
-  /** Explains a research view, in a sentence that a newcomer understands or skips. */
-  readonly what?: string;
-  /** Whether the tab is offered for a frame, besides the conditions of its views; a link opens it in any case. */
+  /** Explains a research view in a sentence for newcomers. */
+  readonly explanation?: string;
+  /** Whether a frame needs the tab, besides having its views; a link opens the tab in any case. */
   readonly isOffered?: (frame: Frame) => boolean;
 }
 
 export interface Question {
   readonly name: 'where' | 'why' | 'write' | 'if' | 'when' | 'matter' | 'research';
   readonly title: string;
-  /** Describes the question's pictures in a few words. */
+  /** Describes what the question's pictures show, in a few words. */
   readonly hint: string;
   readonly tabs: readonly Tab[];
 }
 
-const tab = (title: string, ...of: readonly View[]): Tab => ({ title, views: of });
+const createTab = (title: string, ...tabViews: readonly View[]): Tab => ({
+  title,
+  views: tabViews,
+});
 
 export const QUESTIONS: readonly Question[] = [
   {
@@ -67,89 +70,100 @@ export const QUESTIONS: readonly Question[] = [
     title: 'Where does attention go?',
     hint: 'the attention map',
     tabs: [
-      tab('This head', attention),
-      tab('All heads', sinks, heads, threshold, length, domains),
-      tab('Other tokens', scores, secondary, likeness),
-      { ...tab('Row sums', mass), isOffered: ({ operation }) => !operation.normalizes },
+      createTab('This head', attention),
+      createTab('All heads', sinks, heads, threshold, length, domains),
+      createTab('Other tokens', scores, secondary, likeness),
+      { ...createTab('Row sums', mass), isOffered: ({ operation }) => !operation.normalizes },
     ],
   },
   {
     name: 'why',
     title: 'Why does the first key win?',
     hint: 'what tokens search for and offer',
-    tabs: [tab('Query and key', arrows, geometry), tab('Bias key', bias)],
+    tabs: [createTab('Query and key', arrows, geometry), createTab('Bias key', bias)],
   },
   {
     name: 'write',
     title: 'What does the head write?',
     hint: 'what attention brings along',
     tabs: [
-      tab('Output', outputs, contribution),
-      tab('Norms', norms, ratios, channels),
-      tab('Next token', next),
+      createTab('Output', outputs, contribution),
+      createTab('Norms', norms, ratios, channels),
+      createTab('Next token', next),
     ],
   },
   {
     name: 'if',
     title: 'What if …?',
     hint: 'hide a token, ablate a head',
-    tabs: [tab('Intervene', change, attention), tab('Replace a token', reach), tab('Cache', cache)],
+    tabs: [
+      createTab('Intervene', change, attention),
+      createTab('Replace a token', reach),
+      createTab('Cache', cache),
+    ],
   },
   {
     name: 'when',
     title: 'When did it appear?',
     hint: 'the course of training',
-    tabs: [tab('Training', training)],
+    tabs: [createTab('Training', training)],
   },
   {
     name: 'matter',
     title: 'Does the sink matter?',
     hint: 'what the model loses without it',
     tabs: [
-      tab('Each head', effects),
-      tab('Each token', loss),
-      tab('Tasks', tasks),
-      tab('Masked tokens', maskedLoss),
+      createTab('Each head', effects),
+      createTab('Each token', loss),
+      createTab('Tasks', tasks),
+      createTab('Masked tokens', maskedLoss),
     ],
   },
 ];
 
-const research = (view: View, what: string): Tab => ({ title: view.title, views: [view], what });
+const researchTab = (view: View, explanation: string): Tab => ({
+  title: view.title,
+  views: [view],
+  explanation,
+});
 
 export const RESEARCH: Question = {
   name: 'research',
   title: 'Research views',
   hint: '',
   tabs: [
-    research(
+    researchTab(
       logitParts,
       'Which layers make the first key attractive: each layer’s part of the score.',
     ),
-    research(sinkTag, 'Whether the sink adds one and the same vector to every token.'),
-    research(
+    researchTab(sinkTag, 'Whether the sink adds one and the same vector to every token.'),
+    researchTab(
       context,
       'Whether the sink depends on the length of the text, up to the model’s context.',
     ),
-    research(compression, 'In which layers all hidden states point in nearly the same directions.'),
-    research(suffix, 'A search for a few tokens that move the sink or spoil what follows.'),
-    research(gate, 'A factor by which each head scales what it writes.'),
-    research(router, 'Which experts of a mixture each token is sent to.'),
-    research(unmasking, 'Where attention goes while a model fills in hidden words.'),
+    researchTab(
+      compression,
+      'In which layers all hidden states point in nearly the same directions.',
+    ),
+    researchTab(suffix, 'A search for a few tokens that move the sink or spoil what follows.'),
+    researchTab(gate, 'A factor by which each head scales what it writes.'),
+    researchTab(router, 'Which experts of a mixture each token is sent to.'),
+    researchTab(unmasking, 'Where attention goes while a model fills in hidden words.'),
   ],
 };
 
-export const ALL = [...QUESTIONS, RESEARCH];
+export const ALL_QUESTIONS = [...QUESTIONS, RESEARCH];
 
-/** All views, each once, with those that only experiments use, which are in no tab. */
+/** All views, each once, including those that are in no tab because only experiments use them. */
 export const views: readonly View[] = [
   ...new Set([
-    ...ALL.flatMap(({ tabs }) => tabs.flatMap((one) => one.views)),
+    ...ALL_QUESTIONS.flatMap(({ tabs }) => tabs.flatMap((one) => one.views)),
     sweep,
     perturbations,
   ]),
 ];
 
-/** What a room shows: a tab of a question and the tab's views; the first view is on the stage. */
+/** A question, one of its tabs, and the tab's views, the one for the stage first. */
 export interface Choice {
   readonly question: Question;
   readonly tab: Tab;
@@ -157,7 +171,7 @@ export interface Choice {
 }
 
 /** Returns the views that apply to one of the frames. */
-export function fitting(all: readonly View[], frames: readonly Frame[]): readonly View[] {
+export function fittingViews(all: readonly View[], frames: readonly Frame[]): readonly View[] {
   return all.filter(({ fits }) => !fits || !frames.length || frames.some(fits));
 }
 
@@ -167,38 +181,38 @@ export function fitting(all: readonly View[], frames: readonly Frame[]): readonl
  */
 export function tabsOf({ tabs }: Question, frames: readonly Frame[], name = ''): readonly Tab[] {
   return tabs.filter(
-    ({ views: own, isOffered }) =>
-      fitting(own, frames).length &&
-      (!isOffered || frames.some(isOffered) || own.some((view) => view.name === name)),
+    ({ views: tabViews, isOffered }) =>
+      fittingViews(tabViews, frames).length &&
+      (!isOffered || frames.some(isOffered) || tabViews.some((view) => view.name === name)),
   );
 }
 
 /**
- * Returns the tab of a view, with this view first. If the models lack the view's quantity, returns another tab of the
- * same question.
+ * Returns the tab of a view, with this view first. If no frame has the view's numbers, returns another tab of the
+ * question.
  */
 export function choiceOf(name: string, frames: readonly Frame[]): Choice {
-  const has = (one: Tab) => one.views.some((view) => view.name === name);
-  const all = ALL.flatMap((question) =>
+  const hasView = (one: Tab) => one.views.some((view) => view.name === name);
+  const candidates = ALL_QUESTIONS.flatMap((question) =>
     tabsOf(question, frames, name).map((one) => ({ question, tab: one })),
   );
   const choice =
-    all.find((one) => has(one.tab)) ??
-    all.find(({ question }) => question.tabs.some(has)) ??
-    all[0]!;
-  const applicable = fitting(choice.tab.views, frames);
-  const first = applicable.filter((view) => view.name === name);
-  return { ...choice, views: [...new Set([...first, ...applicable])] };
+    candidates.find((one) => hasView(one.tab)) ??
+    candidates.find(({ question }) => question.tabs.some(hasView)) ??
+    candidates[0]!;
+  const applicable = fittingViews(choice.tab.views, frames);
+  const namedViews = applicable.filter((view) => view.name === name);
+  return { ...choice, views: [...new Set([...namedViews, ...applicable])] };
 }
 
-/** The names of the lab and of the experiments, which are figures without frames. */
+/** Names that links and embeds use like those of views, for the two figures that draw a whole room. */
 export const LAB = 'lab';
 export const EXPERIMENT = 'experiment';
-const WHOLE: Readonly<Record<string, string>> = { [LAB]: 'Lab', [EXPERIMENT]: 'Experiment' };
-export const isWholeRoom = (name: string): boolean => Object.hasOwn(WHOLE, name);
+const ROOM_TITLES: Readonly<Record<string, string>> = { [LAB]: 'Lab', [EXPERIMENT]: 'Experiment' };
+export const isWholeRoom = (name: string): boolean => Object.hasOwn(ROOM_TITLES, name);
 /** Returns the title of a view, of the lab or of the experiments. */
-export const titleOf = (name: string): string => WHOLE[name] ?? viewNamed(name).title;
+export const titleOf = (name: string): string => ROOM_TITLES[name] ?? viewNamed(name).title;
 
-export function viewNamed(name: string, among: readonly View[] = views): View {
-  return among.find((view) => view.name === name) ?? among[0]!;
+export function viewNamed(name: string, list: readonly View[] = views): View {
+  return list.find((view) => view.name === name) ?? list[0]!;
 }

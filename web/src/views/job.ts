@@ -1,4 +1,4 @@
-/** A job that a view's button starts and stops, one at a time, with partial results that are drawn. */
+/** Runs long measurements of a view. A button starts and stops the job, and the view draws its partial results. */
 import { html, nothing, render } from 'lit';
 import type { State } from '../ask/state';
 import type { Frame } from '../frame';
@@ -6,32 +6,31 @@ import { part, say, type DrawOptions, type ViewApi } from '../page/view';
 
 export interface Job {
   isRunning(): boolean;
-  /** Stops the running job, or restarts it. */
+  /** Stops the job if it is running; starts it otherwise. */
   readonly toggle: () => void;
-  /** Redraws the last result. */
   readonly draw: () => void;
 }
 
-interface Work<T> {
-  /** The result for each frame, by the frame's tokens, which the view's sentence and files also read. */
-  readonly made: WeakMap<Frame['tokens'], T>;
-  /** The settings on which a result depends, so that a change of one makes the result invalid. */
+interface JobDefinition<T> {
+  /** The results by the tokens of their frames; the view's sentence and files read them, too. */
+  readonly results: WeakMap<Frame['tokens'], T>;
+  /** The settings that a result depends on; changing one discards the result. */
   readonly settings: readonly (keyof State)[];
-  /** Computes the result and reports its parts; the signal ends it. */
+  /** Computes the result and reports partial ones; the signal stops the computation. */
   readonly run: (
     frame: Frame,
     state: State,
     signal: AbortSignal,
-    onMade: (one: T) => void,
+    onResult: (result: T) => void,
   ) => Promise<void>;
   readonly draw: (frame: Frame, options: DrawOptions, job: Job) => void;
 }
 
-/** Adds the places of a job to a view: button, settings and progress, and the finding below. */
-export function jobParts(root: HTMLElement) {
+/** Adds the elements of a job to a view: a button with settings and progress, and a line for the result in words. */
+export function createJobParts(root: HTMLElement) {
   const controls = part(root, 'unmask-controls');
-  const words = part(root, 'caption', 'p');
-  words.setAttribute('role', 'status');
+  const captionElement = part(root, 'caption', 'p');
+  captionElement.setAttribute('role', 'status');
   const showJob = (
     { isRunning, toggle }: Job,
     label: string,
@@ -46,61 +45,61 @@ export function jobParts(root: HTMLElement) {
         ${isRunning() && progress !== nothing ? html`<span>${progress}</span>` : nothing}`,
       controls,
     );
-    // Shows no sentence while the job runs, since screen readers would read it out at every step.
-    say(words, isRunning() ? '' : sentence);
+    // Screen readers would read a partial sentence out at every step.
+    say(captionElement, isRunning() ? '' : sentence);
   };
   return { controls, showJob };
 }
 
-/** Returns a function that draws a frame of the view, and stops a job of another frame. */
+/** Returns the view's draw function, which also stops the job when the frame or a setting changes. */
 export function createJob<T>(
   root: HTMLElement,
   { fail }: Pick<ViewApi, 'fail'>,
-  { made, settings, run, draw }: Work<T>,
+  { results, settings, run, draw }: JobDefinition<T>,
 ): (frame: Frame, options: DrawOptions) => void {
-  let lastDrawn: readonly [Frame, DrawOptions] | undefined;
-  let setting: string | undefined;
-  let running: AbortController | undefined;
+  let lastArguments: readonly [Frame, DrawOptions] | undefined;
+  let lastSettings: string | undefined;
+  let currentRun: AbortController | undefined;
   const stop = () => {
-    running?.abort();
-    running = undefined;
+    currentRun?.abort();
+    currentRun = undefined;
     delete root.dataset.busy;
   };
   const start = async () => {
-    const [frame, { state }] = lastDrawn!;
-    const controller = (running = new AbortController());
+    const [frame, { state }] = lastArguments!;
+    const controller = (currentRun = new AbortController());
     root.dataset.busy = '';
-    made.delete(frame.tokens);
+    results.delete(frame.tokens);
     job.draw();
     try {
-      await run(frame, state, controller.signal, (one) => {
+      await run(frame, state, controller.signal, (result) => {
         if (controller.signal.aborted) return;
-        made.set(frame.tokens, one);
+        results.set(frame.tokens, result);
         job.draw();
       });
     } catch (error) {
       if (!controller.signal.aborted) fail(error);
     }
-    if (running !== controller) return;
+    if (currentRun !== controller) return;
     stop();
     job.draw();
   };
   const job: Job = {
-    isRunning: () => running !== undefined,
+    isRunning: () => currentRun !== undefined,
     toggle: () => {
-      if (!running) return void start();
+      if (!currentRun) return void start();
       stop();
       job.draw();
     },
-    draw: () => draw(...lastDrawn!, job),
+    draw: () => draw(...lastArguments!, job),
   };
   return (frame, options) => {
-    const key = settings.map((name) => options.state[name]).join(' ');
-    const isOther = setting !== undefined && key !== setting;
-    if (isOther || frame.tokens !== lastDrawn?.[0].tokens) stop();
-    if (isOther) made.delete(frame.tokens);
-    setting = key;
-    lastDrawn = [frame, options];
+    const settingsKey = settings.map((name) => options.state[name]).join(' ');
+    const isChanged = lastSettings !== undefined && settingsKey !== lastSettings;
+    if (isChanged || frame.tokens !== lastArguments?.[0].tokens) stop();
+    if (isChanged) results.delete(frame.tokens);
+    lastSettings = settingsKey;
+    lastArguments = [frame, options];
     job.draw();
   };
 }

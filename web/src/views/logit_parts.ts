@@ -1,39 +1,44 @@
-/** Draws the components of the residual stream that add up to the first key's logit in a head. */
+/**
+ * Splits the first key's logit in a head into parts of the residual stream: embedding, attention and feed-forward
+ * layers.
+ */
 import { headAt, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
 import { quantity } from '../save/numbers';
 import { headName, real } from '../words';
 
-/** The parts of a head's mean logit with the first key: by layer, for all layers below the head's. */
+/** The parts of a head's mean logit with the first key. Arrays have a part for each layer below the head's. */
 export interface Parts {
   readonly embedding: number;
   readonly attention: readonly number[];
   readonly ffn: readonly number[];
   readonly biases: number;
-  /** The head of a layer below with the largest part of either sign; absent if the parts are not split by head. */
+  /** The head below whose part has the largest size; absent if the parts are not split by head. */
   readonly head?: Head & { readonly part: number };
 }
 
-const sum = (list: readonly number[]) => list.reduce((a, b) => a + b, 0);
-const largest = (list: readonly number[]) =>
+const sumOf = (list: readonly number[]) => list.reduce((a, b) => a + b, 0);
+const indexOfLargest = (list: readonly number[]) =>
   list.reduce((best, x, i) => (Math.abs(x) > Math.abs(list[best]!) ? i : best), 0);
 
 export function partsOf(frame: Frame, at: Head): Parts {
   const { H } = frame.architecture;
-  const all = [...ofHead(frame.tensors.logit_parts!, at)];
+  const parts = [...ofHead(frame.tensors.logit_parts!, at)];
   const lowerLayers = Array.from({ length: at.layer }, (_, l) => l);
   const { shape, data } = frame.tensors.logit_parts_heads!;
   const count = shape[2]! * H;
   const headParts = [...data.subarray((at.layer * H + at.head) * count).subarray(0, at.layer * H)];
-  const maximum = largest(headParts);
-  const isApart = headParts.length > 0 && headParts.every(Number.isFinite);
+  const strongestIndex = indexOfLargest(headParts);
+  const isSplitByHead = headParts.length > 0 && headParts.every(Number.isFinite);
   return {
-    embedding: all[0]!,
-    attention: lowerLayers.map((l) => all[1 + 2 * l]!),
-    ffn: lowerLayers.map((l) => all[2 + 2 * l]!),
-    biases: all.at(-1)!,
-    ...(isApart ? { head: { ...headAt(maximum, H), part: headParts[maximum]! } } : {}),
+    embedding: parts[0]!,
+    attention: lowerLayers.map((l) => parts[1 + 2 * l]!),
+    ffn: lowerLayers.map((l) => parts[2 + 2 * l]!),
+    biases: parts.at(-1)!,
+    ...(isSplitByHead
+      ? { head: { ...headAt(strongestIndex, H), part: headParts[strongestIndex]! } }
+      : {}),
   };
 }
 
@@ -41,14 +46,14 @@ function sentence(at: Head, { embedding, attention, ffn, biases, head }: Parts):
   const name = headName(at);
   if (!Number.isFinite(embedding))
     return `${name}: the stream is no sum of components here: norms after the blocks, or edits, scale what was added, or a layer adds more than attention and feed-forward.`;
-  const total = embedding + sum(attention) + sum(ffn) + biases;
-  const start = `${name}: the first key’s logit is ${real(total)} on average over the queries`;
+  const total = embedding + sumOf(attention) + sumOf(ffn) + biases;
+  const opening = `${name}: the first key’s logit is ${real(total)} on average over the queries`;
   if (!ffn.length)
-    return `${start}: the embedding makes ${real(embedding)} of it, biases ${real(biases)}.`;
-  const top = largest(ffn);
+    return `${opening}: the embedding makes ${real(embedding)} of it, biases ${real(biases)}.`;
+  const topLayer = indexOfLargest(ffn);
   return (
-    `${start}: feed-forward layers make ${real(sum(ffn))} of it (layer ${top}: ${real(ffn[top]!)}), attention ` +
-    `${real(sum(attention))}, the embedding ${real(embedding)}, biases ${real(biases)}.` +
+    `${opening}: feed-forward layers make ${real(sumOf(ffn))} of it (layer ${topLayer}: ${real(ffn[topLayer]!)}), attention ` +
+    `${real(sumOf(attention))}, the embedding ${real(embedding)}, biases ${real(biases)}.` +
     (head
       ? ` Of the heads below, ${headName(head)} adds the most in size: ${real(head.part)}.`
       : '')
@@ -76,13 +81,13 @@ export const logitParts: View = {
   ],
   says: (frame, at) => sentence(at, partsOf(frame, at)),
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const chart = part(root, 'chart');
+    const captionElement = part(root, 'caption', 'p');
     return (frame, { at }) => {
       const components = partsOf(frame, at);
       const caption = sentence(at, components);
-      say(words, caption);
-      drawChart(place, {
+      say(captionElement, caption);
+      drawChart(chart, {
         kind: 'lines',
         from: -1,
         xLabel: 'layer (−1: the embedding)',

@@ -1,6 +1,5 @@
 /**
- * Compares how much the loss at masked positions rises without the strongest key in a masked model and in a causal
- * model.
+ * Draws how much the loss at masked positions rises without the strongest key, in a masked model and in a causal one.
  */
 import { nothing } from 'lit';
 import type { TaskScore, UnmaskConditions } from 'sinkscope';
@@ -9,14 +8,14 @@ import { part, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { MaskedLoss } from '../run/started';
 import { labeled } from '../save/numbers';
-import { fixed } from '../timeline/seeds';
+import { formatNumber } from '../timeline/seeds';
 import { percent } from '../words';
-import { createJob, jobParts, type Job } from './job';
+import { createJob, createJobParts, type Job } from './job';
 
-/** The result, once complete, and the finished share of the work. */
+/** The finished share of the work, and the result once the work is complete. */
 interface Measured {
   readonly share: number;
-  readonly whole?: MaskedLoss;
+  readonly result?: MaskedLoss;
 }
 
 /** The last measurement of a frame's model and prompts. */
@@ -28,19 +27,22 @@ const CONDITIONS = [
   ['random', 'without a random key'],
 ] as const satisfies readonly (readonly [keyof UnmaskConditions, string])[];
 
-const withError = ({ mean, error }: TaskScore['change'], digits: number) =>
-  fixed(mean, digits) + (error === null ? '' : ` ± ${fixed(error, digits)}`);
+const formatWithError = ({ mean, error }: TaskScore['change'], digits: number) =>
+  formatNumber(mean, digits) + (error === null ? '' : ` ± ${formatNumber(error, digits)}`);
 
-/** States the change of a loss, and whether it exceeds twice its standard error, if there are several prompts. */
+/**
+ * States the change of a loss; a change within twice its standard error is called unclear. One prompt has no standard
+ * error.
+ */
 function changeWords({ change }: TaskScore): string {
   const { mean, error } = change;
-  if (error === null) return `changes by ${fixed(mean, 3)} on this prompt`;
+  if (error === null) return `changes by ${formatNumber(mean, 3)} on this prompt`;
   if (Math.abs(mean) > 2 * error)
-    return `${mean < 0 ? 'falls' : 'rises'} by ${withError({ mean: Math.abs(mean), error }, 3)}`;
-  return `does not change clearly (${withError(change, 3)})`;
+    return `${mean < 0 ? 'falls' : 'rises'} by ${formatWithError({ mean: Math.abs(mean), error }, 3)}`;
+  return `does not change clearly (${formatWithError(change, 3)})`;
 }
 
-function changes({ strongest, random, alpha }: UnmaskConditions): string {
+function conditionWords({ strongest, random, alpha }: UnmaskConditions): string {
   return (
     `Without its strongest key, which receives ${percent(alpha.mean)} of all attention, the loss ` +
     `${changeWords(strongest.loss)}; without a random other key it ${changeWords(random.loss)}.`
@@ -49,19 +51,19 @@ function changes({ strongest, random, alpha }: UnmaskConditions): string {
 
 function sentence(title: string, { found, causal }: MaskedLoss): string {
   const { predicted, prompts, steps, baseline } = found;
-  const texts = `${prompts} prompt${prompts === 1 ? '' : 's'}`;
-  const maskedRows =
-    `${title}, ${predicted} masked tokens of ${texts}, filled in over ${steps} steps: loss ` +
-    `${withError(baseline.loss, 2)} nats. ${changes(found)}`;
-  if (!found.causal || !causal) return maskedRows;
-  const theirs = `${causal} predicts the same tokens from all tokens before each: loss`;
-  return `${maskedRows} ${theirs} ${withError(found.causal.baseline.loss, 2)} nats. ${changes(found.causal)}`;
+  const promptWords = `${prompts} prompt${prompts === 1 ? '' : 's'}`;
+  const maskedWords =
+    `${title}, ${predicted} masked tokens of ${promptWords}, filled in over ${steps} steps: loss ` +
+    `${formatWithError(baseline.loss, 2)} nats. ${conditionWords(found)}`;
+  if (!found.causal || !causal) return maskedWords;
+  const causalWords = `${causal} predicts the same tokens from all tokens before each: loss`;
+  return `${maskedWords} ${causalWords} ${formatWithError(found.causal.baseline.loss, 2)} nats. ${conditionWords(found.causal)}`;
 }
 
-/** Returns a row for each model and condition. */
+/** Returns the conditions of the masked model, and of the causal model if there is one. */
 function rowsOf(title: string, { found, causal }: MaskedLoss) {
-  const model = { title, of: found as UnmaskConditions };
-  return found.causal && causal ? [model, { title: causal, of: found.causal }] : [model];
+  const model = { title, conditions: found as UnmaskConditions };
+  return found.causal && causal ? [model, { title: causal, conditions: found.causal }] : [model];
 }
 
 export const maskedLoss: View = {
@@ -81,17 +83,17 @@ export const maskedLoss: View = {
     title: `${title}, with and without a key`,
   }),
   numbers: (frame) => {
-    const result = results.get(frame.tokens)?.whole;
+    const result = results.get(frame.tokens)?.result;
     if (!result) return [];
-    return rowsOf('masked', result).flatMap(({ of }, i) => {
+    return rowsOf('masked', result).flatMap(({ conditions }, i) => {
       const row = (
         name: string,
-        value: (of: UnmaskConditions[(typeof CONDITIONS)[number][0]]) => number,
+        value: (conditions: UnmaskConditions[(typeof CONDITIONS)[number][0]]) => number,
       ) =>
         labeled(
           `${i ? 'causal' : 'masked'}_${name}`,
           'condition',
-          CONDITIONS.map(([key, label]) => [label, value(of[key])]),
+          CONDITIONS.map(([key, label]) => [label, value(conditions[key])]),
         );
       return [
         row('loss', ({ loss }) => loss.mean),
@@ -102,47 +104,49 @@ export const maskedLoss: View = {
     });
   },
   says: (frame) => {
-    const result = results.get(frame.tokens)?.whole;
-    return result ? sentence(frame.model.title, result) : '';
+    const measured = results.get(frame.tokens)?.result;
+    return measured ? sentence(frame.model.title, measured) : '';
   },
   draw(root, api) {
-    const { showJob } = jobParts(root);
-    const picture = part(root, 'plot');
+    const { showJob } = createJobParts(root);
+    const chart = part(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
-      const result = results.get(frame.tokens);
+      const measured = results.get(frame.tokens);
       showJob(job, 'Measure', maskedLoss.says(frame, options.at), {
-        progress: result ? percent(result.share, 0) : nothing,
+        progress: measured ? percent(measured.share, 0) : nothing,
       });
-      picture.hidden = !result?.whole;
-      if (!result?.whole) return;
-      const rows = rowsOf(frame.model.title, result.whole);
-      const shown = CONDITIONS.slice(1);
-      const ends = rows.flatMap(({ of }) =>
-        shown.map(([key]) => of[key].loss.change.mean - (of[key].loss.change.error ?? 0)),
+      chart.hidden = !measured?.result;
+      if (!measured?.result) return;
+      const rows = rowsOf(frame.model.title, measured.result);
+      const hiddenConditions = CONDITIONS.slice(1);
+      const lowerEnds = rows.flatMap(({ conditions }) =>
+        hiddenConditions.map(
+          ([key]) => conditions[key].loss.change.mean - (conditions[key].loss.change.error ?? 0),
+        ),
       );
-      drawChart(picture, {
+      drawChart(chart, {
         kind: 'points',
         xLabel: '',
-        xNames: shown.map(([, name]) => name),
+        xNames: hiddenConditions.map(([, name]) => name),
         yLabel: 'loss rises by, nats',
-        domain: [Math.min(0, ...ends), 0.05],
+        domain: [Math.min(0, ...lowerEnds), 0.05],
         label: maskedLoss.says(frame, options.at),
-        series: rows.map(({ title, of }, i) => ({
+        series: rows.map(({ title, conditions }, i) => ({
           name: title,
           color: i ? '--query' : '--sink',
-          values: shown.map(([key]) => of[key].loss.change.mean),
-          spread: shown.map(([key]) => of[key].loss.change.error ?? NaN),
+          values: hiddenConditions.map(([key]) => conditions[key].loss.change.mean),
+          spread: hiddenConditions.map(([key]) => conditions[key].loss.change.error ?? NaN),
         })),
       });
     };
     return createJob(root, api, {
-      made: results,
+      results,
       settings: [],
-      run: async (frame, _, signal, onMade) => {
-        onMade({ share: 0 });
-        const onShare = (share: number) => onMade({ share });
+      run: async (frame, _, signal, onResult) => {
+        onResult({ share: 0 });
+        const onShare = (share: number) => onResult({ share });
         const result = await api.measure('maskedLoss', { frame, signal }, { onShare });
-        onMade({ share: 1, whole: result });
+        onResult({ share: 1, result });
       },
       draw,
     });

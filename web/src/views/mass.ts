@@ -1,4 +1,4 @@
-/** Draws the attention row sum, which is the sum of each query's weights. */
+/** Draws the sum of each query's attention weights. */
 import { firstKey, largest, ofHead, selectedHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
@@ -21,19 +21,19 @@ export const mass: View = {
   ],
   says: (frame, at) => {
     const { tensors } = frame;
-    const [average, least, most] = ofHead(tensors.row_mass_summary!, at);
-    const raw = ofHead(tensors.alpha_raw!, at)[firstKey(frame)]!;
+    const [average, minimum, maximum] = ofHead(tensors.row_mass_summary!, at);
+    const rawAlpha = ofHead(tensors.alpha_raw!, at)[firstKey(frame)]!;
     return (
-      `${headWords(at, frame)}: mean ${show(average!)}, min ${show(least!)}, max ${show(most!)}; ` +
-      `unnormalized α${firstPlace(frame)} ${show(raw, 3)}.`
+      `${headWords(at, frame)}: mean ${show(average!)}, min ${show(minimum!)}, max ${show(maximum!)}; ` +
+      `unnormalized α${firstPlace(frame)} ${show(rawAlpha, 3)}.`
     );
   },
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const chart = part(root, 'chart');
+    const captionElement = part(root, 'caption', 'p');
     return (frame, { at, frames, state }) => {
-      say(words, mass.says(frame, at));
-      drawChart(place, {
+      say(captionElement, mass.says(frame, at));
+      drawChart(chart, {
         kind: 'lines',
         xLabel: 'query t',
         yLabel: 'row sum',

@@ -1,4 +1,4 @@
-/** Lists the model's predictions for the next token. */
+/** Lists the most probable next tokens. */
 import { html, render } from 'lit';
 import { isBidirectional } from '../frame';
 import { labeled } from '../save/numbers';
@@ -13,11 +13,11 @@ export const next: View = {
   reads: ['loss_mean'],
   optional: ['next'],
   fits: (frame) => !isBidirectional(frame),
-  numbers: ({ next: likely }) => [
+  numbers: ({ next: predictions }) => [
     labeled(
       'probability',
       'rank',
-      likely.map(({ text, probability }) => [text, probability]),
+      predictions.map(({ text, probability }) => [text, probability]),
     ),
   ],
   says: ({ tensors, sequences, generated, lacks }) => {
@@ -33,19 +33,19 @@ export const next: View = {
   },
   draw(root) {
     const list = part(root, 'next', 'ol');
-    const words = part(root, 'caption', 'p');
+    const captionElement = part(root, 'caption', 'p');
     return (frame, { at }) => {
-      const [most] = frame.next;
+      const [mostLikely] = frame.next;
       render(
         frame.next.map(
           ({ text, probability }) =>
-            html`<li style="--share: ${probability / most!.probability}">
+            html`<li style="--share: ${probability / mostLikely!.probability}">
               <span>${readable(text)}</span><span>${percent(probability)}</span>
             </li>`,
         ),
         list,
       );
-      say(words, next.says(frame, at));
+      say(captionElement, next.says(frame, at));
     };
   },
 };

@@ -1,4 +1,4 @@
-/** Draws norms by layer: of the first token's hidden state, key and value, and the mean of the others'. */
+/** Draws norms by layer: those of the first token's hidden state, key and value, and the mean of the others'. */
 import type { Tensor } from 'sinkscope';
 import { firstKey, layerNumber, massiveOf, mean, present, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
@@ -12,8 +12,11 @@ const KINDS = [
   { name: 'value_norm', title: 'values ‖v‖', isStream: false },
 ] as const;
 
-/** Returns for each row of [rows, .., T] the first token's norm and the others' mean, both averaged over heads. */
-export function profile(tensor: Tensor, key = 0): { first: number[]; others: number[] } {
+/**
+ * Returns for each layer the first token's norm and the others' mean, both averaged over heads.
+ * @param tensor norms, [layers, T] or [layers, heads, T]
+ */
+export function normProfile(tensor: Tensor, key = 0): { first: number[]; others: number[] } {
   const T = tensor.shape.at(-1)!;
   const heads = tensor.shape.length === 3 ? tensor.shape[1]! : 1;
   const rows = Array.from({ length: tensor.shape[0]! }, (_, r) =>
@@ -29,14 +32,14 @@ export function profile(tensor: Tensor, key = 0): { first: number[]; others: num
   };
 }
 
-function sayMassive(frame: Frame): string {
+function massiveWords(frame: Frame): string {
   const massive = massiveOf(frame);
   if (!massive) return '';
   const { layer, channel, token, size, median } = massive;
-  const suffix = frame.sequences > 1 ? ' of the first prompt' : '';
+  const promptNote = frame.sequences > 1 ? ' of the first prompt' : '';
   return (
     ` Largest activation: ${show(size, 1)}, ${show(size / median, 0)}× the median, ${stateWords(layer)}, ` +
-    `channel ${channel}, token ${token}${suffix}.`
+    `channel ${channel}, token ${token}${promptNote}.`
   );
 }
 
@@ -56,29 +59,31 @@ export const norms: View = {
     quantity('value_norm', ['layer', 'group', 'token'], tensors.value_norm!),
   ],
   says: (frame) => {
-    const ratio = Math.max(...frame.tensors.hidden_ratio!.data);
-    const drain = Math.min(...present(frame.tensors.value_ratio!.data));
+    const hiddenRatio = Math.max(...frame.tensors.hidden_ratio!.data);
+    const valueRatio = Math.min(...present(frame.tensors.value_ratio!.data));
     return (
-      `First token relative to the others: hidden norm up to ${show(ratio, 1)}×, value norm down to ` +
-      `${show(drain)}×.${sayMassive(frame)}`
+      `First token relative to the others: hidden norm up to ${show(hiddenRatio, 1)}×, value norm down to ` +
+      `${show(valueRatio)}×.${massiveWords(frame)}`
     );
   },
   draw(root) {
-    const words = part(root, 'caption', 'p');
-    const charts = KINDS.map((kind) => ({ ...kind, place: part(root, 'chart') }));
+    const captionElement = part(root, 'caption', 'p');
+    const charts = KINDS.map((kind) => ({ ...kind, chart: part(root, 'chart') }));
     const profilesOf = (one: Frame) =>
-      KINDS.map(({ name }) => profile(one.tensors[name]!, firstKey(one)));
-    const profiles = lastOf(profilesOf);
+      KINDS.map(({ name }) => normProfile(one.tensors[name]!, firstKey(one)));
+    const cachedProfiles = lastOf(profilesOf);
     return (frame, { frames, at }) => {
-      say(words, norms.says(frame, at));
-      const profileList = frames.map((one) => (one === frame ? profiles(frame) : profilesOf(one)));
-      charts.forEach(({ title, isStream, place }, i) => {
-        const { first, others } = profiles(frame)[i]!;
+      say(captionElement, norms.says(frame, at));
+      const allProfiles = frames.map((one) =>
+        one === frame ? cachedProfiles(frame) : profilesOf(one),
+      );
+      charts.forEach(({ title, isStream, chart }, i) => {
+        const { first, others } = cachedProfiles(frame)[i]!;
         const places = first.map((_, l) => (isStream ? l - 1 : layerNumber(frame, l)));
-        const values = profileList
+        const values = allProfiles
           .flatMap((one) => [...one[i]!.first, ...one[i]!.others])
           .filter((x) => x > 0 && Number.isFinite(x));
-        drawChart(place, {
+        drawChart(chart, {
           kind: 'lines',
           height: 112,
           xLabel: 'layer',

@@ -1,4 +1,4 @@
-/** Draws the mean norm of every head's output, as bars on the grid of heads. */
+/** Draws the mean norm of each head's output as a grid of bars. */
 import { html, render } from 'lit';
 import {
   firstKey,
@@ -13,26 +13,26 @@ import { quantity } from '../save/numbers';
 import { capital, headName, headWords, percent, show } from '../words';
 import { part, say, type View } from '../page/view';
 
-/** Whether a head gives the first token more than eps, compared in 32 bits as in the core. */
-const isSink = (given: number, { eps }: Frame) => given > Math.fround(eps);
+/** Whether a head with this weight on the first token has a sink. The comparison has 32 bits, as in the core. */
+const hasSink = (weight: number, { eps }: Frame) => weight > Math.fround(eps);
 
-/** Returns the mean norm of each head's output over the queries after the first one, [L, H]. */
+/** Returns the mean norm of each head's output over all tokens except the first, [L, H]. */
 function normsOf(frame: Frame): Float32Array {
   const { data, shape } = frame.tensors.head_out!;
-  const [T, from] = [frame.T, firstKey(frame) + 1];
+  const [T, start] = [frame.T, firstKey(frame) + 1];
   const [L, H, , K] = shape as [number, number, number, number];
   return Float32Array.from({ length: L * H }, (_, i) => {
-    const norms = Array.from({ length: T - from }, (_, t) => {
-      const at = (i * T + from + t) * K;
-      return Math.hypot(...(data as Float32Array).subarray(at, at + K));
+    const norms = Array.from({ length: T - start }, (_, t) => {
+      const offset = (i * T + start + t) * K;
+      return Math.hypot(...(data as Float32Array).subarray(offset, offset + K));
     });
     return mean(norms);
   });
 }
 
-export interface Written {
+export interface OutputNorms {
   readonly norms: Float32Array;
-  readonly own: number;
+  readonly ownNorm: number;
   /** The mean over all heads except the selected one. */
   readonly others: number;
   /** The mean over the heads that give the first token more than eps; NaN if there are none. */
@@ -45,7 +45,7 @@ export interface Written {
   readonly least: number;
 }
 
-export function writtenOf(frame: Frame, { layer, head }: Head): Written {
+export function outputNormsOf(frame: Frame, { layer, head }: Head): OutputNorms {
   const norms = normsOf(frame);
   const all = [...norms];
   const firsts = firstWeights(frame);
@@ -101,7 +101,7 @@ function sentence(frame: Frame, at: Head): string {
     Number.isFinite(sinks) && Number.isFinite(rest)
       ? ` The ${count} heads that give the first token more than ${percent(frame.eps, 0)} (red) write ${show(sinks)} on average, the other ${total - count} (gray) write ${show(rest)}${exceptionWords(written)}.`
       : '';
-  return `${littleWords(written)} The output of ${headWords(at, frame)} has a mean length of ${show(own)}, that of the other heads ${show(others)}.${groups}`;
+  return `${outputWords(outputNorms)} The output of ${headWords(at, frame)} has a mean length of ${show(ownNorm)}, that of the other heads ${show(othersMean)}.${groupNote}`;
 }
 
 export const outputs: View = {
@@ -124,26 +124,29 @@ export const outputs: View = {
   },
   says: sentence,
   draw(root, { set }) {
-    const words = part(root, 'caption', 'p');
+    const captionElement = part(root, 'caption', 'p');
     const grid = part(root, 'outputs');
     return (frame, { at, isPlain, isAnswered }) => {
-      words.hidden = Boolean(isPlain);
+      captionElement.hidden = Boolean(isPlain);
       grid.hidden = frame.T < 2;
       const { L, H } = frame.architecture;
-      const written = writtenOf(frame, at);
-      const { norms } = written;
-      const firsts = firstWeights(frame);
+      const outputNorms = outputNormsOf(frame, at);
+      const { norms } = outputNorms;
+      const weights = firstWeights(frame);
       const maximum = Math.max(...norms);
       const caption = sentence(frame, at);
-      say(words, isAnswered ? caption.replace(`${littleWords(written)} `, '') : caption);
+      say(
+        captionElement,
+        isAnswered ? caption.replace(`${outputWords(outputNorms)} `, '') : caption,
+      );
       grid.style.setProperty('--heads', String(H));
-      const bar = (layer: number, head: number) => {
+      const drawBar = (layer: number, head: number) => {
         const i = layer * H + head;
         const name = headName({ layer, head }, frame);
-        const label = `${name} writes ${show(norms[i]!)} and gives the first token ${percent(firsts[i]!, 0)}`;
+        const label = `${name} writes ${show(norms[i]!)} and gives the first token ${percent(weights[i]!, 0)}`;
         return html`<button
           type="button"
-          class=${isSink(firsts[i]!, frame) ? 'output sink' : 'output'}
+          class=${hasSink(weights[i]!, frame) ? 'output sink' : 'output'}
           aria-pressed=${layer === at.layer && head === at.head}
           aria-label=${label}
           title=${capital(label)}
@@ -159,7 +162,7 @@ export const outputs: View = {
             { length: L },
             (_, l) =>
               html`<span>L${layerNumber(frame, l)}</span
-                >${Array.from({ length: H }, (_, h) => bar(l, h))}`,
+                >${Array.from({ length: H }, (_, h) => drawBar(l, h))}`,
           )}`,
         grid,
       );

@@ -1,8 +1,8 @@
-/** Draws the rise of the loss by a tested perturbation, and by random controls of the same kind. */
+/** Draws how much a perturbation raises the loss, next to random controls of the same kind. */
 import { largest } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { costOf, isUnedited, settingName, signed } from './settings';
+import { costOf, isUnedited, settingName, formatLossChange } from './settings';
 import { capital } from '../words';
 import { part, say, type View } from '../page/view';
 
@@ -21,38 +21,38 @@ export const perturbations: View = {
   says: (frame) =>
     `${capital(settingName(frame))}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const chart = part(root, 'chart');
+    const captionElement = part(root, 'caption', 'p');
     return (frame, { group, frames }) => {
-      const costs = (all: typeof frames) => {
-        const baseline = all.find(isUnedited);
-        return all.flatMap((one) =>
+      const costsOf = (settings: typeof frames) => {
+        const baseline = settings.find(isUnedited);
+        return settings.flatMap((one) =>
           baseline && one !== baseline
             ? [{ name: settingName(one), ...costOf(one, baseline) }]
             : [],
         );
       };
-      const ownCosts = costs(group);
+      const groupCosts = costsOf(group);
       const models = new Set(frames.map(({ model }) => model.id));
-      const groups = [...models].map((id) =>
-        costs(frames.filter(({ model }) => model.id === id)).map((one) => one.mean),
+      const costsByModel = [...models].map((id) =>
+        costsOf(frames.filter(({ model }) => model.id === id)).map((one) => one.mean),
       );
-      const text = ownCosts
-        .map(({ name, mean }, i) => `${i + 1}, ${name}: ${signed(mean)}`)
+      const caption = groupCosts
+        .map(({ name, mean }, i) => `${i + 1}, ${name}: ${formatLossChange(mean)}`)
         .join('; ');
-      say(words, text);
-      drawChart(place, {
+      say(captionElement, caption);
+      drawChart(chart, {
         from: 1,
         kind: 'bars',
         xLabel: 'change',
         yLabel: 'loss above baseline, nats',
-        domain: [Math.min(0, ...groups.flat()), largest(groups)],
-        label: `${frame.model.title}. ${text}.`,
+        domain: [Math.min(0, ...costsByModel.flat()), largest(costsByModel)],
+        label: `${frame.model.title}. ${caption}.`,
         series: [
           {
             name: 'the selected ones, then random ones',
             color: '--sink',
-            values: ownCosts.map(({ mean }) => mean),
+            values: groupCosts.map(({ mean }) => mean),
           },
         ],
       });

@@ -1,21 +1,18 @@
-/** Chooses the row that views of a single query show: the selected one, or the one in the middle. */
+/** Selects the query of views that show a single query: the reader's, or one in the middle. */
 import { html, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { State } from '../ask/state';
 import { firstKey, type Frame } from '../frame';
 import { quote, word } from '../words';
 
-/**
- * Returns a query that sees the first token and another one.
- * @param selected the selected query; -1: none
- */
+/** Returns the selected query, moved to one that sees the first token and another key. */
 export function shownQuery(frame: Frame, selected: number): number {
-  const last = frame.T - 1;
-  const query = selected < 0 ? Math.floor(last / 2) : selected;
-  return Math.max(firstKey(frame) + 1, Math.min(query, last));
+  const lastQuery = frame.T - 1;
+  const query = selected < 0 ? Math.floor(lastQuery / 2) : selected;
+  return Math.max(firstKey(frame) + 1, Math.min(query, lastQuery));
 }
 
-/** Returns the slider that selects the row. */
+/** Returns a slider that selects the query. */
 export function queryRange(
   frame: Frame,
   { query: selected }: Pick<State, 'query'>,

@@ -1,4 +1,4 @@
-/** Draws the norm of the first token's hidden state divided by the others', by layer, a line for each model. */
+/** Draws the ratio of the first token's hidden norm to the others' mean by layer, a line for each model. */
 import type { Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
@@ -6,7 +6,6 @@ import { quantity } from '../save/numbers';
 import { colorsOf } from '../timeline/course';
 import { show, stateWords } from '../words';
 
-/** Returns the ratios, [L+1], from the embedding on. */
 const ratiosOf = ({ tensors }: Frame) => tensors.hidden_ratio!.data as Float32Array;
 
 export const ratios: View = {
@@ -29,13 +28,13 @@ export const ratios: View = {
     return `${frame.title}: at most ${show(largest, 1)}×, ${stateWords(ratios.indexOf(largest))}.`;
   },
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const chart = part(root, 'chart');
+    const captionElement = part(root, 'caption', 'p');
     return (_, { frames, at }) => {
       const caption = frames.map((frame) => ratios.says(frame, at)).join('\n');
-      say(words, caption);
+      say(captionElement, caption);
       const colors = colorsOf(frames);
-      drawChart(place, {
+      drawChart(chart, {
         kind: 'lines',
         from: -1,
         xLabel: 'layer',

@@ -1,4 +1,4 @@
-/** Draws the influence of one token: how later tokens change when it is exchanged, with and without the start token. */
+/** Draws how much later tokens change when one token is replaced, with and without the start token. */
 import type { Tensor } from 'sinkscope';
 import { largest, mean, type Frame } from '../frame';
 import { sequential, type Scale } from '../plot/color';
@@ -9,54 +9,54 @@ import { quantity } from '../save/numbers';
 import { capital, percent, quote, show, stateWords, word } from '../words';
 import { lastOf, part, say, type View } from '../page/view';
 
-/** Returns the exchanged token of the first prompt. */
-function exchanged({ tokens, first }: Frame) {
+/** Returns which token of the first prompt is replaced, and by which one. */
+function exchangedToken({ tokens, first }: Frame) {
   const ids = tokens.map(({ id }) => id);
   return exchangeOf(ids, first.length);
 }
 
-interface Side {
+interface Variant {
   readonly words: string;
   readonly rows: number;
-  /** [L+1, T] for all tokens of the prompt; NaN for omitted ones. */
+  /** The relative change of each token after each layer, [L+1, T]; NaN for the start token where it is left out. */
   readonly data: Float32Array;
 }
 
-/** Pads a tensor, so that a token has the same column in the maps with and without the start token. */
-function padded({ shape, data }: Tensor, T: number): Float32Array {
-  const [rows, own] = shape as [number, number];
-  const sums = new Float32Array(rows * T).fill(NaN);
+/** Pads a tensor with NaN on the left, so that a token has the same column with and without the start token. */
+function padTensor({ shape, data }: Tensor, T: number): Float32Array {
+  const [rows, columns] = shape as [number, number];
+  const out = new Float32Array(rows * T).fill(NaN);
   for (let l = 0; l < rows; l++)
-    sums.set((data as Float32Array).subarray(l * own, (l + 1) * own), l * T + T - own);
-  return sums;
+    out.set((data as Float32Array).subarray(l * columns, (l + 1) * columns), l * T + T - columns);
+  return out;
 }
 
-/** Returns the numbers of the text with and without its start token. */
-function sidesOf({ tensors, first, T }: Frame): Side[] {
+/** Returns the changes in the text with and without its start token. */
+function variantsOf({ tensors, first, T }: Frame): Variant[] {
   const startTokens = first.map((text) => `“${word(text)}”`).join(' ');
-  const variants = [
+  const labeledTensors = [
     [startTokens ? `with ${startTokens} first` : 'in the baseline', tensors.reach!],
     [`without ${startTokens}`, tensors.reach_bare!],
   ] as const;
-  return variants.flatMap(([words, tensor]) =>
-    tensor.data.length ? [{ words, rows: tensor.shape[0]!, data: padded(tensor, T) }] : [],
+  return labeledTensors.flatMap(([words, tensor]) =>
+    tensor.data.length ? [{ words, rows: tensor.shape[0]!, data: padTensor(tensor, T) }] : [],
   );
 }
 
-/** Returns the mean change of the tokens after the exchanged one, after the last layer. */
-function meanOfLater({ rows, data }: Side, at: number): number {
+/** Returns the mean change, after the last layer, of the tokens after the replaced one. */
+function meanLaterChange({ rows, data }: Variant, at: number): number {
   return mean(data.subarray(((rows - 1) * data.length) / rows + at + 1));
 }
 
 function sentence(frame: Frame): string {
-  const change = exchanged(frame);
-  const sides = sidesOf(frame);
-  if (!change || !sides.length)
+  const exchange = exchangedToken(frame);
+  const variants = variantsOf(frame);
+  if (!exchange || !variants.length)
     return `${frame.title}: the text is too short, or has only one kind of token, so no token can be replaced.`;
   const { tensors, architecture } = frame;
-  const replacement = frame.tokens.find(({ id }) => id === change.token)!.text;
-  const moved = sides.map(
-    (one) => `${percent(meanOfLater(one, change.at))} of its norm ${one.words}`,
+  const replacement = frame.tokens.find(({ id }) => id === exchange.token)!.text;
+  const changeWords = variants.map(
+    (one) => `${percent(meanLaterChange(one, exchange.at))} of its norm ${one.words}`,
   );
   const lastMixing = tensors.mixing_bare!.data[architecture.L];
   const difference =
@@ -64,8 +64,8 @@ function sentence(frame: Frame): string {
       ? ''
       : ` The mean distance of a token from the mean over tokens is ${show(tensors.mixing!.data[architecture.L]!, 1)}, and ${show(lastMixing, 1)} without the first token.`;
   return (
-    `Replacing token ${change.at}, ${quote(frame, change.at)}, by “${word(replacement)}”${frame.sequences > 1 ? ' in the first prompt' : ''}: after the last layer the residual stream of a later ` +
-    `token changes on average by ${moved.join(', ')}.${difference}`
+    `Replacing token ${exchange.at}, ${quote(frame, exchange.at)}, by “${word(replacement)}”${frame.sequences > 1 ? ' in the first prompt' : ''}: after the last layer the residual stream of a later ` +
+    `token changes on average by ${changeWords.join(', ')}.${difference}`
   );
 }
 
@@ -95,18 +95,18 @@ export const reach: View = {
   ],
   says: sentence,
   draw(root, { set }) {
-    const words = part(root, 'caption', 'p');
+    const captionElement = part(root, 'caption', 'p');
     const legend = part(root, 'legend-place');
-    const maps = [0, 1].map(() => {
+    const drawMaps = [0, 1].map(() => {
       const title = part(root, 'subtitle', 'p');
-      const place = part(root, 'plot');
-      const map = createHeatmap(place, { onChoose: ({ col }) => set({ query: col, key: -1 }) });
-      return (frame: Frame, side: Side | undefined, scale: Scale) => {
-        title.hidden = place.hidden = !side;
-        if (!side) return;
-        const { rows, data } = side;
+      const plot = part(root, 'plot');
+      const map = createHeatmap(plot, { onChoose: ({ col }) => set({ query: col, key: -1 }) });
+      return (frame: Frame, variant: Variant | undefined, scale: Scale) => {
+        title.hidden = plot.hidden = !variant;
+        if (!variant) return;
+        const { rows, data } = variant;
         const { T } = frame;
-        say(title, capital(side.words));
+        say(title, capital(variant.words));
         map.draw({
           rows,
           cols: T,
@@ -115,8 +115,8 @@ export const reach: View = {
           rowTitle: 'after layer',
           colTitle: 'token',
           cellShape: (3 * rows) / T,
-          label: `How far each token of ${frame.title} moves, ${side.words}. ${sentence(frame)}`,
-          chosen: { row: -1, col: exchanged(frame)!.at },
+          label: `How far each token of ${frame.title} moves, ${variant.words}. ${sentence(frame)}`,
+          chosen: { row: -1, col: exchangedToken(frame)!.at },
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''
@@ -124,15 +124,18 @@ export const reach: View = {
         });
       };
     });
-    const sidesFor = lastOf(sidesOf);
+    const cachedVariants = lastOf(variantsOf);
     return (frame, { theme, frames }) => {
-      const sides = sidesFor(frame);
-      const all = frames.flatMap(({ tensors }) => [tensors.reach!.data, tensors.reach_bare!.data]);
-      const maximum = largest(all);
+      const variants = cachedVariants(frame);
+      const changes = frames.flatMap(({ tensors }) => [
+        tensors.reach!.data,
+        tensors.reach_bare!.data,
+      ]);
+      const maximum = largest(changes);
       const scale = sequential(theme, Math.min(1, maximum), true);
-      say(words, sentence(frame));
+      say(captionElement, sentence(frame));
       drawLegend(legend, scale, ['0', maximum > 1 ? '100% or more' : percent(maximum, 0)]);
-      maps.forEach((draw, i) => draw(frame, sides[i], scale));
+      drawMaps.forEach((draw, i) => draw(frame, variants[i], scale));
     };
   },
 };

@@ -1,4 +1,4 @@
-/** Draws the experts of each token, to show whether the sink token has experts of its own. */
+/** Draws which experts each token is routed to, to show whether the first token has experts of its own. */
 import { alphaOfKey, layerNumber, mean, modelHead, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { sequential, type Scale } from '../plot/color';
@@ -15,8 +15,8 @@ function weightsOf(frame: Frame, layer: number, token: number): Float32Array {
   return (frame.tensors.router!.data as Float32Array).subarray(at, at + E);
 }
 
-/** Returns the weights of all tokens, [E, T]: experts down, tokens across. */
-export function byExpert(frame: Frame, layer: number): Float32Array {
+/** Returns the weights of a layer's experts, [E, T]. */
+export function weightsByExpert(frame: Frame, layer: number): Float32Array {
   const { T, architecture } = frame;
   const data = new Float32Array(architecture.E * T);
   for (let t = 0; t < T; t++)
@@ -24,8 +24,8 @@ export function byExpert(frame: Frame, layer: number): Float32Array {
   return data;
 }
 
-/** Returns [L, E]: the share of tokens that chose each expert. */
-export function loads(frame: Frame): Float32Array {
+/** Returns the share of tokens that are routed to each expert, [L, E]. */
+export function expertLoads(frame: Frame): Float32Array {
   const { L, E } = frame.architecture;
   const counts = new Float32Array(L * E);
   for (let l = 0; l < L; l++)
@@ -34,19 +34,22 @@ export function loads(frame: Frame): Float32Array {
   return counts.map((count) => count / frame.T);
 }
 
-/** Returns the weights by layer, [L, E], of token 1 or averaged over the others; NaN without others. */
+/**
+ * Returns the experts' weights by layer, [L, E]: those of the first token, or the mean over the others (NaN without
+ * others).
+ */
 export function weightsByLayer(frame: Frame, which: 'first' | 'others'): Float32Array {
   const { L, E } = frame.architecture;
   const [from, end] = which === 'first' ? [0, 1] : [1, frame.T];
   return Float32Array.from({ length: L * E }, (_, i) => {
     const [l, e] = [Math.floor(i / E), i % E];
-    const all = Array.from({ length: end - from }, (_, t) => weightsOf(frame, l, from + t)[e]!);
-    return mean(all);
+    const weights = Array.from({ length: end - from }, (_, t) => weightsOf(frame, l, from + t)[e]!);
+    return mean(weights);
   });
 }
 
-/** Returns the experts of a token, the one with the largest weight first. */
-export function chosenBy(frame: Frame, layer: number, token: number): number[] {
+/** Returns the experts of a token, by falling weight. */
+export function expertsOf(frame: Frame, layer: number, token: number): number[] {
   const weights = weightsOf(frame, layer, token);
   return [...weights.entries()]
     .filter(([, weight]) => weight > 0)
@@ -54,40 +57,40 @@ export function chosenBy(frame: Frame, layer: number, token: number): number[] {
     .map(([e]) => e);
 }
 
-/** Compares token 1 with the others, in numbers. */
+/** States the first token's experts, and how many other tokens have the same ones. */
 function sentence(frame: Frame, layer: number): string {
-  const set = (token: number) =>
-    chosenBy(frame, layer, token)
+  const expertSet = (token: number) =>
+    expertsOf(frame, layer, token)
       .sort((a, b) => a - b)
       .join();
-  const laterSets = Array.from({ length: frame.T - 1 }, (_, i) => set(i + 1));
-  const sameShare = laterSets.filter((one) => one === set(0)).length / laterSets.length;
-  const like = laterSets.length
+  const laterSets = Array.from({ length: frame.T - 1 }, (_, i) => expertSet(i + 1));
+  const sameShare = laterSets.filter((one) => one === expertSet(0)).length / laterSets.length;
+  const sameNote = laterSets.length
     ? `; ${percent(sameShare, 0)} of the other tokens use the same`
     : '';
   const weights = weightsOf(frame, layer, 0);
-  const experts = chosenBy(frame, layer, 0).map((e) => `${e} (${show(weights[e]!)})`);
-  const strongest = Math.max(...alphaOfKey(frame, 0));
+  const experts = expertsOf(frame, layer, 0).map((e) => `${e} (${show(weights[e]!)})`);
+  const largestAlpha = Math.max(...alphaOfKey(frame, 0));
   return (
     `Layer ${layerNumber(frame, layer)}: the first token, ${quote(frame, 0)}, is routed to expert ${experts.join(' and ')}` +
-    `${like}. Its largest α₁: ${show(strongest)}.`
+    `${sameNote}. Its largest α₁: ${show(largestAlpha)}.`
   );
 }
 
-function sayCell(frame: Frame, layer: number, expert: number, token: number): string {
+function formatCell(frame: Frame, layer: number, expert: number, token: number): string {
   if (token < 0) return '';
   const tokenName = `token ${token} ${quote(frame, token)}`;
   if (expert < 0) {
-    const names = chosenBy(frame, layer, token);
-    return `${tokenName}: expert ${names.join(' and ')}`;
+    const experts = expertsOf(frame, layer, token);
+    return `${tokenName}: expert ${experts.join(' and ')}`;
   }
   const weight = weightsOf(frame, layer, token)[expert];
   return `${tokenName}, expert ${expert}: ${weight ? `weight ${show(weight, 3)}` : 'not selected'}`;
 }
 
-/** Creates the places of the pictures of one model. */
-function build(root: HTMLElement, api: ViewApi, choose: (layer: number) => void) {
-  const words = part(root, 'caption', 'p');
+/** Adds the elements of one model's pictures. */
+function createPictures(root: HTMLElement, api: ViewApi, choose: (layer: number) => void) {
+  const captionElement = part(root, 'caption', 'p');
   const legend = part(root, 'legend-place');
   const tokens = createHeatmap(part(root, 'plot'), {
     onPoint: (cell) => api.point(cell ? { query: cell.col, key: cell.col } : {}),
@@ -98,15 +101,15 @@ function build(root: HTMLElement, api: ViewApi, choose: (layer: number) => void)
     tokens.light(query === undefined || query < 0 ? undefined : { row: -1, col: query });
   });
   const chart = part(root, 'chart');
-  const pair = part(root, 'pair');
+  const layerMaps = part(root, 'pair');
   const layers = (['first', 'others'] as const).map((which) => {
-    const place = part(pair, 'plot');
-    part(place, 'subtitle', 'p').textContent =
+    const plot = part(layerMaps, 'plot');
+    part(plot, 'subtitle', 'p').textContent =
       which === 'first' ? 'first token, by layer' : 'mean of the others';
     const onChoose = ({ row }: Cell) => choose(row);
-    return { which, map: createHeatmap(place, { onChoose }) };
+    return { which, map: createHeatmap(plot, { onChoose }) };
   });
-  return { words, legend, tokens, chart, layers };
+  return { words: captionElement, legend, tokens, chart, layers };
 }
 
 function drawTokens(
@@ -127,18 +130,18 @@ function drawTokens(
     scale,
     rowTitle: 'expert',
     colTitle: 'token',
-    // Four times as wide as high, but at least square.
+    // Cells are square unless the map would be higher than wide, or more than four times as wide as high.
     cellShape: Math.min((4 * E) / T, Math.max(1, E / T)),
     label: `Weights of ${E} experts for ${T} tokens in layer ${layerNumber(frame, layer)} of ${frame.title}.`,
     chosen: state.query >= 0 ? { row: -1, col: state.query } : undefined,
-    describe: ({ row, col }) => sayCell(frame, layer, row, col),
+    describe: ({ row, col }) => formatCell(frame, layer, row, col),
   });
 }
 
-function drawLoad(place: HTMLElement, frame: Frame, layer: number, all: Float32Array): void {
+function drawLoad(chart: HTMLElement, frame: Frame, layer: number, loads: Float32Array): void {
   const { E, chosen } = frame.architecture;
-  const values = all.subarray(layer * E, (layer + 1) * E);
-  drawChart(place, {
+  const values = loads.subarray(layer * E, (layer + 1) * E);
+  drawChart(chart, {
     kind: 'bars',
     xLabel: 'expert',
     yLabel: 'load',
@@ -154,14 +157,14 @@ function drawLoad(place: HTMLElement, frame: Frame, layer: number, all: Float32A
   });
 }
 
-const WHO = { first: 'first token', others: 'mean of the others' } as const;
+const LAYER_TITLES = { first: 'first token', others: 'mean of the others' } as const;
 
 function drawLayers(
   map: Heatmap,
   frame: Frame,
   layer: number,
   scale: Scale,
-  which: keyof typeof WHO,
+  which: keyof typeof LAYER_TITLES,
   data: Float32Array,
 ): void {
   const { L, E } = frame.architecture;
@@ -174,12 +177,12 @@ function drawLayers(
     rowWords: Array.from({ length: L }, (_, l) => String(layerNumber(frame, l))),
     colTitle: 'expert',
     cellShape: 1.4,
-    label: `Weights of the experts by layer, ${WHO[which]}, of ${frame.title}.`,
+    label: `Weights of the experts by layer, ${LAYER_TITLES[which]}, of ${frame.title}.`,
     chosen: { row: layer, col: -1 },
     describe: ({ row, col }) =>
       row < 0 || col < 0
         ? ''
-        : `layer ${layerNumber(frame, row)}, expert ${col}, ${WHO[which]}: ${show(data[row * E + col]!, 3)}`,
+        : `layer ${layerNumber(frame, row)}, expert ${col}, ${LAYER_TITLES[which]}: ${show(data[row * E + col]!, 3)}`,
   });
 }
 
@@ -197,34 +200,40 @@ export const router: View = {
     const { L, E } = frame.architecture;
     return [
       quantity('router_weight', ['layer', 'token', 'expert'], frame.tensors.router!),
-      quantity('load', ['layer', 'expert'], { shape: [L, E], data: loads(frame) }),
+      quantity('load', ['layer', 'expert'], { shape: [L, E], data: expertLoads(frame) }),
     ];
   },
   says: (frame, { layer }) => sentence(frame, layer),
   draw(root, api) {
     let head = 0;
-    let drawn: Frame | undefined;
-    const choose = (layer: number) => drawn && api.set(modelHead(drawn, { layer, head }));
-    const { words, legend, tokens, chart, layers } = build(root, api, choose);
-    const wholeOf = lastOf((frame: Frame) => ({
-      load: loads(frame),
+    let drawnFrame: Frame | undefined;
+    const choose = (layer: number) => drawnFrame && api.set(modelHead(drawnFrame, { layer, head }));
+    const {
+      words: captionElement,
+      legend,
+      tokens,
+      chart,
+      layers,
+    } = createPictures(root, api, choose);
+    const cachedNumbers = lastOf((frame: Frame) => ({
+      load: expertLoads(frame),
       layers: layers.map(({ which }) => weightsByLayer(frame, which)),
     }));
-    let shown: { of: Frame; layer: number; tokens: Float32Array } | undefined;
+    let cachedTokens: { of: Frame; layer: number; tokens: Float32Array } | undefined;
     return (frame, options) => {
       const { theme, at } = options;
       head = at.head;
-      drawn = frame;
+      drawnFrame = frame;
       const scale = sequential(theme);
-      const baseline = wholeOf(frame);
-      if (shown?.of !== frame || shown.layer !== at.layer)
-        shown = { of: frame, layer: at.layer, tokens: byExpert(frame, at.layer) };
-      say(words, sentence(frame, at.layer));
+      const numbers = cachedNumbers(frame);
+      if (cachedTokens?.of !== frame || cachedTokens.layer !== at.layer)
+        cachedTokens = { of: frame, layer: at.layer, tokens: weightsByExpert(frame, at.layer) };
+      say(captionElement, sentence(frame, at.layer));
       drawLegend(legend, scale, ['weight 0', '1']);
-      drawTokens(tokens, frame, options, scale, shown.tokens);
-      drawLoad(chart, frame, at.layer, baseline.load);
+      drawTokens(tokens, frame, options, scale, cachedTokens.tokens);
+      drawLoad(chart, frame, at.layer, numbers.load);
       for (const [i, { which, map }] of layers.entries())
-        drawLayers(map, frame, at.layer, scale, which, baseline.layers[i]!);
+        drawLayers(map, frame, at.layer, scale, which, numbers.layers[i]!);
     };
   },
 };

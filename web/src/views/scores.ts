@@ -1,11 +1,11 @@
-/** Draws alpha_k of the chosen head and Sink_k over all heads by position, since a sink may be at any position. */
+/** Draws alpha_k of the chosen head, and Sink_k over all heads, by key position: a sink may be at any position. */
 import { keysOf, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { headWords, percent, quote } from '../words';
 import { part, say, type View } from '../page/view';
 
-/** Returns the keys, sorted by the share of heads with a sink at the key. */
+/** Returns up to four keys with a sink, the one with a sink in the most heads first. */
 function keysBySink(frame: Frame): { key: number; sink: number }[] {
   const { data } = frame.tensors.sink_ratio!;
   return Array.from(data.subarray(0, keysOf(frame)), (sink, key) => ({ key, sink }))
@@ -14,7 +14,7 @@ function keysBySink(frame: Frame): { key: number; sink: number }[] {
     .slice(0, 4);
 }
 
-const alphas = (frame: Frame, at: Head) =>
+const alphasOf = (frame: Frame, at: Head) =>
   ofHead(frame.tensors.alpha!, at).subarray(0, keysOf(frame));
 
 export const scores: View = {
@@ -35,43 +35,43 @@ export const scores: View = {
   says: (frame) => {
     if (!frame.tensors.sink_ratio!.data.some(Number.isFinite))
       return 'Which keys have a sink is not recorded.';
-    const strongestPair = keysBySink(frame);
-    if (!strongestPair.length) return `No key has a sink in any head of ${frame.title}.`;
-    const one = ({ key, sink }: (typeof strongestPair)[number]) => {
+    const sinkKeys = keysBySink(frame);
+    if (!sinkKeys.length) return `No key has a sink in any head of ${frame.title}.`;
+    const keyWords = ({ key, sink }: (typeof sinkKeys)[number]) => {
       const name = frame.sequences === 1 || key === 0 ? ` ${quote(frame, key)}` : '';
       return `k = ${key + 1}${name} in ${percent(sink, 0)}`;
     };
-    return `Sinks: ${strongestPair.map(one).join(', ')} of the heads.`;
+    return `Sinks: ${sinkKeys.map(keyWords).join(', ')} of the heads.`;
   },
   draw(root) {
-    const words = part(root, 'caption', 'p');
-    const [above, below] = [part(root, 'chart'), part(root, 'chart')];
+    const captionElement = part(root, 'caption', 'p');
+    const [alphaChart, sinkChart] = [part(root, 'chart'), part(root, 'chart')];
     return (frame, { at, frames }) => {
-      const headName = headWords(at, frame);
+      const headTitle = headWords(at, frame);
       const uniform = frame.tensors.alpha_uniform!.data.subarray(0, keysOf(frame));
-      say(words, scores.says(frame, at));
-      drawChart(above, {
+      say(captionElement, scores.says(frame, at));
+      drawChart(alphaChart, {
         kind: 'bars',
         from: 1,
         xLabel: 'position k, from 1',
         yLabel: 'αₖ',
         domain: [0, 1],
-        label: `Sink score by key position, ${headName} of ${frame.title}`,
+        label: `Sink score by key position, ${headTitle} of ${frame.title}`,
         series: [
-          { name: headName, color: '--sink', values: alphas(frame, at) },
+          { name: headTitle, color: '--sink', values: alphasOf(frame, at) },
           { name: 'uniform attention', color: '--ink-2', values: uniform, dash: '3,3' },
         ],
       });
-      const shares = (one: Frame) => one.tensors.sink_ratio!.data.subarray(0, keysOf(one));
-      drawChart(below, {
+      const sinkShares = (one: Frame) => one.tensors.sink_ratio!.data.subarray(0, keysOf(one));
+      drawChart(sinkChart, {
         kind: 'bars',
         from: 1,
         xLabel: 'position k, from 1',
         yLabel: 'Sinkₖ, all heads',
-        domain: [0, Math.max(0.2, ...frames.flatMap((one) => [...shares(one)]))],
+        domain: [0, Math.max(0.2, ...frames.flatMap((one) => [...sinkShares(one)]))],
         percent: true,
         label: `Share of heads with a sink at each key, ${frame.title}`,
-        series: [{ name: `αₖ > ${frame.eps}`, color: '--sink', values: shares(frame) }],
+        series: [{ name: `αₖ > ${frame.eps}`, color: '--sink', values: sinkShares(frame) }],
       });
     };
   },

@@ -1,79 +1,82 @@
-/** Draws secondary sinks: keys after the first that receive far more than uniform attention, and in which layers. */
+/**
+ * Draws the attention by layer on secondary sinks, which are keys after the first that receive far more than uniform
+ * attention.
+ */
 import { alphaOfKey, firstKey, isBidirectional, layerNumber, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
 import { percent, quote, show } from '../words';
 
-/** The multiple of uniform attention that a secondary sink exceeds. */
-const TIMES = 5;
-/** The number of drawn lines. */
-const DRAWN = 4;
+/** A secondary sink receives more than this multiple of uniform attention. */
+const SINK_MULTIPLE = 5;
+const LINE_COUNT = 4;
 const DASHES = ['', '5,3', '2,3', '6,2,2,2'];
 
-/** The attention on a key other than the first. */
-export interface Key {
+/** The attention on a key after the first one. */
+export interface KeyAttention {
   readonly key: number;
-  /** For each layer, the mean of alpha_k over heads as a multiple of uniform attention. */
-  readonly times: readonly number[];
-  /** The first layer where the key receives more than `TIMES` uniform attention; -1: none. */
+  /** The mean of alpha_k over the heads of each layer, as a multiple of uniform attention. */
+  readonly multiples: readonly number[];
+  /** The first layer where the multiple exceeds `SINK_MULTIPLE`; -1 if there is none. */
   readonly birth: number;
-  /** The number of layers where the key receives more than `TIMES` uniform attention. */
+  /** The number of layers where the multiple exceeds `SINK_MULTIPLE`. */
   readonly lifetime: number;
-  /** The norm of the key's hidden state before its first such layer, relative to the mean of all except the first. */
+  /** The key's hidden norm before the layer `birth`, relative to the mean of all tokens except the first. */
   readonly norm: number;
 }
 
 /**
- * Returns keys 2 to T / 2, the strongest first; attention on later keys is a mean over few queries. If all queries see
- * all keys, returns keys 2 to T.
+ * Returns keys 2 to T / 2, the strongest first, since later keys are seen by few queries; without a causal mask,
+ * returns keys 2 to T.
  */
-export function keysByAttention(frame: Frame): Key[] {
+export function keysByAttention(frame: Frame): KeyAttention[] {
   const { tensors, architecture, T } = frame;
   const { L, H } = architecture;
   const [alpha, uniform, norms] = ['alpha', 'alpha_uniform', 'hidden_norm'].map(
     (name) => tensors[name]!.data,
   ) as [Float32Array, Float32Array, Float32Array];
-  const last = isBidirectional(frame) ? T : Math.floor(T / 2);
-  const first = firstKey(frame);
-  const keys = Array.from({ length: Math.max(0, last - 1 - first) }, (_, i) => first + 1 + i).map(
-    (key): Key => {
-      const times = Array.from({ length: L }, (_, l) => {
-        const heads = Array.from({ length: H }, (_, h) => alpha[(l * H + h) * T + key]!);
-        return mean(heads) / uniform[key]!;
-      });
-      const layersAbove = times.flatMap((x, l) => (x > TIMES ? [l] : []));
-      const birth = layersAbove[0] ?? -1;
-      const firstLayer = birth < 0 ? 0 : layerNumber(frame, birth);
-      const entering = norms.subarray(firstLayer * T, (firstLayer + 1) * T);
-      const norm = entering[key]! / mean(entering.filter((_, t) => t !== first));
-      return { key, times, birth, lifetime: layersAbove.length, norm };
-    },
-  );
-  return keys.sort((a, b) => Math.max(...b.times) - Math.max(...a.times));
+  const end = isBidirectional(frame) ? T : Math.floor(T / 2);
+  const firstIndex = firstKey(frame);
+  const keys = Array.from(
+    { length: Math.max(0, end - 1 - firstIndex) },
+    (_, i) => firstIndex + 1 + i,
+  ).map((key): KeyAttention => {
+    const multiples = Array.from({ length: L }, (_, l) => {
+      const heads = Array.from({ length: H }, (_, h) => alpha[(l * H + h) * T + key]!);
+      return mean(heads) / uniform[key]!;
+    });
+    const layersAbove = multiples.flatMap((x, l) => (x > SINK_MULTIPLE ? [l] : []));
+    const birth = layersAbove[0] ?? -1;
+    const firstLayer = birth < 0 ? 0 : layerNumber(frame, birth);
+    const layerNorms = norms.subarray(firstLayer * T, (firstLayer + 1) * T);
+    const norm = layerNorms[key]! / mean(layerNorms.filter((_, t) => t !== firstIndex));
+    return { key, multiples, birth, lifetime: layersAbove.length, norm };
+  });
+  return keys.sort((a, b) => Math.max(...b.multiples) - Math.max(...a.multiples));
 }
 
 function sentence(frame: Frame): string {
   const keys = keysByAttention(frame);
-  const [most] = keys;
-  if (!most) return '';
-  const name = ({ key }: Key) => `token ${key} ${quote(frame, key)}`;
+  const [strongest] = keys;
+  if (!strongest) return '';
+  const nameOf = ({ key }: KeyAttention) => `token ${key} ${quote(frame, key)}`;
   const sinks = keys.filter(({ lifetime }) => lifetime > 0);
-  const first = mean(alphaOfKey(frame, firstKey(frame)));
-  if (!Number.isFinite(first)) return 'What each key receives is not recorded.';
-  const comparison = `The first key receives ${percent(first)} on average over all heads.`;
+  const firstMean = mean(alphaOfKey(frame, firstKey(frame)));
+  if (!Number.isFinite(firstMean)) return 'What each key receives is not recorded.';
+  const comparison = `The first key receives ${percent(firstMean)} on average over all heads.`;
   if (!sinks.length)
     return (
-      `No secondary sink: after the first, ${name(most)} receives most, at most ${show(Math.max(...most.times), 1)} times ` +
+      `No secondary sink: after the first, ${nameOf(strongest)} receives most, at most ${show(Math.max(...strongest.multiples), 1)} times ` +
       `uniform attention in a layer. ${comparison}`
     );
-  const described = sinks
-    .slice(0, DRAWN)
+  const descriptions = sinks
+    .slice(0, LINE_COUNT)
     .map(
       (one) =>
-        `${name(one)} from layer ${layerNumber(frame, one.birth)} on in ${one.lifetime} layer${one.lifetime > 1 ? 's' : ''} (up to ` +
-        `${show(Math.max(...one.times), 1)} times, its norm ${show(one.norm)} of the mean)`,
+        `${nameOf(one)} from layer ${layerNumber(frame, one.birth)} on in ${one.lifetime} layer${one.lifetime > 1 ? 's' : ''} (up to ` +
+        `${show(Math.max(...one.multiples), 1)} times, its norm ${show(one.norm)} of the mean)`,
     );
-  return `${sinks.length} secondary sink${sinks.length > 1 ? 's' : ''}: ${described.join('; ')}. ${comparison}`;
+  return `${sinks.length} secondary sink${sinks.length > 1 ? 's' : ''}: ${descriptions.join('; ')}. ${comparison}`;
 }
 
 export const secondary: View = {
@@ -81,7 +84,7 @@ export const secondary: View = {
   title: 'Secondary sinks',
   question: 'Do tokens after the first become sinks, and from which layer on?',
   how:
-    `A secondary sink is a key after the first that receives more than ${TIMES} times uniform attention, averaged over the ` +
+    `A secondary sink is a key after the first that receives more than ${SINK_MULTIPLE} times uniform attention, averaged over the ` +
     'heads of a layer. Lines: the keys that receive most, by layer. Where queries see only keys before them, only keys of ' +
     'the first half are counted: few queries see later ones.',
   formula: 'mean over heads of α_k / α_k under uniform attention',
@@ -96,7 +99,7 @@ export const secondary: View = {
         name: 'times_uniform',
         axes: ['key', 'layer'],
         shape: [keys.length, L],
-        data: keys.flatMap(({ times }) => times),
+        data: keys.flatMap(({ multiples }) => multiples),
         from: [1 + firstKey(frame), 0],
       },
       ...(['birth', 'lifetime', 'norm'] as const).map((name) => ({
@@ -110,24 +113,24 @@ export const secondary: View = {
   },
   says: sentence,
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const chart = part(root, 'chart');
+    const captionElement = part(root, 'caption', 'p');
     return (frame) => {
       const caption = sentence(frame);
-      say(words, caption);
-      drawChart(place, {
+      say(captionElement, caption);
+      drawChart(chart, {
         kind: 'lines',
         xLabel: 'layer',
         yLabel: 'times uniform attention',
-        domain: [0, TIMES],
+        domain: [0, SINK_MULTIPLE],
         label: `Attention on keys after the first, by layer. ${caption}`,
         series: keysByAttention(frame)
-          .slice(0, DRAWN)
-          .map(({ key, times }, i) => ({
+          .slice(0, LINE_COUNT)
+          .map(({ key, multiples }, i) => ({
             name: `${key} ${quote(frame, key)}`,
             color: `--run-${i + 1}`,
-            values: times,
-            places: times.map((_, l) => layerNumber(frame, l)),
+            values: multiples,
+            places: multiples.map((_, l) => layerNumber(frame, l)),
             ...(DASHES[i] ? { dash: DASHES[i]! } : {}),
           })),
       });

@@ -1,4 +1,7 @@
-/** Draws how far the other tokens' outputs are parallel to the first token's value ("catch, tag, release"). */
+/**
+ * Draws which share of each head's output for the other tokens is parallel to the first token's value ("catch, tag,
+ * release").
+ */
 import { headAt, indexOfMost, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { part, say, type View } from '../page/view';
@@ -10,21 +13,20 @@ const dataOf = (frame: Frame, name: string) => frame.tensors[name]!.data as Floa
 
 function sentence(frame: Frame, at: Head): string {
   const { H } = frame.architecture;
-  const [share, stream] = ['tag_share', 'tag_stream'].map((name) => dataOf(frame, name)) as [
-    Float32Array,
-    Float32Array,
-  ];
+  const [mixtureShares, streamShares] = ['tag_share', 'tag_stream'].map((name) =>
+    dataOf(frame, name),
+  ) as [Float32Array, Float32Array];
   const i = at.layer * H + at.head;
-  const finite = Array.from(stream, (x) => (Number.isFinite(x) ? x : -1));
-  const largest = indexOfMost(finite);
+  const finiteShares = Array.from(streamShares, (x) => (Number.isFinite(x) ? x : -1));
+  const largestIndex = indexOfMost(finiteShares);
   const headShare =
-    `${capital(headWords(at))}: ${percent(share[i]!)} of what the head mixes for the other tokens lies along the first ` +
+    `${capital(headWords(at))}: ${percent(mixtureShares[i]!)} of what the head mixes for the other tokens lies along the first ` +
     'token’s value';
-  if (finite[largest]! < 0) return `${headShare}.`;
-  const name = headName(headAt(largest, H));
+  if (finiteShares[largestIndex]! < 0) return `${headShare}.`;
+  const name = headName(headAt(largestIndex, H));
   return (
-    `${headShare}, and ${percent(stream[i]!)} of the variance of their hidden states after layer ${at.layer} along what W_O makes ` +
-    `of it; most of all heads: ${percent(stream[largest]!)}, ${name}. A random direction of ${frame.architecture.D} would ` +
+    `${headShare}, and ${percent(streamShares[i]!)} of the variance of their hidden states after layer ${at.layer} along what W_O makes ` +
+    `of it; most of all heads: ${percent(streamShares[largestIndex]!)}, ${name}. A random direction of ${frame.architecture.D} would ` +
     `have ${percent(1 / frame.architecture.D)} on average.`
   );
 }
@@ -45,12 +47,12 @@ export const sinkTag: View = {
     ['tag_share', 'tag_stream'].map((name) => quantity(name, ['layer', 'head'], tensors[name]!)),
   says: sentence,
   draw(root, api) {
-    const draw = createHeadMap(root, api);
-    const words = part(root, 'caption', 'p');
+    const drawMap = createHeadMap(root, api);
+    const captionElement = part(root, 'caption', 'p');
     return (frame, options) => {
       const caption = sentence(frame, options.at);
-      say(words, caption);
-      draw(frame, options, {
+      say(captionElement, caption);
+      drawMap(frame, options, {
         data: dataOf(frame, 'tag_share'),
         scale: sequential(options.theme),
         symbol: 'share along v₁',

@@ -1,4 +1,4 @@
-/** Draws the sink map: alpha of token 1 in every head, without a threshold. */
+/** Draws the sink map: alpha_1 of every head, without a threshold. */
 import { alphaOfKey, firstKey } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
@@ -22,13 +22,13 @@ export const sinks: View = {
     const { L, H } = frame.architecture;
     const { sink_ratio, sink_ratio_raw } = frame.tensors;
     const key = firstKey(frame);
-    const one = (name: string, value: number) =>
+    const scalar = (name: string, value: number) =>
       quantity(name, [], { shape: [], data: Float32Array.of(value) });
     return [
-      one(`sink_${key + 1}`, sink_ratio!.data[key]!),
-      one(`sink_${key + 1}_raw`, sink_ratio_raw!.data[key]!),
-      one('alpha_of_even_attention', judged(frame).even),
-      one('conclusive', Number(judged(frame).conclusive)),
+      scalar(`sink_${key + 1}`, sink_ratio!.data[key]!),
+      scalar(`sink_${key + 1}_raw`, sink_ratio_raw!.data[key]!),
+      scalar('alpha_of_even_attention', judged(frame).even),
+      scalar('conclusive', Number(judged(frame).conclusive)),
       quantity(`alpha_${key + 1}`, ['layer', 'head'], {
         shape: [L, H],
         data: alphaOfKey(frame, key),
@@ -38,25 +38,25 @@ export const sinks: View = {
   says: (frame) => {
     const verdict = judged(frame);
     if (!verdict.conclusive) return tooShortWords(verdict, frame.T, frame.eps);
-    const raw = verdict.of !== 'weights';
+    const hasRawWeights = verdict.of !== 'weights';
     const nearThreshold = frame.tensors.near_eps?.data[firstKey(frame)] ?? 0;
     return (
       `${headsWords(frame, verdict.sink)} give the first token more than ${percent(frame.eps, 0)}` +
-      `${raw ? ` both as a share and as a raw weight; rows sum to ${show(massOf(frame))} on average` : ''} (uniform ` +
+      `${hasRawWeights ? ` both as a share and as a raw weight; rows sum to ${show(massOf(frame))} on average` : ''} (uniform ` +
       `attention: ${percent(verdict.even, 0)})${nearThreshold ? `; ${show(nearThreshold, Number.isInteger(nearThreshold) ? 0 : 1)} within 0.002 of ε` : ''}.`
     );
   },
   draw(root, api) {
-    const draw = createHeadMap(root, api);
-    const words = part(root, 'caption', 'p');
-    const alphas = lastOf((frame: Parameters<View['says']>[0]) =>
+    const drawMap = createHeadMap(root, api);
+    const captionElement = part(root, 'caption', 'p');
+    const cachedAlphas = lastOf((frame: Parameters<View['says']>[0]) =>
       alphaOfKey(frame, firstKey(frame)),
     );
     return (frame, options) => {
       const caption = sinks.says(frame, options.at);
-      say(words, caption);
-      draw(frame, options, {
-        data: alphas(frame),
+      say(captionElement, caption);
+      drawMap(frame, options, {
+        data: cachedAlphas(frame),
         scale: sequential(options.theme),
         symbol: alphaName(frame),
         label: `${alphaName(frame)} by layer and head, ${frame.title}: ${caption}`,

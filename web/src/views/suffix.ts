@@ -1,12 +1,12 @@
 /**
- * Searches for a suffix between the halves of the text that moves the sink or raises the loss of the second half, and
- * draws the course of the search, with random suffixes of the same length as controls.
+ * Searches for tokens that move the sink or raise the loss when they stand between the halves of the text. Draws the
+ * course of the search, with random suffixes of the same length as controls.
  */
 import { html } from 'lit';
 import type { SuffixResult, SuffixGoal } from 'sinkscope';
 import { numberField, segmented } from '../page/controls';
 import { isBidirectional, type Frame } from '../frame';
-import { createJob, jobParts, type Job } from './job';
+import { createJob, createJobParts, type Job } from './job';
 import { part, type DrawOptions, type ViewApi, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { State } from '../ask/state';
@@ -22,7 +22,7 @@ const GOALS = [
   ['steal', 'attract attention'],
 ] as const satisfies readonly (readonly [SuffixGoal, string])[];
 
-/** The scores of a search so far, and its result `found` at the end. */
+/** The best score after each step of a search, and the complete result at its end. */
 export interface Search {
   readonly goal: SuffixGoal;
   readonly scores: readonly number[];
@@ -33,16 +33,16 @@ export interface Search {
 /** The last search result for a frame's text. */
 const searches = new WeakMap<Frame['tokens'], Search>();
 
-/** Converts a score by the goal, to a loss or a weight. */
+/** Returns the conversion of a goal's score to a loss or a weight: the score of `away` is a negative weight. */
 const valueOf = (goal: SuffixGoal) => (score: number) => (goal === 'away' ? -score : score);
 
-/** States whether the found suffix has a larger effect than the best random one, and whether that has any effect. */
+/** States the effect of the found suffix, and those of random suffixes for comparison. */
 export function sentence({ goal, text, found }: Search): string {
   if (!found) return '';
   const { score, none, random, evaluated, shuffled } = found;
-  const value = valueOf(goal);
+  const toValue = valueOf(goal);
   const valueWords = (score: number) =>
-    goal === 'loss' ? value(score).toFixed(2) : percent(value(score));
+    goal === 'loss' ? toValue(score).toFixed(2) : percent(toValue(score));
   const count = evaluated.toLocaleString('en');
   const effect = {
     loss: `raises the loss of the second half from ${valueWords(none ?? NaN)} to ${valueWords(score)} nats`,
@@ -57,16 +57,16 @@ export function sentence({ goal, text, found }: Search): string {
   );
 }
 
-async function search(
+async function runSearch(
   frame: Frame,
   { goal, suffix }: State,
   api: ViewApi,
   signal: AbortSignal,
-  onMade: (one: Search) => void,
+  onResult: (one: Search) => void,
 ): Promise<void> {
   const ids = frame.tokens.map(({ id }) => id);
-  const half = Math.ceil(ids.length / 2);
-  const pair = { prompt: ids.slice(0, half), continuation: ids.slice(half) };
+  const middle = Math.ceil(ids.length / 2);
+  const pair = { prompt: ids.slice(0, middle), continuation: ids.slice(middle) };
   const scores: number[] = [];
   const options = { goal, length: suffix, steps: STEPS, width: WIDTH, seed: 1 };
   const { found, text } = await api.measure(
@@ -77,11 +77,11 @@ async function search(
       ...options,
       onStep: ({ score }) => {
         scores.push(score);
-        onMade({ goal, scores: [...scores] });
+        onResult({ goal, scores: [...scores] });
       },
     },
   );
-  onMade({ goal, scores: [found.start, ...found.path.map(({ score }) => score)], found, text });
+  onResult({ goal, scores: [found.start, ...found.path.map(({ score }) => score)], found, text });
 }
 
 export const suffix: View = {
@@ -100,22 +100,22 @@ export const suffix: View = {
     if (!search?.found) return [];
     const { found, scores, goal } = search;
     const { none, random, shuffled } = found;
-    const value = valueOf(goal);
+    const toValue = valueOf(goal);
     return [
-      { name: goal, axes: ['step'], shape: [scores.length], data: scores.map(value) },
+      { name: goal, axes: ['step'], shape: [scores.length], data: scores.map(toValue) },
       labeled(`${goal}_by_suffix`, 'suffix', [
-        ['none', value(none ?? NaN)],
-        ['random', value(random.mean)],
-        ['best', value(random.best)],
-        ['shuffled', value(shuffled)],
-        ['found', value(found.score)],
+        ['none', toValue(none ?? NaN)],
+        ['random', toValue(random.mean)],
+        ['best', toValue(random.best)],
+        ['shuffled', toValue(shuffled)],
+        ['found', toValue(found.score)],
       ]),
     ];
   },
   says: (frame) => sentence(searches.get(frame.tokens) ?? { goal: 'loss', scores: [] }),
   draw(root, api) {
-    const { showJob } = jobParts(root);
-    const picture = part(root, 'plot');
+    const { showJob } = createJobParts(root);
+    const chart = part(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const { state } = options;
       const context = { state: { value: state }, set: api.set };
@@ -126,17 +126,17 @@ export const suffix: View = {
         ${numberField('tokens', 'suffix', context, limit)}`,
         progress: `step ${search?.scores.length ?? 0} of ${STEPS}`,
       });
-      picture.hidden = !search;
+      chart.hidden = !search;
       if (!search) return;
       const { goal, scores, found } = search;
-      const value = valueOf(goal);
-      const level = (name: string, score: number, dash: string) => ({
+      const toValue = valueOf(goal);
+      const drawLevel = (name: string, score: number, dash: string) => ({
         name,
         color: '--ink-2',
         dash,
-        values: scores.map(() => value(score)),
+        values: scores.map(() => toValue(score)),
       });
-      drawChart(picture, {
+      drawChart(chart, {
         kind: 'lines',
         xLabel: 'step of the search',
         yLabel: { loss: 'loss, nats', away: 'first key’s weight', steal: 'suffix’s weight' }[goal],
@@ -145,21 +145,21 @@ export const suffix: View = {
         dots: false,
         label: suffix.says(frame, options.at) || 'The search so far.',
         series: [
-          { name: 'found', color: '--sink', values: scores.map(value) },
+          { name: 'found', color: '--sink', values: scores.map(toValue) },
           ...(found
             ? [
-                ...(found.none === null ? [] : [level('no suffix', found.none, '1,3')]),
-                level('random, mean of 100', found.random.mean, '3,3'),
-                level(`random, best of ${found.evaluated}`, found.random.best, '7,3'),
+                ...(found.none === null ? [] : [drawLevel('no suffix', found.none, '1,3')]),
+                drawLevel('random, mean of 100', found.random.mean, '3,3'),
+                drawLevel(`random, best of ${found.evaluated}`, found.random.best, '7,3'),
               ]
             : []),
         ],
       });
     };
     return createJob(root, api, {
-      made: searches,
+      results: searches,
       settings: ['goal', 'suffix'],
-      run: (frame, state, signal, onMade) => search(frame, state, api, signal, onMade),
+      run: (frame, state, signal, onResult) => runSearch(frame, state, api, signal, onResult),
       draw,
     });
   },

@@ -1,13 +1,13 @@
-/** Draws how much an edit raises the loss, as a function of its budget or its bits. */
+/** Draws how the loss, or another quantity, depends on an edit's budget of keys or bits. */
 import { render } from 'lit';
 import { segmented } from '../page/controls';
 import { deviation, mean, type Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { costOf, givenOf, isUnedited, labelsIn, settingName, type Cost } from './settings';
+import { costOf, editFields, isUnedited, choiceLabels, settingName, type Cost } from './settings';
 import { part, say, type View } from '../page/view';
 
-/** The edits with a sweep, each with the parameter that varies. */
+/** The edits that a sweep varies, each with the varied parameter. */
 const AXES = [
   { kind: 'evict', parameter: 'budget', label: 'keys kept' },
   { kind: 'quantize', parameter: 'bits', label: 'bits' },
@@ -18,11 +18,11 @@ interface Measure {
   readonly short: string;
   readonly label: string;
   readonly percent?: boolean;
-  readonly of: (frame: Frame, whole: Frame | undefined) => Cost | undefined;
+  readonly read: (frame: Frame, baseline: Frame | undefined) => Cost | undefined;
 }
 
-/** Returns the quantity of a metric with one number, by prompt if available. */
-function plain(name: string) {
+/** Returns a function that reads a metric with one number, and its deviation over prompts if a frame has it. */
+function readMetric(name: string) {
   return (frame: Frame): Cost | undefined => {
     const tensor = frame.tensors[name];
     if (!tensor) return undefined;
@@ -31,28 +31,28 @@ function plain(name: string) {
   };
 }
 
-/** Returns the mean of |x' − x| / |x| of the rounded numbers x' over the layers with such numbers. */
+/** Returns the relative rounding error |x' − x| / |x|, averaged over the layers that have one. */
 export function errorOf({ tensors: { quantize_error, weight_error } }: Frame): number {
   const errors = Array.from((quantize_error ?? weight_error)?.data ?? []).filter(Number.isFinite);
   return errors.length ? mean(errors) : NaN;
 }
 
-/** The quantities that can be drawn. */
+/** The quantities that a reader can choose to draw. */
 export const MEASURES: readonly Measure[] = [
   {
     name: 'loss',
     short: 'Loss',
     label: 'loss above baseline, nats',
-    of: (frame, whole) => whole && costOf(frame, whole),
+    read: (frame, baseline) => baseline && costOf(frame, baseline),
   },
-  { name: 'kl', short: 'KL', label: 'KL to the baseline, nats', of: plain('kl_mean') },
-  { name: 'sink', short: 'Sink₁', label: 'Sink₁', percent: true, of: plain('sink_ratio') },
+  { name: 'kl', short: 'KL', label: 'KL to the baseline, nats', read: readMetric('kl_mean') },
+  { name: 'sink', short: 'Sink₁', label: 'Sink₁', percent: true, read: readMetric('sink_ratio') },
   {
     name: 'kept',
     short: 'First token',
     label: 'heads that keep the first token',
     percent: true,
-    of: ({ tensors }) =>
+    read: ({ tensors }) =>
       tensors.keeps_first && { mean: mean(tensors.keeps_first.data), deviation: NaN },
   },
   {
@@ -60,7 +60,7 @@ export const MEASURES: readonly Measure[] = [
     short: 'Error',
     label: 'rounding error',
     percent: true,
-    of: (frame) => {
+    read: (frame) => {
       const error = errorOf(frame);
       return Number.isFinite(error) ? { mean: error, deviation: NaN } : undefined;
     },
@@ -70,27 +70,27 @@ export const MEASURES: readonly Measure[] = [
     short: 'Change of h',
     label: 'relative change of h',
     percent: true,
-    of: ({ tensors }) =>
+    read: ({ tensors }) =>
       tensors.hidden_change && { mean: mean(tensors.hidden_change.data), deviation: NaN },
   },
 ];
 
 function axisOf(frame: Frame): { at: number; axis: (typeof AXES)[number] } | undefined {
   for (const axis of AXES) {
-    const at = Number(givenOf(frame, axis.kind)?.[axis.parameter]);
+    const at = Number(editFields(frame, axis.kind)?.[axis.parameter]);
     if (Number.isFinite(at)) return { at, axis };
   }
   return undefined;
 }
 
-/** Returns the words that all settings of a line share. */
+/** Returns the name of the line that a frame belongs to: its setting without the varied parameter. */
 function lineName(frame: Frame): string {
   const { at, axis } = axisOf(frame)!;
-  if (axis.kind === 'evict') return labelsIn(frame, 'evict').policy!;
+  if (axis.kind === 'evict') return choiceLabels(frame, 'evict').policy!;
   return settingName(frame).replace(`${at} bits `, '');
 }
 
-const NUMBERS = [
+const METRICS = [
   'loss_mean',
   'kl_mean',
   'sink_ratio',
@@ -113,7 +113,7 @@ export const sweep: View = {
   isGroup: true,
   isOfMany: true,
   numbers: (frame) =>
-    NUMBERS.flatMap((name) => {
+    METRICS.flatMap((name) => {
       const tensor = frame.tensors[name];
       return tensor
         ? [
@@ -127,16 +127,18 @@ export const sweep: View = {
     }),
   says: (frame) => `Loss of ${frame.title}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
   draw(root, { set }) {
-    const kinds = part(root, '');
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const measureChoice = part(root, '');
+    const chart = part(root, 'chart');
+    const captionElement = part(root, 'caption', 'p');
     return (frame, { group, frames, state }) => {
       const baseline = group.find(isUnedited);
       const points = group.flatMap((one) => {
         const axis = axisOf(one);
         return axis ? [{ one, ...axis }] : [];
       });
-      const available = MEASURES.filter(({ of }) => points.some(({ one }) => of(one, baseline)));
+      const available = MEASURES.filter(({ read }) =>
+        points.some(({ one }) => read(one, baseline)),
+      );
       const measure =
         available.find(({ name }) => name === state.measure) ?? available[0] ?? MEASURES[0]!;
       render(
@@ -147,16 +149,16 @@ export const sweep: View = {
           (name) => set({ measure: name }),
           true,
         ),
-        kinds,
+        measureChoice,
       );
       const lines = new Map<string, typeof points>();
       for (const point of points) {
         const name = lineName(point.one);
         lines.set(name, [...(lines.get(name) ?? []), point]);
       }
-      const series = [...lines].map(([name, own], i): Series => {
-        const sorted = [...own].sort((a, b) => a.at - b.at);
-        const values = sorted.map(({ one }) => measure.of(one, baseline));
+      const series = [...lines].map(([name, linePoints], i): Series => {
+        const sorted = [...linePoints].sort((a, b) => a.at - b.at);
+        const values = sorted.map(({ one }) => measure.read(one, baseline));
         return {
           name,
           color: `--run-${(i % 6) + 1}`,
@@ -167,32 +169,34 @@ export const sweep: View = {
         };
       });
       // All charts of the figure share the scale of the quantity.
-      const ends = frames.flatMap((one) => {
+      const means = frames.flatMap((one) => {
         const baseline = frames.find(
           (other) => other.model.id === one.model.id && isUnedited(other),
         );
-        const value = axisOf(one) && measure.of(one, baseline)?.mean;
+        const value = axisOf(one) && measure.read(one, baseline)?.mean;
         return Number.isFinite(value) ? [value!] : [];
       });
-      const best = series.map(({ name, values }) => `${name} ${last(values)}`).join(', ');
-      const label = points[0]?.axis.label ?? '';
-      const text = `${measure.label}: at most ${label}, ${best}.`;
-      say(words, series.length ? '' : 'Measuring the first setting …');
-      drawChart(place, {
+      const lastWords = series
+        .map(({ name, values }) => `${name} ${formatLast(values)}`)
+        .join(', ');
+      const axisLabel = points[0]?.axis.label ?? '';
+      const caption = `${measure.label}: at most ${axisLabel}, ${lastWords}.`;
+      say(captionElement, series.length ? '' : 'Measuring the first setting …');
+      drawChart(chart, {
         kind: 'lines',
         doubling: true,
-        xLabel: label,
+        xLabel: axisLabel,
         yLabel: measure.label,
-        label: `${frame.model.title}. ${text}`,
+        label: `${frame.model.title}. ${caption}`,
         ...(measure.percent ? { percent: true } : {}),
-        ...(ends.length ? { domain: [Math.min(0, ...ends), Math.max(0, ...ends)] } : {}),
+        ...(means.length ? { domain: [Math.min(0, ...means), Math.max(0, ...means)] } : {}),
         series,
       });
     };
   },
 };
 
-function last(values: ArrayLike<number>): string {
+function formatLast(values: ArrayLike<number>): string {
   const value = values[values.length - 1] ?? NaN;
   return Number.isFinite(value) ? value.toFixed(3) : '–';
 }

@@ -1,24 +1,24 @@
-/** Draws accuracy in tasks with every key, and with the first key or another one evicted. */
+/** Draws the accuracy in tasks with every key, without the first key, and without another key. */
 import type { TaskResult, TaskScore, TaskScores } from 'sinkscope';
 import { isBidirectional, type Frame } from '../frame';
 import { part, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import { labeled } from '../save/numbers';
 import { percent } from '../words';
-import { createJob, jobParts, type Job } from './job';
+import { createJob, createJobParts, type Job } from './job';
 
-/** The measured tasks, and the finished share of all work. */
+/** The tasks measured so far, and the finished share of the work. */
 interface Measured {
-  readonly found: readonly TaskResult[];
+  readonly results: readonly TaskResult[];
   readonly share: number;
 }
 
 /** The last measurement of a frame's model and prompts. */
 const results = new WeakMap<Frame['tokens'], Measured>();
 
-const foundOf = (frame: Frame) => results.get(frame.tokens)?.found ?? [];
+const resultsOf = (frame: Frame) => results.get(frame.tokens)?.results ?? [];
 
-/** The names of the conditions in a file and on an axis. */
+/** The conditions, each with its name in files and on the axis. */
 const CONDITIONS = [
   ['baseline', 'every key', 'all keys'],
   ['first', 'first evicted', 'first gone'],
@@ -33,10 +33,10 @@ function taskName({ name, distance = NaN }: Pick<TaskResult, 'name' | 'distance'
   return `recalling a name over ${distance.toFixed(0)} tokens`;
 }
 
-/** Returns the score of a task: for recall the choice among the names, for others the first choice among all tokens. */
+/** Returns the accuracy of the best choice, among the names for recall and among all tokens for other tasks. */
 const scoreOf = ({ choice, accuracy }: TaskScores): TaskScore => choice ?? accuracy;
 
-const withError = ({ mean, error }: { mean: number; error: number | null }) =>
+const formatWithError = ({ mean, error }: { mean: number; error: number | null }) =>
   percent(mean) + (error === null ? '' : ` ± ${percent(error)}`);
 
 /**
@@ -45,7 +45,7 @@ const withError = ({ mean, error }: { mean: number; error: number | null }) =>
  */
 function changeWords(score: TaskScore): string {
   const { mean, error } = score.change;
-  const to = withError(score);
+  const to = formatWithError(score);
   if (mean !== 0 && (error === null || Math.abs(mean) <= 2 * error))
     return `does not change clearly (${to})`;
   return `${['falls to', 'stays at', 'rises to'][Math.sign(mean) + 1]} ${to}`;
@@ -54,18 +54,19 @@ function changeWords(score: TaskScore): string {
 function sentenceOf(task: TaskResult): string {
   const { baseline, first, other, unseen, chance, can, prompts } = task;
   const name = taskName(task);
-  const start = `${name[0]!.toUpperCase()}${name.slice(1)} (${prompts} prompt${prompts === 1 ? '' : 's'}): `;
-  const baselineScore = withError(scoreOf(baseline));
+  const opening = `${name[0]!.toUpperCase()}${name.slice(1)} (${prompts} prompt${prompts === 1 ? '' : 's'}): `;
+  const baselineScore = formatWithError(scoreOf(baseline));
   if (!can)
-    return `${start}the model cannot do this, its accuracy is ${baselineScore}, by chance ${percent(chance)}.`;
+    return `${opening}the model cannot do this, its accuracy is ${baselineScore}, by chance ${percent(chance)}.`;
   return (
-    `${start}accuracy is ${baselineScore}, by chance ${percent(chance)}. With the first key evicted it ` +
+    `${opening}accuracy is ${baselineScore}, by chance ${percent(chance)}. With the first key evicted it ` +
     `${changeWords(scoreOf(first))}, with another key evicted it ${changeWords(scoreOf(other))}, with the first key hidden from ` +
     `the start it ${changeWords(scoreOf(unseen))}.`
   );
 }
 
-export const sentence = (found: readonly TaskResult[]): string => found.map(sentenceOf).join(' ');
+export const sentence = (results: readonly TaskResult[]): string =>
+  results.map(sentenceOf).join(' ');
 
 export const tasks: View = {
   name: 'tasks',
@@ -82,16 +83,16 @@ export const tasks: View = {
   conditions: ({ title, sequences }) => ({
     class: 'counterfactual',
     title: `${title}, with and without a key`,
-    // The number of prompts, unlike the loss by token, which shows the first prompt.
+    // All prompts count, unlike in the loss by token, which is that of the first prompt.
     sequences,
     setting: 'prompts of its own for each task, counted in its sentence',
   }),
   numbers: (frame) => {
-    return foundOf(frame).flatMap((task) => {
+    return resultsOf(frame).flatMap((task) => {
       const name = task.name === 'recall' ? `recall_${task.distance!.toFixed(0)}` : task.name;
-      const row = (what: string, value: (scores: TaskScores) => number) =>
+      const row = (quantity: string, value: (scores: TaskScores) => number) =>
         labeled(
-          `${name}_${what}`,
+          `${name}_${quantity}`,
           'condition',
           CONDITIONS.map(([key, label]) => [label, value(task[key])]),
         );
@@ -102,18 +103,18 @@ export const tasks: View = {
       ];
     });
   },
-  says: (frame) => sentence(foundOf(frame)),
+  says: (frame) => sentence(resultsOf(frame)),
   draw(root, api) {
-    const { showJob } = jobParts(root);
-    const picture = part(root, 'plot');
+    const { showJob } = createJobParts(root);
+    const chart = part(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
-      const taskScores = foundOf(frame);
+      const taskResults = resultsOf(frame);
       showJob(job, 'Measure', tasks.says(frame, options.at), {
         progress: percent(results.get(frame.tokens)?.share ?? 0, 0),
       });
-      picture.hidden = !taskScores.length;
-      if (!taskScores.length) return;
-      drawChart(picture, {
+      chart.hidden = !taskResults.length;
+      if (!taskResults.length) return;
+      drawChart(chart, {
         kind: 'points',
         xLabel: '',
         xNames: CONDITIONS.map(([, , short]) => short),
@@ -121,7 +122,7 @@ export const tasks: View = {
         percent: true,
         domain: [0, 0.1],
         label: tasks.says(frame, options.at) || 'The tasks so far.',
-        series: taskScores.map((task, i) => {
+        series: taskResults.map((task, i) => {
           const scores = CONDITIONS.map(([key]) => scoreOf(task[key]));
           return {
             name: taskName(task) + (task.can ? '' : ' (cannot)'),
@@ -133,17 +134,18 @@ export const tasks: View = {
       });
     };
     return createJob(root, api, {
-      made: results,
+      results,
       settings: [],
-      run: async (frame, _, signal, onMade) => {
-        let progress: Measured = { found: [], share: 0 };
-        const note = (change: Partial<Measured>) => onMade((progress = { ...progress, ...change }));
+      run: async (frame, _, signal, onResult) => {
+        let progress: Measured = { results: [], share: 0 };
+        const report = (change: Partial<Measured>) =>
+          onResult((progress = { ...progress, ...change }));
         await api.measure(
           'tasks',
           { frame, signal },
           {
-            onTask: (task) => note({ found: [...progress.found, task] }),
-            onShare: (share) => note({ share }),
+            onTask: (task) => report({ results: [...progress.results, task] }),
+            onShare: (share) => report({ share }),
           },
         );
       },

@@ -1,4 +1,4 @@
-/** Draws a quantity during training: a line for each stored run, with the shown runs stronger. */
+/** Draws a quantity during training, a line for each stored run. The shown models' lines are stronger. */
 import { signal } from '@preact/signals-core';
 import { render } from 'lit';
 import { segmented } from '../page/controls';
@@ -8,7 +8,7 @@ import { keyOf } from '../ask/question';
 import { arithmeticOf } from '../ask/subject';
 import {
   coursesOf,
-  dotsOf,
+  checkpointPointsOf,
   lineOf,
   QUANTITIES,
   styleOf,
@@ -28,62 +28,60 @@ import { LOGGED_ON, MEASURED_ON, stepOf, checkpointOf } from '../ask/steps';
 import { judged } from '../words';
 import { part, say, type View } from '../page/view';
 
-/** The courses that have loaded; views and rooms that state their numbers follow this signal. */
-const readCourses = signal<readonly Course[]>([]);
-/** Whether the courses have loaded or failed. */
-const isRead = signal(false);
-/** Counts the logs that have loaded or failed. */
-const answers = signal(0);
-/** Counts the logs that have loaded. */
-const logs = signal(0);
-/** The models whose logs are loading. */
-const requested = new Set<string>();
-/** The long runs of the shown models that have logs of several seeds. */
-const long = new Map<string, readonly SeedRun[]>();
-/** Sink_1 of the visited checkpoints of models on a hub, by question. */
-const visits = new Map<string, Map<number, number>>();
+/** The courses of the zoo's runs, once loaded. Views and rooms that state their numbers follow this signal. */
+const loadedCourses = signal<readonly Course[]>([]);
+/** Whether loading the courses has ended, in success or failure. */
+const areCoursesSettled = signal(false);
+/** Counts the logs whose loading has ended, in success or failure. */
+const settledLogs = signal(0);
+const loadedLogs = signal(0);
+const loadingModels = new Set<string>();
+/** The long runs with several seeds, by model; an empty list while their logs are loading. */
+const longRuns = new Map<string, readonly SeedRun[]>();
+/** Sink_1 by step of the visited checkpoints of models on a hub, by repository and question. */
+const visitedSinks = new Map<string, Map<number, number>>();
 
-/** The conditions of a checkpoint's numbers. */
-const MEASURED = ` (exact weights, ${MEASURED_ON.sequences} held-out sequences, T = ${MEASURED_ON.T}, ε = ${MEASURED_ON.eps}, BOS first)`;
+/** The conditions of a checkpoint's numbers, in words. */
+const CONDITIONS = ` (exact weights, ${MEASURED_ON.sequences} held-out sequences, T = ${MEASURED_ON.T}, ε = ${MEASURED_ON.eps}, BOS first)`;
 
-/** A share of heads in percent below which hardly a head has a sink. */
-const HARDLY = 10;
+/** Below this percentage of heads a model counts as having no sink. */
+const MIN_SINK_PERCENT = 10;
 
-/** Returns the model of the zoo and the step of a frame; trained weights have no step. */
-function walkOf(frame: Frame): { id: string; step?: number } {
+/** Returns a frame's model of the zoo and its step; trained weights have no step. */
+function zooStepOf(frame: Frame): { id: string; step?: number } {
   const { weights } = arithmeticOf(frame.model.id);
   return stepOf(weights) ?? { id: weights };
 }
 
-function visited(
+function visitsOf(
   frame: Frame,
 ): { repository: string; visits: ReadonlyMap<number, number> } | undefined {
-  const at = checkpointOf(frame.model.id);
-  if (!at) return undefined;
-  const key = `${at.repository} ${frame.class} ${frame.edits.length} ${keyOf(frame.question)}`;
-  const visitedSteps = visits.get(key) ?? new Map<number, number>();
-  if (!frame.generated) visitedSteps.set(at.step, judged(frame).sink);
-  visits.set(key, visitedSteps);
+  const checkpoint = checkpointOf(frame.model.id);
+  if (!checkpoint) return undefined;
+  const key = `${checkpoint.repository} ${frame.class} ${frame.edits.length} ${keyOf(frame.question)}`;
+  const visitedSteps = visitedSinks.get(key) ?? new Map<number, number>();
+  if (!frame.generated) visitedSteps.set(checkpoint.step, judged(frame).sink);
+  visitedSinks.set(key, visitedSteps);
   return {
-    repository: at.repository,
+    repository: checkpoint.repository,
     visits: new Map([...visitedSteps].sort(([a], [b]) => a - b)),
   };
 }
 
-/** Returns the spread over seeds of the shown models. */
-function bands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
-  const ids = [...new Set(frames.map((frame) => walkOf(frame).id))];
+/** Returns the mean over seeds of each shown model, with a band from the smallest to the largest value. */
+function seedBands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
+  const ids = [...new Set(frames.map((frame) => zooStepOf(frame).id))];
   return ids.flatMap((id, i): Series[] => {
-    const runs = long.get(id) ?? [];
+    const runs = longRuns.get(id) ?? [];
     const points = bandOf(runs, quantity.inSeeds);
     if (!points.length) return [];
-    const course = readCourses.peek().find((one) => one.id === id);
-    const { model } = frames.find((frame) => walkOf(frame).id === id)!;
+    const course = loadedCourses.peek().find((one) => one.id === id);
+    const { model } = frames.find((frame) => zooStepOf(frame).id === id)!;
     const steps = runs[0]!.training.steps.toLocaleString('en');
     return [
       {
         name: `${course?.title ?? model.title}, ${runs.length} seeds of ${steps} steps`,
-        color: (course?.style ?? styleOf(readCourses.peek().length + i)).color,
+        color: (course?.style ?? styleOf(loadedCourses.peek().length + i)).color,
         dash: '1,3',
         places: points.map(({ step }) => step),
         values: points.map(({ mean }) => mean),
@@ -93,45 +91,45 @@ function bands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]):
   });
 }
 
-function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
-  const shown = new Set(frames.map((frame) => walkOf(frame).id));
-  const zooLines = readCourses.peek().map((course): Series => {
+function seriesOf(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
+  const shownIds = new Set(frames.map((frame) => zooStepOf(frame).id));
+  const zooLines = loadedCourses.peek().map((course): Series => {
     const points = lineOf(course, quantity);
     const { color, dash } = course.style;
     return {
       name: course.title,
       color,
       ...(dash ? { dash } : {}),
-      faint: !shown.has(course.id),
+      faint: !shownIds.has(course.id),
       places: points.map(({ step }) => step),
       values: points.map(({ value }) => value),
     };
   });
-  const others =
+  const hubLines =
     quantity.name !== 'sink_1'
       ? []
       : frames.flatMap((frame, i): Series[] => {
-          const points = visited(frame);
-          if (!points) return [];
-          const values = [...points.visits.values()].map((sink) => 100 * sink);
+          const hubVisits = visitsOf(frame);
+          if (!hubVisits) return [];
+          const values = [...hubVisits.visits.values()].map((sink) => 100 * sink);
           return [
             {
-              name: `${points.repository}, visited steps`,
-              color: styleOf(readCourses.peek().length + i).color,
-              places: [...points.visits.keys()],
+              name: `${hubVisits.repository}, visited steps`,
+              color: styleOf(loadedCourses.peek().length + i).color,
+              places: [...hubVisits.visits.keys()],
               values,
             },
           ];
         });
-  // Draws the shown runs on top of the others.
-  return [...bands(frames, quantity), ...zooLines, ...others].sort(
+  // Sorts faint lines to the front, so that the shown runs are drawn over them.
+  return [...seedBands(frames, quantity), ...zooLines, ...hubLines].sort(
     (a, b) => Number(Boolean(b.faint)) - Number(Boolean(a.faint)),
   );
 }
 
 /**
- * Returns the step at which half of a model's sink had emerged, and `isNone` if hardly a head had a sink at any step.
- * Returns undefined until the model's course is loaded.
+ * Returns the step at which Sink_1 first reached half of its last value; undefined until the model's course is loaded.
+ * `isNone` tells whether the model counts as having no sink at all steps.
  */
 export function emergence(frame: Frame):
   | {
@@ -141,14 +139,14 @@ export function emergence(frame: Frame):
       readonly last: number;
     }
   | undefined {
-  const course = readCourses.value.find(({ id }) => id === walkOf(frame).id);
+  const course = loadedCourses.value.find(({ id }) => id === zooStepOf(frame).id);
   const sink = QUANTITIES.find(({ name }) => name === 'sink_1')!;
   const points = course ? lineOf(course, sink) : [];
   if (!points.length) return undefined;
   const last = points.at(-1)!.value;
   const maximum = Math.max(...points.map(({ value }) => value));
   const { step } = points.find(({ value }) => value >= last / 2)!;
-  return { isNone: maximum < HARDLY, step, from: points[0]!.value, last };
+  return { isNone: maximum < MIN_SINK_PERCENT, step, from: points[0]!.value, last };
 }
 
 /**
@@ -156,26 +154,26 @@ export function emergence(frame: Frame):
  * @param outcomes the outcomes to state; absent: all
  */
 function sentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
-  const { id, step } = walkOf(frame);
-  const course = readCourses.peek().find((one) => one.id === id);
-  const seedStats = seedRunsOf(frame, outcomes);
-  if (!course) return seedStats;
+  const { id, step } = zooStepOf(frame);
+  const course = loadedCourses.peek().find((one) => one.id === id);
+  const seedLines = seedSentences(frame, outcomes);
+  if (!course) return seedLines;
   const { checkpoints, seed } = course.timeline;
   const at = checkpoints.find((one) => one.step === step) ?? checkpoints.at(-1)!;
   const phrases = QUANTITIES.slice(0, 3).map(
     (one) => `${one.title} ${valueWords(at.measured[one.inCheckpoint], one)}`,
   );
   return [
-    `${course.title}, seed ${seed}, at step ${at.step.toLocaleString('en')}: ${phrases.join(', ')}${MEASURED}.`,
-    // Its logs may still be loading.
-    ...(seedStats.length || (SEEDS[id]?.length && !long.get(id)?.length)
-      ? seedStats
+    `${course.title}, seed ${seed}, at step ${at.step.toLocaleString('en')}: ${phrases.join(', ')}${CONDITIONS}.`,
+    // The logs of more seeds may still be loading.
+    ...(seedLines.length || (SEEDS[id]?.length && !longRuns.get(id)?.length)
+      ? seedLines
       : ['One seed: the variation between seeds is unknown.']),
   ];
 }
 
-function seedRunsOf(frame: Frame, outcomes?: readonly Outcome[]): string[] {
-  const seedNote = seedWords(long.get(walkOf(frame).id) ?? [], outcomes);
+function seedSentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
+  const seedNote = seedWords(longRuns.get(zooStepOf(frame).id) ?? [], outcomes);
   return seedNote ? [seedNote] : [];
 }
 
@@ -190,7 +188,7 @@ export const training: View = {
   isOfAll: true,
   reads: ['sink_ratio'],
   conditions: (frame) => {
-    // A hub's checkpoints are measured when they are visited.
+    // A hub's checkpoints have the conditions of the frames that visit them.
     if (frame.model.source !== 'zoo') return {};
     const { T, eps } = MEASURED_ON;
     const setting = `during training: ε = ${eps} · T = ${T} · start token first · mean of ${LOGGED_ON} held-out sequences`;
@@ -198,23 +196,23 @@ export const training: View = {
   },
   fits: (frame) => frame.model.source === 'zoo' || checkpointOf(frame.model.id) !== undefined,
   numbers: (frame) => {
-    const { id } = walkOf(frame);
-    const course = readCourses.peek().find((one) => one.id === id);
+    const { id } = zooStepOf(frame);
+    const course = loadedCourses.peek().find((one) => one.id === id);
     return QUANTITIES.flatMap((quantity) => {
-      const seedBand = bandOf(long.get(id) ?? [], quantity.inSeeds);
-      const ofRun: (readonly [string, readonly Point[]])[] = course
+      const seedBand = bandOf(longRuns.get(id) ?? [], quantity.inSeeds);
+      const runNumbers: (readonly [string, readonly Point[]])[] = course
         ? [
             [quantity.name, lineOf(course, quantity)],
-            [`${quantity.name}_at_checkpoints`, dotsOf(course, quantity)],
+            [`${quantity.name}_at_checkpoints`, checkpointPointsOf(course, quantity)],
           ]
         : [];
-      const ofSeeds = (['mean', 'low', 'high', 'seeds'] as const).map(
+      const seedNumbers = (['mean', 'low', 'high', 'seeds'] as const).map(
         (name): readonly [string, readonly Point[]] => [
           `${quantity.name}_over_seeds_${name}`,
           seedBand.map((at) => ({ step: at.step, value: at[name] })),
         ],
       );
-      return [...ofRun, ...(seedBand.length ? ofSeeds : [])].map(([name, points]) => ({
+      return [...runNumbers, ...(seedBand.length ? seedNumbers : [])].map(([name, points]) => ({
         name,
         axes: ['step'],
         shape: [points.length],
@@ -224,56 +222,58 @@ export const training: View = {
     });
   },
   isComing: (frame) => {
-    void answers.value;
-    const { id } = walkOf(frame);
-    return !isRead.value || requested.has(id);
+    void settledLogs.value;
+    const { id } = zooStepOf(frame);
+    return !areCoursesSettled.value || loadingModels.has(id);
   },
   says: (frame) => {
-    // The sentence depends on them, and rooms that repeat it follow.
-    void [readCourses.value, logs.value];
-    return [...sentences(frame), ...(seedRunsOf(frame).length ? [OTHER_RUNS] : [])].join('\n');
+    // Reads the signals, so that whoever states the sentence is updated when courses or logs load.
+    void [loadedCourses.value, loadedLogs.value];
+    return [...sentences(frame), ...(seedSentences(frame).length ? [OTHER_RUNS] : [])].join('\n');
   },
   draw(root, { set, timelines, fail }) {
-    const kinds = part(root, '');
+    const quantityChoice = part(root, '');
     const chart = part(root, 'chart');
-    const words = part(root, 'caption lines', 'p');
-    // Under the room's answer only the curves of the chosen models are visible; a folded section has the others.
-    const section = part(root, 'more', 'details') as HTMLDetailsElement;
-    part(section, '', 'summary').textContent = 'Other quantities, models and seeds';
-    section.addEventListener('toggle', () => redraw());
+    const captionElement = part(root, 'caption lines', 'p');
+    // Where the room states the answer, only the curves of the chosen models are visible, and this section has the
+    // others.
+    const details = part(root, 'more', 'details') as HTMLDetailsElement;
+    part(details, '', 'summary').textContent = 'Other quantities, models and seeds';
+    details.addEventListener('toggle', () => redraw());
     let redraw = () => {};
     timelines()
       .then(coursesOf)
       .then((found) => {
-        readCourses.value = found;
+        loadedCourses.value = found;
         redraw();
       }, fail)
-      .finally(() => (isRead.value = true));
+      .finally(() => (areCoursesSettled.value = true));
     const fetchSeeds = (frames: readonly Frame[]) => {
-      for (const { id } of frames.map(walkOf)) {
-        if (long.has(id)) continue;
-        long.set(id, []);
-        requested.add(id);
-        // Without a network the logs are missing, and the rest works.
+      for (const { id } of frames.map(zooStepOf)) {
+        if (longRuns.has(id)) continue;
+        longRuns.set(id, []);
+        loadingModels.add(id);
+        // Logs that cannot be fetched, as without a network, are left out.
         void seedRuns(id)
           .then(
             (runs) => {
-              long.set(id, runs);
+              longRuns.set(id, runs);
               if (!runs.length) return;
               redraw();
-              logs.value++;
+              loadedLogs.value++;
             },
-            () => long.delete(id),
+            () => longRuns.delete(id),
           )
           .finally(() => {
-            requested.delete(id);
-            answers.value++;
+            loadingModels.delete(id);
+            settledLogs.value++;
           });
       }
     };
     return (frame, { state, frames, isAnswered }) => {
-      section.hidden = !isAnswered;
-      if (isAnswered && kinds.parentElement !== section) section.append(kinds, words);
+      details.hidden = !isAnswered;
+      if (isAnswered && quantityChoice.parentElement !== details)
+        details.append(quantityChoice, captionElement);
       fetchSeeds(frames);
       redraw = () => {
         const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? QUANTITIES[1]!;
@@ -285,24 +285,26 @@ export const training: View = {
             (curve) => set({ curve }),
             true,
           ),
-          kinds,
+          quantityChoice,
         );
-        const { inSeeds: outcome, ...as } = quantity;
-        const unit = as.unit === '%' ? '%' : as.unit && ` ${as.unit}`;
-        const lines = frames.flatMap((one) => sentences(one, [{ ...as, name: outcome, unit }]));
+        const { inSeeds: outcome, ...definition } = quantity;
+        const unit = definition.unit === '%' ? '%' : definition.unit && ` ${definition.unit}`;
+        const lines = frames.flatMap((one) =>
+          sentences(one, [{ ...definition, name: outcome, unit }]),
+        );
         const uniqueLines = [...new Set(lines)];
-        // The conditions of the measurement are stated once, after the last model.
-        const isLast = (i: number) =>
-          !uniqueLines.slice(i + 1).some((one) => one.includes(MEASURED));
+        // States the conditions of the measurement once, in the last line that has them.
+        const isLastWithConditions = (i: number) =>
+          !uniqueLines.slice(i + 1).some((one) => one.includes(CONDITIONS));
         const captions = uniqueLines
-          .map((one, i) => (isLast(i) ? one : one.replace(MEASURED, '')))
+          .map((one, i) => (isLastWithConditions(i) ? one : one.replace(CONDITIONS, '')))
           .join('\n');
-        say(words, captions);
-        // The chosen models, including this one's twin.
-        const chosen = readCourses.peek().filter(({ id }) => state.shown.includes(id));
-        const titles = new Set(chosen.map(({ title }) => title));
-        const { step } = walkOf(frame);
-        const of = frame.model.step?.of ?? readCourses.peek()[0]?.timeline.checkpoints.at(-1)?.step;
+        say(captionElement, captions);
+        const chosenCourses = loadedCourses.peek().filter(({ id }) => state.shown.includes(id));
+        const titles = new Set(chosenCourses.map(({ title }) => title));
+        const { step } = zooStepOf(frame);
+        const lastStep =
+          frame.model.step?.of ?? loadedCourses.peek()[0]?.timeline.checkpoints.at(-1)?.step;
         drawChart(chart, {
           kind: 'lines',
           steps: true,
@@ -310,11 +312,11 @@ export const training: View = {
           yLabel: `${quantity.axis ?? quantity.title}${quantity.unit ? `, ${quantity.unit}` : ''}`,
           ...(quantity.log ? { log: true } : {}),
           ...(quantity.domain ? { domain: quantity.domain } : {}),
-          cursor: step ?? checkpointOf(frame.model.id)?.step ?? of ?? NaN,
+          cursor: step ?? checkpointOf(frame.model.id)?.step ?? lastStep ?? NaN,
           label: `${quantity.title} by training step. ${captions}`,
-          series: series(frames, quantity).filter(
+          series: seriesOf(frames, quantity).filter(
             (one) =>
-              !isAnswered || section.open || titles.has(one.name) || !(one.faint ?? one.band),
+              !isAnswered || details.open || titles.has(one.name) || !(one.faint ?? one.band),
           ),
           onChoose: (place) =>
             root.dispatchEvent(

@@ -1,6 +1,6 @@
 /**
  * Lets a masked diffusion model generate text: positions after the text are masked, and the model fills them in step by
- * step. The map shows the column with the most attention in each step.
+ * step. Draws the attention that each token receives in each step.
  */
 import { html, nothing, render } from 'lit';
 import { live } from 'lit/directives/live.js';
@@ -13,25 +13,25 @@ import { drawLegend } from '../plot/legend';
 import type { State } from '../ask/state';
 import { readable, show } from '../words';
 import {
-  alphas,
-  withMasks,
+  alphaMap,
+  addMasks,
   positionWords,
-  placesAt,
+  positionStates,
   quantities,
   sentence,
   type Course,
 } from './unmasking_course';
-import { createJob, jobParts, type Job } from './job';
+import { createJob, createJobParts, type Job } from './job';
 import { part, type DrawOptions, type ViewApi, type View } from '../page/view';
 
 /** A course of unmasking, the numbers of its map, and the tokenizer for its words. */
-interface Made {
+interface UnmaskingRun {
   readonly course: Course;
   readonly data: Float32Array;
   readonly tokenizer: OpenModel['tokenizer'];
 }
 
-const HIDES = [
+const HIDDEN_KEY_CHOICES = [
   ['none', 'hide no key'],
   ['strongest', 'strongest'],
   ['random', 'random'],
@@ -42,8 +42,8 @@ const HIDDEN_KEYS = {
   random: 'a random key of each step hidden',
 } as const;
 
-/** The last course for each frame, by the frame's tokens, which the sentence and files describe. */
-const courses = new WeakMap<Frame['tokens'], Made>();
+/** The last course of each frame, by its tokens. */
+const courses = new WeakMap<Frame['tokens'], UnmaskingRun>();
 
 /** Runs a course of unmasking and reports each step. */
 async function run(
@@ -51,22 +51,22 @@ async function run(
   state: State,
   api: ViewApi,
   signal: AbortSignal,
-  onMade: (one: Made) => void,
+  onResult: (one: UnmaskingRun) => void,
 ): Promise<void> {
-  const tokens = withMasks(frame, state.masked);
-  const hidden = tokens.filter(({ id }) => id === frame.maskToken).length;
-  const count = Math.min(state.denoise, hidden);
-  const hides = state.hiddenKey === 'none' ? {} : { without: state.hiddenKey };
-  let course: Course = { frame, tokens, count, steps: [], ...hides };
+  const tokens = addMasks(frame, state.masked);
+  const maskedCount = tokens.filter(({ id }) => id === frame.maskToken).length;
+  const stepCount = Math.min(state.denoise, maskedCount);
+  const keySetting = state.hiddenKey === 'none' ? {} : { without: state.hiddenKey };
+  let course: Course = { frame, tokens, count: stepCount, steps: [], ...keySetting };
   const ids = tokens.map(({ id }) => id);
   await api.measure(
     'unmasking',
     { frame, signal },
     {
-      ...{ tokens: ids, steps: count, ...hides },
+      ...{ tokens: ids, steps: stepCount, ...keySetting },
       onStep: (step, { tokenizer }) => {
         course = { ...course, steps: [...course.steps, step] };
-        onMade({ course, data: alphas(course), tokenizer });
+        onResult({ course, data: alphaMap(course), tokenizer });
       },
     },
   );
@@ -87,39 +87,39 @@ export const unmasking: View = {
   conditions: (frame, { masked, hiddenKey }) =>
     isMasked(frame)
       ? {
-          T: withMasks(frame, masked).length,
+          T: addMasks(frame, masked).length,
           ...(hiddenKey === 'none'
             ? {}
             : { class: 'counterfactual', title: `${frame.title}, ${HIDDEN_KEYS[hiddenKey]}` }),
         }
       : {},
   numbers: (frame) => {
-    const current = courses.get(frame.tokens);
-    return current ? quantities(current.course, current.tokenizer) : [];
+    const result = courses.get(frame.tokens);
+    return result ? quantities(result.course, result.tokenizer) : [];
   },
   says: (frame) => {
     if (!isMasked(frame))
       return `The tokenizer of ${frame.model.title} names no mask token: nothing can be masked.`;
-    const current = courses.get(frame.tokens);
-    if (!current) return '';
-    const { course } = current;
-    const isWhole = course.steps.length === course.count;
-    return isWhole
-      ? sentence(course, current.tokenizer)
+    const result = courses.get(frame.tokens);
+    if (!result) return '';
+    const { course } = result;
+    const isComplete = course.steps.length === course.count;
+    return isComplete
+      ? sentence(course, result.tokenizer)
       : `Step ${course.steps.length} of ${course.count}.`;
   },
   draw(root, api) {
-    const { controls, showJob } = jobParts(root);
+    const { controls, showJob } = createJobParts(root);
     const legend = part(root, 'legend-place');
-    const picture = part(root, 'plot unmask-map');
-    const text = part(root, 'unmask-text', 'p');
+    const plot = part(root, 'plot unmask-map');
+    const textElement = part(root, 'unmask-text', 'p');
     let step = 0;
     let redraw = () => {};
-    const go = (wanted: number) => {
-      step = wanted;
+    const selectStep = (chosenStep: number) => {
+      step = chosenStep;
       redraw();
     };
-    const map = createHeatmap(picture, { onChoose: ({ row }) => go(row) });
+    const map = createHeatmap(plot, { onChoose: ({ row }) => selectStep(row) });
     const slider = (count: number) => {
       const label = `step ${step + 1} of ${count}`;
       return html`<label class="range"
@@ -131,26 +131,26 @@ export const unmasking: View = {
           .value=${live(String(step))}
           aria-label="Step of unmasking"
           aria-valuetext=${label}
-          @input=${(event: Event) => go(Number((event.target as HTMLInputElement).value))}
+          @input=${(event: Event) => selectStep(Number((event.target as HTMLInputElement).value))}
       /></label>`;
     };
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       redraw = job.draw;
       const { state, theme } = options;
       const context = { state: { value: state }, set: api.set };
-      const current = courses.get(frame.tokens);
+      const result = courses.get(frame.tokens);
       controls.hidden = !isMasked(frame);
-      const count = current?.course.steps.length ?? 0;
+      const count = result?.course.steps.length ?? 0;
       step = Math.max(0, Math.min(step, count - 1));
       showJob(job, 'Unmask', unmasking.says(frame, options.at), {
         settings: html`${numberField('masked positions', 'masked', context, frame.architecture.context - 1)}
         ${numberField('steps', 'denoise', context)}
-        ${segmented('hidden key', HIDES, state.hiddenKey, (hiddenKey) => api.set({ hiddenKey }))}
+        ${segmented('hidden key', HIDDEN_KEY_CHOICES, state.hiddenKey, (hiddenKey) => api.set({ hiddenKey }))}
         ${count > 1 ? slider(count) : nothing}`,
       });
-      for (const place of [legend, text, picture]) place.hidden = !current;
-      if (!current) return;
-      const { course, data, tokenizer } = current;
+      for (const element of [legend, textElement, plot]) element.hidden = !result;
+      if (!result) return;
+      const { course, data, tokenizer } = result;
       const T = course.tokens.length;
       const scale = sequential(theme, largest([data]));
       drawLegend(legend, scale, ['mean α = 0', show(scale.high, 3)]);
@@ -167,29 +167,29 @@ export const unmasking: View = {
         outlined: course.steps.map(({ sink }, row) => ({ row, col: sink.place })),
         describe: ({ row, col }) => {
           if (row < 0 || row >= count) return '';
-          const place = col < 0 ? course.steps[row]!.sink.place : col;
-          const alpha = show(data[row * T + place]!, 3);
-          const words = positionWords(course, row, place, tokenizer);
-          return `step ${row + 1}, ${words}: mean α = ${alpha}${col < 0 ? ', the largest' : ''}`;
+          const position = col < 0 ? course.steps[row]!.sink.place : col;
+          const alpha = show(data[row * T + position]!, 3);
+          const positionName = positionWords(course, row, position, tokenizer);
+          return `step ${row + 1}, ${positionName}: mean α = ${alpha}${col < 0 ? ', the largest' : ''}`;
         },
       });
       render(
-        placesAt(course, step, tokenizer).map(
-          ({ text: own, kind, isSink, title }) =>
+        positionStates(course, step, tokenizer).map(
+          ({ text: tokenText, kind, isSink, title }) =>
             html`<span class="${kind} ${isSink ? 'is-sink' : ''}" title=${title}
-              >${readable(own)}</span
+              >${readable(tokenText)}</span
             >`,
         ),
-        text,
+        textElement,
       );
     };
     return createJob(root, api, {
-      made: courses,
+      results: courses,
       settings: ['masked', 'denoise', 'hiddenKey'],
-      run: (frame, state, signal, onMade) =>
-        run(frame, state, api, signal, (one) => {
-          step = one.course.steps.length - 1;
-          onMade(one);
+      run: (frame, state, signal, onResult) =>
+        run(frame, state, api, signal, (result) => {
+          step = result.course.steps.length - 1;
+          onResult(result);
         }),
       draw,
     });

@@ -1,4 +1,4 @@
-/** The steps of unmasking as words and numbers, independent of the engine and the page. */
+/** Describes the steps of unmasking in words and numbers, without the engine or the page. */
 import type { Tokenizer, Token, UnmaskStep } from 'sinkscope';
 import type { Frame } from '../frame';
 import type { Quantity } from '../save/numbers';
@@ -16,33 +16,33 @@ export interface Course {
   readonly steps: readonly UnmaskStep[];
 }
 
-/** The sign of a masked position. */
-export const HIDDEN = '▒';
+/** The character that stands for a masked position. */
+export const MASK_SIGN = '▒';
 
 /**
- * Returns the text of a frame with `count` masked positions after it, cut so that both fit into the context. Special
- * tokens that end an encoder's text come after the masked positions.
+ * Returns a frame's text with `count` masked positions after it, but no more tokens than the context has. Special
+ * tokens that end an encoder's text stay at the end.
  */
-export function withMasks({ tokens, architecture, maskToken }: Frame, count: number): Token[] {
-  const end = tokens.findLastIndex(({ special }) => !special) + 1 || tokens.length;
-  const ends = tokens.slice(end);
-  const room = architecture.context - ends.length;
-  const places = Math.min(count, room - 1);
-  const hidden = { id: maskToken!, text: HIDDEN, start: 0, end: 0, special: false };
-  const visibleTokens = tokens.slice(0, Math.min(end, room - places));
-  return [...visibleTokens, ...Array.from({ length: places }, () => hidden), ...ends];
+export function addMasks({ tokens, architecture, maskToken }: Frame, count: number): Token[] {
+  const textEnd = tokens.findLastIndex(({ special }) => !special) + 1 || tokens.length;
+  const endTokens = tokens.slice(textEnd);
+  const capacity = architecture.context - endTokens.length;
+  const maskCount = Math.min(count, capacity - 1);
+  const maskedToken = { id: maskToken!, text: MASK_SIGN, start: 0, end: 0, special: false };
+  const visibleTokens = tokens.slice(0, Math.min(textEnd, capacity - maskCount));
+  return [...visibleTokens, ...Array.from({ length: maskCount }, () => maskedToken), ...endTokens];
 }
 
-/** What is at a position after a step. */
-export interface Place {
+/** A position after a step. */
+export interface PositionState {
   readonly text: string;
   readonly kind: 'kept' | 'hidden' | 'filled' | 'now';
   readonly isSink: boolean;
-  /** States the step at which the position was filled, and the probability of its token. */
+  /** The step that filled the position, and the probability of its token, in words. */
   readonly title: string;
 }
 
-/** Returns for each position the step at which it was filled, and the probability of its token. */
+/** Returns the step and the probability of each position that was filled, by position. */
 function fillings({ steps }: Course) {
   return new Map(
     steps.flatMap(({ filled }, step) =>
@@ -51,60 +51,65 @@ function fillings({ steps }: Course) {
   );
 }
 
-/** Returns what is at each position after step s. */
-export function placesAt(course: Course, s: number, tokenizer: Pick<Tokenizer, 'piece'>): Place[] {
+/** Returns all positions after step s. */
+export function positionStates(
+  course: Course,
+  s: number,
+  tokenizer: Pick<Tokenizer, 'piece'>,
+): PositionState[] {
   const { tokens, sink } = course.steps[s]!;
-  const filled = fillings(course);
+  const filledAt = fillings(course);
   return tokens.map((id, t) => {
-    const at = filled.get(t);
+    const filling = filledAt.get(t);
     const isSink = sink.place === t;
-    const place = `position ${t}`;
-    if (at && at.step > s) return { text: HIDDEN, kind: 'hidden', isSink, title: place };
-    if (!at) return { text: course.tokens[t]!.text, kind: 'kept', isSink, title: place };
-    const kind = at.step === s ? 'now' : 'filled';
-    const title = `${place}, filled in step ${at.step + 1}, probability ${percent(at.probability)}`;
+    const name = `position ${t}`;
+    if (filling && filling.step > s)
+      return { text: MASK_SIGN, kind: 'hidden', isSink, title: name };
+    if (!filling) return { text: course.tokens[t]!.text, kind: 'kept', isSink, title: name };
+    const kind = filling.step === s ? 'now' : 'filled';
+    const title = `${name}, filled in step ${filling.step + 1}, probability ${percent(filling.probability)}`;
     return { text: tokenizer.piece(id), kind, isSink, title };
   });
 }
 
-/** Counts the steps whose strongest column differs from the step before. */
-export function movesOf(steps: readonly UnmaskStep[]): number {
+/** Counts the steps in which the strongest column differs from that of the step before. */
+export function countMoves(steps: readonly UnmaskStep[]): number {
   return steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1]!.sink.place).length;
 }
 
-/** Whether a position is still masked in the run that step s reads. */
-function isHidden(course: Course, s: number, place: number): boolean {
-  const at = fillings(course).get(place);
-  return at !== undefined && at.step >= s;
+/** Whether a position is still masked in the text that the model reads in step s. */
+function isMasked(course: Course, s: number, place: number): boolean {
+  const filling = fillings(course).get(place);
+  return filling !== undefined && filling.step >= s;
 }
 
-/** Names a position by its token in a step. */
+/** Names a position by its token in the text that the model reads in step s. */
 export function positionWords(
   course: Course,
   s: number,
   place: number,
   tokenizer: Pick<Tokenizer, 'piece'>,
 ) {
-  if (isHidden(course, s, place)) return `position ${place} (masked)`;
+  if (isMasked(course, s, place)) return `position ${place} (masked)`;
   const original = course.tokens[place]!.text;
   const previous = course.steps[s - 1]?.tokens[place];
   const isKept = !fillings(course).has(place);
   return `position ${place} “${readable(isKept ? original : tokenizer.piece(previous!))}”`;
 }
 
-const WITHOUT = {
+const HIDDEN_KEY_NOTES = {
   strongest: ' Each step hid its most attended token from every query when it filled positions in.',
   random:
     ' Each step hid another token, a random one, from every query when it filled positions in.',
 } as const;
 
-/** States in a sentence what moved, and which key was hidden. */
+/** States how often the most attended token changes, and which key was hidden. */
 export function sentence(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): string {
   const { without } = course;
-  return `${attended(course, tokenizer)}${without ? WITHOUT[without] : ''}`;
+  return `${attentionWords(course, tokenizer)}${without ? HIDDEN_KEY_NOTES[without] : ''}`;
 }
 
-function attended(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): string {
+function attentionWords(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): string {
   const { steps } = course;
   const alphas = steps.map(({ sink }) => sink.alpha);
   const [least, most] = [Math.min(...alphas), Math.max(...alphas)].map((alpha) => show(alpha, 3));
@@ -115,48 +120,48 @@ function attended(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): string {
   const [first, last] = [0, steps.length - 1].map((s) =>
     positionWords(course, s, steps[s]!.sink.place, tokenizer),
   );
-  const moves = movesOf(steps);
+  const moves = countMoves(steps);
   if (!moves) return `The most attended token is ${first} in ${stepCount}. ${share}`;
-  const places = new Set(steps.map(({ sink }) => sink.place)).size;
+  const positionCount = new Set(steps.map(({ sink }) => sink.place)).size;
   return (
-    `The most attended token changes ${moves === 1 ? 'once' : `${moves} times`} in ${stepCount}, among ${places} ` +
+    `The most attended token changes ${moves === 1 ? 'once' : `${moves} times`} in ${stepCount}, among ${positionCount} ` +
     `positions: from ${first} in the first step to ${last} in the last. ${share}`
   );
 }
 
-/** [count, T], NaN for steps that have not run yet. */
-export function alphas({ steps, count, tokens }: Course): Float32Array {
+/** Returns the mean attention on each token by step, [count, T]; NaN for steps that have not run yet. */
+export function alphaMap({ steps, count, tokens }: Course): Float32Array {
   const T = tokens.length;
   const data = new Float32Array(count * T).fill(NaN);
   steps.forEach(({ alpha }, s) => data.set(alpha.data, s * T));
   return data;
 }
 
-/** Returns all numbers that the view shows. */
+/** Returns the numbers of the view's file. */
 export function quantities(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): Quantity[] {
   const { steps, tokens } = course;
   const [S, T] = [steps.length, tokens.length];
-  const at = fillings(course);
-  const labels = placesAt(course, S - 1, tokenizer).map(({ text }) => text);
-  const places = Array.from({ length: T }, (_, t) => at.get(t));
+  const filledAt = fillings(course);
+  const labels = positionStates(course, S - 1, tokenizer).map(({ text }) => text);
+  const fillingList = Array.from({ length: T }, (_, t) => filledAt.get(t));
   const perStep = (name: string, value: (step: UnmaskStep) => number): Quantity => {
     return { name, axes: ['step'], shape: [S], data: steps.map(value) };
   };
-  const perPlace = (name: string, data: number[]): Quantity => {
+  const perPosition = (name: string, data: number[]): Quantity => {
     return { name, axes: ['place'], shape: [T], data, labels };
   };
-  const data = alphas({ ...course, count: S });
+  const data = alphaMap({ ...course, count: S });
   return [
     { name: 'alpha', axes: ['step', 'place'], shape: [S, T], data, labels },
     perStep('strongest_place', ({ sink }) => sink.place),
     perStep('strongest_alpha', ({ sink }) => sink.alpha),
-    perPlace(
+    perPosition(
       'filled_in_step',
-      places.map((one) => (one ? one.step + 1 : NaN)),
+      fillingList.map((one) => (one ? one.step + 1 : NaN)),
     ),
-    perPlace(
+    perPosition(
       'probability',
-      places.map((one) => one?.probability ?? NaN),
+      fillingList.map((one) => one?.probability ?? NaN),
     ),
   ];
 }
