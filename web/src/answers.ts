@@ -112,7 +112,9 @@ export function togetherWords(
     `Without one head (ablated: its output is set to 0, the first token stays visible) the loss changes by less than ${SMALL} for ` +
     `${dormant} of the ${sinks} heads with a sink, which are dormant${restWords}.`;
   if (rise === undefined) return `${each} Without all ${dormant} at once …`;
-  return Number.isFinite(rise) ? `${each} Without all ${dormant} at once: ${signed(rise)}.` : '';
+  return Number.isFinite(rise)
+    ? `${each} Without all ${dormant} at once: ${formatLossChange(rise)}.`
+    : '';
 }
 
 function emergenceAnswer(frame: Frame): string {

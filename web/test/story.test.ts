@@ -7,8 +7,14 @@ import type { Frame } from '../src/frame';
 import { shownOf } from '../src/page/context';
 import { Story } from '../src/rooms/story';
 import { WithoutFirst } from '../src/rooms/without_first';
-import { answerOf, arrows, contestOf } from '../src/views/arrows';
-import { groupsWords, littleWords, outputs, writtenOf, type Written } from '../src/views/outputs';
+import { answerOf, arrows, compareKeys } from '../src/views/arrows';
+import {
+  groupWords,
+  outputWords,
+  outputs,
+  outputNormsOf,
+  type OutputNorms,
+} from '../src/views/outputs';
 import {
   answerOf as rowAnswer,
   contrastQuery,

@@ -37,7 +37,7 @@ describe('a number', () => {
     expect([real(-0.126, 1), withSign(0.126, 1)]).toEqual(['−0.1', '+0.1']);
   });
 
-  it('of a head is rounded to whole percent, a bound up, and one of a preview to 5 percent', () => {
+  it('of a head is rounded to whole percent, a bound up, and one of a preview to 5 percent; its bound has a margin', () => {
     const of = (change: Partial<Claim>) =>
       givenWords({ isShare: true, isMost: true, even: 0.5, isAbout: false, ...change } as Claim);
     const below = { isShare: false, given: 0.121 };
@@ -46,7 +46,7 @@ describe('a number', () => {
       ...['about 40%', 'about 45%', 'about 95%', 'about 10%'],
     ]);
     expect([of({ given: 0.071, isAbout: true }), of({ ...below, isAbout: true })]).toEqual([
-      ...['about 7%', 'about 13%'],
+      ...['about 7%', '14%'],
     ]);
   });
 });

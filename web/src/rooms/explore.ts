@@ -229,7 +229,7 @@ function ablatedWords(
   context: Context,
 ): string {
   const first = Number.isFinite(hidden)
-    ? `Without the first token to attend to, the loss changes by ${signed(hidden!)} nats per token: all heads must attend elsewhere.`
+    ? `Without the first token to attend to, the loss changes by ${formatLossChange(hidden!)} nats per token: all heads must attend elsewhere.`
     : '';
   const rise = lossChangeOf(frame, ablations, context);
   return `${first} ${togetherWords({ dormant: ablations.length, sinks: sinkCount(frame) }, rise)}`.trim();
@@ -241,7 +241,7 @@ function hiddenWords(frame: Frame, rise: number | undefined): string {
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
   const change = Number.isFinite(loss)
     ? `goes from ${show(loss)} to ${show(loss + rise!)}`
-    : `changes by ${signed(rise!)}`;
+    : `changes by ${formatLossChange(rise!)}`;
   const reason = frame.operation.normalizes
     ? 'rows still sum to 100%, so this attention is forced onto other tokens'
     : 'heads that attended to it now write something else';

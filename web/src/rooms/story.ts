@@ -26,9 +26,9 @@ import { arrows } from '../views/arrows';
 import { attention } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
 import { queryRange } from '../views/query';
-import { groupsWords, isLittle, outputs, writtenOf } from '../views/outputs';
+import { groupWords, writesLittle, outputs, outputNormsOf } from '../views/outputs';
 import { tableRegion } from '../page/controls';
-import { signed } from '../views/settings';
+import { formatLossChange } from '../views/settings';
 import {
   capital,
   evenWords,
@@ -214,7 +214,7 @@ function contrastWords([own, other]: readonly Costs[]): string {
 function lossWords(loss: number | undefined, from: number): string {
   if (loss === undefined) return '…';
   if (!Number.isFinite(loss)) return '–';
-  return `${loss.toFixed(3)} (${signed(loss - from)})`;
+  return `${loss.toFixed(3)} (${formatLossChange(loss - from)})`;
 }
 
 /** Draws the losses of the shown models on the reader's text. */
@@ -366,7 +366,7 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
   const hidden = lossChangeOf(frame, [WITHOUT_FIRST], context) ?? NaN;
   const more =
     hidden > SMALL_CHANGE && hidden > 2 * Math.abs(change)
-      ? ` Hiding the first token (step 2) changes it by ${signed(hidden)}: all heads must then give their attention to other tokens, and add the values of these.`
+      ? ` Hiding the first token (step 2) changes it by ${formatLossChange(hidden)}: all heads must then give their attention to other tokens, and add the values of these.`
       : '';
   return (
     `Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by ${formatLossChange(change)} nats per token: on this ` +
@@ -378,7 +378,7 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
 function idleWords(frame: Frame, at: Head, context: Context): string {
   if (!isChangeable(frame)) return '';
   const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
-  return isLittle(writtenOf(frame, at)) && Math.abs(change ?? NaN) < SMALL_CHANGE
+  return writesLittle(outputNormsOf(frame, at)) && Math.abs(change ?? NaN) < SMALL_CHANGE
     ? 'This head writes little, and the model hardly uses it. '
     : '';
 }

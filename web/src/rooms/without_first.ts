@@ -18,7 +18,7 @@ import {
   type Name,
   type Trial,
 } from '../run/without_first';
-import { fixed, halfOf } from '../timeline/seeds';
+import { formatNumber, halfInterval } from '../timeline/seeds';
 import { firstName, percent } from '../words';
 import './without_first.css';
 

@@ -146,7 +146,7 @@ export function answerOf(worked: Worked, { operation, ...frame }: Frame): string
 function biasWords(frame: Frame): string {
   const bias = biasOf(frame);
   return bias < 0
-    ? ` The bias of ${fixed(bias, 2)}, the same for all tokens, keeps a weight small unless its score is high.`
+    ? ` The bias of ${formatNumber(bias, 2)}, the same for all tokens, keeps a weight small unless its score is high.`
     : '';
 }
 

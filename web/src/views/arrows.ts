@@ -106,9 +106,9 @@ function sentence(frame: Frame, at: Head): string {
       ? ' It wins although it is short: a score is a length times a cosine, so a key that points away scores below zero, however long it is.'
       : '';
   return (
-    `${answerOf(contest)} In ${headWords(at, frame)} the cosine of query and key is ${withSign(first)} on average with the first ` +
-    `key and ${withSign(others)} with the others; the first key is ${show(ratio)}× as long as these, and has the highest score in ` +
-    `${wins === rows ? 'all' : `${wins} of the`} ${rows} later rows.${short}`
+    `${answerOf(comparison)} In ${headWords(at, frame)} the cosine of query and key is ${withSign(firstCosine)} on average with the first ` +
+    `key and ${withSign(otherCosine)} with the others; the first key is ${show(normRatio)}× as long as these, and has the highest score in ` +
+    `${winCount === rowCount ? 'all' : `${winCount} of the`} ${rowCount} later rows.${shortKeyNote}`
   );
 }
 
@@ -157,7 +157,7 @@ function drawPicture(frame: Frame, { T, cos, norms }: KeyVectors, query: number,
     </g>
     <path class="axis" d=${`M${x - radius},${AXIS}H${x + radius}M${x},${AXIS - 6}v12`}></path>
     <text class="note" x=${x} y=${AXIS + 24} text-anchor="middle">score 0</text>
-    ${order.map((one) => svg`<circle class=${kind(one.j)} cx=${x + one.x} cy=${AXIS} r=${one.j === firstIndex ? 7 : 4}></circle>`)}
+    ${drawingOrder.map((one) => svg`<circle class=${kindOf(one.j)} cx=${x + one.x} cy=${AXIS} r=${one.j === firstIndex ? 7 : 4}></circle>`)}
     <text class="note" x=${x + radius} y=${AXIS + 24} text-anchor="end">higher score →</text>
     <text class="note" x=${x - radius} y=${AXIS + 24}>← lower score</text>
   </svg>`;

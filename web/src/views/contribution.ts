@@ -4,7 +4,7 @@ import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
 import { capital, firstName, headWords, percent } from '../words';
 import { drawHeads } from './head_map';
-import { isLittle, writtenOf } from './outputs';
+import { outputNormsOf, writesLittle } from './outputs';
 import type { View } from '../page/view';
 
 /**
@@ -24,16 +24,16 @@ const sharesOf = (frame: Frame, at: Head) =>
 
 function sentence(frame: Frame, at: Head): string {
   const shares = sharesOf(frame, at).map((all) => all?.[firstKey(frame)] ?? NaN);
-  const [gets, mixed, added] = shares.map((share) => percent(share, 0));
-  const link = shares[1]! < shares[0]! / 2 ? 'but contributes only' : 'and contributes';
-  const isSmall = frame.tensors.head_out && isLittle(writtenOf(frame, at));
-  const whole = isSmall ? 'the little that the head writes' : 'what the head writes';
-  const streamWords = isThere(frame)
-    ? `and ${added} after it.`
+  const [attentionWords, mixtureWords, outputWords] = shares.map((share) => percent(share, 0));
+  const verb = shares[1]! < shares[0]! / 2 ? 'but contributes only' : 'and contributes';
+  const isSmall = frame.tensors.head_out && writesLittle(outputNormsOf(frame, at));
+  const outputName = isSmall ? 'the little that the head writes' : 'what the head writes';
+  const outputNote = hasOutputShares(frame)
+    ? `and ${outputWords} after it.`
     : '; what it contributes after it is not recorded.';
   return (
-    `${capital(headWords(at, frame))}: ${firstName(frame)} receives ${gets} of the attention, ${link} ${mixed} of ` +
-    `${whole} before the output matrix ${streamWords}`
+    `${capital(headWords(at, frame))}: ${firstName(frame)} receives ${attentionWords} of the attention, ${verb} ${mixtureWords} of ` +
+    `${outputName} before the output matrix ${outputNote}`
   ).replace(' ;', ';');
 }
 

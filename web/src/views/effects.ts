@@ -54,9 +54,9 @@ export const dormantHeads = (frame: Frame): readonly Head[] =>
 
 /** Returns the number of heads with a sink. */
 export const sinkCount = (frame: Frame): number =>
-  judgedHeads(frame).filter((head) => kindOf(head) !== 'none').length;
+  labeledHeads(frame).filter((head) => kindOf(head) !== 'none').length;
 
-const dormantWords = (all: readonly Judged[]): string =>
+const dormantWords = (all: readonly LabeledHead[]): string =>
   `${all.filter(({ dormant }) => dormant).length} of ${all.length} heads are dormant on this text: each has a sink, and ` +
   'the model predicts as well without it.';
 
@@ -65,9 +65,9 @@ function changeWords(all: readonly LabeledHead[], frame: Frame, { layer, head }:
   const selectedHead = all[layer * frame.architecture.H + head]!;
   const largestHead = all.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
   return (
-    `${capital(headWords(selected))} ${called(selected)}: it gives the first token ${percent(selected.share, 0)} of its attention, and ` +
-    `ablating it changes the loss by ${signed(selected.effect)}. Ablating ${headWords(largest)} changes the loss most, by ` +
-    `${signed(largest.effect)} nats per token.` +
+    `${capital(headWords(selectedHead))} ${kindWords(selectedHead)}: it gives the first token ${percent(selectedHead.share, 0)} of its attention, and ` +
+    `ablating it changes the loss by ${formatLossChange(selectedHead.effect)}. Ablating ${headWords(largestHead)} changes the loss most, by ` +
+    `${formatLossChange(largestHead.effect)} nats per token.` +
     (all.some(({ effect }) => effect < 0)
       ? ' In blue cells the model predicts better without the head.'
       : '')

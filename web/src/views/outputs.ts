@@ -34,72 +34,74 @@ export interface OutputNorms {
   readonly norms: Float32Array;
   readonly ownNorm: number;
   /** The mean over all heads except the selected one. */
-  readonly others: number;
-  /** The mean over the heads that give the first token more than eps; NaN if there are none. */
-  readonly sinks: number;
-  /** The mean over the heads without such a sink; NaN if there are none. */
-  readonly rest: number;
-  readonly count: number;
+  readonly othersMean: number;
+  /** The mean over the heads with a sink; NaN if there are none. */
+  readonly sinkMean: number;
+  /** The mean over the heads without a sink; NaN if all have one. */
+  readonly noSinkMean: number;
+  readonly sinkCount: number;
   /** The largest output of a head with a sink, and the smallest of one without. */
-  readonly most: number;
-  readonly least: number;
+  readonly sinkMaximum: number;
+  readonly noSinkMinimum: number;
 }
 
 export function outputNormsOf(frame: Frame, { layer, head }: Head): OutputNorms {
   const norms = normsOf(frame);
-  const all = [...norms];
-  const firsts = firstWeights(frame);
-  const at = layer * frame.architecture.H + head;
-  const sinks = all.filter((_, i) => isSink(firsts[i]!, frame));
-  const others = all.filter((_, i) => !isSink(firsts[i]!, frame));
+  const allNorms = [...norms];
+  const weights = firstWeights(frame);
+  const selectedIndex = layer * frame.architecture.H + head;
+  const sinkNorms = allNorms.filter((_, i) => hasSink(weights[i]!, frame));
+  const noSinkNorms = allNorms.filter((_, i) => !hasSink(weights[i]!, frame));
   return {
     norms,
-    own: norms[at]!,
-    others: mean(all.filter((_, i) => i !== at)),
-    sinks: mean(sinks),
-    rest: mean(others),
-    count: sinks.length,
-    most: Math.max(...sinks),
-    least: Math.min(...others),
+    ownNorm: norms[selectedIndex]!,
+    othersMean: mean(allNorms.filter((_, i) => i !== selectedIndex)),
+    sinkMean: mean(sinkNorms),
+    noSinkMean: mean(noSinkNorms),
+    sinkCount: sinkNorms.length,
+    sinkMaximum: Math.max(...sinkNorms),
+    noSinkMinimum: Math.min(...noSinkNorms),
   };
 }
 
-/** Whether the selected head's output is less than half as long as the others'. */
-export const isLittle = ({ own, others }: Written): boolean => own < others / 2;
+/** Whether the selected head's output is less than half as long as the mean of the others. */
+export const writesLittle = ({ ownNorm, othersMean }: OutputNorms): boolean =>
+  ownNorm < othersMean / 2;
 
-/** Returns the answer in words, as far as the numbers support it. */
-export function littleWords(written: Written): string {
-  const { own, others } = written;
-  if (isLittle(written)) return 'This head writes little.';
-  return own < others
+/** Returns the plain answer, which compares the selected head with the mean of the others. */
+export function outputWords(outputNorms: OutputNorms): string {
+  const { ownNorm, othersMean } = outputNorms;
+  if (writesLittle(outputNorms)) return 'This head writes little.';
+  return ownNorm < othersMean
     ? 'This head writes somewhat less than the others.'
     : 'This head writes no less than the others.';
 }
 
 /** Names the heads that break the rule that heads with a sink write less. */
-function exceptionWords({ sinks, rest, most, least }: Written): string {
+function exceptionWords(outputNorms: OutputNorms): string {
+  const { sinkMean, noSinkMean, sinkMaximum, noSinkMinimum } = outputNorms;
   const exceptions = [
-    ...(most > rest ? ['some red heads write much'] : []),
-    ...(least < sinks ? ['some gray heads write little'] : []),
+    ...(sinkMaximum > noSinkMean ? ['some red heads write much'] : []),
+    ...(noSinkMinimum < sinkMean ? ['some gray heads write little'] : []),
   ];
-  return sinks < rest && exceptions.length ? `, but ${exceptions.join(', and ')}` : '';
+  return sinkMean < noSinkMean && exceptions.length ? `, but ${exceptions.join(', and ')}` : '';
 }
 
-/** Compares the outputs of heads with a sink and of the others; empty if all or none have one. */
-export function groupsWords(written: Written): string {
-  const { sinks, rest } = written;
-  if (!Number.isFinite(sinks) || !Number.isFinite(rest)) return '';
-  return `Red heads write ${show(sinks)} on average, gray heads ${show(rest)}${exceptionWords(written)}.`;
+/** Compares the outputs of heads with and without a sink; empty if there is only one kind. */
+export function groupWords(outputNorms: OutputNorms): string {
+  const { sinkMean, noSinkMean } = outputNorms;
+  if (!Number.isFinite(sinkMean) || !Number.isFinite(noSinkMean)) return '';
+  return `Red heads write ${show(sinkMean)} on average, gray heads ${show(noSinkMean)}${exceptionWords(outputNorms)}.`;
 }
 
 function sentence(frame: Frame, at: Head): string {
   if (frame.T < 2) return '';
-  const written = writtenOf(frame, at);
-  const { own, others, sinks, rest, count } = written;
-  const total = written.norms.length;
-  const groups =
-    Number.isFinite(sinks) && Number.isFinite(rest)
-      ? ` The ${count} heads that give the first token more than ${percent(frame.eps, 0)} (red) write ${show(sinks)} on average, the other ${total - count} (gray) write ${show(rest)}${exceptionWords(written)}.`
+  const outputNorms = outputNormsOf(frame, at);
+  const { ownNorm, othersMean, sinkMean, noSinkMean, sinkCount } = outputNorms;
+  const headCount = outputNorms.norms.length;
+  const groupNote =
+    Number.isFinite(sinkMean) && Number.isFinite(noSinkMean)
+      ? ` The ${sinkCount} heads that give the first token more than ${percent(frame.eps, 0)} (red) write ${show(sinkMean)} on average, the other ${headCount - sinkCount} (gray) write ${show(noSinkMean)}${exceptionWords(outputNorms)}.`
       : '';
   return `${outputWords(outputNorms)} The output of ${headWords(at, frame)} has a mean length of ${show(ownNorm)}, that of the other heads ${show(othersMean)}.${groupNote}`;
 }
