@@ -104,7 +104,7 @@ const start = {
     await settled(page);
     assert.match(
       await finding(page),
-      /^Almost every token attends to the first one: <s>, a marker that begins every text\. Softmax must hand out 100% in every row: what a head has no use for goes to the token that all see\. Sigmoid, trained alike, scores each token on its own, so rows may sum to little\.$/,
+      /^Almost every token attends to the first one: <s>, a marker that begins every text\. Softmax must hand out 100% in every row: where a head finds nothing useful, it goes to <s>, which every row sees\. Sigmoid, trained alike, scores each token on its own, so rows may sum to little\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((said) =>
       said.replace(/\s+/g, ' ').trim(),

@@ -116,7 +116,7 @@ describe('the first sentence', () => {
     );
     const { text, set } = room({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /^Almost .* Softmax must hand out 100% in every row: what a head has no use for goes to the token that all see\. Sigmoid, trained alike, scores each token on its own, so rows may sum to little\.$/,
+      /^Almost .* Softmax must hand out 100% in every row: where a head finds nothing useful, it goes to <s>, which every row sees\. Sigmoid, trained alike, scores each token on its own, so rows may sum to little\.$/,
     );
     expect(text('.twin-1')).toBe(
       'Sigmoid model L1H0, the strongest of 4 heads, gives <s> below 2% on average.',
@@ -146,7 +146,7 @@ describe('the first sentence', () => {
       ).replace(/^.*every text\./, '…');
     const where = 'In a sigmoid model trained alike';
     const why =
-      '… Softmax must hand out 100% in every row: what a head has no use for goes to the token that all see. Sigmoid, trained alike, scores each token on its own, so rows may sum to little.';
+      '… Softmax must hand out 100% in every row: where a head finds nothing useful, it goes to <s>, which every row sees. Sigmoid, trained alike, scores each token on its own, so rows may sum to little.';
     expect(said('all', 'none')).toBe(why);
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
     expect(said('weak', 'none')).toBe(why);

@@ -79,7 +79,7 @@ function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[])
   if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
   const isFree = isTwin(own, other) && own.operation.normalizes;
   if (isFree && second.kind === 'none')
-    return ' Softmax must hand out 100% in every row: what a head has no use for goes to the token that all see. Sigmoid, trained alike, scores each token on its own, so rows may sum to little.';
+    return ` Softmax must hand out 100% in every row: where a head finds nothing useful, it goes to ${firstBare(own)}, which every row sees. Sigmoid, trained alike, scores each token on its own, so rows may sum to little.`;
   const where = isTwin(own, other) ? 'a sigmoid model trained alike' : nameOf(other);
   const who = first.kind === 'weak' ? 'it' : 'they';
   const does = first.kind === 'weak' ? 'does' : 'do';
