@@ -10,7 +10,7 @@ const address = new URL('https://hub.example/a/b?signed=secret');
  * Sends a request to a server that gives these answers in turn, the last one forever; waits are skipped.
  * @param {import('node:test').TestContext} t
  * @param {(Response | Error)[]} answers
- * @param {import('../../wasm/loading/ask.ts').Patience & { method?: string }} [options]
+ * @param {import('../../wasm/loading/ask.ts').RequestOptions & { method?: string }} [options]
  */
 async function asked(t, answers, options = {}) {
   /** @type {{ method?: string, headers: Record<string, string>, cache?: string }[]} */
@@ -82,7 +82,7 @@ test('a request has its method, its token and its cache mode', async (t) => {
     [plain.seen[0].method, plain.seen[0].headers, plain.seen[0].cache],
     ['GET', {}, 'default'],
   );
-  const own = await asked(t, [said(200)], { method: 'HEAD', token: 'hf_x', unstored: true });
+  const own = await asked(t, [said(200)], { method: 'HEAD', token: 'hf_x', isUnstored: true });
   assert.deepEqual(
     [own.seen[0].method, own.seen[0].headers, own.seen[0].cache],
     ['HEAD', { authorization: 'Bearer hf_x' }, 'no-store'],

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, mock, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { guardTokenizer, openTokenizer } from '../../wasm/index.ts';
-import { guardBy } from '../../wasm/text/guard.ts';
+import { createGuard } from '../../wasm/text/guard.ts';
 import { failure, golden, softmax } from './helper.mjs';
 
 const text = readFileSync(new URL('tokenizer.json', softmax), 'utf8');
@@ -155,13 +155,13 @@ test('vocab.json with merges.txt, a GGUF, and invalid sources', async () => {
 });
 
 /** A worker that reports the slowness of its machine, and answers when the test lets it. */
-function stubWorker({ took }) {
+function stubWorker({ benchmarkMs }) {
   const workers = [];
   const start = () => {
     const worker = { isEnded: false, terminate: () => (worker.isEnded = true) };
     worker.postMessage = (question) => {
       worker.say = (data) => worker.onmessage({ data });
-      if (question.method === 'open') worker.say({ isAlive: true, took });
+      if (question.method === 'open') worker.say({ isAlive: true, benchmarkMs });
     };
     workers.push(worker);
     return worker;
@@ -186,9 +186,9 @@ async function patienceOf(worker, failed) {
 }
 
 test('a slow machine and large files grant more time; a repeated call waits twice as long', async () => {
-  const opening = async (took, source, options) => {
-    const { start, workers } = stubWorker({ took });
-    const failed = failure(guardBy(start)(source, options));
+  const opening = async (benchmarkMs, source, options) => {
+    const { start, workers } = stubWorker({ benchmarkMs });
+    const failed = failure(createGuard(start)(source, options));
     await Promise.resolve();
     return patienceOf(() => workers.at(-1), failed);
   };
@@ -202,8 +202,8 @@ test('a slow machine and large files grant more time; a repeated call waits twic
   assert.equal(await opening(4 * idle, large), 180);
   assert.equal(await opening(idle, { gguf: new Map([['tokens', Array(2 ** 20)]]) }), 25);
 
-  const { start, workers } = stubWorker({ took: 2 * idle });
-  const open = guardBy(start)(small);
+  const { start, workers } = stubWorker({ benchmarkMs: 2 * idle });
+  const open = createGuard(start)(small);
   await Promise.resolve();
   workers[0].say({ value: OPENED });
   const tokenizer = await open;

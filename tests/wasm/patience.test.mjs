@@ -2,7 +2,7 @@
 // test moves.
 import { mock, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { guardBy } from '../../wasm/text/guard.ts';
+import { createGuard } from '../../wasm/text/guard.ts';
 import { failure } from './helper.mjs';
 
 const settle = () => new Promise(setImmediate);
@@ -32,15 +32,15 @@ function stage() {
     workers.push(worker);
     return worker;
   };
-  return { workers, guard: guardBy(start) };
+  return { workers, guard: createGuard(start) };
 }
 
 /** Opens a tokenizer; returns the tokenizer and its worker. */
-async function opened({ source = SMALL, took = 30, ...options } = {}) {
+async function opened({ source = SMALL, benchmarkMs = 30, ...options } = {}) {
   const { workers, guard } = stage();
   const opening = guard(source, options);
   await settle();
-  await workers[0].say({ isAlive: true, took });
+  await workers[0].say({ isAlive: true, benchmarkMs });
   await workers[0].say({ value: OPENED });
   return { workers, tokenizer: await opening };
 }
@@ -74,7 +74,7 @@ timed('a step has five seconds, more for what is long, and more on a slow machin
     ['d', 'x'.repeat(2 ** 21)],
     ['e', undefined],
   ]);
-  for (const [what, ms, source, took, options] of [
+  for (const [what, ms, source, benchmarkMs, options] of [
     ['a small one', 5000, SMALL, 30],
     ['a fast machine', 5000, SMALL, 3],
     ['one that does not say', 5000, SMALL, undefined],
@@ -94,7 +94,7 @@ timed('a step has five seconds, more for what is long, and more on a slow machin
     // Downloads of the worker are limited by the network's timeouts.
     mock.timers.tick(1e6);
     assert.equal(workers[0].isEnded, false, what);
-    await workers[0].say({ isAlive: true, took });
+    await workers[0].say({ isAlive: true, benchmarkMs });
     await endsAfter(workers[0], ms);
     const { code, where } = await failed;
     assert.deepEqual([code, where], ['too_slow', 'tokenizer'], what);
@@ -106,7 +106,7 @@ timed('each report of a worker restarts the timeout', async () => {
   const { workers, guard } = stage();
   const failed = failure(guard(SMALL));
   await settle();
-  await workers[0].say({ isAlive: true, took: 60 });
+  await workers[0].say({ isAlive: true, benchmarkMs: 60 });
   mock.timers.tick(9000);
   await workers[0].say({ isAlive: true });
   await endsAfter(workers[0], 10_000);
@@ -150,7 +150,7 @@ timed('a text has time of its own; ids have that of the files', async () => {
 timed('a sentence says how long it was, how slow the machine is, and what to do', async () => {
   const ended = 'none came, and the worker was ended. This machine may be busy';
   const never = 'or the tokenizer may never end: wait longer';
-  for (const [took, limit, sentence] of [
+  for (const [benchmarkMs, limit, sentence] of [
     [30, 1_000_000, `expected an answer within 1000.0 s, ${ended}, ${never}`],
     [
       45,
@@ -166,10 +166,10 @@ timed('a sentence says how long it was, how slow the machine is, and what to do'
     const { workers, guard } = stage();
     const failed = failure(guard(SMALL, { limit }));
     await settle();
-    await workers[0].say({ isAlive: true, took });
+    await workers[0].say({ isAlive: true, benchmarkMs });
     mock.timers.tick(2e6);
     assert.equal((await failed).text, sentence);
-    const own = await opened({ took, limit });
+    const own = await opened({ benchmarkMs, limit });
     const late = failure(own.tokenizer.encode(''));
     await settle();
     mock.timers.tick(2e6);
@@ -186,7 +186,7 @@ timed('a repeated call waits twice as long, since a new worker reads the files a
   const second = tokenizer.encode('ab', { special: 'none' });
   await settle();
   assert.deepEqual(workers[1].asked, [{ method: 'open', source: SMALL }]);
-  await workers[1].say({ isAlive: true, took: 30 });
+  await workers[1].say({ isAlive: true, benchmarkMs: 30 });
   mock.timers.tick(9999);
   await workers[1].say({ value: OPENED });
   assert.deepEqual(workers[1].asked.at(-1), {
@@ -286,7 +286,7 @@ timed('a signal stops the opening, and listens no longer than that', async () =>
     await settle();
     assert.equal(heard.size, 1);
     if (isLate) {
-      await workers[0].say({ isAlive: true, took: 30 });
+      await workers[0].say({ isAlive: true, benchmarkMs: 30 });
       await workers[0].say({ value: OPENED });
       await opening;
     } else {

@@ -1,17 +1,23 @@
 // Vocabularies of words and of bytes, their merges and their surfaces: every border, to the sentence.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { Ranks, slotsOf } from '../../wasm/text/merges.ts';
-import { createSurface, hasBlocks, isByteLevel, letters, spell } from '../../wasm/text/surface.ts';
+import { MergeRanks, slotCountFor } from '../../wasm/text/merges.ts';
+import {
+  createSurface,
+  usesBlockSigns,
+  isByteLevel,
+  byteOfLetter,
+  spellToken,
+} from '../../wasm/text/surface.ts';
 import {
   byteLevelFile,
   checkId,
   checkVocab,
-  nameOf,
+  tokenNameOf,
   parseObject,
   rankMerges,
   splitPair,
-  template,
+  makeTemplate,
   tokenizerOfVocabulary,
 } from '../../wasm/text/vocabulary.ts';
 import { tokenizerOfWords } from '../../wasm/text/words.ts';
@@ -23,11 +29,11 @@ const refuses = (use, where, text) =>
 test('a table of merges is a power of two and at most half full', () => {
   const sizes = [2, 4, 8, 8, 16, 16, 16, 16, 32];
   assert.deepEqual(
-    sizes.map((_, count) => slotsOf(count)),
+    sizes.map((_, count) => slotCountFor(count)),
     sizes,
   );
-  assert.equal(slotsOf(2 ** 19 - 1), 2 ** 20);
-  assert.equal(slotsOf(2 ** 19), 2 ** 21);
+  assert.equal(slotCountFor(2 ** 19 - 1), 2 ** 20);
+  assert.equal(slotCountFor(2 ** 19), 2 ** 21);
 });
 
 test('every pair of a table has its rank, and no other pair has one', () => {
@@ -41,16 +47,16 @@ test('every pair of a table has its rank, and no other pair has one', () => {
     const wanted = new Map();
     // Pairs with the same left or right token are the likeliest to be mixed up.
     while (wanted.size < count % 12) wanted.set(key(next(9), next(9)), wanted.size);
-    const ranks = new Ranks(wanted.size);
+    const ranks = new MergeRanks(wanted.size);
     for (const [pair, rank] of wanted) ranks.add(...JSON.parse(pair).map(Number), rank, 100 + rank);
     for (let left = 0; left < 9; left++)
       for (let right = 0; right < 9; right++) {
         const pair = key(left, right);
         assert.equal(ranks.get(left, right), wanted.get(pair), pair);
       }
-    for (const rank of wanted.values()) assert.equal(ranks.mergedId(rank), 100 + rank);
+    for (const rank of wanted.values()) assert.equal(ranks.mergedIdOf(rank), 100 + rank);
   }
-  const twice = new Ranks(2);
+  const twice = new MergeRanks(2);
   twice.add(3, 4, 0, 5);
   twice.add(3, 4, 1, 5);
   assert.equal(twice.get(3, 4), 1);
@@ -64,7 +70,7 @@ test('a merge is of existing tokens, and joins to one', () => {
   const rank = (merges, skipped) => rankMerges(merges, idOf, 'place', skipped);
   const of = (ranks, left, right) => ranks.get(idOf(left), idOf(right));
   assert.equal(of(rank(['a b']), 'a', 'b'), 0);
-  assert.equal(rank(['a b']).mergedId(0), idOf('ab'));
+  assert.equal(rank(['a b']).mergedIdOf(0), idOf('ab'));
   const two = rank(['a b', ['a b', 'a']]);
   assert.deepEqual([of(two, 'a', 'b'), of(two, 'a b', 'a'), of(two, 'b', 'a')], [0, 1, undefined]);
   assert.equal(of(rank(['a ##b'], 2), 'a', '##b'), 0);
@@ -121,19 +127,19 @@ test('an object is accepted parsed or as JSON', () => {
 
 test('the name of a token is a text, or an object with one', () => {
   const settings = { a: 'x', b: { content: 'y' }, c: '', d: { content: '' }, e: null, f: {}, g: 3 };
-  const names = Object.keys({ ...settings, h: 0 }).map((key) => nameOf(settings, key));
+  const names = Object.keys({ ...settings, h: 0 }).map((key) => tokenNameOf(settings, key));
   assert.deepEqual(names, ['x', 'y', ...Array(6).fill(undefined)]);
 });
 
 test('a template has the tokens that are put at the ends of a text', () => {
-  assert.equal(template(null, null), null);
-  assert.deepEqual(template('b', null), templateOf(special('b'), sequence));
-  assert.deepEqual(template(null, 'e'), templateOf(sequence, special('e')));
-  assert.deepEqual(template('b', 'e'), templateOf(special('b'), sequence, special('e')));
+  assert.equal(makeTemplate(null, null), null);
+  assert.deepEqual(makeTemplate('b', null), templateOf(special('b'), sequence));
+  assert.deepEqual(makeTemplate(null, 'e'), templateOf(sequence, special('e')));
+  assert.deepEqual(makeTemplate('b', 'e'), templateOf(special('b'), sequence, special('e')));
 });
 
 test('a tokenizer.json of the byte-level kind, with all keys and with none', () => {
-  const given = { vocab: { a: 0 }, merges: [], added: [1], post: null };
+  const given = { vocab: { a: 0 }, merges: [], addedTokens: [1], postProcessor: null };
   const bytes = {
     type: 'ByteLevel',
     add_prefix_space: false,
@@ -156,7 +162,7 @@ test('a tokenizer.json of the byte-level kind, with all keys and with none', () 
     normalizer: { type: 'NFC' },
     split: [2],
     ignoreMerges: true,
-    post: 5,
+    postProcessor: 5,
   };
   const stages = (...pretokenizers) => ({ type: 'Sequence', pretokenizers });
   const wanted = {
@@ -169,7 +175,7 @@ test('a tokenizer.json of the byte-level kind, with all keys and with none', () 
   };
   assert.deepEqual(byteLevelFile({ ...given, ...all }), wanted);
   assert.deepEqual(
-    byteLevelFile({ ...given, ...all, later: [3, 4] }).pre_tokenizer,
+    byteLevelFile({ ...given, ...all, letterSplit: [3, 4] }).pre_tokenizer,
     stages(2, own, 3, 4),
   );
 });
@@ -337,12 +343,12 @@ test('vocab.txt: the number of its line is the id of a token, and five of them h
 });
 
 test('every byte has a letter: the printable ones are themselves', () => {
-  assert.equal(letters.size, 256);
+  assert.equal(byteOfLetter.size, 256);
   assert.deepEqual(
-    [...letters.values()],
+    [...byteOfLetter.values()],
     Array.from({ length: 256 }, (_, byte) => byte),
   );
-  const all = [...letters.keys()];
+  const all = [...byteOfLetter.keys()];
   const printable = [
     [33, 126],
     [161, 172],
@@ -354,7 +360,7 @@ test('every byte has a letter: the printable ones are themselves', () => {
     assert.equal(letter.codePointAt(0), isPrintable ? byte : next++, `byte ${byte}`);
   });
   assert.equal(next, 256 + 68);
-  assert.deepEqual(['Ġa', 'a b', 'é', '漢', ''].map(spell), ['Ġa', 'aĠb', 'é', 'æ¼¢', '']);
+  assert.deepEqual(['Ġa', 'a b', 'é', '漢', ''].map(spellToken), ['Ġa', 'aĠb', 'é', 'æ¼¢', '']);
 });
 
 test('a stage reports whether tokens are bytes, and whether they write spaces as blocks', () => {
@@ -375,7 +381,11 @@ test('a stage reports whether tokens are bytes, and whether they write spaces as
     [file({ pretokenizers: [other, bytes] }, null), true, false],
     [file(null, inner, 'WordPiece'), true, false],
   ])
-    assert.deepEqual([isByteLevel(one), hasBlocks(one)], [isBytes, isBlocks], JSON.stringify(one));
+    assert.deepEqual(
+      [isByteLevel(one), usesBlockSigns(one)],
+      [isBytes, isBlocks],
+      JSON.stringify(one),
+    );
 });
 
 test('the text of a token', () => {

@@ -20,8 +20,8 @@ import type { GivenOptions } from './options.ts';
 import type { CommandInput, Values } from './values.ts';
 
 /**
- * For each command: a function that computes its result and returns the forms in which it is
- * printableResult.
+ * For each command, a function that computes the result and returns the forms in which it can be
+ * printed.
  */
 const RUNNERS: Record<
   string,
@@ -120,7 +120,7 @@ function refuseUnusedOptions(command: string, given: GivenOptions) {
 }
 
 /**
- * Runs the command line; errors are printableResult and set the exit code. When the reader closes the pipe,
+ * Runs the command line; errors are printed and set the exit code. When the reader closes the pipe,
  * the command stops without a message.
  */
 export async function runCommand(args: string[]) {

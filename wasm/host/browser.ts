@@ -3,7 +3,7 @@
  * module, so it must not start a worker.
  */
 import type { Port } from '../engine/messages.ts';
-import type { Streamed } from '../loading/files.ts';
+import type { StreamSource } from '../loading/files.ts';
 import type { DiskFile } from '../loading/types.ts';
 
 /** Returns a port that posts messages to a worker, or from within a worker to its page. */
@@ -48,7 +48,7 @@ export const canShare = () => globalThis.crossOriginIsolated === true;
 export const cores = () => navigator.hardwareConcurrency || 1;
 
 /** Returns a Blob that can be posted: in a browser, the Blob itself. */
-export function portable(blob: Blob): Blob | Streamed {
+export function portable(blob: Blob): Blob | StreamSource {
   return blob;
 }
 

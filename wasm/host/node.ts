@@ -5,7 +5,7 @@ import { open, readdir, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { basename, join, sep } from 'node:path';
 import type { Port } from '../engine/messages.ts';
-import type { Streamed } from '../loading/files.ts';
+import type { StreamSource } from '../loading/files.ts';
 import type { DiskFile } from '../loading/types.ts';
 
 /** Returns a port that posts messages to a worker, or from within a worker to its parent. */
@@ -36,7 +36,7 @@ export const canShare = () => true;
 export const cores = availableParallelism;
 
 /** Returns a Blob that can be posted; for a Blob on a file, the stream of its bytes. */
-export function portable(blob: Blob): Blob | Streamed {
+export function portable(blob: Blob): Blob | StreamSource {
   try {
     return structuredClone(blob);
   } catch {

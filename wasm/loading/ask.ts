@@ -1,13 +1,13 @@
 /**
  * Sends requests to servers: retries where a retry may help, and turns every failure into a
- * failureWords.
+ * SinkscopeError.
  */
 import { request } from '#host';
 import { SinkscopeError } from '../abi/errors.ts';
 
-export interface Patience {
+export interface RequestOptions {
   signal?: AbortSignal;
-  /** Access token, sent to this server alone: fetch drops it when another origin takes over. */
+  /** Access token, sent to this server alone: fetch drops it when redirected to another origin. */
   token?: string;
   /** Number of tries for one request; default 5. */
   tries?: number;
@@ -15,25 +15,25 @@ export interface Patience {
   wait?: number;
   /**
    * Bypasses the HTTP cache of the browser, which would store a second copy of what the caller
-   * keeps.
+   * caches.
    */
-  unstored?: boolean;
+  isUnstored?: boolean;
   /** Milliseconds of silence after which a connection counts as cut. */
   stall?: number;
   onRetry?: (retry: { reason: string; wait: number }) => void;
 }
 
 /** HTTP statuses after which the same request may succeed later. */
-const RETRIED_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504]);
+const RETRY_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504]);
 /** Longest wait in milliseconds: a reader would leave the page during a longer one. */
 const LONGEST_WAIT_MS = 30_000;
-const TRIES = 5;
+const DEFAULT_TRIES = 5;
 const FIRST_WAIT_MS = 500;
 /** Milliseconds of silence after which a connection counts as cut. */
 export const STALL_MS = 60_000;
 
 /** Types of the options that every download shares. */
-export const PATIENCE = {
+export const REQUEST_OPTIONS = {
   signal: 'signal',
   token: 'text',
   tries: 'count',
@@ -43,7 +43,7 @@ export const PATIENCE = {
 };
 
 /** Sentences for the values of the header X-Error-Code of the hub. */
-const MEANINGS = {
+const HUB_ERRORS = {
   RepoNotFound: 'expected a model of this name on the hub, found none',
   RevisionNotFound: 'expected a branch, tag or commit of this name, found none',
   EntryNotFound: 'expected this file in the repository, found none',
@@ -51,25 +51,26 @@ const MEANINGS = {
 } as Record<string, string>;
 
 /**
- * Sends a request, with retries, and returns the response if its status is 2xx or 416. A 416, which
- * concerns ranges, is left to the caller.
+ * Sends a request, with retries, and returns the response if its status is 2xx, or 416: the caller
+ * handles a range that the server refuses.
  * @throws {SinkscopeError} 'access' (401, 403), 'not_found' (the hub has no such thing), 'busy'
  * (429), 'offline' or 'read' (anything else); with a `cause` if no response came at all
  */
 export async function ask(
   address: URL,
-  options: Patience & { method?: string; headers?: Record<string, string> } = {},
+  options: RequestOptions & { method?: string; headers?: Record<string, string> } = {},
 ): Promise<Response> {
-  const { method = 'GET', token, signal, tries = TRIES } = options;
+  const { method = 'GET', token, signal, tries = DEFAULT_TRIES } = options;
   checkToken(token);
   const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
-  for (let attempts = 1; ; attempts++) {
+  for (let tryCount = 1; ; tryCount++) {
     signal?.throwIfAborted();
-    const init: RequestInit = { method, headers, cache: options.unstored ? 'no-store' : 'default' };
-    const response = await attempt(address, init, options);
+    const cache = options.isUnstored ? 'no-store' : 'default';
+    const init: RequestInit = { method, headers, cache };
+    const response = await sendOnce(address, init, options);
     if (response instanceof Response && (response.ok || response.status === 416)) return response;
-    const wait = waitBefore(response, attempts, options);
-    if (!mayRetry(address, response) || attempts >= tries || wait > LONGEST_WAIT_MS) {
+    const wait = retryWait(response, tryCount, options);
+    if (!mayRetry(address, response) || tryCount >= tries || wait > LONGEST_WAIT_MS) {
       throw refusalError(address, response, token !== undefined);
     }
     await reportAndWait(wait, failureWords(response), options);
@@ -90,30 +91,30 @@ function checkToken(token: string | undefined) {
  * Reports the reason for a retry, and waits.
  * @param wait in milliseconds
  */
-export function reportAndWait(wait: number, reason: string, { signal, onRetry }: Patience) {
+export function reportAndWait(wait: number, reason: string, { signal, onRetry }: RequestOptions) {
   onRetry?.({ reason, wait });
   return sleep(wait, signal);
 }
 
 /** Returns the wait in milliseconds, which doubles with each failure. */
-export function backoffWait(failures: number, { wait = FIRST_WAIT_MS }: Patience) {
+export function backoffWait(failures: number, { wait = FIRST_WAIT_MS }: RequestOptions) {
   return Math.min(wait * 2 ** (failures - 1), LONGEST_WAIT_MS);
 }
 
 /** Sends the request once. Returns the response, or the error if no response came in time. */
-async function attempt(
+async function sendOnce(
   address: URL,
   init: RequestInit,
-  { signal, stall = STALL_MS }: Patience,
+  { signal, stall = STALL_MS }: RequestOptions,
 ): Promise<Response | Error> {
-  const stop = new AbortController();
-  const silence = new Error(`no answer came for ${stall} ms`);
-  const timer = setTimeout(() => stop.abort(silence), stall);
+  const timeout = new AbortController();
+  const silenceError = new Error(`no answer came for ${stall} ms`);
+  const timer = setTimeout(() => timeout.abort(silenceError), stall);
   // The caller's signal stays connected, because it must also stop the reading of the body.
-  const combined = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
+  const anySignal = signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal;
   try {
-    const response = await request(address, { ...init, signal: combined });
-    // The body of a refusalError is not read, and would hold the connection.
+    const response = await request(address, { ...init, signal: anySignal });
+    // An unread body would hold the connection.
     if (!response.ok) void response.body?.cancel().catch(() => {});
     return response;
   } catch (error) {
@@ -125,7 +126,7 @@ async function attempt(
 }
 
 function mayRetry(address: URL, answer: Response | Error) {
-  if (answer instanceof Response) return RETRIED_STATUSES.has(answer.status);
+  if (answer instanceof Response) return RETRY_STATUSES.has(answer.status);
   return address.protocol !== 'file:' && !isOffline();
 }
 
@@ -133,11 +134,11 @@ function isOffline() {
   return globalThis.navigator?.onLine === false;
 }
 
-function waitBefore(answer: Response | Error, tried: number, options: Patience) {
+function retryWait(answer: Response | Error, failures: number, options: RequestOptions) {
   const header = answer instanceof Response ? requestedWait(answer) : undefined;
-  if (header === undefined) return backoffWait(tried, options);
+  if (header === undefined) return backoffWait(failures, options);
   const wait = /^\d+$/.test(header) ? 1000 * Number(header) : Date.parse(header) - Date.now();
-  return Number.isNaN(wait) ? backoffWait(tried, options) : Math.max(wait, 0);
+  return Number.isNaN(wait) ? backoffWait(failures, options) : Math.max(wait, 0);
 }
 
 /**
@@ -145,8 +146,8 @@ function waitBefore(answer: Response | Error, tried: number, options: Patience) 
  * windows of time and says when the next one begins.
  */
 function requestedWait({ headers }: Response) {
-  const window = /;\s*t=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1];
-  const value = headers.get('retry-after') ?? window;
+  const secondsToReset = /;\s*t=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1];
+  const value = headers.get('retry-after') ?? secondsToReset;
   // A valid value is a number of seconds or a date, which begins with a weekday.
   return value !== undefined && /^(\d{1,9}$|[A-Z][a-z]{2,8}, )/.test(value) ? value : undefined;
 }
@@ -156,8 +157,8 @@ function failureWords(answer: Response | Error) {
 }
 
 /**
- * Returns words on why no answer came, or why the answer broke off. Node.js says "fetch failed" and
- * puts the reason into `cause`; browsers give no reason, each in its own words.
+ * Describes why no answer came, or why an answer broke off. Node.js says "fetch failed" and puts
+ * the reason into `cause`; browsers give no reason.
  */
 export function reasonOf(error: unknown) {
   const reason = error instanceof Error && error.cause instanceof Error ? error.cause : error;
@@ -170,45 +171,41 @@ function refusalError(address: URL, answer: Response | Error, hasToken: boolean)
   if (!(answer instanceof Response)) {
     const error = isOffline()
       ? new SinkscopeError('offline', place, 'expected a network, this machine is offline')
-      : new SinkscopeError('read', place, `${noAnswerWords(address)}: ${failureWords(answer)}`);
+      : new SinkscopeError('read', place, `${noAnswerHint(address)}: ${failureWords(answer)}`);
     return Object.assign(error, { cause: answer });
   }
   const { status } = answer;
-  const answered = failureWords(answer);
+  const failure = failureWords(answer);
   if (status === 401 || status === 403) {
-    return new SinkscopeError('access', place, `${noAccessWords(status, hasToken)}; ${answered}`);
+    return new SinkscopeError('access', place, `${noAccessHint(status, hasToken)}; ${failure}`);
   }
   if (status === 429) {
     const delay = requestedWait(answer);
     const isDate = delay !== undefined && !/^\d+$/.test(delay);
     const waitWords = delay ? `; try again ${isDate ? `after ${delay}` : `in ${delay} s`}` : '';
-    return new SinkscopeError(
-      'busy',
-      place,
-      `too many requests from here; ${answered}${waitWords}`,
-    );
+    return new SinkscopeError('busy', place, `too many requests from here; ${failure}${waitWords}`);
   }
-  const reported = answer.headers.get('x-error-code') ?? '';
-  const meaning = Object.hasOwn(MEANINGS, reported) && MEANINGS[reported];
-  return meaning
-    ? new SinkscopeError('not_found', place, `${meaning}; ${answered}`)
-    : new SinkscopeError('read', place, answered);
+  const hubError = answer.headers.get('x-error-code') ?? '';
+  const sentence = Object.hasOwn(HUB_ERRORS, hubError) && HUB_ERRORS[hubError];
+  return sentence
+    ? new SinkscopeError('not_found', place, `${sentence}; ${failure}`)
+    : new SinkscopeError('read', place, failure);
 }
 
-/** Returns words on what to check when no answer came. */
-function noAnswerWords({ protocol, host, origin }: URL) {
+/** Returns a hint on what to check when no answer came. */
+function noAnswerHint({ protocol, host, origin }: URL) {
   if (protocol === 'file:') return 'expected a file that can be read, found none';
   const pageOrigin = globalThis.location?.origin;
-  const isFar = pageOrigin !== undefined && pageOrigin !== origin;
-  const shares = isFar ? `, and whether it lets pages of ${pageOrigin} read its files` : '';
-  return `no answer came; see whether ${host} can be reached from here${shares}`;
+  const isForeign = pageOrigin !== undefined && pageOrigin !== origin;
+  const corsHint = isForeign ? `, and whether it lets pages of ${pageOrigin} read its files` : '';
+  return `no answer came; see whether ${host} can be reached from here${corsHint}`;
 }
 
 /**
- * Returns words on what an access token must allow.
+ * Returns a hint on the access token that the server expects.
  * @param status 401 or 403
  */
-function noAccessWords(status: number, hasToken: boolean) {
+function noAccessHint(status: number, hasToken: boolean) {
   if (!hasToken) {
     return 'needs an access token: the model is gated or private, or there is none of this name';
   }
@@ -227,14 +224,14 @@ export function placeOf(address: URL) {
 export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
-    const stop = () => {
+    const cancel = () => {
       clearTimeout(timer);
       reject(signal?.reason);
     };
     const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', stop);
+      signal?.removeEventListener('abort', cancel);
       resolve();
     }, milliseconds);
-    signal?.addEventListener('abort', stop);
+    signal?.addEventListener('abort', cancel);
   });
 }

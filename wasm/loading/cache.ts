@@ -20,19 +20,19 @@ import {
   removeKey,
 } from './parts.ts';
 import type { DownloadOptions } from './download.ts';
-import type { Opened } from './files.ts';
+import type { OpenedFile } from './files.ts';
 import type { Store, Card, Part } from './parts.ts';
 import type { Plan, CachedFile } from './types.ts';
 
-type KeepOptions = DownloadOptions & {
+type CacheOptions = DownloadOptions & {
   /** The name under which the download is listed and cleared. */
   id?: string;
   /** Called once if the download cannot be cached. */
   onNote?: (note: string) => void;
 };
 
-let opening: Promise<Store | undefined> | undefined;
-const store = () => (opening ??= openStore());
+let storePromise: Promise<Store | undefined> | undefined;
+const getStore = () => (storePromise ??= openStore());
 
 /**
  * Returns where downloads are stored: in the origin private file system (OPFS) or in a folder
@@ -40,7 +40,7 @@ const store = () => (opening ??= openStore());
  * @example const keeps = (await cacheKind()) !== 'none';
  */
 export async function cacheKind(): Promise<'opfs' | 'folder' | 'none'> {
-  return (await store())?.kind ?? 'none';
+  return (await getStore())?.kind ?? 'none';
 }
 
 /**
@@ -48,12 +48,12 @@ export async function cacheKind(): Promise<'opfs' | 'folder' | 'none'> {
  * @example for (const { id, bytes, total } of await cacheList()) show(id, bytes / total);
  */
 export async function cacheList(): Promise<CachedFile[]> {
-  const cache = await store();
+  const cache = await getStore();
   if (!cache) return [];
   const names = await cache.names();
-  const files = names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -5));
-  const listed = await Promise.all(
-    files.map(async (key) => {
+  const keys = names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -5));
+  const cachedFiles = await Promise.all(
+    keys.map(async (key) => {
       const card = await readCard(cache, key);
       if (!card) return [];
       const bytes = contiguousParts(names, key).reduce((sum, part) => sum + part.bytes, 0);
@@ -61,7 +61,7 @@ export async function cacheList(): Promise<CachedFile[]> {
       return [{ id, url, bytes, total, complete: bytes === total }];
     }),
   );
-  return listed.flat();
+  return cachedFiles.flat();
 }
 
 /**
@@ -69,7 +69,7 @@ export async function cacheList(): Promise<CachedFile[]> {
  * @example label.textContent = `${(await cacheBytes()) / 1e6} MB`;
  */
 export async function cacheBytes(): Promise<number> {
-  const names = (await (await store())?.names()) ?? [];
+  const names = (await (await getStore())?.names()) ?? [];
   return names.reduce((sum, name) => sum + (partOf(name)?.bytes ?? 0), 0);
 }
 
@@ -78,7 +78,7 @@ export async function cacheBytes(): Promise<number> {
  * @example await cacheClear('owner/name');
  */
 export async function cacheClear(id?: string): Promise<void> {
-  const cache = await store();
+  const cache = await getStore();
   if (!cache) return;
   const names = await cache.names();
   if (id === undefined) {
@@ -100,7 +100,7 @@ export async function cacheClear(id?: string): Promise<void> {
  * @param address the requested address
  */
 export async function rememberPlan(address: string, plan: Plan) {
-  const cache = await store();
+  const cache = await getStore();
   if (!cache) return;
   const bytes = new TextEncoder().encode(JSON.stringify(plan));
   const name = `${await keyOf(address, 'plan')}.plan`;
@@ -109,8 +109,8 @@ export async function rememberPlan(address: string, plan: Plan) {
 }
 
 export async function recallPlan(address: string): Promise<Plan | undefined> {
-  const files = await store();
-  return files && readPlan(files, `${await keyOf(address, 'plan')}.plan`);
+  const cache = await getStore();
+  return cache && readPlan(cache, `${await keyOf(address, 'plan')}.plan`);
 }
 
 async function readPlan(cache: Store, name: string): Promise<Plan | undefined> {
@@ -126,9 +126,9 @@ async function readPlan(cache: Store, name: string): Promise<Plan | undefined> {
  * Works like fetchFile, but through the cache: cached bytes are not fetched, fetched bytes are
  * cached. An address that names its version is not requested at all.
  */
-export async function openCached(address: URL, options: KeepOptions): Promise<Opened> {
-  options = { ...options, unstored: true };
-  const cache = await store();
+export async function openCached(address: URL, options: CacheOptions): Promise<OpenedFile> {
+  options = { ...options, isUnstored: true };
+  const cache = await getStore();
   if (cache && options.version) {
     const card = await readCard(cache, await keyOf(address.href, options.version));
     if (card) return new CachedDownload(cache, card, address, options).open();
@@ -158,24 +158,24 @@ class CachedDownload {
   /**
    * True if an earlier visit compared the hash of all parts, so that they need not be hashed again.
    */
-  #isApproved = false;
-  #first;
-  #network: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  #isHashChecked = false;
+  #firstBody;
+  #networkReader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   #writer: PartWriter | undefined;
 
-  /** @param first body of the response that named the version, from byte 0 */
+  /** @param firstBody body of the response that named the version, from byte 0 */
   constructor(
     store: Store,
     card: Card,
     address: URL,
-    options: KeepOptions,
-    first?: ReadableStream<Uint8Array>,
+    options: CacheOptions,
+    firstBody?: ReadableStream<Uint8Array>,
   ) {
     this.#store = store;
     this.#card = card;
     this.#address = address;
     this.#options = options;
-    this.#first = first;
+    this.#firstBody = firstBody;
   }
 
   async open() {
@@ -186,8 +186,8 @@ class CachedDownload {
       this.#parts = [];
       await removeKey(this.#store, this.#key);
     }
-    if (this.#parts.length > 0 && this.#first) {
-      await this.#cancelFirst();
+    if (this.#parts.length > 0 && this.#firstBody) {
+      await this.#cancelFirstBody();
       // A response in hand means that the store has no readable card for these parts, so the card
       // is written again.
       await this.#makeWriter(0).begin();
@@ -195,14 +195,14 @@ class CachedDownload {
     const stream = new ReadableStream(
       {
         pull: (controller) => this.#pull(controller),
-        cancel: (reason) => this.#end(reason),
+        cancel: (reason) => this.#cancel(reason),
       },
       { highWaterMark: 0 },
     );
     const { bytes, sha256 } = this.#card;
-    this.#isApproved = cachedBytes === bytes && sha256 !== undefined;
-    const approve = (hash: string) => this.#saveHash(hash);
-    return { bytes, stream, ...(this.#isApproved ? { sha256 } : { approve }) };
+    this.#isHashChecked = cachedBytes === bytes && sha256 !== undefined;
+    const saveHash = (hash: string) => this.#saveHash(hash);
+    return { bytes, stream, ...(this.#isHashChecked ? { sha256 } : { saveHash }) };
   }
 
   /** Records that the cached file has the hash that the hub lists. */
@@ -212,9 +212,9 @@ class CachedDownload {
       await this.#store.put(`${this.#key}.json`, bytesOfCard({ ...card, sha256 })).catch(() => {});
   }
 
-  async #cancelFirst() {
-    await this.#first?.cancel().catch(() => {});
-    this.#first = undefined;
+  async #cancelFirstBody() {
+    await this.#firstBody?.cancel().catch(() => {});
+    this.#firstBody = undefined;
   }
 
   async #pull(controller: ReadableStreamDefaultController<Uint8Array>) {
@@ -242,8 +242,8 @@ class CachedDownload {
     if (!isComplete || (checksum && checksumOf(bytes) !== checksum)) {
       this.#parts = [];
       await this.#store.remove(part.name);
-      if (this.#isApproved)
-        throw this.#error('expected a file as it was kept, found it damaged; try again');
+      if (this.#isHashChecked)
+        throw this.#makeError('expected a file as it was kept, found it damaged; try again');
       return undefined;
     }
     this.#position += bytes.length;
@@ -252,9 +252,9 @@ class CachedDownload {
 
   async #readNetwork() {
     const isComplete = this.#position === this.#card.bytes;
-    if (isComplete && !this.#first && !this.#network) return undefined;
-    this.#network ??= await this.#connect();
-    const { done, value } = await this.#network.read();
+    if (isComplete && !this.#firstBody && !this.#networkReader) return undefined;
+    this.#networkReader ??= await this.#connect();
+    const { done, value } = await this.#networkReader.read();
     if (done) return undefined;
     this.#position += value.length;
     await this.#writer?.append(value);
@@ -263,8 +263,8 @@ class CachedDownload {
 
   async #connect() {
     const position = this.#position;
-    const stream = this.#first ?? (await this.#fetchFrom(position));
-    this.#first = undefined;
+    const stream = this.#firstBody ?? (await this.#fetchFrom(position));
+    this.#firstBody = undefined;
     this.#writer = this.#makeWriter(position);
     await this.#writer.begin();
     return stream.getReader();
@@ -281,18 +281,18 @@ class CachedDownload {
     await removeKey(this.#store, this.#key);
     const { version } = this.#card;
     const actual = `${bytes} bytes of ${tag}`;
-    throw this.#error(
+    throw this.#makeError(
       `expected ${this.#card.bytes} bytes of ${version}, found ${actual}; try again`,
     );
   }
 
-  #error(text: string) {
+  #makeError(text: string) {
     return new SinkscopeError('read', placeOf(new URL(this.#card.url)), text);
   }
 
-  async #end(reason: unknown) {
-    await this.#cancelFirst();
-    await this.#network?.cancel(reason).catch(() => {});
+  async #cancel(reason: unknown) {
+    await this.#cancelFirstBody();
+    await this.#networkReader?.cancel(reason).catch(() => {});
     await this.#writer?.flush();
   }
 }

@@ -32,10 +32,10 @@ export async function planFiles(files: readonly DiskFile[]): Promise<Plan[]> {
   const folders = groupByFolder(files);
   const plans = [];
   const failures = [];
-  for (const [folder, inside] of folders) {
-    if (!inside.some(({ name }) => WEIGHTS.test(name))) continue;
+  for (const [folder, folderFiles] of folders) {
+    if (!folderFiles.some(({ name }) => WEIGHTS.test(name))) continue;
     try {
-      plans.push(...(await plansOf(folder, inside, () => filesBelow(folder, folders))));
+      plans.push(...(await plansOf(folder, folderFiles, () => nestedFiles(folder, folders))));
     } catch (error) {
       failures.push(error);
     }
@@ -53,12 +53,12 @@ export async function planFiles(files: readonly DiskFile[]): Promise<Plan[]> {
 
 /**
  * Plans the model of a folder, and one more for each GGUF file in it.
- * @param below returns the files of subfolders, among which an index may find its shards
+ * @param listNestedFiles returns the files of subfolders, among which an index may find its shards
  */
 async function plansOf(
   folder: string,
   files: PlanFile[],
-  below: () => PlanFile[],
+  listNestedFiles: () => PlanFile[],
 ): Promise<Plan[]> {
   const license = await licenseOf(files);
   const readText = ({ blob }: PlanFile) => (blob as Blob).text();
@@ -67,7 +67,7 @@ async function plansOf(
   const plans = [];
   if (otherFiles.some(({ name }) => WEIGHTS.test(name))) {
     const id = folder || 'files';
-    plans.push(await makePlan(otherFiles, { id, readText, below }));
+    plans.push(await makePlan(otherFiles, { id, readText, listNestedFiles: listNestedFiles }));
   }
   for (const name of await firstGgufFiles(files.filter(isGguf))) {
     const id = folder ? `${folder}/${name}` : name;
@@ -91,19 +91,19 @@ function groupByFolder(files: readonly DiskFile[]) {
   for (const { path, file } of files) {
     const slash = path.lastIndexOf('/');
     const folder = path.slice(0, Math.max(slash, 0));
-    const inside = folders.get(folder) ?? [];
-    inside.push({ name: path.slice(slash + 1), bytes: file.size, blob: file });
-    folders.set(folder, inside);
+    const folderFiles = folders.get(folder) ?? [];
+    folderFiles.push({ name: path.slice(slash + 1), bytes: file.size, blob: file });
+    folders.set(folder, folderFiles);
   }
   return folders;
 }
 
 /** Lists the files of all subfolders, with their paths relative to the folder. */
-function filesBelow(folder: string, folders: Map<string, PlanFile[]>) {
-  const start = folder && `${folder}/`;
-  const inner = [...folders].filter(([path]) => path !== folder && path.startsWith(start));
-  return inner.flatMap(([path, files]) =>
-    files.map((file) => ({ ...file, name: `${path.slice(start.length)}/${file.name}` })),
+function nestedFiles(folder: string, folders: Map<string, PlanFile[]>) {
+  const prefix = folder && `${folder}/`;
+  const subfolders = [...folders].filter(([path]) => path !== folder && path.startsWith(prefix));
+  return subfolders.flatMap(([path, files]) =>
+    files.map((file) => ({ ...file, name: `${path.slice(prefix.length)}/${file.name}` })),
   );
 }
 
@@ -111,8 +111,8 @@ function filesBelow(folder: string, folders: Map<string, PlanFile[]>) {
 async function licenseOf(files: PlanFile[]) {
   const card = files.find(({ name }) => /^readme\.md$/i.test(name))?.blob;
   const text = card ? await card.slice(0, 65_536).text() : '';
-  const head = /^---\r?\n([^]*?)\r?\n---/.exec(text)?.[1] ?? '';
-  return /^license:\s*["']?([\w.+-]+)/m.exec(head)?.[1];
+  const frontMatter = /^---\r?\n([^]*?)\r?\n---/.exec(text)?.[1] ?? '';
+  return /^license:\s*["']?([\w.+-]+)/m.exec(frontMatter)?.[1];
 }
 
 /** Returns the files of an <input type=file>, with or without `webkitdirectory`. */
@@ -133,22 +133,22 @@ export async function filesOfDrop(transfer: {
 }): Promise<DiskFile[]> {
   check(transfer, 'object', 'transfer');
   checkList(transfer.items, 'object', 'transfer.items');
-  // The browser clears the items at the first pause, so their entries are taken before it.
+  // The browser clears the items at the first await, so their entries are read before.
   const items = Array.from(transfer.items).filter(({ kind }) => kind === 'file');
   const entries = items.map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
-  const dropped: DiskFile[] = [];
+  const droppedFiles: DiskFile[] = [];
   for (const entry of entries) {
-    if (entry instanceof File) dropped.push({ path: entry.name, file: entry });
-    else if (entry) await collectFiles(entry as FileSystemEntry, dropped, 0);
+    if (entry instanceof File) droppedFiles.push({ path: entry.name, file: entry });
+    else if (entry) await collectFiles(entry as FileSystemEntry, droppedFiles, 0);
   }
-  return dropped;
+  return droppedFiles;
 }
 
 /**
  * Returns a handler that throws an error with the name of the file and a remedy, which the message
  * of a browser lacks.
  */
-const throwMissing = (entry: FileSystemEntry) => (error: unknown) => {
+const makeMissingHandler = (entry: FileSystemEntry) => (error: unknown) => {
   const text = `expected a file or folder that can be read, found none (${reasonOf(error)})`;
   throw new SinkscopeError('read', entry.fullPath, `${text}; drop it again`);
 };
@@ -157,26 +157,26 @@ function isFile(entry: FileSystemEntry): entry is FileSystemFileEntry {
   return entry.isFile;
 }
 
-async function collectFiles(entry: FileSystemEntry, dropped: DiskFile[], depth: number) {
-  if (dropped.length >= FILES_MAX) {
+async function collectFiles(entry: FileSystemEntry, droppedFiles: DiskFile[], depth: number) {
+  if (droppedFiles.length >= FILES_MAX) {
     const text = `expected at most ${FILES_MAX} files, found more`;
     throw new SinkscopeError('read', entry.fullPath, text);
   }
   if (isFile(entry)) {
-    const reading: Promise<File> = new Promise((resolve, reject) => entry.file(resolve, reject));
-    const file = await reading.catch(throwMissing(entry));
-    dropped.push({ path: entry.fullPath.replace(/^\//, ''), file });
+    const result: Promise<File> = new Promise((resolve, reject) => entry.file(resolve, reject));
+    const file = await result.catch(makeMissingHandler(entry));
+    droppedFiles.push({ path: entry.fullPath.replace(/^\//, ''), file });
     return;
   }
   if (depth >= DEPTH_MAX || entry.name.startsWith('.')) return;
   const reader = (entry as FileSystemDirectoryEntry).createReader();
   for (;;) {
     // readEntries returns a hundred entries at a time, and none at the end.
-    const reading: Promise<FileSystemEntry[]> = new Promise((resolve, reject) =>
+    const entriesPromise: Promise<FileSystemEntry[]> = new Promise((resolve, reject) =>
       reader.readEntries(resolve, reject),
     );
-    const entries = await reading.catch(throwMissing(entry));
+    const entries = await entriesPromise.catch(makeMissingHandler(entry));
     if (entries.length === 0) return;
-    for (const inside of entries) await collectFiles(inside, dropped, depth + 1);
+    for (const child of entries) await collectFiles(child, droppedFiles, depth + 1);
   }
 }

@@ -2,9 +2,9 @@
 import { STALL_MS, ask, backoffWait, placeOf, reasonOf, reportAndWait } from './ask.ts';
 import { SinkscopeError } from '../abi/errors.ts';
 import { piecesOf, wholePiecesOf } from './pieces.ts';
-import type { Patience } from './ask.ts';
+import type { RequestOptions } from './ask.ts';
 
-export type DownloadOptions = Patience & {
+export type DownloadOptions = RequestOptions & {
   /** Position of the first byte. */
   from?: number;
   /** Set if the content of the address never changes, for example because it holds a commit. */
@@ -12,10 +12,10 @@ export type DownloadOptions = Patience & {
   /** The size, if known. */
   bytes?: number;
   /** Whether chunks share a buffer, so that each is valid only until the next read. */
-  reuses?: boolean;
+  sharesBuffer?: boolean;
 };
 
-const TRIES = 5;
+const DEFAULT_TRIES = 5;
 const NO_TAG_WORDS = 'expected an ETag to go on from there, found none';
 
 /**
@@ -53,23 +53,23 @@ class Download {
   /** Position of the next byte in the file. */
   #position;
   /** Bytes at the start of the response that were already delivered. */
-  #skip = 0;
+  #skipCount = 0;
   #failures = 0;
-  #mayRange = true;
-  #answered = false;
+  #canUseRange = true;
+  #hasResponse = false;
   /** True if the announced size may be that of a compressed response. */
   #mayBeCompressed = false;
   /**
    * Size of the whole file according to the current response; undefined if the response does not
    * state it.
    */
-  #announced = undefined as number | undefined;
+  #statedTotal = undefined as number | undefined;
   /**
    * The first strong ETag; all later responses must have the same one, even if the address holds a
    * commit.
    */
   #etag = undefined as string | undefined;
-  #stop = new AbortController();
+  #abortController = new AbortController();
   #reader: ReturnType<typeof piecesOf> | undefined;
   total: number | undefined;
   tag: string | undefined;
@@ -77,26 +77,26 @@ class Download {
   constructor(address: URL, options: DownloadOptions) {
     const { signal, from = 0, version, bytes } = options;
     this.#address = address;
-    this.#options = { ...options, signal: this.#stop.signal };
+    this.#options = { ...options, signal: this.#abortController.signal };
     this.#position = from;
     this.tag = version;
     this.total = bytes;
-    if (signal?.aborted) this.#stop.abort(signal.reason);
-    const passAbort = () => this.#stop.abort(signal?.reason);
+    if (signal?.aborted) this.#abortController.abort(signal.reason);
+    const passAbort = () => this.#abortController.abort(signal?.reason);
     signal?.addEventListener('abort', passAbort);
-    this.#release = () => signal?.removeEventListener('abort', passAbort);
+    this.#detachSignal = () => signal?.removeEventListener('abort', passAbort);
   }
 
-  #release;
+  #detachSignal;
 
   /** Requests the rest of the file, from the next byte on. */
   async connect() {
     try {
       const response = await this.#ask();
       const body = this.#checkResponse(response);
-      this.#reader = this.#options.reuses ? piecesOf(body) : wholePiecesOf(body);
+      this.#reader = this.#options.sharesBuffer ? piecesOf(body) : wholePiecesOf(body);
     } catch (error) {
-      if (!this.#reader) this.#release();
+      if (!this.#reader) this.#detachSignal();
       throw error;
     }
   }
@@ -110,9 +110,9 @@ class Download {
     try {
       return await ask(this.#address, { ...this.#options, headers });
     } catch (error) {
-      const mayBeTheRange = headers.range && error instanceof SinkscopeError && error.cause;
-      if (!mayBeTheRange || error.code !== 'read') throw error;
-      this.#mayRange = false;
+      const isRangeRefused = headers.range && error instanceof SinkscopeError && error.cause;
+      if (!isRangeRefused || error.code !== 'read') throw error;
+      this.#canUseRange = false;
       return ask(this.#address, { ...this.#options, headers: this.#headers(), tries: 1 });
     }
   }
@@ -121,7 +121,7 @@ class Download {
     const headers: Record<string, string> = CAN_REQUEST_PLAIN
       ? { 'accept-encoding': 'identity' }
       : {};
-    if (this.#position > 0 && this.#mayRange) headers.range = `bytes=${this.#position}-`;
+    if (this.#position > 0 && this.#canUseRange) headers.range = `bytes=${this.#position}-`;
     // A request with if-range to another site would need its consent (CORS preflight), so the
     // response is checked instead.
     const isSameSite = CAN_REQUEST_PLAIN || this.#address.origin === globalThis.location?.origin;
@@ -138,34 +138,34 @@ class Download {
       /^text\/html\b/i.test(answer.headers.get('content-type') ?? '') &&
       !isHtmlAddress(this.#address)
     )
-      throw this.#error('expected a file, found a web page (text/html)');
+      throw this.#makeError('expected a file, found a web page (text/html)');
     const etag = strongTag(answer);
     if (this.#etag && etag && etag !== this.#etag)
-      throw this.#error(
+      throw this.#makeError(
         `broke off after ${this.#position} bytes: expected to go on with ${this.#etag}, found ${etag}`,
       );
     this.#etag ??= etag;
-    this.#announced = announced;
+    this.#statedTotal = announced;
     this.#mayBeCompressed = mayBeCompressed(answer);
     // A size that is already known takes precedence over one that may be the size of a compressed
     // response.
     const total = this.#mayBeCompressed ? (this.total ?? announced) : announced;
     const tag = this.#options.version ?? tagOf(answer);
     // Without a tag a download may start over, but not continue.
-    const mayBeAnother = tag !== this.tag || (tag === undefined && this.#position > 0);
-    if (this.#answered && mayBeAnother) {
+    const hasChanged = tag !== this.tag || (tag === undefined && this.#position > 0);
+    if (this.#hasResponse && hasChanged) {
       const text = tag ? `expected to go on with ${this.tag}, found ${tag}` : NO_TAG_WORDS;
-      throw this.#error(`broke off after ${this.#position} bytes: ${text}`);
+      throw this.#makeError(`broke off after ${this.#position} bytes: ${text}`);
     }
     if (this.total !== undefined && total !== undefined && total !== this.total) {
-      throw this.#error(`expected ${this.total} bytes as announced, found ${total}`);
+      throw this.#makeError(`expected ${this.total} bytes as announced, found ${total}`);
     }
-    // `>` would passAbort NaN, which a refused range may leave in both numbers.
+    // `>` would accept NaN, which a refused range may leave in both numbers.
     if (!(start <= this.#position && this.#position <= (total ?? Infinity))) {
-      throw this.#error(`expected byte ${this.#position}, found ${start} of ${total}`);
+      throw this.#makeError(`expected byte ${this.#position}, found ${start} of ${total}`);
     }
-    this.#skip = this.#position - start;
-    this.#answered = true;
+    this.#skipCount = this.#position - start;
+    this.#hasResponse = true;
     this.tag ??= tag;
     this.total ??= total;
     return (answer.status === 416 ? undefined : answer.body) ?? new Blob([]).stream();
@@ -175,17 +175,17 @@ class Download {
     return new ReadableStream(
       {
         pull: async (controller) => {
-          const chunk = await this.#next().catch((error) => {
-            this.#release();
+          const chunk = await this.#nextBytes().catch((error) => {
+            this.#detachSignal();
             throw error;
           });
           if (chunk) return controller.enqueue(chunk);
-          this.#release();
+          this.#detachSignal();
           controller.close();
         },
         cancel: (reason) => {
-          this.#release();
-          this.#stop.abort(reason);
+          this.#detachSignal();
+          this.#abortController.abort(reason);
         },
       },
       // The stream fetches nothing before its first read.
@@ -194,14 +194,14 @@ class Download {
   }
 
   /** Returns the next bytes, undefined at the end; reconnects if necessary. */
-  async #next() {
+  async #nextBytes() {
     for (;;) {
       try {
         if (!this.#reader) await this.connect();
         return await this.#read();
       } catch (error) {
         this.#disconnect();
-        if (this.#stop.signal.aborted) throw this.#stop.signal.reason;
+        if (this.#abortController.signal.aborted) throw this.#abortController.signal.reason;
         if (error instanceof SinkscopeError) throw error;
         await this.#waitOrGiveUp(error);
       }
@@ -211,25 +211,25 @@ class Download {
   /** Waits before the next connection, or gives up. */
   async #waitOrGiveUp(error: unknown) {
     this.#failures++;
-    const { tries = TRIES } = this.#options;
+    const { tries = DEFAULT_TRIES } = this.#options;
     const reason = `broke off after ${this.#position} bytes: ${reasonOf(error)}`;
     const canContinue = this.#position === 0 || this.tag !== undefined;
-    if (!canContinue) throw this.#error(`${reason}; ${NO_TAG_WORDS}`);
-    if (this.#failures >= tries) throw this.#error(`${reason}; ${tries} tries brought nothing`);
+    if (!canContinue) throw this.#makeError(`${reason}; ${NO_TAG_WORDS}`);
+    if (this.#failures >= tries) throw this.#makeError(`${reason}; ${tries} tries brought nothing`);
     await reportAndWait(backoffWait(this.#failures, this.#options), reason, this.#options);
   }
 
   async #read() {
     for (;;) {
-      const chunk = await this.#chunk();
-      if (!chunk) return this.#end();
-      const skipped = Math.min(this.#skip, chunk.length);
-      this.#skip -= skipped;
-      if (skipped === chunk.length) continue;
+      const chunk = await this.#nextChunk();
+      if (!chunk) return this.#checkEnd();
+      const skipCount = Math.min(this.#skipCount, chunk.length);
+      this.#skipCount -= skipCount;
+      if (skipCount === chunk.length) continue;
       this.#failures = 0;
-      this.#position += chunk.length - skipped;
+      this.#position += chunk.length - skipCount;
       if (this.#position > (this.total ?? Infinity)) this.#acceptExcess();
-      return chunk.subarray(skipped);
+      return chunk.subarray(skipCount);
     }
   }
 
@@ -239,13 +239,13 @@ class Download {
    */
   #acceptExcess() {
     if (!this.#mayBeCompressed || this.#options.bytes !== undefined) {
-      throw this.#error(`${this.total} bytes were announced, more came`);
+      throw this.#makeError(`${this.total} bytes were announced, more came`);
     }
     this.total = undefined;
   }
 
   /** Returns the connection's next chunk; a silent connection counts as cut. */
-  async #chunk() {
+  async #nextChunk() {
     const reader = this.#reader as ReturnType<typeof piecesOf>;
     const { stall = STALL_MS } = this.#options;
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -259,11 +259,13 @@ class Download {
     }
   }
 
-  #end() {
+  #checkEnd() {
     if (this.total === undefined || this.#position === this.total) return undefined;
     // A cut connection raises an error, so here the server itself sent too few bytes.
-    if (this.#announced === undefined || this.#position === this.#announced)
-      throw this.#error(`expected ${this.total} bytes, found a whole answer of ${this.#position}`);
+    if (this.#statedTotal === undefined || this.#position === this.#statedTotal)
+      throw this.#makeError(
+        `expected ${this.total} bytes, found a whole answer of ${this.#position}`,
+      );
     throw new Error(`expected ${this.total} bytes, the connection ended`);
   }
 
@@ -272,16 +274,16 @@ class Download {
     this.#reader = undefined;
   }
 
-  #error(text: string) {
+  #makeError(text: string) {
     return new SinkscopeError('read', placeOf(this.#address), text);
   }
 }
 
 /**
  * Returns the position in the file at which a response begins, and the file's length if stated.
- * @param wanted position of the first requested byte
+ * @param requestedStart position of the first requested byte
  */
-function rangeOf(answer: Response, wanted: number) {
+function rangeOf(answer: Response, requestedStart: number) {
   const { status, headers } = answer;
   if (status === 416) {
     const total = Number(/^bytes \*\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1] ?? NaN);
@@ -290,16 +292,17 @@ function rangeOf(answer: Response, wanted: number) {
   const length = lengthOf(headers);
   if (status !== 206) return { start: 0, total: length };
   const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(headers.get('content-range') ?? '');
+  const end = length === undefined ? undefined : requestedStart + length;
   // A server may hide Content-Range from pages of other sites.
-  if (!range) return { start: wanted, total: length === undefined ? length : wanted + length };
+  if (!range) return { start: requestedStart, total: end };
   return { start: Number(range[1]), total: range[2] === '*' ? undefined : Number(range[2]) };
 }
 
 /** Returns the announced size of the body, unless it is that of a compressed body. */
 function lengthOf(headers: Headers) {
-  const encoded = (headers.get('content-encoding') ?? 'identity') !== 'identity';
+  const isCompressed = (headers.get('content-encoding') ?? 'identity') !== 'identity';
   const length = Number(headers.get('content-length') ?? NaN);
-  return encoded || !Number.isSafeInteger(length) ? undefined : length;
+  return isCompressed || !Number.isSafeInteger(length) ? undefined : length;
 }
 
 /** Returns whether the response may be compressed: a browser hides this for other sites. */
@@ -324,6 +327,6 @@ function tagOf(answer: Response) {
   const { headers } = answer;
   const etag = strongTag(answer);
   if (etag) return etag;
-  const encoded = (headers.get('content-encoding') ?? 'identity') !== 'identity';
-  return (encoded ? undefined : headers.get('last-modified')) ?? undefined;
+  const isCompressed = (headers.get('content-encoding') ?? 'identity') !== 'identity';
+  return (isCompressed ? undefined : headers.get('last-modified')) ?? undefined;
 }

@@ -10,16 +10,16 @@ import type { Module } from '../abi/module.ts';
 import type { ReadFacts, RemoteFile } from './types.ts';
 export type { ReadFacts } from './types.ts';
 
-export type Streamed = { stream: ReadableStream<Uint8Array>; bytes: number; name: string };
-export type Source = import('./types.ts').Source | Streamed;
+export type StreamSource = { stream: ReadableStream<Uint8Array>; bytes: number; name: string };
+export type Source = import('./types.ts').Source | StreamSource;
 type Report = (done: number, total: number, facts?: ReadFacts) => void;
-export type Opened = {
+export type OpenedFile = {
   bytes: number | undefined;
   stream: ReadableStream<Uint8Array>;
   /** Hash of the whole file, if an earlier visit compared it. */
   sha256?: string;
   /** Stores the hash, once this visit has compared it. */
-  approve?: (sha256: string) => Promise<void>;
+  saveHash?: (sha256: string) => Promise<void>;
 };
 type Hash = Awaited<ReturnType<typeof createSha256>>;
 
@@ -40,22 +40,22 @@ export async function readAll(
   const { stream } = await openSource(source, signal, () => {});
   const name = nameOf(source);
   const isLocal = isLocalFile(source);
-  const parts = [];
+  const chunks = [];
   let bytes = 0;
   for await (const chunk of checkedPieces(stream, name, signal, { isLocal })) {
     bytes += chunk.length;
     if (bytes > TEXT_BYTES_MAX) {
       throw new SinkscopeError('read', name, `expected at most ${TEXT_BYTES_MAX} bytes, more came`);
     }
-    parts.push(chunk.slice());
+    chunks.push(chunk.slice());
   }
-  const text = new Uint8Array(bytes);
-  let at = 0;
-  for (const chunk of parts) {
-    text.set(chunk, at);
-    at += chunk.length;
+  const out = new Uint8Array(bytes);
+  let offset = 0;
+  for (const chunk of chunks) {
+    out.set(chunk, offset);
+    offset += chunk.length;
   }
-  return text;
+  return out;
 }
 
 /**
@@ -76,12 +76,12 @@ export async function readWeights(
   }
   const name = nameOf(weights);
   const reporter = makeReporter(report);
-  const opened = await openSource(weights, signal, reporter.note);
-  const { bytes, stream } = opened;
-  const expected = isLocalFile(weights) ? undefined : toRemoteFile(weights).sha256;
+  const file = await openSource(weights, signal, reporter.note);
+  const { bytes, stream } = file;
+  const expectedHash = isLocalFile(weights) ? undefined : toRemoteFile(weights).sha256;
   // The hub may list no hash; then nothing is compared, even if an earlier visit compared the file.
-  const mustHash = expected !== undefined && expected !== opened.sha256;
-  const hash = mustHash ? await createSha256() : undefined;
+  const needsHash = expectedHash !== undefined && expectedHash !== file.sha256;
+  const hash = needsHash ? await createSha256() : undefined;
   const pieces = checkedPieces(stream, name, signal, { isLocal: isLocalFile(weights), hash });
   reporter.progress(0, bytes ?? NaN);
   const block =
@@ -92,7 +92,7 @@ export async function readWeights(
   try {
     const digest = hash.digest();
     await checkDigest(digest, toRemoteFile(weights), name);
-    await opened.approve?.(digest);
+    await file.saveHash?.(digest);
   } catch (error) {
     module.release(block.address);
     throw error;
@@ -111,11 +111,11 @@ async function checkDigest(
 ) {
   if (digest === expected) return;
   if (cache && id) await (await import('./cache.ts')).cacheClear(id);
-  const removed = cache ? ', which is not kept: try again' : '';
+  const retryHint = cache ? ', which is not kept: try again' : '';
   throw new SinkscopeError(
     'read',
     where,
-    `expected the bytes that the hub lists, sha256 ${expected}, found ${digest}${removed}`,
+    `expected the bytes that the hub lists, sha256 ${expected}, found ${digest}${retryHint}`,
   );
 }
 
@@ -123,20 +123,20 @@ async function checkDigest(
 function makeReporter(report: Report) {
   const measure = createMeter();
   let last = { done: 0, total: NaN };
-  let notice: string | undefined;
+  let lastingNote: string | undefined;
   const send = (note: string | undefined) =>
     report(last.done, last.total, { ...measure(last.done, last.total), ...(note ? { note } : {}) });
   return {
     progress(done: number, total: number) {
       last = { done, total };
-      send(notice);
+      send(lastingNote);
     },
     /**
-     * Reports a note at once, because a reader should see the reason of a pause. Later reports
-     * repeat the note, unless it `passes` with the next byte.
+     * Reports a note at once, because a reader should see the reason for a pause. Later reports
+     * repeat the note, unless it is transient.
      */
-    note(text: string, passes: boolean) {
-      if (!passes) notice = text;
+    note(text: string, isTransient: boolean) {
+      if (!isTransient) lastingNote = text;
       send(text);
     },
   };
@@ -146,7 +146,7 @@ async function openSource(
   source: Exclude<Source, Uint8Array>,
   signal: AbortSignal,
   note: (note: string, passes: boolean) => void,
-): Promise<Opened> {
+): Promise<OpenedFile> {
   if (source instanceof Blob) return { bytes: source.size, stream: source.stream() };
   if ('stream' in source) return source;
   const { url, token, cache, version, id, bytes } = toRemoteFile(source);
@@ -166,7 +166,7 @@ function toRemoteFile(source: URL | RemoteFile): RemoteFile {
 
 const isLocalFile = (source: Source) => source instanceof Blob || 'stream' in source;
 
-/** Returns words on a file that existed when it was chosen and cannot be read now. */
+/** Describes a file that existed when it was chosen and cannot be read now. */
 function unreadableWords(error: unknown) {
   const name = error instanceof Error ? error.name : String(error);
   const actual = 'one that was moved, changed or removed since it was chosen';
@@ -211,8 +211,8 @@ async function readKnownLength(
 }
 
 /**
- * Works like readKnownLength if the length is unknown: it collects the chunks and copies them at
- * the end.
+ * Works like readKnownLength for an unknown length: collects the chunks and copies them at the
+ * end.
  */
 async function readUnknownLength(
   module: Module,
@@ -220,7 +220,7 @@ async function readUnknownLength(
   where: string,
   report: Report,
 ) {
-  const parts = [];
+  const chunks = [];
   const isDue = createReportTimer();
   let bytes = 0;
   for await (const chunk of pieces) {
@@ -231,12 +231,12 @@ async function readUnknownLength(
         where,
         `expected at most ${MEMORY_BYTES - module.size} bytes, for which there is room, more came`,
       );
-    parts.push(chunk.slice());
+    chunks.push(chunk.slice());
     if (isDue()) report(bytes, NaN);
   }
   const address = module.reserve(Math.max(bytes, 1));
   let at = address;
-  for (const chunk of parts) {
+  for (const chunk of chunks) {
     module.bytes(at, chunk.length).set(chunk);
     at += chunk.length;
   }
@@ -244,15 +244,15 @@ async function readUnknownLength(
 }
 
 /**
- * Returns a function that tells whether a report is due: at most thirty times a second, because
- * chunks come by the thousand.
+ * Returns a function that returns whether a report is due, at most thirty times a second: chunks
+ * come by the thousand.
  */
 function createReportTimer() {
-  let last = performance.now();
+  let lastTime = performance.now();
   return () => {
-    const due = performance.now() - last > 33;
-    if (due) last = performance.now();
-    return due;
+    const isDue = performance.now() - lastTime > 33;
+    if (isDue) lastTime = performance.now();
+    return isDue;
   };
 }
 
@@ -269,8 +269,8 @@ async function* checkedPieces(
 ) {
   const pieces = piecesOf(stream);
   // Cancels a silent server at once instead of at its next byte.
-  const stop = () => void pieces.cancel(signal.reason).catch(() => {});
-  signal.addEventListener('abort', stop);
+  const cancel = () => void pieces.cancel(signal.reason).catch(() => {});
+  signal.addEventListener('abort', cancel);
   try {
     for (;;) {
       signal.throwIfAborted();
@@ -288,8 +288,8 @@ async function* checkedPieces(
       yield piece;
     }
   } finally {
-    signal.removeEventListener('abort', stop);
-    stop();
+    signal.removeEventListener('abort', cancel);
+    cancel();
   }
 }
 

@@ -1,14 +1,11 @@
-/**
- * Finds the plan of a model from whatever names it: a path, files, an address, or a name on the
- * hub.
- */
+/** Finds the plan of a model from a path, files, an address, or a name on the hub. */
 import { check, checkList, checkOptions, checkPlan, urlOf } from '../abi/arguments.ts';
 import { SinkscopeError, expect } from '../abi/errors.ts';
 import { diskFiles } from '#host';
-import { PATIENCE } from './ask.ts';
+import { REQUEST_OPTIONS } from './ask.ts';
 import { planFiles } from './disk.ts';
 import { readAll } from './files.ts';
-import { ENDPOINT, resolveHub, usualFiles } from './hub.ts';
+import { ENDPOINT, resolveHub, findStandardFiles } from './hub.ts';
 import { makePlan } from './plan.ts';
 import { folderInZoo } from './zoo.ts';
 import type { ModelSource, FindOptions } from '../load/types.ts';
@@ -21,49 +18,49 @@ import type { Plan, DiskFile, HubOptions } from './types.ts';
  * @example const { bytes, refusal } = await findPlan('owner/name');
  */
 export async function findPlan(source: ModelSource, options: FindOptions = {}): Promise<Plan> {
-  checkOptions(options, { ...PATIENCE, cache: 'flag' });
-  const { zoo: place, ...access } = options;
-  const zoo = place === undefined ? undefined : urlOf(place, undefined, 'zoo');
-  if (typeof source === 'string') return planName(source, access, zoo);
-  if (source instanceof URL) return planAddress(source, access);
+  checkOptions(options, { ...REQUEST_OPTIONS, cache: 'flag' });
+  const { zoo: zooOption, ...hubOptions } = options;
+  const zoo = zooOption === undefined ? undefined : urlOf(zooOption, undefined, 'zoo');
+  if (typeof source === 'string') return planByName(source, hubOptions, zoo);
+  if (source instanceof URL) return planByAddress(source, hubOptions);
   check(source, 'object', 'source');
   if ('files' in source) {
     checkPlan(source);
     return source;
   }
-  if ('stream' in source) return singlePlan('source', [asDiskFile(source)]);
+  if ('stream' in source) return planSingleModel('source', [asDiskFile(source)]);
   const list = Array.from(source);
   checkList(list, 'object', 'source');
-  return singlePlan('source', list.map(asDiskFile));
+  return planSingleModel('source', list.map(asDiskFile));
 }
 
 /**
- * Plans the model of a name: a path that exists is read from the disk; another name belongs to the
- * zoo or to the hub.
+ * Plans a model by its name: the path of a file or folder that exists, a model of the zoo, an
+ * address, or a model of the hub.
  */
-async function planName(name: string, options: HubOptions, zoo?: URL) {
+async function planByName(name: string, options: HubOptions, zoo?: URL) {
   const files = await diskFiles(name);
-  if (files) return planPath(name, files);
+  if (files) return planByPath(name, files);
   const folder = folderInZoo(name, zoo);
-  if (folder) return { ...(await planAddress(folder, options)), id: name };
+  if (folder) return { ...(await planByAddress(folder, options)), id: name };
   const isAddress = /^(https?|file):/.test(name) && URL.canParse(name);
-  const isHub = name.startsWith(String(options.endpoint ?? ENDPOINT));
-  return isAddress && !isHub ? planAddress(new URL(name), options) : resolveHub(name, options);
+  const isOnHub = name.startsWith(String(options.endpoint ?? ENDPOINT));
+  return isAddress && !isOnHub ? planByAddress(new URL(name), options) : resolveHub(name, options);
 }
 
 /**
  * Plans the model at an address: a folder of a web server, or one GGUF file. Servers do not list
- * folders, so the usual files are requested by name.
+ * folders, so the standard files are requested by name.
  */
-async function planAddress(address: URL, options: HubOptions): Promise<Plan> {
+async function planByAddress(address: URL, options: HubOptions): Promise<Plan> {
   if (address.protocol === 'file:') {
     const path = decodeURIComponent(address.pathname);
     const files = await diskFiles(path);
-    if (files) return planPath(path, files);
+    if (files) return planByPath(path, files);
     throw new SinkscopeError('read', path, 'expected a file or a folder, found none');
   }
-  const { endpoint: _, cache, ...patience } = options;
-  const { token, signal } = patience;
+  const { endpoint: _, cache, ...requestOptions } = options;
+  const { token, signal } = requestOptions;
   const id = address.href;
   const name = decodeURIComponent(address.pathname.split('/').at(-1) ?? '');
   if (/\.gguf$/i.test(name)) {
@@ -73,7 +70,7 @@ async function planAddress(address: URL, options: HubOptions): Promise<Plan> {
   const folder = new URL(address);
   if (!folder.pathname.endsWith('/')) folder.pathname += '/';
   const urlOf = (file: string) => new URL(file, folder).href;
-  const plan = await usualFiles(urlOf, patience);
+  const plan = await findStandardFiles(urlOf, requestOptions);
   const files = plan.map(({ file, bytes }) => ({ name: file, bytes, url: urlOf(file) }));
   return makePlan(files, {
     id,
@@ -85,20 +82,20 @@ async function planAddress(address: URL, options: HubOptions): Promise<Plan> {
 }
 
 /** Returns a file with its path, which includes folders if the reader picked a folder. */
-function asDiskFile(one: Blob | DiskFile): DiskFile {
-  if (!('stream' in one)) return one;
-  const { webkitRelativePath, name } = one as Partial<File>;
-  return { path: webkitRelativePath || name || 'model.gguf', file: one };
+function asDiskFile(source: Blob | DiskFile): DiskFile {
+  if (!('stream' in source)) return source;
+  const { webkitRelativePath, name } = source as Partial<File>;
+  return { path: webkitRelativePath || name || 'model.gguf', file: source };
 }
 
 /** Plans the model at a path of the disk, under the name of its folder or file. */
-async function planPath(path: string, files: readonly DiskFile[]) {
+async function planByPath(path: string, files: readonly DiskFile[]) {
   const id = path.split(/[\\/]/).findLast((part) => part !== '' && part !== '.');
-  return { ...(await singlePlan(path, files)), ...(id ? { id } : {}) };
+  return { ...(await planSingleModel(path, files)), ...(id ? { id } : {}) };
 }
 
-/** Plans the model among files that must hold one model only. */
-async function singlePlan(where: string, files: readonly DiskFile[]) {
+/** Plans the model of files; several models among them are an error. */
+async function planSingleModel(where: string, files: readonly DiskFile[]) {
   const plans = await planFiles(files);
   const ids = plans.map(({ id }) => id).join(', ');
   expect(plans.length === 1, where, 'one model, or the name of its file', ids);

@@ -18,7 +18,7 @@ export async function sha256(data: Uint8Array | string): Promise<string | undefi
 }
 
 const hex = (bytes: Uint8Array) =>
-  Array.from(bytes, (one) => one.toString(16).padStart(2, '0')).join('');
+  Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 
 /**
  * Creates a hash that takes pieces: the host's crypto would need a copy of all bytes, half a

@@ -1,5 +1,5 @@
 /** Finds models on a hub by name: their files, sizes and addresses. */
-import { PATIENCE, ask } from './ask.ts';
+import { REQUEST_OPTIONS, ask } from './ask.ts';
 import { recallPlan, rememberPlan } from './cache.ts';
 import { check, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect } from '../abi/errors.ts';
@@ -21,7 +21,7 @@ type Listing = { files: PlanFile[]; commit?: string; license?: string; gated: bo
 export const ENDPOINT = 'https://huggingface.co';
 
 /** Files that are requested by name if a hub gives no list. */
-const USUAL_FILES = [
+const STANDARD_FILES = [
   'config.json',
   'model.safetensors',
   'model.safetensors.index.json',
@@ -45,7 +45,7 @@ const USUAL_FILES = [
  */
 export async function resolveHub(id: string, options: HubOptions = {}): Promise<Plan> {
   check(id, 'text', 'model');
-  checkOptions(options, { ...PATIENCE, cache: 'flag' });
+  checkOptions(options, { ...REQUEST_OPTIONS, cache: 'flag' });
   const endpoint = baseOf(options.endpoint ?? ENDPOINT);
   const name = parseHubId(id, endpoint);
   const { repository, revision, file = '' } = name;
@@ -76,7 +76,7 @@ async function planFromHub(endpoint: URL, name: HubName, options: HubOptions): P
       return new TextDecoder().decode(await readAll(source, signal));
     },
   });
-  const choices = plan.choices.map((choice) => ({ ...choice, id: nameOf(name, choice.file) }));
+  const choices = plan.choices.map((choice) => ({ ...choice, id: hubIdOf(name, choice.file) }));
   return { ...plan, choices, revision: name.revision, commit, license, gated };
 }
 
@@ -86,13 +86,13 @@ async function planFromHub(endpoint: URL, name: HubName, options: HubOptions): P
  */
 export function parseHubId(id: string, endpoint: URL = baseOf(ENDPOINT)): HubName {
   const text = String(id).trim();
-  const form = 'owner/name, owner/name@revision or owner/name:file.gguf';
+  const expectedForms = 'owner/name, owner/name@revision or owner/name:file.gguf';
   const path = text.startsWith(endpoint.href) ? text.slice(endpoint.href.length) : undefined;
-  const parsed = path === undefined ? parseName(text) : parsePage(path);
-  const { repository = '', revision = 'main', file } = parsed ?? {};
+  const fields = path === undefined ? parseName(text) : parsePage(path);
+  const { repository = '', revision = 'main', file } = fields ?? {};
   const parts = repository.split('/');
   const isName = parts.length <= 2 && parts.every((part) => /^\w[\w.-]{0,95}$/.test(part));
-  expect(isName, 'model', form, text);
+  expect(isName, 'model', expectedForms, text);
   expect(isSafePath(revision), 'revision', 'a branch, tag or commit', revision);
   expect(file === undefined || isSafePath(file), 'file', 'a path inside the repository', file);
   return { repository, revision, ...(file === undefined ? {} : { file }) };
@@ -110,8 +110,8 @@ function parseName(text: string) {
  * @param path owner/name[/tree/revision | /blob/revision/file | /resolve/revision/file]
  */
 function parsePage(path: string) {
-  const clean = decodeIfValid(path.replace(/[?#].*$/, '').replace(/\/$/, ''));
-  const match = /^([^/]+\/[^/]+)(?:\/(?:tree|blob|resolve)\/([^/]+)(?:\/(.+))?)?$/.exec(clean);
+  const page = decodeIfValid(path.replace(/[?#].*$/, '').replace(/\/$/, ''));
+  const match = /^([^/]+\/[^/]+)(?:\/(?:tree|blob|resolve)\/([^/]+)(?:\/(.+))?)?$/.exec(page);
   return match ? { repository: match[1], revision: match[2], file: match[3] } : undefined;
 }
 
@@ -125,11 +125,11 @@ function decodeIfValid(text: string) {
 
 /** Returns whether a path stays inside the repository and means the same in an address. */
 function isSafePath(path: string) {
-  const steps = path.split('/').every((step) => step !== '' && step !== '.' && step !== '..');
-  return steps && path.length <= 400 && !/[\p{Cc}\\]/u.test(path);
+  const isSafe = path.split('/').every((step) => step !== '' && step !== '.' && step !== '..');
+  return isSafe && path.length <= 400 && !/[\p{Cc}\\]/u.test(path);
 }
 
-function nameOf({ repository, revision }: HubName, file: string) {
+function hubIdOf({ repository, revision }: HubName, file: string) {
   return `${repository}${revision === 'main' ? '' : `@${revision}`}:${file}`;
 }
 
@@ -173,33 +173,34 @@ async function fetchListing(endpoint: URL, name: HubName, options: HubOptions): 
     if (typeof file !== 'string' || !isSafePath(file)) return [];
     const size = Number(one?.size);
     const bytes = Number.isSafeInteger(one?.size) && size >= 0 ? size : undefined;
-    return [fileOf(endpoint, name, file, bytes, commit, hashOf(one))];
+    return [fileOf(endpoint, name, file, bytes, commit, listedHash(one))];
   });
   return { files, commit, license: licenseOf(json), gated: Boolean(json.gated) };
 }
 
-/** Lists the usual files of a mirror that has no list. */
+/** Lists the standard files of a mirror that has no list. */
 async function probeFiles(endpoint: URL, name: HubName, options: HubOptions): Promise<Listing> {
-  const present = await usualFiles((file) => fileOf(endpoint, name, file).url, options, name.file);
-  const commit = present.map((one) => one.commit).find(Boolean);
-  const files = present.map(({ file, bytes }) => fileOf(endpoint, name, file, bytes, commit));
+  const urlOf = (file: string) => fileOf(endpoint, name, file).url;
+  const standardFiles = await findStandardFiles(urlOf, options, name.file);
+  const commit = standardFiles.map((one) => one.commit).find(Boolean);
+  const files = standardFiles.map(({ file, bytes }) => fileOf(endpoint, name, file, bytes, commit));
   return { files, commit, gated: false };
 }
 
 /**
- * Returns the usual model files that exist, with their sizes if stated.
- * @param other one more file to request
+ * Returns the standard files of a model that exist, with their sizes if stated.
+ * @param extraFile one more file to request
  */
-export async function usualFiles(
+export async function findStandardFiles(
   addressOf: (file: string) => string | undefined,
   options: Pick<HubOptions, 'token' | 'signal' | 'tries' | 'wait' | 'onRetry'>,
-  other?: string,
+  extraFile?: string,
 ) {
-  const present = await Promise.all(
-    (other ? [...USUAL_FILES, other] : USUAL_FILES).map(async (file) => {
+  const filesOrNone = await Promise.all(
+    (extraFile ? [...STANDARD_FILES, extraFile] : STANDARD_FILES).map(async (file) => {
       try {
-        const head = { ...options, method: 'HEAD', tries: 2 };
-        const { headers } = await ask(new URL(String(addressOf(file))), head);
+        const headOptions = { ...options, method: 'HEAD', tries: 2 };
+        const { headers } = await ask(new URL(String(addressOf(file))), headOptions);
         const length = headers.get('x-linked-size') ?? headers.get('content-length');
         const bytes = length === null ? undefined : Number(length);
         return [{ file, bytes, commit: headers.get('x-repo-commit') ?? undefined }];
@@ -210,7 +211,7 @@ export async function usualFiles(
       }
     }),
   );
-  return present.flat();
+  return filesOrNone.flat();
 }
 
 /**
@@ -227,8 +228,8 @@ function fileOf(
   sha256?: string,
 ): PlanFile {
   const path = file.split('/').map(encodeURIComponent).join('/');
-  const at = encodeURIComponent(commit ?? revision);
-  const { href } = new URL(`${repository}/resolve/${at}/${path}`, endpoint);
+  const revisionPart = encodeURIComponent(commit ?? revision);
+  const { href } = new URL(`${repository}/resolve/${revisionPart}/${path}`, endpoint);
   const identity = { ...(commit ? { version: commit } : {}), ...(sha256 ? { sha256 } : {}) };
   return { name: file, bytes, url: href, ...identity };
 }
@@ -237,7 +238,7 @@ function fileOf(
  * Returns the hash that the hub lists for a large file; undefined if there is none or it is
  * malformed.
  */
-function hashOf(listed: unknown) {
+function listedHash(listed: unknown) {
   const { lfs } = (listed ?? {}) as { lfs?: { sha256?: unknown } | null };
   const hash = String(lfs?.sha256 ?? '');
   return /^[0-9a-f]{64}$/.test(hash) ? hash : undefined;

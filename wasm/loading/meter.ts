@@ -19,9 +19,9 @@ export function createMeter(
     const time = now();
     const elapsed = (time - lastTime) / 1000;
     if (elapsed > 0 && done > bytes) {
-      const current = (done - bytes) / elapsed;
+      const currentRate = (done - bytes) / elapsed;
       const weight = Number.isNaN(rate) ? 1 : 1 - Math.exp(-elapsed / SMOOTHING_SECONDS);
-      rate = weight === 1 ? current : rate + weight * (current - rate);
+      rate = weight === 1 ? currentRate : rate + weight * (currentRate - rate);
       lastTime = time;
       bytes = done;
     }

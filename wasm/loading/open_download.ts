@@ -1,4 +1,4 @@
-import { PATIENCE } from './ask.ts';
+import { REQUEST_OPTIONS } from './ask.ts';
 import { checkOptions, urlOf } from '../abi/arguments.ts';
 import { fetchFile } from './download.ts';
 import type { DownloadOptions } from './types.ts';
@@ -17,6 +17,6 @@ export async function openDownload(
   readonly tag: string | undefined;
   readonly stream: ReadableStream<Uint8Array>;
 }> {
-  checkOptions(options, { ...PATIENCE, from: 'count', version: 'text', bytes: 'count' });
+  checkOptions(options, { ...REQUEST_OPTIONS, from: 'count', version: 'text', bytes: 'count' });
   return fetchFile(urlOf(url, undefined, 'url'), options);
 }

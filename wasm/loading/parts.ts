@@ -43,8 +43,8 @@ export class PartWriter {
   /** The buffer of the current part, which all parts share, and the number of bytes in it. */
   #part = new Uint8Array();
   #bytes = 0;
-  #since = performance.now();
-  #failed = false;
+  #startTime = performance.now();
+  #hasFailed = false;
 
   /** @param start position of the first chunk in the file */
   constructor(
@@ -67,35 +67,35 @@ export class PartWriter {
 
   async append(chunk: Uint8Array) {
     if (!this.#part.length) {
-      const rest = Math.max(BUFFER_BYTES_MIN, this.#card.bytes - this.#start);
-      this.#part = new Uint8Array(Math.min(PART_BYTES, rest));
+      const remainingBytes = Math.max(BUFFER_BYTES_MIN, this.#card.bytes - this.#start);
+      this.#part = new Uint8Array(Math.min(PART_BYTES, remainingBytes));
     }
-    for (let at = 0; at < chunk.length && !this.#failed;) {
+    for (let at = 0; at < chunk.length && !this.#hasFailed;) {
       const piece = chunk.subarray(at, at + this.#part.length - this.#bytes);
       this.#part.set(piece, this.#bytes);
       this.#bytes += piece.length;
       at += piece.length;
-      const isOld = performance.now() - this.#since > PART_MS;
+      const isOld = performance.now() - this.#startTime > PART_MS;
       if (this.#bytes === this.#part.length || isOld) await this.flush();
     }
   }
 
   async flush() {
-    if (this.#failed || this.#bytes === 0) return;
+    if (this.#hasFailed || this.#bytes === 0) return;
     const part = this.#part.subarray(0, this.#bytes);
     const start = this.#start;
     this.#bytes = 0;
     this.#start += part.length;
-    this.#since = performance.now();
+    this.#startTime = performance.now();
     await this.#put(`${this.#key}.${start}.${part.length}.${checksumOf(part)}`, part);
   }
 
-  /** Continues the download without the cache when the disk or a quota is full. */
+  /** Writes a file. If the disk or a quota is full, the download continues without the cache. */
   async #put(name: string, bytes: Uint8Array<ArrayBuffer>) {
     try {
       await this.#store.put(name, bytes);
     } catch (error) {
-      this.#failed = true;
+      this.#hasFailed = true;
       await removeKey(this.#store, this.#key).catch(() => {});
       this.#onNote?.(`not kept: the browser or the disk has no room for it (${reasonOf(error)})`);
     }
@@ -106,8 +106,8 @@ export async function readCard(store: Store, key: string): Promise<Card | undefi
   try {
     const bytes = await store.get(`${key}.json`);
     const card = JSON.parse(new TextDecoder().decode(bytes));
-    const texts = [card.url, card.id, card.version].every((text) => typeof text === 'string');
-    return texts && Number.isSafeInteger(card.bytes) ? card : undefined;
+    const areTexts = [card.url, card.id, card.version].every((text) => typeof text === 'string');
+    return areTexts && Number.isSafeInteger(card.bytes) ? card : undefined;
   } catch {
     return undefined;
   }
@@ -129,8 +129,8 @@ export const hashOf = async (data: Uint8Array | string) => (await sha256(data))?
 export function checksumOf(bytes: Uint8Array) {
   const aligned = bytes.byteOffset % 4 ? bytes.slice() : bytes;
   const words = new Int32Array(aligned.buffer, aligned.byteOffset, (aligned.length >> 3) * 2);
-  const rest = aligned.subarray(words.byteLength);
-  let checksum = rest.reduce((sum, byte) => Math.imul(sum ^ byte, FNV_PRIME), aligned.length);
+  const lastBytes = aligned.subarray(words.byteLength);
+  let checksum = lastBytes.reduce((sum, byte) => Math.imul(sum ^ byte, FNV_PRIME), aligned.length);
   let oddChecksum = ~checksum;
   for (let i = 0; i < words.length; i += 2) {
     checksum = Math.imul(checksum ^ words[i], FNV_PRIME);
@@ -154,15 +154,15 @@ export function contiguousParts(names: string[], key: string) {
   // Two pages may have fetched the same file: of parts with the same start, the longest wins.
   parts.sort((a, b) => a.bytes - b.bytes);
   const byStart = new Map(parts.map((part) => [part.start, part]));
-  const contiguous: Part[] = [];
+  const chain: Part[] = [];
   let end = 0;
   for (let part = byStart.get(0); part; part = byStart.get(end)) {
-    contiguous.push(part);
+    chain.push(part);
     end += part.bytes;
     // An empty part would be its own successor.
     if (part.bytes === 0) break;
   }
-  return contiguous;
+  return chain;
 }
 
 export async function removeKey(store: Store, key: string) {

@@ -41,8 +41,8 @@ const SHARDS_MAX = 1000;
 /**
  * Plans one model.
  * @param files the files of one folder and, for GGUF, of its subfolders
- * @param options file: the weights to take among several GGUF files; below: returns the files of subfolders, among
- * which an index may find its shards
+ * @param options file: the weights to take among several GGUF files; listNestedFiles: returns the
+ * files of subfolders, among which an index may find its shards
  * @returns a plan, with `choices` and no weights if the caller must choose among them
  * @throws {SinkscopeError} 'read' if a file is missing
  */
@@ -52,20 +52,20 @@ export async function makePlan(
     id,
     file,
     readText,
-    below = () => [],
-  }: { id: string; file?: string; readText: ReadText; below?: () => readonly PlanFile[] },
+    listNestedFiles = () => [],
+  }: { id: string; file?: string; readText: ReadText; listNestedFiles?: () => readonly PlanFile[] },
 ): Promise<Plan> {
-  const selection = await findWeights(files, { id, file, readText, below });
+  const selection = await findWeights(files, { id, file, readText, listNestedFiles });
   const smallFiles = Object.entries(SMALL_FILES).flatMap(([role, name]) => {
     const file = files.find((one) => one.name === name);
     return file ? [[role, file]] : [];
   });
   const parts: Plan['files'] = { ...Object.fromEntries(smallFiles), weights: selection.weights };
   if (selection.format !== 'gguf' && !parts.config) {
-    throw missingFile(id, `config.json beside ${selection.weights[0].name}`, files);
+    throw missingError(id, `config.json beside ${selection.weights[0].name}`, files);
   }
   const config = parts.config && (await readJson(parts.config, readText));
-  const bytes = sum(selection.weights);
+  const bytes = totalBytes(selection.weights);
   const memory = bytes + (selection.format === 'gguf' ? 0 : runBytes(config));
   const refusal = refusalWords(memory);
   const { format, choices } = selection;
@@ -78,48 +78,48 @@ async function findWeights(
     id,
     file,
     readText,
-    below,
-  }: { id: string; file?: string; readText: ReadText; below: () => readonly PlanFile[] },
+    listNestedFiles,
+  }: { id: string; file?: string; readText: ReadText; listNestedFiles: () => readonly PlanFile[] },
 ) {
-  if (file !== undefined) return namedWeights(files, id, file);
+  if (file !== undefined) return findNamedWeights(files, id, file);
   for (const [format, name] of WEIGHT_FORMATS) {
-    const single = files.find((one) => one.name === name);
-    if (single) return { format, weights: [single], choices: [] };
+    const weightsFile = files.find((one) => one.name === name);
+    if (weightsFile) return { format, weights: [weightsFile], choices: [] };
     const index = files.find((one) => one.name === `${name}.index.json`);
     if (!index) continue;
     return {
       format,
-      weights: await shardsOf([...files, ...below()], index, readText),
+      weights: await shardsOf([...files, ...listNestedFiles()], index, readText),
       choices: [],
     };
   }
-  const groups = ggufGroups(files);
+  const groups = groupGgufFiles(files);
   if (groups.length > 0) {
-    const each = groups.map((group) => ({ file: group[0].name, bytes: sum(group) }));
-    const [weights, choices] = groups.length === 1 ? [groups[0], []] : [[], each];
+    const ggufChoices = groups.map((group) => ({ file: group[0].name, bytes: totalBytes(group) }));
+    const [weights, choices] = groups.length === 1 ? [groups[0], []] : [[], ggufChoices];
     return { format: 'gguf' as const, weights, choices };
   }
   const topLevel = files.filter(({ name }) => /^[^/]+\.safetensors$/.test(name));
   const candidates = topLevel.filter(({ name }) => !/adapter|-\d+-of-\d+/.test(name));
   if (candidates.length === 1)
     return { format: 'safetensors' as const, weights: candidates, choices: [] };
-  throw missingFile(id, 'model.safetensors, its index, pytorch_model.bin or a .gguf file', files);
+  throw missingError(id, 'model.safetensors, its index, pytorch_model.bin or a .gguf file', files);
 }
 
-function namedWeights(files: readonly PlanFile[], id: string, file: string) {
-  const group = ggufGroups(files).find((one) => one.some(({ name }) => name === file));
+function findNamedWeights(files: readonly PlanFile[], id: string, file: string) {
+  const group = groupGgufFiles(files).find((one) => one.some(({ name }) => name === file));
   if (group) return { format: 'gguf' as const, weights: group, choices: [] };
   const weights = files.find(({ name }) => name === file);
-  const kind = /\.(safetensors|bin)$/.exec(file)?.[1];
-  if (!weights || !kind) throw missingFile(id, `weights called ${file}`, files);
-  const format = (kind === 'bin' ? 'pytorch' : kind) as 'safetensors' | 'pytorch';
+  const extension = /\.(safetensors|bin)$/.exec(file)?.[1];
+  if (!weights || !extension) throw missingError(id, `weights called ${file}`, files);
+  const format = (extension === 'bin' ? 'pytorch' : extension) as 'safetensors' | 'pytorch';
   return { format, weights: [weights], choices: [] };
 }
 
 /** Lists the shards that an index names, in the order of their first mention. */
 async function shardsOf(files: readonly PlanFile[], index: PlanFile, readText: ReadText) {
-  const map = (await readJson(index, readText))?.weight_map;
-  const names = new Set(typeof map === 'object' && map ? Object.values(map) : []);
+  const weightMap = (await readJson(index, readText))?.weight_map;
+  const names = new Set(typeof weightMap === 'object' && weightMap ? Object.values(weightMap) : []);
   if (names.size === 0 || names.size > SHARDS_MAX) {
     const text = `expected a weight_map that names 1 to ${SHARDS_MAX} files, found ${names.size}`;
     throw new SinkscopeError('read', index.name, text);
@@ -127,12 +127,12 @@ async function shardsOf(files: readonly PlanFile[], index: PlanFile, readText: R
   return [...names].map((name) => {
     const shard = files.find((one) => one.name === name);
     if (shard) return shard;
-    throw missingFile(index.name, `${String(name)}, which the index names`, files);
+    throw missingError(index.name, `${String(name)}, which the index names`, files);
   });
 }
 
 /** Groups GGUF files: the parts of a split model belong together. */
-function ggufGroups(files: readonly PlanFile[]) {
+function groupGgufFiles(files: readonly PlanFile[]) {
   const groups: Map<string, PlanFile[]> = new Map();
   for (const file of files.filter(({ name }) => /\.gguf$/i.test(name))) {
     // A file named mmproj is the image encoder of a vision-language model.
@@ -155,7 +155,7 @@ async function readJson(file: PlanFile, readText: ReadText): Promise<Record<stri
   throw new SinkscopeError('read', file.name, 'expected a JSON object, found something else');
 }
 
-function sum(files: readonly PlanFile[]) {
+function totalBytes(files: readonly PlanFile[]) {
   return files.reduce((bytes, file) => bytes + (file.bytes ?? 0), 0);
 }
 
@@ -166,15 +166,15 @@ function sum(files: readonly PlanFile[]) {
  */
 export function runBytes(config: Record<string, unknown> | undefined) {
   const text = (config?.text_config ?? config ?? {}) as Record<string, unknown>;
-  const size = (...keys: string[]) =>
+  const readSize = (...keys: string[]) =>
     Number(keys.map((key) => text[key]).find((value) => Number.isInteger(value)) ?? NaN);
-  const L = size('num_hidden_layers', 'n_layer', 'num_layers', 'n_layers');
-  const D = size('hidden_size', 'n_embd', 'd_model');
-  const H = size('num_attention_heads', 'n_head', 'num_heads', 'n_heads');
-  const G = size('num_key_value_heads') || H;
-  const K = size('head_dim') || D / H;
-  const F = size('intermediate_size', 'n_inner', 'ffn_dim') || 4 * D;
-  const V = size('vocab_size');
+  const L = readSize('num_hidden_layers', 'n_layer', 'num_layers', 'n_layers');
+  const D = readSize('hidden_size', 'n_embd', 'd_model');
+  const H = readSize('num_attention_heads', 'n_head', 'num_heads', 'n_heads');
+  const G = readSize('num_key_value_heads') || H;
+  const K = readSize('head_dim') || D / H;
+  const F = readSize('intermediate_size', 'n_inner', 'ffn_dim') || 4 * D;
+  const V = readSize('vocab_size');
   const trace = (L + 1) * D + L * (H + 2 * G) * K + L * H * T + 2 * L * D;
   const scratch = 3 * D + H * K + 2 * F + V;
   const bytes = 4 * T * (trace + scratch);
@@ -182,17 +182,17 @@ export function runBytes(config: Record<string, unknown> | undefined) {
   return bytes <= MEMORY_LIMIT ? Math.max(Math.ceil(bytes), 0) : 0;
 }
 
-/** Returns words on why a model of this size cannot be opened; undefined if it can. */
+/** Describes why a model of this size cannot be opened; returns undefined if it can. */
 function refusalWords(memory: number) {
   if (memory <= MEMORY_LIMIT) return undefined;
-  const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(2)} GiB`;
+  const gibWords = (bytes: number) => `${(bytes / 2 ** 30).toFixed(2)} GiB`;
   return (
-    `needs about ${gib(memory)} of memory; WebAssembly with 32-bit addresses holds ` +
-    `${gib(MEMORY_LIMIT)} of it. Expected a smaller or more strongly quantized model`
+    `needs about ${gibWords(memory)} of memory; WebAssembly with 32-bit addresses holds ` +
+    `${gibWords(MEMORY_LIMIT)} of it. Expected a smaller or more strongly quantized model`
   );
 }
 
-function missingFile(id: string, expected: string, files: readonly PlanFile[]) {
+function missingError(id: string, expected: string, files: readonly PlanFile[]) {
   const names = files.map(({ name }) => name);
   const list = names.slice(0, 8).join(', ') || 'no files';
   const ellipsis = names.length > 8 ? ` and ${names.length - 8} more` : '';
@@ -213,8 +213,8 @@ export function modelFiles(
   const { config, weights } = plan.files;
   if (plan.refusal) throw new SinkscopeError('too_large', plan.id, plan.refusal);
   expect(weights.length > 0, plan.id, 'one of the choices', 'none');
-  const source = (file: PlanFile) => sourceOf(plan, file, options);
-  return { config: config && source(config), weights: weights.map(source) };
+  const toSource = (file: PlanFile) => sourceOf(plan, file, options);
+  return { config: config && toSource(config), weights: weights.map(toSource) };
 }
 
 /**

@@ -10,7 +10,7 @@ import { readRenewing } from '../host/renew.ts';
 import { readAll } from './files.ts';
 import { parseIndex } from './timeline_index.ts';
 import type { Options } from '../engine/types.ts';
-import type { Index, Packed } from './timeline_index.ts';
+import type { Index, PackedCheckpoint } from './timeline_index.ts';
 import type { ModelFiles, Timeline as TimelineShape } from './types.ts';
 
 /** A download, and how many callers wait for it. */
@@ -31,11 +31,11 @@ export async function openTimeline(
 ): Promise<TimelineShape> {
   expect(address instanceof URL, 'address', 'a URL', address);
   checkOptions(options, JOB);
-  const read = async () => {
+  const readIndex = async () => {
     const bytes = await readAll(address, options.signal);
     return parseIndex(new TextDecoder().decode(bytes), placeOf(address));
   };
-  const index = await readRenewing(address, read, isDamaged);
+  const index = await readRenewing(address, readIndex, isDamaged);
   return new Timeline(address, index);
 }
 
@@ -121,20 +121,20 @@ class Timeline implements TimelineShape {
   /** Decodes a checkpoint. All files are requested at once and added in order as they arrive. */
   async #decode(at: number, signal?: AbortSignal, onProgress?: Options['onProgress']) {
     const { tensors, parameters, checkpoints } = this.#index;
-    const base = this.#last.at <= at ? this.#last : { at: -1 };
+    const start = this.#last.at <= at ? this.#last : { at: -1 };
     const weights = makeArray(Float32Array, parameters, this.#where('index.json'));
-    if (base.weights) weights.set(base.weights);
-    const remaining = checkpoints.slice(base.at + 1, at + 1);
-    const files = remaining.map((_, i) => this.#file(base.at + 1 + i, signal));
+    if (start.weights) weights.set(start.weights);
+    const nextCheckpoints = checkpoints.slice(start.at + 1, at + 1);
+    const files = nextCheckpoints.map((_, i) => this.#file(start.at + 1 + i, signal));
     // The loop below reports the first failure; the others must not count as unhandled.
     for (const file of files) file.catch(() => {});
-    const total = remaining.reduce((sum, { bytes }) => sum + bytes, 0);
+    const total = nextCheckpoints.reduce((sum, { bytes }) => sum + bytes, 0);
     let count = 0;
-    for (const [i, packed] of remaining.entries()) {
+    for (const [i, packed] of nextCheckpoints.entries()) {
       addSteps(weights, await files[i], packed, tensors);
       count += packed.bytes;
       onProgress?.({ stage: 'read', done: count, total });
-      // Going far back takes a tenth of a second, so each step yields to keep the page smooth.
+      // Decoding many checkpoints takes a tenth of a second, so each one yields to keep the page smooth.
       await pause();
       signal?.throwIfAborted();
     }
@@ -150,14 +150,14 @@ class Timeline implements TimelineShape {
     const download = this.#files.get(at) ?? this.#fetch(at);
     download.waiting++;
     return new Promise((resolve, reject) => {
-      const leave = () => {
+      const giveUp = () => {
         download.waiting--;
         setTimeout(() => download.waiting === 0 && download.job.abort(abortError()), GRACE_MS);
         reject(signal?.reason);
       };
-      signal?.addEventListener('abort', leave);
-      const stay = () => signal?.removeEventListener('abort', leave);
-      download.bytes.finally(stay).then(resolve, reject);
+      signal?.addEventListener('abort', giveUp);
+      const stopListening = () => signal?.removeEventListener('abort', giveUp);
+      download.bytes.finally(stopListening).then(resolve, reject);
     });
   }
 
@@ -180,15 +180,15 @@ class Timeline implements TimelineShape {
 
   async #unpack(at: number, address: URL, signal: AbortSignal) {
     const packed = this.#index.checkpoints[at];
-    const place = this.#where(packed.file);
+    const where = this.#where(packed.file);
     const bytes = await readAll(address, signal);
     // Some servers unpack .gz files themselves; then only the hash of the weights is checked.
     const isInflated = bytes.length === this.#index.bytes && bytes.length !== packed.bytes;
     if (isInflated) return bytes;
     if (bytes.length !== packed.bytes)
-      throw damageError(place, `expected ${packed.bytes} bytes, found ${bytes.length}`);
-    await checkHash(bytes, packed.sha256, place);
-    return gunzip(bytes, this.#index.bytes, place);
+      throw damageError(where, `expected ${packed.bytes} bytes, found ${bytes.length}`);
+    await checkHash(bytes, packed.sha256, where);
+    return gunzip(bytes, this.#index.bytes, where);
   }
 }
 
@@ -231,34 +231,35 @@ function makeArray<Numbers extends Float32Array | Uint8Array>(
 function addSteps(
   weights: Float32Array,
   bytes: Uint8Array,
-  { scale, from_previous }: Packed,
+  { scale, from_previous }: PackedCheckpoint,
   tensors: Index['tensors'],
 ) {
   const steps = new Int8Array(bytes.buffer, bytes.byteOffset, bytes.length);
-  let raw = tensors.reduce((sum, one) => sum + (one.coded ? one.size : 0), 0);
-  let [place, step, matrix] = [0, 0, 0];
+  let floatOffset = tensors.reduce((sum, one) => sum + (one.coded ? one.size : 0), 0);
+  let [offset, stepOffset, matrix] = [0, 0, 0];
   for (const one of tensors) {
-    const part = weights.subarray(place, place + one.size);
-    place += one.size;
+    const tensorWeights = weights.subarray(offset, offset + one.size);
+    offset += one.size;
     if (one.coded) {
-      if (!from_previous[matrix]) part.fill(0);
-      addScaled(part, steps.subarray(step, step + one.size), scale[matrix]);
-      step += one.size;
+      if (!from_previous[matrix]) tensorWeights.fill(0);
+      addScaled(tensorWeights, steps.subarray(stepOffset, stepOffset + one.size), scale[matrix]);
+      stepOffset += one.size;
       matrix++;
     } else {
       // Copies bytes, because the numbers may be unaligned in the file.
-      bytesOf(part).set(bytes.subarray(raw, raw + part.byteLength));
-      raw += part.byteLength;
+      const end = floatOffset + tensorWeights.byteLength;
+      bytesOf(tensorWeights).set(bytes.subarray(floatOffset, end));
+      floatOffset = end;
     }
   }
 }
 
 /**
- * Adds scaled steps to a matrix: the hot loop. The product is rounded before the sum, as in two F32
- * operations.
+ * Adds scaled steps to a matrix, in the hot loop of decoding. The product is rounded before the
+ * sum, as in two F32 operations.
  */
-function addScaled(part: Float32Array, steps: Int8Array, scale: number) {
-  for (let i = 0; i < part.length; i++) part[i] += Math.fround(steps[i] * scale);
+function addScaled(weights: Float32Array, steps: Int8Array, scale: number) {
+  for (let i = 0; i < weights.length; i++) weights[i] += Math.fround(steps[i] * scale);
 }
 
 /**

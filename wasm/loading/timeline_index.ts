@@ -3,7 +3,7 @@ import { SinkscopeError } from '../abi/errors.ts';
 import type { Checkpoint, LogLine } from './types.ts';
 
 type TimelineTensor = { name: string; shape: number[]; size: number; coded: boolean };
-export type Packed = Checkpoint & {
+export type PackedCheckpoint = Checkpoint & {
   file: string;
   sha256: string;
   scale: number[];
@@ -16,7 +16,7 @@ export interface Index {
   config: string;
   tensors: TimelineTensor[];
   /** In ascending order of steps. */
-  checkpoints: Packed[];
+  checkpoints: PackedCheckpoint[];
   /** In ascending order of steps. */
   log: LogLine[];
   /** Number of weights in all tensors. */
@@ -41,11 +41,11 @@ export function parseIndex(text: string, where: string): Index {
   const parameters = tensors.reduce((sum, { size }) => sum + size, 0);
   const limit = `at most ${PARAMETERS_MAX} numbers`;
   json.expect(parameters <= PARAMETERS_MAX, 'tensors', limit, parameters);
-  const coded = tensors.filter((one) => one.coded);
-  const steps = coded.reduce((sum, { size }) => sum + size, 0);
+  const codedTensors = tensors.filter((one) => one.coded);
+  const steps = codedTensors.reduce((sum, { size }) => sum + size, 0);
   const checkpoints = json
     .list('checkpoints', 'a checkpoint')
-    .map((one, i) => readCheckpoint(one, coded.length, i === 0));
+    .map((one, i) => readCheckpoint(one, codedTensors.length, i === 0));
   json.expectRising('checkpoints', checkpoints);
   const log = json.list('log', 'a line').map((one) => ({ ...one.numbers(), step: one.step() }));
   json.expectRising('log', log);
@@ -72,28 +72,32 @@ function readTensor(tensor: ObjectReader) {
 
 /**
  * Reads the entry of a checkpoint.
- * @param matrices number of coded tensors
+ * @param matrixCount number of coded tensors
  * @param isFirst whether the checkpoint is the first
  */
-function readCheckpoint(one: ObjectReader, matrices: number, isFirst: boolean): Packed {
-  const scale = one.array('scale').map((value) => one.finite('scale', value));
-  const from_previous = one.array('from_previous').map((value) => value === true);
-  for (const [name, entries] of Object.entries({ scale, from_previous }))
-    one.expect(entries.length === matrices, name, `${matrices} entries`, entries.length);
+function readCheckpoint(
+  entry: ObjectReader,
+  matrixCount: number,
+  isFirst: boolean,
+): PackedCheckpoint {
+  const scales = entry.array('scale').map((value) => entry.finite('scale', value));
+  const from_previous = entry.array('from_previous').map((value) => value === true);
+  for (const [name, entries] of Object.entries({ scale: scales, from_previous }))
+    entry.expect(entries.length === matrixCount, name, `${matrixCount} entries`, entries.length);
   const refersBack = isFirst && from_previous.includes(true);
-  one.expect(!refersBack, 'from_previous', 'false in the first checkpoint', 'true');
+  entry.expect(!refersBack, 'from_previous', 'false in the first checkpoint', 'true');
   const sha256 = /^[0-9a-f]{64}$/;
   return {
-    step: one.step(),
-    file: one.text('file', /^\w[\w.-]{0,99}$/),
-    bytes: one.integer('bytes', 1, 2 ** 31),
-    sha256: one.text('sha256', sha256),
-    weights_sha256: one.text('weights_sha256', sha256),
+    step: entry.step(),
+    file: entry.text('file', /^\w[\w.-]{0,99}$/),
+    bytes: entry.integer('bytes', 1, 2 ** 31),
+    sha256: entry.text('sha256', sha256),
+    weights_sha256: entry.text('weights_sha256', sha256),
     // JSON holds F64 numbers, which become F32 again.
-    scale: scale.map(Math.fround),
+    scale: scales.map(Math.fround),
     from_previous,
-    measured: one.child('measured').numbers(),
-    stored: one.child('stored').numbers(),
+    measured: entry.child('measured').numbers(),
+    stored: entry.child('stored').numbers(),
   };
 }
 
@@ -148,18 +152,18 @@ class ObjectReader {
 
   /**
    * Returns a list of objects, at least one.
-   * @param what name of an element, for errors
+   * @param elementName name of an element, for errors
    */
-  list(name: string, what: string) {
+  list(name: string, elementName: string) {
     const values = this.array(name);
-    this.expect(values.length > 0, name, `${what} at least`, 'none');
+    this.expect(values.length > 0, name, `${elementName} at least`, 'none');
     return values.map((value, i) => new ObjectReader(this.#where, `${name}[${i}]`, value));
   }
 
   text(name: string, pattern: RegExp) {
     const value = this.get(name);
-    const fits = typeof value === 'string' && pattern.test(value);
-    this.expect(fits, name, `a text like ${pattern.source}`, JSON.stringify(value));
+    const isValid = typeof value === 'string' && pattern.test(value);
+    this.expect(isValid, name, `a text like ${pattern.source}`, JSON.stringify(value));
     return value as string;
   }
 
@@ -172,9 +176,9 @@ class ObjectReader {
   /** @param high inclusive */
   integer(name: string, low: number, high: number) {
     const value = Number(this.get(name) ?? NaN);
-    const fits = Number.isInteger(value) && value >= low && value <= high;
+    const isValid = Number.isInteger(value) && value >= low && value <= high;
     this.expect(
-      fits,
+      isValid,
       name,
       `a whole number from ${low} to ${high}`,
       JSON.stringify(this.get(name)),

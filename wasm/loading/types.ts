@@ -1,5 +1,5 @@
 /**
- * Types of where models come from (a hub, the disk, the checkpoints of a training) and of the cache
+ * Types of the sources of models (a hub, the disk, the checkpoints of a training) and of the cache
  * of downloads.
  */
 import type { Options, Progress } from '../engine/types.ts';
@@ -96,7 +96,7 @@ export interface Plan {
     readonly bytes: number;
     readonly id?: string;
   }[];
-  /** Words on why the model cannot be opened here. They follow the name of the model. */
+  /** Why the model cannot be opened here: the end of a sentence that begins with its name. */
   readonly refusal?: string;
   readonly revision?: string;
   /** The commit of the revision, which the addresses of the files contain. */
@@ -189,7 +189,7 @@ export interface DiskFile {
   readonly file: Blob;
 }
 
-/** The members of DataTransferItem that are read; hosts without a DOM lack this type. */
+/** The members of DataTransferItem that filesOfDrop reads; hosts without a DOM lack this type. */
 export interface DroppedItem {
   readonly kind: string;
   getAsFile(): File | null;

@@ -15,8 +15,8 @@ const ZOO_ADDRESS = `https://cdn.jsdelivr.net/npm/sinkscope-page@${VERSION}/zoo/
 
 /**
  * Returns the folder of a model; undefined if no model of the zoo has that name.
- * @param place address of a copy of the models
+ * @param base address of a copy of the models
  */
-export function folderInZoo(name: string, place: string | URL = ZOO_ADDRESS): URL | undefined {
-  return ZOO.includes(name) ? new URL(`${name}/`, place) : undefined;
+export function folderInZoo(name: string, base: string | URL = ZOO_ADDRESS): URL | undefined {
+  return ZOO.includes(name) ? new URL(`${name}/`, base) : undefined;
 }

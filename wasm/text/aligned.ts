@@ -1,5 +1,5 @@
 /**
- * A text that the stages of a tokenizer change, aligned with the original: each unit has the span of
+ * Aligns a text that the stages of a tokenizer change with the original: each unit has the span of
  * the original character that it was made from. Alignment follows the NormalizedString of the
  * tokenizers library, so that spans of tokens equal its offsets.
  */
@@ -79,23 +79,23 @@ export class Aligned {
    */
   map(change: (character: string) => string) {
     const changes: Change[] = [];
-    let [removed, first] = [0, 0];
-    const settle = () => {
+    let [removed, leading] = [0, 0];
+    const addRemoved = () => {
       const last = changes.at(-1);
       if (last) last[1] -= removed;
-      else first = removed;
+      else leading = removed;
       removed = 0;
     };
     for (const character of this.text) {
       const replacement = change(character);
       if (replacement === '') removed++;
       else {
-        settle();
+        addRemoved();
         [...replacement].forEach((next, i) => changes.push([next, i > 0 ? 1 : 0]));
       }
     }
-    settle();
-    return this.transform(changes, first);
+    addRemoved();
+    return this.transform(changes, leading);
   }
 
   /**
@@ -164,10 +164,10 @@ export function widthAt(text: string, at: number) {
 export const BEHAVIORS: Record<string, (pieces: Piece[]) => Piece[]> = {
   Isolated: (pieces) => pieces,
   Removed: (pieces) => pieces.filter(([, , isMatch]) => !isMatch),
-  Contiguous: (pieces) => join(pieces, (isMatch, wasMatch) => isMatch === wasMatch),
-  MergedWithPrevious: (pieces) => join(pieces, (isMatch, wasMatch) => isMatch && !wasMatch),
+  Contiguous: (pieces) => joinPieces(pieces, (isMatch, wasMatch) => isMatch === wasMatch),
+  MergedWithPrevious: (pieces) => joinPieces(pieces, (isMatch, wasMatch) => isMatch && !wasMatch),
   MergedWithNext: (pieces) =>
-    join([...pieces].reverse(), (isMatch, wasMatch) => isMatch && !wasMatch).reverse(),
+    joinPieces([...pieces].reverse(), (isMatch, wasMatch) => isMatch && !wasMatch).reverse(),
 };
 
 /**
@@ -175,17 +175,17 @@ export const BEHAVIORS: Record<string, (pieces: Piece[]) => Piece[]> = {
  * @param pieces in the order of the text or in reverse
  * @param isJoined returns whether a piece is joined to the previous one
  */
-function join(
+function joinPieces(
   pieces: readonly Piece[],
   isJoined: (isMatch: boolean, wasMatch: boolean) => boolean,
 ) {
   const groups: Piece[] = [];
   let wasMatch = false;
   for (const [start, end, isMatch] of pieces) {
-    const last = groups.at(-1);
-    if (last && isJoined(isMatch, wasMatch)) {
-      last[0] = Math.min(last[0], start);
-      last[1] = Math.max(last[1], end);
+    const lastGroup = groups.at(-1);
+    if (lastGroup && isJoined(isMatch, wasMatch)) {
+      lastGroup[0] = Math.min(lastGroup[0], start);
+      lastGroup[1] = Math.max(lastGroup[1], end);
     } else groups.push([start, end, isMatch]);
     wasMatch = isMatch;
   }

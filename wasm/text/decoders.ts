@@ -1,7 +1,7 @@
 /** The decoders of a tokenizer.json, which join tokens to a text. */
 import { compile } from './patterns.ts';
-import { letters } from './surface.ts';
-import { eachOf, refuse, rowOf } from './vocabulary.ts';
+import { byteOfLetter } from './surface.ts';
+import { createStages, refuse, findRow } from './vocabulary.ts';
 import type { Stage } from './shapes.ts';
 
 type Decoder = (tokens: string[]) => string[];
@@ -12,12 +12,12 @@ const strictDecoder = new TextDecoder('utf-8', { ignoreBOM: true, fatal: true })
 
 export function createDecoder(stage: Stage | null | undefined, where: string = 'decoder'): Decoder {
   if (stage === null || stage === undefined) return (tokens) => [tokens.join(' ')];
-  return rowOf(DECODERS, 'decoder', stage)(stage, where);
+  return findRow(DECODERS, 'decoder', stage)(stage, where);
 }
 
 const DECODERS: Record<string, (stage: Stage, where: string) => Decoder> = {
   Sequence({ decoders }, where) {
-    const stages = eachOf(decoders, `${where}.decoders`, createDecoder);
+    const stages = createStages(decoders, `${where}.decoders`, createDecoder);
     return (tokens) => stages.reduce((read, decode) => decode(read), tokens);
   },
   ByteLevel: () => (tokens) => [lossyDecoder.decode(Uint8Array.from(tokens.flatMap(bytesOf)))],
@@ -39,14 +39,16 @@ const DECODERS: Record<string, (stage: Stage, where: string) => Decoder> = {
       tokens.map((token) => {
         const characters = [...token];
         const isOther = (character: string) => character !== content;
-        const first = countUntil(characters.slice(0, Number(start)), isOther);
-        const last = countUntil([...characters].reverse().slice(0, Number(stop)), isOther);
-        return characters.slice(first, characters.length - last).join('');
+        const stripStart = countUntil(characters.slice(0, Number(start)), isOther);
+        const stripEnd = countUntil([...characters].reverse().slice(0, Number(stop)), isOther);
+        return characters.slice(stripStart, characters.length - stripEnd).join('');
       }),
   Metaspace: ({ replacement = '\u2581', prepend_scheme, add_prefix_space }) => {
-    const keepsFirst = prepend_scheme === 'never' || add_prefix_space === false;
+    const keepsFirstSpace = prepend_scheme === 'never' || add_prefix_space === false;
     return (tokens) =>
-      tokens.map((token, i) => token.replaceAll(replacement, i === 0 && !keepsFirst ? '' : ' '));
+      tokens.map((token, i) =>
+        token.replaceAll(replacement, i === 0 && !keepsFirstSpace ? '' : ' '),
+      );
   },
   BPEDecoder:
     ({ suffix = '</w>' }) =>
@@ -56,9 +58,9 @@ const DECODERS: Record<string, (stage: Stage, where: string) => Decoder> = {
     ({ prefix = '##', cleanup }) =>
     (tokens) =>
       tokens.map((token, i) => {
-        const isFollowing = i > 0 && token.startsWith(prefix);
-        const text = isFollowing ? token.slice(prefix.length) : i > 0 ? ` ${token}` : token;
-        return cleanup ? cleanUp(text) : text;
+        const isContinuation = i > 0 && token.startsWith(prefix);
+        const text = isContinuation ? token.slice(prefix.length) : i > 0 ? ` ${token}` : token;
+        return cleanup ? cleanText(text) : text;
       }),
   CTC:
     ({ pad_token = '<pad>', word_delimiter_token = '|', cleanup }) =>
@@ -67,14 +69,14 @@ const DECODERS: Record<string, (stage: Stage, where: string) => Decoder> = {
         .filter((token, i) => token !== tokens[i - 1])
         .map((token) => {
           const text = token.replaceAll(pad_token, '');
-          return cleanup ? cleanUp(text).replaceAll(word_delimiter_token, ' ') : text;
+          return cleanup ? cleanText(text).replaceAll(word_delimiter_token, ' ') : text;
         })
         .filter((token) => token !== ''),
 };
 
 /** Counts the characters before the first one for which `isSo` is true. */
-function countUntil(characters: readonly string[], isSo: (character: string) => boolean) {
-  const first = characters.findIndex(isSo);
+function countUntil(characters: readonly string[], matches: (character: string) => boolean) {
+  const first = characters.findIndex(matches);
   return first < 0 ? characters.length : first;
 }
 
@@ -83,7 +85,7 @@ function countUntil(characters: readonly string[], isSo: (character: string) => 
  * else its UTF-8.
  */
 function bytesOf(token: string) {
-  const bytes = Array.from(token, (letter) => letters.get(letter));
+  const bytes = Array.from(token, (letter) => byteOfLetter.get(letter));
   return bytes.every((byte) => byte !== undefined) ? bytes : [...encoder.encode(token)];
 }
 
@@ -94,7 +96,7 @@ function bytesOf(token: string) {
 function decodeByteTokens(tokens: readonly string[]) {
   const texts: string[] = [];
   let bytes: number[] = [];
-  const close = () => {
+  const addRun = () => {
     if (bytes.length > 0) texts.push(...decodeBytes(Uint8Array.from(bytes)));
     bytes = [];
   };
@@ -102,11 +104,11 @@ function decodeByteTokens(tokens: readonly string[]) {
     const byte = /^<0x([0-9A-Fa-f]{2})>$/.exec(token);
     if (byte) bytes.push(parseInt(byte[1], 16));
     else {
-      close();
+      addRun();
       texts.push(token);
     }
   }
-  close();
+  addRun();
   return texts;
 }
 
@@ -136,7 +138,7 @@ const CLEANUP_REPLACEMENTS: readonly (readonly [string, string])[] = [
   [" 're", "'re"],
 ];
 
-function cleanUp(text: string) {
+function cleanText(text: string) {
   return CLEANUP_REPLACEMENTS.reduce(
     (tidied, [spaced, joined]) => tidied.replaceAll(spaced, joined),
     text,

@@ -8,8 +8,8 @@
 import { check } from '../abi/arguments.ts';
 import { SinkscopeError } from '../abi/errors.ts';
 import { WORDS, isolate } from './pre_tokenizers.ts';
-import { spell } from './surface.ts';
-import { byteLevelFile, rankMerges, refuse, splitPair, template } from './vocabulary.ts';
+import { spellToken } from './surface.ts';
+import { byteLevelFile, rankMerges, refuse, splitPair, makeTemplate } from './vocabulary.ts';
 import type { GgufReader, TokenizerFiles } from './types.ts';
 
 /** Token types of tokenizer.ggml.token_type. */
@@ -30,16 +30,17 @@ const PIECE_LENGTH_MAX = 256;
 
 /** English endings, also in capital letters. */
 const ENDINGS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)";
-/** The last alternatives of most patterns: line ends and other white space. */
+/** The end of most patterns, which matches line ends and other white space. */
 const LINE_ENDS = '|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
 
 /**
- * Returns a newer pattern, which separates line ends and attaches a sign to the following word.
+ * Returns a pattern of recent models, which separates line ends and attaches a sign to the following
+ * word.
  * @param numbers pattern of the digits that form a piece
  * @param letters characters of a word
  * @param lines pattern of the line ends that a run of signs takes with it
  */
-const newerWords = (numbers: string, letters = '\\p{L}', lines = '[\\r\\n]*') =>
+const createWordPattern = (numbers: string, letters = '\\p{L}', lines = '[\\r\\n]*') =>
   `${ENDINGS}|[^\\r\\n\\p{L}\\p{N}]?[${letters}]+|${numbers}` +
   `| ?[^\\s${letters}\\p{N}]+${lines}${LINE_ENDS}`;
 
@@ -47,7 +48,7 @@ const newerWords = (numbers: string, letters = '\\p{L}', lines = '[\\r\\n]*') =>
  * Returns a pattern that begins a word at a capital letter.
  * @param ending pattern of what a word takes with it
  */
-function capitalizedWords(numbers: string, ending: string) {
+function createCasePattern(numbers: string, ending: string) {
   const otherLetters = '\\p{Lm}\\p{Lo}\\p{M}';
   const [upper, lower] = [`[\\p{Lu}\\p{Lt}${otherLetters}]`, `[\\p{Ll}${otherLetters}]`];
   const sign = '[^\\r\\n\\p{L}\\p{N}]?';
@@ -65,8 +66,8 @@ const SIGNED_WORDS =
 /** A splitting rule of a byte-level vocabulary. */
 type SplittingRule = {
   split: object[];
-  later?: object[];
-  form?: string;
+  letterSplit?: object[];
+  normalForm?: string;
   ignoreMerges?: boolean;
   bos?: boolean;
 };
@@ -74,7 +75,7 @@ type SplittingRule = {
  * Splitting rules of byte-level vocabularies by tokenizer.ggml.pre, as llama.cpp names them. The
  * normal forms come from the tokenizer.json of the models, because a GGUF file does not hold them.
  */
-const PRE_TOKENIZERS = [
+const PRE_TOKENIZERS: readonly { names: string[]; pre: SplittingRule }[] = [
   { names: ['gpt-2', 'default', 'phi-2', 'exaone4'], pre: { split: [isolate(WORDS)] } },
   {
     names: ['smollm', 'starcoder', 'refact', 'codeshell', 'exaone'],
@@ -82,34 +83,37 @@ const PRE_TOKENIZERS = [
   },
   {
     names: ['command-r'],
-    pre: { split: [isolate('\\p{N}'), isolate(WORDS)], form: 'NFC', bos: true },
+    pre: { split: [isolate('\\p{N}'), isolate(WORDS)], normalForm: 'NFC', bos: true },
   },
-  { names: ['gpt-neox', 'olmo', 'mpt'], pre: { split: [isolate(WORDS)], form: 'NFC' } },
+  { names: ['gpt-neox', 'olmo', 'mpt'], pre: { split: [isolate(WORDS)], normalForm: 'NFC' } },
   {
     names: ['qwen2', 'deepseek-r1-qwen'],
-    pre: { split: [isolate(newerWords('\\p{N}'))], form: 'NFC' },
+    pre: { split: [isolate(createWordPattern('\\p{N}'))], normalForm: 'NFC' },
   },
   {
     names: ['qwen35'],
-    pre: { split: [isolate(newerWords('\\p{N}', '\\p{L}\\p{M}'))], form: 'NFC' },
+    pre: { split: [isolate(createWordPattern('\\p{N}', '\\p{L}\\p{M}'))], normalForm: 'NFC' },
   },
-  { names: ['stablelm2', 'hunyuan'], pre: { split: [isolate(newerWords('\\p{N}'))] } },
-  { names: ['seed-coder'], pre: { split: [isolate(newerWords('\\p{N}', '\\p{L}', ''))] } },
+  { names: ['stablelm2', 'hunyuan'], pre: { split: [isolate(createWordPattern('\\p{N}'))] } },
+  {
+    names: ['seed-coder'],
+    pre: { split: [isolate(createWordPattern('\\p{N}', '\\p{L}', ''))] },
+  },
   {
     names: ['llama-bpe', 'llama3', 'llama-v3', 'falcon3', 'falcon-h1', 'lfm2'],
-    pre: { split: [isolate(newerWords('\\p{N}{1,3}'))], ignoreMerges: true, bos: true },
+    pre: { split: [isolate(createWordPattern('\\p{N}{1,3}'))], ignoreMerges: true, bos: true },
   },
   {
     names: ['dbrx', 'smaug-bpe', 'glm4', 'chatglm-bpe'],
-    pre: { split: [isolate(newerWords('\\p{N}{1,3}'))] },
+    pre: { split: [isolate(createWordPattern('\\p{N}{1,3}'))] },
   },
   {
     names: ['gpt-4o', 'llama4'],
-    pre: { split: [isolate(capitalizedWords('\\p{N}{1,3}', `${ENDINGS}?`))] },
+    pre: { split: [isolate(createCasePattern('\\p{N}{1,3}', `${ENDINGS}?`))] },
   },
   {
     names: ['tekken'],
-    pre: { split: [isolate(capitalizedWords('\\p{N}', ''))], ignoreMerges: true, bos: true },
+    pre: { split: [isolate(createCasePattern('\\p{N}', ''))], ignoreMerges: true, bos: true },
   },
   {
     names: ['deepseek-v3', 'hunyuan-dense'],
@@ -121,7 +125,7 @@ const PRE_TOKENIZERS = [
     names: ['falcon'],
     pre: {
       split: [isolate('[\\p{P}$+<=>^~|`]+'), isolate(WORDS)],
-      later: [isolate('\\p{N}+'), isolate('[0-9][0-9][0-9]')],
+      letterSplit: [isolate('\\p{N}+'), isolate('[0-9][0-9][0-9]')],
     },
   },
   { names: ['bloom'], pre: { split: [isolate(' ?[^(\\s|.,!?…。，、।۔،)]+')] } },
@@ -135,8 +139,8 @@ const PRE_TOKENIZERS = [
 export function tokenizerOfGguf(read: GgufReader): TokenizerFiles {
   check(read, 'call', 'read');
   const model = read('tokenizer.ggml.model');
-  if (model === 'gpt2') return byteLevelOfGguf(read);
-  if (model === 'llama') return sentencePieceOfGguf(read);
+  if (model === 'gpt2') return readByteLevel(read);
+  if (model === 'llama') return readSentencePiece(read);
   throw new SinkscopeError(
     'unsupported',
     'tokenizer.ggml.model',
@@ -144,24 +148,23 @@ export function tokenizerOfGguf(read: GgufReader): TokenizerFiles {
   );
 }
 
-function byteLevelOfGguf(read: GgufReader): TokenizerFiles {
-  const { split, later, form, ignoreMerges, bos } = findRule(
-    read('tokenizer.ggml.pre') ?? 'default',
-  );
+function readByteLevel(read: GgufReader): TokenizerFiles {
+  const rule = findRule(read('tokenizer.ggml.pre') ?? 'default');
+  const { split, letterSplit, normalForm, ignoreMerges, bos } = rule;
   const { tokens, types } = readTokens(read);
-  const spelled = tokens.map((token, i) => (isAdded(types[i]) ? token : spell(token)));
-  const vocab = idsByToken(spelled);
+  const vocabTokens = tokens.map((token, i) => (isAddedType(types[i]) ? token : spellToken(token)));
+  const vocab = createIdMap(vocabTokens);
   const merges = readMerges(read, vocab);
   const roles = readRoles(read, tokens, bos ?? false);
   const json = byteLevelFile({
     vocab: Object.fromEntries(vocab),
     merges,
-    added: listAddedTokens(tokens, types),
-    normalizer: form ? { type: form } : null,
+    addedTokens: listAddedTokens(tokens, types),
+    normalizer: normalForm ? { type: normalForm } : null,
     split,
-    later,
+    letterSplit,
     ignoreMerges,
-    post: roles.post,
+    postProcessor: roles.post,
   });
   return { json, config: roles.config };
 }
@@ -177,53 +180,54 @@ function findRule(name: unknown): SplittingRule {
   );
 }
 
-function sentencePieceOfGguf(read: GgufReader): TokenizerFiles {
+function readSentencePiece(read: GgufReader): TokenizerFiles {
   const isGemma = String(read('general.architecture')).startsWith('gemma');
-  const { tokens: written, types } = readTokens(read);
+  const { tokens: storedTokens, types } = readTokens(read);
   // The converter of GGUF files writes the block signs of Gemma's symbols as spaces, in runs of 2
   // to 31.
-  const isRun = (i: number) => isGemma && types[i] === USER_DEFINED && written[i].includes(' ');
-  const tokens = written.map((token, i) => (isRun(i) ? token.replaceAll(' ', SPACE_BLOCK) : token));
-  const vocab = idsByToken(tokens);
+  const isSpaceRun = (i: number) =>
+    isGemma && types[i] === USER_DEFINED && storedTokens[i].includes(' ');
+  const tokens = storedTokens.map((token, i) =>
+    isSpaceRun(i) ? token.replaceAll(' ', SPACE_BLOCK) : token,
+  );
+  const vocab = createIdMap(tokens);
   const roles = readRoles(read, tokens, true);
   const storedMerges = read('tokenizer.ggml.merges');
   // Gemma's scores do not follow the order in which its merges were learned, but its ids do.
   const scores = isGemma ? tokens.map((_, i) => -i) : readScores(read, tokens.length);
   const merges =
-    storedMerges === undefined
-      ? mergesOfScores(tokens, types, scores, vocab)
-      : readMerges(read, vocab);
-  const unknown = roles.config.unk_token ?? tokens[types.indexOf(UNKNOWN)] ?? null;
-  const isPrefixed = readFlag(read, 'tokenizer.ggml.add_space_prefix') ?? true;
+    storedMerges === undefined ? listMerges(tokens, types, scores, vocab) : readMerges(read, vocab);
+  const unknownToken = roles.config.unk_token ?? tokens[types.indexOf(UNKNOWN)] ?? null;
+  const addsPrefix = readFlag(read, 'tokenizer.ggml.add_space_prefix') ?? true;
   const json = {
     version: '1.0',
-    // When the tokenizer searches for such a run, the spaces of the text are block signs already.
+    // The tokenizer searches for runs of spaces after the normalizer has made them block signs.
     added_tokens: listAddedTokens(tokens, types).map((token) => ({
       ...token,
-      normalized: isRun(token.id),
+      normalized: isSpaceRun(token.id),
     })),
-    ...sentencePieceStages(isPrefixed),
+    ...sentencePieceStages(addsPrefix),
     post_processor: roles.post,
     model: {
       type: 'BPE',
-      unk_token: unknown,
+      unk_token: unknownToken,
       fuse_unk: true,
       byte_fallback: types.includes(BYTE),
       vocab: Object.fromEntries(vocab),
       merges,
     },
   };
-  return { json, config: { ...roles.config, unk_token: unknown } };
+  return { json, config: { ...roles.config, unk_token: unknownToken } };
 }
 
 /**
  * Returns the stages of a SentencePiece tokenizer.
- * @param isPrefixed whether the normalizer prepends a space, which the decoder removes
+ * @param addsPrefix whether the normalizer prepends a space, which the decoder removes
  */
-function sentencePieceStages(isPrefixed: boolean) {
+function sentencePieceStages(addsPrefix: boolean) {
   const block = { type: 'Replace', pattern: { String: ' ' }, content: SPACE_BLOCK };
-  const prefix = isPrefixed ? [{ type: 'Prepend', prepend: SPACE_BLOCK }] : [];
-  const strip = isPrefixed ? [{ type: 'Strip', content: ' ', start: 1, stop: 0 }] : [];
+  const prefix = addsPrefix ? [{ type: 'Prepend', prepend: SPACE_BLOCK }] : [];
+  const strip = addsPrefix ? [{ type: 'Strip', content: ' ', start: 1, stop: 0 }] : [];
   const space = { type: 'Replace', pattern: { String: SPACE_BLOCK }, content: ' ' };
   return {
     normalizer: { type: 'Sequence', normalizers: [...prefix, block] },
@@ -239,7 +243,7 @@ function sentencePieceStages(isPrefixed: boolean) {
  * Lists every way to join a token from two others: the token with the best score first, and for one
  * token the longest left part first.
  */
-function mergesOfScores(
+function listMerges(
   tokens: readonly string[],
   types: ArrayLike<number>,
   scores: ArrayLike<number>,
@@ -247,7 +251,8 @@ function mergesOfScores(
 ) {
   const isPiece = (id: number | undefined) =>
     id !== undefined && (types[id] === NORMAL || types[id] === USER_DEFINED);
-  const candidates: { pair: string[]; score: number; left: number; whole: number }[] = [];
+  const candidates: { pair: string[]; score: number; leftCount: number; characterCount: number }[] =
+    [];
   tokens.forEach((token, id) => {
     if (!isPiece(id)) return;
     const characters = [...token];
@@ -255,22 +260,24 @@ function mergesOfScores(
       const text = `expected at most ${PIECE_LENGTH_MAX} characters, got ${characters.length}`;
       refuse(`tokenizer.ggml.tokens ${id}`, text);
     }
-    let at = 0;
+    let offset = 0;
     characters.forEach((character, i) => {
-      at += character.length;
-      const left = token.slice(0, at);
+      offset += character.length;
+      const left = token.slice(0, offset);
       if (!isPiece(vocab.get(left))) return;
-      const right = token.slice(at);
+      const right = token.slice(offset);
       if (!isPiece(vocab.get(right))) return;
       candidates.push({
         pair: [left, right],
         score: scores[id],
-        left: i,
-        whole: characters.length,
+        leftCount: i,
+        characterCount: characters.length,
       });
     });
   });
-  candidates.sort((a, b) => b.score - a.score || b.left - a.left || b.whole - a.whole);
+  candidates.sort(
+    (a, b) => b.score - a.score || b.leftCount - a.leftCount || b.characterCount - a.characterCount,
+  );
   return candidates.map(({ pair }) => pair);
 }
 
@@ -326,12 +333,12 @@ function readFlag(read: GgufReader, key: string): boolean | undefined {
   return refuse(key, `expected true or false, got ${JSON.stringify(value)?.slice(0, 80)}`);
 }
 
-function idsByToken(tokens: readonly string[]) {
+function createIdMap(tokens: readonly string[]) {
   const ids: Map<string, number> = new Map();
   tokens.forEach((token, id) => {
-    const first = ids.get(token);
-    if (first !== undefined) {
-      const text = `"${token.slice(0, 80)}" is also token ${first}`;
+    const firstId = ids.get(token);
+    if (firstId !== undefined) {
+      const text = `"${token.slice(0, 80)}" is also token ${firstId}`;
       refuse(`tokenizer.ggml.tokens ${id}`, text);
     }
     ids.set(token, id);
@@ -339,7 +346,7 @@ function idsByToken(tokens: readonly string[]) {
   return ids;
 }
 
-function isAdded(type: number) {
+function isAddedType(type: number) {
   return type === UNKNOWN || type === CONTROL || type === USER_DEFINED;
 }
 
@@ -350,7 +357,7 @@ function listAddedTokens(tokens: readonly string[], types: readonly number[]) {
     normalized: false,
     special: types[id] !== USER_DEFINED,
   }));
-  return entries.filter(({ id }) => isAdded(types[id]));
+  return entries.filter(({ id }) => isAddedType(types[id]));
 }
 
 /**
@@ -358,7 +365,7 @@ function listAddedTokens(tokens: readonly string[], types: readonly number[]) {
  * @param addsBos whether the start token is added if the file does not say
  */
 function readRoles(read: GgufReader, tokens: readonly string[], addsBos: boolean) {
-  const name = (role: string) => {
+  const readName = (role: string) => {
     const key = `tokenizer.ggml.${role}_token_id`;
     const id = read(key);
     if (id === undefined) return null;
@@ -367,20 +374,20 @@ function readRoles(read: GgufReader, tokens: readonly string[], addsBos: boolean
     }
     return refuse(key, `expected an id below ${tokens.length}, got ${JSON.stringify(id)}`);
   };
-  const bos = name('bos');
-  const eos = name('eos');
-  const tokenIfAdded = (role: string, token: string | null, by = false) => {
+  const bos = readName('bos');
+  const eos = readName('eos');
+  const tokenIfAdded = (role: string, token: string | null, isDefault = false) => {
     const key = `tokenizer.ggml.add_${role}_token`;
     const flag = readFlag(read, key);
     if (flag === true && token === null) refuse(key, `is true, but no ${role}_token_id is given`);
-    return (flag ?? by) ? token : null;
+    return (flag ?? isDefault) ? token : null;
   };
-  const post = template(tokenIfAdded('bos', bos, addsBos), tokenIfAdded('eos', eos));
+  const post = makeTemplate(tokenIfAdded('bos', bos, addsBos), tokenIfAdded('eos', eos));
   const config = {
     bos_token: bos,
     eos_token: eos,
-    unk_token: name('unknown'),
-    pad_token: name('padding'),
+    unk_token: readName('unknown'),
+    pad_token: readName('padding'),
     clean_up_tokenization_spaces: false,
   };
   return { config, post };

@@ -25,9 +25,9 @@ interface Worker {
 /** Milliseconds that a small step may take on an idle machine. */
 const LIMIT_MS = 5000;
 
-/** Units of a text for which the time limit is granted once more. */
+/** The time limit grows by itself once per so many units of a text. */
 const TEXT_UNITS_PER_LIMIT = 2 ** 20;
-/** Units of files for which the time limit is granted once more. */
+/** The time limit grows by itself once per so many units of the files. */
 const FILE_UNITS_PER_LIMIT = 2 ** 22;
 
 /** Units that an entry of a list counts as. */
@@ -58,10 +58,10 @@ const SOURCE_OPTIONS = {
  * const tokens = await tokenizer.encode('Hi');
  * tokenizer.close();
  */
-export const guardTokenizer = guardBy(startWorker);
+export const guardTokenizer = createGuard(startWorker);
 
-/** Returns `guardTokenizer` for a way to start the worker, which tests replace. */
-export function guardBy(start: () => Worker) {
+/** Returns `guardTokenizer` with the given function to start the worker, which tests replace. */
+export function createGuard(startWorker: () => Worker) {
   return async (
     source: Source,
     options: { readonly limit?: number; readonly signal?: AbortSignal } = {},
@@ -70,16 +70,16 @@ export function guardBy(start: () => Worker) {
     checkOptions(options, { signal: 'signal', limit: 'count' });
     const { signal, limit = LIMIT_MS } = options;
     signal?.throwIfAborted();
-    const workerQueue = new WorkerQueue(source, limit, start);
-    const stop = () => workerQueue.close(signal?.reason);
-    signal?.addEventListener('abort', stop);
+    const workerQueue = new WorkerQueue(source, limit, startWorker);
+    const close = () => workerQueue.close(signal?.reason);
+    signal?.addEventListener('abort', close);
     try {
       return new WorkerTokenizer(workerQueue, await workerQueue.open());
     } catch (error) {
       workerQueue.close(closedError());
       throw error;
     } finally {
-      signal?.removeEventListener('abort', stop);
+      signal?.removeEventListener('abort', close);
     }
   };
 }
@@ -100,13 +100,14 @@ function closedError() {
 
 function tooSlowError(where: string, limit: number, slowness: number) {
   const expected = `expected an answer within ${(limit / 1000).toFixed(1)} s, none came, and the worker was ended`;
-  const pace = slowness > 1 ? ` (it works at 1/${slowness.toFixed(1)} of its usual speed)` : '';
-  const causes = `This machine may be busy${pace}, or the tokenizer may never end`;
+  const speedWords =
+    slowness > 1 ? ` (it works at 1/${slowness.toFixed(1)} of its usual speed)` : '';
+  const causes = `This machine may be busy${speedWords}, or the tokenizer may never end`;
   const advice = where === 'text' ? ', or try a shorter text' : '';
   return new SinkscopeError('too_slow', where, `${expected}. ${causes}: wait longer${advice}`);
 }
 
-function failedError(where: string, reason: string | undefined) {
+function workerError(where: string, reason: string | undefined) {
   const text = `expected a worker that answers, it ended: ${reason ?? 'it could not be started'}`;
   return new SinkscopeError('bad_tokenizer', where, text);
 }
@@ -116,26 +117,26 @@ class WorkerQueue {
   #source;
   #size;
   #limit;
-  #start;
+  #startWorker;
   /**
    * Factor, at least 1, by which this machine was slower than an idle one when the worker loaded.
    */
   #slowness = 1;
   #worker: Worker | undefined;
-  #last: Promise<unknown> = Promise.resolve();
+  #lastResult: Promise<unknown> = Promise.resolve();
   /** Fails the current question and ends the worker. */
   #fail = (_reason: unknown) => {};
-  #closed: { reason: unknown } | undefined;
+  #closing: { reason: unknown } | undefined;
 
   constructor(source: Source, limit: number, start: () => Worker) {
     this.#source = source;
     this.#size = sizeOf(source);
     this.#limit = limit;
-    this.#start = start;
+    this.#startWorker = start;
   }
 
   open() {
-    return this.#queue(() => this.#begin()) as Promise<Opened>;
+    return this.#enqueue(() => this.#openWorker()) as Promise<Opened>;
   }
 
   encode(question: Encode) {
@@ -147,28 +148,28 @@ class WorkerQueue {
   }
 
   close(reason: unknown) {
-    this.#closed ??= { reason };
+    this.#closing ??= { reason };
     this.#fail(reason);
   }
 
   #ask(question: Question) {
-    return this.#queue(async () => {
-      if (!this.#worker) await this.#begin();
+    return this.#enqueue(async () => {
+      if (!this.#worker) await this.#openWorker();
       return this.#send(question, true);
     });
   }
 
-  #queue(work: () => Promise<unknown>) {
-    const result = this.#last.then(() => {
-      if (this.#closed) throw this.#closed.reason;
-      return work();
+  #enqueue(task: () => Promise<unknown>) {
+    const result = this.#lastResult.then(() => {
+      if (this.#closing) throw this.#closing.reason;
+      return task();
     });
-    this.#last = result.catch(() => {});
+    this.#lastResult = result.catch(() => {});
     return result;
   }
 
-  #begin() {
-    this.#worker = this.#start();
+  #openWorker() {
+    this.#worker = this.#startWorker();
     // The time limit starts when the worker reports that it has loaded, because a slow network is
     // not the fault of the tokenizer.
     return this.#send({ method: 'open', source: this.#source }, false);
@@ -176,41 +177,41 @@ class WorkerQueue {
 
   #send(question: Question, isLoaded: boolean): Promise<unknown> {
     const worker = this.#worker as Worker;
-    const place = question.method === 'open' ? 'tokenizer' : 'text';
-    const share =
+    const where = question.method === 'open' ? 'tokenizer' : 'text';
+    const extraLimits =
       'text' in question
         ? question.text.length / TEXT_UNITS_PER_LIMIT
         : this.#size / FILE_UNITS_PER_LIMIT;
     return new Promise((resolve, reject) => {
       let timer: ReturnType<typeof setTimeout> | undefined;
-      const wait = () => {
-        const limit = this.#limit * this.#slowness * (1 + share);
+      const startTimer = () => {
+        const limit = this.#limit * this.#slowness * (1 + extraLimits);
         clearTimeout(timer);
         timer = setTimeout(() => {
           // A caller that retries is willing to wait longer.
           this.#limit *= 2;
-          this.#fail(tooSlowError(place, limit, this.#slowness));
+          this.#fail(tooSlowError(where, limit, this.#slowness));
         }, limit);
       };
       this.#fail = (reason) => {
         clearTimeout(timer);
-        this.#end();
+        this.#endWorker();
         reject(reason);
       };
-      worker.onmessage = ({ data: { isAlive, took, error, value } }) => {
-        if (took !== undefined) this.#slowness = Math.max(1, took / BENCHMARK_MS);
-        if (isAlive) return wait();
+      worker.onmessage = ({ data: { isAlive, benchmarkMs, error, value } }) => {
+        if (benchmarkMs !== undefined) this.#slowness = Math.max(1, benchmarkMs / BENCHMARK_MS);
+        if (isAlive) return startTimer();
         clearTimeout(timer);
         if (error) reject(unpackError(error));
         else resolve(value);
       };
-      worker.onerror = ({ message }) => this.#fail(failedError(place, message));
-      if (isLoaded) wait();
+      worker.onerror = ({ message }) => this.#fail(workerError(where, message));
+      if (isLoaded) startTimer();
       worker.postMessage(question);
     });
   }
 
-  #end() {
+  #endWorker() {
     this.#worker?.terminate();
     this.#worker = undefined;
   }

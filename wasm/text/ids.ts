@@ -8,19 +8,19 @@ import type { Token, GuardedTokenizer } from './types.ts';
  */
 const ID_PATTERN = /(\s*,\s*|\s*)#?(\d{1,9})(?!\d)/y;
 
-const idText = (id: number) => `#${id}`;
+const textOfId = (id: number) => `#${id}`;
 
 /** Parses ids from `1, 2, 3`, `1 2 3` or `#1#2#3`. */
 export function readIds(text: string, where: string): Token[] {
   const tokens: Token[] = [];
-  const list = text.trimEnd();
-  for (let at = 0; at < list.length; at = ID_PATTERN.lastIndex) {
+  const ids = text.trimEnd();
+  for (let at = 0; at < ids.length; at = ID_PATTERN.lastIndex) {
     ID_PATTERN.lastIndex = at;
-    const [match, between, digits] = ID_PATTERN.exec(list) ?? ['', '', ''];
-    const isSeparated = at === 0 ? !between.includes(',') : match !== digits;
+    const [match, separator, digits] = ID_PATTERN.exec(ids) ?? ['', '', ''];
+    const isSeparated = at === 0 ? !separator.includes(',') : match !== digits;
     expect(digits !== '' && isSeparated, where, 'token ids such as 1, 2, 3', text.slice(0, 80));
     const [id, end] = [Number(digits), ID_PATTERN.lastIndex];
-    tokens.push({ id, text: idText(id), start: at + between.length, end, special: false });
+    tokens.push({ id, text: textOfId(id), start: at + separator.length, end, special: false });
   }
   return tokens;
 }
@@ -40,7 +40,7 @@ export const idTokenizer = (): GuardedTokenizer => ({
     expect(bos !== true, 'bos', 'false, for the model has no tokenizer', bos);
     return readIds(text, 'text of a model without a tokenizer');
   },
-  decode: async (ids) => Array.from(ids, idText).join(''),
-  piece: idText,
+  decode: async (ids) => Array.from(ids, textOfId).join(''),
+  piece: textOfId,
   close() {},
 });

@@ -19,11 +19,11 @@ const EMPTY_RANK = -1;
  * one.
  * @param count number of merges
  */
-export function slotsOf(count: number) {
+export function slotCountFor(count: number) {
   return 2 ** Math.ceil(Math.log2(2 * count + 2));
 }
 
-export class Ranks {
+export class MergeRanks {
   #lastSlot;
   /** Left id of the pair in each slot. */
   #lefts;
@@ -32,20 +32,20 @@ export class Ranks {
   /** Rank of the pair in each slot. */
   #ranks;
   /** Id of the merged token, by rank. */
-  #mergedId;
+  #mergedIds;
 
   /** @param count number of merges */
   constructor(count: number) {
-    const slots = slotsOf(count);
-    this.#lastSlot = slots - 1;
-    this.#lefts = new Int32Array(slots);
-    this.#rights = new Int32Array(slots);
-    this.#ranks = new Int32Array(slots).fill(EMPTY_RANK);
-    this.#mergedId = new Int32Array(count);
+    const slotCount = slotCountFor(count);
+    this.#lastSlot = slotCount - 1;
+    this.#lefts = new Int32Array(slotCount);
+    this.#rights = new Int32Array(slotCount);
+    this.#ranks = new Int32Array(slotCount).fill(EMPTY_RANK);
+    this.#mergedIds = new Int32Array(count);
   }
 
   /** Finds the slot that holds a pair, or else the empty slot where the pair belongs. */
-  #slot(left: number, right: number) {
+  #findSlot(left: number, right: number) {
     const hash = Math.imul(Math.imul(left, HASH_FACTOR) ^ right, HASH_FACTOR);
     // The slot comes from the upper bits of the product, which are mixed best.
     let slot = hash >>> Math.clz32(this.#lastSlot);
@@ -60,20 +60,20 @@ export class Ranks {
 
   /** Adds a pair; a repeated pair keeps its last rank, as in the tokenizers library. */
   add(left: number, right: number, rank: number, mergedId: number) {
-    const slot = this.#slot(left, right);
+    const slot = this.#findSlot(left, right);
     this.#lefts[slot] = left;
     this.#rights[slot] = right;
     this.#ranks[slot] = rank;
-    this.#mergedId[rank] = mergedId;
+    this.#mergedIds[rank] = mergedId;
   }
 
   get(left: number, right: number): number | undefined {
-    const rank = this.#ranks[this.#slot(left, right)];
+    const rank = this.#ranks[this.#findSlot(left, right)];
     return rank === EMPTY_RANK ? undefined : rank;
   }
 
-  mergedId(rank: number) {
-    return this.#mergedId[rank];
+  mergedIdOf(rank: number) {
+    return this.#mergedIds[rank];
   }
 }
 
@@ -81,45 +81,45 @@ export class Ranks {
  * Merges pairs until no pair has a rank: the lowest rank first, and of equal ranks the leftmost
  * pair.
  */
-export function mergePairs(pieces: readonly Piece[], ranks: Ranks): Piece[] {
+export function mergePairs(pieces: readonly Piece[], ranks: MergeRanks): Piece[] {
   const n = pieces.length;
   /** Ids of the pieces; a piece that was merged into its left neighbor has -1. */
   const ids = Int32Array.from(pieces, ({ id }) => id);
   /** Index of the next piece, n after the last. */
-  const next = Int32Array.from(pieces, (_, i) => i + 1);
+  const nextIndices = Int32Array.from(pieces, (_, i) => i + 1);
   /** Index of the previous piece, -1 before the first. */
-  const previous = Int32Array.from(pieces, (_, i) => i - 1);
-  const queue = new Queue();
+  const previousIndices = Int32Array.from(pieces, (_, i) => i - 1);
+  const queue = new PriorityQueue();
   const enqueue = (i: number) => {
-    if (i < 0 || next[i] >= n) return;
-    const rank = ranks.get(ids[i], ids[next[i]]);
+    if (i < 0 || nextIndices[i] >= n) return;
+    const rank = ranks.get(ids[i], ids[nextIndices[i]]);
     if (rank !== undefined) queue.push(rank * n + i);
   };
   for (let i = 0; i < n; i++) enqueue(i);
   for (let key = queue.pop(); key !== undefined; key = queue.pop()) {
     const i = key % n;
-    const mergedId = ranks.mergedId((key - i) / n);
-    const right = next[i];
+    const mergedId = ranks.mergedIdOf((key - i) / n);
+    const right = nextIndices[i];
     if (ids[i] < 0 || right >= n) continue;
     const rank = ranks.get(ids[i], ids[right]);
     // Skips an entry whose pair was changed by another merge.
-    if (rank === undefined || ranks.mergedId(rank) !== mergedId) continue;
+    if (rank === undefined || ranks.mergedIdOf(rank) !== mergedId) continue;
     ids[i] = mergedId;
     ids[right] = -1;
-    next[i] = next[right];
-    if (next[i] < n) previous[next[i]] = i;
-    enqueue(previous[i]);
+    nextIndices[i] = nextIndices[right];
+    if (nextIndices[i] < n) previousIndices[nextIndices[i]] = i;
+    enqueue(previousIndices[i]);
     enqueue(i);
   }
-  const merged: Piece[] = [];
-  for (let i = 0; i < n; i = next[i]) {
-    merged.push({ id: ids[i], start: pieces[i].start, end: pieces[next[i] - 1].end });
+  const mergedPieces: Piece[] = [];
+  for (let i = 0; i < n; i = nextIndices[i]) {
+    mergedPieces.push({ id: ids[i], start: pieces[i].start, end: pieces[nextIndices[i] - 1].end });
   }
-  return merged;
+  return mergedPieces;
 }
 
 /** A priority queue: `pop` gives the smallest number. */
-class Queue {
+class PriorityQueue {
   /** A binary heap. */
   #heap: number[] = [];
 

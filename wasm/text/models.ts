@@ -37,8 +37,8 @@ export function createModel(file: ModelFile | undefined): Model {
 /** Determines the type of a model; older files have none, but their keys identify it. */
 function modelTypeOf(file: ModelFile) {
   const { type, vocab, merges, continuing_subword_prefix: prefix } = file;
-  const inferred = merges ? 'BPE' : typeof prefix === 'string' ? 'WordPiece' : 'WordLevel';
-  const modelType = type ?? (Array.isArray(vocab) ? 'Unigram' : inferred);
+  const inferredType = merges ? 'BPE' : typeof prefix === 'string' ? 'WordPiece' : 'WordLevel';
+  const modelType = type ?? (Array.isArray(vocab) ? 'Unigram' : inferredType);
   if (Object.hasOwn(MODELS, modelType)) return modelType;
   throw unknownTypeError('model', type);
 }
@@ -71,14 +71,13 @@ function cacheWords(tokenize: (word: string) => Piece[]): (word: string) => Piec
   };
 }
 
-/** Makes the error for a text without a token. */
 function unknownWordError(word: string) {
   const text = `"${word.slice(0, 80)}" is not in the vocabulary, and there is no token for the unknown`;
   return new SinkscopeError('bad_tokenizer', 'model.vocab', text);
 }
 
 /** Returns the ids of the byte tokens of a text; null if one of them is missing. */
-function byteIds(text: string, idOf: (token: string) => number | undefined): number[] | null {
+function findByteIds(text: string, idOf: (token: string) => number | undefined): number[] | null {
   const ids = Array.from(encoder.encode(text), (byte) =>
     idOf(`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`),
   );
@@ -95,7 +94,7 @@ const MODELS: Record<
     ids: Map<string, number>,
   ) => (word: string) => Piece[]
 > = {
-  /** Returns the token that the whole word is, or else the unknown token. */
+  /** Returns the token whose text is the whole word, or else the unknown token. */
   WordLevel({ unk_token = '<unk>' }, idOf) {
     return (word) => {
       const id = idOf(word) ?? idOf(String(unk_token));
@@ -109,7 +108,7 @@ const MODELS: Record<
     const { unk_token = '[UNK]', max_input_chars_per_word: charactersMax = 100 } = file;
     const prefix = prefixOf(file) ?? '##';
     return (word) => {
-      const pieces = [...word].length > charactersMax ? null : cutWord(word, prefix, idOf);
+      const pieces = [...word].length > charactersMax ? null : splitWord(word, prefix, idOf);
       if (pieces) return pieces;
       const id = idOf(String(unk_token));
       if (id === undefined) throw unknownWordError(word);
@@ -132,66 +131,66 @@ const MODELS: Record<
       if (wordId !== undefined) return [{ id: wordId, start: 0, end: word.length }];
       const pieces: Piece[] = [];
       /** The unknown token of the last characters, which the next unknown character may extend. */
-      let pending: Piece | null = null;
-      const close = () => {
-        if (pending) pieces.push(pending);
-        pending = null;
+      let unknownPiece: Piece | null = null;
+      const endUnknownPiece = () => {
+        if (unknownPiece) pieces.push(unknownPiece);
+        unknownPiece = null;
       };
       for (let start = 0; start < word.length;) {
         const end = start + widthAt(word, start);
         const isLast = end === word.length;
         const token = (start > 0 ? prefix : '') + word.slice(start, end) + (isLast ? suffix : '');
         const id = idOf(token);
-        const bytes = id === undefined && byte_fallback ? byteIds(token, idOf) : null;
+        const bytes = id === undefined && byte_fallback ? findByteIds(token, idOf) : null;
         if (id !== undefined) {
-          close();
+          endUnknownPiece();
           pieces.push({ id, start, end });
         } else if (bytes) {
           // As in the library, byte tokens do not end `pending`: the unknown token comes after the
           // byte tokens.
           pieces.push(...bytes.map((byte) => ({ id: byte, start, end })));
         } else if (typeof unk_token === 'string') {
-          if (pending && fuse_unk) pending.end = end;
+          if (unknownPiece && fuse_unk) unknownPiece.end = end;
           else {
-            close();
-            const unk = idOf(unk_token);
-            if (unk === undefined) throw unknownWordError(token);
-            pending = { id: unk, start, end };
+            endUnknownPiece();
+            const unknownId = idOf(unk_token);
+            if (unknownId === undefined) throw unknownWordError(token);
+            unknownPiece = { id: unknownId, start, end };
           }
         }
         start = end;
       }
-      close();
+      endUnknownPiece();
       return mergePairs(pieces, ranks);
     };
   },
 
   /** Splits a word into the tokens with the highest sum of scores. */
-  Unigram({ vocab, unk_id: unk, byte_fallback }, idOf, ids) {
+  Unigram({ vocab, unk_id: unknownId, byte_fallback }, idOf, ids) {
     const scores = (vocab as readonly (readonly [string, number])[]).map(([, score]) => score);
-    if (typeof unk === 'number' && !(unk in scores)) {
-      refuse('model.unk_id', `expected the number of a token, got ${unk}`);
+    if (typeof unknownId === 'number' && !(unknownId in scores)) {
+      refuse('model.unk_id', `expected the number of a token, got ${unknownId}`);
     }
-    // Math.min cannot take an argument for each token.
-    const lowest = scores.reduce((least, score) => Math.min(least, score), Infinity);
-    let longest = 0;
-    for (const token of ids.keys()) longest = Math.max(longest, token.length);
+    // Math.min(...scores) would exceed the number of arguments that a call may have.
+    const lowestScore = scores.reduce((least, score) => Math.min(least, score), Infinity);
+    let maxLength = 0;
+    for (const token of ids.keys()) maxLength = Math.max(maxLength, token.length);
     return (word) => {
-      const path = bestPath(word, {
+      const path = findBestPath(word, {
         idOf,
         scores,
-        longest,
-        penalty: lowest - UNKNOWN_PENALTY,
-        unk,
+        maxLength,
+        penalty: lowestScore - UNKNOWN_PENALTY,
+        unknownId,
       });
       return path.flatMap(({ start, end }) => {
         const text = word.slice(start, end);
         const id = idOf(text);
         if (id !== undefined) return [{ id, start, end }];
-        const bytes = byte_fallback ? byteIds(text, idOf) : null;
+        const bytes = byte_fallback ? findByteIds(text, idOf) : null;
         if (bytes) return bytes.map((byte) => ({ id: byte, start, end }));
-        if (typeof unk !== 'number') throw unknownWordError(text);
-        return [{ id: unk, start, end }];
+        if (typeof unknownId !== 'number') throw unknownWordError(text);
+        return [{ id: unknownId, start, end }];
       });
     };
   },
@@ -205,10 +204,10 @@ function prefixOf({ continuing_subword_prefix: prefix }: ModelFile) {
 }
 
 /**
- * Cuts a word into tokens, each the longest that fits; null if no token fits somewhere.
+ * Splits a word into tokens, each the longest that fits; returns null if none fits somewhere.
  * @param prefix prefix of the tokens that continue a word
  */
-function cutWord(
+function splitWord(
   word: string,
   prefix: string,
   idOf: (token: string) => number | undefined,
@@ -232,56 +231,59 @@ function cutWord(
 const UNKNOWN_PENALTY = 10;
 
 /** Finds the pieces with the highest sum of scores; adjacent unknown characters form one piece. */
-function bestPath(
+function findBestPath(
   word: string,
   {
     idOf,
     scores,
-    longest,
+    maxLength,
     penalty,
-    unk,
+    unknownId,
   }: {
     idOf: (token: string) => number | undefined;
     scores: readonly number[];
-    longest: number;
+    maxLength: number;
     penalty: number;
-    unk: number | null | undefined;
+    unknownId: number | null | undefined;
   },
 ) {
-  const best = new Float64Array(word.length + 1);
-  const startOf = new Int32Array(word.length + 1).fill(-1);
-  const idAt = new Int32Array(word.length + 1);
+  const bestScores = new Float64Array(word.length + 1);
+  const starts = new Int32Array(word.length + 1).fill(-1);
+  const idsByEnd = new Int32Array(word.length + 1);
   for (let start = 0; start < word.length;) {
     const next = start + widthAt(word, start);
     let hasToken = false;
-    const offer = (end: number, id: number, score: number) => {
-      if (startOf[end] >= 0 && score + best[start] <= best[end]) return;
-      best[end] = score + best[start];
-      startOf[end] = start;
-      idAt[end] = id;
+    const updateBest = (end: number, id: number, score: number) => {
+      if (starts[end] >= 0 && score + bestScores[start] <= bestScores[end]) return;
+      bestScores[end] = score + bestScores[start];
+      starts[end] = start;
+      idsByEnd[end] = id;
     };
-    const last = Math.min(word.length, start + longest);
-    for (let end = next; end <= last; end++) {
+    const lastEnd = Math.min(word.length, start + maxLength);
+    for (let end = next; end <= lastEnd; end++) {
       const id = idOf(word.slice(start, end));
       if (id === undefined) continue;
-      offer(end, id, scores[id]);
+      updateBest(end, id, scores[id]);
       if (end === next) hasToken = true;
     }
     if (!hasToken) {
-      if (typeof unk !== 'number' && !(startOf[next] >= 0 && penalty + best[start] <= best[next])) {
+      if (
+        typeof unknownId !== 'number' &&
+        !(starts[next] >= 0 && penalty + bestScores[start] <= bestScores[next])
+      ) {
         throw unknownWordError(word.slice(start, next));
       }
-      offer(next, unk ?? -1, penalty);
+      updateBest(next, unknownId ?? -1, penalty);
     }
     start = next;
   }
   const path: { start: number; end: number }[] = [];
-  let isOpen = false;
-  for (let end = word.length; end > 0; end = startOf[end]) {
-    const isUnknown = idAt[end] === unk;
-    if (isUnknown && isOpen) path[path.length - 1].start = startOf[end];
-    else path.push({ start: startOf[end], end });
-    isOpen = isUnknown;
+  let isNextUnknown = false;
+  for (let end = word.length; end > 0; end = starts[end]) {
+    const isUnknown = idsByEnd[end] === unknownId;
+    if (isUnknown && isNextUnknown) path[path.length - 1].start = starts[end];
+    else path.push({ start: starts[end], end });
+    isNextUnknown = isUnknown;
   }
   return path.reverse();
 }

@@ -1,34 +1,34 @@
 /** Implements the normalizers of a tokenizer.json, which change the text before it is split. */
 import { compile } from './patterns.ts';
 import { spellBytes } from './surface.ts';
-import { eachOf, refuse, rowOf } from './vocabulary.ts';
+import { createStages, refuse, findRow } from './vocabulary.ts';
 import type { Aligned, Change } from './aligned.ts';
 import type { Stage } from './shapes.ts';
 
 export type Normalizer = (text: Aligned) => Aligned;
 
-const keepText = (text: Aligned) => text;
+const returnText = (text: Aligned) => text;
 
 export function createNormalizer(
   stage: Stage | null | undefined,
   where: string = 'normalizer',
 ): Normalizer {
-  if (stage === null || stage === undefined) return keepText;
-  return rowOf(NORMALIZERS, 'normalizer', stage)(stage, where);
+  if (stage === null || stage === undefined) return returnText;
+  return findRow(NORMALIZERS, 'normalizer', stage)(stage, where);
 }
 
 const NORMALIZERS: Record<string, (stage: Stage, where: string) => Normalizer> = {
   Sequence({ normalizers }, where) {
-    const stages = eachOf(normalizers, `${where}.normalizers`, createNormalizer);
+    const stages = createStages(normalizers, `${where}.normalizers`, createNormalizer);
     return (text) => stages.reduce((normalized, change) => change(normalized), text);
   },
   Replace({ pattern, content }, where) {
     const match = compile(pattern, where);
-    const replacement = textOf(content, `${where}.content`);
+    const replacement = expectText(content, `${where}.content`);
     return (text) => text.replace(match, replacement);
   },
   Prepend({ prepend }, where) {
-    const prefix = textOf(prepend, `${where}.prepend`);
+    const prefix = expectText(prepend, `${where}.prepend`);
     return (text) => text.prepend(prefix);
   },
   Strip:
@@ -36,17 +36,17 @@ const NORMALIZERS: Record<string, (stage: Stage, where: string) => Normalizer> =
     (text) => {
       const { length } = text.text;
       const start = strip_left ? text.text.search(/\P{White_Space}|$/u) : 0;
-      const end = strip_right ? length - spacesAtEnd(text.text) : length;
+      const end = strip_right ? length - countTrailingSpaces(text.text) : length;
       return start === 0 && end === length ? text : text.slice(start, Math.max(start, end));
     },
-  StripAccents: () => dropMatching(/\p{M}/u),
-  Lowercase: () => toLowercase,
+  StripAccents: () => createRemover(/\p{M}/u),
+  Lowercase: () => lowercaseText,
   NFC: () => (text) => compose(text, 'NFD', 'NFC'),
   NFD: () => (text) => decompose(text, 'NFD'),
   NFKC: () => (text) => compose(text, 'NFKD', 'NFKC'),
   NFKD: () => (text) => decompose(text, 'NFKD'),
-  Nmt: () => (text) => text.map(nmtCharacter),
-  ByteLevel: () => toLetters,
+  Nmt: () => (text) => text.map(cleanNmtCharacter),
+  ByteLevel: () => spellLetters,
   BertNormalizer(stage) {
     const { clean_text, handle_chinese_chars, strip_accents, lowercase } = stage;
     const steps = [
@@ -54,24 +54,24 @@ const NORMALIZERS: Record<string, (stage: Stage, where: string) => Normalizer> =
       handle_chinese_chars &&
         ((text: Aligned) => text.map((c) => (CHINESE_BLOCKS.test(c) ? ` ${c} ` : c))),
       (strip_accents ?? lowercase) &&
-        ((text: Aligned) => dropMatching(/\p{Mn}/u)(decompose(text, 'NFD'))),
-      lowercase && toLowercase,
+        ((text: Aligned) => createRemover(/\p{Mn}/u)(decompose(text, 'NFD'))),
+      lowercase && lowercaseText,
     ].filter((step) => typeof step === 'function');
     return (text) => steps.reduce((normalized, change) => change(normalized), text);
   },
 };
 
-function textOf(value: unknown, where: string) {
+function expectText(value: unknown, where: string) {
   return typeof value === 'string'
     ? value
     : refuse(where, `expected text, got ${JSON.stringify(value)}`);
 }
 
 /**
- * Counts the white-space units at the end of a text by a loop: a regular expression with $ would
- * scan every run of spaces.
+ * Counts the white-space units at the end of a text. This is a loop because a regular expression
+ * with $ would scan every run of spaces.
  */
-export function spacesAtEnd(text: string) {
+export function countTrailingSpaces(text: string) {
   let end = text.length;
   while (SPACE.test(text.charAt(end - 1))) end--;
   return text.length - end;
@@ -80,14 +80,14 @@ export function spacesAtEnd(text: string) {
 /** Matches a white-space character; each takes one unit. */
 const SPACE = /\p{White_Space}/u;
 
-const toLowercase: Normalizer = (text) => text.map((character) => character.toLowerCase());
+const lowercaseText: Normalizer = (text) => text.map((character) => character.toLowerCase());
 
-function dropMatching(dropped: RegExp): Normalizer {
-  return (text) => text.map((character) => (dropped.test(character) ? '' : character));
+function createRemover(pattern: RegExp): Normalizer {
+  return (text) => text.map((character) => (pattern.test(character) ? '' : character));
 }
 
 /** Replaces every byte of the text by the letter that stands for it. */
-export const toLetters: Normalizer = (text) => text.map(spellBytes);
+export const spellLetters: Normalizer = (text) => text.map(spellBytes);
 
 /** The blocks of Chinese characters that the tokenizers library lists. */
 const CHINESE_BLOCKS =
@@ -99,7 +99,7 @@ function cleanCharacter(character: string) {
   return SPACE.test(character) ? ' ' : character;
 }
 
-function nmtCharacter(character: string) {
+function cleanNmtCharacter(character: string) {
   if (/[\x01-\x08\v\x0e-\x1f\x7f\x8f\x9f]/.test(character)) return '';
   return /[\t\n\f\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]/.test(character)
     ? ' '
@@ -107,48 +107,48 @@ function nmtCharacter(character: string) {
 }
 
 /**
- * Returns a function that takes the first unused entry of a character from a list, and returns its
- * change count.
+ * Returns a function that finds the first unused entry of a character in a list, marks it as used,
+ * and returns its change count.
  */
-function createTaker(list: readonly Change[]) {
-  const used = new Uint8Array(list.length);
-  let first = 0;
+function createCountFinder(list: readonly Change[]) {
+  const isUsed = new Uint8Array(list.length);
+  let firstUnused = 0;
   return (character: string) => {
-    let i = first;
-    while (used[i] || list[i][0] !== character) i++;
-    used[i] = 1;
-    while (used[first]) first++;
+    let i = firstUnused;
+    while (isUsed[i] || list[i][0] !== character) i++;
+    isUsed[i] = 1;
+    while (isUsed[firstUnused]) firstUnused++;
     return list[i][1];
   };
 }
 
 /**
- * Decomposes the characters of a text: the first part of each replaces the character, the other
- * parts are inserted. Marks have the order of Unicode.
+ * Lists the parts of the characters of a text: the first part replaces the character, the others
+ * are inserted. Marks have the order of Unicode.
  */
-function decomposition(text: string, form: 'NFD' | 'NFKD'): Change[] {
+function listParts(text: string, form: 'NFD' | 'NFKD'): Change[] {
   const list: Change[] = [];
   for (const character of text) {
     [...character.normalize(form)].forEach((part, i) => list.push([part, i > 0 ? 1 : 0]));
   }
-  const take = createTaker(list);
-  return [...text.normalize(form)].map((part) => [part, take(part)]);
+  const findCount = createCountFinder(list);
+  return [...text.normalize(form)].map((part) => [part, findCount(part)]);
 }
 
 function decompose(text: Aligned, form: 'NFD' | 'NFKD') {
   return text.text.normalize(form) === text.text
     ? text
-    : text.transform(decomposition(text.text, form));
+    : text.transform(listParts(text.text, form));
 }
 
 function compose(text: Aligned, decomposed: 'NFD' | 'NFKD', form: 'NFC' | 'NFKC') {
   const composed = text.text.normalize(form);
   if (composed === text.text) return text;
-  const take = createTaker(decomposition(text.text, decomposed));
+  const findCount = createCountFinder(listParts(text.text, decomposed));
   return text.transform(
     Array.from(composed, (character) => {
-      const [first, ...rest] = Array.from(character.normalize('NFD'), take);
-      return [character, rest.reduce((sum, change) => sum + change - 1, first)];
+      const [firstCount, ...otherCounts] = Array.from(character.normalize('NFD'), findCount);
+      return [character, otherCounts.reduce((sum, change) => sum + change - 1, firstCount)];
     }),
   );
 }

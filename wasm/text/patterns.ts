@@ -11,13 +11,13 @@ import type { Stage } from './shapes.ts';
 
 export function compile(pattern: Stage['pattern'], where: string): Pattern {
   if (typeof pattern?.Regex === 'string') return compileRegex(pattern.Regex);
-  if (typeof pattern?.String === 'string') return literal(pattern.String);
+  if (typeof pattern?.String === 'string') return createLiteralMatcher(pattern.String);
   const text = `expected a Regex or a String, got ${JSON.stringify(pattern)}`;
   return refuse(`${where}.pattern`, text);
 }
 
-export function literal(text: string) {
-  return matcher(new RegExp(text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'), 'gu'));
+export function createLiteralMatcher(text: string) {
+  return createMatcher(new RegExp(text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'), 'gu'));
 }
 
 /**
@@ -27,7 +27,7 @@ export function literal(text: string) {
 export function compileRegex(source: string) {
   const Regex = source.replaceAll("(?i:'s|", "(?i:'s|'\u017f|");
   const split = new SplitPreTokenizer({ pattern: { Regex }, behavior: 'Isolated', invert: false });
-  return matcher(split.pattern);
+  return createMatcher(split.pattern);
 }
 
 /**
@@ -35,7 +35,7 @@ export function compileRegex(source: string) {
  * counts unless it directly follows another match.
  * @param regex with the flags g and u
  */
-export function matcher(regex: RegExp): Pattern {
+export function createMatcher(regex: RegExp): Pattern {
   return (text) => {
     const pieces: Piece[] = [];
     let [end, at, last] = [0, 0, -1];
@@ -44,7 +44,7 @@ export function matcher(regex: RegExp): Pattern {
       const match = regex.exec(text);
       if (!match) break;
       const [{ length }, start] = [match[0], match.index];
-      if (length === 0 && (start === last || isInside(text, start))) {
+      if (length === 0 && (start === last || isInsidePair(text, start))) {
         at = start === at ? at + widthAt(text, at) : start + 1;
         continue;
       }
@@ -57,11 +57,11 @@ export function matcher(regex: RegExp): Pattern {
   };
 }
 
-/** Returns whether an index is inside a surrogate pair: there V8 also finds empty matches. */
-function isInside(text: string, at: number) {
+/** Returns whether an index is inside a surrogate pair, where V8 also finds empty matches. */
+function isInsidePair(text: string, at: number) {
   return at > 0 && widthAt(text, at - 1) === 2;
 }
 
-export function invert(pattern: Pattern): Pattern {
+export function invertPattern(pattern: Pattern): Pattern {
   return (text) => pattern(text).map(([start, end, isMatch]) => [start, end, !isMatch]);
 }

@@ -47,12 +47,12 @@ export async function planTokenizer(
   checkPlan(plan);
   if (plan.format === 'gguf') check(model, 'object', 'model');
   checkOptions(options, { ...ACCESS_OPTIONS, signal: 'signal', limit: 'count' });
-  const source = await sourceOf(plan, model, options);
+  const source = await readSource(plan, model, options);
   return source ? guardTokenizer(source, options) : idTokenizer();
 }
 
-/** Reads the files of a tokenizer; undefined if the plan has none. */
-async function sourceOf(
+/** Reads the files of a tokenizer; returns undefined if the plan has none. */
+async function readSource(
   plan: Plan,
   model: Parameters<typeof planTokenizer>[1],
   options: NonNullable<Parameters<typeof planTokenizer>[2]>,
@@ -63,14 +63,19 @@ async function sourceOf(
     return { gguf };
   }
   const { tokenizer, words, vocab, merges } = plan.files;
-  const read = (file: PlanFile) => planText(plan, file, options);
-  const readIf = async (file: PlanFile | undefined) => file && read(file);
-  const config = await readIf(plan.files.tokenizer_config);
-  if (tokenizer) return { tokenizer: await read(tokenizer), config };
-  if (words) return { words: await read(words), config };
+  const readFile = (file: PlanFile) => planText(plan, file, options);
+  const readOptional = async (file: PlanFile | undefined) => file && readFile(file);
+  const config = await readOptional(plan.files.tokenizer_config);
+  if (tokenizer) return { tokenizer: await readFile(tokenizer), config };
+  if (words) return { words: await readFile(words), config };
   if (vocab && merges) {
-    const special_tokens_map = await readIf(plan.files.special_tokens_map);
-    return { vocab: await read(vocab), merges: await read(merges), config, special_tokens_map };
+    const special_tokens_map = await readOptional(plan.files.special_tokens_map);
+    return {
+      vocab: await readFile(vocab),
+      merges: await readFile(merges),
+      config,
+      special_tokens_map,
+    };
   }
   return undefined;
 }

@@ -1,5 +1,5 @@
 /** Reads the post-processor of a tokenizer.json, which adds tokens before and after a text. */
-import { eachOf, refuse, rowOf } from './vocabulary.ts';
+import { createStages, refuse, findRow } from './vocabulary.ts';
 import type { PostProcessor } from './shapes.ts';
 
 type Template = { before: number[]; after: number[] };
@@ -11,7 +11,7 @@ export function readTemplate(
   where: string = 'post_processor',
 ): Template {
   if (stage === null || stage === undefined) return { before: [], after: [] };
-  return rowOf(POST_PROCESSORS, 'post_processor', stage)(stage, idOf, where);
+  return findRow(POST_PROCESSORS, 'post_processor', stage)(stage, idOf, where);
 }
 
 const POST_PROCESSORS: Record<
@@ -23,10 +23,10 @@ const POST_PROCESSORS: Record<
    * keep them.
    */
   ByteLevel: () => ({ before: [], after: [] }),
-  BertProcessing: readEnds,
-  RobertaProcessing: readEnds,
+  BertProcessing: readPairEnds,
+  RobertaProcessing: readPairEnds,
   Sequence({ processors }, idOf, where) {
-    const stages = eachOf(processors, `${where}.processors`, (stage, at) =>
+    const stages = createStages(processors, `${where}.processors`, (stage, at) =>
       readTemplate(stage, idOf, at),
     );
     return stages.reduce(
@@ -41,11 +41,11 @@ const POST_PROCESSORS: Record<
     if (!Array.isArray(single)) {
       return refuse(`${where}.single`, `expected an array, got ${JSON.stringify(single)}`);
     }
-    const places = single.flatMap((item, i) => (item?.Sequence ? [i] : []));
-    if (places.length !== 1) {
-      refuse(`${where}.single`, `expected the text once, got it ${places.length} times`);
+    const textIndices = single.flatMap((item, i) => (item?.Sequence ? [i] : []));
+    if (textIndices.length !== 1) {
+      refuse(`${where}.single`, `expected the text once, got it ${textIndices.length} times`);
     }
-    const idsOf = (item: unknown, i: number) => {
+    const readItemIds = (item: unknown, i: number) => {
       const name = (item as { SpecialToken?: { id?: unknown } } | null)?.SpecialToken?.id;
       const vocabularyIds = typeof name === 'string' ? [idOf(name)] : [];
       const ids = special_tokens?.[String(name)]?.ids ?? vocabularyIds;
@@ -54,17 +54,19 @@ const POST_PROCESSORS: Record<
       return refuse(`${where}.single ${i}`, `expected a token, got ${JSON.stringify(item)}`);
     };
     return {
-      before: single.slice(0, places[0]).flatMap(idsOf),
-      after: single.slice(places[0] + 1).flatMap((item, i) => idsOf(item, i + places[0] + 1)),
+      before: single.slice(0, textIndices[0]).flatMap(readItemIds),
+      after: single
+        .slice(textIndices[0] + 1)
+        .flatMap((item, i) => readItemIds(item, i + textIndices[0] + 1)),
     };
   },
 };
 
-function readEnds({ cls, sep }: PostProcessor, _: IdOf, where: string): Template {
-  const idOf = (pair: unknown, key: string) => {
+function readPairEnds({ cls, sep }: PostProcessor, _: IdOf, where: string): Template {
+  const readId = (pair: unknown, key: string) => {
     const id = (pair as unknown[] | undefined)?.[1];
     if (Number.isInteger(id) && Number(id) >= 0) return Number(id);
     return refuse(`${where}.${key}`, `expected a token and its id, got ${JSON.stringify(pair)}`);
   };
-  return { before: [idOf(cls, 'cls')], after: [idOf(sep, 'sep')] };
+  return { before: [readId(cls, 'cls')], after: [readId(sep, 'sep')] };
 }

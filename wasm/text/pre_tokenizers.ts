@@ -3,9 +3,15 @@
  * model reads.
  */
 import { BEHAVIORS, widthAt } from './aligned.ts';
-import { toLetters } from './normalizers.ts';
-import { compile, compileRegex, invert, literal, matcher } from './patterns.ts';
-import { eachOf, refuse, rowOf } from './vocabulary.ts';
+import { spellLetters } from './normalizers.ts';
+import {
+  compile,
+  compileRegex,
+  invertPattern,
+  createLiteralMatcher,
+  createMatcher,
+} from './patterns.ts';
+import { createStages, refuse, findRow } from './vocabulary.ts';
 import type { Aligned } from './aligned.ts';
 import type { Stage } from './shapes.ts';
 
@@ -19,19 +25,19 @@ export function isolate(pattern: string) {
   return { type: 'Split', pattern: { Regex: pattern }, behavior: 'Isolated', invert: false };
 }
 
-const SPACE_PATTERN = matcher(/\p{White_Space}/gu);
-const PUNCTUATION_PATTERN = matcher(/[\p{P}$+<=>^`|~]/gu);
-const DIGIT_PATTERN = matcher(/\p{N}/gu);
+const SPACE_PATTERN = createMatcher(/\p{White_Space}/gu);
+const PUNCTUATION_PATTERN = createMatcher(/[\p{P}$+<=>^`|~]/gu);
+const DIGIT_PATTERN = createMatcher(/\p{N}/gu);
 
 /** Character classes of \w according to UTS 18 of Unicode. */
 const WORD_CHARACTERS = '\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}';
-const WORDS_OR_SIGNS = matcher(
+const WORDS_OR_SIGNS = createMatcher(
   new RegExp(`[${WORD_CHARACTERS}]+|[^${WORD_CHARACTERS}\\p{White_Space}]+`, 'gu'),
 );
-const IS_WORD = new RegExp(`[${WORD_CHARACTERS}]`, 'u');
+const WORD_CHARACTER = new RegExp(`[${WORD_CHARACTERS}]`, 'u');
 
 export function isWord(character: string | undefined): boolean {
-  return character !== undefined && IS_WORD.test(character);
+  return character !== undefined && WORD_CHARACTER.test(character);
 }
 
 export function createPreTokenizer(
@@ -39,23 +45,23 @@ export function createPreTokenizer(
   where: string = 'pre_tokenizer',
 ): PreTokenizer {
   if (stage === null || stage === undefined) return (text) => [text];
-  return rowOf(PRE_TOKENIZERS, 'pre_tokenizer', stage)(stage, where);
+  return findRow(PRE_TOKENIZERS, 'pre_tokenizer', stage)(stage, where);
 }
 
 const PRE_TOKENIZERS: Record<string, (stage: Stage, where: string) => PreTokenizer> = {
   Sequence({ pretokenizers }, where) {
-    const stages = eachOf(pretokenizers, `${where}.pretokenizers`, createPreTokenizer);
+    const stages = createStages(pretokenizers, `${where}.pretokenizers`, createPreTokenizer);
     return (text) => stages.reduce((texts, cut) => texts.flatMap(cut), [text]);
   },
   ByteLevel({ add_prefix_space, use_regex }) {
     const pattern = use_regex === false ? null : compileRegex(WORDS);
     return (text) => {
-      const isPrefixed = add_prefix_space === true && !text.text.startsWith(' ');
-      const prefixed = isPrefixed ? text.prepend(' ') : text;
-      return (pattern ? prefixed.split(pattern, 'Isolated') : [prefixed]).map(toLetters);
+      const needsPrefix = add_prefix_space === true && !text.text.startsWith(' ');
+      const prefixedText = needsPrefix ? text.prepend(' ') : text;
+      return (pattern ? prefixedText.split(pattern, 'Isolated') : [prefixedText]).map(spellLetters);
     };
   },
-  Whitespace: () => (text) => text.split(invert(WORDS_OR_SIGNS), 'Removed'),
+  Whitespace: () => (text) => text.split(invertPattern(WORDS_OR_SIGNS), 'Removed'),
   WhitespaceSplit: () => (text) => text.split(SPACE_PATTERN, 'Removed'),
   BertPreTokenizer: () => (text) =>
     text
@@ -70,31 +76,31 @@ const PRE_TOKENIZERS: Record<string, (stage: Stage, where: string) => PreTokeniz
     (text) =>
       text.split(DIGIT_PATTERN, individual_digits ? 'Isolated' : 'Contiguous'),
   CharDelimiterSplit({ delimiter }, where) {
-    const pattern = literal(characterOf(delimiter, `${where}.delimiter`));
+    const pattern = createLiteralMatcher(expectCharacter(delimiter, `${where}.delimiter`));
     return (text) => text.split(pattern, 'Removed');
   },
   Split({ pattern, behavior = '', invert: isInverted }, where) {
     checkBehavior(behavior, where);
-    const compiled = compile(pattern, where);
-    const match = isInverted ? invert(compiled) : compiled;
+    const compiledPattern = compile(pattern, where);
+    const match = isInverted ? invertPattern(compiledPattern) : compiledPattern;
     return (text) => text.split(match, behavior);
   },
   FixedLength({ length = 5 }, where) {
     if (!Number.isInteger(length) || Number(length) <= 0) {
       refuse(`${where}.length`, `expected a length above 0, got ${JSON.stringify(length)}`);
     }
-    return (text) => cutEvenly(text, Number(length));
+    return (text) => splitEvenly(text, Number(length));
   },
   Metaspace(stage, where) {
-    const block = characterOf(stage.replacement ?? '\u2581', `${where}.replacement`);
-    const scheme = prependSchemeOf(stage, where);
-    const [space, blocks] = [literal(' '), literal(block)];
+    const block = expectCharacter(stage.replacement ?? '\u2581', `${where}.replacement`);
+    const scheme = readPrependScheme(stage, where);
+    const [space, blocks] = [createLiteralMatcher(' '), createLiteralMatcher(block)];
     return (text) => {
-      const replaced = text.replace(space, block);
-      const isPrefixed = scheme === 'always' || (scheme === 'first' && startOf(replaced) === 0);
-      const prefixed =
-        isPrefixed && !replaced.text.startsWith(block) ? replaced.prepend(block) : replaced;
-      return stage.split === false ? [prefixed] : prefixed.split(blocks, 'MergedWithNext');
+      const blockText = text.replace(space, block);
+      const needsPrefix = scheme === 'always' || (scheme === 'first' && startOf(blockText) === 0);
+      const prefixedText =
+        needsPrefix && !blockText.text.startsWith(block) ? blockText.prepend(block) : blockText;
+      return stage.split === false ? [prefixedText] : prefixedText.split(blocks, 'MergedWithNext');
     };
   },
 };
@@ -104,13 +110,13 @@ function checkBehavior(behavior: string, where: string) {
   refuse(`${where}.behavior`, `expected a way to split, got ${JSON.stringify(behavior)}`);
 }
 
-function characterOf(value: unknown, where: string) {
+function expectCharacter(value: unknown, where: string) {
   if (typeof value === 'string' && [...value].length === 1) return value;
   return refuse(where, `expected one character, got ${JSON.stringify(value)}`);
 }
 
 /** Returns where Metaspace prepends a block; older files have `add_prefix_space` instead. */
-function prependSchemeOf(
+function readPrependScheme(
   { prepend_scheme: scheme = 'always', add_prefix_space }: Stage,
   where: string,
 ) {
@@ -128,7 +134,7 @@ function startOf(text: Aligned) {
  * Cuts a text into words of equal length.
  * @param length in characters
  */
-function cutEvenly(text: Aligned, length: number) {
+function splitEvenly(text: Aligned, length: number) {
   const words = [];
   for (let start = 0; start < text.text.length;) {
     let end = start;

@@ -55,7 +55,7 @@ export interface PostProcessor {
 }
 
 /** A token that the tokenizer finds before it splits the text. */
-export interface Added {
+export interface AddedToken {
   readonly id: number;
   readonly content: string;
   readonly special?: boolean;
@@ -81,7 +81,7 @@ export interface TokenizerFile {
     readonly continuing_subword_prefix?: string | null;
     readonly end_of_word_suffix?: string | null;
   };
-  readonly added_tokens?: readonly Added[];
+  readonly added_tokens?: readonly AddedToken[];
   readonly normalizer?: Stage | null;
   readonly pre_tokenizer?: Stage | null;
   readonly post_processor?: PostProcessor | null;

@@ -5,26 +5,26 @@ import type { TokenizerFile, Stage } from './shapes.ts';
  * The 256 letters that byte-level vocabularies use for bytes, with the byte of each. Printable
  * characters represent themselves.
  */
-export const letters = byteLetters();
+export const byteOfLetter = createByteTable();
 
-function byteLetters(): Map<string, number> {
+function createByteTable(): Map<string, number> {
   const table = new Map();
-  let next = 256;
+  let nextCode = 256;
   for (let byte = 0; byte < 256; byte++) {
-    const printable = (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
-    table.set(String.fromCharCode(printable ? byte : next++), byte);
+    const isPrintable = (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
+    table.set(String.fromCharCode(isPrintable ? byte : nextCode++), byte);
   }
   return table;
 }
 
-const lettersOfBytes = [...letters.keys()];
+const lettersOfBytes = [...byteOfLetter.keys()];
 const encoder = new TextEncoder();
 
 /**
  * Returns a token in byte letters. Some vocabularies hold added text that is not spelled in them.
  */
-export function spell(token: string) {
-  return [...token].every((letter) => letters.has(letter)) ? token : spellBytes(token);
+export function spellToken(token: string) {
+  return [...token].every((letter) => byteOfLetter.has(letter)) ? token : spellBytes(token);
 }
 
 /** Returns the letters of a text's bytes. */
@@ -36,8 +36,8 @@ export function spellBytes(text: string) {
 /**
  * Returns a function from tokens to their surfaces: a Uint8Array for tokens made of bytes, which
  * may hold a part of a character, else a string.
- * @param added the added tokens, whose surface is their content. Only a normalized one of a
- * vocabulary that is not byte-level may contain block signs, which stand for spaces
+ * @param added the added tokens, whose surface is their content, except that block signs in a
+ * normalized token stand for spaces unless the vocabulary is byte-level
  */
 export function createSurface(
   file: TokenizerFile,
@@ -46,32 +46,34 @@ export function createSurface(
   const prefix = file.model.continuing_subword_prefix ?? '';
   const suffix = file.model.end_of_word_suffix ?? '';
   const isBytes = isByteLevel(file);
-  const blocks = hasBlocks(file);
-  const literal = [...added].filter(({ normalized }) => isBytes || !normalized);
-  const names = new Set(literal.map(({ content }) => content));
-  const read = isBytes ? readLetters : (token: string) => readText(token, prefix, suffix, blocks);
-  return (token) => (names.has(token) ? token : read(token));
+  const usesBlocks = usesBlockSigns(file);
+  const literalTokens = [...added].filter(({ normalized }) => isBytes || !normalized);
+  const names = new Set(literalTokens.map(({ content }) => content));
+  const readToken = isBytes
+    ? readLetters
+    : (token: string) => readText(token, prefix, suffix, usesBlocks);
+  return (token) => (names.has(token) ? token : readToken(token));
 }
 
 /** Returns whether tokens consist of bytes written as letters. */
 export function isByteLevel(file: Pick<TokenizerFile, 'pre_tokenizer' | 'decoder'>) {
-  const parts = [...stagesOf(file.pre_tokenizer), ...stagesOf(file.decoder)];
+  const parts = [...listStages(file.pre_tokenizer), ...listStages(file.decoder)];
   return parts.some((part) => part?.type === 'ByteLevel');
 }
 
 /** Returns whether tokens write a space as U+2581, as SentencePiece does. */
-export function hasBlocks(file: Pick<TokenizerFile, 'model' | 'pre_tokenizer' | 'decoder'>) {
+export function usesBlockSigns(file: Pick<TokenizerFile, 'model' | 'pre_tokenizer' | 'decoder'>) {
   return !isByteLevel(file) && file.model.type !== 'WordPiece';
 }
 
-/** Lists a stage, or the stages of a sequence. */
-function stagesOf(stage: Stage | null | undefined): (Stage | null | undefined)[] {
-  const inner = stage?.pretokenizers ?? stage?.decoders;
-  return Array.isArray(inner) ? inner.flatMap(stagesOf) : [stage];
+/** Returns a list of one stage, or of the stages of a sequence. */
+function listStages(stage: Stage | null | undefined): (Stage | null | undefined)[] {
+  const innerStages = stage?.pretokenizers ?? stage?.decoders;
+  return Array.isArray(innerStages) ? innerStages.flatMap(listStages) : [stage];
 }
 
 function readLetters(token: string) {
-  return Uint8Array.from(token, (letter) => Number(letters.get(letter)));
+  return Uint8Array.from(token, (letter) => Number(byteOfLetter.get(letter)));
 }
 
 function readText(token: string, prefix: string, suffix: string, blocks: boolean) {

@@ -7,7 +7,7 @@
  */
 import { check } from '../abi/arguments.ts';
 import { SinkscopeError, expect } from '../abi/errors.ts';
-import { createFinder, readAdded, searchTextsOf } from './added_tokens.ts';
+import { createFinder, readAddedTokens, searchTextsOf } from './added_tokens.ts';
 import { Aligned } from './aligned.ts';
 import { createDecoder } from './decoders.ts';
 import { createModel } from './models.ts';
@@ -15,11 +15,11 @@ import { createNormalizer } from './normalizers.ts';
 import { readTemplate } from './post_processor.ts';
 import { createPreTokenizer } from './pre_tokenizers.ts';
 import { createSurface } from './surface.ts';
-import { ROLES, nameOf, parseObject } from './vocabulary.ts';
+import { ROLES, tokenNameOf, parseObject } from './vocabulary.ts';
 import type { TokenizerFile, Settings, Piece } from './shapes.ts';
 import type { Token, SpecialToken, Tokenizer as TokenizerShape } from './types.ts';
 
-/** Usual names of the BOS token, for a tokenizer.json without a config. */
+/** Common names of the BOS token, for a tokenizer.json without a config. */
 const BOS_NAMES = [
   '<s>',
   '<bos>',
@@ -28,7 +28,7 @@ const BOS_NAMES = [
   '[BOS]',
   '<|endoftext|>',
 ];
-/** Usual names of the mask token, for a tokenizer.json without a config. */
+/** Common names of the mask token, for a tokenizer.json without a config. */
 const MASK_NAMES = ['[MASK]', '<mask>'];
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -39,19 +39,19 @@ const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
  * origin.
  */
 export function openTokenizer(json: string | object, config: string | object = {}): TokenizerShape {
-  const parsed = parseObject(json, 'tokenizer.json');
-  const file = parsed as unknown as TokenizerFile;
+  const tokenizerFile = parseObject(json, 'tokenizer.json');
+  const file = tokenizerFile as unknown as TokenizerFile;
   const settings = parseObject(config, 'tokenizer_config.json');
-  return withPlace(() => new Tokenizer(file, settings));
+  return nameErrors(() => new Tokenizer(file, settings));
 }
 
 /**
  * Runs a step on an untrusted file, and turns every error of the host into an error that names the
  * place.
  */
-function withPlace<T>(use: () => T): T {
+function nameErrors<T>(step: () => T): T {
   try {
-    return use();
+    return step();
   } catch (error) {
     throw error instanceof SinkscopeError ? error : hostError(error);
   }
@@ -97,16 +97,16 @@ class Tokenizer implements TokenizerShape {
   readonly special;
   constructor(file: TokenizerFile, settings: Settings) {
     this.#model = createModel(file.model);
-    this.#added = readAdded(file.added_tokens, this.#model);
+    this.#added = readAddedTokens(file.added_tokens, this.#model);
     this.#addedIds = new Map(this.#added.map(({ content, id }) => [content, id]));
     for (const [token, id] of this.#model.tokens) this.#names[id] = token;
     for (const { content, id } of this.#added) this.#names[id] = content;
     const special = this.#added.filter((token) => token.special);
     this.#specialNames = new Set(special.map(({ content }) => content));
     const normalize = createNormalizer(file.normalizer);
-    const searched = searchTextsOf(this.#added, normalize);
-    this.#normalizedNames = new Map(searched.map(({ token, text }) => [token.id, text]));
-    this.#findAdded = createFinder(searched, normalize);
+    const searchTexts = searchTextsOf(this.#added, normalize);
+    this.#normalizedNames = new Map(searchTexts.map(({ token, text }) => [token.id, text]));
+    this.#findAdded = createFinder(searchTexts, normalize);
     this.#splitWords = createPreTokenizer(file.pre_tokenizer);
     this.#decode = createDecoder(file.decoder);
     this.#surface = createSurface(file, this.#added);
@@ -118,20 +118,20 @@ class Tokenizer implements TokenizerShape {
   }
 
   #findBos(settings: Settings) {
-    // The file states that there is no such token, so none is guessed.
+    // The file states that there is no BOS token, so none is guessed.
     if (settings.bos_token === null) return null;
-    const bosName = nameOf(settings, 'bos_token');
+    const bosName = tokenNameOf(settings, 'bos_token');
     // A guessed name must be that of an added token: an ordinary word "<s>" does not begin
     // sequences.
     const candidates = [this.#names[this.#template.before[0]], ...BOS_NAMES];
-    const added = candidates.filter((name) => this.#addedIds.has(name));
-    const ids = [bosName, ...added].map((name) => this.#id(name));
+    const addedNames = candidates.filter((name) => this.#addedIds.has(name));
+    const ids = [bosName, ...addedNames].map((name) => this.#id(name));
     return ids.find((id) => id !== undefined) ?? null;
   }
 
   #findSpecials(settings: Settings): SpecialToken[] {
     const kindOf = ({ id, content }: { id: number; content: string }) => {
-      const role = ROLES.find(([key]) => nameOf(settings, key) === content);
+      const role = ROLES.find(([key]) => tokenNameOf(settings, key) === content);
       if (role) return role[1];
       return id === this.bos ? 'bos' : MASK_NAMES.includes(content) ? 'mask' : 'other';
     };
@@ -152,7 +152,7 @@ class Tokenizer implements TokenizerShape {
     check(text, 'text', 'text');
     check(options, 'object', 'options');
     const { bos = 'auto', special = 'auto' } = options;
-    const { before, after } = this.#templateOf(bos, special);
+    const { before, after } = this.#selectTemplate(bos, special);
     const token = (id: number, start = 0, end = start, isSpecial = true) => ({
       id,
       text: this.piece(id),
@@ -160,7 +160,7 @@ class Tokenizer implements TokenizerShape {
       end,
       special: isSpecial,
     });
-    return withPlace(() => [
+    return nameErrors(() => [
       ...before.map((id) => token(id)),
       ...this.#tokenize(text).map(({ id, start, end }) => token(id, start, end, false)),
       ...after.map((id) => token(id, text.length)),
@@ -169,8 +169,8 @@ class Tokenizer implements TokenizerShape {
 
   #tokenize(text: string): Piece[] {
     // A lone surrogate has no UTF-8; the replacement character has the same length of one unit.
-    const wellFormed = Aligned.of(text.replace(/\p{Surrogate}/gu, '\ufffd'));
-    return this.#findAdded(wellFormed).flatMap(({ text: section, token }) => {
+    const aligned = Aligned.of(text.replace(/\p{Surrogate}/gu, '\ufffd'));
+    return this.#findAdded(aligned).flatMap(({ text: section, token }) => {
       if (token) return [spanOf(section, { id: token.id, start: 0, end: section.text.length })];
       const words = this.#splitWords(section).filter((word) => word.text !== '');
       return words.flatMap((word) =>
@@ -180,16 +180,16 @@ class Tokenizer implements TokenizerShape {
   }
 
   /** Returns the ids that are added before and after a text. */
-  #templateOf(bos: 'auto' | boolean, special: 'auto' | 'none' | readonly string[]) {
+  #selectTemplate(bos: 'auto' | boolean, special: 'auto' | 'none' | readonly string[]) {
     expect(bos === 'auto' || typeof bos === 'boolean', 'bos', "'auto', true or false", bos);
-    if (bos === 'auto') return this.#prefixOf(special);
+    if (bos === 'auto') return this.#selectSpecials(special);
     expect(special === 'auto', 'special', "'auto' where bos is given", special);
     if (!bos) return { before: [], after: [] };
     expect(this.bos !== null, 'bos', 'a tokenizer that has such a token', bos);
     return { before: [Number(this.bos)], after: [] };
   }
 
-  #prefixOf(special: 'auto' | 'none' | readonly string[]) {
+  #selectSpecials(special: 'auto' | 'none' | readonly string[]) {
     if (special === 'auto') return this.#template;
     if (special === 'none') return { before: [], after: [] };
     expect(Array.isArray(special), 'special', "'auto', 'none' or a list of tokens", special);
@@ -204,16 +204,18 @@ class Tokenizer implements TokenizerShape {
   decode(ids: ArrayLike<number>) {
     check(ids, 'list', 'ids');
     const names = Array.from(ids, (id) => this.#normalizedNames.get(id) ?? this.#names[id]);
-    const visible = names.filter((name) => name !== undefined && !this.#specialNames.has(name));
-    return withPlace(() => (visible.length === 0 ? '' : this.#decode(visible).join('')));
+    const visibleNames = names.filter(
+      (name) => name !== undefined && !this.#specialNames.has(name),
+    );
+    return nameErrors(() => (visibleNames.length === 0 ? '' : this.#decode(visibleNames).join('')));
   }
 
   piece(id: number) {
     check(id, 'number', 'id');
-    return (this.#pieces[id] ??= this.#read(id));
+    return (this.#pieces[id] ??= this.#readPiece(id));
   }
 
-  #read(id: number) {
+  #readPiece(id: number) {
     const name = this.#names[id];
     // The vocabulary of a model is often padded beyond the tokens of its tokenizer.
     if (name === undefined) return `[${id}]`;

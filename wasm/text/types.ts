@@ -12,7 +12,7 @@ export interface Token {
   readonly special: boolean;
 }
 
-/** A token without text. */
+/** A special token, such as BOS or padding. */
 export interface SpecialToken {
   readonly id: number;
   readonly text: string;

@@ -5,7 +5,7 @@
  *     vocab.json, merges.txt, tokenizer_config.json -> { json, config } -> openTokenizer
  */
 import { SinkscopeError } from '../abi/errors.ts';
-import { Ranks } from './merges.ts';
+import { MergeRanks } from './merges.ts';
 import type { Settings } from './shapes.ts';
 import type { TokenizerFiles } from './types.ts';
 
@@ -33,7 +33,7 @@ export function unknownTypeError(stage: string, type: unknown) {
 }
 
 /** Returns the row of a table for the type of a stage; throws for an unknown type. */
-export function rowOf<R>(
+export function findRow<R>(
   table: Readonly<Record<string, R>>,
   kind: string,
   stage: { type?: unknown },
@@ -43,8 +43,8 @@ export function rowOf<R>(
   return table[type];
 }
 
-/** Applies `create` to each stage of a sequence. */
-export function eachOf<S, R>(
+/** Creates each stage of a sequence. */
+export function createStages<S, R>(
   stages: readonly S[] | null | undefined,
   where: string,
   create: (stage: S, where: string) => R,
@@ -91,15 +91,15 @@ export function tokenizerOfVocabulary(
   rankMerges(merges, createLookup(vocab), 'merges.txt');
   // The files of GPT-2 name no token, but GPT-2 uses this one for both the start and the end of a
   // text.
-  const fallback = Object.hasOwn(vocab, '<|endoftext|>') ? '<|endoftext|>' : undefined;
-  const bos = nameOf(settings, 'bos_token') ?? fallback;
-  const eos = nameOf(settings, 'eos_token') ?? fallback;
+  const defaultName = Object.hasOwn(vocab, '<|endoftext|>') ? '<|endoftext|>' : undefined;
+  const bos = tokenNameOf(settings, 'bos_token') ?? defaultName;
+  const eos = tokenNameOf(settings, 'eos_token') ?? defaultName;
   const json = byteLevelFile({
     vocab,
     merges,
-    added: listAddedTokens(vocab, settings, [bos, eos]),
+    addedTokens: listAddedTokens(vocab, settings, [bos, eos]),
     prefixSpace: settings.add_prefix_space === true,
-    post: template(
+    postProcessor: makeTemplate(
       settings.add_bos_token === true ? requireToken(bos, 'bos_token') : null,
       settings.add_eos_token === true ? requireToken(eos, 'eos_token') : null,
     ),
@@ -114,7 +114,7 @@ function requireToken(token: string | undefined, key: string) {
 }
 
 /** Returns a token's name in a tokenizer_config.json: a string, or an object with its content. */
-export function nameOf(settings: Settings, key: string): string | undefined {
+export function tokenNameOf(settings: Settings, key: string): string | undefined {
   const setting = settings[key] as string | { content?: unknown } | null | undefined;
   const name = typeof setting === 'object' ? setting?.content : setting;
   return typeof name === 'string' && name !== '' ? name : undefined;
@@ -127,7 +127,7 @@ export function nameOf(settings: Settings, key: string): string | undefined {
 function listAddedTokens(
   vocab: Record<string, number>,
   settings: Settings,
-  more: readonly (string | undefined)[],
+  otherNames: readonly (string | undefined)[],
 ) {
   const added = new Map();
   for (const [id, token] of Object.entries(settings.added_tokens_decoder ?? {})) {
@@ -136,7 +136,7 @@ function listAddedTokens(
     if (typeof content !== 'string' || content === '') refuse(place, 'expected content');
     added.set(content, { ...token, id: Number(id) });
   }
-  const names = [...ROLES.map(([key]) => nameOf(settings, key)), ...more];
+  const names = [...ROLES.map(([key]) => tokenNameOf(settings, key)), ...otherNames];
   for (const name of names) {
     // A token outside the vocabulary has no id that the model knows.
     if (name === undefined || added.has(name) || !Object.hasOwn(vocab, name)) continue;
@@ -147,21 +147,21 @@ function listAddedTokens(
 
 /**
  * Makes a byte-level tokenizer.json. In `parts`, `split` are stages that split the text before its
- * bytes become letters (default: the pattern of GPT-2), and `later` are stages that split the
+ * bytes become letters (default: the pattern of GPT-2), and `letterSplit` are stages that split the
  * letters.
  */
 export function byteLevelFile(parts: {
   vocab: object;
   merges: string[][];
-  added: object[];
-  post: object | null;
+  addedTokens: object[];
+  postProcessor: object | null;
   prefixSpace?: boolean;
   normalizer?: object | null;
   split?: object[];
-  later?: object[];
+  letterSplit?: object[];
   ignoreMerges?: boolean;
 }) {
-  const { vocab, merges, added, post, split, later = [], prefixSpace = false } = parts;
+  const { vocab, merges, split, letterSplit = [], prefixSpace = false } = parts;
   const bytes = {
     type: 'ByteLevel',
     add_prefix_space: prefixSpace,
@@ -170,23 +170,25 @@ export function byteLevelFile(parts: {
   };
   return {
     version: '1.0',
-    added_tokens: added,
+    added_tokens: parts.addedTokens,
     normalizer: parts.normalizer ?? null,
-    pre_tokenizer: split ? { type: 'Sequence', pretokenizers: [...split, bytes, ...later] } : bytes,
-    post_processor: post,
+    pre_tokenizer: split
+      ? { type: 'Sequence', pretokenizers: [...split, bytes, ...letterSplit] }
+      : bytes,
+    post_processor: parts.postProcessor,
     decoder: bytes,
     model: { type: 'BPE', ignore_merges: parts.ignoreMerges ?? false, vocab, merges },
   };
 }
 
 /** Makes a post-processor that adds tokens before and after a text; null if it would add none. */
-export function template(bos: string | null, eos: string | null) {
+export function makeTemplate(bos: string | null, eos: string | null) {
   if (bos === null && eos === null) return null;
-  const special = (id: string) => ({ SpecialToken: { id, type_id: 0 } });
+  const toTemplateItem = (id: string) => ({ SpecialToken: { id, type_id: 0 } });
   const single = [
-    ...(bos === null ? [] : [special(bos)]),
+    ...(bos === null ? [] : [toTemplateItem(bos)]),
     { Sequence: { id: 'A', type_id: 0 } },
-    ...(eos === null ? [] : [special(eos)]),
+    ...(eos === null ? [] : [toTemplateItem(eos)]),
   ];
   return { type: 'TemplateProcessing', single, pair: single, special_tokens: {} };
 }
@@ -200,9 +202,9 @@ function readMerges(text: unknown) {
   const lines: Map<string, number> = new Map();
   text.split(/\r?\n/).forEach((line, i) => {
     if (line === '' || (i === 0 && line.startsWith('#version'))) return;
-    const first = lines.get(line);
-    if (first !== undefined)
-      refuse(`merges.txt line ${i + 1}`, `is that of line ${first + 1} again`);
+    const firstLine = lines.get(line);
+    if (firstLine !== undefined)
+      refuse(`merges.txt line ${i + 1}`, `is that of line ${firstLine + 1} again`);
     lines.set(line, i);
   });
   return [...lines].map(([line, i]) => splitPair(line, `merges.txt line ${i + 1}`));
@@ -226,8 +228,8 @@ export function checkVocab(
     const id = vocab[token];
     checkId(id, where, token);
     if (counts[id]++) {
-      const first = tokens.find((other) => vocab[other] === id);
-      refuse(where, `"${token}" and "${first}" have the same id ${id}`);
+      const firstToken = tokens.find((other) => vocab[other] === id);
+      refuse(where, `"${token}" and "${firstToken}" have the same id ${id}`);
     }
   }
 }
@@ -242,31 +244,31 @@ export function checkId(id: unknown, where: string, token?: string): asserts id 
  * Returns the table of merges by rank. The parts of each merge and their concatenation must be
  * tokens, because the model looks them up.
  * @param merges each "a b" or, since tokens may hold spaces, ["a", "b"]
- * @param skipped length of the prefix that marks a token as continuing a word and is dropped when
+ * @param prefixLength length of the prefix that marks a token as continuing a word and is dropped when
  * merged
  */
 export function rankMerges(
   merges: readonly unknown[],
   idOf: (token: string) => number | undefined,
   where: string,
-  skipped: number = 0,
+  prefixLength: number = 0,
 ) {
-  const ranks = new Ranks(merges.length);
+  const ranks = new MergeRanks(merges.length);
   merges.forEach((merge, i) => {
-    const [left, right] = pairOf(merge, where, i);
-    const merged = left + right.slice(skipped);
-    const [a, b, joined] = [left, right, merged].map(idOf);
-    if (a === undefined || b === undefined || joined === undefined) {
-      const missing = [left, right, merged].find((token) => idOf(token) === undefined);
-      const text = `"${left} ${right}" needs "${missing}", which is not in the vocabulary`;
+    const [left, right] = readPair(merge, where, i);
+    const merged = left + right.slice(prefixLength);
+    const [a, b, mergedId] = [left, right, merged].map(idOf);
+    if (a === undefined || b === undefined || mergedId === undefined) {
+      const missingToken = [left, right, merged].find((token) => idOf(token) === undefined);
+      const text = `"${left} ${right}" needs "${missingToken}", which is not in the vocabulary`;
       return refuse(`${where} ${i}`, text);
     }
-    return ranks.add(a, b, i, joined);
+    return ranks.add(a, b, i, mergedId);
   });
   return ranks;
 }
 
-function pairOf(merge: unknown, where: string, i: number): readonly string[] {
+function readPair(merge: unknown, where: string, i: number): readonly string[] {
   const pair = typeof merge === 'string' ? merge.split(' ') : merge;
   const isPair =
     Array.isArray(pair) && pair.length === 2 && pair.every((part) => typeof part === 'string');

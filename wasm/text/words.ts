@@ -3,10 +3,10 @@
  * tokenizer.json. Settings that tokenizer_config.json lacks are those of transformers'
  * BertTokenizer.
  */
-import { checkVocab, nameOf, parseObject, refuse, template } from './vocabulary.ts';
+import { checkVocab, tokenNameOf, parseObject, refuse, makeTemplate } from './vocabulary.ts';
 import type { TokenizerFiles } from './types.ts';
 
-/** Keys of the tokens without text, with the names that BERT gives them. */
+/** Keys of the special tokens, with the names that BERT gives them. */
 const DEFAULT_NAMES: readonly (readonly [string, string])[] = [
   ['unk_token', '[UNK]'],
   ['sep_token', '[SEP]'],
@@ -22,8 +22,11 @@ const DEFAULT_NAMES: readonly (readonly [string, string])[] = [
  */
 export function tokenizerOfWords(text: string, config: string | object = {}): TokenizerFiles {
   const settings = parseObject(config, 'tokenizer_config.json');
-  const vocab = readWords(text);
-  const roles = DEFAULT_NAMES.map(([key, standard]) => [key, nameOf(settings, key) ?? standard]);
+  const vocab = readVocab(text);
+  const roles = DEFAULT_NAMES.map(([key, standard]) => [
+    key,
+    tokenNameOf(settings, key) ?? standard,
+  ]);
   const { unk_token, sep_token, cls_token } = Object.fromEntries(roles);
   for (const name of [unk_token, sep_token, cls_token]) {
     if (!Object.hasOwn(vocab, name)) refuse('vocab.txt', `expected a line "${name}", got none`);
@@ -40,7 +43,7 @@ export function tokenizerOfWords(text: string, config: string | object = {}): To
       lowercase: settings.do_lower_case !== false,
     },
     pre_tokenizer: { type: 'BertPreTokenizer' },
-    post_processor: template(cls_token, sep_token),
+    post_processor: makeTemplate(cls_token, sep_token),
     decoder: { type: 'WordPiece', prefix: '##', cleanup: true },
     model: { type: 'WordPiece', vocab, unk_token, continuing_subword_prefix: '##' },
   };
@@ -48,13 +51,13 @@ export function tokenizerOfWords(text: string, config: string | object = {}): To
 }
 
 /** Reads the ids of tokens, which are their line numbers. */
-function readWords(text: string) {
+function readVocab(text: string) {
   const ids: Map<string, number> = new Map();
   text.split(/\r?\n/).forEach((word, id) => {
     if (word === '') return;
-    const first = ids.get(word);
-    if (first !== undefined)
-      refuse(`vocab.txt line ${id + 1}`, `is that of line ${first + 1} again`);
+    const firstLine = ids.get(word);
+    if (firstLine !== undefined)
+      refuse(`vocab.txt line ${id + 1}`, `is that of line ${firstLine + 1} again`);
     ids.set(word, id);
   });
   const vocab = Object.fromEntries(ids);

@@ -15,13 +15,13 @@ type Open = { method: 'open'; source: Source };
 export type Encode = { method: 'encode'; text: string; options?: Options };
 export type Decode = { method: 'decode'; ids: readonly number[] };
 export type Question = Open | Encode | Decode;
-export type Answer = { isAlive?: boolean; took?: number; error?: object; value?: unknown };
+export type Answer = { isAlive?: boolean; benchmarkMs?: number; error?: object; value?: unknown };
 export type Opened = ReturnType<typeof open>;
 export type Encoded = ReturnType<typeof encode>;
 
 let tokenizer: Tokenizer;
 
-function filesOf(source: Source) {
+function convertFiles(source: Source) {
   if ('gguf' in source) return tokenizerOfGguf((key) => source.gguf.get(key));
   if ('tokenizer' in source) return { json: source.tokenizer, config: source.config };
   if ('words' in source) return tokenizerOfWords(source.words, source.config);
@@ -30,7 +30,7 @@ function filesOf(source: Source) {
 }
 
 function open(source: Source) {
-  const { json, config } = filesOf(source);
+  const { json, config } = convertFiles(source);
   reply({ isAlive: true });
   tokenizer = openTokenizer(json, config);
   reply({ isAlive: true });
@@ -39,8 +39,8 @@ function open(source: Source) {
 }
 
 /**
- * Returns the texts of all tokens as one string and the ends of the texts in it: this posts many
- * times faster than a list of strings.
+ * Returns the texts of all tokens as one string with the end of each text, because postMessage
+ * copies one string many times faster than a list of strings.
  */
 function joinPieces() {
   const texts = Array.from({ length: tokenizer.size }, (_, id) => tokenizer.piece(id));
@@ -57,14 +57,14 @@ function encode({ text, options }: Encode) {
   };
 }
 
-function answer(question: Question) {
+function runQuestion(question: Question) {
   if (question.method === 'open') return open(question.source);
   return question.method === 'encode' ? encode(question) : tokenizer.decode(question.ids);
 }
 
 listen((question: Question) => {
   try {
-    reply({ value: answer(question) });
+    reply({ value: runQuestion(question) });
   } catch (error) {
     reply({ error: packError(error) });
   }
