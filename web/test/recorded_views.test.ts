@@ -210,7 +210,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     const frame = await frameOf('hybrid');
     expect(frame.architecture).toMatchObject({ L: 2, blocks: 4, layers: [1, 3] });
     const room = roomOf(explore, page.pageOf({ layer: 3, head: 2 }, [frame]));
-    expect(room.root.textContent).toMatch(/Layer 3, head 2 \(L3H2\)/);
+    expect(room.root.textContent).toMatch(/In layer 3, head 2 \(L3H2\)/);
     expect(room.root.textContent).not.toMatch(/L1H2|Layer 1/);
     room.scope.end();
   });

@@ -96,9 +96,9 @@ describe('the emergence of the sink', () => {
     ]);
     const numbers = (id: string) => emergenceWords(of(id));
     expect(['softmax', 'few', 'early', 'falls', 'another'].map(numbers)).toEqual([
-      'On other texts 60% of the heads have a sink at the end; half as many at step 20.',
+      'On held-out texts 60% of the heads have a sink at the end of training; half as many at step 20.',
       '',
-      'On other texts 60% of the heads have a sink at the end.',
+      'On held-out texts 60% of the heads have a sink at the end of training.',
       ...['', ''],
     ]);
   });
