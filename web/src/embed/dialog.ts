@@ -3,7 +3,7 @@ import { signal, effect } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { createRef, ref } from 'lit/directives/ref.js';
 import { base } from '../base';
-import { choices } from '../page/controls';
+import { choiceField } from '../page/controls';
 import type { Context } from '../page/context';
 import { linkable, type State, CONTROLS } from '../ask/state';
 import { titleOf } from '../views/index';
@@ -89,13 +89,13 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
           <button type="button" aria-label="Close" @click=${() => dialog.close()}>✕</button>
         </div>
         <div class="numbers">
-          ${choices(
+          ${choiceField(
             'for',
             String(kind.value),
             offered().map((one) => [String(snippets.indexOf(one)), one.label] as const),
             (value) => (kind.value = Number(value)),
           )}
-          ${choices(
+          ${choiceField(
             'theme',
             theme.value,
             [
@@ -105,7 +105,7 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
             ],
             (value) => (theme.value = value as State['theme']),
           )}
-          ${choices(
+          ${choiceField(
             'size',
             String(size.value),
             SIZES.map(([label], i) => [String(i), label] as const),

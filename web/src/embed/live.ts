@@ -267,7 +267,7 @@ export class Live {
     const describe = this.#engine.value?.models.describe;
     const isOut = shown.some(({ frame, isStale, error }) => !error && (!frame || isStale));
     const isWhole = frames.every((frame) => describe && isRead(view, frame, describe));
-    const isComing = frames.some((frame) => view.isComing?.(frame));
+    const isComing = frames.some((frame) => view.isPending?.(frame));
     if (!frames.length || isOut || !isWhole || isComing) return;
     const sentences = frames.map((frame) => view.says(frame, selectedHead(frame, state), state));
     const label = [view.title, ...removeRepeats(sentences)].join('. ');

@@ -8,7 +8,7 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import { experiments } from './index';
 import type { ExperimentRequest, Group, Setting } from './experiment';
 import {
-  choices,
+  choiceField,
   fileField,
   firstField,
   numberField,
@@ -18,8 +18,8 @@ import {
   troubleNotes,
 } from '../page/controls';
 import {
-  appearsWhole,
-  asks,
+  hideUntilDrawn,
+  requestFrames,
   shownOf,
   type Context,
   type Engine,
@@ -33,8 +33,8 @@ import { INPUTS, questionOf } from '../ask/question';
 import { LONG } from '../run/reading';
 import type { State } from '../ask/state';
 import { MOST, parseSubject, printSubject } from '../ask/subject';
-import { explained } from '../page/terms';
-import { isRead, part, type View } from '../page/view';
+import { explainTerms } from '../page/terms';
+import { isRead, addElement, type View } from '../page/view';
 import { EXPERIMENT } from '../views/index';
 import { sharedConditions } from '../words';
 
@@ -90,20 +90,20 @@ interface Ended {
 export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed = false): void {
   // In a figure, whose host chooses models and prompts, these parts of the room are not added to the page.
   const sides = isEmbed ? document.createElement('div') : root;
-  const rail = part(sides, 'rail');
-  const middle = part(root, 'middle');
-  const side = part(sides, 'inspector');
-  const list = part(rail, 'experiments', 'nav');
+  const rail = addElement(sides, 'rail');
+  const middle = addElement(root, 'middle');
+  const side = addElement(sides, 'inspector');
+  const list = addElement(rail, 'experiments', 'nav');
   list.setAttribute('aria-label', 'Experiments');
-  const models = part(rail, 'subjects');
-  const asking = part(rail, 'question');
-  const head = part(middle, 'room-head');
-  const pictures = part(middle, 'experiment-picture');
-  const conditions = part(middle, 'stamp', 'p');
-  const controls = part(middle, 'experiment-controls');
-  const table = part(middle, 'experiment-table');
-  const details = part(side, 'experiment-detail');
-  const foot = part(isEmbed ? root : side, isEmbed ? 'figure-foot' : 'experiment-foot');
+  const models = addElement(rail, 'subjects');
+  const asking = addElement(rail, 'question');
+  const head = addElement(middle, 'room-head');
+  const pictures = addElement(middle, 'experiment-picture');
+  const conditions = addElement(middle, 'stamp', 'p');
+  const controls = addElement(middle, 'experiment-controls');
+  const table = addElement(middle, 'experiment-table');
+  const details = addElement(side, 'experiment-detail');
+  const foot = addElement(isEmbed ? root : side, isEmbed ? 'figure-foot' : 'experiment-foot');
 
   // In the room, conditions that all models share appear once, under the charts; an embed's figure states all.
   let stated: readonly string[] = [];
@@ -186,7 +186,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   /** Whether the shown edits evict keys, so that the run records which. */
   const isEvicting = (engine: Engine) => experiment().look(requestOf(engine)).includes('~evict');
 
-  asks(outer, scope, (_, engine) => {
+  requestFrames(outer, scope, (_, engine) => {
     const { question } = requestOf(engine);
     return {
       views: [experiment().detail],
@@ -223,7 +223,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     });
 
   // The sentence and the detail's picture appear together.
-  appearsWhole(root, scope, () => {
+  hideUntilDrawn(root, scope, () => {
     const engine = outer.engine.value;
     if (!engine) return [{ subject: '', isStale: true }];
     const leads = groupsOf(engine).map(({ base, frames, errors, least }): Shown => {
@@ -326,7 +326,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       const leads = shownGroups.map(({ title, frames: [lead] }) => ({ ...lead!, title }));
       const common = sharedConditions(leads);
       stated = [...common, ...leads.map(({ title }) => title)];
-      render(explained(common.join(' · '), true), conditions);
+      render(explainTerms(common.join(' · '), true), conditions);
     }
     figures.both[0]!.update(
       groups.flatMap(({ frames, isStale }) =>
@@ -370,7 +370,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     const prompts = [...new Set(frames.map(({ sequences }) => sequences))].join(', ');
     render(
       html`<div class="question-controls">
-        ${choices(
+        ${choiceField(
           'prompts from',
           source,
           SOURCES.map((name) => [name, INPUTS[name]] as const),

@@ -2,7 +2,7 @@
 import { html } from 'lit';
 import type { Describe } from 'sinkscope';
 import { choicesOf } from '../ask/subject';
-import { choices } from '../page/controls';
+import { choiceField } from '../page/controls';
 import { mean, type Frame } from '../frame';
 import { cache as cacheView } from '../views/cache';
 import { costOf, givenOf, labelsIn, signed } from '../views/settings';
@@ -111,7 +111,7 @@ export const cache: Experiment = {
   controls: (context) => {
     const { state, set } = context;
     const { policy, length, sweep: how, measure } = state.value;
-    return html`${choices(
+    return html`${choiceField(
       'policy shown',
       policy,
       choicesIn(context, 'evict', 'policy', policy),

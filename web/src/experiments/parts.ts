@@ -1,7 +1,7 @@
 /** Building blocks of the experiments' sentences, tables and controls. */
 import { html, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
-import { commandOf, copyCommand } from '../page/command';
+import { commandOf, copyCommandButton } from '../page/command';
 import { tableRegion, valueOf } from '../page/controls';
 import type { Context } from '../page/context';
 import type { Frame } from '../frame';
@@ -123,7 +123,7 @@ export function settingsTable(
                   ${i ? html`<td></td>` : html`<th scope="row">${title}</th>`}
                   <td>${settingName(frame)}</td>
                   ${columns.map(({ of }) => html`<td>${of(frame, baseline) ?? '–'}</td>`)}
-                  <td>${copyCommand(commandOf(frame, file))}</td>
+                  <td>${copyCommandButton(commandOf(frame, file))}</td>
                 </tr>`,
             );
           })}

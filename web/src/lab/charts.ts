@@ -1,6 +1,6 @@
 /** Draws the lab's charts: a table says which columns of a log each chart shows, with a line for each lab. */
 import { drawChart, type Series } from '../plot/chart';
-import { part } from '../page/view';
+import { addElement } from '../page/view';
 import { percent, show } from '../words';
 import type { Lab } from './lab';
 import { recent, type NamedLab } from './words';
@@ -122,7 +122,7 @@ export function createCharts(
   count = CHARTS.length,
 ): (pair: readonly NamedLab[]) => void {
   const charts = CHARTS.slice(0, count);
-  const places = charts.map(({ isHalf }) => part(root, isHalf ? 'plot half' : 'plot'));
+  const places = charts.map(({ isHalf }) => addElement(root, isHalf ? 'plot half' : 'plot'));
   return (pair) => {
     // Hides the charts before the first step.
     const isBegun = pair.some(({ lab }) => lab.log.length);

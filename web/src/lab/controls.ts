@@ -1,7 +1,7 @@
 /** The lab's buttons and the fields of its settings. */
 import { html, nothing, type TemplateResult } from 'lit';
-import { copyCommand } from '../page/command';
-import { choices, numberInput, segmented } from '../page/controls';
+import { copyCommandButton } from '../page/command';
+import { choiceField, numberInput, segmented } from '../page/controls';
 import type { Context } from '../page/context';
 import { ownText } from './fine_tune';
 import { keepText } from './store';
@@ -117,7 +117,7 @@ export class Controls {
     const { leftRun, rightRun } = this.#context.state.value;
     const table = isFineTune(settings) ? fineTune : fromScratch;
     const at = table.findIndex((one) => one.leftRun === leftRun && one.rightRun === rightRun);
-    return choices(
+    return choiceField(
       'experiment',
       String(at),
       [
@@ -186,7 +186,7 @@ export class Controls {
             ${others.map((row) => this.#field(side, row, settings))}
             <p class="hint">
               Changing a setting resets both models. The same run on the command line:
-              <code>${command}</code> ${copyCommand(command)}
+              <code>${command}</code> ${copyCommandButton(command)}
             </p>
           </div>
         </details>
@@ -198,7 +198,7 @@ export class Controls {
     const { name, label, values, step, low, high } = row;
     const set = (value: number | string) => this.#pair.change(side, { [name]: value });
     if (values)
-      return choices(
+      return choiceField(
         label,
         String(settings[name]),
         values.map(([value, text]) => [String(value), text] as const),

@@ -5,7 +5,7 @@
 import { html, render } from 'lit';
 import { allows } from '../page/controls';
 import type { Context, Scope } from '../page/context';
-import { part, say } from '../page/view';
+import { addElement, setText } from '../page/view';
 import { createCharts } from './charts';
 import { addSaveMenu } from './export';
 import { createMap } from './map';
@@ -37,20 +37,20 @@ export interface Trained {
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const place = part(root, 'lab-embedded');
+  const place = addElement(root, 'lab-embedded');
   place.dataset.view = 'lab';
-  const finding = part(place, 'lead', 'p');
+  const finding = addElement(place, 'lead', 'p');
   finding.dataset.finding = '';
   finding.setAttribute('role', 'status');
-  const head = part(place, 'lab-bar');
-  const bar = part(head, 'lab-buttons');
-  const progress = part(place, 'hint', 'p');
+  const head = addElement(place, 'lab-bar');
+  const bar = addElement(head, 'lab-buttons');
+  const progress = addElement(place, 'hint', 'p');
   progress.textContent = 'Attention maps and curves of both models appear here while they train.';
-  const grid = part(place, 'lab-grid');
-  const foot = part(root, 'figure-foot', 'p');
+  const grid = addElement(place, 'lab-grid');
+  const foot = addElement(root, 'figure-foot', 'p');
   const pair = new Pair(context, scope, true);
   const maps = ([0, 1] as const).map((side) => createMap(grid, side));
-  const charts = part(grid, 'lab-charts');
+  const charts = addElement(grid, 'lab-charts');
   const drawCharts = createCharts(charts, CHARTS);
   const drawMaps = (theme = context.theme.peek()) => {
     const pairNames = pair.namedLabs();
@@ -137,7 +137,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const { isRunning } = pair;
     const isBegun = pair.isReady && pair.step > 0;
     const claim = preset?.claim ?? 'Two models with the same task and seed. Press Train.';
-    say(finding, isBegun && !isRunning ? verdict(pair.namedLabs()) : claim);
+    setText(finding, isBegun && !isRunning ? verdict(pair.namedLabs()) : claim);
     finding.hidden = !allows(context.state.peek(), 'finding');
     const act = () => (pair.isReady ? pair.toggle() : void open());
     render(

@@ -1,10 +1,10 @@
 /** Draws a lab's attention map, its sentence, and the actions on its model. */
 import { html, nothing, render } from 'lit';
 import { headAt } from '../frame';
-import { choices } from '../page/controls';
+import { choiceField } from '../page/controls';
 import { diverging, sequential, type Theme } from '../plot/color';
 import { createHeatmap, type Heatmap } from '../plot/heatmap';
-import { part } from '../page/view';
+import { addElement } from '../page/view';
 import { headName, percent, show } from '../words';
 import { COLORS } from './charts';
 import type { Settings } from './settings';
@@ -30,12 +30,12 @@ export function createMap(
   side: 0 | 1,
   acts?: Actions,
 ): (named: NamedLab, theme: Theme) => void {
-  const place = part(grid, 'lab-map', 'section');
+  const place = addElement(grid, 'lab-map', 'section');
   place.dataset.side = ['left', 'right'][side];
   place.dataset.view = 'attention';
-  const title = part(place, 'caption', 'p');
-  const map = createHeatmap(part(place, 'plot'));
-  const under = part(place, 'lab-under');
+  const title = addElement(place, 'caption', 'p');
+  const map = createHeatmap(addElement(place, 'plot'));
+  const under = addElement(place, 'lab-under');
   return (named, theme) => {
     place.setAttribute('aria-label', `Attention of lab ${side + 1}: ${named.name}`);
     render(
@@ -99,7 +99,7 @@ function headChoice({ lab }: NamedLab, choose: (head: number) => void) {
   const headShown = headSeen(lab);
   const [L = 0, H = 0] = lab.picture?.shape ?? [];
   if (!headShown || L * H < 2) return nothing;
-  return choices(
+  return choiceField(
     'head',
     String(lab.settings.head),
     [

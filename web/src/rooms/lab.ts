@@ -15,7 +15,7 @@ import { Pair } from '../lab/pair';
 import { fromScratch, fineTune } from '../lab/presets';
 import { isFineTune, namesOf, type Settings } from '../lab/settings';
 import { verdict } from '../lab/words';
-import { part } from '../page/view';
+import { addElement } from '../page/view';
 import { LAB } from '../views/index';
 import '../plot/chart.css';
 import './lab.css';
@@ -23,13 +23,13 @@ import './lab.css';
 const FRAME_MS = 100;
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const head = part(root, 'room-head');
-  const place = part(root, 'lab-pair');
-  const bar = part(place, 'lab-bar');
-  const trouble = part(place, 'lab-trouble');
-  const fields = part(place, 'lab-controls');
-  const grid = part(place, 'lab-grid');
-  const foot = part(root, 'lab-foot');
+  const head = addElement(root, 'room-head');
+  const place = addElement(root, 'lab-pair');
+  const bar = addElement(place, 'lab-bar');
+  const trouble = addElement(place, 'lab-trouble');
+  const fields = addElement(place, 'lab-controls');
+  const grid = addElement(place, 'lab-grid');
+  const foot = addElement(root, 'lab-foot');
   const pair = new Pair(context, scope);
   // Fetches the engine, also again after a failed download.
   const retry = () => (pair.isReady ? void pair.again() : open());
@@ -45,8 +45,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     change: (side, more) => pair.change(side, more),
   };
   const maps = ([0, 1] as const).map((side) => createMap(grid, side, acts));
-  const drawCharts = createCharts(part(grid, 'lab-charts'));
-  const buttons = part(bar, 'lab-buttons');
+  const drawCharts = createCharts(addElement(grid, 'lab-charts'));
+  const buttons = addElement(bar, 'lab-buttons');
   const menu = addSaveMenu(bar, context, () => {
     return { pair: pair.namedLabs(), columns: pair.columns, grid, draw: drawMaps };
   });

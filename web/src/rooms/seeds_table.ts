@@ -8,7 +8,7 @@ import { html, nothing, svg, type TemplateResult } from 'lit';
 import { until } from 'lit/directives/until.js';
 import { mean } from '../frame';
 import { tableRegion } from '../page/controls';
-import { explained } from '../page/terms';
+import { explainTerms } from '../page/terms';
 import {
   fixed,
   halfOf,
@@ -224,7 +224,7 @@ function wideTable(kinds: readonly (readonly Line[])[]): TemplateResult {
       <thead>
         <tr>
           <td></td>
-          ${OUTCOMES.map(({ title }) => html`<th scope="col">${explained(title, true)}</th>`)}
+          ${OUTCOMES.map(({ title }) => html`<th scope="col">${explainTerms(title, true)}</th>`)}
         </tr>
       </thead>
       ${kinds.map(

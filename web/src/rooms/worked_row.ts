@@ -8,7 +8,7 @@ import { firstKey, mapsOf, mean, ofHead, type Frame, type Head } from '../frame'
 import { quantity } from '../save/numbers';
 import { firstBare, headName, percent, quote, show, sumWords } from '../words';
 import { fixed } from '../timeline/seeds';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 import { shownQuery } from '../views/query';
 
 /** A token's part in a row. */
@@ -246,13 +246,13 @@ export const row: View = {
     return worked ? `${answerOf(worked, frame)} ${sharesWords(worked, frame)}`.trim() : '';
   },
   draw(root) {
-    const place = part(root, 'row-table');
-    const reason = part(root, '', 'p');
+    const place = addElement(root, 'row-table');
+    const reason = addElement(root, '', 'p');
     return (frame, { at, state, frames }) => {
       const worked = workedRow(frame, state.query);
       root.hidden = !worked;
       if (!worked) return;
-      say(reason, sharesWords(worked, frame));
+      setText(reason, sharesWords(worked, frame));
       const others = frames.flatMap((one) =>
         one === frame ? [] : (workedRow(one, state.query) ?? []),
       );

@@ -6,7 +6,7 @@ import { svg, render, type TemplateResult } from 'lit';
 import { firstKey, groupOf, mean, ofHead, visibleKeyEnd, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
 import { headWords, quote, show, withSign, word } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 import { queryRange, shownQuery } from './query';
 
 const SIZE = { width: 620, height: 392, x: 310, y: 318, radius: 288 } as const;
@@ -167,9 +167,9 @@ export const arrows: View = {
   ],
   says: sentence,
   draw(root, { set }) {
-    const words = part(root, 'caption', 'p');
-    const place = part(root, 'arrows');
-    const choice = part(root, '');
+    const words = addElement(root, 'caption', 'p');
+    const place = addElement(root, 'arrows');
+    const choice = addElement(root, '');
     return (frame, { at, state, isPlain, isAnswered }) => {
       const keys = keysOf(frame, at);
       words.hidden = Boolean(isPlain);
@@ -178,7 +178,7 @@ export const arrows: View = {
       const query = shownQuery(frame, state.query);
       const text = `query of token ${query}, ${word(frame.tokens[query]!.text)}`;
       const caption = sentence(frame, at);
-      say(words, isAnswered ? caption.replace(/^.*?\. (?=In head)/, '') : caption);
+      setText(words, isAnswered ? caption.replace(/^.*?\. (?=In head)/, '') : caption);
       render(picture(frame, keys, query, `Arrows for the ${text}. ${caption}`), place);
       render(queryRange(frame, state, set), choice);
     };

@@ -34,7 +34,7 @@ import {
   sumWords,
   word,
 } from '../words';
-import { lastOf, part, say, type DrawOptions, type View } from '../page/view';
+import { cacheLast, addElement, setText, type DrawOptions, type View } from '../page/view';
 
 /**
  * Returns the color scale of attention weights.
@@ -105,8 +105,8 @@ function createLocator(root: HTMLElement, onMove: (row: number, col: number) => 
   const place = Object.assign(document.createElement('div'), { className: 'locator' });
   // Hides the thumbnail from screen readers, since the exact cells themselves can be controlled by keys.
   place.setAttribute('aria-hidden', 'true');
-  const canvas = part(place, '', 'canvas') as HTMLCanvasElement;
-  const frame = part(place, 'mark');
+  const canvas = addElement(place, '', 'canvas') as HTMLCanvasElement;
+  const frame = addElement(place, 'mark');
   place.addEventListener('click', (event) => {
     const { left, top, width, height } = place.getBoundingClientRect();
     onMove((event.clientY - top) / height, (event.clientX - left) / width);
@@ -230,13 +230,13 @@ export const attention: View = {
     );
   },
   draw(root, { set, point, pointed, effect }) {
-    const head = part(root, 'map-head');
-    const title = part(head, 'subtitle', 'p');
-    const key = part(head, 'map-key', 'span');
-    const scaleTitle = part(key, 'scale-name', 'span');
-    const legend = part(key, 'legend-place', 'span');
-    const lens = part(root, 'lens');
-    const controls = part(lens, '');
+    const head = addElement(root, 'map-head');
+    const title = addElement(head, 'subtitle', 'p');
+    const key = addElement(head, 'map-key', 'span');
+    const scaleTitle = addElement(key, 'scale-name', 'span');
+    const legend = addElement(key, 'legend-place', 'span');
+    const lens = addElement(root, 'lens');
+    const controls = addElement(lens, '');
     /**
      * The number of tokens per cell, the first query and key, and the side of the grid. Elsewhere on the page the first
      * token of a block stands for the block.
@@ -259,7 +259,7 @@ export const attention: View = {
       return { zoomQuery: fit(query), zoomKey: fit(key) };
     };
     const leave = () => set({ zoomQuery: -1, zoomKey: -1 });
-    const heatmap = createHeatmap(part(root, 'plot'), {
+    const heatmap = createHeatmap(addElement(root, 'plot'), {
       onPoint: (cell) => point(cell ? tokensOf(cell) : {}),
       onChoose: (cell) => {
         const { query, key } = tokensOf(cell);
@@ -280,7 +280,7 @@ export const attention: View = {
       const { query = -1, key = -1 } = pointed.value;
       heatmap.light(cellOf(query, key));
     });
-    const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
+    const wordsOf = cacheLast((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
     return (frame, options) => {
       const maps = mapsOf(frame);
       if (!maps) return;
@@ -305,9 +305,9 @@ export const attention: View = {
         : block > 1
           ? ` · each cell is the ${isMost ? 'largest' : 'mean'} over ${block} × ${block} tokens`
           : ' · weights rounded to 8 bits';
-      say(title, `${headWords(at, frame)} · ${frame.operation.label}${of}`);
+      setText(title, `${headWords(at, frame)} · ${frame.operation.label}${of}`);
       title.hidden = key.hidden = Boolean(isPlain && !frame.pooled);
-      say(
+      setText(
         scaleTitle,
         isBlocks && !isMost
           ? ''

@@ -6,7 +6,7 @@ import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { capital, headName, percent, quote, word } from '../words';
 import { givenOf, settingName } from './settings';
-import { lastOf, part, say, type View } from '../page/view';
+import { cacheLast, addElement, setText, type View } from '../page/view';
 
 /** Returns the share of queries for which each key stayed, of those that could see it: 1 if it was never evicted. */
 function lifetimes({ tensors, T }: Frame): Float32Array {
@@ -35,20 +35,20 @@ export const cache: View = {
     return `${capital(settingName(frame))}: ${count} of ${keptShares.length} heads (${percent(mean(keptShares), 0)}) keep the first token, ${quote(frame, 0)}, until the end.`;
   },
   draw(root, { set, point }) {
-    const words = part(root, 'caption', 'p');
-    const legend = part(root, 'legend-place');
+    const words = addElement(root, 'caption', 'p');
+    const legend = addElement(root, 'legend-place');
     let heads = 1;
     let shown: Frame | undefined;
-    const map = createHeatmap(part(root, 'plot strips'), {
+    const map = createHeatmap(addElement(root, 'plot strips'), {
       onPoint: (cell) => point(cell ? { ...headAt(cell.row, heads), key: cell.col } : {}),
       onChoose: ({ row }) => shown && set(modelHead(shown, headAt(row, heads))),
     });
-    const data = lastOf(lifetimes);
+    const data = cacheLast(lifetimes);
     return (frame, { theme, at }) => {
       const { L, H: own } = frame.architecture;
       heads = own;
       shown = frame;
-      say(words, cache.says(frame, at));
+      setText(words, cache.says(frame, at));
       const scale = sequential(theme);
       drawLegend(legend, scale, ['evicted at once', 'kept until the end']);
       map.draw({

@@ -18,7 +18,7 @@ import { quantity } from '../save/numbers';
 import { headWords, percent, quote, withSign, word } from '../words';
 import type { Head } from '../frame';
 import { createHeadMap } from './head_map';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 const difference = (a: ArrayLike<number>, b: ArrayLike<number>) =>
   Float32Array.from({ length: a.length }, (_, i) => a[i]! - b[i]!);
@@ -73,7 +73,7 @@ export const change: View = {
     'the other for decreases. The bars above the tokens show how much the loss of each token rises.',
   reads: ['loss_at', 'alpha'],
   headReads: ['att'],
-  compares: true,
+  needsBaseline: true,
   fits: (frame) => baseOf(frame) !== undefined,
   numbers: (frame) => {
     const base = baseOf(frame);
@@ -93,26 +93,26 @@ export const change: View = {
     return base ? sentence(frame, base, at) : 'No intervention yet.';
   },
   draw(root, api) {
-    const words = part(root, 'caption', 'p');
-    const losses = part(root, 'chart');
-    const columns = part(root, 'change-maps');
-    const mapColumn = part(columns, 'change-map');
-    const title = part(mapColumn, 'subtitle', 'p');
-    const legend = part(mapColumn, 'legend-place');
+    const words = addElement(root, 'caption', 'p');
+    const losses = addElement(root, 'chart');
+    const columns = addElement(root, 'change-maps');
+    const mapColumn = addElement(columns, 'change-map');
+    const title = addElement(mapColumn, 'subtitle', 'p');
+    const legend = addElement(mapColumn, 'legend-place');
     let block = 1;
-    const heatmap = createHeatmap(part(mapColumn, 'plot'), {
+    const heatmap = createHeatmap(addElement(mapColumn, 'plot'), {
       onPoint: (cell) => api.point(cell ? { query: cell.row * block, key: cell.col * block } : {}),
       onChoose: (cell) => api.set({ query: cell.row * block, key: cell.col * block }),
     });
-    const right = part(columns, 'change-map');
-    say(part(right, 'subtitle', 'p'), 'α₁ of all heads');
+    const right = addElement(columns, 'change-map');
+    setText(addElement(right, 'subtitle', 'p'), 'α₁ of all heads');
     const drawHeads = createHeadMap(right, api);
     return (frame, options) => {
       const base = baseOf(frame);
       if (!base) return;
       const { at, theme } = options;
       const caption = sentence(frame, base, at);
-      say(words, caption);
+      setText(words, caption);
       const by = lossChange(frame, base);
       losses.hidden = by.every((x) => Number.isNaN(x));
       drawChart(losses, {
@@ -132,7 +132,7 @@ export const change: View = {
       mapColumn.hidden = !map;
       if (map) {
         const scale = diverging(theme, largest([map], 0.01));
-        say(title, `Attention of ${headWords(at, frame)}`);
+        setText(title, `Attention of ${headWords(at, frame)}`);
         drawLegend(legend, scale, [withSign(scale.low), withSign(scale.high)]);
         const { side } = gridOf(frame);
         block = gridOf(frame).block;

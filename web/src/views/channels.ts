@@ -7,7 +7,7 @@ import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { capital, percent, quote, show, stateWords, word } from '../words';
 import type { State } from '../ask/state';
-import { lastOf, part, say, type View } from '../page/view';
+import { cacheLast, addElement, setText, type View } from '../page/view';
 
 interface Peak {
   /** The number of layers before the hidden state. */
@@ -24,7 +24,7 @@ function layerOf({ shape, data }: Tensor, layer: number): Float32Array {
   return (data as Float32Array).subarray(layer * size, (layer + 1) * size);
 }
 
-const medianOf = lastOf((values: Float32Array) => {
+const medianOf = cacheLast((values: Float32Array) => {
   const sorted = values.map(Math.abs).sort();
   const half = Math.floor(sorted.length / 2);
   return sorted.length % 2 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
@@ -112,13 +112,13 @@ export const channels: View = {
   },
   says: (frame) => sayPeak(frame, peakOf(frame)),
   draw(root, { set }) {
-    const words = part(root, 'caption', 'p');
-    const legend = part(root, 'legend-place');
+    const words = addElement(root, 'caption', 'p');
+    const legend = addElement(root, 'legend-place');
     let chosen: Pick<State, 'layer' | 'head'> | undefined;
-    const map = createHeatmap(part(root, 'plot'), {
+    const map = createHeatmap(addElement(root, 'plot'), {
       onChoose: ({ row, col }) => set({ channel: col, query: row, key: -1, ...chosen }),
     });
-    const sizes = lastOf((values: Float32Array) => values.map(Math.abs));
+    const sizes = cacheLast((values: Float32Array) => values.map(Math.abs));
     let last: { of: Tensor; layer: number; data: Float32Array } | undefined;
     return (frame, { theme, state, frames, at: { head } }) => {
       const peak = peakOf(frame, state.layer);
@@ -131,7 +131,7 @@ export const channels: View = {
       const [, T, D] = hidden!.shape as [number, number, number];
       const maximum = largest(frames.map((one) => [peakOf(one, state.layer).size]));
       const scale = sequential(theme, maximum, true);
-      say(words, sayPeak(frame, peak));
+      setText(words, sayPeak(frame, peak));
       drawLegend(legend, scale, ['|h| 0', show(maximum, 1)]);
       map.draw({
         rows: T,

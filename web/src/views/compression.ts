@@ -1,7 +1,7 @@
 /** Draws compression valleys: matrix entropy by layer, with and without the first token, a line for each model. */
 import type { Frame } from '../frame';
 import { drawChart } from '../plot/chart';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 import { quantity } from '../save/numbers';
 import { colorsOf } from '../timeline/course';
 import { show } from '../words';
@@ -27,7 +27,7 @@ export const compression: View = {
   formula: '−Σ p ln p / ln min(T, D),  p = σ² / Σσ², σ the singular values of h [T][D]',
   source: 'arXiv 2510.06477',
   reads: ['matrix_entropy', 'matrix_entropy_others'],
-  isOfAll: true,
+  drawsAllSubjects: true,
   fits: ({ T }) => T > 2,
   numbers: ({ tensors }) =>
     ['matrix_entropy', 'matrix_entropy_others'].map((name) => ({
@@ -47,11 +47,11 @@ export const compression: View = {
     );
   },
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const place = addElement(root, 'chart');
+    const words = addElement(root, 'caption', 'p');
     return (_, { frames, at }) => {
       const caption = frames.map((frame) => compression.says(frame, at)).join('\n');
-      say(words, caption);
+      setText(words, caption);
       const colors = colorsOf(frames);
       drawChart(place, {
         kind: 'lines',

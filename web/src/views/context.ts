@@ -3,7 +3,7 @@ import { isBidirectional, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { percent, show } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 interface Course {
   /** The number of tokens of each text. */
@@ -61,12 +61,12 @@ export const context: View = {
     return `Sink₁ is ${phrases.join(', ')}.`;
   },
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const place = addElement(root, 'chart');
+    const words = addElement(root, 'caption', 'p');
     return (frame, { at }) => {
       const { lengths: places, sink, alpha, uniform } = courseOf(frame);
       const caption = context.says(frame, at);
-      say(words, caption);
+      setText(words, caption);
       drawChart(place, {
         kind: 'lines',
         doubling: true,

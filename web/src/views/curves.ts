@@ -3,7 +3,7 @@ import { alphaOfKey, firstKey, isBidirectional, sharesOf, type Frame } from '../
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { firstPlace, percent, show } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 const STEPS = 100;
 /** The most weights of all heads that the page reads at once. */
@@ -48,10 +48,10 @@ export const threshold: View = {
     return `Of ${all.length} heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${at(eps)} have ${name} > ${eps}`).join(', ')}; uniform attention has ${name} = ${uniform}.`;
   },
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const place = addElement(root, 'chart');
+    const words = addElement(root, 'caption', 'p');
     return (frame) => {
-      say(words, threshold.says(frame, { layer: 0, head: 0 }));
+      setText(words, threshold.says(frame, { layer: 0, head: 0 }));
       drawChart(place, {
         kind: 'lines',
         xLabel: 'threshold ε',
@@ -153,12 +153,12 @@ export const length: View = {
       .concat('.');
   },
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const place = addElement(root, 'chart');
+    const words = addElement(root, 'caption', 'p');
     return (frame, { at }) => {
       const { sink, mean, uniform } = byLength(frame);
       const caption = length.says(frame, at);
-      say(words, caption);
+      setText(words, caption);
       drawChart(place, {
         kind: 'lines',
         from: 1,

@@ -2,7 +2,7 @@
 import { html, render, svg } from 'lit';
 import { deviation, mean, type Frame } from '../frame';
 import { percent } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 interface Group {
   readonly label: string;
@@ -61,10 +61,10 @@ export const domains: View = {
     return `Sink₁ is largest for ${groupWords(most)} and smallest for ${groupWords(least)}${spread}.`;
   },
   draw(root) {
-    const place = part(root, 'table-place');
-    const words = part(root, 'caption', 'p');
+    const place = addElement(root, 'table-place');
+    const words = addElement(root, 'caption', 'p');
     return (frame) => {
-      say(words, domains.says(frame, { layer: 0, head: 0 }));
+      setText(words, domains.says(frame, { layer: 0, head: 0 }));
       render(
         html`<table class="seeds labels">
           <thead>

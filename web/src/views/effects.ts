@@ -7,7 +7,7 @@ import { quantity } from '../save/numbers';
 import { capital, headWords, percent } from '../words';
 import { createHeadMap } from './head_map';
 import { signed } from './settings';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 /**
  * The labels of heads in saved numbers. A head with a sink is a no-op only if the model predicts as well without it.
@@ -108,9 +108,9 @@ export const effects: View = {
   },
   says: sentence,
   draw(root, api) {
-    const words = part(root, 'caption', 'p');
+    const words = addElement(root, 'caption', 'p');
     const draw = createHeadMap(root, api);
-    const table = part(root, 'table-place');
+    const table = addElement(root, 'table-place');
     table.tabIndex = 0;
     table.setAttribute('role', 'region');
     table.setAttribute('aria-label', 'Heads by kind');
@@ -123,7 +123,7 @@ export const effects: View = {
         0.01,
       );
       // The room's answer already states the dormant heads.
-      say(words, options.isAnswered ? change : caption);
+      setText(words, options.isAnswered ? change : caption);
       draw(frame, options, {
         data: frame.tensors.effect!.data,
         scale: diverging(options.theme, size),

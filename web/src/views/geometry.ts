@@ -9,7 +9,7 @@ import { drawRose } from '../plot/rose';
 import { quantity } from '../save/numbers';
 import type { State } from '../ask/state';
 import { firstPlace, headWords, show, withSign, word } from '../words';
-import { lastOf, part, say, type View } from '../page/view';
+import { cacheLast, addElement, setText, type View } from '../page/view';
 
 const MAPS = {
   cos: { metric: 'qk_cos', isSigned: true },
@@ -79,10 +79,10 @@ export const geometry: View = {
     );
   },
   draw(root, { point, pointed, effect, set }) {
-    const words = part(root, 'caption', 'p');
-    const kinds = part(root, '');
-    const legend = part(root, 'legend-place');
-    const plot = part(root, 'plot');
+    const words = addElement(root, 'caption', 'p');
+    const kinds = addElement(root, '');
+    const legend = addElement(root, 'legend-place');
+    const plot = addElement(root, 'plot');
     const map = createHeatmap(plot, {
       onPoint: (at) => point(at ? { query: at.row, key: at.col } : {}),
     });
@@ -90,10 +90,10 @@ export const geometry: View = {
       const { query = -1, key = -1 } = pointed.value;
       map.light(query < 0 && key < 0 ? undefined : { row: query, col: key });
     });
-    const rose = part(root, 'rose');
-    const key = part(root, 'chart-key', 'p');
-    const anglesOf = lastOf((frame: Frame) => angles(cosOf(frame)!.data, frame));
-    const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
+    const rose = addElement(root, 'rose');
+    const key = addElement(root, 'chart-key', 'p');
+    const anglesOf = cacheLast((frame: Frame) => angles(cosOf(frame)!.data, frame));
+    const wordsOf = cacheLast((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
     let rosed: unknown;
     return (frame, { state, theme, ...options }) => {
       // Shows the previous head in picture and words until the selected head is read.
@@ -101,7 +101,7 @@ export const geometry: View = {
       const shown = state.map === 'angle' ? undefined : MAPS[state.map];
       const tensor = frame.head?.tensors[shown?.metric ?? 'qk_cos'];
       if (!tensor || !cosOf(frame)) return;
-      say(words, geometry.says(frame, at));
+      setText(words, geometry.says(frame, at));
       render(
         segmented(
           'Quantity of the map',

@@ -6,7 +6,7 @@ import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { headName, real, show } from '../words';
-import { part, say, type DrawOptions, type ViewApi, type View } from '../page/view';
+import { addElement, setText, type DrawOptions, type ViewApi, type View } from '../page/view';
 
 interface HeadNumbers {
   /** [L, H] */
@@ -27,10 +27,10 @@ interface HeadNumbers {
 const indexLabels = (n: number) => Array.from({ length: n }, (_, i) => String(i));
 
 export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }: ViewApi) {
-  const legend = part(root, 'legend-place');
+  const legend = addElement(root, 'legend-place');
   let shown: Frame | undefined;
-  const key = part(root, 'hint outline-key', 'p');
-  const map = createHeatmap(part(root, 'plot head-map'), {
+  const key = addElement(root, 'hint outline-key', 'p');
+  const map = createHeatmap(addElement(root, 'plot head-map'), {
     onPoint: (cell) => point(cell ? { layer: cell.row, head: cell.col } : {}),
     onChoose: (cell) => shown && set(modelHead(shown, { layer: cell.row, head: cell.col })),
   });
@@ -79,12 +79,12 @@ export function drawHeads(
   of: (frame: Frame, options: DrawOptions) => { heads: HeadNumbers; along: ChartData },
 ): View['draw'] {
   return (root, api) => {
-    const words = part(root, 'caption', 'p');
+    const words = addElement(root, 'caption', 'p');
     const draw = createHeadMap(root, api);
-    const chart = part(root, 'chart');
+    const chart = addElement(root, 'chart');
     return (frame, options) => {
       const { heads, along } = of(frame, options);
-      say(words, says(frame, options.at));
+      setText(words, says(frame, options.at));
       draw(frame, options, heads);
       drawChart(chart, along);
     };

@@ -5,7 +5,7 @@ import { quantity } from '../save/numbers';
 import { headName, wholePercent } from '../words';
 import { isPreview } from '../claims';
 import { axesOf, weightScale } from './attention';
-import { lastOf, part, say, type View } from '../page/view';
+import { cacheLast, addElement, setText, type View } from '../page/view';
 
 /** Returns the side of each map, which is smaller than the selected head's in a long text. */
 const sideOf = ({ tensors }: Frame): number => tensors.att!.shape.at(-1)!;
@@ -39,7 +39,7 @@ export const heads: View = {
   says: ({ title, architecture: { L, H, blocks = L } }) =>
     `Attention maps of ${L} layers by ${H} heads of ${title}${blocks > L ? `; the other ${blocks - L} of its ${blocks} layers have no attention` : ''}.`,
   draw(root, { set, point, pointed, effect }) {
-    const grid = part(root, 'thumbs');
+    const grid = addElement(root, 'thumbs');
     // Makes the heads one tab stop, within which the arrow keys move from head to head.
     grid.setAttribute('role', 'listbox');
     grid.setAttribute('aria-label', 'Heads');
@@ -56,7 +56,7 @@ export const heads: View = {
     });
     let drawn: unknown[] = [];
     let shown: Frame | undefined;
-    const mapsOf = lastOf((frame: Frame) => {
+    const mapsOf = cacheLast((frame: Frame) => {
       const { L, H } = frame.architecture;
       return Array.from({ length: L * H }, (_, i) => mapOf(frame, i));
     });
@@ -90,15 +90,15 @@ export const heads: View = {
         grid.replaceChildren();
         grid.style.setProperty('--heads', String(H));
         for (let i = 0; i < L * H; i++) {
-          const button = part(grid, 'thumb');
+          const button = addElement(grid, 'thumb');
           button.setAttribute('role', 'option');
           button.dataset.layer = String(Math.floor(i / H));
           button.dataset.head = String(i % H);
-          part(button, '', 'canvas');
+          addElement(button, '', 'canvas');
           // The first button of each row and column shows its name; the button's own label has both.
           if (i < H) button.dataset.column = `H${i}`;
           if (i % H === 0) button.dataset.row = `L${layerNumber(frame, i / H)}`;
-          part(button, 'thumb-number', 'span');
+          addElement(button, 'thumb-number', 'span');
         }
         drawn = [];
       }
@@ -112,7 +112,7 @@ export const heads: View = {
         const percentage = wholePercent(firsts[i]!);
         const about = isPreview(frame);
         const name = `${headName({ layer: l, head: h }, frame)} gives the first token ${about ? 'about ' : ''}${percentage}`;
-        say(child.lastElementChild as HTMLElement, `${about ? '≈' : ''}${percentage}`);
+        setText(child.lastElementChild as HTMLElement, `${about ? '≈' : ''}${percentage}`);
         const isSelected = l === options.at.layer && h === options.at.head;
         child.setAttribute('aria-selected', String(isSelected));
         (child as HTMLElement).tabIndex = isSelected ? 0 : -1;

@@ -2,7 +2,7 @@
 import { html, nothing, render } from 'lit';
 import type { State } from '../ask/state';
 import type { Frame } from '../frame';
-import { part, say, type DrawOptions, type ViewApi } from '../page/view';
+import { addElement, setText, type DrawOptions, type ViewApi } from '../page/view';
 
 export interface Job {
   isRunning(): boolean;
@@ -29,8 +29,8 @@ interface Work<T> {
 
 /** Adds the places of a job to a view: button, settings and progress, and the finding below. */
 export function jobParts(root: HTMLElement) {
-  const controls = part(root, 'unmask-controls');
-  const words = part(root, 'caption', 'p');
+  const controls = addElement(root, 'unmask-controls');
+  const words = addElement(root, 'caption', 'p');
   words.setAttribute('role', 'status');
   const showJob = (
     { isRunning, toggle }: Job,
@@ -47,7 +47,7 @@ export function jobParts(root: HTMLElement) {
       controls,
     );
     // Shows no sentence while the job runs, since screen readers would read it out at every step.
-    say(words, isRunning() ? '' : sentence);
+    setText(words, isRunning() ? '' : sentence);
   };
   return { controls, showJob };
 }

@@ -4,7 +4,7 @@ import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { settingName } from './settings';
 import { capital, firstPlace, stateWords } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 /** The share of token 1's norm from which a position's norm resembles that of a first token. */
 const LIKE = 0.5;
@@ -44,15 +44,15 @@ export const likeness: View = {
   formula: '‖h_t‖ / ‖h₁‖',
   source: 'Gu et al. 2025, section 3.1 (repeated tokens); Yona et al. 2025',
   reads: ['hidden_norm', 'hidden_ratio', 'sink_ratio'],
-  isGroup: true,
+  drawsAllSettings: true,
   numbers: (frame) => [
     { ...quantity('hidden_norm', ['layer', 'token'], frame.tensors.hidden_norm!), from: [-1, 0] },
   ],
   says: (frame) =>
     `${capital(settingName(frame))}: ${countLikeFirst(frame)} of ${laterIn(frame)} later positions have at least half of the first token’s norm, ${stateWords(layerOf(frame))}.`,
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const place = addElement(root, 'chart');
+    const words = addElement(root, 'caption', 'p');
     return (frame, { group, frames }) => {
       const members = group.length ? group : [frame];
       const baseline = members.find(({ question }) => question.input !== 'repeat') ?? frame;
@@ -62,7 +62,7 @@ export const likeness: View = {
       const text = members
         .map((one) => `${name(one)}: ${countLikeFirst(one, layer)} of ${laterIn(one)} positions`)
         .join('; ');
-      say(
+      setText(
         words,
         `${capital(stateWords(layer))}, at least half of the first token’s norm: ${text}.`,
       );

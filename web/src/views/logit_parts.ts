@@ -1,7 +1,7 @@
 /** Draws the components of the residual stream that add up to the first key's logit in a head. */
 import { headAt, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 import { quantity } from '../save/numbers';
 import { headName, real } from '../words';
 
@@ -76,12 +76,12 @@ export const logitParts: View = {
   ],
   says: (frame, at) => sentence(at, partsOf(frame, at)),
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const place = addElement(root, 'chart');
+    const words = addElement(root, 'caption', 'p');
     return (frame, { at }) => {
       const components = partsOf(frame, at);
       const caption = sentence(at, components);
-      say(words, caption);
+      setText(words, caption);
       drawChart(place, {
         kind: 'lines',
         from: -1,

@@ -5,7 +5,7 @@ import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { show } from '../words';
 import { givenOf, isUnedited, settingName } from './settings';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 /** The number of positions in the moving average. */
 const SPAN = 16;
@@ -64,20 +64,20 @@ export const loss: View = {
   formula: 'loss(t) = −ln p(token t | tokens before it)',
   source: 'Xiao et al. 2024 (StreamingLLM), figure 3',
   reads: ['loss_at'],
-  isGroup: true,
+  drawsAllSettings: true,
   fits: (frame) => !isBidirectional(frame),
   numbers: (frame) => [quantity('loss_at', ['token'], frame.tensors.loss_at!)],
   says: (frame) => `Mean loss over the text: ${meanLoss(frame)}.`,
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const place = addElement(root, 'chart');
+    const words = addElement(root, 'caption', 'p');
     return (frame, { group, frames }) => {
       const members = group.length ? group : [frame];
       const span = spanOf(Math.max(...frames.map(({ T }) => T)));
       const ends = frames.flatMap((one) => movingAverage(one, span).values).filter(Number.isFinite);
       const cursor = members.map(leaves).find(Number.isFinite);
       const text = endWords(members);
-      say(words, text);
+      setText(words, text);
       drawChart(place, {
         kind: 'lines',
         tight: true,

@@ -5,7 +5,7 @@
 import { nothing } from 'lit';
 import type { TaskScore, UnmaskConditions } from 'sinkscope';
 import { isMasked, type Frame } from '../frame';
-import { part, type DrawOptions, type View } from '../page/view';
+import { addElement, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { MaskedLoss } from '../run/started';
 import { labeled } from '../save/numbers';
@@ -107,7 +107,7 @@ export const maskedLoss: View = {
   },
   draw(root, api) {
     const { showJob } = jobParts(root);
-    const picture = part(root, 'plot');
+    const picture = addElement(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const result = results.get(frame.tokens);
       showJob(job, 'Measure', maskedLoss.says(frame, options.at), {

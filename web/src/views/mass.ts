@@ -3,7 +3,7 @@ import { firstKey, largest, ofHead, selectedHead, type Frame, type Head } from '
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { firstPlace, headWords, show } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 const massesOf = (frame: Frame, at: Head) => ofHead(frame.tensors.row_mass!, at);
 
@@ -29,10 +29,10 @@ export const mass: View = {
     );
   },
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const place = addElement(root, 'chart');
+    const words = addElement(root, 'caption', 'p');
     return (frame, { at, frames, state }) => {
-      say(words, mass.says(frame, at));
+      setText(words, mass.says(frame, at));
       drawChart(place, {
         kind: 'lines',
         xLabel: 'query t',

@@ -3,7 +3,7 @@ import { html, render } from 'lit';
 import { isBidirectional } from '../frame';
 import { labeled } from '../save/numbers';
 import { percent, readable, show } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 export const next: View = {
   name: 'next',
@@ -32,8 +32,8 @@ export const next: View = {
     );
   },
   draw(root) {
-    const list = part(root, 'next', 'ol');
-    const words = part(root, 'caption', 'p');
+    const list = addElement(root, 'next', 'ol');
+    const words = addElement(root, 'caption', 'p');
     return (frame, { at }) => {
       const [most] = frame.next;
       render(
@@ -45,7 +45,7 @@ export const next: View = {
         ),
         list,
       );
-      say(words, next.says(frame, at));
+      setText(words, next.says(frame, at));
     };
   },
 };

@@ -4,7 +4,7 @@ import { firstKey, layerNumber, massiveOf, mean, present, type Frame } from '../
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { show, stateWords } from '../words';
-import { lastOf, part, say, type View } from '../page/view';
+import { cacheLast, addElement, setText, type View } from '../page/view';
 
 const KINDS = [
   { name: 'hidden_norm', title: 'hidden ‖h‖', isStream: true },
@@ -64,13 +64,13 @@ export const norms: View = {
     );
   },
   draw(root) {
-    const words = part(root, 'caption', 'p');
-    const charts = KINDS.map((kind) => ({ ...kind, place: part(root, 'chart') }));
+    const words = addElement(root, 'caption', 'p');
+    const charts = KINDS.map((kind) => ({ ...kind, place: addElement(root, 'chart') }));
     const profilesOf = (one: Frame) =>
       KINDS.map(({ name }) => profile(one.tensors[name]!, firstKey(one)));
-    const profiles = lastOf(profilesOf);
+    const profiles = cacheLast(profilesOf);
     return (frame, { frames, at }) => {
-      say(words, norms.says(frame, at));
+      setText(words, norms.says(frame, at));
       const profileList = frames.map((one) => (one === frame ? profiles(frame) : profilesOf(one)));
       charts.forEach(({ title, isStream, place }, i) => {
         const { first, others } = profiles(frame)[i]!;

@@ -11,7 +11,7 @@ import {
 } from '../frame';
 import { quantity } from '../save/numbers';
 import { capital, headName, headWords, percent, show } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 /** Whether a head gives the first token more than eps, compared in 32 bits as in the core. */
 const isSink = (given: number, { eps }: Frame) => given > Math.fround(eps);
@@ -108,8 +108,8 @@ export const outputs: View = {
   },
   says: sentence,
   draw(root, { set }) {
-    const words = part(root, 'caption', 'p');
-    const grid = part(root, 'outputs');
+    const words = addElement(root, 'caption', 'p');
+    const grid = addElement(root, 'outputs');
     return (frame, { at, isPlain, isAnswered }) => {
       words.hidden = Boolean(isPlain);
       grid.hidden = frame.T < 2;
@@ -119,7 +119,7 @@ export const outputs: View = {
       const firsts = firstWeights(frame);
       const maximum = Math.max(...norms);
       const caption = sentence(frame, at);
-      say(words, isAnswered ? caption.replace(`${littleWords(written)} `, '') : caption);
+      setText(words, isAnswered ? caption.replace(`${littleWords(written)} `, '') : caption);
       grid.style.setProperty('--heads', String(H));
       const bar = (layer: number, head: number) => {
         const i = layer * H + head;

@@ -4,7 +4,7 @@ import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { costOf, isUnedited, settingName, signed } from './settings';
 import { capital } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 export const perturbations: View = {
   name: 'perturbations',
@@ -15,14 +15,14 @@ export const perturbations: View = {
     'Height: loss above the baseline, mean over prompts.',
   source: 'Sun et al. 2024, table 3; Yu et al. 2024 (super weights)',
   reads: ['loss_mean'],
-  isGroup: true,
-  isOfMany: true,
+  drawsAllSettings: true,
+  needsSeveralSettings: true,
   numbers: ({ tensors }) => [quantity('loss_mean', [], { ...tensors.loss_mean!, shape: [] })],
   says: (frame) =>
     `${capital(settingName(frame))}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const place = addElement(root, 'chart');
+    const words = addElement(root, 'caption', 'p');
     return (frame, { group, frames }) => {
       const costs = (all: typeof frames) => {
         const baseline = all.find(isUnedited);
@@ -40,7 +40,7 @@ export const perturbations: View = {
       const text = ownCosts
         .map(({ name, mean }, i) => `${i + 1}, ${name}: ${signed(mean)}`)
         .join('; ');
-      say(words, text);
+      setText(words, text);
       drawChart(place, {
         from: 1,
         kind: 'bars',

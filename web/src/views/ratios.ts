@@ -1,7 +1,7 @@
 /** Draws the norm of the first token's hidden state divided by the others', by layer, a line for each model. */
 import type { Frame } from '../frame';
 import { drawChart } from '../plot/chart';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 import { quantity } from '../save/numbers';
 import { colorsOf } from '../timeline/course';
 import { show, stateWords } from '../words';
@@ -19,7 +19,7 @@ export const ratios: View = {
   formula: '‖h₁‖ / mean over t > 1 of ‖hₜ‖',
   source: 'Gu et al., ICLR 2025, figures 7 and 8',
   reads: ['hidden_ratio'],
-  isOfAll: true,
+  drawsAllSubjects: true,
   numbers: ({ tensors }) => [
     { ...quantity('hidden_ratio', ['layer'], tensors.hidden_ratio!), from: [-1] },
   ],
@@ -29,11 +29,11 @@ export const ratios: View = {
     return `${frame.title}: at most ${show(largest, 1)}×, ${stateWords(ratios.indexOf(largest))}.`;
   },
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const place = addElement(root, 'chart');
+    const words = addElement(root, 'caption', 'p');
     return (_, { frames, at }) => {
       const caption = frames.map((frame) => ratios.says(frame, at)).join('\n');
-      say(words, caption);
+      setText(words, caption);
       const colors = colorsOf(frames);
       drawChart(place, {
         kind: 'lines',

@@ -7,7 +7,7 @@ import { drawLegend } from '../plot/legend';
 import { exchangeOf } from '../run/measurements';
 import { quantity } from '../save/numbers';
 import { capital, percent, quote, show, stateWords, word } from '../words';
-import { lastOf, part, say, type View } from '../page/view';
+import { cacheLast, addElement, setText, type View } from '../page/view';
 
 /** Returns the exchanged token of the first prompt. */
 function exchanged({ tokens, first }: Frame) {
@@ -95,18 +95,18 @@ export const reach: View = {
   ],
   says: sentence,
   draw(root, { set }) {
-    const words = part(root, 'caption', 'p');
-    const legend = part(root, 'legend-place');
+    const words = addElement(root, 'caption', 'p');
+    const legend = addElement(root, 'legend-place');
     const maps = [0, 1].map(() => {
-      const title = part(root, 'subtitle', 'p');
-      const place = part(root, 'plot');
+      const title = addElement(root, 'subtitle', 'p');
+      const place = addElement(root, 'plot');
       const map = createHeatmap(place, { onChoose: ({ col }) => set({ query: col, key: -1 }) });
       return (frame: Frame, side: Side | undefined, scale: Scale) => {
         title.hidden = place.hidden = !side;
         if (!side) return;
         const { rows, data } = side;
         const { T } = frame;
-        say(title, capital(side.words));
+        setText(title, capital(side.words));
         map.draw({
           rows,
           cols: T,
@@ -124,13 +124,13 @@ export const reach: View = {
         });
       };
     });
-    const sidesFor = lastOf(sidesOf);
+    const sidesFor = cacheLast(sidesOf);
     return (frame, { theme, frames }) => {
       const sides = sidesFor(frame);
       const all = frames.flatMap(({ tensors }) => [tensors.reach!.data, tensors.reach_bare!.data]);
       const maximum = largest(all);
       const scale = sequential(theme, Math.min(1, maximum), true);
-      say(words, sentence(frame));
+      setText(words, sentence(frame));
       drawLegend(legend, scale, ['0', maximum > 1 ? '100% or more' : percent(maximum, 0)]);
       maps.forEach((draw, i) => draw(frame, sides[i], scale));
     };

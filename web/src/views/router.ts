@@ -6,7 +6,14 @@ import { createHeatmap, type Cell, type Heatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { percent, quote, show } from '../words';
-import { lastOf, part, say, type DrawOptions, type ViewApi, type View } from '../page/view';
+import {
+  cacheLast,
+  addElement,
+  setText,
+  type DrawOptions,
+  type ViewApi,
+  type View,
+} from '../page/view';
 
 /** Returns the weight of each expert for one token, [E]; 0 for an expert that was not chosen. */
 function weightsOf(frame: Frame, layer: number, token: number): Float32Array {
@@ -87,9 +94,9 @@ function sayCell(frame: Frame, layer: number, expert: number, token: number): st
 
 /** Creates the places of the pictures of one model. */
 function build(root: HTMLElement, api: ViewApi, choose: (layer: number) => void) {
-  const words = part(root, 'caption', 'p');
-  const legend = part(root, 'legend-place');
-  const tokens = createHeatmap(part(root, 'plot'), {
+  const words = addElement(root, 'caption', 'p');
+  const legend = addElement(root, 'legend-place');
+  const tokens = createHeatmap(addElement(root, 'plot'), {
     onPoint: (cell) => api.point(cell ? { query: cell.col, key: cell.col } : {}),
     onChoose: ({ col }) => api.set({ query: col, key: -1 }),
   });
@@ -97,11 +104,11 @@ function build(root: HTMLElement, api: ViewApi, choose: (layer: number) => void)
     const { query } = api.pointed.value;
     tokens.light(query === undefined || query < 0 ? undefined : { row: -1, col: query });
   });
-  const chart = part(root, 'chart');
-  const pair = part(root, 'pair');
+  const chart = addElement(root, 'chart');
+  const pair = addElement(root, 'pair');
   const layers = (['first', 'others'] as const).map((which) => {
-    const place = part(pair, 'plot');
-    part(place, 'subtitle', 'p').textContent =
+    const place = addElement(pair, 'plot');
+    addElement(place, 'subtitle', 'p').textContent =
       which === 'first' ? 'first token, by layer' : 'mean of the others';
     const onChoose = ({ row }: Cell) => choose(row);
     return { which, map: createHeatmap(place, { onChoose }) };
@@ -206,7 +213,7 @@ export const router: View = {
     let drawn: Frame | undefined;
     const choose = (layer: number) => drawn && api.set(modelHead(drawn, { layer, head }));
     const { words, legend, tokens, chart, layers } = build(root, api, choose);
-    const wholeOf = lastOf((frame: Frame) => ({
+    const wholeOf = cacheLast((frame: Frame) => ({
       load: loads(frame),
       layers: layers.map(({ which }) => weightsByLayer(frame, which)),
     }));
@@ -219,7 +226,7 @@ export const router: View = {
       const baseline = wholeOf(frame);
       if (shown?.of !== frame || shown.layer !== at.layer)
         shown = { of: frame, layer: at.layer, tokens: byExpert(frame, at.layer) };
-      say(words, sentence(frame, at.layer));
+      setText(words, sentence(frame, at.layer));
       drawLegend(legend, scale, ['weight 0', '1']);
       drawTokens(tokens, frame, options, scale, shown.tokens);
       drawLoad(chart, frame, at.layer, baseline.load);

@@ -3,7 +3,7 @@ import { keysOf, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { headWords, percent, quote } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 /** Returns the keys, sorted by the share of heads with a sink at the key. */
 function keysBySink(frame: Frame): { key: number; sink: number }[] {
@@ -44,12 +44,12 @@ export const scores: View = {
     return `Sinks: ${strongestPair.map(one).join(', ')} of the heads.`;
   },
   draw(root) {
-    const words = part(root, 'caption', 'p');
-    const [above, below] = [part(root, 'chart'), part(root, 'chart')];
+    const words = addElement(root, 'caption', 'p');
+    const [above, below] = [addElement(root, 'chart'), addElement(root, 'chart')];
     return (frame, { at, frames }) => {
       const headName = headWords(at, frame);
       const uniform = frame.tensors.alpha_uniform!.data.subarray(0, keysOf(frame));
-      say(words, scores.says(frame, at));
+      setText(words, scores.says(frame, at));
       drawChart(above, {
         kind: 'bars',
         from: 1,

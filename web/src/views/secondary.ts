@@ -1,7 +1,7 @@
 /** Draws secondary sinks: keys after the first that receive far more than uniform attention, and in which layers. */
 import { alphaOfKey, firstKey, isBidirectional, layerNumber, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 import { percent, quote, show } from '../words';
 
 /** The multiple of uniform attention that a secondary sink exceeds. */
@@ -110,11 +110,11 @@ export const secondary: View = {
   },
   says: sentence,
   draw(root) {
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const place = addElement(root, 'chart');
+    const words = addElement(root, 'caption', 'p');
     return (frame) => {
       const caption = sentence(frame);
-      say(words, caption);
+      setText(words, caption);
       drawChart(place, {
         kind: 'lines',
         xLabel: 'layer',

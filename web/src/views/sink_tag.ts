@@ -1,7 +1,7 @@
 /** Draws how far the other tokens' outputs are parallel to the first token's value ("catch, tag, release"). */
 import { headAt, indexOfMost, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 import { quantity } from '../save/numbers';
 import { capital, headName, headWords, percent } from '../words';
 import { createHeadMap } from './head_map';
@@ -46,10 +46,10 @@ export const sinkTag: View = {
   says: sentence,
   draw(root, api) {
     const draw = createHeadMap(root, api);
-    const words = part(root, 'caption', 'p');
+    const words = addElement(root, 'caption', 'p');
     return (frame, options) => {
       const caption = sentence(frame, options.at);
-      say(words, caption);
+      setText(words, caption);
       draw(frame, options, {
         data: dataOf(frame, 'tag_share'),
         scale: sequential(options.theme),

@@ -4,7 +4,7 @@ import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
 import { firstPlace, headsWords, judged, massOf, percent, tooShortWords, show } from '../words';
 import { createHeadMap } from './head_map';
-import { lastOf, part, say, type View } from '../page/view';
+import { cacheLast, addElement, setText, type View } from '../page/view';
 
 const alphaName = (frame: Parameters<View['says']>[0]) => `α${firstPlace(frame)}`;
 
@@ -48,13 +48,13 @@ export const sinks: View = {
   },
   draw(root, api) {
     const draw = createHeadMap(root, api);
-    const words = part(root, 'caption', 'p');
-    const alphas = lastOf((frame: Parameters<View['says']>[0]) =>
+    const words = addElement(root, 'caption', 'p');
+    const alphas = cacheLast((frame: Parameters<View['says']>[0]) =>
       alphaOfKey(frame, firstKey(frame)),
     );
     return (frame, options) => {
       const caption = sinks.says(frame, options.at);
-      say(words, caption);
+      setText(words, caption);
       draw(frame, options, {
         data: alphas(frame),
         scale: sequential(options.theme),

@@ -5,7 +5,7 @@ import { deviation, mean, type Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { costOf, givenOf, isUnedited, labelsIn, settingName, type Cost } from './settings';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 /** The edits with a sweep, each with the parameter that varies. */
 const AXES = [
@@ -110,8 +110,8 @@ export const sweep: View = {
   source:
     'Xiao et al. 2024; Zhang et al. 2023 (H2O); Oren et al. 2024 (TOVA); Liu et al. 2024 (IntactKV)',
   reads: ['loss_mean'],
-  isGroup: true,
-  isOfMany: true,
+  drawsAllSettings: true,
+  needsSeveralSettings: true,
   numbers: (frame) =>
     NUMBERS.flatMap((name) => {
       const tensor = frame.tensors[name];
@@ -127,9 +127,9 @@ export const sweep: View = {
     }),
   says: (frame) => `Loss of ${frame.title}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
   draw(root, { set }) {
-    const kinds = part(root, '');
-    const place = part(root, 'chart');
-    const words = part(root, 'caption', 'p');
+    const kinds = addElement(root, '');
+    const place = addElement(root, 'chart');
+    const words = addElement(root, 'caption', 'p');
     return (frame, { group, frames, state }) => {
       const baseline = group.find(isUnedited);
       const points = group.flatMap((one) => {
@@ -177,7 +177,7 @@ export const sweep: View = {
       const best = series.map(({ name, values }) => `${name} ${last(values)}`).join(', ');
       const label = points[0]?.axis.label ?? '';
       const text = `${measure.label}: at most ${label}, ${best}.`;
-      say(words, series.length ? '' : 'Measuring the first setting …');
+      setText(words, series.length ? '' : 'Measuring the first setting …');
       drawChart(place, {
         kind: 'lines',
         doubling: true,

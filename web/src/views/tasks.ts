@@ -1,7 +1,7 @@
 /** Draws accuracy in tasks with every key, and with the first key or another one evicted. */
 import type { TaskResult, TaskScore, TaskScores } from 'sinkscope';
 import { isBidirectional, type Frame } from '../frame';
-import { part, type DrawOptions, type View } from '../page/view';
+import { addElement, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import { labeled } from '../save/numbers';
 import { percent } from '../words';
@@ -105,7 +105,7 @@ export const tasks: View = {
   says: (frame) => sentence(foundOf(frame)),
   draw(root, api) {
     const { showJob } = jobParts(root);
-    const picture = part(root, 'plot');
+    const picture = addElement(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const taskScores = foundOf(frame);
       showJob(job, 'Measure', tasks.says(frame, options.at), {

@@ -26,7 +26,7 @@ import {
 } from '../timeline/seeds';
 import { LOGGED_ON, MEASURED_ON, stepOf, checkpointOf } from '../ask/steps';
 import { judged } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 /** The courses that have loaded; views and rooms that state their numbers follow this signal. */
 const readCourses = signal<readonly Course[]>([]);
@@ -187,7 +187,7 @@ export const training: View = {
     `Lines: measured during training on ${LOGGED_ON} held-out sequences. The selected models are ` +
     'highlighted. Bands: min-max of long runs over seeds, with their mean as a dotted line. ' +
     `${OTHER_RUNS} Select a point to go to the nearest checkpoint.`,
-  isOfAll: true,
+  drawsAllSubjects: true,
   reads: ['sink_ratio'],
   conditions: (frame) => {
     // A hub's checkpoints are measured when they are visited.
@@ -223,7 +223,7 @@ export const training: View = {
       }));
     });
   },
-  isComing: (frame) => {
+  isPending: (frame) => {
     void answers.value;
     const { id } = walkOf(frame);
     return !isRead.value || requested.has(id);
@@ -234,12 +234,12 @@ export const training: View = {
     return [...sentences(frame), ...(seedRunsOf(frame).length ? [OTHER_RUNS] : [])].join('\n');
   },
   draw(root, { set, timelines, fail }) {
-    const kinds = part(root, '');
-    const chart = part(root, 'chart');
-    const words = part(root, 'caption lines', 'p');
+    const kinds = addElement(root, '');
+    const chart = addElement(root, 'chart');
+    const words = addElement(root, 'caption lines', 'p');
     // Under the room's answer only the curves of the chosen models are visible; a folded section has the others.
-    const section = part(root, 'more', 'details') as HTMLDetailsElement;
-    part(section, '', 'summary').textContent = 'Other quantities, models and seeds';
+    const section = addElement(root, 'more', 'details') as HTMLDetailsElement;
+    addElement(section, '', 'summary').textContent = 'Other quantities, models and seeds';
     section.addEventListener('toggle', () => redraw());
     let redraw = () => {};
     timelines()
@@ -297,7 +297,7 @@ export const training: View = {
         const captions = uniqueLines
           .map((one, i) => (isLast(i) ? one : one.replace(MEASURED, '')))
           .join('\n');
-        say(words, captions);
+        setText(words, captions);
         // The chosen models, including this one's twin.
         const chosen = readCourses.peek().filter(({ id }) => state.shown.includes(id));
         const titles = new Set(chosen.map(({ title }) => title));

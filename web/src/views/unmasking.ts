@@ -22,7 +22,7 @@ import {
   type Course,
 } from './unmasking_course';
 import { createJob, jobParts, type Job } from './job';
-import { part, type DrawOptions, type ViewApi, type View } from '../page/view';
+import { addElement, type DrawOptions, type ViewApi, type View } from '../page/view';
 
 /** A course of unmasking, the numbers of its map, and the tokenizer for its words. */
 interface Made {
@@ -110,9 +110,9 @@ export const unmasking: View = {
   },
   draw(root, api) {
     const { controls, showJob } = jobParts(root);
-    const legend = part(root, 'legend-place');
-    const picture = part(root, 'plot unmask-map');
-    const text = part(root, 'unmask-text', 'p');
+    const legend = addElement(root, 'legend-place');
+    const picture = addElement(root, 'plot unmask-map');
+    const text = addElement(root, 'unmask-text', 'p');
     let step = 0;
     let redraw = () => {};
     const go = (wanted: number) => {
