@@ -30,7 +30,7 @@ import { pageOf, shown } from './page';
 function context(change: Partial<State> = {}, more: object = {}) {
   const models = {
     choices: [{ id: 'softmax', title: 'Softmax model' }],
-    knows: (id: string) => id === 'hub:known/model',
+    canOpen: (id: string) => id === 'hub:known/model',
   };
   const { calls, context: made, ...page } = pageOf(change, [], { models, ...more });
   const signals = made as unknown as Record<'pointed' | 'file', { value: unknown }>;

@@ -690,7 +690,7 @@ describe('the address', () => {
   });
 
   it('names only models and rooms of the page', () => {
-    const models = { knows: (id: string) => ['softmax', 'sigmoid'].includes(id) } as never;
+    const models = { canOpen: (id: string) => ['softmax', 'sigmoid'].includes(id) } as never;
     const rooms = [{ name: 'start' }, { name: 'explore' }];
     set({ room: 'explore', shown: ['softmax', 'hub:a/b', DISK, 'recording:x.safetensors'] });
     const before = state.value;

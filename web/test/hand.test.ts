@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { superWeightOf } from '../src/frame';
 import { toggleEdit, movesOf } from '../src/page/hand';
 import { defaults } from '../src/ask/state';
-import { unedited } from '../src/ask/subject';
+import { withoutEdits } from '../src/ask/subject';
 import { change, lossChange } from '../src/views/change';
 import { frameOf, tensor } from './fixture';
 
@@ -68,8 +68,8 @@ describe('interventions by hand', () => {
     const after = toggleEdit('softmax@1400~evict(window,24)', silence);
     expect(after).toBe('softmax@1400~evict(window,24)~silence(3,1)');
     expect(toggleEdit(after, silence)).toBe('softmax@1400~evict(window,24)');
-    expect(unedited(after)).toBe('softmax@1400');
-    expect(unedited('hub:owner/name@main~mask(1,4)')).toBe('hub:owner/name@main');
+    expect(withoutEdits(after)).toBe('softmax@1400');
+    expect(withoutEdits('hub:owner/name@main~mask(1,4)')).toBe('hub:owner/name@main');
   });
 });
 

@@ -383,7 +383,7 @@ describe('the story', () => {
       ...change
     }: Partial<State> & { losses?: readonly number[]; cards?: readonly object[] } = {},
   ) {
-    const studied = ({ subject }: { subject: string }) => {
+    const studyEntry = ({ subject }: { subject: string }) => {
       const value =
         subject.includes('hide_key') && losses?.[2] !== undefined
           ? losses[2]
@@ -395,7 +395,7 @@ describe('the story', () => {
     const timelines = async () => ({ steps: async () => [0, 1000, 4000], preload: async () => {} });
     const page = pageOf({ shown: ['softmax', 'sigmoid'], ...change }, frames, {
       models: { zoo: { cards }, timelines },
-      queue: { studied },
+      queue: { studyEntry },
     });
     const reached = signal<ReadonlySet<number>>(new Set());
     let story!: Story;

@@ -7,7 +7,7 @@ import { choiceField } from '../page/controls';
 import type { Context } from '../page/context';
 import { linkable, type State, CONTROLS } from '../ask/state';
 import { titleOf } from '../views/index';
-import { hashOf, snippets, type Size } from './snippets';
+import { embedHash, snippets, type Size } from './snippets';
 import '../page/dialog.css';
 import './dialog.css';
 
@@ -78,7 +78,7 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
   };
   const offered = () => snippets.filter(({ needsScript }) => isOpen.value || !needsScript);
   const preview = createRef<HTMLIFrameElement>();
-  const address = () => new URL(`embed.html${hashOf(state())}`, base).href;
+  const address = () => new URL(`embed.html${embedHash(state())}`, base).href;
   const first = address();
   const end = effect(() => {
     const [, { width, height }] = SIZES[size.value]!;

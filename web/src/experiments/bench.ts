@@ -30,9 +30,9 @@ import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
 import type { Study } from '../run/request';
 import { INPUTS, questionOf } from '../ask/question';
-import { LONG } from '../run/reading';
+import { LONG_TEXT } from '../run/reading';
 import type { State } from '../ask/state';
-import { MOST, parseSubject, printSubject } from '../ask/subject';
+import { MAX_SUBJECTS, parseSubject, printSubject } from '../ask/subject';
 import { explainTerms } from '../page/terms';
 import { isRead, addElement, type View } from '../page/view';
 import { EXPERIMENT } from '../views/index';
@@ -51,7 +51,7 @@ function basesOf({ shown }: State): string[] {
     const parsed = parseSubject(text);
     return parsed ? [printSubject({ ...parsed, edits: [] })] : [];
   });
-  return [...new Set(bare)].slice(0, MOST);
+  return [...new Set(bare)].slice(0, MAX_SUBJECTS);
 }
 
 /** The longest prompt whose map is shown, in tokens: a larger map has no visible cells and fills the memory. */
@@ -161,7 +161,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     },
     state: computed(() => {
       const engine = outer.engine.value;
-      const shown = [...new Set(engine ? subjects(engine) : [])].slice(0, MOST);
+      const shown = [...new Set(engine ? subjects(engine) : [])].slice(0, MAX_SUBJECTS);
       const state = experimentState(outer.state.value);
       return { ...state, ...change(state), ...(shown.length ? { shown } : {}) };
     }),
@@ -174,7 +174,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     // A long text has no link to its embed: there, a run keeps all fields that it reads, which the memory cannot hold.
     (state) => ({
       ...experiment().embeds?.(state),
-      ...(state.T > LONG ? { hide: [...state.hide, 'links'] } : {}),
+      ...(state.T > LONG_TEXT ? { hide: [...state.hide, 'links'] } : {}),
     }),
   );
   /** The context of the detail's figure, which shows the chosen model. */
@@ -209,7 +209,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
 
   const groupsOf = (engine: Engine) =>
     planned(engine).map(({ base, settings }) => {
-      const entries = settings.map((setting) => engine.queue.studied(studyOf(base, setting)));
+      const entries = settings.map((setting) => engine.queue.studyEntry(studyOf(base, setting)));
       const frames = entries.flatMap((entry) => entry?.frame ?? []);
       const errors = [...new Set(entries.flatMap((entry) => entry?.error ?? []))];
       const isWhole = settings.length > 0 && frames.length === settings.length;

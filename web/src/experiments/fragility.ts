@@ -5,7 +5,7 @@
 import { html } from 'lit';
 import { segmented } from '../page/controls';
 import { superWeightOf, type Frame } from '../frame';
-import { draws } from '../ask/question';
+import { randomGenerator } from '../ask/question';
 import type { State } from '../ask/state';
 import { channels, peakOf } from '../views/channels';
 import { likeness, countLikeFirst, layerOfFirst } from '../views/likeness';
@@ -24,7 +24,7 @@ const MEASURES = ['loss_mean', 'sink_ratio', 'hidden_ratio', 'hidden_norm'];
 
 /** Draws distinct indices below n, without `not`; a seed gives the same indices every time. */
 function drawOthers(n: number, not: number, seed: number): number[] {
-  const draw = draws(seed);
+  const draw = randomGenerator(seed);
   const places = new Set<number>();
   for (let tries = 0; tries < 1000 && places.size < Math.min(CONTROLS, n - 1); tries++) {
     const at = Math.floor(draw() * n);

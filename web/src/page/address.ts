@@ -1,8 +1,8 @@
 /** The state of the page, and the browser's address of this state. */
 import { effect, signal } from '@preact/signals-core';
-import { isOfDisk, isOfHub } from '../ask/ids';
+import { isOnDisk, isHubId } from '../ask/ids';
 import type { PromptFile } from '../ask/question';
-import { isOfRecording } from '../ask/recordings';
+import { isRecordingId } from '../ask/recordings';
 import { defaults, linkable, linkTo, parseHash, printHash, type State } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import type { Models } from '../run/models';
@@ -96,7 +96,7 @@ export function checkNames(models: Models, rooms: readonly { readonly name: stri
   }
   const isAvailable = (text: string) => {
     const id = parseSubject(text)?.id ?? '';
-    return isOfHub(id) || isOfDisk(id) || isOfRecording(id) || models.knows(id);
+    return isHubId(id) || isOnDisk(id) || isRecordingId(id) || models.canOpen(id);
   };
   const missing = current.shown.filter((text) => !isAvailable(text));
   const remaining = current.shown.filter(isAvailable);

@@ -5,7 +5,7 @@ import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
 import { nameOfId } from '../ask/ids';
 import { modelIdOf, parseSubject } from '../ask/subject';
-import { heldOutFile, passagesEach } from '../ask/zoo';
+import { heldOutFile, passagesPerPrompt } from '../ask/zoo';
 
 /** The most prompts that a command lists as token ids. */
 const MAX_ID_PROMPTS = 10;
@@ -53,7 +53,7 @@ function promptWords(frame: Frame, file: PromptFile | undefined): string[] | und
   const { question, T, sequences, generated } = frame;
   const sizeOptions = ['--tokens', String(T), '--sequences', String(sequences)];
   if (question.input === 'heldout') {
-    const perPrompt = passagesEach(question.T);
+    const perPrompt = passagesPerPrompt(question.T);
     const joinOption = perPrompt > 1 ? ['--join', String(perPrompt)] : [];
     return [
       '--text-file',

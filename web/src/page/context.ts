@@ -9,7 +9,7 @@ import type { Request } from '../run/request';
 import { questionOf, type PromptFile } from '../ask/question';
 import type { Facts } from '../save/numbers';
 import type { State } from '../ask/state';
-import { unedited } from '../ask/subject';
+import { withoutEdits } from '../ask/subject';
 import type { Pointed, ViewApi, View } from './view';
 
 /** What the page can use when the engine runs and the zoo's index has loaded. */
@@ -112,7 +112,7 @@ export function requestFrames(
     const { subjects = state.shown, head = state } = own;
     const { question = questionOf(state, engine.file.value) } = own;
     const bases = views.some(({ needsBaseline: compares }) => compares)
-      ? subjects.map(unedited)
+      ? subjects.map(withoutEdits)
       : [];
     engine.queue.ask({
       subjects: [...new Set([...subjects, ...bases])],
@@ -176,7 +176,7 @@ export function shownOf(context: Context, subjects: readonly string[]): Shown[] 
   const entries = context.engine.value?.queue.entries.value;
   return subjects.map((subject) => {
     const { frame: own, isStale = false, error } = entries?.get(subject) ?? {};
-    const base = own?.edits.length ? entries?.get(unedited(subject)) : undefined;
+    const base = own?.edits.length ? entries?.get(withoutEdits(subject)) : undefined;
     const frame = own && base?.frame && !base.isStale ? withBase(own, base.frame) : own;
     return { subject, isStale, ...(frame ? { frame } : {}), ...(error ? { error } : {}) };
   });

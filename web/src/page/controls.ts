@@ -3,8 +3,8 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { framesOf, type Context, type Scope, type Shown } from './context';
 import { isBidirectional, type Frame, mapsOf } from '../frame';
-import { hubName, isOfHub, nameOfId, isOfDisk } from '../ask/ids';
-import { isOfRecording } from '../ask/recordings';
+import { hubName, isHubId, nameOfId, isOnDisk } from '../ask/ids';
+import { isRecordingId } from '../ask/recordings';
 import { NO_WEIGHTS } from '../run/recordings';
 import {
   INPUTS,
@@ -14,7 +14,7 @@ import {
   type Splitting,
 } from '../ask/question';
 import { defaults, table, type NumberName, type State } from '../ask/state';
-import { MOST, parseSubject, titleOf } from '../ask/subject';
+import { MAX_SUBJECTS, parseSubject, titleOf } from '../ask/subject';
 import { explainTerms, field } from './terms';
 import { firstWords, readable, word } from '../words';
 import { addElement } from './view';
@@ -189,7 +189,7 @@ export function subjectList(
         </button></span
       >`;
     })}
-    ${addModelButton(shown.length >= MOST, context)}
+    ${addModelButton(shown.length >= MAX_SUBJECTS, context)}
   </div>`;
 }
 
@@ -622,8 +622,8 @@ export function troubleNotes(
       const message = `${nameOf(one, context)}: ${one.error!.replace(/([^.!?])$/, '$1.')}${cachedNote}`;
       const models = context.engine.value?.models;
       const id = parseSubject(one.subject)?.id ?? '';
-      const isNew = (isOfHub(id) || isOfDisk(id) || isOfRecording(id)) && !models?.knows(id);
-      const name = isOfHub(id) ? hubName(id) : id;
+      const isNew = (isHubId(id) || isOnDisk(id) || isRecordingId(id)) && !models?.canOpen(id);
+      const name = isHubId(id) ? hubName(id) : id;
       const recover = isNew ? () => context.open(name) : () => context.engine.peek()?.queue.retry();
       const label = one.error!.includes('(too_slow)') ? 'Wait longer' : 'Try again';
       return html`<p>

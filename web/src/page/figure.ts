@@ -8,7 +8,7 @@ import { render, html } from 'lit';
 import { framesOf, viewApiOf, Scope, type Context, type Shown } from './context';
 import { selectedHead, type Frame } from '../frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from '../ask/subject';
-import { differsIn, type State } from '../ask/state';
+import { differingKeys, type State } from '../ask/state';
 import type { Theme } from '../plot/color';
 import { isPrinting } from '../plot/paper';
 import { INPUTS } from '../ask/question';
@@ -157,7 +157,8 @@ export class Figure {
     this.#shown = shown;
     // Typing changes no picture before the text is tokenized.
     const { state } = this.#context;
-    const isTypedOnly = this.#drawnState && differsIn(state.peek(), this.#drawnState) === 'prompt';
+    const isTypedOnly =
+      this.#drawnState && differingKeys(state.peek(), this.#drawnState) === 'prompt';
     if (isSame && isTypedOnly && !this.#isDue) return;
     this.#isDue = true;
     if (this.#isVisible || isPrinting.peek() || this.#isNear()) this.#draw();

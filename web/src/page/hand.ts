@@ -18,7 +18,7 @@ import {
   type Head,
 } from '../frame';
 import { type State } from '../ask/state';
-import { isOfDisk } from '../ask/ids';
+import { isOnDisk } from '../ask/ids';
 import { labelsOf, parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
 import { headWords, quote, stateWords } from '../words';
 
@@ -134,7 +134,7 @@ export function interventionControls(
     const shown = [...new Set(list)];
     const change = { shown, at: shown.indexOf(next), layer, head };
     const setLocally = (event: Event) => {
-      if (!isOfDisk(frame.subject)) return;
+      if (!isOnDisk(frame.subject)) return;
       event.preventDefault();
       context.set(change);
     };

@@ -1,7 +1,7 @@
 /** The header and the footer of the page. */
 import { effect, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, render } from 'lit';
-import { OTHERS, others } from '../ask/arithmetic';
+import { INEXACT, inexactNames } from '../ask/arithmetic';
 import { linkTo, type State } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import { set, state } from './address';
@@ -71,9 +71,9 @@ export function drawFooter(place: HTMLElement, engine: ReadonlySignal<Engine | u
     const usedArithmetics = new Set(
       [...(entries?.keys() ?? [])].map((one) => parseSubject(one)?.arithmetic),
     );
-    const arithmetic = others
+    const arithmetic = inexactNames
       .filter((one) => usedArithmetics.has(one))
-      .map((one) => OTHERS[one].footer);
+      .map((one) => INEXACT[one].footer);
     const counters = [
       `${describe.kernels} kernels${arithmetic.length ? `, ${arithmetic.join(' and ')} where a figure says so` : ''}`,
       ...(firstSinkMs.value ? [`first sink after ${firstSinkMs.value.toFixed(0)} ms`] : []),

@@ -1,7 +1,7 @@
 /** Copies a link to the page's state, and offers the names that the link leaves out and a picture to send with it. */
 import { effect, signal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
-import { fingerprintOf, isOfDisk, nameOfId } from '../ask/ids';
+import { fingerprintOf, isOnDisk, nameOfId } from '../ask/ids';
 import { linkable, linkTo, printHash } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import { sharedLink, state } from './address';
@@ -32,7 +32,7 @@ export async function copyLink(): Promise<void> {
   const { shown, input } = state.peek();
   const notices = [await copyText(sharedLink(linkTo(state.peek())))];
   if (input === 'file') notices.push('It does not contain your file of prompts.');
-  omittedNames.value = shown.filter((one) => isOfDisk(one));
+  omittedNames.value = shown.filter((one) => isOnDisk(one));
   isPictureOffered.value = true;
   notify(notices.join(' '));
 }
@@ -76,7 +76,7 @@ export function drawNamesOffer(place: HTMLElement, context: Context): void {
   const unshared = addElement(place, 'unshared');
   effect(() => {
     const names = [...new Set(omittedNames.value.map((one) => nameOf({ subject: one }, context)))];
-    const isAll = names.length && state.value.shown.every((one) => isOfDisk(one));
+    const isAll = names.length && state.value.shown.every((one) => isOnDisk(one));
     render(
       names.length
         ? html`<p class="message" role="status">

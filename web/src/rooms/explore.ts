@@ -29,8 +29,8 @@ import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice, type Tab } from '../views/index';
 import { addElement, type View } from '../page/view';
 import { answerOf, emergenceWords, fullFirstName, togetherWords } from '../answers';
-import { isOfDisk, isOfHub } from '../ask/ids';
-import { isOfRecording } from '../ask/recordings';
+import { isOnDisk, isHubId } from '../ask/ids';
+import { isRecordingId } from '../ask/recordings';
 import { parseSubject, type SubjectEdit } from '../ask/subject';
 import {
   choiceWords,
@@ -79,7 +79,7 @@ function navigatorOf(subject: string, frame: Frame | undefined): View {
     return L * H <= FEW_HEADS && !frame.lacks?.att ? heads : sinks;
   }
   const id = parseSubject(subject)?.id ?? '';
-  return isOfHub(id) || isOfDisk(id) || isOfRecording(id) ? sinks : heads;
+  return isHubId(id) || isOnDisk(id) || isRecordingId(id) ? sinks : heads;
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {

@@ -32,7 +32,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const foot = addElement(root, 'lab-foot');
   const pair = new Pair(context, scope);
   // Fetches the engine, also again after a failed download.
-  const retry = () => (pair.isReady ? void pair.again() : open());
+  const retry = () => (pair.isReady ? void pair.reset() : open());
   const controls = new Controls(context, pair, retry);
   const acts: Actions = {
     inside: (named) =>
@@ -56,14 +56,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   place.addEventListener('keydown', (event) => {
     const isTyped = (event.target as Element).closest('input, select, textarea, summary');
     if (isTyped || event.ctrlKey || event.metaKey || event.altKey) return;
-    const act = { t: () => pair.toggle(), s: () => pair.oneStep(), r: retry }[event.key];
+    const act = { t: () => pair.toggle(), s: () => pair.trainOneStep(), r: retry }[event.key];
     if (!act) return;
     event.preventDefault();
     act();
   });
 
   function drawSettings(): void {
-    const requested = pair.requested();
+    const requested = pair.requestedSettings();
     const problems = requested.flatMap(({ problems: own }, i) =>
       own.map((why) => `Lab ${i + 1}: ${why}.`),
     );
@@ -76,7 +76,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       trouble,
     );
     const names = namesOf([requested[0]!.settings, requested[1]!.settings], pair.tables);
-    render(controls.sets(names), fields);
+    render(controls.settingsForms(names), fields);
   }
 
   function drawHead(): void {
@@ -132,7 +132,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     scope.effect(() => {
       void [context.state.value.leftRun, context.state.value.rightRun];
       drawSettings();
-      pair.follow();
+      pair.applyState();
     });
     scope.effect(() => {
       void [
@@ -145,7 +145,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   };
   const open = () => {
     const { models } = context.engine.peek() ?? {};
-    if (models) void pair.open(models).then(ready, context.fail);
+    if (models) void pair.openEngine(models).then(ready, context.fail);
   };
   scope.effect(() => {
     if (context.engine.value && !isOpen) open();

@@ -10,7 +10,13 @@ import { modelIdOf, parseSubject } from '../ask/subject';
 import type { Frame } from '../frame';
 import type { Context, Scope } from '../page/context';
 import { segmented, tableRegion } from '../page/controls';
-import { CONDITIONS, NAMES, tryOnce, type Measures, type Name } from '../run/without_first';
+import {
+  CONDITIONS,
+  CONDITION_NAMES,
+  runTrial,
+  type Measures,
+  type Name,
+} from '../run/without_first';
 import { fixed, halfOf } from '../timeline/seeds';
 import { costWords, firstName, percent } from '../words';
 import './without_first.css';
@@ -103,7 +109,7 @@ function table(
         </tr>
       </thead>
       <tbody>
-        ${NAMES.map(
+        ${CONDITION_NAMES.map(
           (name) =>
             html`<tr>
               <th scope="row">${CONDITIONS[name].title}</th>
@@ -241,7 +247,7 @@ export class WithoutFirst {
       const writer = { ...opened, edits: frame.edits };
       const prompt = frame.tokens.map((token) => token.id);
       for (let seed = 1; seed <= SEEDS; seed++) {
-        const trial = await tryOnce(writer, { prompt, count, seed, signal: abort });
+        const trial = await runTrial(writer, { prompt, count, seed, signal: abort });
         const { texts, trials } = this.#shown.peek()!;
         show({
           texts: texts ?? {

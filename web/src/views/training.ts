@@ -24,7 +24,7 @@ import {
   type Outcome,
   type SeedRun,
 } from '../timeline/seeds';
-import { LOGGED_ON, MEASURED_ON, stepOf, checkpointOf } from '../ask/steps';
+import { LOG_SEQUENCES, MEASURING_CONDITIONS, stepOf, checkpointOf } from '../ask/steps';
 import { judged } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
@@ -44,7 +44,7 @@ const long = new Map<string, readonly SeedRun[]>();
 const visits = new Map<string, Map<number, number>>();
 
 /** The conditions of a checkpoint's numbers. */
-const MEASURED = ` (exact weights, ${MEASURED_ON.sequences} held-out sequences, T = ${MEASURED_ON.T}, ε = ${MEASURED_ON.eps}, BOS first)`;
+const MEASURED = ` (exact weights, ${MEASURING_CONDITIONS.sequences} held-out sequences, T = ${MEASURING_CONDITIONS.T}, ε = ${MEASURING_CONDITIONS.eps}, BOS first)`;
 
 /** A share of heads in percent below which hardly a head has a sink. */
 const HARDLY = 10;
@@ -184,7 +184,7 @@ export const training: View = {
   title: 'Through training',
   question: 'When does the sink appear?',
   how:
-    `Lines: measured during training on ${LOGGED_ON} held-out sequences. The selected models are ` +
+    `Lines: measured during training on ${LOG_SEQUENCES} held-out sequences. The selected models are ` +
     'highlighted. Bands: min-max of long runs over seeds, with their mean as a dotted line. ' +
     `${OTHER_RUNS} Select a point to go to the nearest checkpoint.`,
   drawsAllSubjects: true,
@@ -192,9 +192,9 @@ export const training: View = {
   conditions: (frame) => {
     // A hub's checkpoints are measured when they are visited.
     if (frame.model.source !== 'zoo') return {};
-    const { T, eps } = MEASURED_ON;
-    const setting = `during training: ε = ${eps} · T = ${T} · start token first · mean of ${LOGGED_ON} held-out sequences`;
-    return { T, eps, sequences: LOGGED_ON, setting };
+    const { T, eps } = MEASURING_CONDITIONS;
+    const setting = `during training: ε = ${eps} · T = ${T} · start token first · mean of ${LOG_SEQUENCES} held-out sequences`;
+    return { T, eps, sequences: LOG_SEQUENCES, setting };
   },
   fits: (frame) => frame.model.source === 'zoo' || checkpointOf(frame.model.id) !== undefined,
   numbers: (frame) => {
