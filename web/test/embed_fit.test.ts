@@ -152,6 +152,12 @@ describe('a figure in a box', () => {
     expect(zoom()).toBe(1);
   });
 
+  it('omits all parts where even the smallest layout does not fit, and scrolls', () => {
+    build(1);
+    into(60, 60);
+    expect([without().length, room.classList.contains('scrolls')]).toEqual([4, true]);
+  });
+
   it('shows omitted parts on request, and hides them again', () => {
     build(1);
     into(280, 240);
