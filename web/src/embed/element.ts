@@ -47,15 +47,10 @@ const STYLES = `
   }
 `;
 
-const SIZE_ATTRIBUTES = ['width', 'height'] as const;
+const SIZES = ['width', 'height'] as const;
 
 class SinkScope extends HTMLElement {
-  static readonly observedAttributes = [
-    ...attributeNames,
-    'caption',
-    'recording',
-    ...SIZE_ATTRIBUTES,
-  ];
+  static readonly observedAttributes = [...attributeNames, 'caption', 'recording', ...SIZES];
   readonly #inside = this.attachShadow({ mode: 'open' });
   readonly internals = this.attachInternals();
   #watcher: IntersectionObserver | undefined;
@@ -88,7 +83,7 @@ class SinkScope extends HTMLElement {
   }
 
   attributeChangedCallback(name: string): void {
-    if (SIZE_ATTRIBUTES.some((one) => one === name)) return this.#resize();
+    if (SIZES.some((one) => one === name)) return this.#resize();
     if (this.#isDue || !this.#live) return;
     this.#isDue = true;
     queueMicrotask(() => {
@@ -98,7 +93,7 @@ class SinkScope extends HTMLElement {
   }
 
   #resize(): void {
-    const rules = SIZE_ATTRIBUTES.flatMap((name) => {
+    const rules = SIZES.flatMap((name) => {
       const pixels = parseFloat(this.getAttribute(name) ?? '');
       return pixels > 0 ? `${name}: ${pixels}px;` : [];
     });
