@@ -904,15 +904,15 @@ export default [
   [
     'a text of the whole context is streamed',
     'web/src/run/reading.ts',
-    'T > Math.min(context, LONG)',
-    'T >= Math.min(context, LONG)',
+    'T > Math.min(context, LONG_TEXT)',
+    'T >= Math.min(context, LONG_TEXT)',
     'reading',
   ],
   [
     'one measure that a cache keeps suffices for streaming',
     'web/src/run/reading.ts',
-    'measures.every(isOfKept)',
-    'measures.some(isOfKept)',
+    'measures.every(usesStreamedFields)',
+    'measures.some(usesStreamedFields)',
     'reading',
   ],
   [

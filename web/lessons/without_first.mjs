@@ -18,7 +18,7 @@ const [COUNT, SEEDS] = [64, 8];
 const alias = { sinkscope: join(here, '../../wasm/index.ts') };
 const options = { configFile: false, root: join(here, '..'), resolve: { alias } };
 const load = async (file) => (await runnerImport(join(here, '../src', file), options)).module;
-const { NAMES, tryOnce } = await load('run/without_first.ts');
+const { CONDITION_NAMES, runTrial } = await load('run/without_first.ts');
 const { promptOf } = await load('run/writing.ts');
 
 const engine = await createEngine();
@@ -28,10 +28,10 @@ const model = await engine.open(modelFiles(plan));
 const writer = { model, tokenizer: await planTokenizer(plan, model) };
 const prompt = await promptOf(writer, PROMPT, model.architecture.context);
 const likeliest = { temperature: 0, topK: 1 };
-const greedy = await tryOnce(writer, { prompt, count: COUNT, seed: 1, sampling: likeliest });
+const greedy = await runTrial(writer, { prompt, count: COUNT, seed: 1, sampling: likeliest });
 const trials = [];
 for (let seed = 1; seed <= SEEDS; seed++) {
-  trials.push(await tryOnce(writer, { prompt, count: COUNT, seed }));
+  trials.push(await runTrial(writer, { prompt, count: COUNT, seed }));
   console.log(seed, JSON.stringify(trials.at(-1).deleted.text));
 }
 await engine.close();
@@ -41,7 +41,8 @@ await engine.close();
 const { tokens } = greedy.restored;
 const pieces = tokens.slice(0, Math.floor(COUNT / 2) + 1).map((id) => writer.tokenizer.piece(id));
 
-const perName = (trial, pick) => Object.fromEntries(NAMES.map((name) => [name, pick(trial[name])]));
+const perName = (trial, pick) =>
+  Object.fromEntries(CONDITION_NAMES.map((name) => [name, pick(trial[name])]));
 const rounded = (value) => Number(value.toFixed(4));
 const recorded = {
   ...{ model: 'SmolLM2-135M-Instruct', file: FILE, prompt: PROMPT, count: COUNT },

@@ -46,7 +46,7 @@ import {
   type Row,
   type Switch,
 } from '../src/learn/rows.ts';
-import { CONDITIONS, NAMES, type Measures, type Name } from '../src/run/without_first.ts';
+import { CONDITIONS, CONDITION_NAMES, type Measures, type Name } from '../src/run/without_first.ts';
 import { isTrue } from '../src/learn/conditions.ts';
 import { claimsTables } from './claims.ts';
 import { remedyTable } from './remedies.ts';
@@ -457,7 +457,7 @@ function directives(slug: string, read: Collected) {
     deleted(node) {
       const file = join(folder, 'without_first.json');
       const { prompt, texts, trials } = JSON.parse(readFileSync(file, 'utf8')) as Deleted;
-      const rows = NAMES.map((name) => {
+      const rows = CONDITION_NAMES.map((name) => {
         const mean = meanOf(trials.map((one) => one[name].repeated));
         return [CONDITIONS[name].title, `${prompt} …${texts[name]}`, percent(mean)];
       });

@@ -14,7 +14,7 @@ import type { Picker } from './open/picker';
 import { address, checkNames, file, set, state } from './page/address';
 import type { Context, Engine } from './page/context';
 import { enter } from './page/enter';
-import { drawMessages, fail, failure, offer, notify } from './page/messages';
+import { drawMessages, fail, failure, offerNewer, notify } from './page/messages';
 import { keepForOffline } from './page/offline';
 import { drawFooter, drawHeader } from './page/page';
 import { drawNamesOffer, drawPictureOffer } from './page/share';
@@ -197,4 +197,4 @@ if (isEmbed)
     ({ startFrame }) => startFrame((said) => (hostTheme.value = said)),
     fail,
   );
-keepForOffline(offer);
+keepForOffline(offerNewer);

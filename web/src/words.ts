@@ -1,6 +1,6 @@
 /** The page's sentences: findings, conditions and classes. Every sentence is computed from a frame. */
 import { judge, type Conditions, type Judgment } from 'sinkscope';
-import { OTHERS, others } from './ask/arithmetic';
+import { INEXACT, inexactNames } from './ask/arithmetic';
 import { claimOf, type Claim } from './claims';
 import {
   alphaOfKey,
@@ -124,9 +124,9 @@ export function classSentence(frame: Frame): string {
   if (frame.recording) return recordedWords(frame.recording);
   const size = `${(frame.architecture.parameters / 1e6).toFixed(2)} M parameters`;
   if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${size}`;
-  const arithmetic = others.find((one) => OTHERS[one].class === frame.class);
+  const arithmetic = inexactNames.find((one) => INEXACT[one].class === frame.class);
   if (arithmetic) {
-    const { does, means } = OTHERS[arithmetic];
+    const { does, means } = INEXACT[arithmetic];
     return `${does}, ${SOURCE_WORDS[frame.model.source]}, ${size}: ${means}`;
   }
   return (

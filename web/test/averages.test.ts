@@ -1,6 +1,11 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Describe } from 'sinkscope';
-import { allAverages, averages, notePrompt, recomputed } from '../src/run/averages';
+import {
+  allAverages,
+  measureAverages,
+  addPromptNumbers,
+  measureWindowLoss,
+} from '../src/run/averages';
 import { overPrompts } from '../src/frame';
 import type { OpenModel, Watch } from '../src/run/opened';
 import type { Prompts } from '../src/ask/question';
@@ -60,7 +65,7 @@ describe('averages over prompts', () => {
   it('have means and deviations with n - 1, and keep the number of each prompt', async () => {
     const { opened } = modelOf((_, ids) => [ids[0]!]);
     const prompts = promptsOf([1, 0], [2, 0], [6, 0]);
-    const [found] = await averages(
+    const [found] = await measureAverages(
       opened,
       prompts,
       [[]],
@@ -79,7 +84,7 @@ describe('averages over prompts', () => {
 
   it('keep the numbers of each setting apart', async () => {
     const { opened } = modelOf((_, ids, edits) => [ids[0]! + (edits.length ? 10 : 0)]);
-    const found = await averages(
+    const found = await measureAverages(
       opened,
       promptsOf([1, 0], [2, 0]),
       [[], [{ kind: 'hide_key' }]] as never,
@@ -94,7 +99,7 @@ describe('averages over prompts', () => {
 
   it('have no deviation for one prompt; undefined values are NaN', async () => {
     const { opened } = modelOf(() => [4, NaN]);
-    const [found] = await averages(
+    const [found] = await measureAverages(
       opened,
       promptsOf([1, 0]),
       [[]],
@@ -157,7 +162,7 @@ describe('losses with a window whose tokens are run again', () => {
 
   it('predict each token from the window before it, and the first tokens together', async () => {
     const { opened, asked } = modelOf(answer);
-    const found = await recomputed(
+    const found = await measureWindowLoss(
       opened,
       promptsOf([1, 2, 3, 4, 5, 6]),
       2,
@@ -178,7 +183,7 @@ describe('losses with a window whose tokens are run again', () => {
 
   it('are averaged over the prompts position by position', async () => {
     const { opened } = modelOf(answer);
-    const found = await recomputed(
+    const found = await measureWindowLoss(
       opened,
       promptsOf([1, 2, 3], [3, 4, 7]),
       1,
@@ -198,7 +203,7 @@ describe('losses with a window whose tokens are run again', () => {
 
   it('equal those of one run when the window is as long as the text', async () => {
     const { opened, asked } = modelOf(answer);
-    await recomputed(opened, promptsOf([1, 2, 3]), 9, { edits: [], eps: 0.3 }, watch);
+    await measureWindowLoss(opened, promptsOf([1, 2, 3]), 9, { edits: [], eps: 0.3 }, watch);
     expect(asked.map(({ ids }) => ids)).toEqual([[1, 2, 3]]);
   });
 });
@@ -218,8 +223,8 @@ describe('the single number of a prompt', () => {
       value_ratio: tensor([2, 2], [1, 4, 2.5, NaN]),
       alpha: tensor([1], [7]),
     };
-    notePrompt(each, said);
-    notePrompt(each, { loss_mean: tensor([1], [3]) });
+    addPromptNumbers(each, said);
+    addPromptNumbers(each, { loss_mean: tensor([1], [3]) });
     expect(each).toEqual({
       sink_ratio: [0.5],
       sink_ratio_raw: [0.25],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { claimOf, columnOf, kindOf } from '../src/claims';
-import { draws } from '../src/ask/question';
+import { randomGenerator } from '../src/ask/question';
 import { lead } from '../src/rooms/start';
 import { remarkOf } from '../src/rooms/start_words';
 import { finding, givenWords } from '../src/words';
@@ -37,7 +37,7 @@ function drawn(map: Float32Array, T: number, alpha: number, normalizes = true): 
 const at = { layer: 1, head: 0 };
 
 describe('the sentence about a drawn map', () => {
-  const draw = draws(7);
+  const draw = randomGenerator(7);
   const cases = Array.from({ length: 400 }, (_, i) => {
     const T = 2 + (i % 29);
     const pull = [0.2, 1, 3, 10, 100][i % 5]!;
@@ -104,7 +104,7 @@ describe('the sentence about a drawn map', () => {
 });
 
 describe('the number of a claim', () => {
-  const draw = draws(11);
+  const draw = randomGenerator(11);
   const cases = Array.from({ length: 200 }, (_, i) => {
     const T = 2 + (i % 29);
     const normalizes = i % 2 === 0;
@@ -185,7 +185,7 @@ describe('the number of a claim', () => {
 
 describe('the sentence of the first screen', () => {
   const said = (T: number, even: number) => {
-    const frame = drawn(mapOf(T, 10, 1, draws(T)), T, 0.84);
+    const frame = drawn(mapOf(T, 10, 1, randomGenerator(T)), T, 0.84);
     const uniform = { ...frame.tensors, alpha_uniform: tensor([1], [even]) };
     const own = { ...frame, tensors: uniform };
     return [lead([own], [claimOf(own, at)]), claimOf(own, at).kind] as const;

@@ -5,7 +5,14 @@ import type { Describe } from 'sinkscope';
 import { describe, expect, it, test, vi } from 'vitest';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { appearsWhole, asks, Scope, shownOf, type Context, type Shown } from '../src/page/context';
+import {
+  hideUntilDrawn,
+  requestFrames,
+  Scope,
+  shownOf,
+  type Context,
+  type Shown,
+} from '../src/page/context';
 import { isRead, type View } from '../src/page/view';
 import { frameOf, tensor } from './fixture';
 
@@ -89,8 +96,8 @@ describe('what is shown', () => {
     const ask = vi.fn();
     const state = signal({ ...defaults, shown: ['a~silence(1,0)', 'b'], layer: 1, head: 2 });
     const context = { state, engine: signal({ queue: { ask }, file: signal(0) }) };
-    const view = { reads: ['x', 'y'], headReads: ['q'], compares: true } as unknown as View;
-    asks(context as unknown as Context, new Scope(), () => ({
+    const view = { reads: ['x', 'y'], headReads: ['q'], needsBaseline: true } as unknown as View;
+    requestFrames(context as unknown as Context, new Scope(), () => ({
       views: [view, view],
       more: ['x', 'z'],
     }));
@@ -104,15 +111,15 @@ describe('what is shown', () => {
     });
     state.value = { ...state.value, prompt: 'other' };
     expect(ask).toHaveBeenCalledTimes(2);
-    const plain = { ...view, compares: false };
-    asks(context as unknown as Context, new Scope(), () => ({
+    const plain = { ...view, needsBaseline: false };
+    requestFrames(context as unknown as Context, new Scope(), () => ({
       views: [plain],
       subjects: ['c'],
       head: { layer: 0, head: 0 },
     }));
     expect(ask.mock.lastCall![0]).toMatchObject({ subjects: ['c'], head: { layer: 0, head: 0 } });
     const late = { state, engine: signal(undefined) };
-    asks(late as unknown as Context, new Scope(), () => ({ views: [] }));
+    requestFrames(late as unknown as Context, new Scope(), () => ({ views: [] }));
     expect(ask).toHaveBeenCalledTimes(3);
   });
 });
@@ -149,7 +156,7 @@ test('a room waits for its pictures, is late after three seconds, and never once
       add: (name: string) => void names.add(name),
       remove: (...some: string[]) => some.forEach((name) => names.delete(name)),
     };
-    appearsWhole({ classList } as unknown as HTMLElement, scope, () => shown.value);
+    hideUntilDrawn({ classList } as unknown as HTMLElement, scope, () => shown.value);
     return { shown, names };
   };
   const [slow, quick] = [room(new Scope()), room(new Scope())];

@@ -5,12 +5,12 @@ import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { Scope, type Shown } from '../src/page/context';
 import {
-  addButton,
+  addModelButton,
   askBar,
   tokenChips,
-  choices,
+  choiceField,
   EXAMPLES,
-  examples,
+  exampleField,
   fileField,
   firstField,
   generateControls,
@@ -19,7 +19,7 @@ import {
   numberField,
   roomHeading,
   segmented,
-  startToken,
+  startTokenButton,
   subjectList,
   textField,
   troubleNotes,
@@ -30,7 +30,7 @@ import { pageOf, shown } from './page';
 function context(change: Partial<State> = {}, more: object = {}) {
   const models = {
     choices: [{ id: 'softmax', title: 'Softmax model' }],
-    knows: (id: string) => id === 'hub:known/model',
+    canOpen: (id: string) => id === 'hub:known/model',
   };
   const { calls, context: made, ...page } = pageOf(change, [], { models, ...more });
   const signals = made as unknown as Record<'pointed' | 'file', { value: unknown }>;
@@ -78,7 +78,7 @@ describe('choices', () => {
       ['a', 'One'],
       ['b', 'Two'],
     ] as const;
-    const menu = shown(choices('kind', 'b', options, pick));
+    const menu = shown(choiceField('kind', 'b', options, pick));
     expect(
       menu.all<HTMLOptionElement>('option').map((one) => [one.value, one.hasAttribute('selected')]),
     ).toEqual([
@@ -166,9 +166,9 @@ describe('the list of subjects', () => {
     expect(
       shown(subjectList('x', two, as(context({ hide: ['subjects'] })), show)).root.textContent,
     ).toBe('');
-    expect((shown(addButton(true, as(own))).all('button')[0] as HTMLButtonElement).disabled).toBe(
-      true,
-    );
+    expect(
+      (shown(addModelButton(true, as(own))).all('button')[0] as HTMLButtonElement).disabled,
+    ).toBe(true);
     const named = shown(subjectList('x', two, as(own), show, (name, i) => `${i}: ${name}`));
     expect(named.texts('.subject')).toEqual(['0: Softmax model ✕', '1: Sigmoid ✕']);
   });
@@ -252,7 +252,7 @@ describe('the start of a text', () => {
   it('is named, and is removed or added with one press', () => {
     const press = (change: object) => {
       const own = context();
-      const { text, all } = shown(startToken(as(own), [frame(change)]));
+      const { text, all } = shown(startTokenButton(as(own), [frame(change)]));
       all('button')[0]?.click();
       return [text('button'), all('button')[0]?.title, own.set.mock.lastCall?.[0].first];
     };
@@ -264,14 +264,16 @@ describe('the start of a text', () => {
       ...[none, none, 'bos'],
     ]);
     expect(press({ special: { ...special, bos: null } })).toEqual(['', undefined, undefined]);
-    expect(shown(startToken(as(context()), [])).root.textContent).toBe('');
-    const both = shown(startToken(as(context()), [frame(), frame({ first: ['<s>', '</s>'] })]));
+    expect(shown(startTokenButton(as(context()), [])).root.textContent).toBe('');
+    const both = shown(
+      startTokenButton(as(context()), [frame(), frame({ first: ['<s>', '</s>'] })]),
+    );
     expect(both.text('button')).toBe('starts with <s> / starts with <s> </s> ✕');
   });
 
   it('can be an example', () => {
     const own = context({ prompt: EXAMPLES[1] });
-    const { all, texts } = shown(examples(as(own)));
+    const { all, texts } = shown(exampleField(as(own)));
     expect(texts('option')).toEqual(['Example texts', ...EXAMPLES]);
     const select = all('select')[0] as unknown as HTMLSelectElement;
     const options = all('option') as unknown as HTMLOptionElement[];

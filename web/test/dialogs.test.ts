@@ -8,7 +8,7 @@ import { snippets } from '../src/embed/snippets';
 import { Picker } from '../src/open/picker';
 import { address, checkNames, file, set, sharedLink, state } from '../src/page/address';
 import { enter } from '../src/page/enter';
-import { fail, failure, notices, notify, offer } from '../src/page/messages';
+import { fail, failure, notices, notify, offerNewer } from '../src/page/messages';
 import { drawMessages } from '../src/page/messages';
 import { drawFooter, drawHeader } from '../src/page/page';
 import { drawNamesOffer, drawPictureOffer } from '../src/page/share';
@@ -618,7 +618,7 @@ describe('messages', () => {
     const { all, click } = draw();
     expect(all('.newer button')).toEqual([]);
     const take = vi.fn();
-    offer(take);
+    offerNewer(take);
     click('Reload');
     expect(take).toHaveBeenCalled();
   });
@@ -690,7 +690,7 @@ describe('the address', () => {
   });
 
   it('names only models and rooms of the page', () => {
-    const models = { knows: (id: string) => ['softmax', 'sigmoid'].includes(id) } as never;
+    const models = { canOpen: (id: string) => ['softmax', 'sigmoid'].includes(id) } as never;
     const rooms = [{ name: 'start' }, { name: 'explore' }];
     set({ room: 'explore', shown: ['softmax', 'hub:a/b', DISK, 'recording:x.safetensors'] });
     const before = state.value;

@@ -104,7 +104,9 @@ export function drawn(view: View, frame: Frame, options: Options = {}) {
     const at = selectedHead(of, all);
     update(of, { state: all, theme: 'light', at, frames, group, isPlain, isAnswered });
     const caption = root.querySelector('.caption')?.textContent;
-    const said = (view.isOfAll ? frames : [of]).map((one) => view.says(one, at)).join('\n');
+    const said = (view.drawsAllSubjects ? frames : [of])
+      .map((one) => view.says(one, at))
+      .join('\n');
     if (caption !== undefined && !OWN.has(view.name) && !isAnswered) expect(caption).toBe(said);
   };
   draw(frame, options);

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 /** The layout of a figure in a box: which parts are hidden, in which order, and that the picture never is. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { fitting } from '../src/embed/fit';
+import { createFitter } from '../src/embed/fit';
 
 /** The heights in pixels of the parts next to the map; some are at its side in a side layout. */
 const HEIGHTS = { conditions: 20, captions: 60, controls: 80, axes: 40, head: 26 };
@@ -44,7 +44,7 @@ const settle = () => {
 };
 const into = (wide: number, high: number) => {
   box = rect(wide, high);
-  const fit = fitting(
+  const fit = createFitter(
     () => room,
     () => box,
   );
@@ -150,6 +150,12 @@ describe('a figure in a box', () => {
     build(1);
     into(1280, 690);
     expect(zoom()).toBe(1);
+  });
+
+  it('omits all parts where even the smallest layout does not fit, and scrolls', () => {
+    build(1);
+    into(60, 60);
+    expect([without().length, room.classList.contains('scrolls')]).toEqual([4, true]);
   });
 
   it('shows omitted parts on request, and hides them again', () => {

@@ -8,7 +8,7 @@ const onTheme = vi.fn();
 const listeners: Record<string, ((event: object) => void)[]> = {};
 const observers: (() => void)[] = [];
 const fit = vi.hoisted(() => ({ look: vi.fn(), end: vi.fn() }));
-vi.mock('../src/embed/fit', () => ({ fitting: () => fit }));
+vi.mock('../src/embed/fit', () => ({ createFitter: () => fit }));
 let height = 300;
 const { body } = document;
 const say = (data: unknown, source: object = holder) => {

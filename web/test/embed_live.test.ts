@@ -16,7 +16,7 @@ import { viewNamed } from '../src/views/index';
 import { frameOf as frameOf_, tensor } from './fixture';
 
 interface Given {
-  readonly models: { knows: () => string };
+  readonly models: { canOpen: () => string };
   readonly release: (shown: ReadonlySet<string>) => Promise<void>;
   readonly admit: (id: string) => Promise<boolean>;
 }
@@ -37,7 +37,7 @@ vi.mock('../src/run/models', () => ({
     describe = made.describe;
     recordings = { admit: (id: string) => void made.admitted.push(id) };
     name = 'one for all';
-    knows() {
+    canOpen() {
       return this.name;
     }
     release(shown: ReadonlySet<string>) {
@@ -159,7 +159,7 @@ describe('the engine of a document', () => {
 
   it('keeps a model open while a figure shows it', async () => {
     const [one, other] = [await opened(), await opened()];
-    expect(one.given.models.knows()).toBe('one for all');
+    expect(one.given.models.canOpen()).toBe('one for all');
     await one.given.release(new Set(['softmax', 'relu']));
     await other.given.release(new Set(['sigmoid']));
     const borrower = {};

@@ -11,7 +11,7 @@ import { vi } from 'vitest';
 import { keyOf, questionOf, textsOf } from '../src/ask/question';
 import { idOfRecordingFile } from '../src/ask/recordings';
 import { defaults, type State } from '../src/ask/state';
-import { unedited } from '../src/ask/subject';
+import { withoutEdits } from '../src/ask/subject';
 import { openZoo, zooAddress } from '../src/ask/zoo';
 import type { Frame } from '../src/frame';
 import type { View } from '../src/page/view';
@@ -64,7 +64,7 @@ export async function openPage() {
   const queue = new Queue({
     models,
     texts: (question) => textsOf(question, zoo, undefined),
-    admit: async (id) => own.has(id) || models.knows(id),
+    admit: async (id) => own.has(id) || models.canOpen(id),
   });
   const until = (isDone: () => boolean) =>
     new Promise<void>((done) => {
@@ -104,7 +104,7 @@ export async function openPage() {
       more: readonly string[] = [],
     ): Promise<Frame[]> => {
       const state = { ...defaults, shown: subjects, ...change };
-      const all = [...new Set([...subjects, ...subjects.map(unedited)])];
+      const all = [...new Set([...subjects, ...subjects.map(withoutEdits)])];
       const question = questionOf(state);
       const reads = read.flatMap((view) => [...view.reads, ...(view.optional ?? [])]);
       queue.ask({
@@ -128,7 +128,7 @@ export async function openPage() {
       return subjects.map((one) => {
         const { frame, error } = queue.entries.value.get(one)!;
         if (!frame || error) throw new Error(`${one}: ${error}`);
-        const base = queue.entries.value.get(unedited(one))?.frame;
+        const base = queue.entries.value.get(withoutEdits(one))?.frame;
         return frame.edits.length && base ? { ...frame, base } : frame;
       });
     },

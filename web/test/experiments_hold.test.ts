@@ -200,13 +200,13 @@ async function shown(prompt: string, change: Partial<State>) {
     () => {
       expect(page.queue.work.value).toBeUndefined();
       expect(studies().length).toBeGreaterThan(0);
-      expect(studies().every((one: Study) => page.queue.studied(one))).toBe(true);
+      expect(studies().every((one: Study) => page.queue.studyEntry(one))).toBe(true);
     },
     { timeout: 60_000, interval: 5 },
   );
   const models = new Map<string, Model>();
   for (const one of studies()) {
-    const { frame } = page.queue.studied(one)!;
+    const { frame } = page.queue.studyEntry(one)!;
     if (!frame) continue;
     const [, , edits = ''] = /^(\w+)(.*)$/.exec(one.subject)!;
     const key = one.question.input === 'repeat' ? 'repeat' : edits;

@@ -276,7 +276,9 @@ describe('cells', () => {
         ...change,
       } as never);
     const all = [setting(''), setting('~hide_key(0)', { class: 'approximate', T: 9 }), twin()];
-    const { cells, titles, drawn, badges, texts, one } = figure(of(...all), { isGroup: true });
+    const { cells, titles, drawn, badges, texts, one } = figure(of(...all), {
+      drawsAllSettings: true,
+    });
     expect([cells(), titles(), badges()]).toEqual([
       ['cell 1 softmax', 'cell 2 sigmoid'],
       ['Softmax model', 'Sigmoid model'],
@@ -307,7 +309,7 @@ describe('cells', () => {
   it('combine all subjects in one where the view requests it', () => {
     const { cells, drawn, one, texts } = figure(
       [{ subject: 'gone', isStale: true }, ...of(frameOf(), twin())],
-      { isOfAll: true },
+      { drawsAllSubjects: true },
     );
     expect([cells().length, drawn[0]![0], drawn[0]![1].group.length]).toEqual([
       1,

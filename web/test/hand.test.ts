@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { superWeightOf } from '../src/frame';
 import { toggleEdit, movesOf } from '../src/page/hand';
 import { defaults } from '../src/ask/state';
-import { unedited } from '../src/ask/subject';
+import { withoutEdits } from '../src/ask/subject';
 import { change, lossChange } from '../src/views/change';
 import { frameOf, tensor } from './fixture';
 

@@ -4,14 +4,14 @@ import { html, render } from 'lit';
 import { describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { handControls, movesOf } from '../src/page/hand';
-import { explained, field } from '../src/page/terms';
+import { interventionControls, movesOf } from '../src/page/hand';
+import { explainTerms, field } from '../src/page/terms';
 import { frameOf, tensor } from './fixture';
 import { pageOf, shown } from './page';
 
 function hand(frame: Frame, change: Partial<State> = {}) {
   const { context, set } = pageOf({ shown: [frame.subject, 'sigmoid'], ...change });
-  const { root, all, texts } = shown(handControls(context, frame));
+  const { root, all, texts } = shown(interventionControls(context, frame));
   const links = all<HTMLAnchorElement>('a.move');
   const to = (i: number) => JSON.parse(links[i]!.getAttribute('href')!.slice(1)) as Partial<State>;
   return { root, links, says: texts('a.move'), to, set };
@@ -135,7 +135,7 @@ describe('terms', () => {
     const root = document.createElement('div');
     root.className = 'room';
     document.body.replaceChildren(root);
-    render(explained(said, isOneStop), root);
+    render(explainTerms(said, isOneStop), root);
     return { root, terms: [...root.querySelectorAll<HTMLElement>('.term')] };
   }
   const opens = vi.fn();

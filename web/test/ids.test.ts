@@ -7,7 +7,7 @@ import {
   hubName,
   idOfFiles,
   idOfPlan,
-  isOfHub,
+  isHubId,
   nameOfId,
   titleOfFiles,
 } from '../src/ask/ids';
@@ -21,14 +21,14 @@ import {
   operationOf,
   parseSubject,
   titleOf,
-  unedited,
+  withoutEdits,
 } from '../src/ask/subject';
 import {
   corpusName,
   heldOutFile,
   openZoo,
-  passagesEach,
-  readRenewing,
+  passagesPerPrompt,
+  readWithRetry,
   seedsOf,
   zooAddress,
   type Card,
@@ -94,7 +94,7 @@ it('a model of a hub is named by its repository, revision and file', () => {
   );
   expect(plan({ format: 'hf', files: { weights } })).toBe('hub:o/n');
   expect([
-    isOfHub('hub:o/n'),
+    isHubId('hub:o/n'),
     hubName('hub:o/n@x'),
     nameOfId('hub:o/n'),
     nameOfId('softmax'),
@@ -181,8 +181,8 @@ describe('a subject', () => {
     expect(title('softmax@1400~int8')).toBe('Model at step 1,400 in 8 bits (int8)');
     expect(title('softmax~relaxed')).toBe('Model with relaxed floats');
     expect(title('softmax@0~nothing(1,2)')).toBe('Model at step 0, nothing(1,2)');
-    expect(unedited('softmax@7~int8~silence(1,2)')).toBe('softmax@7~int8');
-    expect(unedited('?!')).toBe('?!');
+    expect(withoutEdits('softmax@7~int8~silence(1,2)')).toBe('softmax@7~int8');
+    expect(withoutEdits('?!')).toBe('?!');
     expect(atStep(parseSubject('a@4')!, undefined)).toEqual({ id: 'a', edits: [] });
     expect(atStep(parseSubject('a')!, 0)).toEqual({ id: 'a', step: 0, edits: [] });
     expect(nearestStep([0, 9], 2)).toBe(0);
@@ -218,7 +218,7 @@ describe('the zoo', () => {
   it('has passages of the required lengths: short ones up to 100 tokens, long ones of 150 joined', async () => {
     expect([100, 101].map(heldOutFile)).toEqual(['heldout.json', 'heldout-long.json']);
     expect([100, 101].map(corpusName)).toEqual(['100 short passages', '40 long passages']);
-    expect([1, 100, 101, 150, 151, 300, 301].map(passagesEach)).toEqual([1, 1, 1, 1, 2, 2, 3]);
+    expect([1, 100, 101, 150, 151, 300, 301].map(passagesPerPrompt)).toEqual([1, 1, 1, 1, 2, 2, 3]);
     serve();
     const zoo = await openZoo();
     expect(await zoo.heldOut(100)).toEqual(['short']);
@@ -277,9 +277,9 @@ describe('the zoo', () => {
     );
     const lost = new Error('lost');
     const read = vi.fn(async () => Promise.reject(lost));
-    await expect(readRenewing([], read, () => false)).rejects.toBe(lost);
+    await expect(readWithRetry([], read, () => false)).rejects.toBe(lost);
     expect(read).toHaveBeenCalledTimes(1);
-    await expect(readRenewing([], read, () => true)).rejects.toBe(lost);
+    await expect(readWithRetry([], read, () => true)).rejects.toBe(lost);
     expect(read).toHaveBeenCalledTimes(3);
   });
 

@@ -16,7 +16,7 @@ import {
   refusal,
   tablesOf,
 } from '../src/lab/settings';
-import { caption, headSeen, recent, sinceStep, verdict, type NamedLab } from '../src/lab/words';
+import { caption, shownHead, recentMean, sinkStep, verdict, type NamedLab } from '../src/lab/words';
 import { isBuilt, UNBUILT } from './fixture';
 
 const operations = [
@@ -180,7 +180,7 @@ describe('the settings of a lab', () => {
   });
 
   it('belong to the model or its training, to one lab or both, or to the drawing', () => {
-    const flagged = (flag: 'isModel' | 'isShared' | 'isView' | 'isDrawn') =>
+    const flagged = (flag: 'isModel' | 'isShared' | 'isDisplayOnly' | 'hasOwnControl') =>
       [FROM_SCRATCH, FINE_TUNE].map((table) =>
         table
           .filter((row) => row[flag])
@@ -188,8 +188,8 @@ describe('the settings of a lab', () => {
           .join(' '),
       );
     expect(flagged('isShared')).toEqual(['steps seed', 'text steps seed']);
-    expect(flagged('isView')).toEqual(['steps head speed', 'steps head speed']);
-    expect(flagged('isDrawn')).toEqual(['head speed', 'text head speed']);
+    expect(flagged('isDisplayOnly')).toEqual(['steps head speed', 'steps head speed']);
+    expect(flagged('hasOwnControl')).toEqual(['head speed', 'text head speed']);
     expect(flagged('isModel')).toEqual([
       'operation layers heads width positions norm norm_place feed_forward activation bias_key gate',
       '',
@@ -289,8 +289,8 @@ describe('sentences of a lab', () => {
     // Without its picture, a head of unnormalized rows has no share to compare with ε.
     const unseen = { ...heavy, lab: { ...heavy.lab, picture: undefined } as unknown as Lab };
     expect(verdict([weak, unseen])).not.toContain('above 0.30 since');
-    expect(sinceStep(left.lab.log)).toBe(58);
-    expect(headSeen(left.lab)!.share).toBeCloseTo(0.6, 6);
+    expect(sinkStep(left.lab.log)).toBe(58);
+    expect(shownHead(left.lab)!.share).toBeCloseTo(0.6, 6);
   });
 
   it('use the mean of the last twenty steps, and the step since which it has stayed above ε', () => {
@@ -300,20 +300,20 @@ describe('sentences of a lab', () => {
         ...(first === undefined ? {} : { first_most: first }),
       })) as unknown as LogEntry[];
     const of = (count: number, value: number) => Array.from({ length: count }, () => value);
-    expect(sinceStep(log(0.31))).toBe(0);
-    expect(sinceStep(log(0.3))).toBeUndefined();
-    expect(sinceStep(log(0.25, 0.375, 0.5))).toBe(10);
+    expect(sinkStep(log(0.31))).toBe(0);
+    expect(sinkStep(log(0.3))).toBeUndefined();
+    expect(sinkStep(log(0.25, 0.375, 0.5))).toBe(10);
     // Above, below, and above again: the last time counts.
-    expect(sinceStep(log(1, ...of(20, 0), ...of(20, 1)))).toBe(270);
-    expect(sinceStep(log(...of(20, 1), ...of(20, 0)))).toBeUndefined();
-    expect(sinceStep(log())).toBeUndefined();
+    expect(sinkStep(log(1, ...of(20, 0), ...of(20, 1)))).toBe(270);
+    expect(sinkStep(log(...of(20, 1), ...of(20, 0)))).toBeUndefined();
+    expect(sinkStep(log())).toBeUndefined();
     // A step without the number does not count in the mean.
-    expect(sinceStep(log(undefined, 0.5, 0.5))).toBe(20);
-    expect(sinceStep(log(...Array.from({ length: 20 }, () => undefined), 6.1))).toBe(200);
+    expect(sinkStep(log(undefined, 0.5, 0.5))).toBe(20);
+    expect(sinkStep(log(...Array.from({ length: 20 }, () => undefined), 6.1))).toBe(200);
     const entries = log(9, ...of(20, 0.5));
-    expect(recent({ log: entries }, 'first_most')).toBe(0.5);
-    expect(recent({ log: log(undefined, 0.25) }, 'first_most')).toBe(0.25);
-    expect(recent({ log: [] }, 'first_most')).toBeNaN();
+    expect(recentMean({ log: entries }, 'first_most')).toBe(0.5);
+    expect(recentMean({ log: log(undefined, 0.25) }, 'first_most')).toBe(0.25);
+    expect(recentMean({ log: [] }, 'first_most')).toBeNaN();
   });
 
   it('give the cost of a pair where it is known', () => {
@@ -366,27 +366,27 @@ describe('the head whose map is shown', () => {
   };
 
   it('is the one that gives its first token most where there is nothing to copy', () => {
-    const seen = headSeen(labOf())!;
+    const seen = shownHead(labOf())!;
     expect([seen.layer, seen.head]).toEqual([0, 1]);
     expect(seen.weight).toBeCloseTo((0.5 + 0.3) / 2, 6);
     // Every row but the first has a sum of 2.
     expect(seen.share).toBeCloseTo((0.25 + 0.15) / 2, 6);
     expect([...seen.shares.subarray(15, 20)]).toEqual([0.25, 0, 0, 0.75, NaN]);
     expect([...seen.weights.subarray(15, 20)]).toEqual([0.5, 0, 0, 1.5, NaN]);
-    expect(headSeen({ ...labOf(), picture: undefined } as unknown as Lab)).toBeUndefined();
+    expect(shownHead({ ...labOf(), picture: undefined } as unknown as Lab)).toBeUndefined();
   });
 
   it('is the chosen one, or the last of the model', () => {
-    expect(headSeen(labOf('head:0'))).toMatchObject({ layer: 0, head: 0 });
-    expect(headSeen(labOf('head:1'))).toMatchObject({ layer: 0, head: 1 });
-    expect(headSeen(labOf('head:9'))).toMatchObject({ layer: 0, head: 1 });
-    expect(headSeen(labOf('head:1', [2, 1, 5, 5]))).toMatchObject({ layer: 1, head: 0 });
+    expect(shownHead(labOf('head:0'))).toMatchObject({ layer: 0, head: 0 });
+    expect(shownHead(labOf('head:1'))).toMatchObject({ layer: 0, head: 1 });
+    expect(shownHead(labOf('head:9'))).toMatchObject({ layer: 0, head: 1 });
+    expect(shownHead(labOf('head:1', [2, 1, 5, 5]))).toMatchObject({ layer: 1, head: 0 });
   });
 
   it('has all-zero rows where the map is all zero', () => {
     const none = labOf();
     const picture = { data: new Float32Array(50), shape: [1, 2, 5, 5] };
-    expect(headSeen({ ...none, picture } as unknown as Lab)).toMatchObject({ head: 0, share: 0 });
+    expect(shownHead({ ...none, picture } as unknown as Lab)).toMatchObject({ head: 0, share: 0 });
   });
 
   it('is named where there are several', () => {

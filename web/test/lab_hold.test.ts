@@ -4,13 +4,13 @@
  */
 import { describe, expect, it } from 'vitest';
 import type { LogEntry, Operation } from 'sinkscope';
-import { draws } from '../src/ask/question';
+import { randomGenerator } from '../src/ask/question';
 import type { Lab } from '../src/lab/lab';
 import { caption, verdict, type NamedLab } from '../src/lab/words';
 import { isWritten, mean } from './said';
 
 const TRIGGERS = 3;
-const draw = draws(7);
+const draw = randomGenerator(7);
 const below = (n: number) => Math.floor(draw() * n);
 
 /** A lab after some steps: a log, and the maps of a sample whose first token is no trigger. */

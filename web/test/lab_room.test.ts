@@ -38,7 +38,7 @@ interface Fake {
   settings: Settings;
   log: LogEntry[];
   seconds: number;
-  trouble: string;
+  error: string;
 }
 const made = vi.hoisted(() => ({
   labs: [] as Fake[],
@@ -58,7 +58,7 @@ vi.mock('../src/lab/lab', () => ({
     hasModel = true;
     setup = undefined;
     seconds = 0;
-    trouble = '';
+    error = '';
     stepSeconds = 0.1;
     words: string[] = [];
     constructor(
@@ -88,10 +88,10 @@ vi.mock('../src/lab/lab', () => ({
       this.log = Array.from({ length: made.kept }, (_, step) => ({ step, loss: 1 }) as LogEntry);
       this.#now('restore', 'ready');
     }
-    async begin(settings: Settings) {
+    async start(settings: Settings) {
       this.settings = settings;
       this.log = [];
-      this.#now('begin', 'ready');
+      this.#now('start', 'ready');
     }
     adjust(settings: Settings) {
       this.settings = settings;
@@ -132,7 +132,7 @@ beforeEach(() => {
   vi.spyOn(document, 'hidden', 'get').mockImplementation(() => isHidden);
   // The labs outlive their room, so each test resets them.
   for (const lab of made.labs)
-    Object.assign(lab, { stage: 'loading', settings: {}, log: [], seconds: 0, trouble: '' });
+    Object.assign(lab, { stage: 'loading', settings: {}, log: [], seconds: 0, error: '' });
 });
 afterEach(() => vi.useRealTimers());
 
@@ -208,14 +208,14 @@ describe('the room of the lab', () => {
     expect(said()).toEqual(Array(2).fill(['run 1 Infinity']));
     click('Reset');
     await drawn();
-    expect(said()).toEqual(Array(2).fill(['begin']));
+    expect(said()).toEqual(Array(2).fill(['start']));
     expect(press('t')).toBe(true);
     expect(said()).toEqual(Array(2).fill(['run 700 Infinity']));
     expect(press('t')).toBe(true);
     await drawn();
     expect(said()).toEqual(Array(2).fill(['pause']));
     expect([press('s'), said()]).toEqual([true, Array(2).fill(['run 1 Infinity'])]);
-    expect([press('r'), said()]).toEqual([true, Array(2).fill(['begin'])]);
+    expect([press('r'), said()]).toEqual([true, Array(2).fill(['start'])]);
     // Keys with modifiers, and keys in a field, do not belong to the room.
     for (const more of [{ ctrlKey: true }, { metaKey: true }, { altKey: true }])
       expect(press('t', more)).toBe(false);
@@ -442,7 +442,7 @@ describe('a pair without a room', () => {
     expect(own).toEqual(pair.labs);
     expect(own.map(({ isKept }) => isKept)).toEqual([false, false]);
     expect([pair.isReady, pair.columns, pair.isRunning]).toEqual([false, [], false]);
-    await pair.open({ zoo: { cards: [] } } as never);
+    await pair.openEngine({ zoo: { cards: [] } } as never);
     expect([pair.isReady, pair.columns]).toEqual([true, ['step', 'loss']]);
     expect(pair.steps).toBe(0);
     scope.end();
@@ -456,8 +456,8 @@ describe('a pair without a room', () => {
     const { context } = pageWith({ rightRun: 'operation:relu' });
     const scope = new Scope();
     const pair = new Pair(context, scope, true);
-    await pair.open({ zoo: { cards } } as never);
-    pair.follow();
+    await pair.openEngine({ zoo: { cards } } as never);
+    pair.applyState();
     const [left, right] = pair.labs as unknown as { setup: unknown }[];
     left!.setup = { options: { config: { sinkscope: { attention: { operation: 'relu' } } } } };
     right!.setup = { options: { config: {} } };

@@ -99,7 +99,7 @@ beforeEach(() => {
 
 async function ready(settings: Settings = SETTINGS) {
   const lab = new Lab(1, async () => setup);
-  await lab.begin(settings);
+  await lab.start(settings);
   return lab;
 }
 
@@ -114,7 +114,7 @@ describe('a lab that ends', () => {
     expect([calls.ended, lab.hasModel]).toEqual([1, false]);
     await lab.end();
     expect(calls.ended).toBe(1);
-    await lab.begin(SETTINGS);
+    await lab.start(SETTINGS);
     expect([vi.mocked(createEngine).mock.calls.length, lab.stage]).toEqual([2, 'ready']);
   });
 });
@@ -124,13 +124,8 @@ describe('a lab that begins', () => {
     lookTimes = [100, 20];
     const lab = new Lab(1, async () => setup);
     expect([lab.stage, lab.hasModel, lab.words, lab.step]).toEqual(['loading', false, [], 0]);
-    await lab.begin(SETTINGS);
-    expect([lab.stage, lab.hasModel, lab.isRunning, lab.trouble]).toEqual([
-      'ready',
-      true,
-      false,
-      '',
-    ]);
+    await lab.start(SETTINGS);
+    expect([lab.stage, lab.hasModel, lab.isRunning, lab.error]).toEqual(['ready', true, false, '']);
     expect([...lab.picture!.data]).toEqual([0, 3]);
     expect((lab.picture as unknown as { reads: object[] }).reads).toEqual([{ field: 'att' }]);
     expect(lab.words).toEqual(['<0>', '<9>', '<9>']);
@@ -180,8 +175,8 @@ describe('a lab that begins', () => {
   it('closes the previous model first', async () => {
     const lab = await ready();
     await lab.run(2);
-    await lab.begin(SETTINGS);
-    expect([calls.closed, lab.step, lab.seconds, lab.kept, stored.size]).toEqual([
+    await lab.start(SETTINGS);
+    expect([calls.closed, lab.step, lab.seconds, lab.saved, stored.size]).toEqual([
       1,
       0,
       0,
@@ -196,24 +191,24 @@ describe('a lab that begins', () => {
       if (isBroken) throw new Error('no such text');
       return setup;
     });
-    await lab.begin(SETTINGS);
+    await lab.start(SETTINGS);
     expect([lab.stage, lab.hasModel]).toEqual(['refused', false]);
-    expect(lab.trouble).toContain('no such text');
+    expect(lab.error).toContain('no such text');
     lab.adjust({ ...SETTINGS, steps: 0 });
     expect(lab.stage).toBe('refused');
-    await expect(lab.trained()).rejects.toThrow('still loading');
+    await expect(lab.exportTrained()).rejects.toThrow('still loading');
     isBroken = false;
-    await lab.begin(SETTINGS);
-    expect([lab.stage, lab.trouble]).toEqual(['ready', '']);
+    await lab.start(SETTINGS);
+    expect([lab.stage, lab.error]).toEqual(['ready', '']);
   });
 
   it('loads the engine again after a failure', async () => {
     vi.mocked(createEngine).mockRejectedValueOnce(new Error('offline'));
     const lab = new Lab(0, async () => setup);
-    await lab.begin(SETTINGS);
+    await lab.start(SETTINGS);
     expect(lab.stage).toBe('refused');
-    await lab.begin(SETTINGS);
-    await lab.begin(SETTINGS);
+    await lab.start(SETTINGS);
+    await lab.start(SETTINGS);
     expect([lab.stage, vi.mocked(createEngine).mock.calls.length]).toEqual(['ready', 2]);
     expect(vi.mocked(createEngine).mock.calls[0]![0]).toMatchObject({
       lab: true,
@@ -225,19 +220,19 @@ describe('a lab that begins', () => {
     const lab = new Lab(0, async () => setup);
     let fail = (_: Error) => {};
     engine.train.mockImplementationOnce(() => new Promise((_, reject) => (fail = reject)));
-    const first = lab.begin(SETTINGS);
+    const first = lab.start(SETTINGS);
     await vi.waitFor(() => expect(engine.train).toHaveBeenCalledOnce(), PATIENCE);
-    await lab.begin({ ...SETTINGS, steps: 7 });
+    await lab.start({ ...SETTINGS, steps: 7 });
     fail(new Error('too late'));
     await first;
-    expect([lab.stage, lab.trouble, lab.settings.steps]).toEqual(['ready', '', 7]);
+    expect([lab.stage, lab.error, lab.settings.steps]).toEqual(['ready', '', 7]);
     let finish = (_: object) => {};
     engine.train.mockImplementationOnce(
       (options) => new Promise((done) => (finish = () => done(trainer(options)))),
     );
-    const slow = lab.begin(SETTINGS);
+    const slow = lab.start(SETTINGS);
     await vi.waitFor(() => expect(engine.train).toHaveBeenCalledTimes(3), PATIENCE);
-    await lab.begin(SETTINGS);
+    await lab.start(SETTINGS);
     const closed = calls.closed;
     finish({});
     await slow;
@@ -260,13 +255,13 @@ describe('a lab that trains', () => {
     expect(lab.stage).toBe('ready');
     expect(lab.seconds).toBeCloseTo(0.15, 9);
     expect(lab.stepSeconds).toBeCloseTo(0.05, 9);
-    expect(lab.kept).toEqual({
+    expect(lab.saved).toEqual({
       step: 3,
       seconds: lab.seconds,
       log: lab.log,
       state: Uint8Array.of(3),
     });
-    expect(stored.get('lab-1')).toEqual({ ...lab.kept, of: NAME });
+    expect(stored.get('lab-1')).toEqual({ ...lab.saved, of: NAME });
     await lab.run(3);
     expect(lab.step).toBe(3);
     await lab.run(5);
@@ -285,7 +280,7 @@ describe('a lab that trains', () => {
       let losses = 0;
       heldLoss.mockReset().mockImplementation(async () => ++losses);
       const lab = new Lab(1, async () => ({ ...setup, held }) as never);
-      await lab.begin({ ...SETTINGS, steps: 25 });
+      await lab.start({ ...SETTINGS, steps: 25 });
       await lab.run(14, pace);
       await lab.run(25, pace);
       expect(heldLoss.mock.calls.map(([, texts]) => texts)).toEqual([held, held, held]);
@@ -333,7 +328,7 @@ describe('a lab that trains', () => {
     };
     await lab.run(5, pace);
     await paused;
-    expect([lab.stage, lab.step, lab.kept?.step]).toEqual(['ready', 2, 2]);
+    expect([lab.stage, lab.step, lab.saved?.step]).toEqual(['ready', 2, 2]);
     await lab.run(5, pace);
     expect([lab.stage, lab.step]).toEqual(['ended', 5]);
   });
@@ -350,7 +345,7 @@ describe('a lab that trains', () => {
     };
     await lab.run(5);
     expect([lab.stage, lab.step, lab.hasModel]).toEqual([stage, 2, isThere]);
-    expect(lab.trouble).toContain('it broke');
+    expect(lab.error).toContain('it broke');
     lab.adjust({ ...SETTINGS, steps: 1 });
     expect(lab.stage).toBe(stage);
   });
@@ -368,7 +363,7 @@ describe('a lab that trains', () => {
   it('exports its weights with everything needed to reproduce them', async () => {
     const lab = await ready();
     await lab.run(2);
-    expect(await lab.trained()).toEqual({
+    expect(await lab.exportTrained()).toEqual({
       setup,
       weights: Uint8Array.of(1, 2),
       steps: 2,
@@ -417,7 +412,7 @@ describe('a lab of the last visit', () => {
     engine.train.mockRejectedValueOnce(new SinkscopeError('bad_file', 'state', 'another version'));
     const lab = new Lab(1, async () => setup);
     await lab.restore(SETTINGS);
-    expect([lab.stage, lab.step, lab.trouble, engine.train.mock.calls.length]).toEqual([
+    expect([lab.stage, lab.step, lab.error, engine.train.mock.calls.length]).toEqual([
       'ready',
       0,
       '',

@@ -5,7 +5,7 @@ import { questionOf, type Question } from '../src/ask/question';
 import { defaults, type State } from '../src/ask/state';
 import { Loading, type Dependencies } from '../src/run/loading';
 import type { OpenModel } from '../src/run/opened';
-import { CachedRuns, canFollow, isOf, type CachedRun, type OpenRun } from '../src/run/runs';
+import { CachedRuns, canUpdate, hasTokens, type CachedRun, type OpenRun } from '../src/run/runs';
 
 /** A token for each letter. */
 const tokenizer = (piece: string) =>
@@ -74,7 +74,7 @@ describe('open runs', () => {
 
   it('can follow a text of the same model that fits, with the recorded fields', () => {
     const follows = (name: 'a' | 'b', T: number, fields: string[]) =>
-      canFollow(cached(), opened(name), T, fields);
+      canUpdate(cached(), opened(name), T, fields);
     expect(follows('a', 8, ['att'])).toBe(true);
     expect(follows('a', 8, [])).toBe(true);
     expect(follows('b', 8, ['att'])).toBe(false);
@@ -83,14 +83,14 @@ describe('open runs', () => {
   });
 
   it('belong to a text by every token', () => {
-    expect(isOf(run([1, 2, 3]), [1, 2, 3])).toBe(true);
+    expect(hasTokens(run([1, 2, 3]), [1, 2, 3])).toBe(true);
     for (const ids of [
       [1, 2],
       [1, 2, 3, 4],
       [1, 2, 4],
       [0, 2, 3],
     ])
-      expect(isOf(run([1, 2, 3]), ids)).toBe(false);
+      expect(hasTokens(run([1, 2, 3]), ids)).toBe(false);
   });
 
   it('are a base for the same model and text, without edits', () => {

@@ -257,9 +257,13 @@ describe('a checkpoint of the zoo', () => {
 describe('a model opened by a plan', () => {
   it('is known from its admission until that is withdrawn', async () => {
     const own = models();
-    expect([own.knows(HUB), own.knows('relu'), own.knows('gelu')]).toEqual([false, true, false]);
+    expect([own.canOpen(HUB), own.canOpen('relu'), own.canOpen('gelu')]).toEqual([
+      false,
+      true,
+      false,
+    ]);
     own.admit(HUB, recipe);
-    expect([own.knows(HUB), own.bytesOf(`${HUB}~int8`), own.bytesOf('relu')]).toEqual([
+    expect([own.canOpen(HUB), own.bytesOf(`${HUB}~int8`), own.bytesOf('relu')]).toEqual([
       true,
       500,
       undefined,
@@ -269,7 +273,7 @@ describe('a model opened by a plan', () => {
       `${HUB} hub`,
     ]);
     own.forget(HUB);
-    expect(own.knows(HUB)).toBe(false);
+    expect(own.canOpen(HUB)).toBe(false);
   });
 
   it('is read from the cache with its token, reports its progress, and is stopped by its id', async () => {
@@ -302,7 +306,7 @@ describe('a model opened by a plan', () => {
     expect([opened[0]!.close, tokenizer.close].map(({ mock }) => mock.calls.length)).toEqual([
       1, 1,
     ]);
-    expect([own.isOpen(HUB), own.knows(HUB)]).toEqual([false, true]);
+    expect([own.isOpen(HUB), own.canOpen(HUB)]).toEqual([false, true]);
     await own.get(HUB, watch);
     expect(opened).toHaveLength(2);
   });
@@ -319,9 +323,9 @@ describe('a model opened by a plan', () => {
     own.admit(HUB, { ...recipe, isPassing: true });
     await own.get(`${HUB}~int8`, watch);
     await own.release(new Set([`${HUB}~int8`]));
-    expect(own.knows(HUB)).toBe(true);
+    expect(own.canOpen(HUB)).toBe(true);
     await own.release(new Set(['relu']));
-    expect(own.knows(HUB)).toBe(false);
+    expect(own.canOpen(HUB)).toBe(false);
   });
 
   it('stays open while it is pinned, until it was shown once', async () => {

@@ -5,7 +5,7 @@ import { checkpointId, checkpointOf, PYTHIA_STEPS } from '../src/ask/steps';
 import { planRows } from '../src/open/words';
 import { loadedWords, runWords, sizeWords } from '../src/run/progress';
 import { isTooSlow, errorSentence } from '../src/ask/errors';
-import { idOfPlan, titleOfFiles, isOfDisk } from '../src/ask/ids';
+import { idOfPlan, titleOfFiles, isOnDisk } from '../src/ask/ids';
 import { defaults, linkable, parseHash, printHash } from '../src/ask/state';
 
 const file = (name: string) => ({ name, bytes: 5e6, url: `https://hub.example/${name}` });
@@ -116,7 +116,7 @@ describe('a plan', () => {
 describe('links', () => {
   it('do not name models of the disk', () => {
     const disk = 'disk:0123456789abcdef/my.safetensors';
-    expect([isOfDisk(disk), isOfDisk('softmax'), isOfDisk('hub:a/disk')]).toEqual([
+    expect([isOnDisk(disk), isOnDisk('softmax'), isOnDisk('hub:a/disk')]).toEqual([
       true,
       false,
       false,

@@ -52,11 +52,11 @@ afterEach(() => document.body.replaceChildren());
 function opening({ isRunning = true } = {}) {
   let known: string[] = [];
   const models = {
-    knows: (id: string) => known.includes(id),
+    canOpen: (id: string) => known.includes(id),
     ...{ admit: vi.fn(), pin: vi.fn(), unpin: vi.fn(), forget: vi.fn(), stop: vi.fn() },
     get: vi.fn<(id: string, watch: Watch) => Promise<unknown>>(async () => {}),
     recordings: {
-      knows: (id: string) => known.includes(id),
+      canOpen: (id: string) => known.includes(id),
       ...{
         admit: vi.fn(),
         forget: vi.fn(),

@@ -47,7 +47,7 @@ export function pageOf(
     ...{ embed: vi.fn(), inside: vi.fn(), trust: vi.fn(), notify: vi.fn() },
   };
   const own = {
-    ...{ entries, ask: vi.fn(), studied: vi.fn(), retry: vi.fn() },
+    ...{ entries, ask: vi.fn(), studyEntry: vi.fn(), retry: vi.fn() },
     ...{ isGenerating: false, generate: vi.fn(), stopGenerating: vi.fn() },
     ...queue,
   };
@@ -55,7 +55,7 @@ export function pageOf(
     file: signal(0),
     queue: own,
     models: {
-      ...{ zoo: { cards: [] }, choices: [], knows: () => true },
+      ...{ zoo: { cards: [] }, choices: [], canOpen: () => true },
       ...{ describe, explain: async () => describe },
       ...models,
     },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { scaleLog } from 'd3-scale';
 import { fittingTicks } from '../src/plot/chart';
-import { css, diverging, sequential, stepOf, STEPS } from '../src/plot/color';
+import { cssColor, diverging, sequential, stepOf, STEPS } from '../src/plot/color';
 import { shares } from '../src/plot/rose';
 import { anglesOf } from '../src/views/geometry';
 import { normProfile } from '../src/views/norms';
@@ -15,7 +15,7 @@ describe('colors', () => {
   for (const theme of ['light', 'dark'] as const) {
     it(`go one way in lightness (${theme})`, () => {
       const scale = sequential(theme);
-      const steps = Array.from({ length: 65 }, (_, i) => light(css(scale, i / 64)));
+      const steps = Array.from({ length: 65 }, (_, i) => light(cssColor(scale, i / 64)));
       const sign = theme === 'light' ? -1 : 1;
       for (let i = 1; i < steps.length; i++)
         expect(sign * (steps[i]! - steps[i - 1]!)).toBeGreaterThan(-0.5);
@@ -31,27 +31,33 @@ describe('colors', () => {
     });
 
     it(`meet in the middle (${theme})`, () => {
-      expect(css(diverging(theme, 1), 0)).toBe(css(sequential(theme), 0));
-      expect(css(diverging(theme, 1), 1)).not.toBe(css(diverging(theme, 1), -1));
+      expect(cssColor(diverging(theme, 1), 0)).toBe(cssColor(sequential(theme), 0));
+      expect(cssColor(diverging(theme, 1), 1)).not.toBe(cssColor(diverging(theme, 1), -1));
     });
 
     it(`have one for hidden cells (${theme})`, () => {
-      expect(css(sequential(theme), NaN)).not.toBe(css(sequential(theme), 0));
+      expect(cssColor(sequential(theme), NaN)).not.toBe(cssColor(sequential(theme), 0));
     });
   }
 
   it('are exactly those of their stops at the ends, mixed in light between them', () => {
     const [light, dark] = [sequential('light'), sequential('dark')];
-    expect([0, 1].map((value) => css(light, value))).toEqual(['rgb(251 250 247)', 'rgb(18 6 31)']);
-    expect([0, 1].map((value) => css(dark, value))).toEqual(['rgb(27 26 33)', 'rgb(255 253 242)']);
+    expect([0, 1].map((value) => cssColor(light, value))).toEqual([
+      'rgb(251 250 247)',
+      'rgb(18 6 31)',
+    ]);
+    expect([0, 1].map((value) => cssColor(dark, value))).toEqual([
+      'rgb(27 26 33)',
+      'rgb(255 253 242)',
+    ]);
     // Between #e7714f and #bb3a63: sqrt((231² + 187²) / 2), and so on.
-    expect(css(light, 0.5)).toBe('rgb(210 90 90)');
-    expect([-2, 2].map((value) => css(diverging('light', 2), value))).toEqual([
+    expect(cssColor(light, 0.5)).toBe('rgb(210 90 90)');
+    expect([-2, 2].map((value) => cssColor(diverging('light', 2), value))).toEqual([
       'rgb(18 63 115)',
       'rgb(124 46 7)',
     ]);
-    expect(css(light, NaN)).toBe('rgb(238 236 230)');
-    expect(css(dark, NaN)).toBe('rgb(38 37 45)');
+    expect(cssColor(light, NaN)).toBe('rgb(238 236 230)');
+    expect(cssColor(dark, NaN)).toBe('rgb(38 37 45)');
     // The bytes of ImageData: red first, and opaque.
     expect([...new Uint8Array(Uint32Array.of(light.hidden).buffer)]).toEqual([238, 236, 230, 255]);
   });

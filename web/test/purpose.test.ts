@@ -78,7 +78,7 @@ function room(
   );
   const page = pageOf({ shown, experiment: 'streaming', ...change }, all, {
     models: { choices, describe: describe_ },
-    queue: { studied: known },
+    queue: { studyEntry: known },
     facts: (more: object) => ({ ...more }),
   });
   const made = roomOf((...given) => (isEmbed ? figure(...given, true) : build(...given)), page);

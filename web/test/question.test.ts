@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { planTokenizer, type Model, type Plan, type Tokenizer } from 'sinkscope';
 import {
-  draws,
+  randomGenerator,
   firstTokens,
   isInputMissing,
   keyOf,
@@ -166,7 +166,9 @@ describe('a question', () => {
     expect(ids[0]!.slice(1).every((id) => id > 1 && id < 50)).toBe(true);
     const [[, ...same]] = (await ask({ input: 'repeat', T: 20 })).ids as [number[]];
     expect(new Set(same).size).toBe(1);
-    expect(Array.from({ length: 3 }, draws(1))).toEqual(Array.from({ length: 3 }, draws(1)));
+    expect(Array.from({ length: 3 }, randomGenerator(1))).toEqual(
+      Array.from({ length: 3 }, randomGenerator(1)),
+    );
   });
 
   it('begins with the named token, if the tokenizer has it', async () => {
@@ -199,7 +201,7 @@ describe('the tokens and texts of a source', () => {
     expect(new Set(await ids(special([0, 3], 5) as Tokenizer))).toEqual(new Set([1, 2, 4]));
     expect(new Set(await ids(special([0, 1, 2], 3) as Tokenizer))).toEqual(new Set([0]));
     // mulberry32 of 1: 0.6270739405881613, 0.002735721180215478, 0.5274470399599522
-    const draw = draws(1);
+    const draw = randomGenerator(1);
     expect([draw(), draw(), draw()]).toEqual([
       0.6270739405881613, 0.002735721180215478, 0.5274470399599522,
     ]);

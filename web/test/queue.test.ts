@@ -158,7 +158,7 @@ function stageOf(
     }) as unknown as OpenModel;
   const models = {
     describe: describe_,
-    knows: () => true,
+    canOpen: () => true,
     bytesOf: (id: string) => bytes[id],
     get: async (id: string, { onProgress }: { onProgress: (...all: Report) => void }) => {
       log.push(`open ${id}`);
@@ -222,8 +222,8 @@ describe('the queue', () => {
     ask(['a'], { studies });
     await idle();
     expect(runs()).toEqual(['run a', 'run a', 'run b']);
-    expect(queue.studied(study('a'))!.frame!.perPrompt).toEqual({ loss_mean: [0.5] });
-    expect(queue.studied(study('broken'))!.error).toBe('no such thing');
+    expect(queue.studyEntry(study('a'))!.frame!.perPrompt).toEqual({ loss_mean: [0.5] });
+    expect(queue.studyEntry(study('broken'))!.error).toBe('no such thing');
     ask(['a'], { studies: [study('b'), study('a')] });
     await idle();
     expect(runs()).toHaveLength(3);
@@ -243,10 +243,10 @@ describe('the queue', () => {
     queue.stop();
     open();
     await idle();
-    expect(queue.studied(study)).toEqual({ error: 'Stopped.' });
+    expect(queue.studyEntry(study)).toEqual({ error: 'Stopped.' });
     queue.retry();
     await idle();
-    expect(queue.studied(study)!.frame).toBeDefined();
+    expect(queue.studyEntry(study)!.frame).toBeDefined();
   });
 
   it('reads the further names of a view from the open run', async () => {

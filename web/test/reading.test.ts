@@ -4,14 +4,14 @@ import type { Frame, Head } from '../src/frame';
 import type { OpenModel } from '../src/run/opened';
 import { parseSubject } from '../src/ask/subject';
 import {
-  LONG,
+  LONG_TEXT,
   completeFrame,
   contextOf,
   emptyFrame,
   isAnswered,
-  isStreamed,
+  canStream,
   namesFor,
-  recordedFor,
+  fieldsToRecord,
 } from '../src/run/reading';
 import { frameOf, tensor } from './fixture';
 
@@ -77,22 +77,22 @@ describe('a run that holds only its cache', () => {
     list = edits(evict()),
     measures = ['loss_mean', 'keeps_first'],
     context = 99_999,
-  ) => isStreamed(describe_, architectureOf({ context }), list, measures, T);
+  ) => canStream(describe_, architectureOf({ context }), list, measures, T);
 
   it('is chosen for a long text under an eviction alone', () => {
-    expect(streams(LONG + 1)).toBe(true);
-    expect(streams(LONG)).toBe(false);
+    expect(streams(LONG_TEXT + 1)).toBe(true);
+    expect(streams(LONG_TEXT)).toBe(false);
     expect(streams(17, undefined, undefined, 16)).toBe(true);
     expect(streams(16, undefined, undefined, 16)).toBe(false);
-    expect(streams(LONG + 1, [])).toBe(false);
-    expect(streams(LONG + 1, edits({ kind: 'hide_key', key: 0 }))).toBe(false);
-    expect(streams(LONG + 1, edits(evict(), { kind: 'hide_key', key: 0 }))).toBe(false);
-    expect(streams(LONG + 1, edits(evict({ policy: 'snapkv' })))).toBe(false);
+    expect(streams(LONG_TEXT + 1, [])).toBe(false);
+    expect(streams(LONG_TEXT + 1, edits({ kind: 'hide_key', key: 0 }))).toBe(false);
+    expect(streams(LONG_TEXT + 1, edits(evict(), { kind: 'hide_key', key: 0 }))).toBe(false);
+    expect(streams(LONG_TEXT + 1, edits(evict({ policy: 'snapkv' })))).toBe(false);
   });
 
   it('measures nothing that needs more than it holds', () => {
-    expect(streams(LONG + 1, undefined, ['loss_mean', 'entropy'])).toBe(false);
-    expect(streams(LONG + 1, undefined, [])).toBe(true);
+    expect(streams(LONG_TEXT + 1, undefined, ['loss_mean', 'entropy'])).toBe(false);
+    expect(streams(LONG_TEXT + 1, undefined, [])).toBe(true);
   });
 });
 
@@ -134,7 +134,7 @@ describe('the list of reads', () => {
   it('records a field itself or those of its metric, beside the standard ones', () => {
     const wanted = { reads: ['entropy', 'loss_mean'], headReads: ['q', 'keeps_first'] };
     const short = { architecture: architectureOf({ L: 2 }), T: 8 };
-    expect(recordedFor(describe_, wanted, short)).toEqual(['att', 'next', 'loss', 'q']);
+    expect(fieldsToRecord(describe_, wanted, short)).toEqual(['att', 'next', 'loss', 'q']);
   });
 
   it('records only its own fields of a long text if the standard ones take much memory', () => {
@@ -144,7 +144,7 @@ describe('the list of reads', () => {
     ];
     const table = { ...describe_, fields } as unknown as Describe;
     const run = (D: number, T: number) =>
-      recordedFor(
+      fieldsToRecord(
         table,
         { reads: [], headReads: ['att'] },
         { architecture: architectureOf({ L: 3, H: 2, D }), T },

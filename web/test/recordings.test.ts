@@ -10,9 +10,9 @@ import {
   addressOfRecording,
   idOfAddress,
   idOfRecordingFile,
-  isOfRecording,
+  isRecordingId,
   isRecordingFile,
-  isRecordingOfDisk,
+  isDiskRecording,
   nameOfRecording,
 } from '../src/ask/recordings';
 import { questionOf } from '../src/ask/question';
@@ -55,7 +55,7 @@ describe('ids of recordings', () => {
   it('name a file on a disk by its content', async () => {
     const id = await idOfRecordingFile(new File(['abc'], 'my file,~.safetensors'));
     expect(id).toMatch(/^recording:disk:[0-9a-f]{16}\/my-file-.safetensors$/);
-    expect([isOfRecording(id), isRecordingOfDisk(id), addressOfRecording(id)]).toEqual([
+    expect([isRecordingId(id), isDiskRecording(id), addressOfRecording(id)]).toEqual([
       true,
       true,
       undefined,
@@ -417,7 +417,7 @@ describe('open recordings', () => {
 
   it('are opened once, found by name, and closed when no room shows them', async () => {
     const { all, watch, closed, opened, said } = shelf();
-    expect([all.knows(address), all.choices]).toEqual([false, []]);
+    expect([all.canOpen(address), all.choices]).toEqual([false, []]);
     all.admit(address);
     expect(all.choices).toEqual([{ id: address, title: 'x', source: 'recording' }]);
     const [one, other] = await Promise.all([all.get(address, watch), all.get(address, watch)]);
@@ -435,7 +435,7 @@ describe('open recordings', () => {
     await all.get(address, watch);
     expect(opened).toHaveLength(2);
     all.forget(address);
-    expect(all.knows(address)).toBe(false);
+    expect(all.canOpen(address)).toBe(false);
   });
 
   it('of a disk need their file, and request it again after a failure', async () => {

@@ -232,7 +232,7 @@ describe('Explore', () => {
       change: { ...of({}), base: { ...of({}) } } as never,
       domains: { ...of({}), groups: ['a', 'b', 'a'] } as never,
     };
-    for (const { name, isOfMany } of views) {
+    for (const { name, needsSeveralSettings: isOfMany } of views) {
       if (isOfMany) continue;
       const choice = choiceOf(name, [frames[name] ?? of({})]);
       expect({ name, first: choice.views[0]!.name }).toEqual({ name, first: name });

@@ -476,7 +476,7 @@ describe('the story', () => {
     const timelines = async () => ({ steps: async () => [0, 1000, 4000], preload: async () => {} });
     const page = pageOf({ shown: ['softmax', 'sigmoid'], ...change }, frames, {
       models: { zoo: { cards }, timelines },
-      queue: { studied },
+      queue: { studyEntry },
     });
     const reached = signal<ReadonlySet<number>>(new Set());
     let story!: Story;

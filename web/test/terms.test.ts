@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { explained } from '../src/page/terms';
+import { explainTerms } from '../src/page/terms';
 
 /** Returns the text, with its explained words in brackets. */
 function read(said: string): string {
-  const { values } = explained(said) as unknown as { values: [unknown[], string] };
+  const { values } = explainTerms(said) as unknown as { values: [unknown[], string] };
   const [parts, rest] = values;
   const one = (part: unknown) =>
     typeof part === 'string' ? part : `[${(part as { values: unknown[] }).values[0]}]`;
@@ -25,7 +25,7 @@ describe('a sentence with terms', () => {
 
   it('has a tab stop at each word, or at the first one alone', () => {
     const stops = (isOneStop?: boolean) => {
-      const { values } = explained('A head and a token', isOneStop) as unknown as {
+      const { values } = explainTerms('A head and a token', isOneStop) as unknown as {
         values: [unknown[], string];
       };
       return values[0].flatMap((part) =>

@@ -13,7 +13,13 @@ import {
 import type { Timelines } from '../src/timeline/timelines';
 import { shownAt } from '../src/rooms/walk';
 import type { Models } from '../src/run/models';
-import { LOGGED_ON, MEASURED_ON, nearestStep, stepOf, stepWords } from '../src/ask/steps';
+import {
+  LOG_SEQUENCES,
+  MEASURING_CONDITIONS,
+  nearestStep,
+  stepOf,
+  stepWords,
+} from '../src/ask/steps';
 
 const quantity = (name: string) => QUANTITIES.find((one) => one.name === name)!;
 
@@ -163,9 +169,9 @@ describe('the description of how checkpoints were measured', () => {
   const source = (name: string) => readFileSync(`../models/train/${name}.py`, 'utf8');
   it('agrees with the scripts that measure them', () => {
     expect(source('train')).toContain(
-      `PROBE_SEQUENCES, PROBE_T = ${LOGGED_ON}, ${MEASURED_ON.T}  #`,
+      `PROBE_SEQUENCES, PROBE_T = ${LOG_SEQUENCES}, ${MEASURING_CONDITIONS.T}  #`,
     );
-    const { sequences, T } = MEASURED_ON;
+    const { sequences, T } = MEASURING_CONDITIONS;
     expect(source('measure')).toContain(`SEQUENCES, T = ${sequences}, ${T}\n`);
   });
 });

@@ -282,11 +282,11 @@ describe('the view of training', () => {
       vi.resetModules();
       const { training: fresh } = await import('../src/views/training');
       const frame = of(id);
-      const isComing = [fresh.isComing!(frame)];
+      const isComing = [fresh.isPending!(frame)];
       drawn(fresh, frame, { frames: [frame], api: { timelines: read, fail } });
-      isComing.push(fresh.isComing!(frame));
+      isComing.push(fresh.isPending!(frame));
       await turn();
-      expect([...isComing, fresh.isComing!(frame)]).toEqual([true, true, false]);
+      expect([...isComing, fresh.isPending!(frame)]).toEqual([true, true, false]);
     }
   });
 

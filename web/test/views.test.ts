@@ -1565,10 +1565,22 @@ describe('caches and settings', () => {
 it('views declare to figures what they need', () => {
   const named = (is: (view: View) => unknown) =>
     views.filter((view) => is(view)).map(({ name }) => name);
-  expect(named(({ isGroup }) => isGroup)).toEqual(['likeness', 'loss', 'sweep', 'perturbations']);
-  expect(named(({ isOfMany }) => isOfMany)).toEqual(['sweep', 'perturbations']);
-  expect(named(({ isOfAll }) => isOfAll)).toEqual(['ratios', 'training', 'compression']);
-  expect(named(({ compares }) => compares)).toEqual(['change']);
+  expect(named(({ drawsAllSettings: isGroup }) => isGroup)).toEqual([
+    'likeness',
+    'loss',
+    'sweep',
+    'perturbations',
+  ]);
+  expect(named(({ needsSeveralSettings: isOfMany }) => isOfMany)).toEqual([
+    'sweep',
+    'perturbations',
+  ]);
+  expect(named(({ drawsAllSubjects: isOfAll }) => isOfAll)).toEqual([
+    'ratios',
+    'training',
+    'compression',
+  ]);
+  expect(named(({ needsBaseline: compares }) => compares)).toEqual(['change']);
   const hub = { id: 'hub:a/b', title: 'B', source: 'hub' };
   const fitting = (change: object) =>
     views

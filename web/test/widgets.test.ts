@@ -10,7 +10,7 @@ import { readOf } from './page';
 
 const borrowed = vi.hoisted(() => ({ borrowModels: vi.fn(), returnModels: vi.fn() }));
 vi.mock('../src/embed/live', () => borrowed);
-const writing = vi.hoisted(() => ({ promptOf: vi.fn(), writeOn: vi.fn() }));
+const writing = vi.hoisted(() => ({ promptOf: vi.fn(), continuePrompt: vi.fn() }));
 vi.mock('../src/run/writing', async (load) => ({ ...(await load<object>()), ...writing }));
 
 beforeEach(() => document.body.replaceChildren());
@@ -194,7 +194,7 @@ describe('a model that generates with three caches', () => {
     const models = { get: vi.fn(async () => writer) };
     borrowed.borrowModels.mockResolvedValue(models);
     writing.promptOf.mockResolvedValue([1, 2, 3]);
-    writing.writeOn.mockImplementation(async (_: unknown, { name }: { name: string }) => ({
+    writing.continuePrompt.mockImplementation(async (_: unknown, { name }: { name: string }) => ({
       text: `text of ${name}`,
       tokens: name === 'full' ? [1, 2, 3, 4] : [1, 1, 1, 2],
     }));
@@ -218,7 +218,11 @@ describe('a model that generates with three caches', () => {
     expect(borrowed.borrowModels).toHaveBeenCalledWith(all('sink-write')[0], ['softmax']);
     expect(writing.promptOf).toHaveBeenCalledWith(writer, 'Twice', 127);
     expect(
-      writing.writeOn.mock.calls.map(([, { name, edits }, options]) => [name, edits(), options]),
+      writing.continuePrompt.mock.calls.map(([, { name, edits }, options]) => [
+        name,
+        edits(),
+        options,
+      ]),
     ).toEqual([
       ['full', [], { prompt: [1, 2, 3], count: 125, seed: 7 }],
       [

@@ -86,7 +86,7 @@ function writerOf(written: readonly number[]) {
     },
   };
   const writer = { model, tokenizer: { piece: String } } as unknown as Parameters<
-    typeof tryOnce
+    typeof runTrial
   >[0];
   return { writer, open };
 }
@@ -94,7 +94,7 @@ function writerOf(written: readonly number[]) {
 it('generated texts are measured, their second halves with the token in the middle, and all runs are closed', async () => {
   const job = { prompt: [1, 2, 3], count: 5, seed: 1 };
   const { writer, open } = writerOf([1, 2, 3, 9, 8]);
-  const { kept } = await tryOnce(writer, job);
+  const { kept } = await runTrial(writer, job);
   expect([kept.text, kept.loss, open.size]).toEqual(['12398', 3, 0]);
   // The sequence 1 2 3 repeats, and its end is the third of five.
   expect([kept.repeated, kept.late]).toEqual([1 / 5, 1 / 3]);
@@ -103,16 +103,16 @@ it('generated texts are measured, their second halves with the token in the midd
     [99, 'no loss'],
   ] as const) {
     const failing = writerOf([1, wrong]);
-    await expect(tryOnce(failing.writer, job)).rejects.toThrow(message);
+    await expect(runTrial(failing.writer, job)).rejects.toThrow(message);
     expect(failing.open.size).toBe(0);
   }
 });
 
 it('tokens that end a repeated sequence of three are counted from a position on', () => {
-  expect(repeatedIn([1, 2, 3, 1, 2, 3, 1], 0)).toBeCloseTo(2 / 7);
-  expect(repeatedIn([1, 2, 3, 1, 2, 3, 1], 5)).toBe(1);
-  expect(repeatedIn([1, 1, 2, 2, 3, 3], 0)).toBe(0);
-  expect(repeatedIn([5, 5, 5, 5], 2)).toBe(0.5);
+  expect(repeatedShare([1, 2, 3, 1, 2, 3, 1], 0)).toBeCloseTo(2 / 7);
+  expect(repeatedShare([1, 2, 3, 1, 2, 3, 1], 5)).toBe(1);
+  expect(repeatedShare([1, 1, 2, 2, 3, 3], 0)).toBe(0);
+  expect(repeatedShare([5, 5, 5, 5], 2)).toBe(0.5);
 });
 
 it('the published model’s recorded text falls apart and recovers', () => {
@@ -146,7 +146,7 @@ it('the first key is hidden after the prompt, or for half of the text where it i
     99,
   );
   const count = 12;
-  const trial = await tryOnce(writer, { prompt, count, seed: 2 });
+  const trial = await runTrial(writer, { prompt, count, seed: 2 });
   const { kept, deleted, restored } = trial;
   expect([kept, deleted, restored].map(({ tokens }) => tokens.length)).toEqual([12, 12, 12]);
   // The prompt's last query, which predicts this token, sees all keys.

@@ -6,8 +6,8 @@ import { Recorded, WithoutFirst } from '../src/rooms/without_first';
 import { frameOf } from './fixture';
 import { pageOf, roomOf } from './page';
 
-const tryOnce = vi.hoisted(() => vi.fn());
-vi.mock('../src/run/without_first', async (load) => ({ ...(await load<object>()), tryOnce }));
+const runTrial = vi.hoisted(() => vi.fn());
+vi.mock('../src/run/without_first', async (load) => ({ ...(await load<object>()), runTrial }));
 
 interface Job {
   readonly prompt: readonly number[];
@@ -32,8 +32,8 @@ const trial = ({ seed }: Job) => ({
 const turn = () => new Promise((done) => setTimeout(done));
 
 beforeEach(() => {
-  tryOnce.mockReset();
-  tryOnce.mockImplementation(async (_: unknown, job: Job) => trial(job));
+  runTrial.mockReset();
+  runTrial.mockImplementation(async (_: unknown, job: Job) => trial(job));
 });
 
 function part() {
@@ -44,7 +44,7 @@ function part() {
     (root, context, scope) => (own = new WithoutFirst(root, context, scope)),
     pageOf({}, [], { models: { get } }),
   );
-  return { ...made, own, get, jobs: () => tryOnce.mock.calls.map(([, job]) => job as Job) };
+  return { ...made, own, get, jobs: () => runTrial.mock.calls.map(([, job]) => job as Job) };
 }
 const frame = (context: number, change: Partial<Frame> = {}) =>
   frameOf({ architecture: { ...frameOf().architecture, context }, ...change } as never);
@@ -74,7 +74,7 @@ it('generates from the tokens of the text with eight seeds, and reports their nu
 it('generates as much as the context has room for, or reports that there is too little', async () => {
   const counts = async (context: number) => {
     const { own, jobs, text } = part();
-    tryOnce.mockClear();
+    runTrial.mockClear();
     await own.start(frame(context));
     return [jobs()[0]?.count, text('[role=status]')];
   };
@@ -92,7 +92,7 @@ it('generates as much as the context has room for, or reports that there is too 
 it('names its current seed, and a start, a stop or the end of the room stops the previous run', async () => {
   const { own, text, texts, jobs, click, scope, root } = part();
   const waiting: (() => void)[] = [];
-  tryOnce.mockImplementation(
+  runTrial.mockImplementation(
     (_: unknown, job: Job) => new Promise((done) => waiting.push(() => done(trial(job)))),
   );
   void own.start(frame(99));
@@ -124,7 +124,7 @@ it('names its current seed, and a start, a stop or the end of the room stops the
 
 it('reports a failure', async () => {
   const { own, text, button } = part();
-  tryOnce.mockRejectedValueOnce(new Error('out of memory'));
+  runTrial.mockRejectedValueOnce(new Error('out of memory'));
   await own.start(frame(99));
   expect([text('[role=status]'), text('h2')]).toEqual([
     'out of memory',

@@ -1,6 +1,6 @@
 /** The page's sentences at the bounds of their numbers: singular and plural, with and without optional parts. */
 import { describe, expect, it } from 'vitest';
-import { OTHERS } from '../src/ask/arithmetic';
+import { INEXACT } from '../src/ask/arithmetic';
 import type { Frame } from '../src/frame';
 import { columnOf, kindOf, type Claim } from '../src/claims';
 import {
@@ -114,7 +114,7 @@ describe('the source of numbers', () => {
       'on published weights, 1.50 M parameters',
       'on weights from your disk, 1.50 M parameters',
     ]);
-    for (const { class: kind, does, means } of Object.values(OTHERS))
+    for (const { class: kind, does, means } of Object.values(INEXACT))
       expect(said('hub', kind)).toBe(`${does}, on published weights, 1.50 M parameters: ${means}`);
     expect(said('zoo', 'counterfactual')).toMatch(
       /^replaced at inference\. The weights \(1\.50 M parameters\) were trained with softmax and/,

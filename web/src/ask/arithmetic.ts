@@ -1,7 +1,7 @@
 /** The names of inexact arithmetic in links, the model picker and figures. */
 import type { Arithmetic } from 'sinkscope';
 
-export type Other = Exclude<Arithmetic, 'exact'>;
+export type Inexact = Exclude<Arithmetic, 'exact'>;
 
 interface Words {
   /** The class of a frame's numbers. */
@@ -17,7 +17,7 @@ interface Words {
 }
 
 /** Words for each inexact arithmetic; a link can contain these names since no edit and no git revision has them. */
-export const OTHERS: Readonly<Record<Other, Words>> = {
+export const INEXACT: Readonly<Record<Inexact, Words>> = {
   relaxed: {
     class: 'relaxed',
     title: 'with relaxed floats',
@@ -39,4 +39,4 @@ export const OTHERS: Readonly<Record<Other, Words>> = {
   },
 };
 
-export const others = Object.keys(OTHERS) as Other[];
+export const inexactNames = Object.keys(INEXACT) as Inexact[];

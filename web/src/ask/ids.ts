@@ -1,46 +1,46 @@
 /** Ids of models that are not in the zoo: hub:owner/name@revision, and disk:FINGERPRINT/name. */
 import { sha256, type Plan } from 'sinkscope';
-import { isOfRecording, isRecordingOfDisk, nameOfRecording } from './recordings';
+import { isRecordingId, isDiskRecording, nameOfRecording } from './recordings';
 
-const HUB = 'hub:';
-const DISK = 'disk:';
+const HUB_PREFIX = 'hub:';
+const DISK_PREFIX = 'disk:';
 /** The number of bytes at each end of a file that a fingerprint covers. */
-const END = 2 ** 20;
+const EDGE_BYTES = 2 ** 20;
 
 /** Whether a model is published on a hub. */
-export function isOfHub(id: string): boolean {
-  return id.startsWith(HUB);
+export function isHubId(id: string): boolean {
+  return id.startsWith(HUB_PREFIX);
 }
 
 /** Returns the arguments of resolveHub for a model's id. */
 export function hubName(id: string): string {
-  return id.slice(HUB.length);
+  return id.slice(HUB_PREFIX.length);
 }
 
 /** Returns the id of a plan of the hub, which a link carries. */
 export function idOfPlan(plan: Plan): string {
   const { revision = 'main', format, files } = plan;
-  const at = revision === 'main' ? '' : `@${revision}`;
+  const suffix = revision === 'main' ? '' : `@${revision}`;
   const [first] = files.weights;
   const file = format === 'gguf' && first ? `:${first.name}` : '';
-  return `${HUB}${plan.id}${at}${file}`;
+  return `${HUB_PREFIX}${plan.id}${suffix}${file}`;
 }
 
 /** Whether the subject is a model or a recording from the reader's disk, which no other reader can open. */
-export function isOfDisk(subject: string): boolean {
-  return subject.startsWith(DISK) || isRecordingOfDisk(subject);
+export function isOnDisk(subject: string): boolean {
+  return subject.startsWith(DISK_PREFIX) || isDiskRecording(subject);
 }
 
 /** Returns the name of a model that is not opened yet, from its id. */
 export function nameOfId(id: string): string {
-  if (isOfRecording(id)) return nameOfRecording(id);
-  if (isOfDisk(id)) return id.slice(id.indexOf('/') + 1);
-  return isOfHub(id) ? hubName(id) : id;
+  if (isRecordingId(id)) return nameOfRecording(id);
+  if (isOnDisk(id)) return id.slice(id.indexOf('/') + 1);
+  return isHubId(id) ? hubName(id) : id;
 }
 
 /** Returns the fingerprint in the id of a model from the disk. */
 export function fingerprintOf(id: string): string {
-  return id.slice(id.indexOf(DISK) + DISK.length, id.indexOf('/'));
+  return id.slice(id.indexOf(DISK_PREFIX) + DISK_PREFIX.length, id.indexOf('/'));
 }
 
 /**
@@ -51,16 +51,19 @@ export function fingerprintOf(id: string): string {
 export async function idOfFiles(plan: Plan): Promise<string> {
   const parts = await Promise.all(
     plan.files.weights.map(async ({ name, bytes, blob }) => {
-      const ends = blob ? [blob.slice(0, END), blob.slice(Math.max(END, blob.size - END))] : [];
-      const read = await new Blob(ends).arrayBuffer();
-      return `${name} ${bytes} ${(await sha256(new Uint8Array(read))) ?? ''}`;
+      const ends = blob
+        ? [blob.slice(0, EDGE_BYTES), blob.slice(Math.max(EDGE_BYTES, blob.size - EDGE_BYTES))]
+        : [];
+      const edgeBytes = await new Blob(ends).arrayBuffer();
+      return `${name} ${bytes} ${(await sha256(new Uint8Array(edgeBytes))) ?? ''}`;
     }),
   );
-  const joined = parts.join('\n');
+  const description = parts.join('\n');
   const hash =
-    (await sha256(joined)) ?? Array.from(joined, (c) => c.charCodeAt(0).toString(16)).join('');
+    (await sha256(description)) ??
+    Array.from(description, (c) => c.charCodeAt(0).toString(16)).join('');
   const name = titleOfFiles(plan).replace(/[^\w.-]+/g, '-');
-  return `${DISK}${hash.padEnd(16, '0').slice(0, 16)}/${name.slice(0, 80) || 'model'}`;
+  return `${DISK_PREFIX}${hash.padEnd(16, '0').slice(0, 16)}/${name.slice(0, 80) || 'model'}`;
 }
 
 /** Returns the name of a plan of the disk: its folder, or its file if it has no folder. */

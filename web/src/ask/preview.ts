@@ -5,7 +5,7 @@
 import { SinkscopeError } from 'sinkscope';
 
 /** The number of step sizes of a matrix, 0 to 128. Each has a bound. */
-const SIZES = 129;
+const STEP_SIZES = 129;
 
 interface Entry {
   readonly dtype: string;
@@ -56,15 +56,15 @@ const lengthOf = ({ data_offsets: [from, to] }: Entry) => to - from;
 /**
  * Returns the bytes of model.safetensors from a preview and its refinement.
  * @param preview a safetensors file with matrices in I8
- * @param rest the unpacked refinement
+ * @param refinement the unpacked refinement
  */
 export function refine(
   preview: Uint8Array,
-  rest: Uint8Array,
+  refinement: Uint8Array,
   where: string,
 ): Uint8Array<ArrayBuffer> {
   try {
-    return join(preview, rest, where);
+    return joinParts(preview, refinement, where);
   } catch (error) {
     // A RangeError means that the header names bytes beyond the end of the file.
     if (!(error instanceof RangeError)) throw error;
@@ -73,52 +73,60 @@ export function refine(
 }
 
 /** Joins both parts; a RangeError means that one of them is too short. */
-function join(preview: Uint8Array, rest: Uint8Array, where: string): Uint8Array<ArrayBuffer> {
+function joinParts(
+  preview: Uint8Array,
+  refinement: Uint8Array,
+  where: string,
+): Uint8Array<ArrayBuffer> {
   const header = parseHeader(preview, where);
-  const { begin, tensors } = parseHeader(rest, where);
+  const { begin, tensors } = parseHeader(refinement, where);
   const matrices = [...tensors].flatMap(([name, entry]) => {
-    const coded = header.tensors.get(name);
-    if (coded?.dtype !== 'I8') return [];
-    const start = header.begin + coded.data_offsets[0];
-    const part = preview.subarray(start, start + lengthOf(coded));
+    const previewEntry = header.tensors.get(name);
+    if (previewEntry?.dtype !== 'I8') return [];
+    const start = header.begin + previewEntry.data_offsets[0];
+    const part = preview.subarray(start, start + lengthOf(previewEntry));
     const steps = new Int8Array(part.buffer, part.byteOffset, part.length);
     return { begin: begin + entry.data_offsets[0], steps };
   });
   const count = matrices.reduce((sum, { steps }) => sum + steps.length, 0);
   const unquantized = [...tensors].filter(([name]) => header.tensors.get(name)?.dtype !== 'I8');
-  const high = begin + 2 * SIZES * matrices.length;
-  const low = high + count;
-  const expectedSize = unquantized.reduce((sum, [, entry]) => sum + lengthOf(entry), low + count);
-  if (rest.length !== expectedSize)
-    throw damageError(where, `expected ${expectedSize} bytes, found ${rest.length}`);
+  const highOffset = begin + 2 * STEP_SIZES * matrices.length;
+  const lowOffset = highOffset + count;
+  const expectedSize = unquantized.reduce(
+    (sum, [, entry]) => sum + lengthOf(entry),
+    lowOffset + count,
+  );
+  if (refinement.length !== expectedSize)
+    throw damageError(where, `expected ${expectedSize} bytes, found ${refinement.length}`);
 
   /** For each step size, the place of its next number in the refinement, which is sorted by step size. */
-  const next = new Uint32Array(SIZES + 1);
-  for (const { steps } of matrices) for (const step of steps) next[Math.abs(step) + 1]!++;
-  for (let size = 1; size < SIZES; size++) next[size]! += next[size - 1]!;
+  const nextPositions = new Uint32Array(STEP_SIZES + 1);
+  for (const { steps } of matrices) for (const step of steps) nextPositions[Math.abs(step) + 1]!++;
+  for (let size = 1; size < STEP_SIZES; size++) nextPositions[size]! += nextPositions[size - 1]!;
 
-  const file = new Uint8Array(begin + 2 * count + expectedSize - low - count);
-  file.set(rest.subarray(0, begin));
+  const file = new Uint8Array(begin + 2 * count + expectedSize - lowOffset - count);
+  file.set(refinement.subarray(0, begin));
   const numbers = new DataView(file.buffer);
-  const bounds = new DataView(rest.buffer, rest.byteOffset + begin);
+  const bounds = new DataView(refinement.buffer, refinement.byteOffset + begin);
   matrices.forEach(({ begin: at, steps }, matrix) => {
-    const bound = Uint16Array.from({ length: SIZES }, (_, size) =>
-      bounds.getUint16(2 * (SIZES * matrix + size), true),
+    const bound = Uint16Array.from({ length: STEP_SIZES }, (_, size) =>
+      bounds.getUint16(2 * (STEP_SIZES * matrix + size), true),
     );
     for (let i = 0; i < steps.length; i++) {
       const step = steps[i]!;
       const size = Math.abs(step);
-      const place = next[size]!++;
-      const distance = (rest[high + place]! << 8) | rest[low + place]!;
-      const half = size
+      const position = nextPositions[size]!++;
+      const distance =
+        (refinement[highOffset + position]! << 8) | refinement[lowOffset + position]!;
+      const bits = size
         ? (bound[size]! + distance) | (step < 0 ? 0x8000 : 0)
         : (bound[0]! - (distance >> 1)) | ((distance & 1) << 15);
-      numbers.setUint16(at + 2 * i, half, true);
+      numbers.setUint16(at + 2 * i, bits, true);
     }
   });
-  let offset = low + count;
+  let offset = lowOffset + count;
   for (const [, entry] of unquantized) {
-    file.set(rest.subarray(offset, offset + lengthOf(entry)), begin + entry.data_offsets[0]);
+    file.set(refinement.subarray(offset, offset + lengthOf(entry)), begin + entry.data_offsets[0]);
     offset += lengthOf(entry);
   }
   return file;

@@ -33,8 +33,8 @@ export function questionOf(state: State, file = 0): Question {
  * out.
  */
 export function keyOf({ prompt, seed, ...rest }: Question): string {
-  const isDrawn = rest.input === 'random' || rest.input === 'repeat';
-  return JSON.stringify([rest, rest.input === 'text' && prompt, isDrawn && seed]);
+  const isRandom = rest.input === 'random' || rest.input === 'repeat';
+  return JSON.stringify([rest, rest.input === 'text' && prompt, isRandom && seed]);
 }
 
 /** The page's names of the sources of prompts. */
@@ -55,7 +55,7 @@ export function isInputMissing(error: string): boolean {
 }
 
 /** Returns a generator of random numbers from 0 to 1 (mulberry32), whose seed gives the same draws on every machine. */
-export function draws(seed: number): () => number {
+export function randomGenerator(seed: number): () => number {
   let a = seed >>> 0;
   return () => {
     a = (a + 0x6d2b79f5) | 0;
@@ -74,20 +74,20 @@ function drawId(size: number, special: ReadonlySet<number>, draw: () => number):
   return 0;
 }
 
-function drawSequences(
+function drawSequence(
   tokenizer: Tokenizer,
   { input, T, again }: Question,
   { before, after }: Affixes,
   seed: number,
   vocabulary: number,
 ): Token[] {
-  const draw = draws(seed);
+  const draw = randomGenerator(seed);
   // A tokenizer may have tokens beyond the model's embedding.
   const size = Math.min(tokenizer.size, vocabulary);
   const special = new Set(tokenizer.special);
-  const repeated = (again && before.at(-1)?.id) ?? drawId(size, special, draw);
+  const repeatedId = (again && before.at(-1)?.id) ?? drawId(size, special, draw);
   const rest = Array.from({ length: T - before.length - after.length }, () =>
-    tokenOf(tokenizer, input === 'repeat' ? repeated : drawId(size, special, draw)),
+    tokenOf(tokenizer, input === 'repeat' ? repeatedId : drawId(size, special, draw)),
   );
   return [...before, ...rest, ...after].slice(0, T);
 }
@@ -105,8 +105,8 @@ function affixesOf(tokens: readonly Token[]): Affixes {
 }
 
 async function affixesOfText(tokenizer: Tokenizer, special: Special): Promise<Affixes> {
-  const added = await tokenizer.encode('', { special });
-  return affixesOf(added.length ? await tokenizer.encode('a', { special }) : []);
+  const emptyText = await tokenizer.encode('', { special });
+  return affixesOf(emptyText.length ? await tokenizer.encode('a', { special }) : []);
 }
 
 /** Describes the token ids of a prompt; tokens in the affixes are special. */
@@ -134,7 +134,7 @@ export interface SpecialWords {
 }
 
 /** The most special tokens to choose from, since some vocabularies have hundreds of unused ones. */
-const MOST_CHOICES = 40;
+const MAX_CHOICES = 40;
 
 const cache = new WeakMap<Tokenizer, SpecialWords>();
 
@@ -146,13 +146,13 @@ export async function specialWords(tokenizer: Tokenizer): Promise<SpecialWords> 
 
 async function readSpecials(tokenizer: Tokenizer): Promise<SpecialWords> {
   const { specials, bos } = tokenizer;
-  const isNamed = ({ kind }: SpecialToken) => kind !== 'other';
-  const sorted = [...specials.filter(isNamed), ...specials.filter((one) => !isNamed(one))];
+  const hasRole = ({ kind }: SpecialToken) => kind !== 'other';
+  const sorted = [...specials.filter(hasRole), ...specials.filter((one) => !hasRole(one))];
   return {
     automatic: (await affixesOfText(tokenizer, 'auto')).before.map(({ text }) => text),
     bos:
       specials.find(({ id }) => id === bos)?.text ?? (bos === null ? null : tokenizer.piece(bos)),
-    choices: sorted.slice(0, MOST_CHOICES).map(({ text }) => text),
+    choices: sorted.slice(0, MAX_CHOICES).map(({ text }) => text),
   };
 }
 
@@ -189,7 +189,7 @@ export interface Prompts {
   readonly groups?: readonly string[];
 }
 
-async function ownText(
+async function promptsOfText(
   tokenizer: Tokenizer,
   question: Question,
   special: Special,
@@ -250,12 +250,12 @@ async function piecesOf(
   const all = showSharedOnce(await tokenizer.encode(text, { special }), text);
   const { before, after } = affixesOf(all);
   const words = all.slice(before.length, all.length - after.length);
-  const room = Math.max(1, Math.min(T, all.length) - before.length - after.length);
-  const piece = (from: number) => [...before, ...words.slice(from, from + room), ...after];
-  const tokens = piece(0).slice(0, T);
+  const capacity = Math.max(1, Math.min(T, all.length) - before.length - after.length);
+  const promptAt = (from: number) => [...before, ...words.slice(from, from + capacity), ...after];
+  const tokens = promptAt(0).slice(0, T);
   const ids = [tokens.map(({ id }) => id)];
-  for (let from = room; from + room <= words.length && ids.length < n; from += room)
-    ids.push(piece(from).map(({ id }) => id));
+  for (let from = capacity; from + capacity <= words.length && ids.length < n; from += capacity)
+    ids.push(promptAt(from).map(({ id }) => id));
   return { tokens, dropped: all.length - tokens.length, ids };
 }
 
@@ -274,21 +274,21 @@ export async function promptsOf(
   vocabulary = Infinity,
 ): Promise<Prompts> {
   const T = Math.min(question.T, context);
-  const limited = { ...question, T };
+  const boundedQuestion = { ...question, T };
   const special = await specialOf(tokenizer, question.first);
-  if (question.input === 'text') return ownText(tokenizer, limited, special);
+  if (question.input === 'text') return promptsOfText(tokenizer, boundedQuestion, special);
   const affixes = await affixesOfText(tokenizer, special);
   if (question.input === 'random' || question.input === 'repeat') {
     const all = Array.from({ length: question.n }, (_, i) =>
-      drawSequences(tokenizer, limited, affixes, question.seed + i, vocabulary),
+      drawSequence(tokenizer, boundedQuestion, affixes, question.seed + i, vocabulary),
     );
     return { tokens: all[0]!, dropped: 0, ids: all.map((one) => one.map(({ id }) => id)) };
   }
   if (!texts.length) throw new InputError(NO_FILE);
   const groups = question.input === 'file' && groupsOf(texts);
-  if (groups) return promptsOfGroups(tokenizer, groups, limited, special);
+  if (groups) return promptsOfGroups(tokenizer, groups, boundedQuestion, special);
   if (texts.length === 1)
-    return { ...(await piecesOf(tokenizer, texts[0]!, limited, special)), dropped: 0 };
+    return { ...(await piecesOf(tokenizer, texts[0]!, boundedQuestion, special)), dropped: 0 };
   const ids = await cutText(tokenizer, texts, { tokens: T, sequences: question.n, special });
   return { tokens: tokensOf(tokenizer, ids[0]!, affixes), dropped: 0, ids };
 }
@@ -311,8 +311,8 @@ const FILE_MAX = 20_000_000;
 /** Returns the prompts of a file: its lines, its blocks with their inner line breaks, or the whole file as one. */
 export function promptsOfFile(text: string, splitting: Splitting): string[] {
   const lines = text.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
-  const ends = { lines: /\n/, blocks: /\n[^\S\n]*(?:\n[^\S\n]*)+/, whole: /$/ };
-  const parts = lines.split(ends[splitting]);
+  const separators = { lines: /\n/, blocks: /\n[^\S\n]*(?:\n[^\S\n]*)+/, whole: /$/ };
+  const parts = lines.split(separators[splitting]);
   return parts.map((part) => part.trim()).filter((part) => part !== '');
 }
 
@@ -350,11 +350,11 @@ export async function readPrompts(file: File): Promise<PromptFile> {
     throw new InputError(`${file.name}: expected UTF-8 text, found other bytes.`);
   }
   if (!text.trim()) throw new InputError(`${file.name}: expected prompts, found an empty file.`);
-  return { name: file.name, text, splitting: splittingOf(text), sha256: await digest(bytes) };
+  return { name: file.name, text, splitting: splittingOf(text), sha256: await sha256Hex(bytes) };
 }
 
 /** Returns the SHA-256 of bytes in hex; undefined on pages without https, where browsers compute none. */
-async function digest(bytes: ArrayBuffer): Promise<string | undefined> {
+async function sha256Hex(bytes: ArrayBuffer): Promise<string | undefined> {
   const hash = await globalThis.crypto?.subtle?.digest('SHA-256', bytes);
   return hash && Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');
 }

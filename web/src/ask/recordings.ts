@@ -6,22 +6,22 @@
 import { sha256 } from 'sinkscope';
 import { base } from '../base';
 
-const RECORDING = 'recording:';
-const DISK = `${RECORDING}disk:`;
+const RECORDING_PREFIX = 'recording:';
+const DISK_PREFIX = `${RECORDING_PREFIX}disk:`;
 
 /** Whether an id is that of a recording. */
-export function isOfRecording(id: string): boolean {
-  return id.startsWith(RECORDING);
+export function isRecordingId(id: string): boolean {
+  return id.startsWith(RECORDING_PREFIX);
 }
 
 /** Whether all shown subjects are recordings, for which the lab's engine suffices. */
 export function areRecordings(shown: readonly string[]): boolean {
-  return shown.length > 0 && shown.every(isOfRecording);
+  return shown.length > 0 && shown.every(isRecordingId);
 }
 
 /** Whether a recording was on the disk of the reader who shared the link. */
-export function isRecordingOfDisk(id: string): boolean {
-  return id.startsWith(DISK);
+export function isDiskRecording(id: string): boolean {
+  return id.startsWith(DISK_PREFIX);
 }
 
 /**
@@ -29,34 +29,37 @@ export function isRecordingOfDisk(id: string): boolean {
  */
 export function idOfAddress(address: string | URL): string {
   const { href } = new URL(address);
-  return `${RECORDING}${href.replace(/[,~\\]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)}`;
+  return `${RECORDING_PREFIX}${href.replace(/[,~\\]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)}`;
 }
 
 /** Returns the id of a recording on the disk, with a fingerprint of the file. */
 export async function idOfRecordingFile(file: File): Promise<string> {
-  const END = 2 ** 20;
-  const ends = [file.slice(0, END), file.slice(Math.max(END, file.size - END))];
+  const EDGE_BYTES = 2 ** 20;
+  const ends = [
+    file.slice(0, EDGE_BYTES),
+    file.slice(Math.max(EDGE_BYTES, file.size - EDGE_BYTES)),
+  ];
   const bytes = new Uint8Array(await new Blob(ends).arrayBuffer());
   const hash = (await sha256(bytes)) ?? file.size.toString(16);
   const name = file.name.replace(/[^\w.-]+/g, '-').slice(-80) || 'recording';
-  return `${DISK}${hash.padEnd(16, '0').slice(0, 16)}/${name}`;
+  return `${DISK_PREFIX}${hash.padEnd(16, '0').slice(0, 16)}/${name}`;
 }
 
 /** Returns the address of a recording; undefined for one on a disk. */
 export function addressOfRecording(id: string): URL | undefined {
-  if (isRecordingOfDisk(id)) return undefined;
-  const place = id.slice(RECORDING.length);
-  return /^https?:/.test(place) ? new URL(place) : new URL(RECORDINGS + place, base);
+  if (isDiskRecording(id)) return undefined;
+  const path = id.slice(RECORDING_PREFIX.length);
+  return /^https?:/.test(path) ? new URL(path) : new URL(RECORDINGS + path, base);
 }
 
 /** Whether this site serves the recording. */
-export function isOfThisSite(id: string): boolean {
+export function isOnThisSite(id: string): boolean {
   return addressOfRecording(id)?.origin === base.origin;
 }
 
 /** Returns the name of a recording that is not opened yet, which is its file name. */
 export function nameOfRecording(id: string): string {
-  const file = id.slice(id.lastIndexOf('/') + 1).replace(RECORDING, '');
+  const file = id.slice(id.lastIndexOf('/') + 1).replace(RECORDING_PREFIX, '');
   try {
     return decodeURIComponent(file.split(/[?#]/)[0]!).replace(/\.safetensors$/, '');
   } catch {
@@ -66,10 +69,10 @@ export function nameOfRecording(id: string): string {
 
 /** Whether a file's header names the version of a recording. */
 export async function isRecordingFile(file: Blob): Promise<boolean> {
-  const MOST = 10 ** 8;
+  const MAX_HEADER = 10 ** 8;
   if (file.size < 10) return false;
   const start = new DataView(await file.slice(0, 8).arrayBuffer());
   const length = Number(start.getBigUint64(0, true));
-  if (length > Math.min(MOST, file.size - 8)) return false;
+  if (length > Math.min(MAX_HEADER, file.size - 8)) return false;
   return (await file.slice(8, 8 + length).text()).includes('"sinkscope.recording"');
 }

@@ -4,8 +4,8 @@
  * its default, and nothing throws.
  */
 import { translate } from './former';
-import { isOfDisk } from './ids';
-import { MOST, parseSubject, printSubject, splitSubjects } from './subject';
+import { isOnDisk } from './ids';
+import { MAX_SUBJECTS, parseSubject, printSubject, splitSubjects } from './subject';
 
 /** A row of the table: how a link writes and reads a value. */
 interface Row<Value> {
@@ -57,7 +57,7 @@ function subjectsRow(...standard: readonly string[]): Row<readonly string[]> {
       const parsed = splitSubjects(t.slice(0, 2000)).map(parseSubject);
       const fits = parsed.every((one) => one !== undefined);
       if (!fits || !parsed.length) return undefined;
-      return [...new Set(parsed.map(printSubject))].slice(0, MOST);
+      return [...new Set(parsed.map(printSubject))].slice(0, MAX_SUBJECTS);
     },
     print: (v) => v.join(','),
   };
@@ -78,7 +78,7 @@ function numberRow(standard: number, low: number, high: number, step = 1): Numbe
 }
 
 /** The default text: each of its words is one token of the zoo's vocabulary, so that rows and columns are words. */
-const STORY =
+const DEFAULT_TEXT =
   'The old man sat at the door and looked over the water. He thought of his child, and every night ' +
   'was long.';
 
@@ -91,10 +91,10 @@ export const table = {
   why: numberRow(0, 0, 6),
   /** The shown subjects, and the index of the one that rooms for one subject show. */
   shown: subjectsRow('softmax', 'sigmoid'),
-  at: numberRow(0, 0, MOST - 1),
+  at: numberRow(0, 0, MAX_SUBJECTS - 1),
   /** The input: the reader's text or file, held-out passages, or drawn tokens (the paper's table 1). */
   input: choiceRow('text', 'text', 'heldout', 'random', 'repeat', 'file'),
-  prompt: textRow(STORY, PROMPT_MAX),
+  prompt: textRow(DEFAULT_TEXT, PROMPT_MAX),
   seed: numberRow(1, 0, 4294967295),
   /**
    * The token that starts a text: empty: those that the tokenizer adds itself, as in transformers and on the command
@@ -208,7 +208,7 @@ export const defaults = Object.fromEntries(
 ) as unknown as State;
 
 /** Returns the keys in which two states differ. */
-export function differsIn(state: State, other: State): string {
+export function differingKeys(state: State, other: State): string {
   return rows.flatMap(([name]) => (Object.is(state[name], other[name]) ? [] : name)).join();
 }
 
@@ -224,7 +224,7 @@ export interface Parsed {
 /** The longest hash that is parsed: nine characters for each unit of the longest prompt, and room for the rest. */
 const HASH_MAX = 10 * PROMPT_MAX;
 
-function clip(value: string): string {
+function shorten(value: string): string {
   return value.length > 40 ? `${value.slice(0, 40)}…` : value;
 }
 
@@ -236,29 +236,29 @@ export function parseHash(hash: string): Parsed {
   for (const written of new URLSearchParams(hash.replace(/^#/, ''))) {
     const [name, value] = translate(...written);
     if (!Object.hasOwn(table, name)) {
-      problems.push(`The link names “${clip(name)}”, which this page does not know.`);
+      problems.push(`The link names “${shorten(name)}”, which this page does not know.`);
       continue;
     }
     const parsed = (table[name as keyof State] as Row<unknown>).parse(value);
     if (parsed === undefined)
-      problems.push(`The link gives ${name} the value “${clip(value)}”, which it cannot have.`);
+      problems.push(`The link gives ${name} the value “${shorten(value)}”, which it cannot have.`);
     else state[name] = parsed;
   }
   return { state: state as unknown as State, problems: problems.slice(0, 5) };
 }
 
-let escaped: { readonly of: string; readonly as: string } = { of: '', as: '' };
+let lastEscaped: { readonly of: string; readonly as: string } = { of: '', as: '' };
 
 /** Encodes a value for a hash, in which more characters may stay readable than in a form. */
 function escapeValue(value: string): string {
   // All links of a page contain the same long text, whose encoding is cached.
   if (value.length < 20) return encode(value);
-  if (escaped.of !== value) escaped = { of: value, as: encode(value) };
-  return escaped.as;
+  if (lastEscaped.of !== value) lastEscaped = { of: value, as: encode(value) };
+  return lastEscaped.as;
 }
 
 function encode(value: string): string {
-  const plain: Record<string, string> = { '%40': '@', '%2C': ',', '%3A': ':', '%2F': '/' };
+  const readable: Record<string, string> = { '%40': '@', '%2C': ',', '%3A': ':', '%2F': '/' };
   // Replaces lone surrogates, which cannot be encoded, by the replacement character.
   return encodeURIComponent(
     value.replace(
@@ -266,7 +266,7 @@ function encode(value: string): string {
       '\ufffd',
     ),
   )
-    .replace(/%(40|2C|3A|2F)/g, (code) => plain[code]!)
+    .replace(/%(40|2C|3A|2F)/g, (code) => readable[code]!)
     .replace(/%20/g, '+');
 }
 
@@ -290,7 +290,7 @@ export function printHash(state: State, always: readonly (keyof State)[] = []): 
  * @param isNamed whether the link names models of the disk, for readers who have the same files
  */
 export function linkable(state: State, isNamed = false): State {
-  const shown = state.shown.filter((one) => isNamed || !isOfDisk(one));
+  const shown = state.shown.filter((one) => isNamed || !isOnDisk(one));
   const input = state.input === 'file' ? defaults.input : state.input;
   const prompt = state.prompt.length > PROMPT_MAX ? defaults.prompt : state.prompt;
   return { ...state, shown: shown.length ? shown : defaults.shown, input, prompt };

@@ -4,9 +4,9 @@
  */
 
 /** The conditions under which models/train/measure.py measured each checkpoint. */
-export const MEASURED_ON = { sequences: 100, T: 64, eps: 0.3 } as const;
+export const MEASURING_CONDITIONS = { sequences: 100, T: 64, eps: 0.3 } as const;
 /** The number of sequences that each line of a training's log averages. */
-export const LOGGED_ON = 20;
+export const LOG_SEQUENCES = 20;
 
 /** Parses the id of a checkpoint; undefined for other ids. */
 export function stepOf(id: string): { readonly id: string; readonly step: number } | undefined {

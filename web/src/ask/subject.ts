@@ -17,11 +17,11 @@ import {
   type Edit,
   type OperationEdit,
 } from 'sinkscope';
-import { OTHERS, others, type Other } from './arithmetic';
+import { INEXACT, inexactNames, type Inexact } from './arithmetic';
 import { InputError } from './errors';
 
 /** The largest number of subjects that are shown at once. */
-export const MOST = 6;
+export const MAX_SUBJECTS = 6;
 
 export interface SubjectEdit {
   readonly name: string;
@@ -33,28 +33,28 @@ export interface Subject {
   /** The step of a checkpoint of the zoo; checkpoints of a hub are models named by their revisions. */
   readonly step?: number;
   /** The arithmetic; absent: exact. */
-  readonly arithmetic?: Other;
+  readonly arithmetic?: Inexact;
   readonly edits: readonly SubjectEdit[];
 }
 
-const HEAD =
+const MODEL_PATTERN =
   /^(?<id>[\w-]{1,64}|disk:[0-9a-f]{16}\/[\w.-]{1,80}|recording:[^\s\p{Cc}\\~,]{1,400}|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,9}))?$/u;
-const EDIT = /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,=+-]{0,120})\))?$/;
+const EDIT_PATTERN = /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,=+-]{0,120})\))?$/;
 
 /** Parses the text of a subject; returns undefined for a text that names none. */
 export function parseSubject(text: string): Subject | undefined {
-  const [head = '', ...said] = text.split('~');
-  const arithmetic = others.find((one) => said.includes(one));
-  const rest = said.filter((one) => one !== arithmetic);
-  const groups = HEAD.exec(head)?.groups;
-  const edits = rest.map((one) => EDIT.exec(one)?.groups);
+  const [head = '', ...parts] = text.split('~');
+  const arithmetic = inexactNames.find((one) => parts.includes(one));
+  const editTexts = parts.filter((one) => one !== arithmetic);
+  const groups = MODEL_PATTERN.exec(head)?.groups;
+  const edits = editTexts.map((one) => EDIT_PATTERN.exec(one)?.groups);
   if (!groups || !edits.every((one) => one !== undefined)) return undefined;
   const { step } = groups;
   // An @ with digits at the end of a recording's address or of a hub's revision is no step.
-  const isOfHub = /^(?:hub|recording):/.test(head);
+  const isExternal = /^(?:hub|recording):/.test(head);
   return {
-    id: isOfHub ? head : groups.id!,
-    ...(step === undefined || isOfHub ? {} : { step: Number(step) }),
+    id: isExternal ? head : groups.id!,
+    ...(step === undefined || isExternal ? {} : { step: Number(step) }),
     ...(arithmetic ? { arithmetic } : {}),
     edits: edits.map(({ name, list = '' }) => ({
       name: name!,
@@ -83,7 +83,7 @@ export function modelIdOf({ id, step, arithmetic }: Omit<Subject, 'edits'>): str
 
 /** Returns the id of an opened model's weights, and its arithmetic. */
 export function arithmeticOf(id: string): { weights: string; arithmetic: Arithmetic } {
-  const arithmetic = others.find((one) => id.endsWith(`~${one}`));
+  const arithmetic = inexactNames.find((one) => id.endsWith(`~${one}`));
   return arithmetic
     ? { weights: id.slice(0, -1 - arithmetic.length), arithmetic }
     : { weights: id, arithmetic: 'exact' };
@@ -95,7 +95,7 @@ export function atStep({ step: _, ...subject }: Subject, step: number | undefine
 }
 
 /** Returns the text of a subject without its edits. */
-export function unedited(text: string): string {
+export function withoutEdits(text: string): string {
   const parsed = parseSubject(text);
   return parsed ? printSubject({ ...parsed, edits: [] }) : text;
 }
@@ -103,7 +103,7 @@ export function unedited(text: string): string {
 /** Adds a subject to a list, or removes it; the list keeps at least one and at most MOST subjects. */
 export function toggleSubject(list: readonly string[], text: string): readonly string[] {
   if (list.includes(text)) return list.length > 1 ? list.filter((one) => one !== text) : list;
-  return list.length < MOST ? [...list, text] : list;
+  return list.length < MAX_SUBJECTS ? [...list, text] : list;
 }
 
 interface Parameter {
@@ -129,7 +129,7 @@ export function choicesOf(
 }
 
 /** A bound of indices, above the layers, heads, tokens and channels of every model. */
-const MOST_PLACES = 1e6;
+const MAX_INDEX = 1e6;
 
 /** Returns the edit that replaces the operation; if there are several, the last one counts. */
 export function operationOf(edits: readonly Edit[]): OperationEdit | undefined {
@@ -149,7 +149,7 @@ interface EditChoice {
 }
 
 export function editChoices({ operations, edits }: Describe): readonly EditChoice[] {
-  const swaps = operations.map(({ name, label, parameters, features }) => ({
+  const operationChoices = operations.map(({ name, label, parameters, features }) => ({
     name,
     label,
     parameters,
@@ -161,12 +161,12 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
       ...(Object.keys(given).length ? { parameters: given as Record<string, number> } : {}),
     }),
   }));
-  const others = edits
+  const otherChoices = edits
     .filter(({ name }) => name !== 'operation')
     .map((row) => {
       const { name, meaning = name } = row;
       const parameters = row.parameters.map((one): Parameter => {
-        const { name: called, meaning: meant, min = 0, max = MOST_PLACES, required } = one;
+        const { name: called, meaning: meant, min = 0, max = MAX_INDEX, required } = one;
         const choices = one.choices && choicesOf({ edits }, name, called);
         const standard = one.default ?? one.choices?.[0] ?? min;
         return {
@@ -182,16 +182,16 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
       return {
         name,
         label: meaning,
-        parameters: parameters,
+        parameters,
         isHidden: row.parameters.some(({ type }) => type === 'operation'),
         make: (given: Readonly<Record<string, number | string>>): Edit => {
-          const needed = parameters.filter(({ required }) => required);
-          const standard = needed.map((one) => [one.name, one.default] as const);
+          const requiredParameters = parameters.filter(({ required }) => required);
+          const standard = requiredParameters.map((one) => [one.name, one.default] as const);
           return { kind: name, ...Object.fromEntries(standard), ...given } as unknown as Edit;
         },
       };
     });
-  return [...swaps, ...others].filter(({ isHidden }) => !isHidden);
+  return [...operationChoices, ...otherChoices].filter(({ isHidden }) => !isHidden);
 }
 
 /**
@@ -199,15 +199,15 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
  * @throws InputError for an unknown edit, or a parameter out of its range
  */
 export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
-  const all = subject.edits.length ? editChoices(describe) : [];
+  const availableEdits = subject.edits.length ? editChoices(describe) : [];
   return subject.edits.map(({ name, values }) => {
-    const choice = all.find((one) => one.name === name);
+    const choice = availableEdits.find((one) => one.name === name);
     if (!choice) {
-      const names = all.map((one) => one.name).join(', ');
+      const names = availableEdits.map((one) => one.name).join(', ');
       throw new InputError(`${printSubject(subject)}: expected an edit of ${names}.`);
     }
-    const pairs = values.map((said, i) => {
-      const [text = '', called] = said.split('=').reverse();
+    const pairs = values.map((argument, i) => {
+      const [text = '', called] = argument.split('=').reverse();
       const value = text === '' ? NaN : Number(text);
       const parameter =
         called === undefined
@@ -247,9 +247,9 @@ export function isCounterfactual(edits: readonly Edit[], describe: Describe): bo
 /** Returns a label for each edit of a subject: the link's text if the engine's table refuses the edit. */
 export function labelsOf(subject: Subject, describe: Describe): string[] {
   return subject.edits.map((one) => {
-    const alone = { ...subject, edits: [one] };
+    const singleEdit = { ...subject, edits: [one] };
     try {
-      return editLabel(editsOf(alone, describe)[0]!, describe);
+      return editLabel(editsOf(singleEdit, describe)[0]!, describe);
     } catch {
       return printSubject({ id: '', edits: [one] }).slice(1);
     }
@@ -262,8 +262,8 @@ export function labelsOf(subject: Subject, describe: Describe): string[] {
  */
 export function titleOf(subject: Subject, model: string, describe: Describe): string {
   const { step, arithmetic } = subject;
-  const suffix = arithmetic ? ` ${OTHERS[arithmetic].title}` : '';
-  const at = step === undefined ? '' : ` at step ${step.toLocaleString('en')}`;
+  const suffix = arithmetic ? ` ${INEXACT[arithmetic].title}` : '';
+  const stepSuffix = step === undefined ? '' : ` at step ${step.toLocaleString('en')}`;
   const labels = labelsOf(subject, describe);
-  return `${model}${at}${suffix}${labels.length ? `, ${labels.join(', ')}` : ''}`;
+  return `${model}${stepSuffix}${suffix}${labels.length ? `, ${labels.join(', ')}` : ''}`;
 }

@@ -121,19 +121,19 @@ export interface Zoo {
   readonly heldOut: (tokens: number) => Promise<readonly string[]>;
 }
 
-function get(path: string, cache: RequestCache = 'default'): Promise<Response> {
+function fetchFile(path: string, cache: RequestCache = 'default'): Promise<Response> {
   return fetchNamed(zooAddress(path), path, { cache });
 }
 
 export async function textOf(path: string): Promise<string> {
-  return (await get(path)).text();
+  return (await fetchFile(path)).text();
 }
 
 /**
  * Reads files of the zoo. A damaged file is fetched again without the browser's cache, which may have a login page
  * instead of the file; the new response replaces the cached one.
  */
-export async function readRenewing<Result>(
+export async function readWithRetry<Result>(
   paths: readonly string[],
   read: () => Promise<Result>,
   isDamaged: (error: unknown) => boolean,
@@ -142,13 +142,13 @@ export async function readRenewing<Result>(
     return await read();
   } catch (error) {
     if (!isDamaged(error)) throw error;
-    const renewed = async (path: string) => (await get(path, 'reload')).arrayBuffer();
-    await Promise.allSettled(paths.map(renewed));
+    const refetch = async (path: string) => (await fetchFile(path, 'reload')).arrayBuffer();
+    await Promise.allSettled(paths.map(refetch));
     return read();
   }
 }
 
-function getJson<T>(path: string): Promise<T> {
+function fetchJson<T>(path: string): Promise<T> {
   const read = async () => {
     const text = await textOf(path);
     try {
@@ -158,33 +158,40 @@ function getJson<T>(path: string): Promise<T> {
       throw new Error(`${path}: expected JSON, the server sent “${excerpt}…”.`, { cause });
     }
   };
-  return readRenewing([path], read, (error) => (error as Error).cause instanceof SyntaxError);
+  return readWithRetry([path], read, (error) => (error as Error).cause instanceof SyntaxError);
 }
 
-async function getBytes(path: string): Promise<Uint8Array<ArrayBuffer>> {
-  return new Uint8Array(await (await get(path)).arrayBuffer());
+async function fetchBytes(path: string): Promise<Uint8Array<ArrayBuffer>> {
+  return new Uint8Array(await (await fetchFile(path)).arrayBuffer());
 }
 
-async function getUnpacked(path: string): Promise<Uint8Array> {
-  return unpack(await getBytes(path), path);
+async function fetchUnpacked(path: string): Promise<Uint8Array> {
+  return unpack(await fetchBytes(path), path);
 }
 
-async function getExact({ id }: Card): Promise<Files> {
-  const paths = [textOf(`${id}/config.json`), getBytes(`${id}/model.safetensors`)] as const;
+async function fetchExact({ id }: Card): Promise<Files> {
+  const paths = [textOf(`${id}/config.json`), fetchBytes(`${id}/model.safetensors`)] as const;
   const [config, weights] = await Promise.all(paths);
   return { config, weights };
 }
 
-async function getPreview({ id, preview }: Card): Promise<Files> {
+async function fetchPreview({ id, preview }: Card): Promise<Files> {
   const path = `${id}/${preview!.file}`;
-  const weights = await getUnpacked(path);
+  const weights = await fetchUnpacked(path);
   return { config: parseHeader(weights, path).config, weights };
 }
 
 /** Fetches a preview's refinement and returns the exact weights, whose hash must be that of the card. */
-async function getRefined(card: Card, file: string, coming: Promise<Files>): Promise<Files> {
+async function fetchRefined(
+  card: Card,
+  file: string,
+  previewFiles: Promise<Files>,
+): Promise<Files> {
   const path = `${card.id}/${file}`;
-  const [{ config, weights: preview }, rest] = await Promise.all([coming, getUnpacked(path)]);
+  const [{ config, weights: preview }, rest] = await Promise.all([
+    previewFiles,
+    fetchUnpacked(path),
+  ]);
   const weights = refine(preview, rest, path);
   const hash = (await sha256(weights)) ?? card.sha256;
   if (hash !== card.sha256)
@@ -197,40 +204,40 @@ export function zooAddress(path: string): URL {
 }
 
 /** The number of tokens of each short and of each long held-out passage. */
-const [SHORT, LONG] = [100, 150];
+const [SHORT_TOKENS, LONG_TOKENS] = [100, 150];
 
 /** Two corpora of children's books that no model of the zoo was trained on, in the public domain. */
-export const PASSAGES = ['heldout.json', 'heldout-long.json'] as const;
+export const PASSAGE_FILES = ['heldout.json', 'heldout-long.json'] as const;
 
 /** Returns the page's name of the corpus for prompts of this length. */
 export function corpusName(tokens: number): string {
-  return tokens <= SHORT ? '100 short passages' : '40 long passages';
+  return tokens <= SHORT_TOKENS ? '100 short passages' : '40 long passages';
 }
 
 /** Returns the number of long passages that make one prompt of this length. */
-export const passagesEach = (tokens: number): number =>
-  tokens <= SHORT ? 1 : Math.ceil(tokens / LONG);
+export const passagesPerPrompt = (tokens: number): number =>
+  tokens <= SHORT_TOKENS ? 1 : Math.ceil(tokens / LONG_TOKENS);
 
 /** Returns the name of the file with passages for prompts of this length. */
 export function heldOutFile(tokens: number): string {
-  return PASSAGES[tokens <= SHORT ? 0 : 1];
+  return PASSAGE_FILES[tokens <= SHORT_TOKENS ? 0 : 1];
 }
 
 export async function openZoo(): Promise<Zoo> {
   const texts = new Map<string, Promise<unknown>>();
   const read = <T = string[]>(name: string): Promise<T> => {
-    const cached = texts.get(name) ?? getJson<unknown>(name);
+    const cached = texts.get(name) ?? fetchJson<unknown>(name);
     texts.set(name, cached);
     cached.catch(() => texts.delete(name));
     return cached as Promise<T>;
   };
-  const cards = await getJson<Card[]>('index.json');
-  const pending = new Map<string, Promise<Files>>();
+  const cards = await fetchJson<Card[]>('index.json');
+  const previews = new Map<string, Promise<Files>>();
   const cardOf = (id: string) => cards.find((card) => card.id === id)!;
   const preview = (id: string): Promise<Files> => {
-    const files = pending.get(id) ?? getPreview(cardOf(id));
-    pending.set(id, files);
-    files.catch(() => pending.delete(id));
+    const files = previews.get(id) ?? fetchPreview(cardOf(id));
+    previews.set(id, files);
+    files.catch(() => previews.delete(id));
     return files;
   };
   return {
@@ -239,17 +246,17 @@ export async function openZoo(): Promise<Zoo> {
     exact: async (id) => {
       const card = cardOf(id);
       const { refinement } = card.preview ?? {};
-      if (!refinement) return getExact(card);
-      const files = await getRefined(card, refinement.file, preview(id));
-      pending.delete(id);
+      if (!refinement) return fetchExact(card);
+      const files = await fetchRefined(card, refinement.file, preview(id));
+      previews.delete(id);
       return files;
     },
-    forget: (id) => void pending.delete(id),
+    forget: (id) => void previews.delete(id),
     openModels: () => read<OpenModels>('reported.json'),
     heldOut: async (tokens) => {
       const passages = await read(heldOutFile(tokens));
-      if (tokens <= SHORT) return passages;
-      const passageCount = passagesEach(tokens);
+      if (tokens <= SHORT_TOKENS) return passages;
+      const passageCount = passagesPerPrompt(tokens);
       // If a prompt needs more tokens than all passages have, all are joined into one text.
       const count = Math.max(1, Math.floor(passages.length / passageCount));
       const starts = Array.from({ length: count }, (_, i) => i * passageCount);

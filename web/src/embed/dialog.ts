@@ -3,11 +3,11 @@ import { signal, effect } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { createRef, ref } from 'lit/directives/ref.js';
 import { base } from '../base';
-import { choices } from '../page/controls';
+import { choiceField } from '../page/controls';
 import type { Context } from '../page/context';
 import { linkable, type State, CONTROLS } from '../ask/state';
 import { titleOf } from '../views/index';
-import { hashOf, snippets, type Size } from './snippets';
+import { embedHash, snippets, type Size } from './snippets';
 import '../page/dialog.css';
 import './dialog.css';
 
@@ -78,7 +78,7 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
   };
   const offered = () => snippets.filter(({ needsScript }) => isOpen.value || !needsScript);
   const preview = createRef<HTMLIFrameElement>();
-  const address = () => new URL(`embed.html${hashOf(state())}`, base).href;
+  const address = () => new URL(`embed.html${embedHash(state())}`, base).href;
   const first = address();
   const end = effect(() => {
     const [, { width, height }] = SIZES[size.value]!;
@@ -89,13 +89,13 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
           <button type="button" aria-label="Close" @click=${() => dialog.close()}>✕</button>
         </div>
         <div class="numbers">
-          ${choices(
+          ${choiceField(
             'for',
             String(kind.value),
             offered().map((one) => [String(snippets.indexOf(one)), one.label] as const),
             (value) => (kind.value = Number(value)),
           )}
-          ${choices(
+          ${choiceField(
             'theme',
             theme.value,
             [
@@ -105,7 +105,7 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
             ],
             (value) => (theme.value = value as State['theme']),
           )}
-          ${choices(
+          ${choiceField(
             'size',
             String(size.value),
             SIZES.map(([label], i) => [String(i), label] as const),

@@ -26,7 +26,7 @@ const LOAD_DISTANCE = '600px';
 /** The greatest height in pixels that a frame can ask for. */
 const MAX_HEIGHT = 20_000;
 
-const RESERVED = `
+const STYLES = `
   :host { display: block; min-height: var(--sinkscope-height, 480px); }
   :host(:is([width], [height])) { max-width: 100%; }
   :host([height]) { min-height: 0; overflow: auto; }
@@ -62,7 +62,7 @@ class SinkScope extends HTMLElement {
 
   connectedCallback(): void {
     const sheet = new CSSStyleSheet();
-    sheet.replaceSync(RESERVED);
+    sheet.replaceSync(STYLES);
     this.#inside.adoptedStyleSheets = [sheet, this.#size];
     this.#resize();
     this.#inside.replaceChildren(document.createElement('slot'));
@@ -134,7 +134,7 @@ const siteOrigin = new URL(import.meta.url).origin;
 const frames = new Set<HTMLIFrameElement>();
 
 /** Sends a frame the host page's theme. A frame with `data-size="fixed"`, as on a slide, keeps its height. */
-function greet(frame: HTMLIFrameElement): void {
+function sendTheme(frame: HTMLIFrameElement): void {
   const message = {
     sinkscope: 'host',
     theme: themeOf(frame.parentElement ?? document.body),
@@ -157,9 +157,9 @@ addEventListener('message', ({ origin, source, data }) => {
   const { height } = data as { readonly height: unknown };
   if (typeof height !== 'number' || !(height > 0 && height < MAX_HEIGHT)) return;
   if (frame.dataset.size !== 'fixed') frame.style.height = `${Math.ceil(height)}px`;
-  if (!frames.has(frame)) watchTheme(frame.parentElement!, () => greet(frame));
+  if (!frames.has(frame)) watchTheme(frame.parentElement!, () => sendTheme(frame));
   frames.add(frame);
-  greet(frame);
+  sendTheme(frame);
 });
 
 if (!customElements.get('sink-scope')) customElements.define('sink-scope', SinkScope);

@@ -7,10 +7,10 @@ import { html, render } from 'lit';
 import { isPrinting } from '../plot/paper';
 
 /** Selects the pictures of views; charts and maps fill the width that they get. */
-const PICTURES =
+const PICTURE_SELECTOR =
   '.heatmap, .chart-picture, .arrows > svg, .thumbs, .outputs, .rose, .unmask-text, .next, table';
 /** The smallest share of the box's smaller side that the picture takes. */
-const LEAST_SHARE = 0.65;
+const MIN_PICTURE_SHARE = 0.65;
 /** The parts that can be hidden, in the order of hiding. */
 const HIDEABLE = ['conditions', 'captions', 'controls', 'axes'] as const;
 /** The factors of larger letters, each for boxes as many times as large as a small screen, and that screen's pixels. */
@@ -22,8 +22,8 @@ const HALVINGS = 4;
 
 interface Layout {
   readonly zoom: number;
-  /** How many of `GIVING` are hidden. */
-  readonly without: number;
+  /** How many of `HIDEABLE` are hidden. */
+  readonly hiddenCount: number;
   /** Whether one subject is shown at a time. */
   readonly isSingle: boolean;
   /** Whether captions and controls are to the side of the picture, and the pictures of a view side by side. */
@@ -33,8 +33,8 @@ interface Layout {
   readonly scrolls: boolean;
 }
 
-const PLAIN: Layout = {
-  ...{ zoom: 1, without: 0 },
+const DEFAULT_LAYOUT: Layout = {
+  ...{ zoom: 1, hiddenCount: 0 },
   ...{ isSingle: false, isSide: false, hasColumns: false, scrolls: false },
 };
 
@@ -45,24 +45,29 @@ function layoutsFor(
   pictures: number,
 ): readonly Layout[] {
   const columns = pictures > cells ? [false, true] : [false];
-  const arranged = (change: Partial<Layout>) =>
+  const variants = (change: Partial<Layout>) =>
     columns.flatMap((hasColumns) =>
-      [false, true].map((isSide) => ({ ...PLAIN, isSide, hasColumns, ...change })),
+      [false, true].map((isSide) => ({ ...DEFAULT_LAYOUT, isSide, hasColumns, ...change })),
     );
-  const larger = ZOOMS.filter((zoom) => Math.min(width, height) >= zoom * SMALL_SCREEN);
+  const zooms = ZOOMS.filter((zoom) => Math.min(width, height) >= zoom * SMALL_SCREEN);
   const steps = [...HIDEABLE.keys(), HIDEABLE.length];
   return [
-    ...larger.flatMap((zoom) => arranged({ zoom })),
+    ...zooms.flatMap((zoom) => variants({ zoom })),
     ...(cells > 1 ? [false, true] : [false]).flatMap((isSingle) =>
-      steps.flatMap((without) => arranged({ without, isSingle })),
+      steps.flatMap((hiddenCount) => variants({ hiddenCount, isSingle })),
     ),
-    ...steps.map((without) => ({ ...PLAIN, without, isSingle: cells > 1, scrolls: true })),
+    ...steps.map((hiddenCount) => ({
+      ...DEFAULT_LAYOUT,
+      hiddenCount,
+      isSingle: cells > 1,
+      scrolls: true,
+    })),
   ];
 }
 
-const isSeen = (one: Element) => one.checkVisibility();
+const isVisible = (one: Element) => one.checkVisibility();
 
-function isCut(room: HTMLElement, { scrolls }: Layout): boolean {
+function hasOverflow(room: HTMLElement, { scrolls }: Layout): boolean {
   const isOutside = (one: Element) =>
     (!(scrolls && one.matches('.figure')) && one.scrollHeight > one.clientHeight + 1) ||
     one.scrollWidth > one.clientWidth + 1;
@@ -70,13 +75,13 @@ function isCut(room: HTMLElement, { scrolls }: Layout): boolean {
 }
 
 /** Returns the visible pictures; only the first if the reader scrolls to the others. */
-function readPictures(room: HTMLElement, { scrolls }: Layout): Element[] {
-  const all = [...room.querySelectorAll(PICTURES)].filter(isSeen);
+function visiblePictures(room: HTMLElement, { scrolls }: Layout): Element[] {
+  const all = [...room.querySelectorAll(PICTURE_SELECTOR)].filter(isVisible);
   return scrolls ? all.slice(0, 1) : all;
 }
 
 /** Returns the longer side of the largest picture, in pixels. */
-function sideOf(pictures: readonly Element[]): number {
+function largestSide(pictures: readonly Element[]): number {
   return Math.max(
     ...pictures.map((one) => {
       const { width, height } = one.getBoundingClientRect();
@@ -92,10 +97,10 @@ const isTooNarrow = (one: Element) =>
 
 /** Applies a layout to the figure. */
 function applyLayout(room: HTMLElement, layout: Layout, width = '100%'): void {
-  const { zoom, without, isSingle, isSide, hasColumns, scrolls } = layout;
+  const { zoom, hiddenCount, isSingle, isSide, hasColumns, scrolls } = layout;
   room.style.setProperty('--zoom', String(zoom));
   room.style.setProperty('--fit', width);
-  room.dataset.without = HIDEABLE.slice(0, without).join(' ');
+  room.dataset.without = HIDEABLE.slice(0, hiddenCount).join(' ');
   room.classList.toggle('single', isSingle);
   room.classList.toggle('side', isSide);
   room.classList.toggle('columns', hasColumns);
@@ -105,42 +110,42 @@ function applyLayout(room: HTMLElement, layout: Layout, width = '100%'): void {
 /** Applies a layout with the largest picture that fits into the box; returns whether one fits. */
 function tryLayout(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
   applyLayout(room, layout);
-  const pictures = readPictures(room, layout);
-  if (!pictures.length) return !isCut(room, layout);
-  const need = LEAST_SHARE * Math.min(box.width, box.height);
-  const side = sideOf(pictures);
+  const pictures = visiblePictures(room, layout);
+  if (!pictures.length) return !hasOverflow(room, layout);
+  const requiredSide = MIN_PICTURE_SHARE * Math.min(box.width, box.height);
+  const side = largestSide(pictures);
   const isInside = () => {
     const { bottom } = pictures[0]!.getBoundingClientRect();
     return (
       !layout.scrolls || bottom <= room.querySelector('.figure')!.getBoundingClientRect().bottom
     );
   };
-  const holds = () => !isCut(room, layout) && isInside();
-  if (side < need || pictures.some(isTooNarrow)) return false;
-  if (holds()) return true;
+  const isFitting = () => !hasOverflow(room, layout) && isInside();
+  if (side < requiredSide || pictures.some(isTooNarrow)) return false;
+  if (isFitting()) return true;
   // A map is square, and the parts to its side keep their width.
   const place = room.querySelector('.cells')!;
-  const cells = [...place.children].filter(isSeen).length;
-  const full = place.getBoundingClientRect().width;
-  const least = full - cells * (side - need) + cells;
+  const cells = [...place.children].filter(isVisible).length;
+  const fullWidth = place.getBoundingClientRect().width;
+  const minWidth = fullWidth - cells * (side - requiredSide) + cells;
   const setWidth = (width: number) =>
     applyLayout(room, layout, `${Math.floor(width / layout.zoom)}px`);
-  setWidth(least);
-  if (!holds()) return false;
-  let [low, high] = [least, full];
+  setWidth(minWidth);
+  if (!isFitting()) return false;
+  let [low, high] = [minWidth, fullWidth];
   for (let i = 0; i < HALVINGS; i++) {
     const middle = (low + high) / 2;
     setWidth(middle);
-    if (holds()) low = middle;
+    if (isFitting()) low = middle;
     else high = middle;
   }
   setWidth(low);
   // Checks again, since a picture that is taller than wide shrinks by more than its place.
-  return sideOf(pictures) >= need;
+  return largestSide(pictures) >= requiredSide;
 }
 
 /** Draws buttons that choose the visible subject, if only one is visible at a time. */
-function drawSwitch(room: HTMLElement, chosen: number, choose: (i: number) => void): void {
+function drawCellSwitch(room: HTMLElement, chosen: number, choose: (i: number) => void): void {
   const cells = [...room.querySelectorAll('.cells > .cell')];
   const at = Math.min(chosen, cells.length - 1);
   cells.forEach((cell, i) => cell.classList.toggle('current', i === at));
@@ -168,72 +173,72 @@ function drawSwitch(room: HTMLElement, chosen: number, choose: (i: number) => vo
  * Fits the figure of `roomOf` into its box.
  * @returns `look`, to call after a change of figure or box, and `end`, which restores the figure's own height
  */
-export function fitting(
+export function createFitter(
   roomOf: () => HTMLElement | null,
   boxOf: () => DOMRect,
 ): { readonly look: () => void; readonly end: () => void } {
-  let fitted = '';
+  let lastMeasurements = '';
   let place = 0;
-  let layoutIndex = 0;
-  let last: HTMLElement | undefined;
-  let isDue = false;
-  let isOver = false;
+  let chosenCell = 0;
+  let lastRoom: HTMLElement | undefined;
+  let isScheduled = false;
+  let hasEnded = false;
 
-  const settle = (room: HTMLElement) => {
+  const fitRoom = (room: HTMLElement) => {
     const box = boxOf();
     const cells = room.querySelectorAll('.cells > .cell').length;
-    const pictures = room.querySelectorAll(PICTURES).length;
-    const isWhole = !room.querySelector('.figure');
-    room.classList.toggle('fit', !isWhole);
-    if (isWhole || !box.width || !box.height || isPrinting.peek()) return;
-    if (room !== last) room.addEventListener('click', toggle);
-    last = room;
+    const pictures = room.querySelectorAll(PICTURE_SELECTOR).length;
+    const hasNoFigure = !room.querySelector('.figure');
+    room.classList.toggle('fit', !hasNoFigure);
+    if (hasNoFigure || !box.width || !box.height || isPrinting.peek()) return;
+    if (room !== lastRoom) room.addEventListener('click', toggle);
+    lastRoom = room;
     if (room.classList.contains('open')) return;
-    drawSwitch(room, layoutIndex, (i) => {
-      layoutIndex = i;
-      fitted = '';
-      look();
+    drawCellSwitch(room, chosenCell, (i) => {
+      chosenCell = i;
+      lastMeasurements = '';
+      schedule();
     });
     const measurements = [box.width, box.height, cells, pictures]
       .map((one) => one.toFixed(0))
       .join(' ');
     const layouts = layoutsFor(box, cells, pictures);
-    const isOther = measurements !== fitted;
-    if (!isOther && !isCut(room, layouts[place]!)) return;
-    fitted = measurements;
-    const firstLayout = isOther ? 0 : place;
+    const hasChanged = measurements !== lastMeasurements;
+    if (!hasChanged && !hasOverflow(room, layouts[place]!)) return;
+    lastMeasurements = measurements;
+    const firstLayout = hasChanged ? 0 : place;
     const index = layouts.findIndex(
       (layout, i) => i >= firstLayout && tryLayout(room, box, layout),
     );
     place = index < 0 ? layouts.length - 1 : index;
     if (index < 0) applyLayout(room, layouts.at(-1)!);
     // A chart takes its new width a moment later, and may then need the next layout.
-    else setTimeout(look, SETTLED_MS);
+    else setTimeout(schedule, SETTLED_MS);
   };
   const toggle = ({ target }: Event) => {
     const button = (target as Element).closest('.info');
-    if (!button || !last) return;
-    const isOpen = last.classList.toggle('open');
+    if (!button || !lastRoom) return;
+    const isOpen = lastRoom.classList.toggle('open');
     button.setAttribute('aria-expanded', String(isOpen));
-    if (isOpen) applyLayout(last, PLAIN);
-    fitted = '';
-    look();
+    if (isOpen) applyLayout(lastRoom, DEFAULT_LAYOUT);
+    lastMeasurements = '';
+    schedule();
   };
-  const look = () => {
-    if (isDue || isOver) return;
-    isDue = true;
+  const schedule = () => {
+    if (isScheduled || hasEnded) return;
+    isScheduled = true;
     requestAnimationFrame(() => {
-      isDue = false;
+      isScheduled = false;
       const room = roomOf();
-      if (room && !isOver) settle(room);
+      if (room && !hasEnded) fitRoom(room);
     });
   };
   return {
-    look,
+    look: schedule,
     end() {
-      isOver = true;
-      last?.classList.remove('fit', 'open');
-      if (last) applyLayout(last, PLAIN);
+      hasEnded = true;
+      lastRoom?.classList.remove('fit', 'open');
+      if (lastRoom) applyLayout(lastRoom, DEFAULT_LAYOUT);
     },
   };
 }

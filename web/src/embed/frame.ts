@@ -4,7 +4,7 @@
  * Heights and keys are no secret, so any host may read them; sink-scope.js listens only to frames of this site.
  */
 import type { Theme } from '../plot/color';
-import { fitting } from './fit';
+import { createFitter } from './fit';
 import { isUsed, keyOf, leaveFocus } from './keys';
 import './fit.css';
 
@@ -17,32 +17,32 @@ const { body } = document;
 export function startFrame(onTheme: (theme: Theme) => void): void {
   if (parent === window) return;
   body.classList.add('fit-page');
-  const post = (message: object) => parent.postMessage(message, '*');
-  const fit = fitting(
+  const postToHost = (message: object) => parent.postMessage(message, '*');
+  const fit = createFitter(
     () => document.querySelector<HTMLElement>('.room-figure'),
     () => new DOMRect(0, 0, innerWidth, innerHeight),
   );
-  let last = 0;
-  const report = () => {
+  let lastHeight = 0;
+  const reportHeight = () => {
     const height = Math.ceil(body.getBoundingClientRect().height);
-    if (height === last) return;
-    last = height;
-    post({ sinkscope: 'height', height });
+    if (height === lastHeight) return;
+    lastHeight = height;
+    postToHost({ sinkscope: 'height', height });
   };
-  const look = () => {
+  const update = () => {
     fit.look();
-    report();
+    reportHeight();
   };
-  addEventListener('resize', look);
-  new MutationObserver(look).observe(document.querySelector('main')!, {
+  addEventListener('resize', update);
+  new MutationObserver(update).observe(document.querySelector('main')!, {
     childList: true,
     characterData: true,
     subtree: true,
   });
-  new ResizeObserver(look).observe(body);
+  new ResizeObserver(update).observe(body);
   addEventListener('mousedown', leaveFocus);
   addEventListener('keydown', (event) => {
-    if (!isUsed(event)) post({ sinkscope: 'key', ...keyOf(event) });
+    if (!isUsed(event)) postToHost({ sinkscope: 'key', ...keyOf(event) });
   });
   addEventListener('message', ({ source, data }) => {
     if (source !== parent || data?.sinkscope !== 'host') return;
@@ -50,6 +50,6 @@ export function startFrame(onTheme: (theme: Theme) => void): void {
     if (!data.follows) return;
     fit.end();
     body.classList.remove('fit-page');
-    report();
+    reportHeight();
   });
 }

@@ -13,7 +13,7 @@ import { isPrinting } from '../plot/paper';
 import { Queue } from '../run/queue';
 import { textsOf, type PromptFile } from '../ask/question';
 import { build } from '../rooms/figure';
-import { areRecordings, isOfRecording, isOfThisSite } from '../ask/recordings';
+import { areRecordings, isRecordingId, isOnThisSite } from '../ask/recordings';
 import { linkTo, printHash, type Parsed, type State } from '../ask/state';
 import defaults from '../page/base.css?inline';
 import page from '../page/page.css?inline';
@@ -32,19 +32,19 @@ import { isWholeRoom, titleOf, viewNamed } from '../views/index';
 import { trustOwnScripts } from '../page/trust';
 import { openZoo, type Zoo } from '../ask/zoo';
 import { recordingOf, writeAttributes } from './attributes';
-import { fitting } from './fit';
+import { createFitter } from './fit';
 import { isUsed, leaveFocus } from './keys';
 import { removeRepeats } from './label';
 import { themeOf, watchTheme } from './theme';
 import { takeTurn } from './turns';
 
-const PLACES = ['layer', 'head', 'query', 'key', 'channel'] as const;
+const SELECTION_KEYS = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
 /**
  * Styles of the element. The host page decides text alignment and background; the foot is at the end of the reserved
  * height from the start.
  */
-const HOSTED = `
+const HOST_STYLES = `
   :host { background: none; text-align: start; }
   .room-figure { display: flex; flex-direction: column; min-height: var(--sinkscope-height, 480px); }
   .room-figure > .figure { flex: 1; }
@@ -52,11 +52,11 @@ const HOSTED = `
 
 /** The page's style sheet for the shadow tree, whose root is the element. */
 let style: CSSStyleSheet | undefined;
-function styleOf(): CSSStyleSheet {
+function sharedStyle(): CSSStyleSheet {
   if (style) return style;
   style = new CSSStyleSheet();
   const parts = [defaults, page, controls, figure, heatmap, views, tables, room, lab, experiment];
-  style.replaceSync([...parts, print, HOSTED, fit].join('\n'));
+  style.replaceSync([...parts, print, HOST_STYLES, fit].join('\n'));
   return style;
 }
 
@@ -70,35 +70,35 @@ function startEngine(shown: readonly string[]) {
   return createEngine({ base: new URL(ENGINE, base), lab: areRecordings(shown) });
 }
 
-let sharing: Promise<{ readonly models: Models; readonly zoo: Zoo }> | undefined;
+let sharedModels: Promise<{ readonly models: Models; readonly zoo: Zoo }> | undefined;
 /** The subjects that each figure of the document shows; a model that no figure shows is closed. */
-const shownModels = new Map<object, ReadonlySet<string>>();
+const shownSubjects = new Map<object, ReadonlySet<string>>();
 
 /** Returns the shared models and the zoo; the first call starts the engine. */
-function share(shown: readonly string[]) {
-  sharing ??= Promise.all([startEngine(shown), openZoo()]).then(([engine, zoo]) => {
+function shareModels(shown: readonly string[]) {
+  sharedModels ??= Promise.all([startEngine(shown), openZoo()]).then(([engine, zoo]) => {
     return { models: new Models(engine, zoo), zoo };
   });
   // After a failure the next figure tries again.
-  sharing.catch(() => (sharing = undefined));
-  return sharing;
+  sharedModels.catch(() => (sharedModels = undefined));
+  return sharedModels;
 }
 
 /** Notes the subjects that `borrower` shows, and closes the models that no figure of the document shows. */
 async function release(borrower: object, shown: ReadonlySet<string>): Promise<void> {
-  shownModels.set(borrower, shown);
-  const { models } = await sharing!;
-  await models.release(new Set([...shownModels.values()].flatMap((one) => [...one])));
+  shownSubjects.set(borrower, shown);
+  const { models } = await sharedModels!;
+  await models.release(new Set([...shownSubjects.values()].flatMap((one) => [...one])));
 }
 
 /** Gives other code the models of the document's figures; those of `ids` stay open until `returnModels`. */
 export async function borrowModels(borrower: object, ids: readonly string[]): Promise<Models> {
-  shownModels.set(borrower, new Set(ids));
-  return (await share(ids)).models;
+  shownSubjects.set(borrower, new Set(ids));
+  return (await shareModels(ids)).models;
 }
 
 export function returnModels(borrower: object): void {
-  shownModels.delete(borrower);
+  shownSubjects.delete(borrower);
 }
 
 /** The element that the figure fills. */
@@ -114,21 +114,21 @@ export class Live {
   readonly #engine = signal<Engine | undefined>(undefined);
   readonly #scope = new Scope();
   readonly #root = document.createElement('div');
-  #said = '';
+  #lastLabel = '';
 
   constructor(host: Host, inside: ShadowRoot, { state, problems }: Parsed) {
     this.#host = host;
     this.#state = signal(state);
     this.#root.className = 'room room-figure';
     inside.prepend(this.#root);
-    inside.adoptedStyleSheets = [styleOf(), ...inside.adoptedStyleSheets];
+    inside.adoptedStyleSheets = [sharedStyle(), ...inside.adoptedStyleSheets];
     this.#followTheme();
     const context = this.#context();
     for (const problem of problems) context.fail(problem);
     let end = () => {};
     let view = '';
     // Builds another room when the view changes.
-    const entered = effect(() => {
+    const endEffect = effect(() => {
       if (this.#state.value.view === view) return;
       view = this.#state.value.view;
       queueMicrotask(() => {
@@ -139,7 +139,7 @@ export class Live {
         build(this.#root, context, scope);
       });
     });
-    this.#scope.onEnd(entered);
+    this.#scope.onEnd(endEffect);
     // The lab and experiments report at their end, but are visible earlier.
     this.#root.addEventListener('waits', (event) =>
       host.toggleAttribute('data-waits', (event as CustomEvent<boolean>).detail),
@@ -162,7 +162,7 @@ export class Live {
   #fit(): void {
     const host = this.#host;
     const isBox = () => host.hasAttribute('height') || host.style.height !== '';
-    const { look, end } = fitting(
+    const { look, end } = createFitter(
       () => (isBox() ? this.#root : null),
       () => host.getBoundingClientRect(),
     );
@@ -187,12 +187,12 @@ export class Live {
     this.#host.removeAttribute('data-live');
     this.#host.removeAttribute('data-waits');
     this.#engine.peek()?.queue.stop();
-    shownModels.delete(this);
+    shownSubjects.delete(this);
   }
 
   async #open(context: Context): Promise<void> {
     try {
-      const { models, zoo } = await share(this.#state.peek().shown);
+      const { models, zoo } = await shareModels(this.#state.peek().shown);
       const file = signal(0);
       const queue = new Queue({
         models,
@@ -202,7 +202,7 @@ export class Live {
         // On another site the figure does not contact a hub; only the page asks the reader. The figure fetches the
         // recording that the host names, and recordings shipped with this file.
         admit: async (id) => {
-          if (id !== recordingOf(this.#host) && !(isOfRecording(id) && isOfThisSite(id)))
+          if (id !== recordingOf(this.#host) && !(isRecordingId(id) && isOnThisSite(id)))
             return false;
           models.recordings.admit(id);
           return true;
@@ -233,9 +233,12 @@ export class Live {
         if (names.every((name) => Object.is(current[name], change[name]))) return;
         this.#state.value = { ...current, ...change };
         writeAttributes(host, this.#state.peek(), names);
-        if (PLACES.some((name) => name in change)) {
+        if (SELECTION_KEYS.some((name) => name in change)) {
           const state = this.#state.peek();
-          host.report('select', Object.fromEntries(PLACES.map((name) => [name, state[name]])));
+          host.report(
+            'select',
+            Object.fromEntries(SELECTION_KEYS.map((name) => [name, state[name]])),
+          );
         }
       },
       point: (at) => (pointed.value = at),
@@ -265,15 +268,15 @@ export class Live {
     for (const { error } of shown) if (error) this.#host.report('error', { message: error });
     const frames = framesOf(shown).filter((frame) => view.fits?.(frame) ?? true);
     const describe = this.#engine.value?.models.describe;
-    const isOut = shown.some(({ frame, isStale, error }) => !error && (!frame || isStale));
-    const isWhole = frames.every((frame) => describe && isRead(view, frame, describe));
-    const isComing = frames.some((frame) => view.isComing?.(frame));
-    if (!frames.length || isOut || !isWhole || isComing) return;
+    const isOutdated = shown.some(({ frame, isStale, error }) => !error && (!frame || isStale));
+    const isComplete = frames.every((frame) => describe && isRead(view, frame, describe));
+    const isPending = frames.some((frame) => view.isPending?.(frame));
+    if (!frames.length || isOutdated || !isComplete || isPending) return;
     const sentences = frames.map((frame) => view.says(frame, selectedHead(frame, state), state));
     const label = [view.title, ...removeRepeats(sentences)].join('. ');
     this.#host.internals.ariaLabel = label;
-    if (label === this.#said) return;
-    this.#said = label;
+    if (label === this.#lastLabel) return;
+    this.#lastLabel = label;
     const results = frames.map((frame, i) => ({
       subject: frame.subject,
       title: frame.title,
@@ -290,16 +293,16 @@ export class Live {
 
   #followTheme(): void {
     const parent = () => this.#host.parentElement ?? document.documentElement;
-    const look = () => {
+    const updateTheme = () => {
       const { theme } = this.#state.peek();
       const resolved = theme === 'auto' ? themeOf(parent()) : theme;
       this.#theme.value = isPrinting.value ? 'light' : resolved;
     };
-    look();
-    this.#scope.onEnd(watchTheme(parent(), look));
+    updateTheme();
+    this.#scope.onEnd(watchTheme(parent(), updateTheme));
     this.#scope.effect(() => {
       void this.#state.value;
-      look();
+      updateTheme();
       if (this.#root.parentNode) this.#host.setAttribute('data-theme', this.#theme.value);
     });
   }

@@ -16,15 +16,16 @@ export interface Size {
   readonly width?: number;
   readonly height: number;
 }
-const FULL: Size = { height: 520 };
+const DEFAULT_SIZE: Size = { height: 520 };
 
-const QUOTED: Readonly<Record<string, string>> = {
+const ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;',
   '"': '&quot;',
   '<': '&lt;',
   '>': '&gt;',
 };
-const quoted = (text: string) => `"${text.replace(/[&"<>]/g, (letter) => QUOTED[letter]!)}"`;
+const quoteAttribute = (text: string) =>
+  `"${text.replace(/[&"<>]/g, (letter) => ENTITIES[letter]!)}"`;
 
 /** The state of an embed, without the keys of the page's rooms. */
 function embedState(state: State): State {
@@ -32,21 +33,21 @@ function embedState(state: State): State {
 }
 
 /** Returns the keys that are written even at their defaults, so that a change of defaults changes no teacher's page. */
-function pinned({ input }: State): readonly (keyof State)[] {
+function pinnedKeys({ input }: State): readonly (keyof State)[] {
   return ['view', 'shown', ...(input === 'text' ? (['prompt'] as const) : [])];
 }
 
 /** Returns the hash of embed.html. */
-export function hashOf(state: State): string {
-  return `#${printHash(embedState(state), pinned(state))}`;
+export function embedHash(state: State): string {
+  return `#${printHash(embedState(state), pinnedKeys(state))}`;
 }
 
 function moduleTag(base: URL): string {
-  return `<script type="module" src=${quoted(new URL('sink-scope.js', base).href)}></script>`;
+  return `<script type="module" src=${quoteAttribute(new URL('sink-scope.js', base).href)}></script>`;
 }
 
 /** Returns the size as attributes, since a strict policy of the host refuses inline styles. */
-const sizes = (
+const sizeAttributes = (
   { width, height }: Size,
   isWide: boolean,
 ): readonly (readonly [string, string])[] => [
@@ -55,16 +56,16 @@ const sizes = (
 ];
 
 const printAttributes = (all: readonly (readonly [string, string])[]) =>
-  all.map(([name, value]) => ` ${name}=${quoted(value)}`).join('');
+  all.map(([name, value]) => ` ${name}=${quoteAttribute(value)}`).join('');
 
 /** Returns the attributes of the element, without a size for the lab and experiments, which have their own heights. */
-function attributes(state: State, size: Size): readonly (readonly [string, string])[] {
-  const box = isWholeRoom(state.view) ? [] : sizes(size, false);
-  return [...attributesOf(embedState(state), pinned(state)), ...box];
+function elementAttributes(state: State, size: Size): readonly (readonly [string, string])[] {
+  const box = isWholeRoom(state.view) ? [] : sizeAttributes(size, false);
+  return [...attributesOf(embedState(state), pinnedKeys(state)), ...box];
 }
 
 /** Returns the picture and link that stand for the figure until it is drawn, or where no script runs. */
-function contentOf(state: State, base: URL, { width }: Size) {
+function fallbackOf(state: State, base: URL, { width }: Size) {
   const name = { [LAB]: 'lab', [EXPERIMENT]: 'purpose' }[state.view] ?? 'start';
   const picture = new URL(`cards/${name}.png`, base).href;
   return {
@@ -76,28 +77,28 @@ function contentOf(state: State, base: URL, { width }: Size) {
 }
 
 function elementTag(state: State, base: URL, size: Size): string {
-  const { link, picture, width, title } = contentOf(state, base, size);
-  const image = `<img src=${quoted(picture)} width=${quoted(width)} alt=${quoted(title)}>`;
+  const { link, picture, width, title } = fallbackOf(state, base, size);
+  const image = `<img src=${quoteAttribute(picture)} width=${quoteAttribute(width)} alt=${quoteAttribute(title)}>`;
   return (
-    `<sink-scope${printAttributes(attributes(state, size))}>` +
-    `<a href=${quoted(link)}>${image}</a></sink-scope>`
+    `<sink-scope${printAttributes(elementAttributes(state, size))}>` +
+    `<a href=${quoteAttribute(link)}>${image}</a></sink-scope>`
   );
 }
 
 /** Returns a script that warns if the element does not load: a module that its server blocks gives no message. */
 function warningScript(base: URL): string {
-  const missing =
+  const message =
     `Not shown: this page could not load ${new URL('sink-scope.js', base).href}. ` +
     'Its server may not allow other sites to (Access-Control-Allow-Origin); an iframe needs no such header.';
   return (
     "<script>setTimeout(() => document.querySelectorAll('sink-scope:not(:defined):not([data-missing])')" +
-    `.forEach((one) => { one.dataset.missing = ''; one.append(${JSON.stringify(missing)}); }), 4000)</script>`
+    `.forEach((one) => { one.dataset.missing = ''; one.append(${JSON.stringify(message)}); }), 4000)</script>`
   );
 }
 
 function addressOf(state: State, base: URL): string {
   const address = new URL('embed.html', base);
-  address.hash = hashOf(state);
+  address.hash = embedHash(state);
   return address.href;
 }
 
@@ -105,14 +106,14 @@ const titleOf = (state: State) => `Sinkscope: ${titleOfView(state.view)}`;
 
 function frameTag(state: State, base: URL, size: Size, source = 'src', more = ''): string {
   return (
-    `<iframe ${more}${source}=${quoted(addressOf(state, base))} title=${quoted(titleOf(state))}` +
-    `${printAttributes(sizes(size, true))} frameborder="0" loading="lazy"></iframe>`
+    `<iframe ${more}${source}=${quoteAttribute(addressOf(state, base))} title=${quoteAttribute(titleOf(state))}` +
+    `${printAttributes(sizeAttributes(size, true))} frameborder="0" loading="lazy"></iframe>`
   );
 }
 
-const elementCode = (state: State, base: URL, size = FULL) =>
+const elementCode = (state: State, base: URL, size = DEFAULT_SIZE) =>
   [moduleTag(base), elementTag(state, base, size), warningScript(base)].join('\n');
-const resizingFrame = (state: State, base: URL, size = FULL) =>
+const resizingFrame = (state: State, base: URL, size = DEFAULT_SIZE) =>
   `${frameTag(state, base, size)}\n${moduleTag(base)}`;
 
 export const snippets: readonly Snippet[] = [
@@ -120,7 +121,7 @@ export const snippets: readonly Snippet[] = [
   { label: 'iframe with automatic height', make: resizingFrame, needsScript: true },
   {
     label: 'iframe only (no script), Moodle, Canvas',
-    make: (state, base, size = FULL) => frameTag(state, base, size),
+    make: (state, base, size = DEFAULT_SIZE) => frameTag(state, base, size),
   },
   { label: 'address only, Notion, Google Sites', make: addressOf },
   {
@@ -137,10 +138,14 @@ export const snippets: readonly Snippet[] = [
   {
     // Uses MyST's directive for widgets, since MyST prints raw HTML as text.
     label: 'Jupyter Book 2 (MyST): widget',
-    make: (state, base, size = FULL) => {
+    make: (state, base, size = DEFAULT_SIZE) => {
       const script = new URL('sink-scope.js', base).href;
-      const content = contentOf(state, base, size);
-      const model = { script, attributes: Object.fromEntries(attributes(state, size)), content };
+      const content = fallbackOf(state, base, size);
+      const model = {
+        script,
+        attributes: Object.fromEntries(elementAttributes(state, size)),
+        content,
+      };
       return [
         `:::{anywidget} ${new URL('sink-widget.js', base).href}`,
         JSON.stringify(model, null, 2),
@@ -152,7 +157,7 @@ export const snippets: readonly Snippet[] = [
   {
     // Uses MyST's directive for frames, which prints the placeholder on paper.
     label: 'Jupyter Book 2 (MyST): iframe',
-    make: (state, base, size = FULL) =>
+    make: (state, base, size = DEFAULT_SIZE) =>
       [
         `:::{iframe} ${addressOf(state, base)}`,
         `:width: ${size.width ? `${size.width}px` : '100%'}`,
@@ -164,7 +169,7 @@ export const snippets: readonly Snippet[] = [
   {
     // MDX is JSX, whose attributes have the names of DOM properties.
     label: 'Docusaurus (MDX)',
-    make: (state, base, size = FULL) =>
+    make: (state, base, size = DEFAULT_SIZE) =>
       frameTag(state, base, size)
         .replace('frameborder', 'frameBorder')
         .replace('></iframe>', ' />'),
@@ -172,7 +177,7 @@ export const snippets: readonly Snippet[] = [
   {
     label: 'reveal.js',
     // The figure fits into the fixed size of a slide; the script sends the theme and receives the keys.
-    make: (state, base, size = FULL) =>
+    make: (state, base, size = DEFAULT_SIZE) =>
       `<section>\n  ${frameTag(state, base, size, 'data-src', 'data-size="fixed" ')}\n</section>\n${moduleTag(base)}`,
     needsScript: true,
   },

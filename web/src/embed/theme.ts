@@ -19,10 +19,10 @@ function lightOf(color: string): { readonly light: number; readonly alpha: numbe
 
 /** Yields an element and its ancestors, through shadow roots. */
 function* ancestorsOf(element: Element): Generator<Element> {
-  for (let at: Element | null = element; at;) {
-    yield at;
-    const root: Node = at.getRootNode();
-    at = at.parentElement ?? (root instanceof ShadowRoot ? root.host : null);
+  for (let current: Element | null = element; current;) {
+    yield current;
+    const root: Node = current.getRootNode();
+    current = current.parentElement ?? (root instanceof ShadowRoot ? root.host : null);
   }
 }
 
@@ -33,9 +33,9 @@ function backgroundLuminance(element: Element): number {
     if (alpha > 0.5) return light;
   }
   // A page without a background has that of the browser's color scheme.
-  const schemes = getComputedStyle(element).colorScheme;
+  const colorSchemes = getComputedStyle(element).colorScheme;
   const isSystemDark = matchMedia('(prefers-color-scheme: dark)').matches;
-  const isDark = schemes.includes('dark') && (!schemes.includes('light') || isSystemDark);
+  const isDark = colorSchemes.includes('dark') && (!colorSchemes.includes('light') || isSystemDark);
   return isDark ? 0 : 1;
 }
 
@@ -47,15 +47,16 @@ const [DARK, LIGHT] = [0.4, 0.6];
  * decides, which can be unknown: a picture, or a layer that is no ancestor.
  */
 export function themeOf(element: Element): Theme {
-  const letters = lightOf(getComputedStyle(element).color).light;
-  const limit = letters > LIGHT || letters < DARK ? 0.5 : backgroundLuminance(element);
-  return letters > limit ? 'dark' : 'light';
+  const letterLuminance = lightOf(getComputedStyle(element).color).light;
+  const threshold =
+    letterLuminance > LIGHT || letterLuminance < DARK ? 0.5 : backgroundLuminance(element);
+  return letterLuminance > threshold ? 'dark' : 'light';
 }
 
 /** Calls `look` whenever the host's theme may have changed; returns a function that stops this. */
-export function watchTheme(element: Element, look: () => void): () => void {
+export function watchTheme(element: Element, onChange: () => void): () => void {
   // Pages set themes by classes and attributes of ancestors, by stylesheets, or by the system's preference.
-  const watcher = new MutationObserver(look);
+  const watcher = new MutationObserver(onChange);
   for (const one of ancestorsOf(element)) watcher.observe(one, { attributes: true });
   watcher.observe(document.head, {
     attributes: true,
@@ -65,13 +66,13 @@ export function watchTheme(element: Element, look: () => void): () => void {
   });
   // Looks again after a transition, during which colors are between those of the two themes.
   const onTransition = ({ propertyName }: TransitionEvent) =>
-    propertyName.includes('color') && look();
+    propertyName.includes('color') && onChange();
   const job = new AbortController();
   const { signal } = job;
-  const system = matchMedia('(prefers-color-scheme: dark)');
-  system.addEventListener('change', look, { signal });
+  const systemScheme = matchMedia('(prefers-color-scheme: dark)');
+  systemScheme.addEventListener('change', onChange, { signal });
   document.addEventListener('transitionend', onTransition, { signal });
-  document.head.addEventListener('load', look, { signal, capture: true });
+  document.head.addEventListener('load', onChange, { signal, capture: true });
   return () => {
     watcher.disconnect();
     job.abort();

@@ -7,7 +7,7 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import { experiments } from './index';
 import type { ExperimentRequest, Group, Setting } from './experiment';
 import {
-  choices,
+  choiceField,
   fileField,
   firstField,
   numberField,
@@ -17,8 +17,8 @@ import {
   troubleNotes,
 } from '../page/controls';
 import {
-  appearsWhole,
-  asks,
+  hideUntilDrawn,
+  requestFrames,
   shownOf,
   type Context,
   type Engine,
@@ -29,11 +29,11 @@ import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
 import type { Study } from '../run/request';
 import { INPUTS, questionOf } from '../ask/question';
-import { LONG } from '../run/reading';
+import { LONG_TEXT } from '../run/reading';
 import type { State } from '../ask/state';
-import { MOST, parseSubject, printSubject } from '../ask/subject';
-import { explained } from '../page/terms';
-import { isRead, part, type View } from '../page/view';
+import { MAX_SUBJECTS, parseSubject, printSubject } from '../ask/subject';
+import { explainTerms } from '../page/terms';
+import { isRead, addElement, type View } from '../page/view';
 import { EXPERIMENT } from '../views/index';
 import { sharedConditions } from '../words';
 
@@ -163,7 +163,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     },
     state: computed(() => {
       const engine = outer.engine.value;
-      const shown = [...new Set(engine ? subjects(engine) : [])].slice(0, MOST);
+      const shown = [...new Set(engine ? subjects(engine) : [])].slice(0, MAX_SUBJECTS);
       const state = experimentState(outer.state.value);
       return { ...state, ...change(state), ...(shown.length ? { shown } : {}) };
     }),
@@ -177,7 +177,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     // too much memory.
     (state) => ({
       ...experiment().embeds?.(state),
-      ...(state.T > LONG ? { hide: [...state.hide, 'links'] } : {}),
+      ...(state.T > LONG_TEXT ? { hide: [...state.hide, 'links'] } : {}),
     }),
   );
   /** The context of the detail's figure, which shows the chosen model. */
@@ -189,7 +189,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   /** Whether the shown edits evict keys, so that the run records which. */
   const evictsKeys = (engine: Engine) => experiment().editsOf(requestOf(engine)).includes('~evict');
 
-  asks(outer, scope, (_, engine) => {
+  requestFrames(outer, scope, (_, engine) => {
     const { question } = requestOf(engine);
     return {
       views: [experiment().detail],
@@ -234,7 +234,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     });
 
   // The sentence and the detail's picture appear together.
-  appearsWhole(root, scope, () => {
+  hideUntilDrawn(root, scope, () => {
     const engine = outer.engine.value;
     if (!engine) return [{ subject: '', isStale: true }];
     const leads = groupsOf(engine).map(({ base, frames, errors, requiredCount }): Shown => {
@@ -383,7 +383,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     const prompts = [...new Set(frames.map(({ sequences }) => sequences))].join(', ');
     render(
       html`<div class="question-controls">
-        ${choices(
+        ${choiceField(
           'prompts from',
           source,
           SOURCES.map((name) => [name, INPUTS[name]] as const),

@@ -2,7 +2,7 @@
 import { html } from 'lit';
 import type { Describe } from 'sinkscope';
 import { choicesOf } from '../ask/subject';
-import { choices } from '../page/controls';
+import { choiceField } from '../page/controls';
 import { mean, type Frame } from '../frame';
 import { cache as cacheView } from '../views/cache';
 import { costOf, editFields, choiceLabels, formatLossChange } from '../views/settings';

@@ -5,7 +5,7 @@
 import { html } from 'lit';
 import { segmented } from '../page/controls';
 import { superWeightOf, type Frame } from '../frame';
-import { draws } from '../ask/question';
+import { randomGenerator } from '../ask/question';
 import type { State } from '../ask/state';
 import { channels, peakOf } from '../views/channels';
 import { likeness, countLikeFirst, layerOfFirst } from '../views/likeness';

@@ -1,7 +1,7 @@
 /** Building blocks of the experiments' sentences, tables and controls. */
 import { html, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
-import { commandOf, copyCommand } from '../page/command';
+import { commandOf, copyCommandButton } from '../page/command';
 import { tableRegion, valueOf } from '../page/controls';
 import type { Context } from '../page/context';
 import type { Frame } from '../frame';

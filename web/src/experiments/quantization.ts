@@ -1,7 +1,7 @@
 /** The experiment Quantization: the loss with few bits, and how much exact first tokens help. */
 import { html, nothing } from 'lit';
 import { choicesOf } from '../ask/subject';
-import { choices } from '../page/controls';
+import { choiceField } from '../page/controls';
 import { mean } from '../frame';
 import type { State } from '../ask/state';
 import { channels } from '../views/channels';
@@ -134,13 +134,13 @@ export const quantization: Experiment = {
       choicesIn(context, 'quantize', 'by', granularity),
       state.value,
     );
-    return html`${choices(
+    return html`${choiceField(
       'quantize',
       quantized,
       choicesIn(context, 'quantize', 'what', quantized),
       (value) => set({ quantized: value }),
     )}
-    ${choices('with', granularity, granularities, (value) => set({ granularity: value }))}
+    ${choiceField('with', granularity, granularities, (value) => set({ granularity: value }))}
     ${slider('bits', 'bits', [2, 8], context)}
     ${quantized === 'weights' ? nothing : slider('first tokens exact', 'exactTokens', [1, 8], context)}
     ${checkbox('all ways to share a scale', sweepSize === 'all', (isOn) =>

@@ -1,6 +1,6 @@
 /** The experiment Streaming: how the loss changes when token 1 leaves a cache that evicts by age. */
 import { html } from 'lit';
-import { choices } from '../page/controls';
+import { choiceField } from '../page/controls';
 import { attention } from '../views/attention';
 import { editFields, formatLossChange } from '../views/settings';
 import { queryWithoutFirst, loss } from '../views/loss';
@@ -171,7 +171,7 @@ export const streaming: Experiment = {
     const { positions, recompute, length } = state.value;
     return html`${slider('first keys', 'firstKeys', [0, 8], context)}
     ${slider('recent keys', 'recentKeys', [1, Math.max(8, Math.min(length, 2048))], context)}
-    ${choices(
+    ${choiceField(
       'positions',
       positions,
       choicesIn(context, 'evict', 'positions', positions),

@@ -1,14 +1,14 @@
 /** Draws the lab's charts: a table says which columns of a log each chart shows, with a line for each lab. */
 import { drawChart, type Series } from '../plot/chart';
-import { part } from '../page/view';
+import { addElement } from '../page/view';
 import { percent, show } from '../words';
 import type { Lab } from './lab';
-import { recent, type NamedLab } from './words';
+import { recentMean, type NamedLab } from './words';
 
 export const COLORS = ['--run-1', '--run-2'] as const;
 /** The most points of a line; each is the mean of adjacent steps, since a batch is noisy. */
-const POINTS = 120;
-const [TALL, LOW] = [142, 96];
+const MAX_POINTS = 120;
+const [FULL_HEIGHT, HALF_HEIGHT] = [142, 96];
 
 interface Line {
   readonly column: string;
@@ -92,22 +92,22 @@ function lineOf(
   color: string,
   name: string,
 ): Series {
-  const size = Math.max(1, Math.ceil(log.length / POINTS));
+  const size = Math.max(1, Math.ceil(log.length / MAX_POINTS));
   const values: number[] = [];
-  const places: number[] = [];
+  const steps: number[] = [];
   for (let i = 0; i < log.length; i += size) {
     const piece = log.slice(i, i + size);
-    const value = recent({ log: piece }, column);
+    const value = recentMean({ log: piece }, column);
     // Only some steps measure the old text.
     if (!Number.isFinite(value)) continue;
     values.push(value);
-    places.push(piece[piece.length >> 1]!.step);
+    steps.push(piece[piece.length >> 1]!.step);
   }
   return {
     name,
     color,
     values,
-    places,
+    places: steps,
     ...(dash ? { dash } : {}),
     ...(isFaint ? { faint: true } : {}),
   };
@@ -122,7 +122,7 @@ export function createCharts(
   count = CHARTS.length,
 ): (pair: readonly NamedLab[]) => void {
   const charts = CHARTS.slice(0, count);
-  const places = charts.map(({ isHalf }) => part(root, isHalf ? 'plot half' : 'plot'));
+  const places = charts.map(({ isHalf }) => addElement(root, isHalf ? 'plot half' : 'plot'));
   return (pair) => {
     // Hides the charts before the first step.
     const isBegun = pair.some(({ lab }) => lab.log.length);
@@ -142,13 +142,13 @@ export function createCharts(
       } = chart;
       // Leaves out lines without numbers, such as attention on triggers or the best possible loss for a text.
       const isThere = ({ column }: Line, at: number) =>
-        at === 0 || pair.some(({ lab }) => Number.isFinite(recent(lab, column)));
+        at === 0 || pair.some(({ lab }) => Number.isFinite(recentMean(lab, column)));
       const shown = lines.filter(isThere);
       const series = pair.flatMap(({ lab, name }, side) =>
         shown.map((line) => lineOf(lab, line, COLORS[side]!, name)),
       );
       const last = pair.map(({ lab, name }) => {
-        const value = recent(lab, lines[0]!.column);
+        const value = recentMean(lab, lines[0]!.column);
         return `${name} ${isShare ? percent(value, 0) : show(value)}`;
       });
       const isHeld = shown.some(({ column }) => column === 'loss_held');
@@ -160,7 +160,7 @@ export function createCharts(
         xLabel: '',
         yLabel: read,
         label: `${read}; by step: ${last.join(', ')}`,
-        height: isHalf ? LOW : TALL,
+        height: isHalf ? HALF_HEIGHT : FULL_HEIGHT,
         dots: false,
         ...(domain ? { domain } : {}),
         ...(isShare ? { percent: true } : {}),

@@ -1,7 +1,7 @@
 /** The lab's buttons and the fields of its settings. */
 import { html, nothing, type TemplateResult } from 'lit';
-import { copyCommand } from '../page/command';
-import { choices, numberInput, segmented } from '../page/controls';
+import { copyCommandButton } from '../page/command';
+import { choiceField, numberInput, segmented } from '../page/controls';
 import type { Context } from '../page/context';
 import { ownText } from './fine_tune';
 import { keepText } from './store';
@@ -17,8 +17,8 @@ import {
 } from './settings';
 
 /** Settings that are visible before the reader opens the others. */
-const FIRST_SEEN = ['operation', 'optimizer', 'learning_rate'];
-const FIRST_SEEN_OF_FINE_TUNE = ['from', 'operation', 'learning_rate'];
+const VISIBLE_SETTINGS = ['operation', 'optimizer', 'learning_rate'];
+const VISIBLE_FINE_TUNE_SETTINGS = ['from', 'operation', 'learning_rate'];
 const MINUTE = 60;
 
 /** Formats a remaining time. */
@@ -47,8 +47,8 @@ export class Controls {
     const seconds = Math.max(...labs.map((lab) => lab.seconds));
     const remaining = durationWords(pair.secondsLeft);
     const label = isRunning ? 'Pause' : isOver ? `${pair.moreSteps} more steps` : 'Train';
-    const isComing = labs.some(({ stage }) => stage === 'loading');
-    const cost = isComing
+    const isLoading = labs.some(({ stage }) => stage === 'loading');
+    const cost = isLoading
       ? ' · loading …'
       : remaining && !isOver
         ? ` · about ${remaining} to go`
@@ -67,7 +67,7 @@ export class Controls {
         type="button"
         aria-keyshortcuts="S"
         ?disabled=${isRunning}
-        @click=${() => pair.oneStep()}
+        @click=${() => pair.trainOneStep()}
       >
         One step
       </button>
@@ -80,19 +80,19 @@ export class Controls {
 
   /** Renders the choice between random and trained weights, and of the text for trained ones. */
   course(): TemplateResult {
-    const isOn = isFineTune(this.#context.state.value.leftRun);
-    return html`${this.#courses(isOn)}
-    ${isOn ? this.#text(this.#pair.requested()[0]!.settings) : nothing}`;
+    const isFineTuning = isFineTune(this.#context.state.value.leftRun);
+    return html`${this.#courseChoice(isFineTuning)}
+    ${isFineTuning ? this.#text(this.#pair.requestedSettings()[0]!.settings) : nothing}`;
   }
 
-  #courses(isOn: boolean): TemplateResult {
+  #courseChoice(isFineTuning: boolean): TemplateResult {
     return segmented(
       'Training',
       [
         ['fromScratch', 'New models'],
         ['fineTune', 'Fine-tune'],
       ],
-      isOn ? 'fineTune' : 'fromScratch',
+      isFineTuning ? 'fineTune' : 'fromScratch',
       (course) => {
         const { leftRun, rightRun } = { fromScratch, fineTune }[course][0]!;
         this.#context.set({ leftRun, rightRun });
@@ -100,10 +100,10 @@ export class Controls {
     );
   }
 
-  sets(names: readonly string[]): TemplateResult {
-    const requested = this.#pair.requested();
+  settingsForms(names: readonly string[]): TemplateResult {
+    const requested = this.#pair.requestedSettings();
     const { settings } = requested[0]!;
-    return html`${requested.map((one, i) => this.#set(i as Side, names[i]!, one.settings))}
+    return html`${requested.map((one, i) => this.#settingsForm(i as Side, names[i]!, one.settings))}
       <section class="lab-set" aria-label="Experiment">
         <div class="numbers">${this.#experiment(settings)} ${this.#shared(settings)}</div>
       </section>`;
@@ -117,7 +117,7 @@ export class Controls {
     const { leftRun, rightRun } = this.#context.state.value;
     const table = isFineTune(settings) ? fineTune : fromScratch;
     const at = table.findIndex((one) => one.leftRun === leftRun && one.rightRun === rightRun);
-    return choices(
+    return choiceField(
       'experiment',
       String(at),
       [
@@ -133,7 +133,7 @@ export class Controls {
 
   #shared(settings: Settings): TemplateResult[] {
     return this.#rows(settings)
-      .filter(({ isShared, isDrawn }) => isShared && !isDrawn)
+      .filter(({ isShared, hasOwnControl }) => isShared && !hasOwnControl)
       .map((row) => this.#field('both', row, settings));
   }
 
@@ -146,7 +146,7 @@ export class Controls {
       ownText.value = { name: chosen.name, text: await chosen.text() };
       await keepText(ownText.value);
       input.value = '';
-      if (settings.text === 'own') void this.#pair.again();
+      if (settings.text === 'own') void this.#pair.reset();
       else this.#pair.change('both', { text: 'own' });
     };
     return html`<label class="file"
@@ -166,27 +166,28 @@ export class Controls {
       }`;
   }
 
-  #set(side: Side, name: string, settings: Settings): TemplateResult {
+  #settingsForm(side: Side, name: string, settings: Settings): TemplateResult {
     const rows = this.#rows(settings);
-    const visible = isFineTune(settings) ? FIRST_SEEN_OF_FINE_TUNE : FIRST_SEEN;
-    const rowNamed = (wanted: string) => rows.find((row) => row.name === wanted)!;
+    const visible = isFineTune(settings) ? VISIBLE_FINE_TUNE_SETTINGS : VISIBLE_SETTINGS;
+    const findRow = (wanted: string) => rows.find((row) => row.name === wanted)!;
     const command = commandOf(settings, this.#pair.tables);
-    const others = rows.filter(
-      ({ name: own, isShared, isDrawn }) => !visible.includes(own) && !isShared && !isDrawn,
+    const hiddenRows = rows.filter(
+      ({ name: own, isShared, hasOwnControl }) =>
+        !visible.includes(own) && !isShared && !hasOwnControl,
     );
     return html`<section
       class="lab-set ${isFineTune(settings) ? 'fine-tune' : ''}"
       aria-label="Lab ${side + 1}: ${name}"
     >
       <div class="numbers">
-        ${visible.map((wanted) => this.#field(side, rowNamed(wanted), settings))}
+        ${visible.map((wanted) => this.#field(side, findRow(wanted), settings))}
         <details class="more lab-more">
           <summary>More settings</summary>
           <div class="lab-fields">
-            ${others.map((row) => this.#field(side, row, settings))}
+            ${hiddenRows.map((row) => this.#field(side, row, settings))}
             <p class="hint">
               Changing a setting resets both models. The same run on the command line:
-              <code>${command}</code> ${copyCommand(command)}
+              <code>${command}</code> ${copyCommandButton(command)}
             </p>
           </div>
         </details>
@@ -198,7 +199,7 @@ export class Controls {
     const { name, label, values, step, low, high } = row;
     const set = (value: number | string) => this.#pair.change(side, { [name]: value });
     if (values)
-      return choices(
+      return choiceField(
         label,
         String(settings[name]),
         values.map(([value, text]) => [String(value), text] as const),

@@ -5,7 +5,7 @@
 import { html, render } from 'lit';
 import { allows } from '../page/controls';
 import type { Context, Scope } from '../page/context';
-import { part, say } from '../page/view';
+import { addElement, setText } from '../page/view';
 import { createCharts } from './charts';
 import { addSaveMenu } from './export';
 import { createMap } from './map';
@@ -37,45 +37,45 @@ export interface Trained {
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const place = part(root, 'lab-embedded');
-  place.dataset.view = 'lab';
-  const finding = part(place, 'lead', 'p');
+  const container = addElement(root, 'lab-embedded');
+  container.dataset.view = 'lab';
+  const finding = addElement(container, 'lead', 'p');
   finding.dataset.finding = '';
   finding.setAttribute('role', 'status');
-  const head = part(place, 'lab-bar');
-  const bar = part(head, 'lab-buttons');
-  const progress = part(place, 'hint', 'p');
+  const bar = addElement(container, 'lab-bar');
+  const buttons = addElement(bar, 'lab-buttons');
+  const progress = addElement(container, 'hint', 'p');
   progress.textContent = 'Attention maps and curves of both models appear here while they train.';
-  const grid = part(place, 'lab-grid');
-  const foot = part(root, 'figure-foot', 'p');
+  const grid = addElement(container, 'lab-grid');
+  const footer = addElement(root, 'figure-foot', 'p');
   const pair = new Pair(context, scope, true);
   const maps = ([0, 1] as const).map((side) => createMap(grid, side));
-  const charts = part(grid, 'lab-charts');
+  const charts = addElement(grid, 'lab-charts');
   const drawCharts = createCharts(charts, CHARTS);
   const drawMaps = (theme = context.theme.peek()) => {
     const pairNames = pair.namedLabs();
     pairNames.forEach((one, i) => maps[i]!(one, theme));
     drawCharts(pairNames);
   };
-  const menu = addSaveMenu(head, context, () => {
+  const menu = addSaveMenu(bar, context, () => {
     return { pair: pair.namedLabs(), columns: pair.columns, grid, draw: drawMaps };
   });
-  let isOver = false;
+  let isEnded = false;
   let isOpening = false;
-  scope.onEnd(() => (isOver = true));
+  scope.onEnd(() => (isEnded = true));
 
   /** Fetches the engine that trains, and starts both models. */
   async function open(): Promise<void> {
     isOpening = true;
     draw();
     try {
-      await pair.open(context.engine.peek()!.models);
-      if (isOver) return;
-      for (const { problems } of pair.requested())
+      await pair.openEngine(context.engine.peek()!.models);
+      if (isEnded) return;
+      for (const { problems } of pair.requestedSettings())
         for (const why of problems) context.fail(`${why}. The default is used.`);
       follow();
-      await pair.again();
-      if (!isOver) pair.train();
+      await pair.reset();
+      if (!isEnded) pair.train();
     } catch (error) {
       context.fail(error);
     }
@@ -88,22 +88,22 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     let from = '';
     scope.effect(() => {
       const { leftRun, rightRun } = context.state.value;
-      if (from && from !== leftRun + rightRun) void pair.again();
+      if (from && from !== leftRun + rightRun) void pair.reset();
       from = `${leftRun}${rightRun}`;
     });
-    let due = 0;
-    scope.onEnd(() => clearTimeout(due));
+    let redrawTimer = 0;
+    scope.onEnd(() => clearTimeout(redrawTimer));
     scope.effect(() => {
       void [context.theme.value, ...pair.labs.map(({ changed }) => changed.value)];
-      due ||= window.setTimeout(() => {
-        due = 0;
+      redrawTimer ||= window.setTimeout(() => {
+        redrawTimer = 0;
         draw();
       }, FRAME_MS);
     });
   }
 
   /** Hides the grid before the first training, when the host's picture or a sentence is in its place. */
-  function updateWaiting(): void {
+  function updateVisibility(): void {
     const isWaiting = !pair.isReady;
     if (grid.hidden === isWaiting) return;
     grid.hidden = isWaiting;
@@ -111,12 +111,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     root.dispatchEvent(new CustomEvent('waits', { detail: isWaiting, bubbles: true }));
   }
 
-  let reported = '';
+  let lastSentence = '';
   function report(): void {
     const labs = pair.namedLabs();
     const sentence = verdict(labs);
-    if (!pair.isOver || sentence === reported) return;
-    reported = sentence;
+    if (!pair.isOver || sentence === lastSentence) return;
+    lastSentence = sentence;
     const results = labs.map(({ name, lab }) => ({
       ...{ subject: printSettings(lab.settings, pair.tables), title: name, steps: lab.step },
       numbers: pair.columns.map((column) => ({
@@ -129,39 +129,39 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   }
 
   function draw(): void {
-    updateWaiting();
+    updateVisibility();
     const { leftRun, rightRun } = context.state.peek();
     const preset = [...fromScratch, ...fineTune].find(
       (one) => one.leftRun === leftRun && one.rightRun === rightRun,
     );
     const { isRunning } = pair;
-    const isBegun = pair.isReady && pair.step > 0;
+    const hasTrained = pair.isReady && pair.step > 0;
     const claim = preset?.claim ?? 'Two models with the same task and seed. Press Train.';
-    say(finding, isBegun && !isRunning ? verdict(pair.namedLabs()) : claim);
+    setText(finding, hasTrained && !isRunning ? verdict(pair.namedLabs()) : claim);
     finding.hidden = !allows(context.state.peek(), 'finding');
-    const act = () => (pair.isReady ? pair.toggle() : void open());
+    const trainOrPause = () => (pair.isReady ? pair.toggle() : void open());
     render(
       html`<button
           type="button"
           class="primary train"
           ?disabled=${!context.engine.value || isOpening || (pair.isReady && !isRunning && !pair.canTrain) || pair.isOver}
-          @click=${act}
+          @click=${trainOrPause}
         >
           ${isRunning ? 'Pause' : 'Train'}
         </button>
         <button
           type="button"
-          ?disabled=${!isBegun || isOpening}
-          @click=${() => void pair.again().catch(context.fail)}
+          ?disabled=${!hasTrained || isOpening}
+          @click=${() => void pair.reset().catch(context.fail)}
         >
           Reset
         </button>
         <span class="lab-step"
           >${pair.isReady ? `step ${pair.step} of ${pair.steps}` : isOpening ? 'loading …' : ''}</span
         >`,
-      bar,
+      buttons,
     );
-    menu.hidden = !isBegun || !context.state.peek().controls.includes('save');
+    menu.hidden = !hasTrained || !context.state.peek().controls.includes('save');
     if (!pair.isReady || pair.labs.some(({ picture }) => !picture)) return;
     drawMaps();
     report();
@@ -179,6 +179,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       part="link"
       >Open in Sinkscope’s lab</a
     >`,
-    foot,
+    footer,
   );
 }

@@ -18,14 +18,14 @@ export async function openInExplore({ name, lab }: NamedLab, context: Context): 
     T: Number(settings.length),
     n: 1,
   });
-  context.inside(await modelFiles(title, await lab.trained()));
+  context.inside(await modelFiles(title, await lab.exportTrained()));
 }
 
 /** Saves the model's folder as a ZIP archive. */
 export async function saveModel({ name, lab }: NamedLab): Promise<void> {
   const words = `${name} after ${lab.step} steps`.toLowerCase();
   const folder = `sinkscope-lab-${words.replace(/[^\p{L}\p{N}.]+/gu, '-')}`.slice(0, 100);
-  downloadFile(await modelZip(folder, await lab.trained()), `${folder}.zip`);
+  downloadFile(await modelZip(folder, await lab.exportTrained()), `${folder}.zip`);
 }
 
 interface Shown {

@@ -4,11 +4,11 @@ import { cutText, labOnward, openTokenizer, type Tokenizer } from 'sinkscope';
 import { base } from '../base';
 import { type Models } from '../run/models';
 import { fetchNamed, InputError } from '../ask/errors';
-import { PASSAGES, textOf, type Card } from '../ask/zoo';
+import { PASSAGE_FILES, textOf, type Card } from '../ask/zoo';
 import type { Settings } from './settings';
 import type { Setup } from './setup';
 import { keptText, type OwnText } from './store';
-import { HELD, HELD_TOKENS, TRAINED } from './table';
+import { HELD_SEQUENCES, HELD_TOKENS, TRAINED_STEPS } from './table';
 
 /** The reader's text, which the browser stores. */
 export const ownText = signal<OwnText | undefined>(undefined);
@@ -17,7 +17,7 @@ export const ownText = signal<OwnText | undefined>(undefined);
 const FIRST_IDS: Readonly<Record<string, number>> = { fixed: 0, any: -1 };
 
 async function readPassages(): Promise<string> {
-  const files = await Promise.all(PASSAGES.map(textOf));
+  const files = await Promise.all(PASSAGE_FILES.map(textOf));
   return files.flatMap((file) => JSON.parse(file) as string[]).join('\n');
 }
 
@@ -38,9 +38,9 @@ async function textFor(settings: Settings) {
 
 /** Reads the config and the weights of a checkpoint. */
 async function weightsFor(card: Card, at: number, models: Models) {
-  if (at >= TRAINED) {
+  if (at >= TRAINED_STEPS) {
     const { config, weights: begin } = await models.zoo.exact(card.id);
-    return { config, begin, step: TRAINED };
+    return { config, begin, step: TRAINED_STEPS };
   }
   if (!card.timeline) throw new InputError(`“${card.id}” has no stored checkpoints.`);
   const { files, facts } = await (await models.timelines()).open(card.id, at, {});
@@ -63,11 +63,11 @@ async function heldOutSequences(
   first: number,
 ): Promise<number[][]> {
   const prefix = first >= 0 ? [first] : [];
-  const [file] = PASSAGES;
+  const [file] = PASSAGE_FILES;
   const passages = JSON.parse(await textOf(file)) as string[];
   return cutText(tokenizer, passages, {
     tokens: Math.min(length, HELD_TOKENS) - prefix.length,
-    sequences: HELD,
+    sequences: HELD_SEQUENCES,
     special: 'none',
   }).then((all) => all.map((ids) => [...prefix, ...ids]));
 }
@@ -108,7 +108,7 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
     text: { tokens: text.length, name: found.name, words: found.text },
     source: {
       model: `models/zoo/${card.id}`,
-      step: Number(settings.at) >= TRAINED ? null : trained.step,
+      step: Number(settings.at) >= TRAINED_STEPS ? null : trained.step,
     },
     ...(firstId >= 0 ? { first: pieceOf(tokenizer, firstId) } : {}),
   };

@@ -1,6 +1,6 @@
 /** Sets up a model with random initial weights: its shape, its task, and characters for its tokens. */
 import { LAB_MODEL, labConfig, labTokenizer } from 'sinkscope';
-import { pick, type Settings } from './settings';
+import { pickSettings, type Settings } from './settings';
 import type { Setup } from './setup';
 
 const { vocabulary: VOCABULARY } = LAB_MODEL;
@@ -20,8 +20,8 @@ export function setUp(settings: Settings): Setup {
   const { words, tokenizer, tokenizerConfig } = tokenizerOf(settings);
   return {
     options: {
-      config: labConfig({ ...pick(settings, true), ...sizes }),
-      recipe: { ...pick(settings, false), first: isFixed ? 0 : -1 },
+      config: labConfig({ ...pickSettings(settings, true), ...sizes }),
+      recipe: { ...pickSettings(settings, false), first: isFixed ? 0 : -1 },
     },
     piece: (id) => words[id] ?? '',
     tokenizer,

@@ -23,11 +23,11 @@ export type Stage = 'loading' | 'ready' | 'running' | 'ended' | 'diverged' | 'lo
 /** Milliseconds between two pictures. */
 const FRAME_MS = 100;
 /** Milliseconds between two saved states, which replace a training whose worker ends. */
-const KEEP_MS = 3000;
+const SAVE_MS = 3000;
 /** The number of steps between two measurements of the loss on held-out text. */
-const HELD_EVERY = 10;
+const HELD_OUT_STEPS = 10;
 /** The fewest triggers of a sample, so that the model has something to copy. */
-const TRIGGERS = 2;
+const MIN_TRIGGERS = 2;
 /** The number of workers of each lab, half of the cores; the digits of a training do not depend on it. */
 const WORKERS = Math.max(1, Math.min(4, Math.floor(navigator.hardwareConcurrency / 2)));
 /** The cost of a training step, in forward passes. */
@@ -50,7 +50,7 @@ export class Lab {
   readonly changed = signal(0);
   stage: Stage = 'loading';
   /** Why the lab is not ready. */
-  trouble = '';
+  error = '';
   settings: Settings = {};
   log: LogEntry[] = [];
   sample: readonly number[] = [];
@@ -60,19 +60,19 @@ export class Lab {
   /** The seconds of training so far. */
   seconds = 0;
   /** The last saved state, from which training continues if its worker ends; undefined if none was saved. */
-  kept: Kept | undefined;
+  saved: Kept | undefined;
   readonly #prepare: (settings: Settings) => Promise<Setup>;
   /** The seconds of a forward pass, measured before training. */
-  #lookSeconds = NaN;
+  #forwardSeconds = NaN;
   #engine: Promise<Engine> | undefined;
   #training: Training | undefined;
   #job: AbortController | undefined;
   #running: Promise<void> | undefined;
   /** Counts the initializations, so that an outdated one can stop. */
-  #turn = 0;
+  #generation = 0;
 
   readonly #side: number;
-  readonly #isKept: boolean;
+  readonly #isSaved: boolean;
   /** The key of the training: all settings that its digits depend on. */
   #key = '';
 
@@ -82,7 +82,7 @@ export class Lab {
    */
   constructor(side: number, prepare: (settings: Settings) => Promise<Setup>, isKept = true) {
     this.#side = side;
-    this.#isKept = isKept;
+    this.#isSaved = isKept;
     this.#prepare = prepare;
   }
 
@@ -102,7 +102,7 @@ export class Lab {
 
   /** The seconds of a step on this machine, estimated before the first one. */
   get stepSeconds(): number {
-    return this.step ? this.seconds / this.step : STEP_COST * this.#lookSeconds;
+    return this.step ? this.seconds / this.step : STEP_COST * this.#forwardSeconds;
   }
 
   /** The text of each token of the sample. */
@@ -119,56 +119,57 @@ export class Lab {
 
   /** Restores the training of these settings from the last visit, or starts it. */
   async restore(settings: Settings): Promise<void> {
-    const turn = ++this.#turn;
+    const generation = ++this.#generation;
     this.settings = settings;
-    this.#show('loading');
-    const saved = await keptOf(this.#side, await this.#nameOf(settings)).catch(() => undefined);
-    if (turn !== this.#turn) return;
-    if (saved) await this.begin(settings, saved);
+    this.#setStage('loading');
+    const saved = await keptOf(this.#side, await this.#keyOf(settings)).catch(() => undefined);
+    if (generation !== this.#generation) return;
+    if (saved) await this.start(settings, saved);
     // Starts again if nothing was saved or this build refuses the saved state.
-    if (!saved || (turn + 1 === this.#turn && this.stage === 'refused')) await this.begin(settings);
+    if (!saved || (generation + 1 === this.#generation && this.stage === 'refused'))
+      await this.start(settings);
   }
 
   /** Returns the key of a training: its settings and the build that computes its digits. */
-  async #nameOf(settings: Settings): Promise<string> {
+  async #keyOf(settings: Settings): Promise<string> {
     const { describe } = await this.engine();
     return `${describe.version} ${recipeOf(settings)}`;
   }
 
   /** Starts a new model with these settings, or continues the saved one. */
-  async begin(settings: Settings, from?: Kept): Promise<void> {
-    const turn = ++this.#turn;
+  async start(settings: Settings, from?: Kept): Promise<void> {
+    const generation = ++this.#generation;
     this.settings = settings;
-    this.#show('loading');
+    this.#setStage('loading');
     await this.pause();
-    if (turn !== this.#turn) return;
+    if (generation !== this.#generation) return;
     this.log = [...(from?.log ?? [])];
-    this.kept = from;
+    this.saved = from;
     this.seconds = from?.seconds ?? 0;
     if (!from) {
       this.picture = undefined;
-      if (this.#isKept) await forget(this.#side);
+      if (this.#isSaved) await forget(this.#side);
     }
     const previous = this.#training;
     this.#training = undefined;
     await previous?.close().catch(() => {});
     try {
       const [engine, setup] = await Promise.all([this.engine(), this.#prepare(settings)]);
-      if (turn !== this.#turn) return;
+      if (generation !== this.#generation) return;
       const state = from ? { state: from.state } : {};
-      this.#key = await this.#nameOf(settings);
+      this.#key = await this.#keyOf(settings);
       const workers = Math.min(WORKERS, engine.describe.training!.parts);
       const training = await engine.train({ ...setup.options, ...state, workers });
-      if (turn !== this.#turn) return void training.close().catch(() => {});
+      if (generation !== this.#generation) return void training.close().catch(() => {});
       this.#training = training;
       this.setup = setup;
       this.sample = await this.#chooseSample(training);
       await this.#updatePicture();
-      this.#lookSeconds = Math.min(await timeForward(training), await timeForward(training));
+      this.#forwardSeconds = Math.min(await timeForward(training), await timeForward(training));
       const isOver = this.step >= Number(settings.steps);
-      if (turn === this.#turn) this.#show(isOver ? 'ended' : 'ready');
+      if (generation === this.#generation) this.#setStage(isOver ? 'ended' : 'ready');
     } catch (error) {
-      if (turn === this.#turn) this.#fail(error, 'refused');
+      if (generation === this.#generation) this.#fail(error, 'refused');
     }
   }
 
@@ -176,14 +177,14 @@ export class Lab {
   async #chooseSample(training: Training): Promise<readonly number[]> {
     const { triggers } = this.settings;
     if (triggers === undefined) return training.sample();
-    let best: readonly number[] = [];
-    const count = (ids: readonly number[]) =>
+    let bestSample: readonly number[] = [];
+    const countTriggers = (ids: readonly number[]) =>
       ids.filter((id) => id >= 1 && id <= Number(triggers)).length;
-    for (let i = 0; i < 20 && count(best) < TRIGGERS; i++) {
+    for (let i = 0; i < 20 && countTriggers(bestSample) < MIN_TRIGGERS; i++) {
       const ids = await training.sample(i);
-      if (!best.length || count(ids) > count(best)) best = ids;
+      if (!bestSample.length || countTriggers(ids) > countTriggers(bestSample)) bestSample = ids;
     }
-    return best;
+    return bestSample;
   }
 
   /**
@@ -196,20 +197,20 @@ export class Lab {
     if (!training || this.stage !== 'ready' || this.step >= until) return;
     const job = new AbortController();
     this.#job = job;
-    this.#show('running');
+    this.#setStage('running');
     this.#running = this.#train(training, until, pace, job.signal);
     await this.#running;
   }
 
   async #train(training: Training, until: number, pace: number, signal: AbortSignal) {
-    let drawn = performance.now();
-    let savedAt = drawn;
-    const frame = async () => {
+    let drawnAt = performance.now();
+    let savedAt = drawnAt;
+    const drawFrame = async () => {
       await this.#updatePicture();
       const time = performance.now();
-      this.seconds += (time - drawn) / 1000;
-      drawn = time;
-      if (time - savedAt > KEEP_MS) {
+      this.seconds += (time - drawnAt) / 1000;
+      drawnAt = time;
+      if (time - savedAt > SAVE_MS) {
         await this.#save(training);
         savedAt = time;
       }
@@ -218,17 +219,17 @@ export class Lab {
     try {
       for await (const entry of this.#steps(training, until - this.step, pace, signal)) {
         this.log.push({ ...entry, step: this.step });
-        if (performance.now() - drawn >= FRAME_MS) await frame();
+        if (performance.now() - drawnAt >= FRAME_MS) await drawFrame();
       }
-      await frame();
+      await drawFrame();
       await this.#save(training);
-      this.#show(this.step >= Number(this.settings.steps) ? 'ended' : 'ready');
+      this.#setStage(this.step >= Number(this.settings.steps) ? 'ended' : 'ready');
     } catch (error) {
       if (signal.aborted) {
-        await frame()
+        await drawFrame()
           .then(() => this.#save(training))
           .catch(() => {});
-        this.#show('ready');
+        this.#setStage('ready');
       } else this.#fail(error, 'lost');
     }
   }
@@ -236,16 +237,16 @@ export class Lab {
   /** Saves the training so far, so that it can continue after the end of its worker or of the visit. */
   async #save(training: Training): Promise<void> {
     const { step, seconds } = this;
-    this.kept = { step, seconds, log: [...this.log], state: await training.state() };
-    if (this.#isKept) await keep(this.#side, this.#key, this.kept);
+    this.saved = { step, seconds, log: [...this.log], state: await training.state() };
+    if (this.#isSaved) await keep(this.#side, this.#key, this.saved);
   }
 
   /** Trains `count` steps and yields their entries; every tenth has the loss on held-out text before the step. */
   async *#steps(training: Training, count: number, pace: number, signal: AbortSignal) {
     const heldOut = this.setup?.held;
     for (let left = count; left > 0;) {
-      const sinceHeld = this.step % HELD_EVERY;
-      const batch = heldOut ? Math.min(left, HELD_EVERY - sinceHeld) : left;
+      const sinceHeld = this.step % HELD_OUT_STEPS;
+      const batch = heldOut ? Math.min(left, HELD_OUT_STEPS - sinceHeld) : left;
       let heldMeasures: Readonly<Record<string, number>> =
         heldOut && !sinceHeld ? { loss_held: await heldLoss(training, heldOut) } : {};
       for await (const entry of this.#runSteps(training, batch, pace, signal)) {
@@ -274,7 +275,7 @@ export class Lab {
     this.settings = settings;
     const steps = Number(settings.steps);
     if (this.stage === 'ended' || this.stage === 'ready')
-      this.#show(this.step >= steps ? 'ended' : 'ready');
+      this.#setStage(this.step >= steps ? 'ended' : 'ready');
   }
 
   async pause(): Promise<void> {
@@ -284,7 +285,7 @@ export class Lab {
 
   /** Ends the training and its worker. */
   async end(): Promise<void> {
-    this.#turn++;
+    this.#generation++;
     await this.pause();
     const engine = this.#engine;
     this.#engine = undefined;
@@ -300,7 +301,7 @@ export class Lab {
   }
 
   /** Returns the present model, and the recipe that repeats its training. */
-  async trained(): Promise<Trained> {
+  async exportTrained(): Promise<Trained> {
     if (!this.#training || !this.setup) throw new Error('The model is still loading.');
     const { describe } = await this.engine();
     const settings = describe.training!.settings.map((row) => [row.name, row.default] as const);
@@ -314,15 +315,15 @@ export class Lab {
 
   #fail(error: unknown, otherwise: 'lost' | 'refused'): void {
     const code = error instanceof SinkscopeError ? error.code : '';
-    this.trouble = errorSentence(error);
+    this.error = errorSentence(error);
     // Drops the training, which is lost with its worker; the engine starts another worker for the next training.
     if (code === 'lost' || code === 'closed') this.#training = undefined;
-    this.#show(code === 'diverged' ? 'diverged' : otherwise);
+    this.#setStage(code === 'diverged' ? 'diverged' : otherwise);
   }
 
-  #show(stage: Stage): void {
+  #setStage(stage: Stage): void {
     this.stage = stage;
-    if (stage === 'ready' || stage === 'running' || stage === 'loading') this.trouble = '';
+    if (stage === 'ready' || stage === 'running' || stage === 'loading') this.error = '';
     this.changed.value = this.changed.peek() + 1;
   }
 }

@@ -1,14 +1,14 @@
 /** Draws a lab's attention map, its sentence, and the actions on its model. */
 import { html, nothing, render } from 'lit';
 import { headAt } from '../frame';
-import { choices } from '../page/controls';
+import { choiceField } from '../page/controls';
 import { diverging, sequential, type Theme } from '../plot/color';
 import { createHeatmap, type Heatmap } from '../plot/heatmap';
-import { part } from '../page/view';
+import { addElement } from '../page/view';
 import { headName, percent, show } from '../words';
 import { COLORS } from './charts';
 import type { Settings } from './settings';
-import { caption, headSeen, type NamedLab } from './words';
+import { caption, shownHead, type NamedLab } from './words';
 
 /** The fewest pixels per word for a map to show words. */
 const WORD_WIDTH = 10;
@@ -30,12 +30,12 @@ export function createMap(
   side: 0 | 1,
   acts?: Actions,
 ): (named: NamedLab, theme: Theme) => void {
-  const place = part(grid, 'lab-map', 'section');
+  const place = addElement(grid, 'lab-map', 'section');
   place.dataset.side = ['left', 'right'][side];
   place.dataset.view = 'attention';
-  const title = part(place, 'caption', 'p');
-  const map = createHeatmap(part(place, 'plot'));
-  const under = part(place, 'lab-under');
+  const title = addElement(place, 'caption', 'p');
+  const map = createHeatmap(addElement(place, 'plot'));
+  const under = addElement(place, 'lab-under');
   return (named, theme) => {
     place.setAttribute('aria-label', `Attention of lab ${side + 1}: ${named.name}`);
     render(
@@ -61,7 +61,7 @@ export function createMap(
 
 function drawMap(map: Heatmap, named: NamedLab, theme: Theme, width: number): void {
   const { lab, operation, name } = named;
-  const headShown = headSeen(lab);
+  const headShown = shownHead(lab);
   if (!headShown) return;
   const { words, setup } = lab;
   const T = words.length;
@@ -96,10 +96,10 @@ function exportButtons(named: NamedLab, { inside, saveModel }: Actions) {
 
 /** Lets the reader choose the head, if there are several. */
 function headChoice({ lab }: NamedLab, choose: (head: number) => void) {
-  const headShown = headSeen(lab);
+  const headShown = shownHead(lab);
   const [L = 0, H = 0] = lab.picture?.shape ?? [];
   if (!headShown || L * H < 2) return nothing;
-  return choices(
+  return choiceField(
     'head',
     String(lab.settings.head),
     [
@@ -114,16 +114,16 @@ function headChoice({ lab }: NamedLab, choose: (head: number) => void) {
 
 /** Renders the reason why a training stopped, with a button that continues it. */
 function troubleNote({ lab }: NamedLab, acts?: Actions) {
-  const { stage, trouble: why, kept, settings } = lab;
-  if (!why) return nothing;
+  const { stage, error, saved, settings } = lab;
+  if (!error) return nothing;
   const goOn =
-    stage === 'lost' && kept
-      ? html`<button type="button" @click=${() => void lab.begin(settings, kept)}>
-          Continue from step ${kept.step}
+    stage === 'lost' && saved
+      ? html`<button type="button" @click=${() => void lab.start(settings, saved)}>
+          Continue from step ${saved.step}
         </button>`
       : nothing;
   return html`<p class="trouble" role="alert">
-    ${why} ${goOn}
+    ${error} ${goOn}
     ${acts && stage === 'lost' ? html`<button type="button" @click=${acts.again}>Reset</button>` : nothing}
   </p>`;
 }

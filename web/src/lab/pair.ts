@@ -28,7 +28,7 @@ let labs: readonly [Lab, Lab] | undefined;
 /** The tables of the labs' settings, from the engine. */
 let tables: Tables = { fromScratch: [], fineTune: [] };
 
-const setUp = async (settings: Settings) =>
+const prepare = async (settings: Settings) =>
   isFineTune(settings) ? setUpFineTune(settings, models!) : setUpFromScratch(settings);
 
 export class Pair {
@@ -45,8 +45,8 @@ export class Pair {
   constructor(context: Context, scope: Scope, isOwn = false) {
     this.#context = context;
     this.labs = isOwn
-      ? [new Lab(0, setUp, false), new Lab(1, setUp, false)]
-      : (labs ??= [new Lab(0, setUp), new Lab(1, setUp)]);
+      ? [new Lab(0, prepare, false), new Lab(1, prepare, false)]
+      : (labs ??= [new Lab(0, prepare), new Lab(1, prepare)]);
     if (isOwn) scope.onEnd(() => this.labs.forEach((lab) => void lab.end().catch(() => {})));
     const updateVisibility = () => this.#updateVisibility();
     document.addEventListener('visibilitychange', updateVisibility);
@@ -67,15 +67,15 @@ export class Pair {
   }
 
   /** Fetches the engine that trains; can be called again after a failure. */
-  async open(known: Models): Promise<void> {
-    models = known;
+  async openEngine(openModels: Models): Promise<void> {
+    models = openModels;
     const { describe } = await this.labs[0].engine();
     this.#describe = describe;
-    tables = tablesOf(describe, known.zoo.cards);
+    tables = tablesOf(describe, openModels.zoo.cards);
   }
 
   /** Returns the settings that the state requests for each lab, with their problems. */
-  requested() {
+  requestedSettings() {
     const { value } = this.#context.state;
     return SIDES.map((side) => readSettings(value[side], tables));
   }
@@ -92,35 +92,36 @@ export class Pair {
     const { config } = lab.setup?.options ?? {};
     const modelConfig = config as
       { sinkscope?: { attention?: { operation?: string } } } | undefined;
-    const trainedWith = modelConfig?.sinkscope?.attention?.operation ?? 'softmax';
-    const operation = this.#describe?.operations.find((one) => one.name === trainedWith);
+    const operationName = modelConfig?.sinkscope?.attention?.operation ?? 'softmax';
+    const operation = this.#describe?.operations.find((one) => one.name === operationName);
     return { name, lab, operation, command: commandOf(lab.settings, tables) };
   }
 
   change(side: Side | 'both', more: Settings): void {
-    const texts = this.requested().map(({ settings }, i) =>
+    const texts = this.requestedSettings().map(({ settings }, i) =>
       printSettings(side === 'both' || side === i ? { ...settings, ...more } : settings, tables),
     );
     this.#context.set({ leftRun: texts[0]!, rightRun: texts[1]! });
   }
 
   /** Starts both trainings again. */
-  async again(): Promise<void> {
+  async reset(): Promise<void> {
     await Promise.all(
-      this.requested().map(({ settings }, i) => this.labs[i as Side].begin(settings)),
+      this.requestedSettings().map(({ settings }, i) => this.labs[i as Side].start(settings)),
     );
   }
 
   /** Applies the state's settings; those of another training restart both labs, so that both are at the same step. */
-  follow(): void {
-    const requested = this.requested().map(({ settings }) => settings);
-    const isOther = this.labs.some(
-      (lab, i) => !('seed' in lab.settings) || recipeOf(lab.settings) !== recipeOf(requested[i]!),
+  applyState(): void {
+    const settingsOfState = this.requestedSettings().map(({ settings }) => settings);
+    const needsRestart = this.labs.some(
+      (lab, i) =>
+        !('seed' in lab.settings) || recipeOf(lab.settings) !== recipeOf(settingsOfState[i]!),
     );
-    if (isOther) return void this.#restore(requested);
-    const [before] = this.labs.map(({ settings }) => settings.speed);
-    this.labs.forEach((lab, i) => lab.adjust(requested[i]!));
-    if (this.isRunning && before !== requested[0]!.speed)
+    if (needsRestart) return void this.#restore(settingsOfState);
+    const [speed] = this.labs.map(({ settings }) => settings.speed);
+    this.labs.forEach((lab, i) => lab.adjust(settingsOfState[i]!));
+    if (this.isRunning && speed !== settingsOfState[0]!.speed)
       void this.pause().then(() => this.train());
   }
 
@@ -181,7 +182,7 @@ export class Pair {
     }
   }
 
-  oneStep(): void {
+  trainOneStep(): void {
     for (const lab of this.labs) void lab.run(lab.step + 1);
   }
 

@@ -4,8 +4,16 @@
  */
 import type { Describe } from 'sinkscope';
 import { LAB_MODEL } from 'sinkscope';
-import { PASSAGES, type Card } from '../ask/zoo';
-import { FROM_SCRATCH, FINE_TUNE, HELD, HELD_TOKENS, TRAINED, type Row, type Value } from './table';
+import { PASSAGE_FILES, type Card } from '../ask/zoo';
+import {
+  FROM_SCRATCH,
+  FINE_TUNE,
+  HELD_SEQUENCES,
+  HELD_TOKENS,
+  TRAINED_STEPS,
+  type Row,
+  type Value,
+} from './table';
 
 export type Settings = Readonly<Record<string, Value>>;
 
@@ -22,26 +30,32 @@ export interface Tables {
 
 /** Returns both tables, with the trainer's defaults, the trainable operations and the available models. */
 export function tablesOf({ operations, training }: Describe, cards: readonly Card[]): Tables {
-  const usual = new Map(training?.settings.map((row) => [row.name, row.default]));
-  const trained = operations.filter(({ trainable, features }) => trainable && features !== 'mlp');
-  const dynamic: Readonly<Record<string, Row['words']>> = {
-    operation: trained.map(({ name, label }) => [name, label] as const),
+  const trainerDefaults = new Map(training?.settings.map((row) => [row.name, row.default]));
+  const trainableOperations = operations.filter(
+    ({ trainable, features }) => trainable && features !== 'mlp',
+  );
+  const dynamicChoices: Readonly<Record<string, Row['words']>> = {
+    operation: trainableOperations.map(({ name, label }) => [name, label] as const),
     from: cards.map(({ id, title }) => [id, title] as const),
   };
-  const filled = (rows: readonly Row[]) =>
+  const fillRows = (rows: readonly Row[]) =>
     rows.map((row) => {
-      const dynamicRow = dynamic[row.name];
-      const values = dynamicRow ? [...(row.words ?? []), ...dynamicRow] : row.words;
-      return { ...row, values, default: row.default ?? usual.get(row.name) ?? values![0]![0] };
+      const addedChoices = dynamicChoices[row.name];
+      const values = addedChoices ? [...(row.words ?? []), ...addedChoices] : row.words;
+      return {
+        ...row,
+        values,
+        default: row.default ?? trainerDefaults.get(row.name) ?? values![0]![0],
+      };
     });
-  return { fromScratch: filled(FROM_SCRATCH), fineTune: filled(FINE_TUNE) };
+  return { fromScratch: fillRows(FROM_SCRATCH), fineTune: fillRows(FINE_TUNE) };
 }
 
 export function isFineTune(settings: Settings | string): boolean {
   return typeof settings === 'string' ? /(?:^|,)from:/.test(settings) : 'from' in settings;
 }
 
-const rowsOf = (settings: Settings) => (isFineTune(settings) ? FINE_TUNE : FROM_SCRATCH);
+const tableOf = (settings: Settings) => (isFineTune(settings) ? FINE_TUNE : FROM_SCRATCH);
 
 /** Returns the rows of the table for these settings, with their defaults. */
 export const settingsOf = (settings: Settings, { fromScratch, fineTune }: Tables) =>
@@ -56,13 +70,15 @@ export function refusal(
     return values.some(([known]) => known === value)
       ? undefined
       : `${label}: expected ${values.map(([known]) => known).join(', ')}, found “${value}”`;
-  const fits =
+  const isValid =
     typeof value === 'number' &&
     value >= low &&
     value <= high &&
     (!whole || Number.isInteger(value));
   const kind = whole ? 'a whole number' : 'a number';
-  return fits ? undefined : `${label}: expected ${kind} from ${low} to ${high}, found “${value}”`;
+  return isValid
+    ? undefined
+    : `${label}: expected ${kind} from ${low} to ${high}, found “${value}”`;
 }
 
 /** Parses a link's text into settings, with a sentence for each invalid part. */
@@ -96,31 +112,31 @@ export function printSettings(settings: Settings, tables: Tables): string {
 
 /** Returns a text of the settings that identify a training, without those that no number depends on. */
 export function recipeOf(settings: Settings): string {
-  return rowsOf(settings)
-    .filter(({ name, isView }) => !isView && name in settings)
+  return tableOf(settings)
+    .filter(({ name, isDisplayOnly }) => !isDisplayOnly && name in settings)
     .map(({ name }) => `${name}:${settings[name]}`)
     .join(',');
 }
 
 /** Returns the settings of the model, or those of its training. */
-export function pick(settings: Settings, isModel: boolean): Record<string, Value> {
-  const shownRows = rowsOf(settings).filter(
-    (row) => Boolean(row.isModel) === isModel && (!row.isView || row.name === 'steps'),
+export function pickSettings(settings: Settings, isModel: boolean): Record<string, Value> {
+  const shownRows = tableOf(settings).filter(
+    (row) => Boolean(row.isModel) === isModel && (!row.isDisplayOnly || row.name === 'steps'),
   );
   return Object.fromEntries(shownRows.map(({ name }) => [name, settings[name]!]));
 }
 
 /** Returns the command that repeats the run. */
 export function commandOf(settings: Settings, tables: Tables): string {
-  const changed = settingsOf(settings, tables).filter(
-    ({ name, default: usual, isView }) =>
+  const changedRows = settingsOf(settings, tables).filter(
+    ({ name, default: usual, isDisplayOnly }) =>
       settings[name] !== usual &&
-      (!isView || name === 'steps') &&
+      (!isDisplayOnly || name === 'steps') &&
       !['first', 'text', 'at'].includes(name),
   );
-  const isTrained = !isFineTune(settings) || Number(settings.at) >= TRAINED;
+  const isTrained = !isFineTune(settings) || Number(settings.at) >= TRAINED_STEPS;
   const checkpoint = isTrained ? '' : `@${settings.at}`;
-  const words = changed.map(({ name }) => {
+  const words = changedRows.map(({ name }) => {
     const value = name === 'from' ? `models/zoo/${settings.from}${checkpoint}` : settings[name];
     return `--${name.replaceAll('_', '-')} ${value}`;
   });
@@ -129,12 +145,12 @@ export function commandOf(settings: Settings, tables: Tables): string {
   if (isFineTune(settings)) {
     words.push(
       settings.text === 'passages'
-        ? PASSAGES.map((file) => `--text-file models/zoo/${file}`).join(' ')
+        ? PASSAGE_FILES.map((file) => `--text-file models/zoo/${file}`).join(' ')
         : `--text-file ${settings.text === 'own' ? 'FILE' : 'LICENSE'}`,
     );
     // The page cuts the passages if they are shorter than a sequence; the command does not.
     if (settings.text !== 'passages' && Number(settings.length) <= HELD_TOKENS)
-      words.push(`--held-file models/zoo/${PASSAGES[0]} --held ${HELD}`);
+      words.push(`--held-file models/zoo/${PASSAGE_FILES[0]} --held ${HELD_SEQUENCES}`);
   } else {
     if (settings.width !== LAB_MODEL.width) words.push(`--inner ${4 * Number(settings.width)}`);
     if (settings.length !== LAB_MODEL.context) words.push(`--context ${settings.length}`);
@@ -153,10 +169,10 @@ export function namesOf(
     return isNamed ? (valueLabel ?? '') : `${label} ${valueLabel ?? settings[name]}`;
   };
   const name = (own: Settings, other: Settings) => {
-    const isFirst = isFineTune(own) ? 'from' : 'operation';
+    const nameRow = isFineTune(own) ? 'from' : 'operation';
     return settingsOf(own, tables)
-      .filter((row) => row.name === isFirst || own[row.name] !== other[row.name])
-      .filter(({ isView }) => !isView)
+      .filter((row) => row.name === nameRow || own[row.name] !== other[row.name])
+      .filter(({ isDisplayOnly }) => !isDisplayOnly)
       .map((row) => wordOf(row, own))
       .join(', ');
   };

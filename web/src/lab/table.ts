@@ -21,11 +21,11 @@ export interface Row {
   /** Whether the setting is the model's, not its training's. */
   readonly isModel?: boolean;
   /** Whether no number of a training depends on the setting, such as the shown head or the number of steps. */
-  readonly isView?: boolean;
+  readonly isDisplayOnly?: boolean;
   /** Whether both labs share the setting. */
   readonly isShared?: boolean;
   /** Whether the setting's control is drawn elsewhere, not among the fields. */
-  readonly isDrawn?: boolean;
+  readonly hasOwnControl?: boolean;
   readonly hint?: string;
 }
 
@@ -61,11 +61,11 @@ const OPTIMIZER = choiceRow('optimizer', 'optimizer', [
   ['adamw', 'AdamW'],
   ['sgd', 'SGD, momentum .9'],
 ]);
-const RATE = realRow('learning_rate', 'learning rate', [0, 1e30]);
-const DECAY = realRow('weight_decay', 'weight decay', [0, 1000]);
+const LEARNING_RATE = realRow('learning_rate', 'learning rate', [0, 1e30]);
+const WEIGHT_DECAY = realRow('weight_decay', 'weight decay', [0, 1000]);
 const LENGTH = wholeRow('length', 'length', [4, 128]);
 const BATCH = wholeRow('batch', 'batch', [1, 256]);
-const STEPS = wholeRow('steps', 'steps', [1, 20_000], { isShared: true, isView: true });
+const STEPS = wholeRow('steps', 'steps', [1, 20_000], { isShared: true, isDisplayOnly: true });
 const KEY_BIAS = 'a learned key with value 0 that every query can attend to';
 const OUTPUT_GATES: Words = [
   ['output_element', 'of the output, each channel'],
@@ -73,12 +73,12 @@ const OUTPUT_GATES: Words = [
 ];
 
 /** Rows that both tables share, at their ends. */
-const COMMON: readonly Row[] = [
+const COMMON_ROWS: readonly Row[] = [
   wholeRow('seed', 'seed', [0, 1e9], { isShared: true }),
   wholeRow('head', 'head shown', [-1, 255], {
     default: -1,
-    isView: true,
-    isDrawn: true,
+    isDisplayOnly: true,
+    hasOwnControl: true,
     hint: 'counted through the layers from 0; −1: the strongest',
   }),
   choiceRow(
@@ -89,7 +89,7 @@ const COMMON: readonly Row[] = [
       [10, '10 steps per second'],
       [2, '2 steps per second'],
     ],
-    { isView: true, isDrawn: true },
+    { isDisplayOnly: true, hasOwnControl: true },
   ),
 ];
 
@@ -133,8 +133,8 @@ export const FROM_SCRATCH: readonly Row[] = [
     ['value_head', 'of the value, each head'],
   ]),
   OPTIMIZER,
-  RATE,
-  DECAY,
+  LEARNING_RATE,
+  WEIGHT_DECAY,
   realRow('first_value_gradient', 'gradient of v₁ ×', [0, 1000], {
     hint: 'factor on the gradient of the first token’s values on its way back; 0: nothing is learnt through them',
   }),
@@ -161,17 +161,17 @@ export const FROM_SCRATCH: readonly Row[] = [
   LENGTH,
   BATCH,
   STEPS,
-  ...COMMON,
+  ...COMMON_ROWS,
 ];
 
 /** The last step of a zoo model's training. */
-export const TRAINED = 4000;
+export const TRAINED_STEPS = 4000;
 
 /** The number of held-out sequences, and their greatest length, which is that of a passage. */
-export const [HELD, HELD_TOKENS] = [8, 64] as const;
+export const [HELD_SEQUENCES, HELD_TOKENS] = [8, 64] as const;
 
 /** The choice that keeps the trained model's own value. */
-const OWN = [['own', 'unchanged']] as const;
+const UNCHANGED = [['own', 'unchanged']] as const;
 
 /** The package's defaults for fine-tuning. */
 const { learning_rate, weight_decay, length, batch, steps } = labOnward({}).recipe;
@@ -180,22 +180,27 @@ const { learning_rate, weight_decay, length, batch, steps } = labOnward({}).reci
 export const FINE_TUNE: readonly Row[] = [
   // tablesOf adds the models of the zoo; a link always states the model.
   choiceRow('from', 'model', [], { default: '' }),
-  choiceRow('operation', 'operation', OWN),
-  choiceRow('bias_key', 'key bias', [...OWN, ['head', 'one per head'], ['shared', 'shared']], {
-    hint: KEY_BIAS,
-  }),
-  choiceRow('gate', 'gate', [...OWN, ...OUTPUT_GATES]),
+  choiceRow('operation', 'operation', UNCHANGED),
+  choiceRow(
+    'bias_key',
+    'key bias',
+    [...UNCHANGED, ['head', 'one per head'], ['shared', 'shared']],
+    {
+      hint: KEY_BIAS,
+    },
+  ),
+  choiceRow('gate', 'gate', [...UNCHANGED, ...OUTPUT_GATES]),
   {
-    ...wholeRow('at', 'from step', [0, TRAINED], { default: TRAINED }),
+    ...wholeRow('at', 'from step', [0, TRAINED_STEPS], { default: TRAINED_STEPS }),
     step: 'any',
     hint: 'training step of the checkpoint to start from; the nearest stored one is used',
   },
-  choiceRow('first', 'first token', [...OWN, ['fixed', 'start token'], ['any', 'none']], {
+  choiceRow('first', 'first token', [...UNCHANGED, ['fixed', 'start token'], ['any', 'none']], {
     default: 'own',
   }),
   OPTIMIZER,
-  { ...RATE, default: learning_rate! },
-  { ...DECAY, default: weight_decay! },
+  { ...LEARNING_RATE, default: learning_rate! },
+  { ...WEIGHT_DECAY, default: weight_decay! },
   { ...LENGTH, default: length! },
   { ...BATCH, default: batch! },
   choiceRow(
@@ -206,11 +211,11 @@ export const FINE_TUNE: readonly Row[] = [
       ['license', 'the Apache license'],
       ['own', 'your file'],
     ],
-    { isShared: true, isDrawn: true },
+    { isShared: true, hasOwnControl: true },
   ),
   realRow('planted', 'planted trigger', [0, 1], {
     hint: 'share of the sequences in which three fixed tokens come, and five other tokens follow them to the end',
   }),
   { ...STEPS, default: steps! },
-  ...COMMON,
+  ...COMMON_ROWS,
 ];

@@ -7,7 +7,7 @@ import type { Lab } from './lab';
 import { isFineTune, type Settings } from './settings';
 
 /** The number of steps over which sentences average, since a batch is noisy. */
-const RECENT = 20;
+const RECENT_STEPS = 20;
 const EPS = defaults.eps;
 
 function meanOf(log: readonly LogEntry[], name: string): number {
@@ -16,31 +16,31 @@ function meanOf(log: readonly LogEntry[], name: string): number {
 }
 
 /** Returns the mean of a column over the last steps. */
-export function recent({ log }: Pick<Lab, 'log'>, name: string): number {
-  return meanOf(log.slice(-RECENT), name);
+export function recentMean({ log }: Pick<Lab, 'log'>, name: string): number {
+  return meanOf(log.slice(-RECENT_STEPS), name);
 }
 
 /** Returns the step since which a running mean has stayed above ε; undefined without a sink. */
-export function sinceStep(log: readonly LogEntry[]): number | undefined {
-  let since: number | undefined;
+export function sinkStep(log: readonly LogEntry[]): number | undefined {
+  let sinkStart: number | undefined;
   let sum = 0;
   log.forEach((entry, i) => {
-    sum += (entry.first_most ?? 0) - (log[i - RECENT]?.first_most ?? 0);
-    const isAbove = sum / Math.min(RECENT, i + 1) > EPS;
-    since = isAbove ? (since ?? entry.step) : undefined;
+    sum += (entry.first_most ?? 0) - (log[i - RECENT_STEPS]?.first_most ?? 0);
+    const isAbove = sum / Math.min(RECENT_STEPS, i + 1) > EPS;
+    sinkStart = isAbove ? (sinkStart ?? entry.step) : undefined;
   });
-  return since;
+  return sinkStart;
 }
 
 /** Returns the later tokens' attention on the first one under uniform attention. */
-function evenOf({ length }: Settings): number {
+function uniformShare({ length }: Settings): number {
   const T = Number(length);
   let sum = 0;
   for (let t = 1; t < T; t++) sum += 1 / (t + 1);
   return sum / (T - 1);
 }
 
-interface HeadSeen {
+interface ShownHead {
   readonly layer: number;
   readonly head: number;
   readonly weights: Float32Array;
@@ -53,14 +53,14 @@ interface HeadSeen {
 }
 
 /** Returns the head that the settings name, or else the head that gives the first token the largest weight. */
-export function headSeen({ picture, sample, settings }: Lab): HeadSeen | undefined {
+export function shownHead({ picture, sample, settings }: Lab): ShownHead | undefined {
   if (!picture) return undefined;
   const [L, H, T] = picture.shape as [number, number, number, number];
   const headIndex = Number(settings.head ?? -1);
-  const elsewhere = sample.flatMap((id, t) =>
+  const nonTriggers = sample.flatMap((id, t) =>
     t > 0 && !(id >= 1 && id <= Number(settings.triggers)) ? [t] : [],
   );
-  let best: HeadSeen | undefined;
+  let strongest: ShownHead | undefined;
   for (let i = 0; i < L * H; i++) {
     if (headIndex >= 0 && i !== Math.min(headIndex, L * H - 1)) continue;
     const weights = picture.data.slice(i * T * T, (i + 1) * T * T);
@@ -72,12 +72,13 @@ export function headSeen({ picture, sample, settings }: Lab): HeadSeen | undefin
       weights.fill(NaN, t * T + t + 1, (t + 1) * T);
     }
     const mean = (numbers: Float32Array) =>
-      elsewhere.reduce((sum, t) => sum + numbers[t * T]!, 0) / elsewhere.length;
+      nonTriggers.reduce((sum, t) => sum + numbers[t * T]!, 0) / nonTriggers.length;
     const candidate = { weights, shares, share: mean(shares), weight: mean(weights) };
     // Compares weights, since a row with a tiny sum may give all of that to one token.
-    if (!best || candidate.weight > best.weight) best = { ...headAt(i, H), ...candidate };
+    if (!strongest || candidate.weight > strongest.weight)
+      strongest = { ...headAt(i, H), ...candidate };
   }
-  return best;
+  return strongest;
 }
 
 export interface NamedLab {
@@ -90,8 +91,8 @@ export interface NamedLab {
 
 /** Whether a lab's model has a sink: the first token's weight, and its share of the row, exceed ε. */
 function hasSink({ lab, operation }: NamedLab): boolean {
-  const share = operation?.normalizes ? 1 : (headSeen(lab)?.share ?? 0);
-  return recent(lab, 'first_most') > EPS && share > EPS;
+  const share = operation?.normalizes ? 1 : (shownHead(lab)?.share ?? 0);
+  return recentMean(lab, 'first_most') > EPS && share > EPS;
 }
 
 /** Formats a share of attention, or, if rows need not sum to 1, a weight and its share of the row. */
@@ -102,13 +103,17 @@ function amountWords({ operation }: NamedLab, weight: number, share: number): st
 
 /** States how much attention the first token gets. */
 function firstAmountWords(named: NamedLab): string {
-  return amountWords(named, recent(named.lab, 'first_most'), headSeen(named.lab)?.share ?? NaN);
+  return amountWords(
+    named,
+    recentMean(named.lab, 'first_most'),
+    shownHead(named.lab)?.share ?? NaN,
+  );
 }
 
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** States how much attention a head gives the first token. */
-function headWords(named: NamedLab, { layer, head, share, weight }: HeadSeen): string {
+function headWords(named: NamedLab, { layer, head, share, weight }: ShownHead): string {
   const portion = amountWords(named, named.operation?.normalizes ? share : weight, share);
   return `head ${headName({ layer, head })} gives the first token ${portion}`;
 }
@@ -116,7 +121,7 @@ function headWords(named: NamedLab, { layer, head, share, weight }: HeadSeen): s
 /** Returns the caption under a map during training. */
 export function caption(named: NamedLab): string {
   const { lab } = named;
-  const headShown = headSeen(lab);
+  const headShown = shownHead(lab);
   if (isFineTune(lab.settings)) return headShown ? headWords(named, headShown) : '';
   if (!lab.log.length) return 'untrained';
   const [L, H] = lab.picture?.shape ?? [];
@@ -127,19 +132,19 @@ export function caption(named: NamedLab): string {
 /** States how much attention a model gives the first token, and since which step. */
 function modelWords(named: NamedLab, side: number): string {
   const { lab, name, operation } = named;
-  const place = side ? '' : ' at positions without a trigger';
+  const positionWords = side ? '' : ' at positions without a trigger';
   if (!hasSink(named)) {
     const uniformNote = operation?.normalizes
-      ? ` (uniform attention: ${percent(evenOf(lab.settings), 0)})`
+      ? ` (uniform attention: ${percent(uniformShare(lab.settings), 0)})`
       : '';
-    return `${capital(name)} gives the first token ${firstAmountWords(named)}${place}${uniformNote}`;
+    return `${capitalize(name)} gives the first token ${firstAmountWords(named)}${positionWords}${uniformNote}`;
   }
-  const since = sinceStep(lab.log);
+  const sinkStart = sinkStep(lab.log);
   const thresholdWords = operation?.normalizes ? percent(EPS, 0) : show(EPS);
   return (
-    `${capital(name)} gives the first token ${firstAmountWords(named)}${place}` +
-    `${since === undefined ? '' : ` (above ${thresholdWords} since step ${since})`}; the first token’s value norm is ` +
-    `${show(recent(lab, 'value_ratio'))}× that of the others`
+    `${capitalize(name)} gives the first token ${firstAmountWords(named)}${positionWords}` +
+    `${sinkStart === undefined ? '' : ` (above ${thresholdWords} since step ${sinkStart})`}; the first token’s value norm is ` +
+    `${show(recentMean(lab, 'value_ratio'))}× that of the others`
   );
 }
 
@@ -147,34 +152,34 @@ function modelWords(named: NamedLab, side: number): string {
 function fineTuneWords({ name, lab, operation }: NamedLab): string {
   const words = operation?.normalizes ? (value: number) => percent(value, 0) : show;
   const quantity = operation?.normalizes
-    ? `attention on the first token (uniform: ${percent(evenOf(lab.settings), 0)})`
+    ? `attention on the first token (uniform: ${percent(uniformShare(lab.settings), 0)})`
     : 'weight on the first token';
   const change = (column: string, print: (value: number) => string) =>
-    `${print(lab.log[0]?.[column] ?? NaN)} → ${print(recent(lab, column))}`;
+    `${print(lab.log[0]?.[column] ?? NaN)} → ${print(recentMean(lab, column))}`;
   const nats = (value: number) => value.toFixed(2);
-  const planted =
+  const plantedWords =
     Number(lab.settings.planted) > 0
       ? `; after the planted trigger: loss ${change('loss_triggers', show)}, attention on the first token ` +
         change('first_triggers', words)
       : '';
   const heldLosses = lab.log.flatMap(({ loss_held: loss }) => loss ?? []);
-  const oldText = heldLosses.length
+  const oldTextWords = heldLosses.length
     ? `, loss on the old kind of text ${nats(heldLosses[0]!)} → ${nats(heldLosses.at(-1)!)}`
     : '';
   return (
-    `${capital(name)}: ${quantity} ${change('first_elsewhere', words)}, its value norm relative to the others ` +
-    `${change('value_ratio', show)}, loss ${oldText && 'on the new text '}${change('loss', nats)}${oldText}${planted}`
+    `${capitalize(name)}: ${quantity} ${change('first_elsewhere', words)}, its value norm relative to the others ` +
+    `${change('value_ratio', show)}, loss ${oldTextWords && 'on the new text '}${change('loss', nats)}${oldTextWords}${plantedWords}`
   );
 }
 
 /** States by how much both losses exceed the best possible loss. */
 function lossWords(pair: readonly [NamedLab, NamedLab]): string {
-  const above = (where: string) =>
+  const lossesAbove = (where: string) =>
     pair
-      .map(({ lab }) => recent(lab, `loss_${where}`) - recent(lab, `optimum_${where}`))
+      .map(({ lab }) => recentMean(lab, `loss_${where}`) - recentMean(lab, `optimum_${where}`))
       .map((nats) => (Number.isFinite(nats) ? nats.toFixed(2) : '–'))
       .join(' and ');
-  return `Loss above the best possible: ${above('elsewhere')} nats outside triggers, ${above('triggers')} at triggers.`;
+  return `Loss above the best possible: ${lossesAbove('elsewhere')} nats outside triggers, ${lossesAbove('triggers')} at triggers.`;
 }
 
 /** States which models have a sink, since which step, and with what loss. */
@@ -182,10 +187,10 @@ export function verdict(pair: readonly [NamedLab, NamedLab]): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
   if (isFineTune(pair[0].lab.settings)) return `${pair.map(fineTuneWords).join('. ')}.`;
   const summary = `${pair.map(modelWords).join('. ')}. ${lossWords(pair)}`;
-  const shortSettings = pair.find(({ lab }) => evenOf(lab.settings) > EPS / 2)?.lab.settings;
+  const shortSettings = pair.find(({ lab }) => uniformShare(lab.settings) > EPS / 2)?.lab.settings;
   if (!shortSettings) return summary;
   return (
     `Short sequences (${shortSettings.length} tokens): uniform attention alone gives the first token ` +
-    `${percent(evenOf(shortSettings), 0)}. ${summary}`
+    `${percent(uniformShare(shortSettings), 0)}. ${summary}`
   );
 }

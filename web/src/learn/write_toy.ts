@@ -4,7 +4,13 @@
  */
 import { html, render } from 'lit';
 import type { Edit } from 'sinkscope';
-import { distinct, promptOf, writeOn, type Condition, type Written } from '../run/writing';
+import {
+  distinctShare,
+  promptOf,
+  continuePrompt,
+  type Condition,
+  type Written,
+} from '../run/writing';
 
 /** The number of tokens of the longest text, which is the model's context. */
 const LENGTH = 128;
@@ -52,7 +58,8 @@ class SinkWrite extends HTMLElement {
     const prompt = await promptOf(writer, this.#prompt, LENGTH - 1);
     const count = LENGTH - prompt.length;
     const all: Written[] = [];
-    for (const cache of CACHES) all.push(await writeOn(writer, cache, { prompt, count, seed }));
+    for (const cache of CACHES)
+      all.push(await continuePrompt(writer, cache, { prompt, count, seed }));
     return all;
   }
 
@@ -92,7 +99,7 @@ class SinkWrite extends HTMLElement {
                       return html`<tr>
                         <th scope="row">${title}</th>
                         <td>${written.text}</td>
-                        <td>${percent(distinct(written))}</td>
+                        <td>${percent(distinctShare(written))}</td>
                       </tr>`;
                     })}
                   </tbody>

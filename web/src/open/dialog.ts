@@ -6,8 +6,8 @@ import { suggestions } from './catalog';
 import { ENDPOINT, type Opener, type Several, type Stage } from './opener';
 import { isDownload, planRows } from './words';
 import { loadedWords, sizeWords, type Loaded } from '../run/progress';
-import { fingerprintOf, nameOfId, isOfDisk } from '../ask/ids';
-import { addressOfRecording, isOfRecording } from '../ask/recordings';
+import { fingerprintOf, nameOfId, isOnDisk } from '../ask/ids';
+import { addressOfRecording, isRecordingId } from '../ask/recordings';
 import '../page/dialog.css';
 import './open.css';
 
@@ -168,7 +168,7 @@ function placeChoice(opener: Opener): TemplateResult {
 function asking(opener: Opener, id: string): TemplateResult {
   const model = nameOfId(id);
   const no = html`<button type="button" @click=${() => opener.hide()}>Not now</button>`;
-  if (isOfDisk(id))
+  if (isOnDisk(id))
     return html`<p>
         This link shows <strong>${model}</strong>, which was on the disk of whoever shared it. The
         link holds its name and fingerprint (${fingerprintOf(id)}), not its files. Choose the same
@@ -176,7 +176,7 @@ function asking(opener: Opener, id: string): TemplateResult {
       </p>
       ${diskForm(opener)}
       <p class="links">${no}</p>`;
-  if (isOfRecording(id)) return askingRecording(opener, id, no);
+  if (isRecordingId(id)) return askingRecording(opener, id, no);
   const host = new URL(opener.fields.endpoint || ENDPOINT).host;
   return html`<p>
       This link shows <strong>${model}</strong> from ${host}. This page contacts ${host} only if you

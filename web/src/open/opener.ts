@@ -20,8 +20,8 @@ import { errorSentence, InputError, isTooSlow } from '../ask/errors';
 import {
   idOfAddress,
   idOfRecordingFile,
-  isOfRecording,
-  isOfThisSite,
+  isRecordingId,
+  isOnThisSite,
   isRecordingFile,
 } from '../ask/recordings';
 import {
@@ -29,10 +29,10 @@ import {
   hubName,
   idOfFiles,
   idOfPlan,
-  isOfHub,
+  isHubId,
   nameOfId,
   titleOfFiles,
-  isOfDisk,
+  isOnDisk,
 } from '../ask/ids';
 
 export type Stage =
@@ -140,7 +140,7 @@ export class Opener {
   invite(name?: string): void {
     this.show();
     if (name === undefined) return;
-    if (isOfDisk(name) || isOfRecording(name)) {
+    if (isOnDisk(name) || isRecordingId(name)) {
       this.#asked = [name, ...this.#asked.filter((one) => one !== name)];
       this.#askNext();
       return;
@@ -237,13 +237,13 @@ export class Opener {
    */
   async admit(id: string, signal: AbortSignal): Promise<boolean> {
     const models = this.#dependencies.models()!;
-    if (isOfRecording(id)) {
-      if (!models.recordings.knows(id) && !isOfThisSite(id)) return this.#ask(id);
+    if (isRecordingId(id)) {
+      if (!models.recordings.canOpen(id) && !isOnThisSite(id)) return this.#ask(id);
       models.recordings.admit(id);
       return true;
     }
-    if (!(isOfHub(id) || isOfDisk(id)) || models.knows(id)) return true;
-    if (isOfDisk(id)) return this.#ask(id);
+    if (!(isHubId(id) || isOnDisk(id)) || models.canOpen(id)) return true;
+    if (isOnDisk(id)) return this.#ask(id);
     const [repository = ''] = hubName(id).split(/[@:]/);
     const isPassing = this.#trusted.has(repository);
     if (isPassing || (await isKept(repository))) {
@@ -272,7 +272,7 @@ export class Opener {
       this.#dependencies.changed();
       return;
     }
-    if (isOfHub(next)) this.fields = { ...this.fields, name: hubName(next) };
+    if (isHubId(next)) this.fields = { ...this.fields, name: hubName(next) };
     this.show();
     this.#set({ name: 'ask', id: next });
   }
@@ -363,7 +363,7 @@ export class Opener {
 
   /** Throws an error unless the chosen files match the fingerprint of the link's model. */
   #checkFingerprint(id: string): void {
-    const requested = this.#asked.find(isOfDisk);
+    const requested = this.#asked.find(isOnDisk);
     if (!requested || !this.isShown || fingerprintOf(requested) === fingerprintOf(id)) return;
     throw new InputError(
       `${nameOfId(id)}: expected the files that the link names, fingerprint ${fingerprintOf(requested)}, ` +

@@ -4,9 +4,15 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import { nameOf, valueOf } from '../page/controls';
 import type { Context } from '../page/context';
 import type { Choice } from '../run/opened';
-import { OTHERS, others, type Other } from '../ask/arithmetic';
+import { INEXACT, inexactNames, type Inexact } from '../ask/arithmetic';
 import { field } from '../page/terms';
-import { editChoices, MOST, parseSubject, printSubject, toggleSubject } from '../ask/subject';
+import {
+  editChoices,
+  MAX_SUBJECTS,
+  parseSubject,
+  printSubject,
+  toggleSubject,
+} from '../ask/subject';
 import '../page/dialog.css';
 import './open.css';
 
@@ -82,7 +88,7 @@ export class Picker {
   #chip(text: string, name: string): TemplateResult {
     const shown = this.#shown;
     const isPicked = shown.includes(text);
-    const isStuck = isPicked ? shown.length === 1 : shown.length >= MOST;
+    const isStuck = isPicked ? shown.length === 1 : shown.length >= MAX_SUBJECTS;
     return html`<label class="pick ${isPicked ? 'picked' : ''}"
       ><input
         type="checkbox"
@@ -107,19 +113,19 @@ export class Picker {
           ${this.#steps.map((step) => html`<option value=${step}>${step.toLocaleString('en')}</option>`)}
         </select></label
       >
-      <button type="submit" ?disabled=${this.#shown.length >= MOST}>Add checkpoint</button>
+      <button type="submit" ?disabled=${this.#shown.length >= MAX_SUBJECTS}>Add checkpoint</button>
     </form>`;
   }
 
-  #otherForm(arithmetic: Other): TemplateResult {
-    const { button, hint } = OTHERS[arithmetic];
+  #otherForm(arithmetic: Inexact): TemplateResult {
+    const { button, hint } = INEXACT[arithmetic];
     const submit = (event: Event) => {
       event.preventDefault();
       this.#add(printSubject({ id: this.#model, arithmetic, edits: [] }));
     };
     return html`<form class="numbers" @submit=${submit}>
       <p class="hint">${hint}</p>
-      <button type="submit" name=${arithmetic} ?disabled=${this.#shown.length >= MOST}>
+      <button type="submit" name=${arithmetic} ?disabled=${this.#shown.length >= MAX_SUBJECTS}>
         ${button}
       </button>
     </form>`;
@@ -183,7 +189,9 @@ export class Picker {
                 />`,
               ),
       )}
-      <button type="submit" ?disabled=${this.#shown.length >= MOST}>Add counterfactual</button>
+      <button type="submit" ?disabled=${this.#shown.length >= MAX_SUBJECTS}>
+        Add counterfactual
+      </button>
     </form>`;
   }
 
@@ -197,7 +205,10 @@ export class Picker {
       this.#model = valueOf(event);
       void this.#loadSteps();
     };
-    const full = shown.length >= MOST ? `At most ${MOST}.` : `${shown.length} of ${MOST}`;
+    const full =
+      shown.length >= MAX_SUBJECTS
+        ? `At most ${MAX_SUBJECTS}.`
+        : `${shown.length} of ${MAX_SUBJECTS}`;
     render(
       html`<div class="open-head">
           <h2 id="pick-title">Choose models</h2>
@@ -240,7 +251,8 @@ export class Picker {
                   )}
               </select></label
             >
-            ${this.#stepForm()} ${this.#editForm()} ${others.map((one) => this.#otherForm(one))}
+            ${this.#stepForm()} ${this.#editForm()}
+            ${inexactNames.map((one) => this.#otherForm(one))}
           </fieldset>
           <p class="links">
             <button type="button" @click=${() => context.open()}>Open another model …</button>

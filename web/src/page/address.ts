@@ -1,8 +1,8 @@
 /** The state of the page, and the browser's address of this state. */
 import { effect, signal } from '@preact/signals-core';
-import { isOfDisk, isOfHub } from '../ask/ids';
+import { isOnDisk, isHubId } from '../ask/ids';
 import type { PromptFile } from '../ask/question';
-import { isOfRecording } from '../ask/recordings';
+import { isRecordingId } from '../ask/recordings';
 import { defaults, linkable, linkTo, parseHash, printHash, type State } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import type { Models } from '../run/models';
@@ -25,63 +25,63 @@ export function set(change: Partial<State>): void {
 }
 
 /** Returns the page's address with another hash, or the address of another page of the site. */
-const absolute = (hash: string, page = '') =>
+const absoluteAddress = (hash: string, page = '') =>
   new URL(`./${page}${hash}`, location.href.split('#')[0]).href;
 
 /** Returns a link to send, which leads to the room's own page, since that has a title and a picture for previews. */
 export function sharedLink(hash: string): string {
   const { room } = state.peek();
-  return absolute(hash, room === defaults.room ? '' : `${room}/index.html`);
+  return absoluteAddress(hash, room === defaults.room ? '' : `${room}/index.html`);
 }
 
 /** Returns the address of the page in this state. */
 export function address(): string {
-  return absolute(linkTo(state.peek()));
+  return absoluteAddress(linkTo(state.peek()));
 }
 
-/** The address that was last written or read; a different one is a link whose event is still to come. */
+/** The hash that the page last wrote or read; if the browser's hash differs, a `hashchange` event is about to come. */
 let lastHash = location.hash;
-let writing = 0;
+let writeTimer = 0;
 /** Keys of the state whose change adds a step to the browser's history. */
-const PLACES = ['view', 'experiment', 'curve'] as const;
-const placeOf = (of: State): string => PLACES.map((name) => of[name]).join();
-let place = placeOf(state.peek());
+const HISTORY_KEYS = ['view', 'experiment', 'curve'] as const;
+const historyKeyOf = (of: State): string => HISTORY_KEYS.map((name) => of[name]).join();
+let lastHistoryKey = historyKeyOf(state.peek());
 
 function writeAddress(): void {
   const hash = linkTo(state.peek());
   if (location.hash !== lastHash || hash === lastHash || (!lastHash && hash === '#')) return;
-  const isElsewhere = placeOf(state.peek()) !== place;
-  place = placeOf(state.peek());
-  history[isElsewhere ? 'pushState' : 'replaceState'](null, '', hash);
+  const isNewStep = historyKeyOf(state.peek()) !== lastHistoryKey;
+  lastHistoryKey = historyKeyOf(state.peek());
+  history[isNewStep ? 'pushState' : 'replaceState'](null, '', hash);
   lastHash = location.hash;
 }
 
 effect(() => {
   void state.value;
-  clearTimeout(writing);
-  writing = window.setTimeout(writeAddress, ADDRESS_MS);
+  clearTimeout(writeTimer);
+  writeTimer = window.setTimeout(writeAddress, ADDRESS_MS);
 });
-// Writes the address before a click on a link, so that Back leads to the present state.
+// Writes the address before a click on a link, so that Back returns to the state before the click.
 addEventListener('click', writeAddress, { capture: true });
 
 // Reads the state when a link of this page was followed or an address was pasted.
 addEventListener('hashchange', () => {
   lastHash = location.hash;
   const next = parseHash(lastHash);
-  // The new link's problems replace those of the last one.
+  // Shows the problems of the new link instead of those of the last one.
   notices.value = next.problems;
   // A link cannot carry the reader's own models and files, so the page keeps them.
   const current = state.peek();
   const carried = { ...linkable(current), ...(file.peek() ? {} : { input: current.input }) };
   if (printHash(next.state) === printHash(carried)) return;
   const { shown, input } = carried;
-  const local = {
+  const localState = {
     ...(next.state.shown.join() === shown.join() ? { shown: current.shown } : {}),
     ...(next.state.input === input ? { input: current.input } : {}),
   };
   failure.value = '';
-  state.value = { ...next.state, ...local };
-  place = placeOf(state.peek());
+  state.value = { ...next.state, ...localState };
+  lastHistoryKey = historyKeyOf(state.peek());
 });
 
 /** Replaces names in the state that this page does not have. */
@@ -94,12 +94,12 @@ export function checkNames(models: Models, rooms: readonly { readonly name: stri
     ];
     set({ room: defaults.room });
   }
-  const isHere = (text: string) => {
+  const isAvailable = (text: string) => {
     const id = parseSubject(text)?.id ?? '';
-    return isOfHub(id) || isOfDisk(id) || isOfRecording(id) || models.knows(id);
+    return isHubId(id) || isOnDisk(id) || isRecordingId(id) || models.canOpen(id);
   };
-  const missing = current.shown.filter((text) => !isHere(text));
-  const remaining = current.shown.filter(isHere);
+  const missing = current.shown.filter((text) => !isAvailable(text));
+  const remaining = current.shown.filter(isAvailable);
   if (!missing.length) return;
   const problems = missing.map(
     (text) => `The link names the model “${text}”, which this page does not have.`,

@@ -5,24 +5,24 @@ import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
 import { nameOfId } from '../ask/ids';
 import { modelIdOf, parseSubject } from '../ask/subject';
-import { heldOutFile, passagesEach } from '../ask/zoo';
+import { heldOutFile, passagesPerPrompt } from '../ask/zoo';
 
-/** The most prompts of token ids that a command may contain. */
-const MOST_IDS = 10;
-/** The time for which a button shows that it has copied. */
+/** The most prompts that a command lists as token ids. */
+const MAX_ID_PROMPTS = 10;
+/** How long a button confirms that it has copied, in milliseconds. */
 const COPIED_MS = 2000;
 
 /** Characters that a terminal obeys when they are pasted into it, even inside quotes. */
-const CONTROLS = /[\0-\x09\x0b-\x1f\x7f-\x9f]/;
+const CONTROL_CHARACTERS = /[\0-\x09\x0b-\x1f\x7f-\x9f]/;
 
 /** Quotes a word for a Unix shell, also one that begins with "=", which zsh would expand. */
-function quoted(word: string): string {
+function shellQuote(word: string): string {
   return /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
 /** Joins words to a shell command. */
 function shellLine(words: readonly string[]): string {
-  return words.map(quoted).join(' ');
+  return words.map(shellQuote).join(' ');
 }
 
 /** Returns an option and its value, as one word if the value looks like an option. */
@@ -34,8 +34,8 @@ function optionWords(name: string, value: string): string[] {
 const pathWord = (name: string) => (name.startsWith('-') ? `./${name}` : name);
 
 function editWords({ kind, ...given }: Edit): string {
-  const { parameters = {}, ...own } = given as Record<string, unknown>;
-  const entries = Object.entries({ ...own, ...(parameters as object) }).filter(
+  const { parameters = {}, ...options } = given as Record<string, unknown>;
+  const entries = Object.entries({ ...options, ...(parameters as object) }).filter(
     ([, value]) => value !== undefined,
   );
   return `${kind}:${entries.map(([name, value]) => `${name}=${value}`).join(',')}`;
@@ -51,22 +51,28 @@ function modelWords({ model, subject }: Frame): string {
 /** Returns the options for the prompts; undefined if the command line cannot have them. */
 function promptWords(frame: Frame, file: PromptFile | undefined): string[] | undefined {
   const { question, T, sequences, generated } = frame;
-  const size = ['--tokens', String(T), '--sequences', String(sequences)];
+  const sizeOptions = ['--tokens', String(T), '--sequences', String(sequences)];
   if (question.input === 'heldout') {
-    const perPrompt = passagesEach(question.T);
-    const joined = perPrompt > 1 ? ['--join', String(perPrompt)] : [];
-    return ['--text-file', `models/zoo/${heldOutFile(question.T)}`, '--lines', ...joined, ...size];
+    const perPrompt = passagesPerPrompt(question.T);
+    const joinOption = perPrompt > 1 ? ['--join', String(perPrompt)] : [];
+    return [
+      '--text-file',
+      `models/zoo/${heldOutFile(question.T)}`,
+      '--lines',
+      ...joinOption,
+      ...sizeOptions,
+    ];
   }
   const isText = question.input === 'text' && !generated;
-  if (isText && question.prompt && !CONTROLS.test(question.prompt))
-    return [...optionWords('--text', question.prompt), ...size];
+  if (isText && question.prompt && !CONTROL_CHARACTERS.test(question.prompt))
+    return [...optionWords('--text', question.prompt), ...sizeOptions];
   if (question.input === 'file' && file?.splitting !== 'blocks')
     return [
       ...['--text-file', pathWord(file?.name ?? 'FILE')],
       ...(file?.splitting === 'lines' ? ['--lines'] : []),
-      ...size,
+      ...sizeOptions,
     ];
-  const ids = frame.ids.slice(0, MOST_IDS);
+  const ids = frame.ids.slice(0, MAX_ID_PROMPTS);
   if (question.input === 'file' || ids.length < sequences) return undefined;
   return ids.flatMap((one) => ['--ids', one.join()]);
 }
@@ -79,21 +85,21 @@ export function commandOf(frame: Frame, file?: PromptFile): string | undefined {
   if (!prompts || frame.question.window) return undefined;
   const { first } = frame.question;
   const arithmetic = parseSubject(frame.subject)!.arithmetic;
-  const isOfIds = prompts[0] === '--ids';
+  const hasTokenIds = prompts[0] === '--ids';
   const words = [
     ...['sinkscope', 'measure', modelWords(frame), ...prompts],
-    ...(first && !isOfIds ? optionWords('--special', first) : []),
+    ...(first && !hasTokenIds ? optionWords('--special', first) : []),
     ...frame.edits.flatMap((edit) => ['--edit', editWords(edit)]),
     ...['--eps', String(frame.eps)],
     ...(arithmetic ? ['--arithmetic', arithmetic] : []),
-    // A text beyond the context ran with only the cached keys.
+    // A text longer than the context ran with a streaming cache.
     ...(frame.bytes ? ['--streaming'] : []),
   ];
   return shellLine(words);
 }
 
 /** Copies a command, and confirms it on the button. */
-export function copyCommand(command: string | undefined): TemplateResult | typeof nothing {
+export function copyCommandButton(command: string | undefined): TemplateResult | typeof nothing {
   if (!command) return nothing;
   const copy = async (event: Event) => {
     const button = event.currentTarget as HTMLButtonElement;

@@ -9,7 +9,7 @@ import type { Request } from '../run/request';
 import { questionOf, type PromptFile } from '../ask/question';
 import type { Facts } from '../save/numbers';
 import type { State } from '../ask/state';
-import { unedited } from '../ask/subject';
+import { withoutEdits } from '../ask/subject';
 import type { Pointed, ViewApi, View } from './view';
 
 /** What the page can use when the engine runs and the zoo's index has loaded. */
@@ -30,12 +30,12 @@ export interface Context {
   readonly set: (change: Partial<State>) => void;
   readonly point: (pointed: Pointed) => void;
   readonly choose: (file: PromptFile) => void;
-  /** Opens the dialog for opening a model, of this name if given. */
+  /** Opens the dialog that opens models, with a model's name filled in if given. */
   readonly open: (name?: string) => void;
-  /** Opens the dialog for choosing the subjects. */
+  /** Opens the dialog that chooses the subjects. */
   readonly pick: () => void;
   /**
-   * Opens the dialog with the code that embeds a view, in its figure's state.
+   * Opens the dialog with the HTML that embeds a view in the state of its figure.
    * @param pinned the head that the figure shows, if the state leaves the choice to the figure
    */
   readonly embed: (view: string, figure: Context, pinned: Partial<State>) => void;
@@ -45,7 +45,7 @@ export interface Context {
   readonly trust: (repository: string) => void;
   readonly fail: (error: unknown) => void;
   readonly notify: (notice: string) => void;
-  /** Returns facts about the state, or about the state with a change. */
+  /** Returns the facts that a saved file states of the page's state, or of the state with a change. */
   readonly facts: (change?: Partial<State>) => Facts;
   readonly link: (change?: Partial<State>) => string;
 }
@@ -54,7 +54,7 @@ export interface Context {
 export class Scope {
   readonly #ends = new Set<() => void>();
 
-  /** Creates a scope that ends with its parent, if not earlier. */
+  /** Creates a scope that ends with its parent at the latest. */
   constructor(parent?: Scope) {
     if (!parent) return;
     const end = () => this.end();
@@ -82,7 +82,7 @@ export class Scope {
 }
 
 /** A room's request to the queue, by default for the state's subjects and head. */
-interface Wish extends Partial<
+interface RoomRequest extends Partial<
   Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isPreview' | 'isFixed' | 'heads'>
 > {
   readonly views: readonly View[];
@@ -91,10 +91,10 @@ interface Wish extends Partial<
 }
 
 /** Requests frames from the queue, again whenever a signal in the request changes. */
-export function asks(
+export function requestFrames(
   context: Context,
   scope: Scope,
-  wish: (state: State, engine: Engine) => Wish,
+  roomRequest: (state: State, engine: Engine) => RoomRequest,
 ): void {
   scope.effect(() => {
     const engine = context.engine.value;
@@ -108,10 +108,12 @@ export function asks(
       heads = {},
       studies = [],
       ...own
-    } = wish(state, engine);
+    } = roomRequest(state, engine);
     const { subjects = state.shown, head = state } = own;
     const { question = questionOf(state, engine.file.value) } = own;
-    const bases = views.some(({ compares }) => compares) ? subjects.map(unedited) : [];
+    const bases = views.some(({ needsBaseline: compares }) => compares)
+      ? subjects.map(withoutEdits)
+      : [];
     engine.queue.ask({
       subjects: [...new Set([...subjects, ...bases])],
       question,
@@ -147,7 +149,7 @@ export function viewApiOf(context: Context, scope: Scope): ViewApi {
         ? engine.models.timelines()
         : Promise.reject(new Error('The engine is still loading.'));
     },
-    measure: (...given) => context.engine.peek()!.queue.measure(...given),
+    measure: (...args) => context.engine.peek()!.queue.measure(...args),
   };
 }
 
@@ -159,14 +161,14 @@ export interface Shown {
   readonly error?: string;
 }
 
-const pairs = new WeakMap<Frame, Frame>();
+const framesWithBase = new WeakMap<Frame, Frame>();
 
 /** Returns a frame with its baseline, as the same object for the same two frames. */
 function withBase(frame: Frame, base: Frame): Frame {
-  const cached = pairs.get(frame);
+  const cached = framesWithBase.get(frame);
   if (cached?.base === base) return cached;
   const result = { ...frame, base };
-  pairs.set(frame, result);
+  framesWithBase.set(frame, result);
   return result;
 }
 
@@ -174,7 +176,7 @@ export function shownOf(context: Context, subjects: readonly string[]): Shown[] 
   const entries = context.engine.value?.queue.entries.value;
   return subjects.map((subject) => {
     const { frame: own, isStale = false, error } = entries?.get(subject) ?? {};
-    const base = own?.edits.length ? entries?.get(unedited(subject)) : undefined;
+    const base = own?.edits.length ? entries?.get(withoutEdits(subject)) : undefined;
     const frame = own && base?.frame && !base.isStale ? withBase(own, base.frame) : own;
     return { subject, isStale, ...(frame ? { frame } : {}), ...(error ? { error } : {}) };
   });
@@ -184,7 +186,7 @@ export function shownOf(context: Context, subjects: readonly string[]): Shown[] 
 const BARE_MS = 3000;
 
 /** Shows only the heading of a room until its pictures are drawn or have failed, so that the layout does not shift. */
-export function appearsWhole(root: HTMLElement, scope: Scope, shown: () => Shown[]): void {
+export function hideUntilDrawn(root: HTMLElement, scope: Scope, shown: () => Shown[]): void {
   root.classList.add('awaited');
   const appear = () => root.classList.remove('awaited', 'late');
   const timer = setTimeout(() => root.classList.add('late'), BARE_MS);

@@ -3,8 +3,8 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { framesOf, type Context, type Scope, type Shown } from './context';
 import { isBidirectional, type Frame, mapsOf } from '../frame';
-import { hubName, isOfHub, nameOfId, isOfDisk } from '../ask/ids';
-import { isOfRecording } from '../ask/recordings';
+import { hubName, isHubId, nameOfId, isOnDisk } from '../ask/ids';
+import { isRecordingId } from '../ask/recordings';
 import { NO_WEIGHTS } from '../run/recordings';
 import {
   INPUTS,
@@ -14,13 +14,13 @@ import {
   type Splitting,
 } from '../ask/question';
 import { defaults, table, type NumberName, type State } from '../ask/state';
-import { MOST, parseSubject, titleOf } from '../ask/subject';
-import { explained, field } from './terms';
+import { MAX_SUBJECTS, parseSubject, titleOf } from '../ask/subject';
+import { explainTerms, field } from './terms';
 import { firstWords, readable, word } from '../words';
-import { part } from './view';
+import { addElement } from './view';
 
 /**
- * Whether a link shows a control, as its `hide=` does not list it: text numbers subjects generate finding how save
+ * Whether the link lets a control show: its `hide=` may list text, numbers, subjects, generate, finding, how, save and
  * links.
  */
 export function allows(state: State, name: string): boolean {
@@ -29,7 +29,7 @@ export function allows(state: State, name: string): boolean {
 
 export const valueOf = (event: Event) => (event.target as HTMLInputElement).value;
 
-export function choices(
+export function choiceField(
   label: string,
   current: string,
   options: readonly (readonly [string, string])[],
@@ -137,17 +137,17 @@ export function roomHeading(
 ): TemplateResult {
   return html`${isEmbed ? html`<h2>${title}</h2>` : html`<h1>${title}</h1>`} ${below}
     <p class="lead" data-finding role="status" ?hidden=${!allows(state.value, 'finding')}>
-      ${explained(finding, true)}
+      ${explainTerms(finding, true)}
     </p>`;
 }
 
 /** Adds the button for the code that embeds the shown figure. */
 export function addEmbedButton(
-  place: HTMLElement,
+  blockOf: HTMLElement,
   title: string,
   embed: () => void,
 ): HTMLButtonElement {
-  const code = part(place, 'code', 'button') as HTMLButtonElement;
+  const code = addElement(blockOf, 'code', 'button') as HTMLButtonElement;
   code.type = 'button';
   code.textContent = '</>';
   code.setAttribute('aria-label', `Embed ${title}`);
@@ -156,12 +156,13 @@ export function addEmbedButton(
 }
 
 /** Returns the button that opens the picker of models. */
-export function addButton(isFull: boolean, { pick }: Context): TemplateResult {
+export function addModelButton(isFull: boolean, { pick }: Context): TemplateResult {
   return html`<button type="button" class="add" ?disabled=${isFull} @click=${pick}>+ add</button>`;
 }
 
 /**
- * Returns the list of models that a room compares, with buttons to remove models, except the last, and to add some.
+ * Returns the list of models that a room compares, with a button that adds models and, for each but the last, one that
+ * removes it.
  * @param show replaces the whole list
  * @param named renders a model's name; absent: as text
  */
@@ -188,7 +189,7 @@ export function subjectList(
         </button></span
       >`;
     })}
-    ${addButton(shown.length >= MOST, context)}
+    ${addModelButton(shown.length >= MAX_SUBJECTS, context)}
   </div>`;
 }
 
@@ -222,7 +223,7 @@ export function fileField({ file, choose, fail }: Context): TemplateResult {
     // Empties the field, so that the reader can choose the same file again after editing it.
     input.value = '';
   };
-  const ways = [
+  const splittings = [
     ['lines', 'each line is a prompt'],
     ['blocks', 'blank lines separate prompts'],
     ['whole', 'the whole file is one text'],
@@ -236,7 +237,7 @@ export function fileField({ file, choose, fail }: Context): TemplateResult {
               >${current.name}:
               ${count === 1 ? '1 text' : `${count!.toLocaleString('en')} prompts`}</span
             >
-            ${choices('split', current.splitting, ways, (splitting) =>
+            ${choiceField('split', current.splitting, splittings, (splitting) =>
               choose({ ...current, splitting: splitting as Splitting }),
             )}`
         : html`<span class="hint"
@@ -256,14 +257,14 @@ export function firstField({ state, set }: Context, frames: readonly Frame[]): T
   const names = new Set([...frames.flatMap(({ special }) => special.choices), first]);
   const specialChoices = [...names].filter((name) => name && name !== 'bos' && name !== 'none');
   const bos = frames.find(({ special }) => special.bos)?.special.bos;
-  const isAdded = frames.every(({ special }) => special.automatic[0] === special.bos);
-  return choices(
+  const isBosAutomatic = frames.every(({ special }) => special.automatic[0] === special.bos);
+  return choiceField(
     'first token',
     first,
     [
       ['', `the tokenizer’s default: ${[...automatic].join(' / ')}`],
       ['none', 'none'],
-      ...(bos && !(isAdded && first !== 'bos')
+      ...(bos && !(isBosAutomatic && first !== 'bos')
         ? [['bos', `start token ${readable(bos)}`] as const]
         : []),
       ...specialChoices
@@ -282,7 +283,7 @@ export const EXAMPLES = [
   'She opened the door, and the cold wind came in.',
 ] as const;
 
-export function examples({ state, set }: Context): TemplateResult {
+export function exampleField({ state, set }: Context): TemplateResult {
   const example = EXAMPLES.find((one) => one === state.value.prompt) ?? '';
   const choose = (event: Event) => {
     const prompt = valueOf(event);
@@ -301,30 +302,30 @@ export function examples({ state, set }: Context): TemplateResult {
   </select>`;
 }
 
-/** Names the first token of the text, with a link to the same measurement with or without the start token. */
-export function startToken(
+/** Returns a button that names the text's first token and measures the text with or without a start token. */
+export function startTokenButton(
   { set }: Context,
   frames: readonly Frame[],
 ): TemplateResult | typeof nothing {
   const labels = [...new Set(frames.map(firstWords))];
   const sample = frames.find(({ special }) => special.bos);
   if (!labels.length || !sample) return nothing;
-  const isWithout = sample.first.length === 0;
+  const hasNoStart = sample.first.length === 0;
   // Without the key `first` in a link, the tokenizer adds its own special tokens.
-  const standard = sample.special.automatic[0] === sample.special.bos ? '' : 'bos';
+  const valueWithStart = sample.special.automatic[0] === sample.special.bos ? '' : 'bos';
   const bos = readable(sample.special.bos!);
-  const text = isWithout
+  const text = hasNoStart
     ? `no start token: add ${bos}`
     : labels.join(' / ').replace(' (start token)', '');
-  const name = isWithout ? text : `${labels.join(' / ')}: remove it`;
+  const name = hasNoStart ? text : `${labels.join(' / ')}: remove it`;
   return html`<button
     type="button"
     class="starts"
     aria-label=${name}
     title=${name}
-    @click=${() => set({ first: isWithout ? standard : 'none', query: -1, key: -1 })}
+    @click=${() => set({ first: hasNoStart ? valueWithStart : 'none', query: -1, key: -1 })}
   >
-    ${text}${isWithout ? nothing : ' ✕'}
+    ${text}${hasNoStart ? nothing : ' ✕'}
   </button>`;
 }
 
@@ -345,8 +346,8 @@ export function normalizeField(
   >`;
 }
 
-/** The note that replaces controls which a recording cannot use, as it has no weights. */
-const isRecorded = (frames: readonly Frame[]): boolean =>
+/** Whether all frames are recordings, which have no weights to run another text. */
+const areRecordings = (frames: readonly Frame[]): boolean =>
   frames.length > 0 && frames.every(({ recording }) => recording);
 
 /** Returns the field for the reader's text or file; nothing for other sources of prompts. */
@@ -357,7 +358,7 @@ function promptField(context: Context, rows: number): TemplateResult | typeof no
 }
 
 function sourceField({ state, set }: Context): TemplateResult {
-  return choices('prompts from', state.value.input, Object.entries(INPUTS), (value) =>
+  return choiceField('prompts from', state.value.input, Object.entries(INPUTS), (value) =>
     set({ input: value as State['input'] }),
   );
 }
@@ -366,10 +367,10 @@ function sourceField({ state, set }: Context): TemplateResult {
 function sizeFields(context: Context, frames: readonly Frame[]): TemplateResult {
   const { T, input, n } = context.state.value;
   const longest = Math.min(...frames.map(({ architecture }) => architecture.context));
-  const ran = [...new Set(frames.map((frame) => frame.T))].filter((one) => one !== T);
+  const otherLengths = [...new Set(frames.map((frame) => frame.T))].filter((one) => one !== T);
   return html`<div class="numbers">
     ${numberField('T ≤', 'T', context, longest)}
-    ${ran.length ? html`<span class="hint">T = ${ran.join(', ')} here</span>` : nothing}
+    ${otherLengths.length ? html`<span class="hint">T = ${otherLengths.join(', ')} here</span>` : nothing}
     ${segmented(
       'Prompts',
       [
@@ -384,14 +385,14 @@ function sizeFields(context: Context, frames: readonly Frame[]): TemplateResult 
   </div>`;
 }
 
-function rareFields(context: Context, frames: readonly Frame[]): TemplateResult {
+function advancedFields(context: Context, frames: readonly Frame[]): TemplateResult {
   const { input, scale } = context.state.value;
-  const isDrawn = input === 'random' || input === 'repeat';
+  const isRandom = input === 'random' || input === 'repeat';
   return html`<div class="numbers">
     ${numberField('prompts', 'n', context)} ${firstField(context, frames)}
     ${numberField('threshold ε', 'eps', context)}
-    ${isDrawn ? numberField('seed', 'seed', context) : nothing}
-    ${choices(
+    ${isRandom ? numberField('seed', 'seed', context) : nothing}
+    ${choiceField(
       'map colors',
       scale,
       [
@@ -405,7 +406,7 @@ function rareFields(context: Context, frames: readonly Frame[]): TemplateResult 
 }
 
 /**
- * Returns the bar with the whole question: the subjects, the text, its tokens, and a panel of all settings.
+ * Returns the bar that asks the question: the subjects, the text, its tokens, and a panel of all settings.
  * @param more further content of the panel
  */
 export function askBar(
@@ -417,14 +418,14 @@ export function askBar(
   const state = context.state.value;
   const [frame] = frames;
   const [hasText, hasNumbers] = [allows(state, 'text'), allows(state, 'numbers')];
-  const settings = html`${hasText ? html`${sourceField(context)} ${startToken(context, frames)}` : nothing}
-  ${hasNumbers ? html`${sizeFields(context, frames)} ${rareFields(context, frames)}` : nothing}`;
+  const settings = html`${hasText ? html`${sourceField(context)} ${startTokenButton(context, frames)}` : nothing}
+  ${hasNumbers ? html`${sizeFields(context, frames)} ${advancedFields(context, frames)}` : nothing}`;
   const inputName = state.input === 'text' || state.input === 'file' ? '' : INPUTS[state.input];
   return html`<div class="ask-bar">
     ${subjects}
     <div class="asked">
       ${
-        isRecorded(frames)
+        areRecordings(frames)
           ? html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>`
           : hasText
             ? html`${promptField(context, 2)}${inputName}
@@ -442,13 +443,13 @@ export function askBar(
     }
     <details class="settings">
       <summary>More</summary>
-      <div class="question-controls">${isRecorded(frames) ? nothing : settings} ${more}</div>
+      <div class="question-controls">${areRecordings(frames) ? nothing : settings} ${more}</div>
     </details>
   </div>`;
 }
 
-/** The most tokens that are listed; no reader goes through a longer list. */
-const CHIPS = 1024;
+/** The most tokens that the list shows; no reader goes through a longer list. */
+const MAX_CHIPS = 1024;
 
 /** Returns the tokens of the first prompt as buttons: one tab stop, within which the arrow keys move. */
 export function tokenChips(
@@ -457,8 +458,8 @@ export function tokenChips(
   isPlain = false,
 ): TemplateResult {
   const { query } = state.value;
-  const count = Math.min(frame.T, CHIPS);
-  const stop = Math.min(Math.max(0, query), count - 1);
+  const count = Math.min(frame.T, MAX_CHIPS);
+  const tabStop = Math.min(Math.max(0, query), count - 1);
   const move = (event: KeyboardEvent) => {
     const steps: Record<string, number> = {
       ArrowLeft: -1,
@@ -469,8 +470,8 @@ export function tokenChips(
     const step = steps[event.key];
     if (step === undefined) return;
     const chips = [...(event.currentTarget as Element).querySelectorAll<HTMLElement>('.chip')];
-    const at = chips.indexOf(event.target as HTMLElement);
-    chips[at + step]?.focus();
+    const index = chips.indexOf(event.target as HTMLElement);
+    chips[index + step]?.focus();
     event.preventDefault();
   };
   const chip = (t: number) => {
@@ -479,7 +480,7 @@ export function tokenChips(
     return html`<button
       type="button"
       class="chip ${token.special ? 'special' : ''} ${className}"
-      tabindex=${t === stop ? 0 : -1}
+      tabindex=${t === tabStop ? 0 : -1}
       aria-pressed=${query === t}
       title=${isPlain ? nothing : `position ${t}, id ${token.id}`}
       .textContent=${word(token.text)}
@@ -488,7 +489,7 @@ export function tokenChips(
       @click=${() => set({ query: query === t ? -1 : t, key: -1 })}
     ></button>`;
   };
-  const cut = frame.dropped
+  const droppedNote = frame.dropped
     ? html`<span class="cut">… ${frame.dropped} more not run (T = ${frame.T})</span>`
     : nothing;
   const rest =
@@ -503,7 +504,7 @@ export function tokenChips(
     @pointerleave=${() => point({})}
     @focusout=${() => point({})}
   >
-    ${Array.from({ length: count }, (_, t) => chip(t))}${rest}${cut}
+    ${Array.from({ length: count }, (_, t) => chip(t))}${rest}${droppedNote}
   </div>`;
 }
 
@@ -514,7 +515,7 @@ export function colorChips(
   scope: Scope,
   shown: () => readonly Shown[],
 ): void {
-  let isLit = false;
+  let isColored = false;
   const reveal = (chip: HTMLElement | undefined) => {
     const list = chip?.parentElement;
     // Does not scroll the list while the pointer is over it.
@@ -532,17 +533,17 @@ export function colorChips(
     const [frame] = framesOf(shown());
     const maps = frame && mapsOf(frame);
     const isPointed = query >= 0 || key >= 0;
-    if (!maps || (!isPointed && !isLit)) return;
-    isLit = isPointed;
+    if (!maps || (!isPointed && !isColored)) return;
+    isColored = isPointed;
     const { side, block } = maps;
-    const place = (t: number) => Math.floor(t / block);
-    const row = query >= 0 ? maps.shares.subarray(place(query) * side).subarray(0, side) : [];
+    const blockOf = (t: number) => Math.floor(t / block);
+    const row = query >= 0 ? maps.shares.subarray(blockOf(query) * side).subarray(0, side) : [];
     const chips = root.querySelectorAll<HTMLElement>('.chip');
     reveal(chips[query >= 0 ? query : key]);
     chips.forEach((chip, t) => {
-      chip.classList.toggle('query', place(t) === place(query));
-      chip.classList.toggle('key', place(t) === place(key));
-      const share = row[place(t)] ?? 0;
+      chip.classList.toggle('query', blockOf(t) === blockOf(query));
+      chip.classList.toggle('key', blockOf(t) === blockOf(key));
+      const share = row[blockOf(t)] ?? 0;
       chip.style.setProperty('--look', share > 0.01 ? String(Math.sqrt(share)) : '0');
     });
   });
@@ -562,7 +563,7 @@ export function nameOf(
 }
 
 /** Returns the text and the generated tokens after it. */
-function writtenText({ tokens, generated, title }: Frame, isNamed: boolean): TemplateResult {
+function generatedText({ tokens, generated, title }: Frame, isNamed: boolean): TemplateResult {
   const plain = tokens.filter(({ special }) => !special);
   const join = (some: typeof plain) => some.map(({ text }) => text).join('');
   return html`<p class="generated">
@@ -577,26 +578,26 @@ export function generateControls(
   frames: readonly Frame[],
 ): TemplateResult | typeof nothing {
   const queue = context.engine.value?.queue;
-  const open = frames.filter((frame) => !isBidirectional(frame) && !frame.recording);
-  if (!queue || !open.length || !allows(context.state.value, 'generate')) return nothing;
+  const openFrames = frames.filter((frame) => !isBidirectional(frame) && !frame.recording);
+  if (!queue || !openFrames.length || !allows(context.state.value, 'generate')) return nothing;
   const isRunning = queue.isGenerating;
   const { temperature, topK, seed } = context.state.value;
-  const go = () => {
+  const toggleGenerating = () => {
     if (isRunning) return queue.stopGenerating();
-    const subjects = open.map(({ subject }) => subject);
+    const subjects = openFrames.map(({ subject }) => subject);
     void queue.generate(subjects, { count: 16, temperature, topK, seed });
   };
   return html`<details class="more generate">
     <summary>Generate text</summary>
     <div class="numbers">
-      <button type="button" class="primary" @click=${go}>
+      <button type="button" class="primary" @click=${toggleGenerating}>
         ${isRunning ? 'Stop' : 'Generate 16 tokens'}
       </button>
       ${numberField('temperature', 'temperature', context)} ${numberField('top k', 'topK', context)}
       <span class="hint">Temperature 0 is greedy.</span>
     </div>
     <div role="status">
-      ${open.filter(({ generated }) => generated).map((frame) => writtenText(frame, open.length > 1))}
+      ${openFrames.filter(({ generated }) => generated).map((frame) => generatedText(frame, openFrames.length > 1))}
     </div>
   </details>`;
 }
@@ -608,24 +609,26 @@ export function troubleNotes(
 ): TemplateResult | typeof nothing {
   const failed = shown.filter(({ error }) => error);
   if (!failed.length) return nothing;
-  const keptWords = ({ frame }: Shown) => (frame ? ' The last good result is shown.' : '');
+  const keptResultWords = ({ frame }: Shown) => (frame ? ' The last good result is shown.' : '');
   // Asks for the input instead of stating errors if all subjects lack the same input.
-  const wanting = failed.find(({ error }) => isInputMissing(error!));
-  if (wanting)
-    return html`<p class="trouble wanting" role="alert">${wanting.error}${keptWords(wanting)}</p>`;
+  const withoutInput = failed.find(({ error }) => isInputMissing(error!));
+  if (withoutInput)
+    return html`<p class="trouble wanting" role="alert">
+      ${withoutInput.error}${keptResultWords(withoutInput)}
+    </p>`;
   return html`<div class="trouble" role="alert">
     ${failed.map((one) => {
-      const cachedNote = keptWords(one);
+      const cachedNote = keptResultWords(one);
       const message = `${nameOf(one, context)}: ${one.error!.replace(/([^.!?])$/, '$1.')}${cachedNote}`;
       const models = context.engine.value?.models;
       const id = parseSubject(one.subject)?.id ?? '';
-      const isNew = (isOfHub(id) || isOfDisk(id) || isOfRecording(id)) && !models?.knows(id);
-      const name = isOfHub(id) ? hubName(id) : id;
-      const act = isNew ? () => context.open(name) : () => context.engine.peek()?.queue.retry();
+      const isNew = (isHubId(id) || isOnDisk(id) || isRecordingId(id)) && !models?.canOpen(id);
+      const name = isHubId(id) ? hubName(id) : id;
+      const recover = isNew ? () => context.open(name) : () => context.engine.peek()?.queue.retry();
       const label = one.error!.includes('(too_slow)') ? 'Wait longer' : 'Try again';
       return html`<p>
         ${message}
-        <button type="button" @click=${act}>${isNew ? `Open ${nameOfId(id)}` : label}</button>
+        <button type="button" @click=${recover}>${isNew ? `Open ${nameOfId(id)}` : label}</button>
       </p>`;
     })}
   </div>`;

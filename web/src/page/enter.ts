@@ -3,7 +3,7 @@ import { computed, effect } from '@preact/signals-core';
 import { defaults } from '../ask/state';
 import { set, state } from './address';
 import { Scope, type Context } from './context';
-import { fail, offer } from './messages';
+import { fail, offerNewer } from './messages';
 
 type Build = (root: HTMLElement, context: Context, scope: Scope) => void;
 
@@ -15,7 +15,7 @@ export interface Room {
 }
 
 /** Returns the tab's title: the question on Start, elsewhere the room's title. */
-function titleOf({ name, title }: Room): string {
+function tabTitle({ name, title }: Room): string {
   if (name === defaults.room) return 'Why do language models stare at the first token? · Sinkscope';
   return `${title} · Sinkscope`;
 }
@@ -25,46 +25,46 @@ function titleOf({ name, title }: Room): string {
  * @param rooms the first one is the default
  */
 export function enter(main: HTMLElement, rooms: readonly Room[], context: Context): void {
-  let inside: { readonly name: string; readonly scope: Scope } | undefined;
-  let standing: { readonly name: string; readonly scope: Scope } | undefined;
+  let entered: { readonly name: string; readonly scope: Scope } | undefined;
+  let current: { readonly name: string; readonly scope: Scope } | undefined;
   const built = new Map<string, Build>();
   const entry = computed(() => rooms.find(({ name }) => name === state.value.room) ?? rooms[0]!);
   effect(() => {
     const room = entry.value;
     const target = room.name;
-    if (inside?.name === target) return;
+    if (entered?.name === target) return;
     const scope = new Scope();
-    inside = { name: target, scope };
+    entered = { name: target, scope };
     // Keeps the previous room until the next one is loaded.
-    const start = (build: Build) => {
-      if (inside?.scope !== scope) return;
-      standing?.scope.end();
-      standing = inside;
+    const show = (build: Build) => {
+      if (entered?.scope !== scope) return;
+      current?.scope.end();
+      current = entered;
       context.point({});
       const root = document.createElement('div');
       root.className = `room room-${target}`;
       main.replaceChildren(root);
       main.dataset.room = target;
-      document.title = titleOf(room);
+      document.title = tabTitle(room);
       build(root, context, scope);
     };
     const cached = built.get(target);
     // Starts the room outside of this effect, since a room sets state and calls the queue.
-    if (cached) queueMicrotask(() => start(cached));
+    if (cached) queueMicrotask(() => show(cached));
     else
       room.load().then(
         ({ build }) => {
           built.set(target, build);
-          start(build);
+          show(build);
         },
         async (error: unknown) => {
           const isNewer = await isReplaced();
-          if (inside?.scope !== scope) return;
-          if (standing) {
-            inside = standing;
-            set({ room: standing.name });
+          if (entered?.scope !== scope) return;
+          if (current) {
+            entered = current;
+            set({ room: current.name });
           }
-          if (isNewer) offer(() => location.reload());
+          if (isNewer) offerNewer(() => location.reload());
           else fail(error);
         },
       );

@@ -8,7 +8,7 @@ import { render, html } from 'lit';
 import { framesOf, viewApiOf, Scope, type Context, type Shown } from './context';
 import { selectedHead, type Frame } from '../frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from '../ask/subject';
-import { differsIn, type State } from '../ask/state';
+import { differingKeys, type State } from '../ask/state';
 import type { Theme } from '../plot/color';
 import { isPrinting } from '../plot/paper';
 import { INPUTS } from '../ask/question';
@@ -22,15 +22,23 @@ import {
   KINDS,
   onPaper,
 } from '../save/menu';
-import { explained } from './terms';
+import { explainTerms } from './terms';
 import { addEmbedButton } from './controls';
-import { isRead, lackWords, part, say, type DrawOptions, type Update, type View } from './view';
+import {
+  isRead,
+  lackWords,
+  addElement,
+  setText,
+  type DrawOptions,
+  type Update,
+  type View,
+} from './view';
 import { CLASS_WORDS, stampWords } from '../words';
 
 export interface FigureLook {
   /** Whether the figure has no heading, conditions and menu, since the room shows these. */
   readonly isBare?: boolean;
-  /** Whether the room's heading is also the figure's; the keyboard then reaches the picture before the controls. */
+  /** Whether the room's heading is also the figure's. The keyboard then reaches the picture before the controls. */
   readonly isMain?: boolean;
   /** Whether the figure is embedded: only the controls that the host requests are shown. */
   readonly isEmbed?: boolean;
@@ -52,13 +60,16 @@ interface Cell {
 }
 
 /** Removes conditions that the room states from a stamp. */
-const unstated = (stamp: string, stated: readonly string[]): string =>
+const withoutStated = (stamp: string, stated: readonly string[]): string =>
   stamp
     .split(' · ')
     .filter((one) => !stated.includes(one))
     .join(' · ');
 
-/** Returns a key for the cell of each subject, which a model keeps when the reader steps through its training. */
+/**
+ * Returns a key for the cell of each subject, which stays the same while the reader steps through a model's
+ * checkpoints.
+ */
 function keysOf(subjects: readonly string[]): string[] {
   const names = subjects.map((subject) => {
     const parsed = parseSubject(subject);
@@ -70,7 +81,7 @@ function keysOf(subjects: readonly string[]): string[] {
   });
 }
 
-/** The content of a cell: a subject, or all settings of a model, headed by the first measured one. */
+/** The content of a cell: one subject, or all settings of a model. The lead is the first that is measured. */
 interface Cluster {
   readonly lead: Shown;
   readonly all: readonly Shown[];
@@ -87,30 +98,36 @@ export class Figure {
   readonly #cells = new Map<string, Cell>();
   #shown: readonly Shown[] = [];
   /** The state at the last drawing. */
-  #drawn: State | undefined;
-  #isSeen = false;
+  #drawnState: State | undefined;
+  #isVisible = false;
   #isDue = false;
   /** The theme of a saved picture while it is drawn. */
   #paper: Theme | undefined;
 
-  constructor(place: Element, view: View, context: Context, parent: Scope, look: FigureLook = {}) {
+  constructor(
+    position: Element,
+    view: View,
+    context: Context,
+    parent: Scope,
+    look: FigureLook = {},
+  ) {
     this.#view = view;
     this.#context = context;
     this.#look = look;
     this.#scope = new Scope(parent);
-    // An embed is no <section>, since its element has the label and a host's page may have several of one view.
-    this.root = part(place, `figure view-${view.name}`, look.isEmbed ? 'div' : 'section');
+    // An embed is no <section>: its element has the label, and a host's page may embed one view several times.
+    this.root = addElement(position, `figure view-${view.name}`, look.isEmbed ? 'div' : 'section');
     this.root.dataset.view = view.name;
     if (!look.isEmbed) this.root.setAttribute('aria-label', view.title);
     if (look.isMain) this.root.classList.add('main');
-    if (!look.isBare && !look.isMain) this.#head();
-    this.#grid = part(this.root, 'cells');
-    this.#missing = part(this.root, 'lacks');
-    if (look.isMain) this.#head();
+    if (!look.isBare && !look.isMain) this.#addHead();
+    this.#grid = addElement(this.root, 'cells');
+    this.#missing = addElement(this.root, 'lacks');
+    if (look.isMain) this.#addHead();
     const watcher = new IntersectionObserver(
       ([entry]) => {
-        this.#isSeen = entry!.isIntersecting;
-        if (this.#isSeen && this.#isDue) this.#draw();
+        this.#isVisible = entry!.isIntersecting;
+        if (this.#isVisible && this.#isDue) this.#draw();
       },
       { rootMargin: '120px' },
     );
@@ -140,53 +157,54 @@ export class Figure {
     this.#shown = shown;
     // Typing changes no picture before the text is tokenized.
     const { state } = this.#context;
-    const isTyped = this.#drawn && differsIn(state.peek(), this.#drawn) === 'prompt';
-    if (isSame && isTyped && !this.#isDue) return;
+    const isTypedOnly =
+      this.#drawnState && differingKeys(state.peek(), this.#drawnState) === 'prompt';
+    if (isSame && isTypedOnly && !this.#isDue) return;
     this.#isDue = true;
-    if (this.#isSeen || isPrinting.peek() || this.#isNear()) this.#draw();
+    if (this.#isVisible || isPrinting.peek() || this.#isNear()) this.#draw();
   }
 
   /** Estimates whether the figure is near the viewport, and stores the estimate until the observer's first report. */
   #isNear(): boolean {
     if (this.#cells.size) return false;
     const { top, bottom } = this.root.getBoundingClientRect();
-    return (this.#isSeen = bottom > -120 && top < innerHeight + 120);
+    return (this.#isVisible = bottom > -120 && top < innerHeight + 120);
   }
 
-  #head(): void {
+  #addHead(): void {
     const { title, question, how, formula, source } = this.#view;
-    const head = part(this.root, 'figure-head', 'header');
-    const place = part(head, 'figure-title');
+    const head = addElement(this.root, 'figure-head', 'header');
+    const position = addElement(head, 'figure-title');
     render(
       html`<h2>${title}</h2>
         <p class="question">${question}</p>`,
-      place,
+      position,
     );
-    const reading = part(head, 'how', 'details') as HTMLDetailsElement;
-    makeMenu(reading);
+    const howMenu = addElement(head, 'how', 'details') as HTMLDetailsElement;
+    makeMenu(howMenu);
     render(
       html`<summary aria-label="How to read ${title}">?</summary>
         <div>
-          <p>${explained(how)}</p>
+          <p>${explainTerms(how)}</p>
           <p class="hint">
-            ${explained('The line below states the conditions: ε, T, start token (BOS), number of prompts.')}
+            ${explainTerms('The line below states the conditions: ε, T, start token (BOS), number of prompts.')}
           </p>
           ${formula ? html`<p><code>${formula}</code></p>` : ''}
           ${source ? html`<p class="hint">${source}</p>` : ''}
         </div>`,
-      reading,
+      howMenu,
     );
     const menu = addKinds(head, title, KINDS, (kind) => {
       const numbers = framesOf(this.#shown).map((frame) => ({
         frame: { ...this.#conditionsOf(frame), ...this.#ownConditions(frame) },
-        quantities: this.#isReady(frame) ? this.#view.numbers(frame, this.#at(frame)) : [],
+        quantities: this.#isReady(frame) ? this.#view.numbers(frame, this.#headOf(frame)) : [],
       }));
       const figure = {
         name: this.#view.name,
         title,
         place: this.#grid,
         says: numbers.map(({ frame }) =>
-          this.#view.says(frame, this.#at(frame), this.#context.state.peek()),
+          this.#view.says(frame, this.#headOf(frame), this.#context.state.peek()),
         ),
         numbers,
         facts: this.#context.facts(),
@@ -213,15 +231,15 @@ export class Figure {
       },
       this.#context.fail,
     );
-    const code = addEmbedButton(head, title, () =>
-      this.#context.embed(this.#view.name, this.#context, this.#pinned()),
+    const embedButton = addEmbedButton(head, title, () =>
+      this.#context.embed(this.#view.name, this.#context, this.#pinnedState()),
     );
     this.#scope.effect(() => {
       const { hide, controls } = this.#context.state.value;
       const { isEmbed } = this.#look;
       menu.hidden = hide.includes('save') || Boolean(isEmbed && !controls.includes('save'));
-      code.hidden = hide.includes('links') || Boolean(isEmbed);
-      reading.hidden = hide.includes('how');
+      embedButton.hidden = hide.includes('links') || Boolean(isEmbed);
+      howMenu.hidden = hide.includes('how');
     });
   }
 
@@ -229,16 +247,19 @@ export class Figure {
     return this.#view.fits?.(frame) ?? true;
   }
 
-  /** The figure's own subjects, and the head if they share it. */
-  #pinned(): Partial<State> {
+  /**
+   * Returns the part of the state that an embed needs: the figure's subjects, and their head if all show the same one.
+   */
+  #pinnedState(): Partial<State> {
     // Returns each subject once, since settings of a model may differ only in their question.
     const shown = [...new Set(this.#shown.map(({ subject }) => subject))];
-    const [first, ...rest] = framesOf(this.#shown).map((frame) => this.#at(frame));
-    const isOne = first && rest.every((at) => at.layer === first.layer && at.head === first.head);
-    return { shown, at: 0, ...(isOne ? first : {}) };
+    const [first, ...rest] = framesOf(this.#shown).map((frame) => this.#headOf(frame));
+    const isSharedHead =
+      first && rest.every((at) => at.layer === first.layer && at.head === first.head);
+    return { shown, at: 0, ...(isSharedHead ? first : {}) };
   }
 
-  #at(frame: Frame) {
+  #headOf(frame: Frame) {
     return selectedHead(frame, this.#context.state.peek());
   }
 
@@ -253,19 +274,19 @@ export class Figure {
     return isAveraged ? frame : { ...frame, sequences: 1 };
   }
 
-  #cell(): Cell {
+  #addCell(): Cell {
     const scope = new Scope(this.#scope);
-    const root = part(this.#grid, 'cell');
-    const caption = part(root, 'cell-head', 'p');
-    const title = part(caption, '', 'strong');
-    const badge = part(caption, 'badge', 'span');
-    const update = this.#view.draw(part(root, 'cell-body'), viewApiOf(this.#context, scope));
-    const stamp = part(root, 'stamp', 'p');
+    const root = addElement(this.#grid, 'cell');
+    const caption = addElement(root, 'cell-head', 'p');
+    const title = addElement(caption, '', 'strong');
+    const badge = addElement(caption, 'badge', 'span');
+    const update = this.#view.draw(addElement(root, 'cell-body'), viewApiOf(this.#context, scope));
+    const stamp = addElement(root, 'stamp', 'p');
     scope.onEnd(() => root.remove());
     return { root, title, badge, stamp, conditions: '', update, scope };
   }
 
-  /** Draws once in the given theme, or in the reader's if none is given. */
+  /** Draws the figure once in a theme; absent: the reader's. */
   #drawIn(theme?: Theme): void {
     this.#paper = theme;
     this.#draw();
@@ -273,7 +294,7 @@ export class Figure {
 
   #draw(): void {
     this.#isDue = false;
-    this.#drawn = this.#context.state.peek();
+    this.#drawnState = this.#context.state.peek();
     const clusters = this.#clusters();
     const keys = keysOf(clusters.map(({ lead }) => this.#nameOf(lead.subject)));
     for (const [key, { scope }] of this.#cells) {
@@ -284,20 +305,20 @@ export class Figure {
     }
     this.#grid.style.setProperty('--cells', String(Math.max(1, clusters.length)));
     const frames = framesOf(this.#shown).filter((frame) => this.#isReady(frame));
-    let place = 0;
+    let position = 0;
     clusters.forEach(({ lead: one, all }, i) => {
       const isReady = one.frame && this.#isReady(one.frame);
-      const cell = this.#cells.get(keys[i]!) ?? (isReady ? this.#cell() : undefined);
+      const cell = this.#cells.get(keys[i]!) ?? (isReady ? this.#addCell() : undefined);
       if (!cell) return;
       this.#cells.set(keys[i]!, cell);
-      // Leaves a cell that is in its place, since moving it would take the focus from its controls.
-      const before = this.#grid.children[place++] ?? null;
-      if (before !== cell.root) this.#grid.insertBefore(cell.root, before);
+      // Moves a cell only if its position changes, since a move takes the focus from the cell's controls.
+      const sibling = this.#grid.children[position++] ?? null;
+      if (sibling !== cell.root) this.#grid.insertBefore(cell.root, sibling);
       cell.root.classList.toggle('stale', one.isStale || !isReady);
       const group = framesOf(all).filter((frame) => frames.includes(frame));
       cell.title.parentElement!.hidden = clusters.length === 1 || Boolean(this.#look.isBare);
       if (isReady) this.#fill(cell, one.frame!, { frames, group }, i);
-      // Keeps the last picture, and updates its conditions, since the room's may have changed.
+      // Keeps the last picture, and updates its stamp, since the conditions that the room states may have changed.
       else this.#stamp(cell);
     });
     const missing = framesOf(this.#shown).map((frame) => lackWords(this.#view, frame));
@@ -308,13 +329,13 @@ export class Figure {
   }
 
   #clusters(): Cluster[] {
-    if (this.#view.isOfAll) {
+    if (this.#view.drawsAllSubjects) {
       const lead = this.#shown.find(({ frame }) => frame && this.#isReady(frame));
       return lead
         ? [{ lead, all: this.#shown }]
         : this.#shown.slice(0, 1).map((one) => ({ lead: one, all: [one] }));
     }
-    if (!this.#view.isGroup) return this.#shown.map((one) => ({ lead: one, all: [one] }));
+    if (!this.#view.drawsAllSettings) return this.#shown.map((one) => ({ lead: one, all: [one] }));
     const byModel = new Map<string, Shown[]>();
     for (const one of this.#shown) {
       const key = this.#nameOf(one.subject);
@@ -335,31 +356,31 @@ export class Figure {
     const { root, title, badge, update } = cell;
     const { extra } = this.#look;
     root.dataset.subject = frame.subject;
-    say(title, group.length > 1 ? frame.model.title : frame.title);
-    const ownWords = this.#ownConditions(frame);
-    const classes = [...group.map((one) => one.class), ownWords.class];
+    setText(title, group.length > 1 ? frame.model.title : frame.title);
+    const ownConditions = this.#ownConditions(frame);
+    const classes = [...group.map((one) => one.class), ownConditions.class];
     const kind =
       (['counterfactual', 'approximate', 'relaxed'] as const).find((one) =>
         classes.includes(one),
       ) ?? frame.class;
-    say(badge, CLASS_WORDS[kind]);
+    setText(badge, CLASS_WORDS[kind]);
     badge.hidden = kind === 'measured';
     const state = this.#context.state.peek();
     const options = {
       state,
       theme: this.#paper ?? this.#context.theme.peek(),
-      at: this.#at(frame),
+      at: this.#headOf(frame),
       frames,
       group,
     };
     update(frame, { ...options, ...extra?.(frame, i) });
     // Settings of a model may end at different lengths, such as one at its context.
     const T = Math.max(...group.map((one) => one.T));
-    // A picture of all subjects names each of them.
-    const all = this.#view.isOfAll
+    // The stamp of a picture of all subjects names each subject.
+    const all = this.#view.drawsAllSubjects
       ? { title: [...new Set(group.map((one) => one.title))].join(', ') }
       : {};
-    const conditions = { ...this.#conditionsOf(frame), T, ...all, ...ownWords, class: kind };
+    const conditions = { ...this.#conditionsOf(frame), T, ...all, ...ownConditions, class: kind };
     cell.conditions = stampWords(conditions);
     this.#stamp(cell);
     if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
@@ -367,14 +388,14 @@ export class Figure {
 
   #stamp({ stamp, conditions }: Cell): void {
     const { isBare, stated } = this.#look;
-    const words = isBare ? '' : unstated(conditions, stated?.() ?? []);
+    const words = isBare ? '' : withoutStated(conditions, stated?.() ?? []);
     stamp.hidden = !words;
-    if (stamp.textContent !== words) render(explained(words, true), stamp);
+    if (stamp.textContent !== words) render(explainTerms(words, true), stamp);
   }
 
   /** Returns the name of a cell's subject. */
   #nameOf(subject: string): string {
-    const parsed = this.#view.isGroup ? parseSubject(subject) : undefined;
+    const parsed = this.#view.drawsAllSettings ? parseSubject(subject) : undefined;
     return parsed ? modelIdOf(parsed) : subject;
   }
 

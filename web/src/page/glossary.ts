@@ -4,7 +4,7 @@
  */
 interface Term {
   readonly term: string;
-  /** Matches the term in sentences. If two terms match, the first one of the table counts. */
+  /** Matches the term in sentences. If two terms match, the one that comes first in the table counts. */
   readonly pattern: RegExp;
   readonly meaning: string;
   /** Whether only lessons explain the term, since it occurs too often in the page's sentences. */

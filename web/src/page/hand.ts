@@ -3,7 +3,7 @@
  * a channel of a token to 0 or to its mean. Every intervention is a link, so that the browser's Back undoes it.
  */
 import { html, nothing, type TemplateResult } from 'lit';
-import { choices } from './controls';
+import { choiceField } from './controls';
 import type { Context } from './context';
 import {
   groupOf,
@@ -18,12 +18,12 @@ import {
   type Head,
 } from '../frame';
 import { type State } from '../ask/state';
-import { isOfDisk } from '../ask/ids';
+import { isOnDisk } from '../ask/ids';
 import { labelsOf, parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
 import { headWords, quote, stateWords } from '../words';
 
 /** The scope of an intervention: all heads, the heads of the selected layer, or the selected head. */
-type Range = State['scope'];
+type EditScope = State['scope'];
 
 interface Move {
   readonly says: string;
@@ -34,12 +34,15 @@ function edit(name: string, ...values: readonly (number | string)[]): SubjectEdi
   return { name, values: values.map(String) };
 }
 
-/** Returns the layer and head of an edit; without them the edit applies to all. */
-function places(range: Range, { layer, head }: Head): number[] {
+/** Returns the layer and head to which an edit applies; an edit without them applies to all. */
+function scopeValues(range: EditScope, { layer, head }: Head): number[] {
   return { all: [], layer: [layer], head: [layer, head] }[range];
 }
 
-/** Returns the number of the residual stream to intervene on: the selected one, or else the largest. */
+/**
+ * Returns the channel of a token's hidden state to intervene on: the selected one, or else the one with the largest
+ * value.
+ */
 function chosenValue(frame: Frame, state: State) {
   const at = ({ layer, channel, token }: { layer: number; channel: number; token: number }) => ({
     place: [channel, layer, token],
@@ -59,7 +62,7 @@ function chosenValue(frame: Frame, state: State) {
 /** Returns the interventions on the selection. */
 export function movesOf(frame: Frame, state: State): Move[] {
   const at = modelHead(frame, selectedHead(frame, state));
-  const scope = places(state.scope, at);
+  const scope = scopeValues(state.scope, at);
   const moves: Move[] = [];
   // Without a selection, interventions apply to the first token.
   const key = Math.max(0, state.key >= 0 ? state.key : state.query);
@@ -88,10 +91,10 @@ export function movesOf(frame: Frame, state: State): Move[] {
       },
     );
   }
-  const heavy = superWeightOf(frame);
-  if (heavy) {
-    const { row, column } = heavy;
-    const layer = layerNumber(frame, heavy.layer);
+  const superWeight = superWeightOf(frame);
+  if (superWeight) {
+    const { row, column } = superWeight;
+    const layer = layerNumber(frame, superWeight.layer);
     moves.push({
       says: `Zero weight (${row}, ${column}) of down in layer ${layer}, which writes the largest value`,
       edit: edit('scale_weight', 'down', layer, row, column, 0),
@@ -111,7 +114,10 @@ export function toggleEdit(subject: string, wanted: SubjectEdit): string {
   return printSubject({ ...parsed, edits });
 }
 
-export function handControls(context: Context, frame: Frame): TemplateResult | typeof nothing {
+export function interventionControls(
+  context: Context,
+  frame: Frame,
+): TemplateResult | typeof nothing {
   const state = context.state.value;
   if (state.hide.includes('hand')) return nothing;
   const { layer, head } = modelHead(frame, selectedHead(frame, state));
@@ -127,8 +133,8 @@ export function handControls(context: Context, frame: Frame): TemplateResult | t
     const list = state.shown.map((one) => (one === frame.subject ? next : one));
     const shown = [...new Set(list)];
     const change = { shown, at: shown.indexOf(next), layer, head };
-    const go = (event: Event) => {
-      if (!isOfDisk(frame.subject)) return;
+    const setLocally = (event: Event) => {
+      if (!isOnDisk(frame.subject)) return;
       event.preventDefault();
       context.set(change);
     };
@@ -136,7 +142,7 @@ export function handControls(context: Context, frame: Frame): TemplateResult | t
       class="move"
       href=${context.link(change)}
       aria-label=${isDone ? `Undo ${says}` : says}
-      @click=${go}
+      @click=${setLocally}
       >${says}${isDone ? ' ×' : ''}</a
     >`;
   };
@@ -149,7 +155,7 @@ export function handControls(context: Context, frame: Frame): TemplateResult | t
       <summary>More</summary>
       <p class="hint">Select a cell of the map to act on its token.</p>
       ${more.map((one) => link(one.edit, one.says, false))}
-      ${choices(
+      ${choiceField(
         'keys and values in',
         state.scope,
         [
@@ -157,7 +163,7 @@ export function handControls(context: Context, frame: Frame): TemplateResult | t
           ['layer', `layer ${layer}`],
           ['head', headWords({ layer, head })],
         ],
-        (scope) => context.set({ scope: scope as Range }),
+        (scope) => context.set({ scope: scope as EditScope }),
       )}
     </details>
     ${edits.length ? html`<span class="done">${edits.map((one, i) => link(one, labels[i]!, true))}</span>` : nothing}

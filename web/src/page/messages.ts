@@ -3,7 +3,7 @@ import { effect, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { errorSentence } from '../ask/errors';
 import type { Engine } from './context';
-import { part, say } from './view';
+import { addElement, setText } from './view';
 
 /** The duration of work, in milliseconds, below which no progress is shown. */
 const PATIENCE_MS = 250;
@@ -12,15 +12,15 @@ const NOTICE_MS = 6000;
 
 export const notices = signal<readonly string[]>([]);
 export const failure = signal('');
-/** A function that activates a newer build, if there is one. */
-const newer = signal<(() => void) | undefined>(undefined);
-let clearing: number | undefined;
+/** Activates a newer build; undefined if there is none. */
+const activateNewer = signal<(() => void) | undefined>(undefined);
+let noticeTimer: number | undefined;
 
 /** Shows a notice, which disappears after a while. */
 export function notify(notice: string): void {
-  clearTimeout(clearing);
+  clearTimeout(noticeTimer);
   notices.value = [notice];
-  clearing = window.setTimeout(() => (notices.value = []), NOTICE_MS);
+  noticeTimer = window.setTimeout(() => (notices.value = []), NOTICE_MS);
 }
 
 /** Shows an error, which stays until the next action. */
@@ -29,8 +29,8 @@ export function fail(error: unknown): void {
 }
 
 /** Offers a newer build; `take` activates it. */
-export function offer(take: () => void): void {
-  newer.value = take;
+export function offerNewer(take: () => void): void {
+  activateNewer.value = take;
 }
 
 /** A download that runs in parallel to the queue. */
@@ -51,59 +51,59 @@ export function drawMessages(
   download: Download,
   changes: ReadonlySignal<number>,
 ): void {
-  const update = part(place, 'newer');
+  const update = addElement(place, 'newer');
   effect(() => {
     render(
-      newer.value
+      activateNewer.value
         ? html`<p class="message" role="status">
             A newer version of this page is available.
-            <button type="button" @click=${newer.value}>Reload</button>
+            <button type="button" @click=${activateNewer.value}>Reload</button>
           </p>`
         : nothing,
       update,
     );
   });
-  const text = part(place, 'message', 'p');
+  const text = addElement(place, 'message', 'p');
   text.setAttribute('role', 'alert');
-  const progress = part(place, 'progress', 'p');
+  const progress = addElement(place, 'progress', 'p');
   progress.setAttribute('role', 'status');
-  let waiting = 0;
+  let progressTimer = 0;
   effect(() => {
     const combined = [...new Set([failure.value, ...notices.value].filter(Boolean))].join('\n');
     text.hidden = !combined;
-    say(text, combined);
+    setText(text, combined);
     text.classList.toggle('error', failure.value !== '');
   });
   effect(() => {
     void changes.value;
     const work = engine.value?.queue.work.value;
-    const loads = download.isShown ? undefined : download.work;
-    const shown = work?.text ? work : undefined;
+    const downloadText = download.isShown ? undefined : download.work;
+    const shownWork = work?.text ? work : undefined;
     document.body.toggleAttribute(
       'data-busy',
       !engine.value ? failure.value === '' : Boolean(work),
     );
-    clearTimeout(waiting);
+    clearTimeout(progressTimer);
     const stop = () => {
       engine.peek()?.queue.stop();
       download.back();
     };
     const draw = () => {
-      progress.hidden = !shown && !loads;
+      progress.hidden = !shownWork && !downloadText;
       const share =
-        shown && shown.share >= 0
-          ? html`<progress max="1" .value=${shown.share} aria-label="Progress"></progress>`
+        shownWork && shownWork.share >= 0
+          ? html`<progress max="1" .value=${shownWork.share} aria-label="Progress"></progress>`
           : nothing;
       render(
-        shown || loads
-          ? html`<span>${loads ?? shown!.text} …</span> ${share}
+        shownWork || downloadText
+          ? html`<span>${downloadText ?? shownWork!.text} …</span> ${share}
               <button type="button" @click=${stop}>Stop</button>`
           : nothing,
         progress,
       );
     };
-    const isLate = loads || (shown && performance.now() - shown.since > PATIENCE_MS);
-    if (isLate || !shown) draw();
-    else waiting = window.setTimeout(draw, PATIENCE_MS);
+    const isLate = downloadText || (shownWork && performance.now() - shownWork.since > PATIENCE_MS);
+    if (isLate || !shownWork) draw();
+    else progressTimer = window.setTimeout(draw, PATIENCE_MS);
   });
 }

@@ -2,7 +2,7 @@
 import { base } from '../base';
 
 /** The delay of caching, so that the reader's own requests come first. */
-const LATER_MS = 2000;
+const CACHE_DELAY_MS = 2000;
 
 /**
  * Starts the service worker, and lets it cache files that were fetched before it ran.
@@ -13,33 +13,33 @@ export function keepForOffline(offer: (take: () => void) => void): void {
   addEventListener('load', () =>
     setTimeout(() => {
       // Ignores failures: without a service worker the page works, but not offline.
-      start(offer).catch(() => {});
-    }, LATER_MS),
+      startServiceWorker(offer).catch(() => {});
+    }, CACHE_DELAY_MS),
   );
 }
 
-async function start(offer: (take: () => void) => void): Promise<void> {
+async function startServiceWorker(offer: (take: () => void) => void): Promise<void> {
   const { serviceWorker } = navigator;
-  // On a first visit, which has no controller, the service worker is no newer build.
-  const isLater = Boolean(serviceWorker.controller);
-  let isTaken = false;
+  // On a first visit no service worker controls the page, so the new one is no update.
+  const hadController = Boolean(serviceWorker.controller);
+  let isAccepted = false;
   serviceWorker.addEventListener('controllerchange', () => {
-    if (isTaken) location.reload();
+    if (isAccepted) location.reload();
     // Offers a reload if another tab has activated the newer build, which deletes the old files.
-    else if (isLater) offer(() => location.reload());
+    else if (hadController) offer(() => location.reload());
   });
   const registration = await serviceWorker.register('sw.js');
-  const look = (worker: ServiceWorker | null) => {
+  const offerWorker = (worker: ServiceWorker | null) => {
     if (worker?.state !== 'installed' || !serviceWorker.controller) return;
     offer(() => {
-      isTaken = true;
+      isAccepted = true;
       worker.postMessage({ type: 'SKIP_WAITING' });
     });
   };
-  look(registration.waiting);
+  offerWorker(registration.waiting);
   registration.addEventListener('updatefound', () => {
     const installing = registration.installing;
-    installing?.addEventListener('statechange', () => look(installing));
+    installing?.addEventListener('statechange', () => offerWorker(installing));
   });
   const { active } = await serviceWorker.ready;
   const urlsToCache = performance

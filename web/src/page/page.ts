@@ -1,12 +1,12 @@
 /** The header and the footer of the page. */
 import { effect, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, render } from 'lit';
-import { OTHERS, others } from '../ask/arithmetic';
+import { INEXACT, inexactNames } from '../ask/arithmetic';
 import { linkTo, type State } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import { set, state } from './address';
 import type { Engine } from './context';
-import { choices } from './controls';
+import { choiceField } from './controls';
 import type { Room } from './enter';
 import { copyLink } from './share';
 import { sources } from './sources';
@@ -40,7 +40,7 @@ export function drawHeader(
         <div class="tools" ?hidden=${hide.includes('links')}>
           <button type="button" @click=${open}>Open a model</button>
           <button type="button" @click=${() => void copyLink()}>Share</button>
-          ${choices(
+          ${choiceField(
             'Theme',
             own,
             [
@@ -58,10 +58,10 @@ export function drawHeader(
 
 /** Draws the footer: the promise about data, the sources, and the abilities of this browser. */
 export function drawFooter(place: HTMLElement, engine: ReadonlySignal<Engine | undefined>): void {
-  const first = signal(0);
+  const firstSinkMs = signal(0);
   new PerformanceObserver((list) => {
     const [mark] = list.getEntriesByName('first-sink');
-    if (mark) first.value = mark.startTime;
+    if (mark) firstSinkMs.value = mark.startTime;
   }).observe({ type: 'mark', buffered: true });
   effect(() => {
     const describe = engine.value?.models.describe;
@@ -71,12 +71,12 @@ export function drawFooter(place: HTMLElement, engine: ReadonlySignal<Engine | u
     const usedArithmetics = new Set(
       [...(entries?.keys() ?? [])].map((one) => parseSubject(one)?.arithmetic),
     );
-    const arithmetic = others
+    const arithmetic = inexactNames
       .filter((one) => usedArithmetics.has(one))
-      .map((one) => OTHERS[one].footer);
+      .map((one) => INEXACT[one].footer);
     const counters = [
       `${describe.kernels} kernels${arithmetic.length ? `, ${arithmetic.join(' and ')} where a figure says so` : ''}`,
-      ...(first.value ? [`first sink after ${first.value.toFixed(0)} ms`] : []),
+      ...(firstSinkMs.value ? [`first sink after ${firstSinkMs.value.toFixed(0)} ms`] : []),
       ...(entry?.frame ? [`last run ${entry.frame.milliseconds.toFixed(0)} ms`] : []),
     ];
     render(

@@ -1,7 +1,7 @@
 /** Copies a link to the page's state, and offers the names that the link leaves out and a picture to send with it. */
 import { effect, signal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
-import { fingerprintOf, isOfDisk, nameOfId } from '../ask/ids';
+import { fingerprintOf, isOnDisk, nameOfId } from '../ask/ids';
 import { linkable, linkTo, printHash } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import { sharedLink, state } from './address';
@@ -10,7 +10,7 @@ import { nameOf } from './controls';
 import { notify } from './messages';
 import { downloadFile } from '../save/menu';
 import { selectedHead, type Frame } from '../frame';
-import { part } from './view';
+import { addElement } from './view';
 
 /** Copies a text; returns a notice about it. */
 async function copyText(text: string): Promise<string> {
@@ -22,18 +22,18 @@ async function copyText(text: string): Promise<string> {
   }
 }
 
-/** The names of models of the disk that the copied link leaves out. */
-const leftOut = signal<readonly string[]>([]);
+/** The subjects from the reader's disk that the copied link leaves out. */
+const omittedNames = signal<readonly string[]>([]);
 
-/** Whether the page offers a picture of the sentence after copying the link. */
-const isOffered = signal(false);
+/** Whether the page offers a picture of the sentence, which it does after the link is copied. */
+const isPictureOffered = signal(false);
 
 export async function copyLink(): Promise<void> {
   const { shown, input } = state.peek();
   const notices = [await copyText(sharedLink(linkTo(state.peek())))];
   if (input === 'file') notices.push('It does not contain your file of prompts.');
-  leftOut.value = shown.filter((one) => isOfDisk(one));
-  isOffered.value = true;
+  omittedNames.value = shown.filter((one) => isOnDisk(one));
+  isPictureOffered.value = true;
   notify(notices.join(' '));
 }
 
@@ -48,7 +48,7 @@ function picturedFrame({ engine }: Context): Frame | undefined {
 
 /** Shares the picture through the device's dialog, or saves it as a file where there is no dialog. */
 async function sharePicture(frame: Frame, context: Context): Promise<void> {
-  isOffered.value = false;
+  isPictureOffered.value = false;
   const link = sharedLink(linkTo(state.peek()));
   const { pictureOf } = await import('../save/card');
   const { version } = context.facts();
@@ -62,9 +62,9 @@ async function sharePicture(frame: Frame, context: Context): Promise<void> {
 }
 
 /** Copies the link with the names of models on the disk, for readers who have the same files. */
-async function copyNames(): Promise<void> {
-  const ids = [...new Set(leftOut.value.map((one) => parseSubject(one)!.id))];
-  leftOut.value = [];
+async function copyLinkWithNames(): Promise<void> {
+  const ids = [...new Set(omittedNames.value.map((one) => parseSubject(one)!.id))];
+  omittedNames.value = [];
   const hash = `#${printHash(linkable(state.peek(), true))}`;
   const notice = await copyText(sharedLink(hash));
   const names = ids.map((id) => `${nameOfId(id)} (fingerprint ${fingerprintOf(id)})`);
@@ -73,19 +73,21 @@ async function copyNames(): Promise<void> {
 
 /** Draws the offer to add the names that the copied link leaves out. */
 export function drawNamesOffer(place: HTMLElement, context: Context): void {
-  const unshared = part(place, 'unshared');
+  const unshared = addElement(place, 'unshared');
   effect(() => {
-    const names = [...new Set(leftOut.value.map((one) => nameOf({ subject: one }, context)))];
-    const isAll = names.length && state.value.shown.every((one) => isOfDisk(one));
+    const names = [...new Set(omittedNames.value.map((one) => nameOf({ subject: one }, context)))];
+    const isAll = names.length && state.value.shown.every((one) => isOnDisk(one));
     render(
       names.length
         ? html`<p class="message" role="status">
             The link does not contain ${names.join(', ')}, because those files are on your
             disk${isAll ? ': it opens the softmax and sigmoid models instead' : ''}.
-            <button type="button" @click=${() => void copyNames()}>
+            <button type="button" @click=${() => void copyLinkWithNames()}>
               Include name and fingerprint
             </button>
-            <button type="button" aria-label="Close" @click=${() => (leftOut.value = [])}>✕</button>
+            <button type="button" aria-label="Close" @click=${() => (omittedNames.value = [])}>
+              ✕
+            </button>
           </p>`
         : nothing,
       unshared,
@@ -95,9 +97,9 @@ export function drawNamesOffer(place: HTMLElement, context: Context): void {
 
 /** Draws the offer of a picture of the sentence, after its link was copied. */
 export function drawPictureOffer(place: HTMLElement, context: Context): void {
-  const offered = part(place, 'offered');
+  const offered = addElement(place, 'offered');
   effect(() => {
-    const frame = isOffered.value ? picturedFrame(context) : undefined;
+    const frame = isPictureOffered.value ? picturedFrame(context) : undefined;
     render(
       frame
         ? html`<p class="message" role="status">
@@ -108,7 +110,11 @@ export function drawPictureOffer(place: HTMLElement, context: Context): void {
             >
               Share picture
             </button>
-            <button type="button" aria-label="Close" @click=${() => (isOffered.value = false)}>
+            <button
+              type="button"
+              aria-label="Close"
+              @click=${() => (isPictureOffered.value = false)}
+            >
               ✕
             </button>
           </p>`

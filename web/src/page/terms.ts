@@ -1,16 +1,16 @@
-/** Makes terms of a sentence buttons that open their definition. */
+/** Turns the terms in a sentence into buttons that open their definitions. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { TERMS } from './glossary';
 
-const OF_PAGE = TERMS.filter(({ isOfCourse }) => !isOfCourse);
-const ANY = new RegExp(
-  `(?<![\\w“])(?:${OF_PAGE.map(({ pattern }) => `(${pattern.source})`).join('|')})(?![\\w”₁])`,
+const PAGE_TERMS = TERMS.filter(({ isOfCourse }) => !isOfCourse);
+const ANY_TERM = new RegExp(
+  `(?<![\\w“])(?:${PAGE_TERMS.map(({ pattern }) => `(${pattern.source})`).join('|')})(?![\\w”₁])`,
   'gu',
 );
 
 let note: HTMLElement | undefined;
 
-function open(event: Event, meaning: string): void {
+function openDefinition(event: Event, meaning: string): void {
   const word = event.currentTarget as HTMLElement;
   note ??= Object.assign(document.createElement('div'), { className: 'note', popover: 'auto' });
   note.textContent = meaning;
@@ -37,35 +37,35 @@ function move(event: KeyboardEvent): void {
  * Returns the sentence with the first occurrence of each term as a button.
  * @param isOneStop whether all terms are one tab stop, with arrow keys that move between them
  */
-export function explained(said: string, isOneStop = false): TemplateResult {
+export function explainTerms(sentence: string, isOneStop = false): TemplateResult {
   const parts: unknown[] = [];
   const explainedTerms = new Set<string>();
   let from = 0;
-  for (const match of said.matchAll(ANY)) {
-    const { meaning } = OF_PAGE[match.slice(1).findIndex((group) => group !== undefined)]!;
+  for (const match of sentence.matchAll(ANY_TERM)) {
+    const { meaning } = PAGE_TERMS[match.slice(1).findIndex((group) => group !== undefined)]!;
     if (explainedTerms.has(meaning)) continue;
-    const isStop = !isOneStop || !explainedTerms.size;
+    const isTabStop = !isOneStop || !explainedTerms.size;
     explainedTerms.add(meaning);
     const word = html`<button
       type="button"
       class="term"
       .textContent=${match[0]}
-      tabindex=${isStop ? 0 : -1}
-      @click=${(event: Event) => open(event, meaning)}
+      tabindex=${isTabStop ? 0 : -1}
+      @click=${(event: Event) => openDefinition(event, meaning)}
       @keydown=${isOneStop ? move : nothing}
     ></button>`;
-    parts.push(said.slice(from, match.index), word);
+    parts.push(sentence.slice(from, match.index), word);
     from = match.index + match[0].length;
   }
-  return html`${parts}${said.slice(from)}`;
+  return html`${parts}${sentence.slice(from)}`;
 }
 
 /**
- * Returns a control with its label, which is no <label> if it contains a term: a click there must not reach the
- * control.
+ * Returns a control with its label. A label that contains a term is no <label>, so that a click on the term does not
+ * reach the control.
  */
 export function field(label: string, control: TemplateResult): TemplateResult {
-  return label.search(ANY) < 0
+  return label.search(ANY_TERM) < 0
     ? html`<label class="field"><span>${label}</span>${control}</label>`
-    : html`<span class="field"><span>${explained(label)}</span>${control}</span>`;
+    : html`<span class="field"><span>${explainTerms(label)}</span>${control}</span>`;
 }

@@ -2,12 +2,12 @@
  * Registers a default policy of Trusted Types, which admits scripts of this site, such as those of workers, and no
  * others. The page's Content-Security-Policy forbids plain strings as addresses of scripts.
  */
-interface Trusting {
+interface PolicyMaker {
   createPolicy(name: string, rules: { createScriptURL: (url: string) => string }): unknown;
 }
 
 export function trustOwnScripts(): void {
-  const { trustedTypes } = globalThis as { trustedTypes?: Trusting };
+  const { trustedTypes } = globalThis as { trustedTypes?: PolicyMaker };
   try {
     trustedTypes?.createPolicy('default', {
       createScriptURL(url) {

@@ -1,7 +1,7 @@
 /**
  * The definition of a view, which is a row of the table in views/index.ts. A view names the question that it answers
- * and the metrics that it reads, draws one subject's frame into a place, and reports where the reader points. It knows
- * neither other views nor the engine nor the room.
+ * and the metrics that it reads, draws one subject's frame into an element, and reports where the reader points. It
+ * knows neither other views nor the engine nor the room.
  */
 import type { ReadonlySignal } from '@preact/signals-core';
 import type { Describe } from 'sinkscope';
@@ -44,7 +44,7 @@ export interface ViewApi {
   /** Runs again when a signal that it reads changes, until the view is removed. */
   readonly effect: (run: () => void) => void;
   readonly fail: (error: unknown) => void;
-  /** Returns the zoo's timelines, for views of the training. */
+  /** Returns the zoo's timelines, for views of training. */
   readonly timelines: () => Promise<Timelines>;
   /** Takes a measurement that needs further runs of a frame's model with its edits, and reports parts of the result. */
   readonly measure: Measure<{ readonly frame: Frame; readonly signal: AbortSignal }>;
@@ -72,13 +72,13 @@ export interface View {
   /** The fields that the view reads of the chosen head alone, for the first prompt. */
   readonly headReads?: readonly string[];
   /** Whether one picture has the lines of all shown subjects. */
-  readonly isOfAll?: boolean;
+  readonly drawsAllSubjects?: boolean;
   /** Whether one picture shows all settings of a model, which differ in their edits. */
-  readonly isGroup?: boolean;
+  readonly drawsAllSettings?: boolean;
   /** Whether the picture needs more than one setting. */
-  readonly isOfMany?: boolean;
-  /** Whether the view compares a frame with what-ifs with one without, the frame's `base`. */
-  readonly compares?: boolean;
+  readonly needsSeveralSettings?: boolean;
+  /** Whether the view compares an edited frame with its `base`, the frame of the same subject without edits. */
+  readonly needsBaseline?: boolean;
   /** Whether the view applies to a frame; absent: to any. */
   readonly fits?: (frame: Frame) => boolean;
   /** The conditions that differ from the frame's, if settings of the view change the run. */
@@ -93,8 +93,8 @@ export interface View {
    * @param state the page's state; absent: the defaults
    */
   readonly says: (frame: Frame, at: Head, state?: State) => string;
-  /** Whether the sentence still waits for data besides the frame; reads signals. */
-  readonly isComing?: (frame: Frame) => boolean;
+  /** Whether the sentence still waits for data other than the frame; reads signals. */
+  readonly isPending?: (frame: Frame) => boolean;
   readonly draw: (root: HTMLElement, api: ViewApi) => Update;
 }
 
@@ -104,12 +104,12 @@ export function isRead(
   { tensors, head, architecture }: Frame,
   { fields }: Pick<Describe, 'fields'>,
 ): boolean {
-  const isOwn = (name: string) => {
+  const isInModel = (name: string) => {
     const needs = fields.find((field) => field.name === name)?.needs;
     return !needs || Boolean(architecture[needs]);
   };
   return (
-    reads.every((name) => name in tensors || !isOwn(name)) &&
+    reads.every((name) => name in tensors || !isInModel(name)) &&
     headReads.every((name) => head && name in head.tensors)
   );
 }
@@ -124,7 +124,7 @@ export function lackWords({ title, reads, headReads = [], fits }: View, frame: F
 }
 
 /** Appends an element of a class to the root. */
-export function part(root: Element, name: string, tag = 'div'): HTMLElement {
+export function addElement(root: Element, name: string, tag = 'div'): HTMLElement {
   const element = document.createElement(tag);
   if (name) element.className = name;
   root.append(element);
@@ -132,12 +132,12 @@ export function part(root: Element, name: string, tag = 'div'): HTMLElement {
 }
 
 /** Sets an element's text only if it changes, so that a screen reader does not read the text twice. */
-export function say(element: HTMLElement, text: string): void {
+export function setText(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Returns `make` with its last result cached: the same input gives the same object, so that `===` detects changes. */
-export function lastOf<Of, Made>(make: (of: Of) => Made): (of: Of) => Made {
+/** Returns a version of `make` that caches its last result, so that `===` on results detects a changed input. */
+export function cacheLast<Of, Made>(make: (of: Of) => Made): (of: Of) => Made {
   let last: { of: Of; made: Made } | undefined;
   return (of) => {
     if (last?.of !== of) last = { of, made: make(of) };

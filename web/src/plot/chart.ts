@@ -1,6 +1,6 @@
 /**
- * Draws lines, bars and points as SVG, updated in place. Scales and their ticks are d3's. The chart itself is little
- * SVG, which takes a millisecond to draw where a general library takes a dozen.
+ * Draws lines, bars and points as SVG, updated in place. Scales and their ticks are d3's. A chart is few SVG elements,
+ * drawn in about a millisecond; a general library takes a dozen.
  */
 import { scaleLinear, scaleLog, scaleSymlog } from 'd3-scale';
 import { html, nothing, render, svg } from 'lit';
@@ -10,15 +10,15 @@ export interface Series {
   /** A CSS variable's name, "--sink". */
   readonly color: string;
   readonly values: ArrayLike<number>;
-  /** The places of the values on the x axis; absent: consecutive places. */
+  /** The x coordinates of the values; absent: consecutive integers from ChartData.from. */
   readonly places?: ArrayLike<number>;
   /** The lengths of dashes and gaps in pixels: "3,3". */
   readonly dash?: string;
-  /** Whether the line is drawn weaker than the others. */
+  /** Whether the line is thinner and paler than the others. */
   readonly faint?: boolean;
   /** Half of the error bar of each value. */
   readonly spread?: ArrayLike<number>;
-  /** The lowest and highest value at each place, drawn as a band. */
+  /** The lowest and highest value at each x coordinate, drawn as a band. */
   readonly band?: { readonly low: ArrayLike<number>; readonly high: ArrayLike<number> };
 }
 
@@ -26,57 +26,59 @@ export interface ChartData {
   readonly kind: 'lines' | 'bars' | 'points';
   /** The series; in a chart of bars the first one is the bars and the others are lines over them. */
   readonly series: readonly Series[];
-  /** The first value's place on the x axis. */
+  /** The x coordinate of the first value; 0 if absent. */
   readonly from?: number;
   readonly xLabel: string;
-  /** Words at the places 0, 1 and so on, for an axis without numbers. */
+  /** Labels of the x coordinates 0, 1 and so on, for an axis without numbers. */
   readonly xNames?: readonly string[];
   readonly yLabel: string;
   /** One sentence that describes the picture. */
   readonly label: string;
   readonly log?: boolean;
-  /** Whether places are steps of training: linear up to 100, logarithmic above, so that 0 has a place. */
+  /**
+   * Whether the x axis counts steps of training: it is linear up to 100, so that 0 fits on it, and logarithmic above.
+   */
   readonly steps?: boolean;
-  /** The smallest range of the axis; values may extend it. */
+  /** The smallest range of the y axis; values may extend it. */
   readonly domain?: readonly [number, number];
   readonly percent?: boolean;
-  /** Whether the axis begins near the smallest value instead of 0. */
+  /** Whether the y axis begins near the smallest value instead of at 0. */
   readonly tight?: boolean;
-  /** Whether places double, so that each has a tick and the x axis is logarithmic. */
+  /** Whether each x coordinate doubles the one before: the x axis is then logarithmic, with a tick at each. */
   readonly doubling?: boolean;
-  /** A vertical line at a place of the x axis, and its label. */
+  /** The x coordinate of a vertical line; `cursorWords` is its label. */
   readonly cursor?: number;
   readonly cursorWords?: string;
   /** The height in pixels. */
   readonly height?: number;
   /** Whether lines with few values have a dot at each; true if absent. */
   readonly dots?: boolean;
-  /** Called when the reader points at a place. */
-  readonly onChoose?: (place: number) => void;
+  /** Called with the x coordinate of a click. */
+  readonly onChoose?: (chooseAt: number) => void;
 }
 
 const HEIGHT = 176;
 /** The distance in pixels below which labels overlap. */
 const TICK_ROOM = 13;
 const [LEFT, RIGHT, TOP, BOTTOM] = [42, 10, 22, 32];
-const WIDTHS = new WeakMap<Element, number>();
-const SHOWN = new WeakMap<Element, ChartData>();
+const chartWidths = new WeakMap<Element, number>();
+const chartData = new WeakMap<Element, ChartData>();
 
-/** Redraws charts whose places change their widths, so that drawing itself needs no layout. */
+/** Redraws charts whose elements change their widths, so that drawing itself need not measure the layout. */
 const watcher =
   typeof ResizeObserver === 'undefined'
     ? undefined
     : new ResizeObserver((entries) => {
         for (const { target, contentRect } of entries) {
           const width = Math.round(contentRect.width);
-          const data = SHOWN.get(target);
-          if (!width || width === WIDTHS.get(target)) continue;
-          WIDTHS.set(target, width);
+          const data = chartData.get(target);
+          if (!width || width === chartWidths.get(target)) continue;
+          chartWidths.set(target, width);
           if (data) drawChart(target as HTMLElement, data);
         }
       });
 
-/** Rounds a tick to remove the rounding error of its sum. */
+/** Removes the floating-point error of a tick: 0.30000000000000004 becomes 0.3. */
 const round = (x: number) => Number(x.toPrecision(7));
 const sign = (text: string) => text.replace(/^-/, '−');
 const shortLabel = (x: number) => (x >= 1000 ? `${round(x / 1000)}k` : sign(String(round(x))));
@@ -88,29 +90,29 @@ function yTickWords({ percent }: ChartData): (value: number) => string {
 
 /** Returns as many ticks of a logarithmic axis as fit, preferring round numbers. */
 export function fittingTicks(ticks: readonly number[], y: (value: number) => number): number[] {
-  const roundness = (tick: number) => {
+  const roundnessRank = (tick: number) => {
     const lead = Math.round(tick / 10 ** Math.floor(Math.log10(tick) + 1e-9));
     return lead === 1 ? 0 : lead === 2 || lead === 5 ? 1 : 2;
   };
   const spaced: number[] = [];
-  for (const tick of [...ticks].sort((a, b) => roundness(a) - roundness(b)))
+  for (const tick of [...ticks].sort((a, b) => roundnessRank(a) - roundnessRank(b)))
     if (spaced.every((one) => Math.abs(y(one) - y(tick)) >= TICK_ROOM)) spaced.push(tick);
   return spaced;
 }
 
-const isAlike = (a: Series) => (b: Series) => a.name === b.name && a.color === b.color;
+const isSameSeries = (a: Series) => (b: Series) => a.name === b.name && a.color === b.color;
 
-/** Shapes that distinguish the series of points where colors do not. */
+/** Shapes of points, which distinguish series for readers who cannot tell their colors apart. */
 const SHAPES = [
   'M-3,-3h6v6h-6z',
   'M0,-4.2l4.2,4.2l-4.2,4.2l-4.2,-4.2z',
   'M0,-4l4,7h-8z',
   'M0,4l4,-7h-8z',
 ];
-/** The distance between series of points at one place, so that error bars do not overlap. */
+/** The horizontal distance between series of points, so that their error bars do not overlap. */
 const SERIES_GAP = 0.08;
 
-/** Returns the drawable places and values, split at gaps. */
+/** Returns the points of a series that can be drawn, split at gaps. */
 function segments(series: Series, from: number, isLog: boolean): [number, number][][] {
   const runs: [number, number][][] = [[]];
   for (let i = 0; i < series.values.length; i++) {
@@ -122,9 +124,11 @@ function segments(series: Series, from: number, isLog: boolean): [number, number
   return runs;
 }
 
-function pointOf(color: string, i: number, at?: readonly [number, number]) {
-  const place = at ? `translate(${at.map((one) => one.toFixed(1)).join()})` : nothing;
-  return svg`<path class="point" style=${`fill: var(${color})`} transform=${place}
+function pointOf(color: string, i: number, boundary?: readonly [number, number]) {
+  const chooseAt = boundary
+    ? `translate(${boundary.map((one) => one.toFixed(1)).join()})`
+    : nothing;
+  return svg`<path class="point" style=${`fill: var(${color})`} transform=${chooseAt}
     d=${SHAPES[i % SHAPES.length]!}></path>`;
 }
 
@@ -147,42 +151,42 @@ function pointSample({ color }: Series, i: number) {
   </svg>`;
 }
 
-/** Draws a chart into a place, or updates the chart that is there. */
+/** Draws a chart into an element, or updates the chart there. */
 export function drawChart(root: HTMLElement, data: ChartData): void {
-  if (!SHOWN.has(root)) watcher?.observe(root);
-  SHOWN.set(root, data);
-  const width = Math.max(180, WIDTHS.get(root) ?? 340);
+  if (!chartData.has(root)) watcher?.observe(root);
+  chartData.set(root, data);
+  const width = Math.max(180, chartWidths.get(root) ?? 340);
   const bottom = data.xLabel ? BOTTOM : BOTTOM - 13;
   const { series, log = false, from = 0, kind, cursor, onChoose, height = HEIGHT } = data;
-  const isOfPoints = kind === 'points';
-  const all = series.map((one, i) =>
-    segments(one, from + (isOfPoints ? SERIES_GAP * (i - (series.length - 1) / 2) : 0), log),
+  const hasPoints = kind === 'points';
+  const segmentsOfSeries = series.map((one, i) =>
+    segments(one, from + (hasPoints ? SERIES_GAP * (i - (series.length - 1) / 2) : 0), log),
   );
-  const points = all.flat(2);
+  const points = segmentsOfSeries.flat(2);
   const xs = points.map(([x]) => x);
-  const ends = series.flatMap(({ values, spread, band }) => [
+  const spreadEnds = series.flatMap(({ values, spread, band }) => [
     ...Array.from(spread ?? [], (half, i) => values[i]! + half),
     ...Array.from(band?.low ?? []),
     ...Array.from(band?.high ?? []),
   ]);
   // Omits values and error bars that are not positive from a logarithmic axis.
-  const ys = [...points.map(([, y]) => y), ...ends, ...(data.domain ?? [])].filter(
+  const ys = [...points.map(([, y]) => y), ...spreadEnds, ...(data.domain ?? [])].filter(
     (value) => Number.isFinite(value) && (!log || value > 0),
   );
-  const pad = kind === 'bars' ? 0.6 : isOfPoints ? 0.4 : 0;
+  const pad = kind === 'bars' ? 0.6 : hasPoints ? 0.4 : 0;
   const domain = [Math.min(...xs) - pad, Math.max(...xs) + pad];
   const x = (data.steps ? scaleSymlog().constant(100) : data.doubling ? scaleLog() : scaleLinear())
     .domain(xs.length ? domain : [0, 1])
     .range([LEFT + 4, width - RIGHT]);
-  const least = Math.min(...ys);
-  // Lets an axis begin at 0 even if a value is slightly below 0.
-  const low = !log && !data.tight && least > -0.03 * Math.max(...ys) ? 0 : least;
+  const minimum = Math.min(...ys);
+  // The y axis begins at 0 even if a value is slightly below 0.
+  const low = !log && !data.tight && minimum > -0.03 * Math.max(...ys) ? 0 : minimum;
   const y = (log ? scaleLog() : scaleLinear())
     .domain(ys.length ? [low, Math.max(...ys) || 1] : [log ? 0.1 : 0, 1])
     .range([height - bottom, TOP]);
-  const few = height < 110 ? 2 : 4;
-  if (!log) (y as ReturnType<typeof scaleLinear>).nice(few);
-  const place = (event: MouseEvent) => {
+  const tickCount = height < 110 ? 2 : 4;
+  if (!log) (y as ReturnType<typeof scaleLinear>).nice(tickCount);
+  const chooseAt = (event: MouseEvent) => {
     const box = (event.currentTarget as Element).getBoundingClientRect();
     onChoose!(x.invert(((event.clientX - box.left) * width) / box.width));
   };
@@ -193,48 +197,56 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
       : data.xNames
         ? [...data.xNames.keys()]
         : x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
-  const yTicks = log ? fittingTicks((y as ReturnType<typeof scaleLog>).ticks(), y) : y.ticks(few);
+  const yTicks = log
+    ? fittingTicks((y as ReturnType<typeof scaleLog>).ticks(), y)
+    : y.ticks(tickCount);
   const yWords = yTickWords(data);
   const path = (piece: [number, number][]) =>
     piece.map(([a, b], i) => `${i ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
   const floor = y(Math.max(y.domain()[0]!, 0));
-  const bar = Math.max(1, 0.76 * (x(1) - x(0)));
+  const barWidth = Math.max(1, 0.76 * (x(1) - x(0)));
   const area = ({ places, values, band }: Series) => {
-    const at = (side: ArrayLike<number>) =>
+    const boundary = (side: ArrayLike<number>) =>
       Array.from(side, (value, i): [number, number] => [places?.[i] ?? from + i, value]).filter(
         ([, value], i) =>
           Number.isFinite(value) && Number.isFinite(values[i]!) && (!log || value > 0),
       );
-    return `${path([...at(band!.high), ...at(band!.low).reverse()])}Z`;
+    return `${path([...boundary(band!.high), ...boundary(band!.low).reverse()])}Z`;
   };
-  const drawn = series.map((one, i) => {
+  const seriesShapes = series.map((one, i) => {
     const style = `stroke: var(${one.color})`;
     if (kind === 'bars' && i === 0)
-      return all[i]!.flat().map(
+      return segmentsOfSeries[i]!.flat().map(
         ([a, b]) =>
-          svg`<rect x=${(x(a) - bar / 2).toFixed(1)} width=${bar.toFixed(1)} y=${Math.min(y(b), floor).toFixed(1)}
+          svg`<rect x=${(x(a) - barWidth / 2).toFixed(1)} width=${barWidth.toFixed(1)} y=${Math.min(y(b), floor).toFixed(1)}
             height=${Math.abs(floor - y(b)).toFixed(1)} style=${`fill: var(${one.color})`}></rect>`,
       );
-    const bars = all[i]!.flat().flatMap(([a, b], j) => {
+    const errorBars = segmentsOfSeries[i]!.flat().flatMap(([a, b], j) => {
       const half = one.spread?.[j];
       if (half === undefined || !Number.isFinite(half)) return [];
       const from = y(Math.max(b - half, y.domain()[0]!));
       const to = y(b + half);
       return svg`<line class="spread" style=${style} x1=${x(a)} x2=${x(a)} y1=${from} y2=${to}></line>`;
     });
-    if (isOfPoints)
-      return [bars, all[i]!.flat().map(([a, b]) => pointOf(one.color, i, [x(a), y(b)]))];
+    if (hasPoints)
+      return [
+        errorBars,
+        segmentsOfSeries[i]!.flat().map(([a, b]) => pointOf(one.color, i, [x(a), y(b)])),
+      ];
     const dots =
-      data.dots !== false && !one.band && points.length < 400 && all[i]!.flat().length < 40;
+      data.dots !== false &&
+      !one.band &&
+      points.length < 400 &&
+      segmentsOfSeries[i]!.flat().length < 40;
     const band = one.band?.low.length
       ? svg`<path class="band" style=${`fill: var(${one.color})`} d=${area(one)}></path>`
       : nothing;
     return svg`${band}<path class=${one.faint ? 'line faint' : 'line'} style=${style}
-        stroke-dasharray=${one.dash ?? nothing} d=${all[i]!.map(path).join('') || 'M0,0'}></path>
-      ${bars}
+        stroke-dasharray=${one.dash ?? nothing} d=${segmentsOfSeries[i]!.map(path).join('') || 'M0,0'}></path>
+      ${errorBars}
       ${
         dots
-          ? all[i]!.flat().map(
+          ? segmentsOfSeries[i]!.flat().map(
               ([a, b]) =>
                 svg`<circle class=${one.faint ? 'faint' : ''} r=${one.faint ? 1.6 : 2.4} cx=${x(a).toFixed(1)}
                   cy=${y(b).toFixed(1)} style=${`fill: var(${one.color})`}></circle>`,
@@ -243,10 +255,10 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
       }`;
   });
   const labelOffset = x(cursor ?? NaN) > width / 2 ? -5 : 5;
-  const isSampled = kind === 'lines' && series.some(({ dash }) => dash);
-  // The legend begins with the lines that are drawn on top, and lists lines of the same name and color once.
+  const needsLineSamples = kind === 'lines' && series.some(({ dash }) => dash);
+  // The legend lists faint lines last, and lines of the same name and color once.
   const legend = series
-    .filter((one, i) => series.findIndex(isAlike(one)) === i)
+    .filter((one, i) => series.findIndex(isSameSeries(one)) === i)
     .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));
   render(
     html`<svg
@@ -255,7 +267,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
         height=${height}
         role="img"
         aria-label=${data.label}
-        @click=${onChoose ? place : nothing}
+        @click=${onChoose ? chooseAt : nothing}
       >
         ${yTicks.map(
           (tick) =>
@@ -266,7 +278,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           (tick) =>
             svg`<text x=${x(tick)} y=${height - bottom + 14} text-anchor="middle">${data.xNames?.[tick] ?? shortLabel(tick)}</text>`,
         )}
-        ${drawn}
+        ${seriesShapes}
         ${
           cursor === undefined || !Number.isFinite(cursor)
             ? nothing
@@ -283,7 +295,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
         ${legend.map(
           (one) =>
             html`<span style="--swatch: var(${one.color})"
-              >${isOfPoints ? pointSample(one, series.indexOf(one)) : isSampled ? lineSample(one) : nothing}${one.name}</span
+              >${hasPoints ? pointSample(one, series.indexOf(one)) : needsLineSamples ? lineSample(one) : nothing}${one.name}</span
             >`,
         )}
       </p>`,

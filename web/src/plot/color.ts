@@ -9,7 +9,7 @@ export type Theme = 'light' | 'dark';
 export interface Scale {
   readonly low: number;
   readonly high: number;
-  /** Whether the scale is a square root, on which small values are visible. */
+  /** Whether colors follow the square root of a value, so that small values are visible. */
   readonly root: boolean;
   /** Colors from low to high, as the bytes of a pixel: [STEPS]. */
   readonly colors: Uint32Array;
@@ -45,19 +45,19 @@ export const STEPS = 257;
 function ramp(stops: readonly string[]): Uint32Array {
   const colors = stops.map(rgb);
   return Uint32Array.from({ length: STEPS }, (_, i) => {
-    const at = (i / (STEPS - 1)) * (colors.length - 1);
-    const from = Math.min(Math.floor(at), colors.length - 2);
-    const mixed = [0, 1, 2].map((c) => {
+    const position = (i / (STEPS - 1)) * (colors.length - 1);
+    const from = Math.min(Math.floor(position), colors.length - 2);
+    const channels = [0, 1, 2].map((c) => {
       const [a, b] = [colors[from]![c]! ** 2, colors[from + 1]![c]! ** 2];
-      return Math.round(Math.sqrt(a + (b - a) * (at - from)));
+      return Math.round(Math.sqrt(a + (b - a) * (position - from)));
     });
-    return pixel(mixed);
+    return pixel(channels);
   });
 }
 
 const scaleCache = new Map<string, Scale>();
-/** The most cached scales, since a figure whose range changes all the time would fill the memory. */
-const MOST_LOOKS = 200;
+/** The most cached scales, since a figure whose range keeps changing would fill the memory. */
+const MAX_SCALES = 200;
 
 /** Returns a scale, which is cached by theme and range, so that `===` detects a change. */
 function scale(
@@ -68,7 +68,7 @@ function scale(
   const key = [stops === SEQUENTIAL, theme, ends.low, ends.high, ends.root].join();
   const cached = scaleCache.get(key);
   if (cached) return cached;
-  if (scaleCache.size === MOST_LOOKS) scaleCache.clear();
+  if (scaleCache.size === MAX_SCALES) scaleCache.clear();
   const result = { ...ends, colors: ramp(stops[theme]), hidden: pixel(rgb(HIDDEN[theme])) };
   scaleCache.set(key, result);
   return result;
@@ -91,7 +91,7 @@ export function stepOf({ low, high, root }: Scale, value: number): number {
   return fraction <= 0 ? 0 : fraction >= 1 ? STEPS - 1 : Math.round((STEPS - 1) * fraction);
 }
 
-/** Returns the bytes of a value's color. */
+/** Returns the red, green and blue bytes of a value's color. */
 function bytesOf(scale: Scale, value: number): readonly [number, number, number] {
   const step = stepOf(scale, value);
   const bits = step < 0 ? scale.hidden : scale.colors[step]!;
@@ -99,7 +99,7 @@ function bytesOf(scale: Scale, value: number): readonly [number, number, number]
 }
 
 /** Returns a value's color for style sheets. */
-export const css = (scale: Scale, value: number): string =>
+export const cssColor = (scale: Scale, value: number): string =>
   `rgb(${bytesOf(scale, value).join(' ')})`;
 
 /** Returns black or white, whichever has more contrast with a value's color. */

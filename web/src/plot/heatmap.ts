@@ -53,12 +53,15 @@ const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
   ArrowLeft: [0, -1],
   ArrowRight: [0, 1],
 };
-/** The most words that are legible side by side; a longer text labels only every second, third, ... row and column. */
-const [MOST_WORDS, SOME_WORDS] = [44, 30];
+/**
+ * Before a map has its size on the screen: the most rows whose labels are all shown, and how many labels a longer map
+ * shows.
+ */
+const [MAX_WORDS, THINNED_WORDS] = [44, 30];
 /** The number of pixels that a word takes along a map: letters of 11 pixels and a gap. */
 const WORD_PX = 12;
 
-function element(name: string, parent: Element): HTMLElement {
+function addDiv(name: string, parent: Element): HTMLElement {
   const node = document.createElement('div');
   node.className = name;
   parent.append(node);
@@ -95,15 +98,15 @@ function mark(frame: HTMLElement, cell: Cell | undefined, rows: number, cols: nu
   frame.style.height = `${isColumn ? 100 : 100 / rows}%`;
 }
 
-/** Gives a place the number of children, and updates each; existing children are reused. */
+/** Adds or removes children until there are `count`, and updates each. */
 function updateChildren(
-  place: HTMLElement,
+  container: HTMLElement,
   count: number,
-  each: (element: HTMLElement, i: number) => void,
+  each: (addDiv: HTMLElement, i: number) => void,
 ): void {
-  while (place.childElementCount > count) place.lastElementChild!.remove();
-  while (place.childElementCount < count) place.append(document.createElement('span'));
-  [...place.children].forEach((child, i) => each(child as HTMLElement, i));
+  while (container.childElementCount > count) container.lastElementChild!.remove();
+  while (container.childElementCount < count) container.append(document.createElement('span'));
+  [...container.children].forEach((child, i) => each(child as HTMLElement, i));
 }
 
 /** The number of letters of a label that fit next to every map. */
@@ -120,10 +123,14 @@ export function distinctLabels(words: readonly string[]): string[] {
   return words.map((one) => {
     const sameStart = [...groups.get(startOf(one))!];
     if (one.length <= LABEL_LETTERS || sameStart.length < 2) return one;
-    let common = LABEL_LETTERS;
-    while (sameStart.every((other) => other.slice(0, common + 1) === one.slice(0, common + 1)))
-      common++;
-    return `…${one.slice(Math.min(common, one.length - 1))}`;
+    let commonLength = LABEL_LETTERS;
+    while (
+      sameStart.every(
+        (other) => other.slice(0, commonLength + 1) === one.slice(0, commonLength + 1),
+      )
+    )
+      commonLength++;
+    return `…${one.slice(Math.min(commonLength, one.length - 1))}`;
   });
 }
 
@@ -131,9 +138,9 @@ export function distinctLabels(words: readonly string[]): string[] {
  * Writes the labels of rows or columns.
  * @param words none if they are too many to be legible
  */
-function writeLabels(place: HTMLElement, words: readonly string[] = []): void {
+function writeLabels(container: HTMLElement, words: readonly string[] = []): void {
   const labels = distinctLabels(words);
-  updateChildren(place, words.length, (span, i) => {
+  updateChildren(container, words.length, (span, i) => {
     // Style sheets truncate a label that is too long; the title has the whole word.
     if (span.textContent !== labels[i]) span.textContent = labels[i]!;
     if (span.title !== words[i]) span.title = words[i]!;
@@ -141,109 +148,114 @@ function writeLabels(place: HTMLElement, words: readonly string[] = []): void {
 }
 
 export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatmap {
-  const place = element('map-place', root);
-  const inner = element('map-inner', place);
-  const rowWords = element('row-words', inner);
-  const plot = element('heatmap', inner);
-  const colWords = element('col-words', inner);
-  for (const side of [rowWords, colWords]) side.setAttribute('aria-hidden', 'true');
+  const container = addDiv('map-place', root);
+  const inner = addDiv('map-inner', container);
+  const rowLabels = addDiv('row-words', inner);
+  const plot = addDiv('heatmap', inner);
+  const colLabels = addDiv('col-words', inner);
+  for (const side of [rowLabels, colLabels]) side.setAttribute('aria-hidden', 'true');
   const canvas = document.createElement('canvas');
   plot.append(canvas);
-  const lit = element('mark lit', plot);
-  const chosen = element('mark chosen', plot);
-  const remark = element('remark', plot);
+  const litMark = addDiv('mark lit', plot);
+  const chosenMark = addDiv('mark chosen', plot);
+  const remark = addDiv('remark', plot);
   const outlines: HTMLElement[] = [];
-  const readout = element('readout', root);
-  lit.hidden = chosen.hidden = remark.hidden = true;
+  const readout = addDiv('readout', root);
+  litMark.hidden = chosenMark.hidden = remark.hidden = true;
   plot.tabIndex = 0;
   plot.setAttribute('role', 'application');
   plot.setAttribute('aria-roledescription', 'matrix');
   readout.setAttribute('aria-live', 'polite');
-  let shown: HeatmapData | undefined;
-  /** Returns the map's size on the screen in pixels; 0 before the map is drawn. */
+  let drawnData: HeatmapData | undefined;
+  /** The map's size on the screen in pixels; 0 before the map is drawn. */
   let size = { width: 0, height: 0 };
-  let at: Cell | undefined;
-  let elsewhere: Cell | undefined;
+  let pointedCell: Cell | undefined;
+  let remoteCell: Cell | undefined;
 
-  const say = () => {
-    if (!shown) return;
-    const text = shown.describe(at ?? elsewhere ?? shown.chosen ?? { row: -1, col: -1 });
+  const writeReadout = () => {
+    if (!drawnData) return;
+    const text = drawnData.describe(
+      pointedCell ?? remoteCell ?? drawnData.chosen ?? { row: -1, col: -1 },
+    );
     if (readout.textContent !== text) readout.textContent = text;
   };
-  const point = (cell: Cell | undefined) => {
-    if (cell?.row === at?.row && cell?.col === at?.col) return;
-    at = cell;
-    if (!shown) return;
-    mark(lit, cell ?? elsewhere, shown.rows, shown.cols);
-    say();
+  const pointAt = (cell: Cell | undefined) => {
+    if (cell?.row === pointedCell?.row && cell?.col === pointedCell?.col) return;
+    pointedCell = cell;
+    if (!drawnData) return;
+    mark(litMark, cell ?? remoteCell, drawnData.rows, drawnData.cols);
+    writeReadout();
     events.onPoint?.(cell);
   };
-  const under = (event: MouseEvent): Cell | undefined => {
-    if (!shown) return undefined;
+  const cellUnder = (event: MouseEvent): Cell | undefined => {
+    if (!drawnData) return undefined;
     const box = plot.getBoundingClientRect();
-    const col = Math.floor(((event.clientX - box.left) / box.width) * shown.cols);
-    const row = Math.floor(((event.clientY - box.top) / box.height) * shown.rows);
-    const inside = row >= 0 && col >= 0 && row < shown.rows && col < shown.cols;
-    return inside ? { row, col } : undefined;
+    const col = Math.floor(((event.clientX - box.left) / box.width) * drawnData.cols);
+    const row = Math.floor(((event.clientY - box.top) / box.height) * drawnData.rows);
+    const clampIndex = row >= 0 && col >= 0 && row < drawnData.rows && col < drawnData.cols;
+    return clampIndex ? { row, col } : undefined;
   };
 
-  plot.addEventListener('pointermove', (event) => point(under(event)));
-  plot.addEventListener('pointerleave', () => point(undefined));
+  plot.addEventListener('pointermove', (event) => pointAt(cellUnder(event)));
+  plot.addEventListener('pointerleave', () => pointAt(undefined));
   plot.addEventListener('click', (event) => {
-    const cell = under(event);
+    const cell = cellUnder(event);
     if (!cell) return;
-    // Points at a cell that is touched.
-    point(cell);
+    // Points at the cell of a tap too, which sends no pointermove.
+    pointAt(cell);
     events.onChoose?.(cell);
   });
   plot.addEventListener('keydown', (event) => {
-    if (!shown) return;
-    const from = at ?? shown.chosen ?? { row: 0, col: 0 };
-    const start = { row: Math.max(0, from.row), col: Math.max(0, from.col) };
+    if (!drawnData) return;
+    const selected = pointedCell ?? drawnData.chosen ?? { row: 0, col: 0 };
+    const start = { row: Math.max(0, selected.row), col: Math.max(0, selected.col) };
     const step = ARROWS[event.key];
     const isChoice = event.key === 'Enter' || event.key === ' ';
     if (isChoice) events.onChoose?.(start);
     if (step) {
-      const inside = (i: number, n: number) => Math.min(n - 1, Math.max(0, i));
+      const clampIndex = (i: number, n: number) => Math.min(n - 1, Math.max(0, i));
       const next = {
-        row: inside(start.row + step[0], shown.rows),
-        col: inside(start.col + step[1], shown.cols),
+        row: clampIndex(start.row + step[0], drawnData.rows),
+        col: clampIndex(start.col + step[1], drawnData.cols),
       };
-      if (at && next.row === at.row && next.col === at.col) events.onBeyond?.(step);
-      else point(next);
+      if (pointedCell && next.row === pointedCell.row && next.col === pointedCell.col)
+        events.onBeyond?.(step);
+      else pointAt(next);
     }
     if (step || isChoice) event.preventDefault();
   });
-  plot.addEventListener('blur', () => point(undefined));
+  plot.addEventListener('blur', () => pointAt(undefined));
 
   /** Labels as many rows and columns as are legible. */
-  const writeWords = () => {
-    if (!shown) return;
-    const { rows, cols, rowWords: down = [], colWords: across = [] } = shown;
+  const labelAxes = () => {
+    if (!drawnData) return;
+    const { rows, cols, rowWords = [], colWords = [] } = drawnData;
     const side = Math.max(rows, cols);
     const cell = Math.min(size.height / rows, size.width / cols);
-    const room = cell ? WORD_PX / cell : side > MOST_WORDS ? side / SOME_WORDS : 1;
-    const every = Math.max(1, Math.ceil(room));
-    const thinned = (words: readonly string[]) => words.map((one, i) => (i % every ? '' : one));
-    const [rowNames, colNames] = down.length ? [thinned(down), thinned(across)] : [[], []];
+    const cellsPerWord = cell ? WORD_PX / cell : side > MAX_WORDS ? side / THINNED_WORDS : 1;
+    const stride = Math.max(1, Math.ceil(cellsPerWord));
+    const thinOut = (words: readonly string[]) => words.map((one, i) => (i % stride ? '' : one));
+    const [rowNames, colNames] = rowWords.length
+      ? [thinOut(rowWords), thinOut(colWords)]
+      : [[], []];
     const longest = Math.max(0, ...colNames.map(({ length }) => length));
     inner.style.setProperty('--longest', String(longest));
-    inner.style.setProperty('--every', String(every));
-    writeLabels(rowWords, rowNames);
-    writeLabels(colWords, colNames);
+    inner.style.setProperty('--every', String(stride));
+    writeLabels(rowLabels, rowNames);
+    writeLabels(colLabels, colNames);
   };
   if (typeof ResizeObserver !== 'undefined')
     new ResizeObserver(([entry]) => {
       size = entry!.contentRect;
-      writeWords();
+      labelAxes();
     }).observe(plot);
 
   return {
     draw(data) {
-      const repaint = !shown || shown.data !== data.data || shown.scale !== data.scale;
-      shown = data;
+      const repaint = !drawnData || drawnData.data !== data.data || drawnData.scale !== data.scale;
+      drawnData = data;
       const { rows, cols, outlined = [] } = data;
-      place.classList.toggle('bare', !data.rowWords?.length);
+      container.classList.toggle('bare', !data.rowWords?.length);
       inner.style.setProperty('--cols', String(cols));
       inner.style.setProperty('--rows', String(rows));
       plot.style.aspectRatio = `${cols * (data.cellShape ?? 1)} / ${rows}`;
@@ -251,22 +263,22 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
       inner.dataset.row = data.rowTitle ?? '';
       inner.dataset.col = data.colTitle ?? '';
       if (repaint) paint(canvas, data);
-      writeWords();
+      labelAxes();
       while (outlines.length > outlined.length) outlines.pop()!.remove();
-      while (outlines.length < outlined.length) outlines.push(element('mark outlined', plot));
+      while (outlines.length < outlined.length) outlines.push(addDiv('mark outlined', plot));
       outlined.forEach((cell, i) => mark(outlines[i]!, cell, rows, cols));
       remark.hidden = !data.remark;
       remark.className = `remark ${data.remark?.kind ?? ''}`;
       if (remark.textContent !== data.remark?.text) remark.textContent = data.remark?.text ?? '';
-      mark(chosen, data.chosen, rows, cols);
-      mark(lit, at ?? elsewhere, rows, cols);
-      say();
+      mark(chosenMark, data.chosen, rows, cols);
+      mark(litMark, pointedCell ?? remoteCell, rows, cols);
+      writeReadout();
     },
     light(cell) {
-      elsewhere = cell;
-      if (!shown || at) return;
-      mark(lit, cell, shown.rows, shown.cols);
-      say();
+      remoteCell = cell;
+      if (!drawnData || pointedCell) return;
+      mark(litMark, cell, drawnData.rows, drawnData.cols);
+      writeReadout();
     },
   };
 }

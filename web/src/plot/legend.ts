@@ -1,14 +1,14 @@
 /** Draws color scales as bars, with numbers next to or on the bar. */
-import { css, inkOn, type Scale } from './color';
+import { cssColor, inkOn, type Scale } from './color';
 
-const STEPS = 24;
-const drawn = new WeakMap<HTMLElement, { scale: Scale; ticks: string }>();
+const BAR_STOPS = 24;
+const drawnLegends = new WeakMap<HTMLElement, { scale: Scale; ticks: string }>();
 
-/** Returns the value at a place of the bar, from 0 to 1. */
+/** Returns the value at a position on the bar, from 0 to 1. */
 const valueAt = ({ low, high, root }: Scale, place: number): number =>
   low + (high - low) * (root ? place ** 2 : place);
 
-/** Returns the place of a value on the bar. */
+/** Returns the position of a value on the bar, from 0 to 1. */
 function placeOf({ low, high, root }: Scale, value: number): number {
   const share = (value - low) / (high - low);
   return root ? Math.sqrt(share) : share;
@@ -25,11 +25,11 @@ function fillLegend(
   ticks: readonly unknown[],
   parts: (bar: HTMLElement) => readonly (string | Node)[],
 ): void {
-  const before = drawn.get(root);
-  if (before?.scale === scale && before.ticks === ticks.join()) return;
-  drawn.set(root, { scale, ticks: ticks.join() });
-  const stops = Array.from({ length: STEPS }, (_, i) =>
-    css(scale, valueAt(scale, i / (STEPS - 1))),
+  const previous = drawnLegends.get(root);
+  if (previous?.scale === scale && previous.ticks === ticks.join()) return;
+  drawnLegends.set(root, { scale, ticks: ticks.join() });
+  const stops = Array.from({ length: BAR_STOPS }, (_, i) =>
+    cssColor(scale, valueAt(scale, i / (BAR_STOPS - 1))),
   );
   const bar = document.createElement('span');
   bar.className = 'legend-bar';
@@ -54,7 +54,7 @@ function ticksOf({ low, high, root }: Scale): readonly number[] {
 export const scaleName = ({ root }: Scale, what: string): string =>
   root ? `${what} (square-root scale)` : what;
 
-/** Draws the color scale of attention weights, with numbers at their places on the bar. */
+/** Draws the color scale of attention weights, with numbers at their positions on the bar. */
 export function drawScale(root: HTMLElement, scale: Scale): void {
   const ticks = ticksOf(scale);
   fillLegend(root, scale, 'scale', ticks, (bar) => [

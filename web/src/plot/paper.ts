@@ -1,4 +1,4 @@
-/** Whether the page is being printed, when all figures are drawn in the light theme. */
+/** Tells whether the page is being printed, so that figures are drawn in the light theme. */
 import { signal } from '@preact/signals-core';
 
 export const isPrinting = signal(false);

@@ -21,14 +21,18 @@ export function shares(angles: readonly number[]): Float64Array {
   return counts.map((count) => count / Math.max(1, angles.length));
 }
 
-function add(parent: Element, name: string, attributes: Record<string, string | number>): Element {
+function addShape(
+  parent: Element,
+  name: string,
+  attributes: Record<string, string | number>,
+): Element {
   const node = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(value));
   parent.append(node);
   return node;
 }
 
-function at(angle: number, radius: number): string {
+function pointAt(angle: number, radius: number): string {
   return `${(radius * Math.cos(angle)).toFixed(2)},${(-radius * Math.sin(angle)).toFixed(2)}`;
 }
 
@@ -37,7 +41,7 @@ function petals(set: RoseSet, most: number): string {
     const [from, to] = [(i * Math.PI) / BINS, ((i + 1) * Math.PI) / BINS];
     // Makes the area, not the radius, proportional to the share, since the eye compares areas.
     const radius = 100 * Math.sqrt(share / most);
-    return `M0,0L${at(from, radius)}A${radius},${radius} 0 0 0 ${at(to, radius)}Z`;
+    return `M0,0L${pointAt(from, radius)}A${radius},${radius} 0 0 0 ${pointAt(to, radius)}Z`;
   }).join('');
 }
 
@@ -47,11 +51,11 @@ export function drawRose(root: Element, sets: readonly RoseSet[], label: string)
   svg.setAttribute('role', 'img');
   svg.setAttribute('aria-label', label);
   const largest = Math.max(1e-9, ...sets.flatMap((set) => [...shares(set.angles)]));
-  add(svg, 'path', { d: 'M-100,0A100,100 0 0 1 100,0Z', class: 'rose-ground' });
+  addShape(svg, 'path', { d: 'M-100,0A100,100 0 0 1 100,0Z', class: 'rose-ground' });
   for (const degrees of [0, 45, 90, 135, 180]) {
     const angle = (degrees * Math.PI) / 180;
-    add(svg, 'path', { d: `M0,0L${at(angle, 100)}`, class: 'rose-ray' });
-    const text = add(svg, 'text', {
+    addShape(svg, 'path', { d: `M0,0L${pointAt(angle, 100)}`, class: 'rose-ray' });
+    const text = addShape(svg, 'text', {
       x: 110 * Math.cos(angle),
       y: -108 * Math.sin(angle) + (degrees % 180 ? 0 : 12),
       'text-anchor': 'middle',
@@ -59,10 +63,10 @@ export function drawRose(root: Element, sets: readonly RoseSet[], label: string)
     text.textContent = `${degrees}°`;
   }
   for (const set of sets) {
-    add(svg, 'path', { d: petals(set, largest), class: `rose-set ${set.name}` });
+    addShape(svg, 'path', { d: petals(set, largest), class: `rose-set ${set.name}` });
     const mean = set.angles.reduce((a, b) => a + b, 0) / set.angles.length;
     if (Number.isFinite(mean))
-      add(svg, 'path', { d: `M0,0L${at(mean, 100)}`, class: `rose-mean ${set.name}` });
+      addShape(svg, 'path', { d: `M0,0L${pointAt(mean, 100)}`, class: `rose-mean ${set.name}` });
   }
   root.replaceChildren(svg);
 }

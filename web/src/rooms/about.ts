@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { until } from 'lit/directives/until.js';
 import type { Context } from '../page/context';
 import { isBidirectional, type Frame } from '../frame';
-import { MEASURED_ON, stepOf } from '../ask/steps';
+import { MEASURING_CONDITIONS, stepOf } from '../ask/steps';
 import { arithmeticOf, operationOf } from '../ask/subject';
 import { CLASS_WORDS, classSentence, show } from '../words';
 import { seedsOf, type Card, type Reported } from '../ask/zoo';
@@ -38,7 +38,7 @@ function cardWords(card: Card, frame: Frame): TemplateResult {
 /** States measurements of a checkpoint's stored weights and of its exact ones. */
 function stepWords({ model: { step } }: Frame): TemplateResult | typeof nothing {
   if (!step) return nothing;
-  const { sequences, T, eps } = MEASURED_ON;
+  const { sequences, T, eps } = MEASURING_CONDITIONS;
   return html`<p>
     Stored at ${show(step.bits, 1)} bits per weight. Over ${sequences} held-out sequences (T = ${T},
     ε = ${eps}, with start token): Sink₁ ${show(step.stored.sink_1!, 1)}%, loss

@@ -17,8 +17,8 @@ import {
   valueOf,
 } from '../page/controls';
 import {
-  appearsWhole,
-  asks,
+  hideUntilDrawn,
+  requestFrames,
   framesOf,
   shownOf,
   type Context,
@@ -35,7 +35,7 @@ import { parseSubject } from '../ask/subject';
 import { field } from '../page/terms';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
-import { part } from '../page/view';
+import { addElement } from '../page/view';
 import { comparisonAnswer } from '../answers';
 import { comparison, firstWords, sharedConditions } from '../words';
 import { corpusName, type Card, type OpenModels } from '../ask/zoo';
@@ -225,16 +225,16 @@ const BELOW = [
 ] as const;
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const bar = part(root, 'bar');
-  const head = part(root, 'room-head');
-  const pictures = part(root, 'pictures');
+  const bar = addElement(root, 'bar');
+  const head = addElement(root, 'room-head');
+  const pictures = addElement(root, 'pictures');
   let stated: readonly string[] = [];
   const look = { stated: () => stated };
-  const stage = new Stage(part(pictures, 'stage'), context, scope, look, look);
+  const stage = new Stage(addElement(pictures, 'stage'), context, scope, look, look);
   const sinkMap = new Figure(pictures, sinks, context, scope, look);
-  const numbers = part(root, 'figure numbers-of-all', 'section');
-  const numbersHead = part(numbers, 'figure-head', 'header');
-  const columnsPlace = part(numbersHead, 'figure-title');
+  const numbers = addElement(root, 'figure numbers-of-all', 'section');
+  const numbersHead = addElement(numbers, 'figure-head', 'header');
+  const columnsPlace = addElement(numbersHead, 'figure-title');
   const menu = addKinds(numbersHead, 'the numbers', SAVES, (kind) => {
     const frames = framesOf(shown().filter(({ isStale }) => !isStale));
     const facts = context.facts();
@@ -249,10 +249,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const type = kind === 'JSON' ? 'application/json' : 'text/csv';
     downloadFile(new Blob([text], { type }), `sinkscope-compare-${name}`);
   });
-  const table = part(numbers, 'table-of-all');
-  const different = part(root, 'different');
-  const tabs = part(root, 'below-tabs');
-  const place = part(root, 'below');
+  const table = addElement(numbers, 'table-of-all');
+  const different = addElement(root, 'different');
+  const tabs = addElement(root, 'below-tabs');
+  const place = addElement(root, 'below');
   const open = signal<OpenModels | undefined>(undefined);
   const texts = signal<Describe | undefined>(undefined);
   const remedies = signal<typeof import('./remedies') | undefined>(undefined);
@@ -266,11 +266,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     void models?.explain().then((found) => (texts.value = found));
   });
 
-  asks(context, scope, (_, engine) => ({
+  requestFrames(context, scope, (_, engine) => ({
     views: [sinks, ...stage.choiceFor(framesOf(shown())).views],
     more: [...readsOf(tableFor(engine)), ...READS, RAW],
   }));
-  appearsWhole(root, scope, shown);
+  hideUntilDrawn(root, scope, shown);
 
   scope.effect(() => {
     const state = context.state.value;

@@ -1,7 +1,7 @@
 /** The room Explore, in one screen: a bar with the subject and the text, all heads, the stage, and six questions. */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import {
-  addButton,
+  addModelButton,
   allows,
   askBar,
   generateControls,
@@ -11,8 +11,8 @@ import {
   troubleNotes,
 } from '../page/controls';
 import {
-  appearsWhole,
-  asks,
+  hideUntilDrawn,
+  requestFrames,
   framesOf,
   shownOf,
   type Context,
@@ -21,16 +21,16 @@ import {
 } from '../page/context';
 import { Figure } from '../page/figure';
 import { layerNumber, selectedHead, type Frame } from '../frame';
-import { handControls } from '../page/hand';
+import { interventionControls } from '../page/hand';
 import { attention } from '../views/attention';
 import { dormantHeads, effects, sinkCount } from '../views/effects';
 import { heads } from '../views/heads';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice, type Tab } from '../views/index';
-import { part, type View } from '../page/view';
+import { addElement, type View } from '../page/view';
 import { answerOf, emergenceWords, fullFirstName, togetherWords } from '../answers';
-import { isOfDisk, isOfHub } from '../ask/ids';
-import { isOfRecording } from '../ask/recordings';
+import { isOnDisk, isHubId } from '../ask/ids';
+import { isRecordingId } from '../ask/recordings';
 import { parseSubject, type SubjectEdit } from '../ask/subject';
 import {
   choiceWords,
@@ -79,28 +79,28 @@ function navigatorOf(subject: string, frame: Frame | undefined): View {
     return L * H <= FEW_HEADS && !frame.lacks?.att ? heads : sinks;
   }
   const id = parseSubject(subject)?.id ?? '';
-  return isOfHub(id) || isOfDisk(id) || isOfRecording(id) ? sinks : heads;
+  return isHubId(id) || isOnDisk(id) || isRecordingId(id) ? sinks : heads;
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const bar = part(root, 'bar');
-  const rail = part(root, 'rail');
-  const middle = part(root, 'middle');
-  const side = part(root, 'inspector');
+  const bar = addElement(root, 'bar');
+  const rail = addElement(root, 'rail');
+  const middle = addElement(root, 'middle');
+  const side = addElement(root, 'inspector');
   // Adds the parts in the order of the eye, which is the tab order: left to right, on a phone the picture first.
   const isWide = matchMedia('(width >= 820px)');
   const arrange = () => (isWide.matches ? middle.before(rail) : side.after(rail));
   arrange();
   isWide.addEventListener('change', arrange);
   scope.onEnd(() => isWide.removeEventListener('change', arrange));
-  const railTitle = part(rail, 'hint', 'p');
-  const head = part(middle, 'room-head');
-  const hand = part(middle, '');
+  const railTitle = addElement(rail, 'hint', 'p');
+  const head = addElement(middle, 'room-head');
+  const hand = addElement(middle, '');
   // The picture on the stage states all conditions; other pictures state only conditions that differ.
   let stated: readonly string[] = [];
   const look = { stated: () => stated };
   const main = { extra: () => ({ isAnswered: true }) };
-  const stage = new Stage(part(middle, 'stage'), context, scope, main, look);
+  const stage = new Stage(addElement(middle, 'stage'), context, scope, main, look);
   let navigator: { readonly figure: Figure; readonly view: View } | undefined;
 
   /** Returns the selected subject. */
@@ -110,13 +110,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   };
   const shown = (): Shown[] => shownOf(context, [subject()]);
 
-  asks(context, scope, () => {
+  requestFrames(context, scope, () => {
     const frames = framesOf(shown());
     const choice = stage.choiceFor(frames);
     const { tab, views } = choice;
     const ablations = ablationsOf(choice, frames[0]);
     // Also requests the frame with which a view compares.
-    const compares = frames[0]?.edits.length ? tab.views.filter((view) => view.compares) : [];
+    const compares = frames[0]?.edits.length ? tab.views.filter((view) => view.needsBaseline) : [];
     return {
       subjects: [subject()],
       views: [navigatorOf(subject(), frames[0]), ...views, ...compares],
@@ -130,7 +130,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ],
     };
   });
-  appearsWhole(root, scope, shown);
+  hideUntilDrawn(root, scope, shown);
 
   const subjects = (): TemplateResult | typeof nothing => {
     const state = context.state.value;
@@ -146,7 +146,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
             ${nameOf(shownOf(context, [one])[0]!, context)}
           </button>`,
       )}
-      ${addButton(false, context)}
+      ${addModelButton(false, context)}
     </div>`;
   };
 
@@ -205,7 +205,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     navigator.figure.update(all);
     stage.update(all, [view]);
     const isHand = choice.question.name === 'if' && frame && !frame.recording;
-    render(isHand ? handControls(context, frame) : nothing, hand);
+    render(isHand ? interventionControls(context, frame) : nothing, hand);
     render(questions(choice, frames, stage.select), side);
   });
 

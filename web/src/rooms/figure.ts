@@ -4,12 +4,12 @@
  */
 import { html, nothing, render } from 'lit';
 import { askBar, generateControls, nameOf, textField, troubleNotes } from '../page/controls';
-import { asks, framesOf, shownOf, type Context, type Scope } from '../page/context';
+import { requestFrames, framesOf, shownOf, type Context, type Scope } from '../page/context';
 import { Figure } from '../page/figure';
 import type { CONTROLS } from '../ask/state';
 import { selectedHead } from '../frame';
 import { EXPERIMENT, isWholeRoom, LAB, viewNamed } from '../views/index';
-import { isRead, lackWords, part } from '../page/view';
+import { isRead, lackWords, addElement } from '../page/view';
 import { Walk } from './walk';
 
 const plain = (text: string) => text.replace(/\s+/g, ' ').trim();
@@ -22,11 +22,11 @@ function sentencesOf(said: readonly string[]): string[] {
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   if (isWholeRoom(context.state.peek().view)) return void buildWhole(root, context, scope);
   const view = viewNamed(context.state.peek().view);
-  const head = part(root, 'room-head');
-  const controls = part(root, 'figure-controls');
+  const head = addElement(root, 'room-head');
+  const controls = addElement(root, 'figure-controls');
   const figure = new Figure(root, view, context, scope, { isEmbed: true });
-  const foot = part(root, 'figure-foot', 'p');
-  const steps = part(root, 'figure-steps');
+  const foot = addElement(root, 'figure-foot', 'p');
+  const steps = addElement(root, 'figure-steps');
   let walk: Walk | undefined;
   let walkScope: Scope | undefined;
   root.addEventListener('choose-step', (event) => walk?.go((event as CustomEvent<number>).detail));
@@ -46,7 +46,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     if (!walk) render(nothing, steps);
   });
 
-  asks(context, scope, () => ({ views: [view], isFixed: !view.isOfMany }));
+  requestFrames(context, scope, () => ({ views: [view], isFixed: !view.needsSeveralSettings }));
 
   scope.effect(() => {
     const state = context.state.value;

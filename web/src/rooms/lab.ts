@@ -15,7 +15,7 @@ import { Pair } from '../lab/pair';
 import { fromScratch, fineTune } from '../lab/presets';
 import { isFineTune, namesOf, type Settings } from '../lab/settings';
 import { verdict } from '../lab/words';
-import { part } from '../page/view';
+import { addElement } from '../page/view';
 import { LAB } from '../views/index';
 import '../plot/chart.css';
 import './lab.css';
@@ -23,16 +23,16 @@ import './lab.css';
 const FRAME_MS = 100;
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const head = part(root, 'room-head');
-  const place = part(root, 'lab-pair');
-  const bar = part(place, 'lab-bar');
-  const trouble = part(place, 'lab-trouble');
-  const fields = part(place, 'lab-controls');
-  const grid = part(place, 'lab-grid');
-  const foot = part(root, 'lab-foot');
+  const head = addElement(root, 'room-head');
+  const place = addElement(root, 'lab-pair');
+  const bar = addElement(place, 'lab-bar');
+  const trouble = addElement(place, 'lab-trouble');
+  const fields = addElement(place, 'lab-controls');
+  const grid = addElement(place, 'lab-grid');
+  const foot = addElement(root, 'lab-foot');
   const pair = new Pair(context, scope);
   // Fetches the engine, also again after a failed download.
-  const retry = () => (pair.isReady ? void pair.again() : open());
+  const retry = () => (pair.isReady ? void pair.reset() : open());
   const controls = new Controls(context, pair, retry);
   const acts: Actions = {
     inside: (named) =>
@@ -45,8 +45,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     change: (side, more) => pair.change(side, more),
   };
   const maps = ([0, 1] as const).map((side) => createMap(grid, side, acts));
-  const drawCharts = createCharts(part(grid, 'lab-charts'));
-  const buttons = part(bar, 'lab-buttons');
+  const drawCharts = createCharts(addElement(grid, 'lab-charts'));
+  const buttons = addElement(bar, 'lab-buttons');
   const menu = addSaveMenu(bar, context, () => {
     return { pair: pair.namedLabs(), columns: pair.columns, grid, draw: drawMaps };
   });
@@ -56,14 +56,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   place.addEventListener('keydown', (event) => {
     const isTyped = (event.target as Element).closest('input, select, textarea, summary');
     if (isTyped || event.ctrlKey || event.metaKey || event.altKey) return;
-    const act = { t: () => pair.toggle(), s: () => pair.oneStep(), r: retry }[event.key];
+    const act = { t: () => pair.toggle(), s: () => pair.trainOneStep(), r: retry }[event.key];
     if (!act) return;
     event.preventDefault();
     act();
   });
 
   function drawSettings(): void {
-    const requested = pair.requested();
+    const requested = pair.requestedSettings();
     const problems = requested.flatMap(({ problems: own }, i) =>
       own.map((why) => `Lab ${i + 1}: ${why}.`),
     );
@@ -76,7 +76,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       trouble,
     );
     const names = namesOf([requested[0]!.settings, requested[1]!.settings], pair.tables);
-    render(controls.sets(names), fields);
+    render(controls.settingsForms(names), fields);
   }
 
   function drawHead(): void {
@@ -132,7 +132,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     scope.effect(() => {
       void [context.state.value.leftRun, context.state.value.rightRun];
       drawSettings();
-      pair.follow();
+      pair.applyState();
     });
     scope.effect(() => {
       void [
@@ -145,7 +145,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   };
   const open = () => {
     const { models } = context.engine.peek() ?? {};
-    if (models) void pair.open(models).then(ready, context.fail);
+    if (models) void pair.openEngine(models).then(ready, context.fail);
   };
   scope.effect(() => {
     if (context.engine.value && !isOpen) open();

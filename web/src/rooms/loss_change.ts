@@ -38,7 +38,7 @@ export function lossChangeOf(
 ): number | undefined {
   const queue = context.engine.value?.queue;
   const [base, changed] = lossStudies(frame, edits).map((study) => {
-    const entry = queue?.studied(study);
+    const entry = queue?.studyEntry(study);
     return entry?.error ? NaN : entry?.frame?.tensors.loss_mean?.data[0];
   });
   return base === undefined || changed === undefined ? undefined : changed - base;

@@ -1,6 +1,6 @@
 /** Renders the comparison's table: a row for each model, sortable by each column, and reported numbers below. */
 import { html, nothing, type TemplateResult } from 'lit';
-import { commandOf, copyCommand } from '../page/command';
+import { commandOf, copyCommandButton } from '../page/command';
 import { tableRegion } from '../page/controls';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
@@ -111,7 +111,7 @@ function rowOf(
       ${frame.title}
       <span class="row-class"
         ><span class="badge">${CLASS_WORDS[frame.class]}</span> ${n}${stored}${shortNote}
-        ${copyCommand(commandOf(frame, file))}</span
+        ${copyCommandButton(commandOf(frame, file))}</span
       >
     </th>
     ${metrics.map((metric) => cellOf(frame, metric))}

@@ -10,7 +10,7 @@ import { defaults, type State } from '../ask/state';
 import { alphaOfKey, firstKey, mean, visibleKeyEnd, type Frame } from '../frame';
 import { segmented } from '../page/controls';
 import { framesOf, type Context, type Scope, type Shown } from '../page/context';
-import { part, say } from '../page/view';
+import { addElement, setText } from '../page/view';
 import { colorsOf } from '../timeline/course';
 import { seedRuns, type SeedRun } from '../timeline/seeds';
 import { areLossesAlike, OTHER_VOCABULARIES, show } from '../words';
@@ -282,13 +282,13 @@ export function addScatter(
   scope: Scope,
   shown: () => readonly Shown[],
 ): void {
-  const place = part(root, 'figure scatter', 'section');
+  const place = addElement(root, 'figure scatter', 'section');
   place.dataset.view = 'scatter';
-  const head = part(place, 'figure-title');
-  const controls = part(place, 'numbers');
-  const chart = part(place, 'chart');
-  const caption = part(place, 'caption', 'p');
-  const hint = part(place, 'hint', 'p');
+  const head = addElement(place, 'figure-title');
+  const controls = addElement(place, 'numbers');
+  const chart = addElement(place, 'chart');
+  const caption = addElement(place, 'caption', 'p');
+  const hint = addElement(place, 'hint', 'p');
   const runs = signal<readonly Runs[] | undefined>(undefined);
   const width = signal(640);
   const watcher = new ResizeObserver(([entry]) => {
@@ -336,9 +336,9 @@ export function addScatter(
       controls,
     );
     drawScatter(chart, points, logged, xAxis, width.value);
-    say(caption, scatterWords([...points, ...logged], xAxis, areLossesAlike(frames)));
+    setText(caption, scatterWords([...points, ...logged], xAxis, areLossesAlike(frames)));
     const seeds = (runs.value ?? []).flatMap(([, , all]) => all).length;
-    say(
+    setText(
       hint,
       logged.length
         ? `Small dots: ${logged.length} checkpoints of ${seeds} runs, over 100 held-out sequences, T = 64; those of one run are not independent. Large dots: the models above, on the text above.`

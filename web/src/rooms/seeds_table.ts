@@ -8,7 +8,7 @@ import { html, nothing, svg, type TemplateResult } from 'lit';
 import { until } from 'lit/directives/until.js';
 import { mean } from '../frame';
 import { tableRegion } from '../page/controls';
-import { explained } from '../page/terms';
+import { explainTerms } from '../page/terms';
 import {
   formatNumber,
   halfInterval,
@@ -21,7 +21,7 @@ import {
   type Outcome,
   type Spread,
 } from '../timeline/seeds';
-import { MEASURED_ON } from '../ask/steps';
+import { MEASURING_CONDITIONS } from '../ask/steps';
 import { seedsOf, type Card } from '../ask/zoo';
 
 /** The content of a cell: a dot for each value, and the interval of the mean. */
@@ -203,7 +203,7 @@ function hint(kinds: readonly (readonly Line[])[]): TemplateResult {
   const isLong = kinds.length > 1;
   const hasSeeds = (enough: number) =>
     lines.some(({ strips }) => strips.some((strip) => strip && strip.dots.length >= enough));
-  const { sequences, T, eps } = MEASURED_ON;
+  const { sequences, T, eps } = MEASURING_CONDITIONS;
   return html`<p class="hint">
     Over ${sequences} held-out sequences, T = ${T}, ε =
     ${eps}.${hasSeeds(2) ? ' A dot for each seed, a ring for the one whose weights are shown; the range is min-max.' : ''}
@@ -224,7 +224,7 @@ function wideTable(kinds: readonly (readonly Line[])[]): TemplateResult {
       <thead>
         <tr>
           <td></td>
-          ${OUTCOMES.map(({ title }) => html`<th scope="col">${explained(title, true)}</th>`)}
+          ${OUTCOMES.map(({ title }) => html`<th scope="col">${explainTerms(title, true)}</th>`)}
         </tr>
       </thead>
       ${kinds.map(

@@ -6,14 +6,21 @@ import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { claimOf, WHERE, type Claim, type Kind } from '../claims';
 import {
-  examples,
+  exampleField,
   normalizeField,
   segmented,
-  startToken,
+  startTokenButton,
   textField,
   troubleNotes,
 } from '../page/controls';
-import { asks, framesOf, shownOf, type Context, type Scope, type Shown } from '../page/context';
+import {
+  requestFrames,
+  framesOf,
+  shownOf,
+  type Context,
+  type Scope,
+  type Shown,
+} from '../page/context';
 import { Figure } from '../page/figure';
 import {
   firstKey,
@@ -30,7 +37,7 @@ import { NO_WEIGHTS } from '../run/recordings';
 import { explained } from '../page/terms';
 import { drawScale } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
-import { part } from '../page/view';
+import { addElement } from '../page/view';
 import {
   alphaOf,
   capital,
@@ -185,29 +192,29 @@ const TITLES = [
 ] as const;
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const head = part(root, 'start-head');
-  const stage = part(root, 'start-stage');
-  const legend = part(root, 'start-legend');
-  const foot = part(root, 'start-ask');
-  const facts = part(root, 'start-facts');
+  const head = addElement(root, 'start-head');
+  const stage = addElement(root, 'start-stage');
+  const legend = addElement(root, 'start-legend');
+  const foot = addElement(root, 'start-ask');
+  const facts = addElement(root, 'start-facts');
   const steps = TITLES.map((title, i) => {
-    const step = part(root, `step step-${i + 1}`, 'section');
+    const step = addElement(root, `step step-${i + 1}`, 'section');
     step.dataset.step = String(i + 1);
-    const heading = part(step, '', 'h2');
+    const heading = addElement(step, '', 'h2');
     heading.tabIndex = -1;
-    return { title, step, heading, place: part(step, 'step-place') };
+    return { title, step, heading, place: addElement(step, 'step-place') };
   });
-  const end = part(root, 'start-deeper', 'section');
-  const deeperTitle = part(end, '', 'h2');
+  const end = addElement(root, 'start-deeper', 'section');
+  const deeperTitle = addElement(end, '', 'h2');
   deeperTitle.textContent = 'What to remember';
-  const deeper = part(end, 'step-place');
-  const based = part(root, 'start-based sources');
-  const pictures = part(stage, 'start-pictures');
-  const tabs = part(pictures, 'start-tabs');
-  const captions = part(pictures, 'start-captions');
-  const what = part(legend, 'scale-name', 'span');
-  const bar = part(legend, 'scale-place', 'span');
-  const key = part(legend, 'map-key', 'span');
+  const deeper = addElement(end, 'step-place');
+  const based = addElement(root, 'start-based sources');
+  const pictures = addElement(stage, 'start-pictures');
+  const tabs = addElement(pictures, 'start-tabs');
+  const captions = addElement(pictures, 'start-captions');
+  const what = addElement(legend, 'scale-name', 'span');
+  const bar = addElement(legend, 'scale-place', 'span');
+  const key = addElement(legend, 'map-key', 'span');
   const sides = (state: State) => state.shown.slice(0, SIDES);
   const shown = (): Shown[] => shownOf(context, sides(context.state.value));
   const headOf = (frame: Frame): Head => selectedHead(frame, context.state.value);
@@ -266,7 +273,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     opened = why;
   });
 
-  asks(context, scope, (state, { queue }) => {
+  requestFrames(context, scope, (state, { queue }) => {
     const [first, ...rest] = sides(state);
     const { frame } = queue.entries.value.get(first!) ?? {};
     const needs = story.value?.needs(frame, state);
@@ -307,7 +314,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
                 </div>`
               : html`${textField(context, 2)}
                   <p class="on-paper">${frames[0]?.question.prompt}</p>
-                  <div class="text-tools">${startToken(context, frames)} ${examples(context)}</div>`
+                  <div class="text-tools">
+                    ${startTokenButton(context, frames)} ${exampleField(context)}
+                  </div>`
           }
         </div>
         <p class="lead" data-finding role="status">${lead(frames, claims)}</p>
@@ -359,11 +368,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       claims.length
         ? html`<details class="more facts" @toggle=${askExact}>
             <summary>More</summary>
-            ${frames.map((frame, i) => html`<p>${explained(moreWords(frame, claims[i]!))}</p>`)}
+            ${frames.map((frame, i) => html`<p>${explainTerms(moreWords(frame, claims[i]!))}</p>`)}
             <div class="numbers">${normalizeField(context, frames)}</div>
             <p>
               <span class="lines"
-                >${explained(
+                >${explainTerms(
                   frames
                     .map((frame) => stampWords(frame) + previewWords(frame, context))
                     .join('\n'),

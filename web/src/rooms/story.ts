@@ -19,8 +19,8 @@ import { fromScratch } from '../lab/presets';
 import { framesOf, shownOf, type Context, type Scope, type Shown } from '../page/context';
 import { Figure } from '../page/figure';
 import { lessonLink } from '../page/lessons';
-import { explained } from '../page/terms';
-import { part, type View } from '../page/view';
+import { explainTerms } from '../page/terms';
+import { addElement, type View } from '../page/view';
 import type { Study } from '../run/request';
 import { arrows } from '../views/arrows';
 import { attention } from '../views/attention';
@@ -87,7 +87,7 @@ type Build = (place: HTMLElement, given: Given) => Step;
 
 /** Adds two columns: words on the left, the picture on the right. */
 function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
-  return [part(place, 'step-words'), part(place, 'step-picture')];
+  return [addElement(place, 'step-words'), addElement(place, 'step-picture')];
 }
 
 /** How to read a row, and why the first token wins it. */
@@ -103,11 +103,12 @@ const fold = (title: string, said: string) =>
   said
     ? html`<details class="more">
         <summary>${title}</summary>
-        <p>${explained(said)}</p>
+        <p>${explainTerms(said)}</p>
       </details>`
     : nothing;
 
-const paragraphs = (...all: readonly string[]) => all.map((one) => html`<p>${explained(one)}</p>`);
+const paragraphs = (...all: readonly string[]) =>
+  all.map((one) => html`<p>${explainTerms(one)}</p>`);
 
 /** The first sentence answers the question; where others say what the picture shows, its numbers are folded. */
 function answer(said: string, intro?: unknown): TemplateResult {
@@ -141,7 +142,7 @@ const SMALL_CHANGE = 0.01;
 /** 1: all heads; the selected one is drawn beside them. */
 const everyHead: Build = (place, { context, scope }) => {
   const [words, picture] = columns(place);
-  const said = part(words, '');
+  const said = addElement(words, '');
   const map = new Figure(words, attention, context, scope, {
     isBare: true,
     extra: (frame) => {
@@ -249,10 +250,10 @@ const costTable = (costs: readonly Costs[]): TemplateResult =>
 
 /** 2: a real model's recorded text without its first token; below it, the small model on the reader's text. */
 const withoutToken: Build = (place, { context, scope, shown }) => {
-  new Recorded(part(place, ''), scope);
-  const costs = part(place, 'costs');
-  const links = part(place, 'links');
-  const without = new WithoutFirst(part(place, 'start-without'), context, scope);
+  new Recorded(addElement(place, ''), scope);
+  const costs = addElement(place, 'costs');
+  const links = addElement(place, 'links');
+  const without = new WithoutFirst(addElement(place, 'start-without'), context, scope);
   // The maps of what is shown are on the first screen.
   const toTop = () => scrollTo({ top: 0 });
   const start = (frame: Frame) => without.start(frame).catch(context.fail);
@@ -407,7 +408,7 @@ const output: Build = (place, { context, scope }) => {
       const at = first && selectedHead(first, context.state.peek());
       const more = (frame: Frame, head: Head) =>
         html`${paragraphs(barsWords(frame, head))}
-          <p class="late">${explained(ablatedWords(frame, head, context))}</p>`;
+          <p class="late">${explainTerms(ablatedWords(frame, head, context))}</p>`;
       render(
         first?.T === 1
           ? answer(ALONE)
@@ -528,9 +529,9 @@ const QUICK = fromScratch[1]!;
 
 /** 6: the lab, in little. */
 const lab: Build = (place, { context, scope }) => {
-  part(place, 'answer', 'p').textContent = 'Train two small models here; it takes seconds.';
-  const picture = part(place, 'step-lab');
-  const link = part(place, 'links', 'p');
+  addElement(place, 'answer', 'p').textContent = 'Train two small models here; it takes seconds.';
+  const picture = addElement(place, 'step-lab');
+  const link = addElement(place, 'links', 'p');
   const state = computed(() => ({
     ...context.state.value,
     ...{ leftRun: QUICK.leftRun, rightRun: QUICK.rightRun, controls: [] as readonly string[] },
@@ -586,7 +587,7 @@ function deeper(place: HTMLElement, context: Context, frames: readonly Frame[]):
           ([title, said]) =>
             said &&
             html`<dt>${title}</dt>
-              <dd>${explained(said)}</dd>`,
+              <dd>${explainTerms(said)}</dd>`,
         )}
       </dl>
       <h3>Go deeper</h3>

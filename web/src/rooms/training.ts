@@ -1,15 +1,22 @@
 /** The room Training: models at each step of their training, with a slider, maps, and curves of metrics. */
 import { html, nothing, render } from 'lit';
 import { allows, nameOf, roomHeading, textField, troubleNotes } from '../page/controls';
-import { appearsWhole, asks, framesOf, shownOf, type Context, type Scope } from '../page/context';
+import {
+  hideUntilDrawn,
+  requestFrames,
+  framesOf,
+  shownOf,
+  type Context,
+  type Scope,
+} from '../page/context';
 import { Figure } from '../page/figure';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { training } from '../views/training';
 import type { Frame } from '../frame';
-import { part } from '../page/view';
+import { addElement } from '../page/view';
 import { emergence } from '../views/training';
-import { explained } from '../page/terms';
+import { explainTerms } from '../page/terms';
 import { headsWords, judged, percent, sharedConditions, tooShortWords } from '../words';
 import { Walk } from './walk';
 import './panes.css';
@@ -25,26 +32,26 @@ function emergenceSentence(frames: readonly Frame[]): string {
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const head = part(root, 'room-head');
-  const walk = new Walk(part(root, 'walk-place'), context, scope);
-  const grid = part(root, 'training-grid');
-  const middle = part(grid, 'middle');
-  const inspector = part(grid, 'inspector');
+  const head = addElement(root, 'room-head');
+  const walk = new Walk(addElement(root, 'walk-place'), context, scope);
+  const grid = addElement(root, 'training-grid');
+  const middle = addElement(grid, 'middle');
+  const inspector = addElement(grid, 'inspector');
   // Conditions that all models share appear once, under the maps.
   let stated: readonly string[] = [];
   const look = { stated: () => stated };
   const map = new Figure(middle, attention, context, scope, { isMain: true, ...look });
-  const shared = part(middle, 'stamp', 'p');
+  const shared = addElement(middle, 'stamp', 'p');
   const course = new Figure(inspector, training, context, scope);
-  const text = part(middle, 'question');
+  const text = addElement(middle, 'question');
   const sinkMap = new Figure(middle, sinks, context, scope, look);
   inspector.addEventListener('choose-step', (event) =>
     walk.go((event as CustomEvent<number>).detail),
   );
   const shown = () => shownOf(context, context.state.value.shown);
 
-  asks(context, scope, () => ({ views: [attention, sinks, training] }));
-  appearsWhole(root, scope, shown);
+  requestFrames(context, scope, () => ({ views: [attention, sinks, training] }));
+  hideUntilDrawn(root, scope, shown);
 
   scope.effect(() => {
     const state = context.state.value;
@@ -89,7 +96,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     const common = sharedConditions(framesOf(all));
     stated = [...common, ...framesOf(all).map(({ title }) => title)];
-    render(explained(common.join(' · '), true), shared);
+    render(explainTerms(common.join(' · '), true), shared);
     map.update(all);
     sinkMap.update(all);
     course.update(all);

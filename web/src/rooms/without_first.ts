@@ -113,7 +113,7 @@ function table(
         </tr>
       </thead>
       <tbody>
-        ${NAMES.map(
+        ${CONDITION_NAMES.map(
           (name) =>
             html`<tr>
               <th scope="row">${CONDITIONS[name].title}</th>
@@ -252,7 +252,7 @@ export class WithoutFirst {
       const writer = { ...opened, edits: frame.edits };
       const prompt = frame.tokens.map((token) => token.id);
       for (let seed = 1; seed <= SEEDS; seed++) {
-        const trial = await tryOnce(writer, { prompt, count, seed, signal: abort });
+        const trial = await runTrial(writer, { prompt, count, seed, signal: abort });
         const { texts, trials } = this.#shown.peek()!;
         show({
           texts: texts ?? textsOf(trial),

@@ -266,13 +266,13 @@ export const row: View = {
     return worked ? `${answerOf(worked, frame)} ${sharesWords(worked, frame)}`.trim() : '';
   },
   draw(root) {
-    const place = part(root, 'row-table');
-    const reason = part(root, '', 'p');
+    const place = addElement(root, 'row-table');
+    const reason = addElement(root, '', 'p');
     return (frame, { at, state, frames }) => {
       const worked = workedRow(frame, state.query);
       root.hidden = !worked;
       if (!worked) return;
-      say(reason, sharesWords(worked, frame));
+      setText(reason, sharesWords(worked, frame));
       const others = frames.flatMap((one) =>
         one === frame ? [] : (workedRow(one, state.query) ?? []),
       );

@@ -5,7 +5,7 @@ import type { OpenModel, Watch } from './opened';
 import type { Prompts } from '../ask/question';
 
 /** The names of metrics that every frame has, since sentences and the choice of a head need them. */
-export const ALWAYS = [
+export const ALWAYS_READ = [
   'alpha',
   'alpha_raw',
   'alpha_uniform',
@@ -17,7 +17,7 @@ export const ALWAYS = [
 type Averaged = Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>;
 
 /** Returns means, standard deviations and the numbers of each prompt, for each list of edits. */
-export async function averages(
+export async function measureAverages(
   { model }: OpenModel,
   { ids }: Prompts,
   cases: readonly Frame['edits'][],
@@ -33,7 +33,7 @@ export async function averages(
     ...options,
     signal,
     onProgress: (p) => onProgress('', p.done, p.total, p),
-    onSequence: (measured, _, at) => notePrompt(perCase[at]!, measured),
+    onSequence: (measured, _, at) => addPromptNumbers(perCase[at]!, measured),
   });
   return measured.map(({ metrics }, at) => ({ ...averagesOf(metrics), perPrompt: perCase[at]! }));
 }
@@ -42,20 +42,21 @@ function averagesOf(
   metrics: Awaited<ReturnType<typeof measure>>['metrics'],
 ): Pick<Frame, 'tensors' | 'spread'> {
   const all = Object.entries(metrics);
-  const array = (values: readonly (number | null)[]) => Float32Array.from(values, (x) => x ?? NaN);
+  const toFloats = (values: readonly (number | null)[]) =>
+    Float32Array.from(values, (x) => x ?? NaN);
   return {
     tensors: Object.fromEntries(
-      all.map(([name, { shape, mean: middle }]) => [name, { shape, data: array(middle) }]),
+      all.map(([name, { shape, mean: middle }]) => [name, { shape, data: toFloats(middle) }]),
     ),
-    spread: Object.fromEntries(all.map(([name, { deviation: own }]) => [name, array(own)])),
+    spread: Object.fromEntries(all.map(([name, { deviation: own }]) => [name, toFloats(own)])),
   };
 }
 
 /**
- * Measures the loss with each token predicted from the `window` tokens before, in a run of its own without a cache
- * ("sliding window with re-computation", Xiao et al. 2024). One run covers the first `window` tokens of a text.
+ * Measures the loss of each token, predicted from the `window` tokens before it by a run without a cache ("sliding
+ * window with re-computation", Xiao et al. 2024). One run covers the first `window` tokens of a text.
  */
-export async function recomputed(
+export async function measureWindowLoss(
   { model }: OpenModel,
   { ids }: Prompts,
   window: number,
@@ -64,34 +65,34 @@ export async function recomputed(
 ): Promise<Averaged> {
   const T = ids[0]!.length;
   const size = Math.min(T, window + 1);
-  const places = T - size + 1;
-  const pieces = ids.flatMap((one) =>
-    Array.from({ length: places }, (_, from) => one.slice(from, from + size)),
+  const windowCount = T - size + 1;
+  const windows = ids.flatMap((one) =>
+    Array.from({ length: windowCount }, (_, from) => one.slice(from, from + size)),
   );
   const losses = ids.map(() => new Float32Array(T).fill(NaN));
-  await measure(model, pieces, {
+  await measure(model, windows, {
     metrics: ['loss_at'],
     eps,
     edits,
     signal,
     onProgress: ({ done, total }) => onProgress('', done, total),
     onSequence: ({ loss_at: measured }, i) => {
-      const windowLosses = losses[Math.floor(i / places)]!;
-      const offset = i % places;
+      const windowLosses = losses[Math.floor(i / windowCount)]!;
+      const offset = i % windowCount;
       if (offset === 0) windowLosses.set(measured!.data);
       else windowLosses[offset + size - 1] = measured!.data[size - 1]!;
     },
   });
   const promptMeans = losses.map((own) => mean(own, 1));
-  const at = (t: number) => losses.map((own) => own[t]!);
+  const lossesAt = (t: number) => losses.map((own) => own[t]!);
   const positions = Array.from({ length: T }, (_, t) => t);
   return {
     tensors: {
-      loss_at: { shape: [T], data: Float32Array.from(positions, (t) => mean(at(t))) },
+      loss_at: { shape: [T], data: Float32Array.from(positions, (t) => mean(lossesAt(t))) },
       loss_mean: { shape: [1], data: Float32Array.of(mean(promptMeans)) },
     },
     spread: {
-      loss_at: Float32Array.from(positions, (t) => deviation(at(t))),
+      loss_at: Float32Array.from(positions, (t) => deviation(lossesAt(t))),
       loss_mean: Float32Array.of(deviation(promptMeans)),
     },
     perPrompt: { loss_mean: promptMeans },
@@ -99,18 +100,21 @@ export async function recomputed(
 }
 
 /** Adds one number of one prompt to each list, by the names of metrics. */
-export function notePrompt(
+export function addPromptNumbers(
   each: Record<string, number[]>,
   measured: Readonly<Record<string, Tensor>>,
 ): Record<string, number[]> {
-  const note = (name: string, value: number | undefined) =>
+  const addNumber = (name: string, value: number | undefined) =>
     value === undefined ? undefined : (each[name] ??= []).push(value);
   for (const name of ['sink_ratio', 'sink_ratio_raw', 'sink_ratio_bias', 'loss_mean', 'kl_mean'])
-    note(name, measured[name]?.data[0]);
+    addNumber(name, measured[name]?.data[0]);
   // Takes the mean of each head from the summary, whose rows are mean, minimum and maximum.
   const masses = measured.row_mass_summary;
-  note('row_mass_summary', masses && mean(Array.from(masses.data).filter((_, i) => i % 3 === 0)));
-  note('value_ratio', measured.value_ratio && mean(present(measured.value_ratio.data)));
+  addNumber(
+    'row_mass_summary',
+    masses && mean(Array.from(masses.data).filter((_, i) => i % 3 === 0)),
+  );
+  addNumber('value_ratio', measured.value_ratio && mean(present(measured.value_ratio.data)));
   return each;
 }
 
@@ -130,17 +134,18 @@ export async function allAverages(
   watch: Watch,
 ): Promise<Averaged> {
   // Always includes the loss, since the cost of a setting is a difference of mean losses.
-  const isRead = (name: string) => !only || [...ALWAYS, 'loss_mean', ...only].includes(name);
+  const isRequested = (name: string) =>
+    !only || [...ALWAYS_READ, 'loss_mean', ...only].includes(name);
   // Includes metrics that read no field, whose values are the same for every prompt.
-  const averaged = describe.metrics.filter(
-    (one) => (one.averaged || !one.fields.length) && isRead(one.name),
+  const averagedMetrics = describe.metrics.filter(
+    (one) => (one.averaged || !one.fields.length) && isRequested(one.name),
   );
   // Omits metrics of one head, and comparisons with the baseline if there is no edit.
-  const isWhole = ({ arguments: needs }: (typeof averaged)[number]) =>
+  const isMeasurable = ({ arguments: needs }: (typeof averagedMetrics)[number]) =>
     !needs.includes('layer') && (edits.length > 0 || !needs.includes('base'));
-  const metrics = averaged.filter(isWhole).map(({ name }) => name);
+  const metrics = averagedMetrics.filter(isMeasurable).map(({ name }) => name);
   const total = prompts.ids.length;
-  const [found] = await averages(
+  const [result] = await measureAverages(
     opened,
     prompts,
     [edits],
@@ -149,10 +154,10 @@ export async function allAverages(
       signal: watch.signal,
       onProgress: (_, done, __, more) => {
         const rate = more?.rate ?? NaN;
-        const pace = rate > 0 ? `, ${rate.toFixed(rate < 10 ? 1 : 0)} a second` : '';
-        watch.onProgress(`${opened.title}, ${done} of ${total} prompts${pace}`, done, total);
+        const rateWords = rate > 0 ? `, ${rate.toFixed(rate < 10 ? 1 : 0)} a second` : '';
+        watch.onProgress(`${opened.title}, ${done} of ${total} prompts${rateWords}`, done, total);
       },
     },
   );
-  return found!;
+  return result!;
 }

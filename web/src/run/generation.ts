@@ -4,7 +4,7 @@ import { InputError, errorSentence } from '../ask/errors';
 import { editsOf, parseSubject } from '../ask/subject';
 import { isBidirectional, type Frame } from '../frame';
 import type { Entry } from './request';
-import { idsOf, isOpen, ROOM, type CachedRun, type CachedRuns, type OpenRun } from './runs';
+import { idsOf, isOpen, EXTRA_TOKENS, type CachedRun, type CachedRuns, type OpenRun } from './runs';
 
 interface Sampling {
   readonly count: number;
@@ -49,12 +49,12 @@ export class Generation {
     this.#answers = answers;
   }
 
-  /** Whether generation runs; reads a signal, so that an effect runs again when it begins or ends. */
+  /** Whether text is being generated. An effect that reads this runs again when generation begins or ends. */
   get isRunning(): boolean {
     return this.#job.value !== undefined;
   }
 
-  get isRunningNow(): boolean {
+  get isRunningUntracked(): boolean {
     return this.#job.peek() !== undefined;
   }
 
@@ -86,15 +86,15 @@ export class Generation {
     const limit = Math.min(count, model.architecture.context - frame.T);
     try {
       if (limit < 1) throw new InputError(`${frame.title} has no room for more tokens.`);
-      const open = await this.#withRoom(frame, cached, limit, signal);
-      if (!open) return;
-      for await (const { token } of open.run.generate({ ...options, count: limit, signal })) {
-        const { frame: now } = this.#answers.entry(subject)!;
-        if (!now || signal.aborted) return;
-        const next = withToken(now, token, tokenizer.piece(token));
-        const complete = await this.#answers.complete(next, open);
+      const openRun = await this.#reserveRun(frame, cached, limit, signal);
+      if (!openRun) return;
+      for await (const { token } of openRun.run.generate({ ...options, count: limit, signal })) {
+        const { frame: lastFrame } = this.#answers.entry(subject)!;
+        if (!lastFrame || signal.aborted) return;
+        const nextFrame = withToken(lastFrame, token, tokenizer.piece(token));
+        const fullFrame = await this.#answers.complete(nextFrame, openRun);
         if (signal.aborted) return;
-        this.#answers.set(subject, { frame: complete });
+        this.#answers.set(subject, { frame: fullFrame });
       }
     } catch (error) {
       if (!signal.aborted) this.#answers.set(subject, { error: errorSentence(error) });
@@ -105,20 +105,20 @@ export class Generation {
    * Returns the frame's run with memory for `more` tokens. A run with less memory is repeated, which gives the same
    * bits. Returns undefined if another question was answered meanwhile.
    */
-  async #withRoom(
+  async #reserveRun(
     { subject, tokens, T }: Frame,
     cached: CachedRun,
     more: number,
     signal: AbortSignal,
   ): Promise<OpenRun | undefined> {
-    // Removes a token that was drawn at the moment of stopping, which is in the run but not shown.
+    // Removes a token from the run that was sampled as the reader stopped, and that no frame shows.
     if (isOpen(cached) && T + more <= cached.capacity) {
       if (cached.run.tokens.length > T) await cached.run.update(idsOf(tokens), { signal });
       return cached;
     }
     this.#runs.take(subject, () => false);
     const { model } = cached.opened;
-    const capacity = Math.min(model.architecture.context, T + Math.max(more, ROOM));
+    const capacity = Math.min(model.architecture.context, T + Math.max(more, EXTRA_TOKENS));
     const run = await model.run(idsOf(tokens), {
       edits: editsOf(parseSubject(subject)!, model.describe),
       fields: [...cached.fields],
@@ -130,8 +130,8 @@ export class Generation {
       void run.close().catch(() => {});
       return undefined;
     }
-    const open = { ...cached, run, capacity };
-    this.#runs.set(subject, open);
-    return open;
+    const openRun = { ...cached, run, capacity };
+    this.#runs.set(subject, openRun);
+    return openRun;
   }
 }

@@ -1,8 +1,8 @@
 /** Opens the models of subjects, and cuts their prompts. */
 import { InputError } from '../ask/errors';
 import type { Recording } from 'sinkscope';
-import { isOfDisk, isOfHub, nameOfId } from '../ask/ids';
-import { isOfRecording } from '../ask/recordings';
+import { isOnDisk, isHubId, nameOfId } from '../ask/ids';
+import { isRecordingId } from '../ask/recordings';
 import { keyOf, promptsOf, type Prompts, type Question } from '../ask/question';
 import { modelIdOf, parseSubject, type Subject } from '../ask/subject';
 import type { OpenModel, Watch } from './opened';
@@ -25,8 +25,8 @@ export interface Dependencies {
 
 export class Loading {
   readonly #dependencies: Dependencies;
-  /** The prompts that were cut last, kept since many studies share them. */
-  #cut:
+  /** The prompts of the last question, since many studies share them. */
+  #lastPrompts:
     | {
         readonly key: string;
         readonly of: OpenModel['tokenizer'];
@@ -50,9 +50,9 @@ export class Loading {
     const parsed = parseSubject(subject);
     if (!parsed) throw new InputError(`“${subject}” names no model.`);
     const id = modelIdOf(parsed);
-    if (isOfRecording(id)) throw new InputError(NO_WEIGHTS);
-    const isOutside = isOfHub(id) || isOfDisk(id);
-    if (isOutside && !(await this.#dependencies.admit(parsed.id, watch.signal)))
+    if (isRecordingId(id)) throw new InputError(NO_WEIGHTS);
+    const isOutsideZoo = isHubId(id) || isOnDisk(id);
+    if (isOutsideZoo && !(await this.#dependencies.admit(parsed.id, watch.signal)))
       throw new InputError(`${nameOfId(parsed.id)} is not loaded yet. Open it to measure it.`);
     watch.signal.throwIfAborted();
     const opened = await this.#get(id, request, watch);
@@ -72,16 +72,16 @@ export class Loading {
     return this.#dependencies.models.recordings.get(id, watch);
   }
 
-  /** Starts to open a model of the zoo that will be needed soon. */
-  begin(subject: string, request: Request, watch: Watch): void {
+  /** Starts to open a model of the zoo that the queue will need soon. */
+  prefetch(subject: string, request: Request, watch: Watch): void {
     const parsed = parseSubject(subject);
     const { models } = this.#dependencies;
     if (
       !parsed ||
-      isOfRecording(parsed.id) ||
-      isOfHub(parsed.id) ||
-      isOfDisk(parsed.id) ||
-      !models.knows(parsed.id)
+      isRecordingId(parsed.id) ||
+      isHubId(parsed.id) ||
+      isOnDisk(parsed.id) ||
+      !models.canOpen(parsed.id)
     )
       return;
     this.#get(modelIdOf(parsed), request, watch).catch(() => {});
@@ -99,11 +99,11 @@ export class Loading {
   ): Promise<Prompts> {
     const { V } = model.architecture;
     const key = `${keyOf({ ...question, window: undefined })} ${context} ${V}`;
-    if (this.#cut?.key !== key || this.#cut.of !== tokenizer) {
+    if (this.#lastPrompts?.key !== key || this.#lastPrompts.of !== tokenizer) {
       const texts = await this.#dependencies.texts(question);
       const prompts = promptsOf(tokenizer, question, context, texts, V);
-      this.#cut = { key, of: tokenizer, prompts };
+      this.#lastPrompts = { key, of: tokenizer, prompts };
     }
-    return this.#cut.prompts;
+    return this.#lastPrompts.prompts;
   }
 }

@@ -56,10 +56,10 @@ const effects: Measurement = {
   },
 };
 
-/** The index, after the special tokens, of the exchanged token: early, but not the first token of a text. */
-const CHANGED = 4;
+/** The exchanged token's index after the special tokens: early, but not the first. */
+const EXCHANGE_INDEX = 4;
 
-/** A token of a text, and its replacement: the text's last token that differs. */
+/** The exchange of one token of a text for the text's last token that differs from it. */
 interface Exchange {
   /** The position of the exchanged token among all tokens of the prompt. */
   readonly at: number;
@@ -68,7 +68,7 @@ interface Exchange {
 
 /** Chooses the exchange; undefined for a text that is too short or repeats one token. */
 export function exchangeOf(ids: readonly number[], firsts: number): Exchange | undefined {
-  const at = firsts + Math.min(CHANGED, ids.length - firsts - 2);
+  const at = firsts + Math.min(EXCHANGE_INDEX, ids.length - firsts - 2);
   const token = ids
     .slice(firsts)
     .reverse()
@@ -77,7 +77,7 @@ export function exchangeOf(ids: readonly number[], firsts: number): Exchange | u
 }
 
 /** Returns the number of special tokens before the text. */
-function firstsOf(ids: readonly number[], special: readonly number[]): number {
+function prefixLengthOf(ids: readonly number[], special: readonly number[]): number {
   const end = ids.findIndex((id) => !special.includes(id));
   return end < 0 ? ids.length : end;
 }
@@ -112,33 +112,35 @@ const reach: Measurement = {
     const options = { edits, signal, fields: ['hidden'], capacity: ids[0]!.length };
     const tensors: Record<string, Tensor[]> = Object.fromEntries(reach.names.map((n) => [n, []]));
     let count = 0;
-    const work = async (replica: Replica, one: readonly number[]) => {
-      const firsts = firstsOf(one, tokenizer.special);
+    const measureText = async (replica: Replica, one: readonly number[]) => {
+      const firsts = prefixLengthOf(one, tokenizer.special);
       const exchange = exchangeOf(one, firsts);
       const change = exchange && (await measureExchange(replica, one, exchange, options));
       const { at, token } = exchange ?? { at: 0, token: 0 };
-      const rest = { at: at - firsts, token };
-      const restChange =
-        change && firsts && (await measureExchange(replica, one.slice(firsts), rest, options));
+      const bareExchange = { at: at - firsts, token };
+      const bareChange =
+        change &&
+        firsts &&
+        (await measureExchange(replica, one.slice(firsts), bareExchange, options));
       onProgress(++count, ids.length);
       return {
         ...(change ? { reach: change.reach! } : {}),
-        ...(restChange ? { reach_bare: restChange.reach!, mixing_bare: restChange.mixing! } : {}),
+        ...(bareChange ? { reach_bare: bareChange.reach!, mixing_bare: bareChange.mixing! } : {}),
       };
     };
-    for await (const own of spread(model, ids, work, { signal }))
+    for await (const own of spread(model, ids, measureText, { signal }))
       for (const [name, tensor] of Object.entries(own)) tensors[name]!.push(tensor);
-    return averaged(tensors);
+    return average(tensors);
   },
 };
 
-/** The number of tokens of the shortest text; each further text is sqrt(2) times as long. */
-const SHORTEST = 16;
+/** The shortest beginning of a prompt that is measured, in tokens; each further one is sqrt(2) times as long. */
+const MIN_LENGTH = 16;
 
-/** Returns the lengths of beginnings of a prompt that are measured, up to the prompt's length. */
+/** Returns the lengths of the measured beginnings of a prompt, up to the prompt's length. */
 export function lengthsUpTo(T: number): number[] {
   const all: number[] = [];
-  for (let n = SHORTEST; n < T; n *= Math.SQRT2) all.push(Math.round(n));
+  for (let n = MIN_LENGTH; n < T; n *= Math.SQRT2) all.push(Math.round(n));
   return [...all, T];
 }
 
@@ -151,14 +153,14 @@ const lengths: Measurement = {
     const T = ids[0]!.length;
     const all = lengthsUpTo(T);
     let count = 0;
-    const work = async (replica: Replica, one: readonly number[]) => {
+    const measureText = async (replica: Replica, one: readonly number[]) => {
       const fields = ['att'];
-      const opening = one.slice(0, all[0]);
-      const run = await replica.run(opening, { edits, signal, fields, capacity: T });
+      const beginning = one.slice(0, all[0]);
+      const run = await replica.run(beginning, { edits, signal, fields, capacity: T });
       try {
         const alphas: number[] = [];
         for (const n of all) {
-          if (n > opening.length) await run.update(one.slice(0, n), { signal });
+          if (n > beginning.length) await run.update(one.slice(0, n), { signal });
           const { data } = await run.metric('alpha');
           for (let at = 0; at < data.length; at += n) alphas.push(data[at]!);
           onProgress(++count, ids.length * all.length);
@@ -170,23 +172,26 @@ const lengths: Measurement = {
       }
     };
     const results: Tensor[] = [];
-    for await (const one of spread(opened.model, ids, work, { signal })) results.push(one);
-    const { tensors, spread: deviations } = averaged({ alpha_by_length: results });
-    const texts = { shape: [all.length], data: Float32Array.from(all) };
-    return { tensors: { ...tensors, lengths: texts }, spread: deviations };
+    for await (const one of spread(opened.model, ids, measureText, { signal })) results.push(one);
+    const { tensors, spread: deviations } = average({ alpha_by_length: results });
+    const lengthTensor = { shape: [all.length], data: Float32Array.from(all) };
+    return { tensors: { ...tensors, lengths: lengthTensor }, spread: deviations };
   },
 };
 
 /** Averages each tensor over the prompts that have it. */
-function averaged(found: Readonly<Record<string, readonly Tensor[]>>): Measured {
-  const over = (of: (values: readonly number[]) => number) => (all: readonly Tensor[]) =>
+function average(found: Readonly<Record<string, readonly Tensor[]>>): Measured {
+  const overTexts = (of: (values: readonly number[]) => number) => (all: readonly Tensor[]) =>
     Float32Array.from(all[0]?.data ?? [], (_, i) => of(all.map(({ data }) => data[i]!)));
   const entries = Object.entries(found);
   return {
     tensors: Object.fromEntries(
-      entries.map(([name, all]) => [name, { shape: all[0]?.shape ?? [0], data: over(mean)(all) }]),
+      entries.map(([name, all]) => [
+        name,
+        { shape: all[0]?.shape ?? [0], data: overTexts(mean)(all) },
+      ]),
     ),
-    spread: Object.fromEntries(entries.map(([name, all]) => [name, over(deviation)(all)])),
+    spread: Object.fromEntries(entries.map(([name, all]) => [name, overTexts(deviation)(all)])),
   };
 }
 

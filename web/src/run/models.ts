@@ -23,25 +23,25 @@ import { nearestStep, stepOf, stepWords } from '../ask/steps';
 import type { Choice, OpenModel, Watch } from './opened';
 import { Recordings } from './recordings';
 import type { Timelines } from '../timeline/timelines';
-import { readRenewing, textOf, zooAddress, type Card, type Zoo } from '../ask/zoo';
+import { readWithRetry, textOf, zooAddress, type Card, type Zoo } from '../ask/zoo';
 
 /** Returns the id of a model's quantized preview among the open models. */
 export function previewId(id: string): string {
   return `${id} preview`;
 }
 
-/** The files of a model outside the zoo, and the token to fetch them, which is kept as long as the page lives. */
+/** The files of a model outside the zoo, and the access token that fetches them, which only the page's memory holds. */
 interface Recipe {
   readonly title: string;
   readonly source: 'hub' | 'disk';
   readonly plan: Plan;
   readonly token?: string;
-  /** Whether the model is a checkpoint that the reader steps through, which is forgotten when no longer shown. */
+  /** Whether the model is a checkpoint that the reader steps through, whose recipe is deleted once no room shows it. */
   readonly isPassing?: boolean;
 }
 
 /** The options of opening a model. */
-interface How {
+interface OpenOptions {
   readonly watch: Watch;
   readonly arithmetic: Arithmetic;
   /** Whether to open the quantized preview. */
@@ -59,13 +59,13 @@ export class Models {
   /** The tables of the engine, without texts. */
   readonly describe: Describe;
   readonly zoo: Zoo;
-  readonly #open = new Map<string, Opening>();
+  readonly #openings = new Map<string, Opening>();
   readonly #recipes = new Map<string, Recipe>();
   /** The model that the reader has opened but no room shows yet. */
   #pinned: string | undefined;
   readonly #tokenizers = new Map<string, Promise<Tokenizer>>();
   /** The time limit of a tokenizer's step in milliseconds, which doubles whenever the reader agrees to wait longer. */
-  #limit = 5000;
+  #stepLimit = 5000;
   #timelines: Promise<Timelines> | undefined;
   #texts: Promise<Describe> | undefined;
   readonly recordings: Recordings;
@@ -100,10 +100,10 @@ export class Models {
   }
 
   /** Whether a model can be opened without asking the reader. */
-  knows(id: string): boolean {
+  canOpen(id: string): boolean {
     return (
       this.#recipes.has(id) ||
-      this.recordings.knows(id) ||
+      this.recordings.canOpen(id) ||
       this.zoo.cards.some((card) => card.id === id)
     );
   }
@@ -113,7 +113,7 @@ export class Models {
     return this.#recipes.get(arithmeticOf(id).weights)?.plan.bytes;
   }
 
-  /** Admits a model that the reader asked for, so that it may be opened from now on. */
+  /** Adds a model that the reader asked for, so that it opens without a question from now on. */
   admit(id: string, recipe: Recipe): void {
     this.#recipes.set(id, recipe);
   }
@@ -140,27 +140,31 @@ export class Models {
   }
 
   isOpen(id: string): boolean {
-    return this.#open.get(id)?.isDone ?? false;
+    return this.#openings.get(id)?.isDone ?? false;
   }
 
-  /** Like `get`, but opens the quantized preview if the model has one and is not open yet. */
+  /** Opens the quantized preview of a model that has one and is not open yet; otherwise works like `get`. */
   getPreview(id: string, watch: Watch): Promise<OpenModel> {
     const { preview } = this.zoo.cards.find((card) => card.id === id) ?? {};
     if (!preview || this.isOpen(id)) return this.get(id, watch);
     const options = { watch, arithmetic: 'exact' as const, isPreview: true };
-    return this.#share(previewId(id), new AbortController(), () => this.#ofZoo(id, options));
+    return this.#openShared(previewId(id), new AbortController(), () =>
+      this.#openOfZoo(id, options),
+    );
   }
 
   /** Opens a model, or returns the open one; two callers share one opening. */
   get(id: string, watch: Watch): Promise<OpenModel> {
     const job = new AbortController();
-    return this.#share(id, job, async () => {
+    return this.#openShared(id, job, async () => {
       const { weights, arithmetic } = arithmeticOf(id);
       const recipe = this.#recipes.get(weights);
-      const at = stepOf(weights);
+      const checkpoint = stepOf(weights);
       const options = { signal: job.signal, watch, arithmetic };
-      if (recipe) return { ...(await this.#byPlan(weights, recipe, options)), id };
-      const opened = at ? this.#ofStep(weights, at, options) : this.#ofZoo(weights, options);
+      if (recipe) return { ...(await this.#openByPlan(weights, recipe, options)), id };
+      const opened = checkpoint
+        ? this.#openCheckpoint(weights, checkpoint, options)
+        : this.#openOfZoo(weights, options);
       return { ...(await opened), id };
     });
   }
@@ -171,24 +175,28 @@ export class Models {
     return baseline ? this.get(baseline, watch) : undefined;
   }
 
-  #share(id: string, job: AbortController, open: () => Promise<OpenModel>): Promise<OpenModel> {
-    const existing = this.#open.get(id);
+  #openShared(
+    id: string,
+    job: AbortController,
+    open: () => Promise<OpenModel>,
+  ): Promise<OpenModel> {
+    const existing = this.#openings.get(id);
     if (existing) return existing.model;
     const model = open();
     const opening: Opening = { job, model, isDone: false };
-    this.#open.set(id, opening);
+    this.#openings.set(id, opening);
     model.then(
       () => (opening.isDone = true),
-      () => this.#open.get(id) === opening && this.#open.delete(id),
+      () => this.#openings.get(id) === opening && this.#openings.delete(id),
     );
     return model;
   }
 
   stop(id: string): void {
-    const opening = this.#open.get(id);
+    const opening = this.#openings.get(id);
     if (!opening) return;
     // Removes a checkpoint at once, so that a reader who returns to it need not wait for the end of this opening.
-    if (!opening.isDone && stepOf(arithmeticOf(id).weights)) this.#open.delete(id);
+    if (!opening.isDone && stepOf(arithmeticOf(id).weights)) this.#openings.delete(id);
     opening.job.abort(new DOMException('', 'AbortError'));
   }
 
@@ -197,18 +205,20 @@ export class Models {
     await this.recordings.release(wanted);
     const pinned = this.#pinned;
     if (pinned !== undefined && wanted.has(pinned) && this.isOpen(pinned)) this.unpin(pinned);
-    const needed = new Set(pinned === undefined ? wanted : [...wanted, pinned]);
+    const neededIds = new Set(pinned === undefined ? wanted : [...wanted, pinned]);
     const isPassing = (id: string) => {
       const { weights, arithmetic } = arithmeticOf(id);
       const isStep = stepOf(weights) !== undefined;
-      const isOther = arithmetic !== 'exact' || isStep || id.endsWith(previewId(''));
-      return isOther || this.#recipes.has(id);
+      const isVariant = arithmetic !== 'exact' || isStep || id.endsWith(previewId(''));
+      return isVariant || this.#recipes.has(id);
     };
-    const shownWeights = new Set([...needed].map((id) => arithmeticOf(id).weights));
-    const hidden = [...this.#open].filter(([id]) => !needed.has(id) && isPassing(id));
+    const shownWeights = new Set([...neededIds].map((id) => arithmeticOf(id).weights));
+    const hiddenOpenings = [...this.#openings].filter(
+      ([id]) => !neededIds.has(id) && isPassing(id),
+    );
     // Removes all hidden models from the map first, so that no caller gets a model that is about to close.
-    for (const [id, { job }] of hidden) {
-      this.#open.delete(id);
+    for (const [id, { job }] of hiddenOpenings) {
+      this.#openings.delete(id);
       job.abort(new DOMException('', 'AbortError'));
     }
     for (const [id, { isPassing }] of this.#recipes)
@@ -222,7 +232,11 @@ export class Models {
    * Opens a model by its plan, and removes downloaded files that cannot be read, so that the next try fetches them
    * again.
    */
-  async #byPlan(id: string, recipe: Recipe, how: How & { readonly signal: AbortSignal }) {
+  async #openByPlan(
+    id: string,
+    recipe: Recipe,
+    how: OpenOptions & { readonly signal: AbortSignal },
+  ) {
     try {
       return await this.#openPlan(id, recipe, how);
     } catch (error) {
@@ -236,7 +250,7 @@ export class Models {
   async #openPlan(
     id: string,
     recipe: Recipe,
-    { signal, watch, arithmetic }: How & { readonly signal: AbortSignal },
+    { signal, watch, arithmetic }: OpenOptions & { readonly signal: AbortSignal },
   ): Promise<OpenModel> {
     const { plan, token, title, source } = recipe;
     const options = { token, cache: true };
@@ -248,20 +262,20 @@ export class Models {
     const tokenizer = await planTokenizer(plan, model, {
       ...options,
       signal,
-      limit: this.#limit,
+      limit: this.#stepLimit,
     }).catch(async (error: unknown) => {
-      if (isTooSlow(error)) this.#limit *= 2;
+      if (isTooSlow(error)) this.#stepLimit *= 2;
       await model.close();
       throw error;
     });
     return { id, title, source, model, tokenizer, commit: plan.commit };
   }
 
-  async #ofZoo(id: string, how: How): Promise<OpenModel> {
+  async #openOfZoo(id: string, how: OpenOptions): Promise<OpenModel> {
     const { tokenizer, preview } = this.#card(id);
-    const exact = ['config.json', 'model.safetensors'];
-    const refined = preview?.refinement && [preview.file, preview.refinement.file];
-    const names = preview && how.isPreview ? [preview.file] : (refined ?? exact);
+    const exactFiles = ['config.json', 'model.safetensors'];
+    const refinedFiles = preview?.refinement && [preview.file, preview.refinement.file];
+    const names = preview && how.isPreview ? [preview.file] : (refinedFiles ?? exactFiles);
     const isDamaged = (error: unknown) => {
       const isUnread = error instanceof SinkscopeError && error.code === 'read';
       if (!isBroken(error) && !isUnread) return false;
@@ -269,10 +283,13 @@ export class Models {
       return true;
     };
     const paths = [...names.map((name) => `${id}/${name}`), `${tokenizer}/tokenizer.json`];
-    return readRenewing(paths, () => this.#openZoo(id, how), isDamaged);
+    return readWithRetry(paths, () => this.#openZooOnce(id, how), isDamaged);
   }
 
-  async #openZoo(id: string, { watch, arithmetic, isPreview }: How): Promise<OpenModel> {
+  async #openZooOnce(
+    id: string,
+    { watch, arithmetic, isPreview }: OpenOptions,
+  ): Promise<OpenModel> {
     const card = this.#card(id);
     const tokenizer = this.#tokenizerOf(id);
     const onProgress: Options['onProgress'] = (p) =>
@@ -284,37 +301,37 @@ export class Models {
           weights: zooAddress(`${id}/model.safetensors`),
         }
       : await (isPreview ? this.zoo.preview(id) : this.zoo.exact(id));
-    // Does not stop the download with the run, since the next run needs the model too.
+    // A stopped run does not stop the download, since the next run needs the model too.
     const model = this.#engine.open(files, { arithmetic, onProgress });
     const { title, sha256, parameters, preview } = card;
-    const rounded =
+    const weightFacts =
       isPreview && preview
         ? { isPreview, sha256: preview.sha256, bits: (8 * preview.bytes) / parameters }
         : { sha256 };
-    const parts = { id, title, source: 'zoo', ...rounded } as const;
-    const [own, opened] = await Promise.all([tokenizer, model]);
-    return { ...parts, tokenizer: own, model: opened };
+    const facts = { id, title, source: 'zoo', ...weightFacts } as const;
+    const [loadedTokenizer, opened] = await Promise.all([tokenizer, model]);
+    return { ...facts, tokenizer: loadedTokenizer, model: opened };
   }
 
-  async #ofStep(
+  async #openCheckpoint(
     id: string,
-    at: { readonly id: string; readonly step: number },
-    { signal, watch, arithmetic }: How & { readonly signal: AbortSignal },
+    checkpoint: { readonly id: string; readonly step: number },
+    { signal, watch, arithmetic }: OpenOptions & { readonly signal: AbortSignal },
   ): Promise<OpenModel> {
-    const card = this.#card(at.id);
-    if (!card.timeline) throw new InputError(`“${at.id}” has no stored checkpoints.`);
+    const card = this.#card(checkpoint.id);
+    if (!card.timeline) throw new InputError(`“${checkpoint.id}” has no stored checkpoints.`);
     const timelines = await this.timelines();
-    const steps = await timelines.steps(at.id);
+    const steps = await timelines.steps(checkpoint.id);
     // Opens the trained weights for the last step.
-    if (nearestStep(steps, at.step) === steps.at(-1))
-      return { ...(await this.#ofZoo(at.id, { watch, arithmetic })), id };
+    if (nearestStep(steps, checkpoint.step) === steps.at(-1))
+      return { ...(await this.#openOfZoo(checkpoint.id, { watch, arithmetic })), id };
     const options = {
       signal,
       onProgress: (p: Progress) => watch.onProgress(`Loading ${card.title}`, p.done, p.total, p),
     };
     const [{ files, facts }, tokenizer] = await Promise.all([
-      timelines.open(at.id, at.step, options),
-      this.#tokenizerOf(at.id),
+      timelines.open(checkpoint.id, checkpoint.step, options),
+      this.#tokenizerOf(checkpoint.id),
     ]);
     const model = await this.#engine.open(files, { signal, arithmetic });
     if (signal.aborted) {
@@ -354,7 +371,7 @@ function isBroken(error: unknown): error is SinkscopeError {
 }
 
 /** Closes a model, and the worker of its tokenizer if it has one. */
-async function end({ model, tokenizer }: OpenModel): Promise<void> {
+async function closeModel({ model, tokenizer }: OpenModel): Promise<void> {
   if ('close' in tokenizer) tokenizer.close();
   await model.close();
 }

@@ -12,7 +12,7 @@ export interface Choice {
 export interface OpenModel extends Choice {
   readonly model: Model;
   readonly tokenizer: AnyTokenizer;
-  /** The commit of a hub's model, which stays the same where a revision may move. */
+  /** The commit of a hub's model; a revision may move, a commit does not. */
   readonly commit?: string;
   /** The SHA-256 of the weights, if known. */
   readonly sha256?: string;

@@ -8,7 +8,7 @@ import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
 import { SinkscopeError, type Progress } from 'sinkscope';
 import { InputError, errorSentence } from '../ask/errors';
 import { keyOf } from '../ask/question';
-import { isOfRecording } from '../ask/recordings';
+import { isRecordingId } from '../ask/recordings';
 import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
 import { selectedHead, type Frame, type Head } from '../frame';
 import { Generation } from './generation';
@@ -18,13 +18,13 @@ import { previewId } from './models';
 import type { Watch } from './opened';
 import { loadedWords } from './progress';
 import { recordedFrame, recordedRun } from './recordings';
-import { completeFrame, contextOf, isAnswered, recordedFor } from './reading';
+import { completeFrame, contextOf, isAnswered, fieldsToRecord } from './reading';
 import { studyKey, type Entry, type Request, type Study, type Work } from './request';
 import {
   CachedRuns,
-  canFollow,
+  canUpdate,
   idsOf,
-  isOf,
+  hasTokens,
   isOpen,
   withMeasurement,
   QUICK_MS,
@@ -32,31 +32,31 @@ import {
   type CachedRun,
   type OpenRun,
 } from './runs';
-import { take, type Measure } from './started';
+import { takeMeasurement, type Measure } from './started';
 import { Studies } from './studies';
 
-/** The time that a new frame waits for those of other subjects, so that a picture is drawn once. */
-const TOGETHER_MS = 120;
-/** The size up to which models with plans stay in memory together; larger ones are open one at a time. */
-const KEPT_BYTES = 2 ** 30;
-/** The delay in which a stopped call ends before the next one begins. */
-const REST_MS = 30;
+/** How long a new frame waits for the frames of other subjects, so that their picture is drawn once. */
+const PUBLISH_DELAY_MS = 120;
+/** The total size up to which models with plans stay in memory together; beyond it, one is open at a time. */
+const MAX_MODEL_BYTES = 2 ** 30;
+/** How long the queue waits for a stopped call to end before it begins the next one. */
+const STOP_MS = 30;
 
 /** A task of the queue: a subject, or a study. */
 interface Job {
   readonly abort: AbortController;
-  readonly what: string | Study;
+  readonly task: string | Study;
   readonly since: number;
-  /** The measurement with further runs that is being taken. */
+  /** The measurement, with runs of its own, that the job is taking. */
   measurement?: Measurement;
 }
 
-const stopped = () => new DOMException('', 'AbortError');
+const abortError = () => new DOMException('', 'AbortError');
 
 export class Queue {
   readonly #models: Dependencies['models'];
   readonly #loading: Loading;
-  readonly #turn: () => Promise<() => void>;
+  readonly #takeTurn: () => Promise<() => void>;
   readonly #release: (kept: ReadonlySet<string>) => Promise<void>;
   readonly #runs = new CachedRuns();
   readonly #studies: Studies;
@@ -66,33 +66,33 @@ export class Queue {
   #publishing: ReturnType<typeof setTimeout> | undefined;
   readonly #work = signal<Work | undefined>(undefined);
   /** The error of each failed subject, by the key of its question. */
-  readonly #failed = new Map<string, string>();
+  readonly #errors = new Map<string, string>();
   /** The keys of questions that were in progress when the engine was lost. */
-  readonly #lost = new Set<string>();
+  readonly #lostKeys = new Set<string>();
   #request: Request | undefined;
   #job: Job | undefined;
   #isLooping = false;
 
   constructor(dependencies: Dependencies) {
     this.#models = dependencies.models;
-    this.#turn = dependencies.turn ?? (async () => () => {});
+    this.#takeTurn = dependencies.turn ?? (async () => () => {});
     this.#release = dependencies.release ?? ((kept) => this.#models.release(kept));
     this.#loading = new Loading(dependencies);
     this.#studies = new Studies(dependencies, this.#loading);
     this.#generation = new Generation(this.#runs, {
       entry: (subject) => this.#entries.get(subject),
       set: (subject, change) => this.#set(subject, change),
-      complete: (frame, cached) => this.#complete(frame, cached, this.#request!),
+      complete: (frame, cached) => this.#completeFrame(frame, cached, this.#request!),
     });
   }
 
-  /** The answers by the texts of the subjects. */
+  /** The answers, by subject. */
   get entries(): ReadonlySignal<ReadonlyMap<string, Entry>> {
     return this.#published;
   }
 
   /** Returns the answer of a study; undefined before the study is measured. */
-  studied(study: Study): Entry | undefined {
+  studyEntry(study: Study): Entry | undefined {
     return this.#studies.entry(study);
   }
 
@@ -108,32 +108,32 @@ export class Queue {
   ask(request: Request): void {
     const lastRequest = this.#request;
     this.#request = request;
-    const isNew = lastRequest && keyOf(lastRequest.question) !== keyOf(request.question);
-    if (isNew) this.stopGenerating();
+    const isNewQuestion = lastRequest && keyOf(lastRequest.question) !== keyOf(request.question);
+    if (isNewQuestion) this.stopGenerating();
     // Forgets errors of open runs when other names are requested: one view's name failed, and others may succeed.
     if (lastRequest?.reads.join() !== request.reads.join())
       for (const subject of request.subjects)
         if (this.#runs.get(subject)?.key === this.#key(subject))
-          this.#failed.delete(this.#key(subject));
+          this.#errors.delete(this.#key(subject));
     const job = this.#job;
-    if (job && !this.#isWanted(job, Boolean(isNew))) job.abort.abort(stopped());
+    if (job && !this.#isWanted(job, Boolean(isNewQuestion))) job.abort.abort(abortError());
     this.#mark();
     void this.#loop();
   }
 
   /** Whether the job is still requested, or so quick that the queue waits for its end. */
-  #isWanted({ what, since, measurement }: Job, isNew: boolean): boolean {
+  #isWanted({ task, since, measurement }: Job, isNewQuestion: boolean): boolean {
     const { subjects, reads, studies = [] } = this.#request!;
-    if (typeof what === 'object')
-      return studies.some((study) => studyKey(study) === studyKey(what));
+    if (typeof task === 'object')
+      return studies.some((study) => studyKey(study) === studyKey(task));
     if (measurement && !measurement.names.some((name) => reads.includes(name))) return false;
-    return subjects.includes(what) && !(isNew && performance.now() - since > QUICK_MS);
+    return subjects.includes(task) && !(isNewQuestion && performance.now() - since > QUICK_MS);
   }
 
   /** Retries failed subjects after a model was opened, or on the reader's request. */
   retry(): void {
-    this.#failed.clear();
-    this.#lost.clear();
+    this.#errors.clear();
+    this.#lostKeys.clear();
     // Does nothing before the first request.
     if (!this.#request) return;
     this.#studies.retry();
@@ -141,16 +141,16 @@ export class Queue {
     void this.#loop();
   }
 
-  /** Handles Stop: leaves the remaining measurements until another question, or `retry`. */
+  /** Stops all work; the remaining subjects wait for another question or for `retry`. */
   stop(): void {
     this.stopGenerating();
     const request = this.#request;
     if (!request) return;
     for (const subject of request.subjects)
-      if (!this.#isDone(subject)) this.#failed.set(this.#key(subject), 'Stopped.');
+      if (!this.#isDone(subject)) this.#errors.set(this.#key(subject), 'Stopped.');
     const remaining = (request.studies ?? []).filter((study) => !this.#studies.isDone(study));
-    this.#studies.note(remaining.map((study) => [studyKey(study), { error: 'Stopped.' }]));
-    this.#job?.abort.abort(stopped());
+    this.#studies.addEntries(remaining.map((study) => [studyKey(study), { error: 'Stopped.' }]));
+    this.#job?.abort.abort(abortError());
     this.#mark();
   }
 
@@ -163,8 +163,8 @@ export class Queue {
     const frame = this.#entries.get(subject)?.frame;
     const cached = this.#runs.get(subject);
     if (!frame || !cached) throw new InputError(`${subject} is not measured yet.`);
-    const { recordedFrom } = await import('./recording_made');
-    return recordedFrom(frame, cached.opened, source, this.#models);
+    const { makeRecording } = await import('./recording_made');
+    return makeRecording(frame, cached.opened, source, this.#models);
   }
 
   /** Adds tokens to the frames of these subjects. */
@@ -174,18 +174,18 @@ export class Queue {
       await this.#generation.generate(subjects, options);
     } finally {
       if (!this.#isLooping) this.#work.value = undefined;
-      // Takes measurements with runs of their own, which have waited for the last token.
+      // Takes measurements that have waited for the last token.
       void this.#loop();
     }
   }
 
-  /** Takes a measurement that a reader starts, on a shown model; its view shows the progress. */
+  /** Takes a measurement that the reader starts on a shown model; its view shows the progress. */
   readonly measure: Measure<{ frame: Frame; signal: AbortSignal }> = (name, of, options) => {
     const { opened } = this.#runs.get(of.frame.subject) ?? {};
     if (!opened) throw new InputError('The model is no longer open.');
     const watch = { signal: of.signal, onProgress: () => {} };
     const baseline = () => this.#models.baselineOf(of.frame.model.id, watch);
-    return take(name, { ...of, opened, baseline }, options);
+    return takeMeasurement(name, { ...of, opened, baseline }, options);
   };
 
   /** Returns a key of a subject and its question. */
@@ -204,8 +204,8 @@ export class Queue {
   /** Publishes the entries, after a delay if the next subject is about to change them again. */
   #publish(): void {
     const before = this.#published.peek();
-    const isPatient =
-      this.#next !== undefined &&
+    const canWait =
+      this.#nextTask !== undefined &&
       [...before.keys()].join() === [...this.#entries.keys()].join() &&
       [...this.#entries].every(([subject, { frame, error }]) => {
         const previous = before.get(subject)!;
@@ -216,7 +216,7 @@ export class Queue {
       this.#publishing = undefined;
       this.#published.value = this.#entries;
     };
-    if (isPatient) this.#publishing ??= setTimeout(publish, TOGETHER_MS);
+    if (canWait) this.#publishing ??= setTimeout(publish, PUBLISH_DELAY_MS);
     else publish();
   }
 
@@ -224,15 +224,15 @@ export class Queue {
   #mark(): void {
     const before = this.#entries;
     const { subjects } = this.#request!;
-    const all = subjects.map((subject): [string, Entry] => {
+    const entries = subjects.map((subject): [string, Entry] => {
       const { frame } = before.get(subject) ?? {};
       const isStale = frame && this.#runs.get(subject)?.key !== this.#key(subject);
-      const error = this.#failed.get(this.#key(subject));
+      const error = this.#errors.get(this.#key(subject));
       return [subject, { ...(frame ? { frame } : {}), isStale, error }];
     });
     const isSame =
-      all.length === before.size &&
-      all.every(([subject, entry], i) => {
+      entries.length === before.size &&
+      entries.every(([subject, entry], i) => {
         const previous = before.get(subject);
         return (
           [...before.keys()][i] === subject &&
@@ -241,18 +241,19 @@ export class Queue {
         );
       });
     if (isSame) return;
-    this.#entries = new Map(all);
+    this.#entries = new Map(entries);
     this.#publish();
   }
 
   #isDone(subject: string): boolean {
     const frame = this.#entries.get(subject)?.frame;
     const cached = this.#runs.get(subject);
-    if (!frame || cached?.key !== this.#key(subject) || this.#isToBeExact(frame, cached))
+    if (!frame || cached?.key !== this.#key(subject) || this.#needsExactWeights(frame, cached))
       return false;
-    const at = this.#headOf(frame, this.#request!);
+    const shownHead = this.#headOf(frame, this.#request!);
     return (
-      isAnswered(frame, this.#models.describe, this.#request!, at) && !this.#measurementFor(frame)
+      isAnswered(frame, this.#models.describe, this.#request!, shownHead) &&
+      !this.#measurementFor(frame)
     );
   }
 
@@ -262,11 +263,11 @@ export class Queue {
   }
 
   /** Whether to replace a preview's frame by one of the exact weights, unless that would lose generated tokens. */
-  #isToBeExact({ generated }: Frame, { opened }: CachedRun): boolean {
+  #needsExactWeights({ generated }: Frame, { opened }: CachedRun): boolean {
     return Boolean(
       opened.isPreview &&
       !generated &&
-      !this.#generation.isRunningNow &&
+      !this.#generation.isRunningUntracked &&
       (!this.#request!.isPreview || this.#models.isOpen(opened.id)),
     );
   }
@@ -275,14 +276,14 @@ export class Queue {
   #measurementFor(frame: Frame): Measurement | undefined {
     const isMissing = (name: string) =>
       this.#request!.reads.includes(name) && !(name in frame.tensors);
-    if (this.#generation.isRunningNow || frame.recording) return undefined;
+    if (this.#generation.isRunningUntracked || frame.recording) return undefined;
     return measurements.find(({ names, fits }) => fits(frame) && names.some(isMissing));
   }
 
-  get #next(): string | Study | undefined {
+  get #nextTask(): string | Study | undefined {
     const { subjects = [], studies = [] } = this.#request ?? {};
     return (
-      subjects.find((subject) => !this.#isDone(subject) && !this.#failed.has(this.#key(subject))) ??
+      subjects.find((subject) => !this.#isDone(subject) && !this.#errors.has(this.#key(subject))) ??
       studies.find((study) => !this.#studies.isDone(study))
     );
   }
@@ -290,55 +291,55 @@ export class Queue {
   async #loop(): Promise<void> {
     if (this.#isLooping) return;
     this.#isLooping = true;
-    this.#forget();
-    for (let what = this.#next; what !== undefined; what = this.#next) {
-      const giveBack = await this.#turn();
-      // Chooses again, since the question may have changed meanwhile.
-      what = this.#next;
-      if (what === undefined) {
-        giveBack();
+    this.#closeUnused();
+    for (let task = this.#nextTask; task !== undefined; task = this.#nextTask) {
+      const endTurn = await this.#takeTurn();
+      // Chooses the task again, since the request may have changed while the queue waited for its turn.
+      task = this.#nextTask;
+      if (task === undefined) {
+        endTurn();
         break;
       }
       const abort = new AbortController();
       const { signal } = abort;
-      this.#job = { abort, what, since: performance.now() };
+      this.#job = { abort, task, since: performance.now() };
       if (!this.#work.peek()?.text)
         this.#work.value = { text: 'Running', share: NaN, since: performance.now() };
-      const key = typeof what === 'object' ? studyKey(what) : this.#key(what);
+      const key = typeof task === 'object' ? studyKey(task) : this.#key(task);
       try {
-        if (typeof what === 'object')
-          await this.#studies.measure(what, this.#request!, this.#watch(signal));
-        else await this.#answer(what, key, this.#request!, signal);
-        this.#failed.delete(key);
+        if (typeof task === 'object')
+          await this.#studies.measure(task, this.#request!, this.#watch(signal));
+        else await this.#answer(task, key, this.#request!, signal);
+        this.#errors.delete(key);
       } catch (error) {
         const isStopped = error instanceof DOMException && error.name === 'AbortError';
-        if (!isStopped && !signal.aborted) this.#fail(what, key, error);
+        if (!isStopped && !signal.aborted) this.#fail(task, key, error);
         else if (isStopped && !signal.aborted)
-          await new Promise((done) => setTimeout(done, REST_MS));
+          await new Promise((done) => setTimeout(done, STOP_MS));
       }
       this.#job = undefined;
-      giveBack();
-      this.#forget();
+      endTurn();
+      this.#closeUnused();
     }
     this.#isLooping = false;
-    if (!this.#generation.isRunningNow) this.#work.value = undefined;
+    if (!this.#generation.isRunningUntracked) this.#work.value = undefined;
   }
 
-  #fail(what: string | Study, key: string, error: unknown): void {
-    // Tries once more after a loss, since the next call restarts the engine: only a second loss is an error.
+  #fail(task: string | Study, key: string, error: unknown): void {
+    // Tries once more after the engine was lost, since the next call restarts it; a second loss is an error.
     const isLost = error instanceof SinkscopeError && error.code === 'lost';
-    if (isLost && !this.#lost.has(key)) {
-      this.#lost.add(key);
+    if (isLost && !this.#lostKeys.has(key)) {
+      this.#lostKeys.add(key);
       return;
     }
-    if (typeof what === 'object') {
-      this.#studies.note([[key, { error: errorSentence(error) }]]);
+    if (typeof task === 'object') {
+      this.#studies.addEntries([[key, { error: errorSentence(error) }]]);
       return;
     }
-    this.#failed.set(key, errorSentence(error));
+    this.#errors.set(key, errorSentence(error));
     this.#mark();
-    if (!this.#entries.has(what)) return;
-    this.#set(what, { error: this.#failed.get(key)! });
+    if (!this.#entries.has(task)) return;
+    this.#set(task, { error: this.#errors.get(key)! });
   }
 
   #watch(signal: AbortSignal): Watch {
@@ -363,19 +364,21 @@ export class Queue {
     const watch = this.#watch(signal);
     const cached = this.#runs.get(subject);
     const frame = this.#entries.get(subject)?.frame;
-    const isRecorded =
+    const hasFields =
       isOpen(cached) &&
       frame &&
-      recordedFor(this.#models.describe, request, frame).every((name) => cached.fields.has(name));
-    if (isRecorded && cached.key === key && !this.#isToBeExact(frame, cached))
-      return this.#readOn(subject, frame, cached, request, watch);
+      fieldsToRecord(this.#models.describe, request, frame).every((name) =>
+        cached.fields.has(name),
+      );
+    if (hasFields && cached.key === key && !this.#needsExactWeights(frame, cached))
+      return this.#readMissing(subject, frame, cached, request, watch);
     const parsedSubject = parseSubject(subject);
-    if (parsedSubject && isOfRecording(parsedSubject.id))
+    if (parsedSubject && isRecordingId(parsedSubject.id))
       return this.#answerRecording(subject, key, parsedSubject, request, watch);
     const { parsed, opened } = await this.#loading.open(subject, request, watch);
     // Begins to fetch the other models while this one runs.
-    const unbound = this.#watch(new AbortController().signal);
-    for (const other of request.subjects) this.#loading.begin(other, request, unbound);
+    const detachedWatch = this.#watch(new AbortController().signal);
+    for (const other of request.subjects) this.#loading.prefetch(other, request, detachedWatch);
     signal.throwIfAborted();
     const { architecture, describe } = opened.model;
     const context = contextOf(architecture, editsOf(parsed, describe));
@@ -383,8 +386,8 @@ export class Queue {
     if (isOpen(this.#runs.get(subject))) this.stopGenerating();
     const lastFrame = this.#entries.get(subject)?.frame;
     const T = prompts.tokens.length;
-    const names = recordedFor(describe, request, { architecture, T });
-    const last = this.#runs.take(subject, (run) => canFollow(run, opened, T, names));
+    const names = fieldsToRecord(describe, request, { architecture, T });
+    const lastRun = this.#runs.take(subject, (run) => canUpdate(run, opened, T, names));
     const base = this.#runs.baseOf(opened, prompts.ids[0]!);
     const args = {
       subject: parsed,
@@ -394,20 +397,22 @@ export class Queue {
       prompts,
       request,
       before: lastFrame,
-      last,
+      last: lastRun,
       base,
     };
     const result = await runSubject(args, watch).catch((error: unknown) => {
-      // Keeps a stopped run for the next question; its key is kept only if it still has the tokens of its frame.
-      const isAsBefore = lastFrame && last && isOf(last.run, idsOf(lastFrame.tokens));
-      if (signal.aborted && last) this.#runs.set(subject, isAsBefore ? last : { ...last, key: '' });
+      // Keeps a stopped run for the next question. The run keeps its key only if it still has the tokens of its frame.
+      const hasFrameTokens =
+        lastFrame && lastRun && hasTokens(lastRun.run, idsOf(lastFrame.tokens));
+      if (signal.aborted && lastRun)
+        this.#runs.set(subject, hasFrameTokens ? lastRun : { ...lastRun, key: '' });
       throw error;
     });
     try {
-      const complete = await this.#complete(result.frame, result.cached, request);
+      const fullFrame = await this.#completeFrame(result.frame, result.cached, request);
       signal.throwIfAborted();
       this.#runs.set(subject, result.cached);
-      this.#settle(subject, complete);
+      this.#publishFrame(subject, fullFrame);
     } catch (error) {
       if (signal.aborted) this.#runs.set(subject, { ...result.cached, key: '' });
       else await result.cached.run?.close().catch(() => {});
@@ -416,7 +421,7 @@ export class Queue {
   }
 
   /** Publishes a frame, as stale if the question has changed meanwhile. */
-  #settle(subject: string, frame: Frame): void {
+  #publishFrame(subject: string, frame: Frame): void {
     batch(() => {
       this.#set(subject, { frame, isStale: false, error: undefined });
       this.#mark();
@@ -435,21 +440,21 @@ export class Queue {
     const { describe } = this.#models;
     const frame = await recordedFrame(describe, subject, parsed.id, recording, request.question);
     const cached = recordedRun(key, parsed.id, recording, describe);
-    const complete = await this.#complete(frame, cached, request);
+    const fullFrame = await this.#completeFrame(frame, cached, request);
     watch.signal.throwIfAborted();
     this.#runs.set(subject, cached);
-    this.#settle(subject, complete);
+    this.#publishFrame(subject, fullFrame);
   }
 
-  /** Reads missing numbers from the open run, and takes the measurements with runs of their own. */
-  async #readOn(
+  /** Reads missing numbers from the open run, and takes the next measurement that needs further runs. */
+  async #readMissing(
     subject: string,
     before: Frame,
     cached: OpenRun,
     request: Request,
     watch: Watch,
   ): Promise<void> {
-    const frame = await this.#complete(before, cached, request);
+    const frame = await this.#completeFrame(before, cached, request);
     if (this.#runs.get(subject) !== cached) return;
     this.#set(subject, { frame, isStale: false, error: undefined });
     const measurement = this.#measurementFor(frame);
@@ -460,40 +465,42 @@ export class Queue {
     const ids = frame.generated
       ? [idsOf(frame.tokens)]
       : (await this.#loading.prompts(opened, frame.question, context)).ids;
-    const extended = await withMeasurement(measurement, frame, opened, ids, watch);
+    const results = await withMeasurement(measurement, frame, opened, ids, watch);
     // Drops the result if tokens have been added meanwhile.
     if (this.#entries.get(subject)?.frame === frame)
-      this.#set(subject, { frame: { ...frame, ...extended } });
+      this.#set(subject, { frame: { ...frame, ...results } });
   }
 
   /** Returns the frame with all requested numbers. */
-  async #complete(frame: Frame, cached: CachedRun, request: Request): Promise<Frame> {
+  async #completeFrame(frame: Frame, cached: CachedRun, request: Request): Promise<Frame> {
     const lastFrame = this.#entries.get(frame.subject)?.frame;
     const headOf = (one: Frame) => this.#headOf(one, request);
-    const complete = await completeFrame(this.#models.describe, frame, cached, request, {
+    const fullFrame = await completeFrame(this.#models.describe, frame, cached, request, {
       ...(lastFrame ? { before: lastFrame } : {}),
       headOf,
     });
-    return cached.lacks ? { ...complete, lacks: { ...cached.lacks } } : complete;
+    return cached.lacks ? { ...fullFrame, lacks: { ...cached.lacks } } : fullFrame;
   }
 
   /** Closes runs and models that no room requests, and large models whose measurements are done. */
-  #forget(): void {
-    const requested = new Set(this.#request?.subjects);
-    const studied = (this.#request?.studies ?? []).map(({ subject }) => subject);
+  #closeUnused(): void {
+    const requestedSubjects = new Set(this.#request?.subjects);
+    const studiedSubjects = (this.#request?.studies ?? []).map(({ subject }) => subject);
     const idOf = (subject: string) => modelIdOf(parseSubject(subject)!);
-    const ids = new Set([...requested, ...studied].filter(parseSubject).map(idOf));
+    const ids = new Set([...requestedSubjects, ...studiedSubjects].filter(parseSubject).map(idOf));
     const sizes = [...ids].flatMap((id) => this.#models.bytesOf(id) ?? []);
-    const isFull = sizes.reduce((a, b) => a + b, 0) > KEPT_BYTES && ids.size > 1;
-    const job = this.#next;
+    const isMemoryFull = sizes.reduce((a, b) => a + b, 0) > MAX_MODEL_BYTES && ids.size > 1;
+    const job = this.#nextTask;
     const next = typeof job === 'object' ? job.subject : job;
-    const remaining = new Set(isFull ? [...ids].filter((id) => !this.#models.bytesOf(id)) : ids);
+    const remaining = new Set(
+      isMemoryFull ? [...ids].filter((id) => !this.#models.bytesOf(id)) : ids,
+    );
     if (next !== undefined && parseSubject(next)) remaining.add(idOf(next));
     const previews = this.#runs.previews;
     for (const id of ids)
       if (previews.includes(id) || (this.#request?.isPreview && !this.#models.isOpen(id)))
         remaining.add(previewId(id));
-    this.#runs.keepOnly(requested);
+    this.#runs.keepOnly(requestedSubjects);
     void this.#release(remaining).catch(() => {});
   }
 }

@@ -9,8 +9,8 @@ import {
   type Run,
   type Tensor,
 } from 'sinkscope';
-import { OTHERS } from '../ask/arithmetic';
-import { ALWAYS, notePrompt } from './averages';
+import { INEXACT } from '../ask/arithmetic';
+import { ALWAYS_READ, addPromptNumbers } from './averages';
 import { EXACT_SIDE, isBidirectional, pooledSide, type Frame, type Head } from '../frame';
 import type { OpenModel } from './opened';
 import { isMeasurement } from './measurements';
@@ -26,10 +26,10 @@ import {
   type Subject,
 } from '../ask/subject';
 
-/** The part of a request that says what to read: names, names of one head, and how to read long maps. */
+/** The parts of a request that tell what to read: names, names of one head, and the resolution of long maps. */
 type Wanted = Pick<Request, 'reads' | 'headReads' | 'cells' | 'zoom'>;
 
-/** Returns the edit that evicts in every head and query by query, if there is one. */
+/** Returns the edit that evicts keys in every head after each query, if there is one. */
 function evictionOf(edits: Frame['edits']) {
   return edits
     .filter((edit): edit is NamedEdit => edit.kind === 'evict')
@@ -48,16 +48,16 @@ export function contextOf(
   window = Infinity,
 ): number {
   const eviction = evictionOf(edits);
-  const isTurned = eviction?.positions === 'cache' && positions === 'rotary';
-  const isEndless = window < context || (isTurned && Number(eviction.budget) <= context);
-  return isEndless ? Infinity : context;
+  const isRerotated = eviction?.positions === 'cache' && positions === 'rotary';
+  const isUnlimited = window < context || (isRerotated && Number(eviction.budget) <= context);
+  return isUnlimited ? Infinity : context;
 }
 
-/** The length of a text above which a run is streamed if possible, that is, drops keys outside the cache. */
-export const LONG = 512;
+/** The number of tokens above which a run is streamed if possible: it then drops keys outside the cache. */
+export const LONG_TEXT = 512;
 
-/** Whether a run may keep only its cache, which bounds the memory and gives the same losses. */
-export function isStreamed(
+/** Whether a run can be streamed, which bounds its memory and gives the same losses. */
+export function canStream(
   { fields, metrics }: Describe,
   { context }: Frame['architecture'],
   edits: Frame['edits'],
@@ -65,12 +65,12 @@ export function isStreamed(
   T: number,
 ): boolean {
   const streamedNames = fields.filter(({ streamed }) => streamed).map(({ name }) => name);
-  const isOfKept = (measure: string) =>
+  const usesStreamedFields = (measure: string) =>
     metrics
       .find(({ name }) => name === measure)!
       .fields.every((field) => streamedNames.includes(field));
-  const isAlone = edits.length === 1 && evictionOf(edits) !== undefined;
-  return T > Math.min(context, LONG) && isAlone && measures.every(isOfKept);
+  const isOnlyEviction = edits.length === 1 && evictionOf(edits) !== undefined;
+  return T > Math.min(context, LONG_TEXT) && isOnlyEviction && measures.every(usesStreamedFields);
 }
 
 /** Returns the requested names that this model has. */
@@ -80,24 +80,24 @@ export function namesFor(
   reads: readonly string[],
 ): string[] {
   // The fields that only a run with an edit of their kind records.
-  const absent = kinds
+  const missingEditFields = kinds
     .filter(({ name }) => !edits.some(({ kind }) => kind === name))
     .flatMap((row) => row.fields);
-  const isOfEdit = (name: string) =>
+  const needsMissingEdit = (name: string) =>
     [name, ...(metrics.find((one) => one.name === name)?.fields ?? [])].some((one) =>
-      absent.includes(one),
+      missingEditFields.includes(one),
     );
-  const all = new Set([...ALWAYS, ...reads.filter((name) => !isMeasurement(name))]);
-  // Leaves out the next token, which a masked model does not predict.
-  if (isBidirectional({ architecture })) all.delete('next');
-  return [...all].filter((name) => {
+  const candidates = new Set([...ALWAYS_READ, ...reads.filter((name) => !isMeasurement(name))]);
+  // A masked model predicts no next token.
+  if (isBidirectional({ architecture })) candidates.delete('next');
+  return [...candidates].filter((name) => {
     const needs = fields.find((field) => field.name === name)?.needs;
-    return (!needs || architecture[needs]) && !isOfEdit(name);
+    return (!needs || architecture[needs]) && !needsMissingEdit(name);
   });
 }
 
-/** Returns the wanted side of the maps; a recording's maps have their own. */
-function sideOf({ recording, pooled, T }: Frame, { cells = Infinity }: Wanted) {
+/** Returns the side to which maps are pooled; a recording's maps have a side of their own. */
+function mapSide({ recording, pooled, T }: Frame, { cells = Infinity }: Wanted) {
   return recording ? pooled : pooledSide(T, cells);
 }
 
@@ -106,11 +106,11 @@ function zoomOf(frame: Frame, { headReads, zoom, cells = Infinity }: Wanted) {
   const { recording, T } = frame;
   if (recording || T <= cells || !zoom || zoom.query < 0 || !headReads.includes('att'))
     return undefined;
-  const fit = (place: number) => Math.max(0, Math.min(place, T - EXACT_SIDE));
-  return { query: fit(zoom.query), key: fit(zoom.key) };
+  const clampStart = (place: number) => Math.max(0, Math.min(place, T - EXACT_SIDE));
+  return { query: clampStart(zoom.query), key: clampStart(zoom.key) };
 }
 
-/** Returns the numbers of a head, if the frame has those of this one. */
+/** Returns the frame's numbers of one head; undefined if it has those of another head. */
 const headAt = ({ head }: Frame, at: Head): Frame['head'] =>
   head?.layer === at.layer && head.head === at.head ? head : undefined;
 
@@ -120,40 +120,47 @@ const headAt = ({ head }: Frame, at: Head): Frame['head'] =>
  */
 export function isAnswered(frame: Frame, describe: Describe, wanted: Wanted, at?: Head): boolean {
   const { tensors, lacks = {} } = frame;
-  const ofHead = wanted.headReads.filter((name) => !(name in lacks));
+  const headNames = wanted.headReads.filter((name) => !(name in lacks));
   const headFrame = at && headAt(frame, at);
   const zoom = at && zoomOf(frame, wanted);
   const { query, key } = headFrame?.rows ?? {};
   return (
-    frame.pooled === sideOf(frame, wanted) &&
+    frame.pooled === mapSide(frame, wanted) &&
     (!zoom || (zoom.query === query && zoom.key === key)) &&
     namesFor(describe, frame, wanted.reads).every((name) => name in tensors || name in lacks) &&
-    ofHead.every((name) => name in (headFrame?.tensors ?? {}))
+    headNames.every((name) => name in (headFrame?.tensors ?? {}))
   );
 }
 
 /** The size above which standard fields are recorded only if a view reads them. */
-const STANDARD_BYTES = 2 ** 28;
+const MAX_STANDARD_BYTES = 2 ** 28;
 
-/** Whether a run can record what views that are opened later may read; maps are computed when they are read. */
-function hasRoom({ fields }: Describe, architecture: Frame['architecture'], T: number): boolean {
+/**
+ * Whether the standard fields fit in memory, so that a view opened later needs no new run. Maps take none, since they
+ * are computed when they are read.
+ */
+function fitsStandardFields(
+  { fields }: Describe,
+  architecture: Frame['architecture'],
+  T: number,
+): boolean {
   const { L, blocks = L } = architecture;
   const sizes = { ...architecture, T, 'L+1': blocks + 1 } as unknown as Record<string, number>;
   const bytes = fields
-    .filter(({ standard, shape }) => standard && !isOfPairs(shape))
+    .filter(({ standard, shape }) => standard && !isMapShape(shape))
     .map(({ shape }) => shape.reduce((product, letter) => product * (sizes[letter] ?? 1), 4));
-  return bytes.reduce((a, b) => a + b, 0) <= STANDARD_BYTES;
+  return bytes.reduce((a, b) => a + b, 0) <= MAX_STANDARD_BYTES;
 }
 
 /** Whether a shape has a number for each query and key. */
-const isOfPairs = (shape: readonly string[]): boolean =>
+const isMapShape = (shape: readonly string[]): boolean =>
   shape.filter((letter) => letter === 'T').length > 1;
 
 /**
  * Returns the fields that a run must record for the wanted names.
  * @param run the run's model and length
  */
-export function recordedFor(
+export function fieldsToRecord(
   describe: Describe,
   { reads, headReads }: Pick<Wanted, 'reads' | 'headReads'>,
   run: { readonly architecture: Frame['architecture']; readonly T: number },
@@ -163,15 +170,17 @@ export function recordedFor(
   const requests = names.map((name): RunRead =>
     describe.metrics.some((one) => one.name === name) ? { metric: name } : { field: name },
   );
-  const isRoomy = run.T <= LONG || hasRoom(describe, run.architecture, run.T);
-  const standard = describe.fields.filter((one) => one.standard && isRoomy).map(({ name }) => name);
-  return [...new Set([...standard, ...fieldsFor(describe, requests)])].filter(
+  const fitsStandard = run.T <= LONG_TEXT || fitsStandardFields(describe, run.architecture, run.T);
+  const standardFields = describe.fields
+    .filter((one) => one.standard && fitsStandard)
+    .map(({ name }) => name);
+  return [...new Set([...standardFields, ...fieldsFor(describe, requests)])].filter(
     (name) => !isOfEdit(name),
   );
 }
 
 /** Whether an edit changes nothing, as it sets the model's own operation and this has no parameters. */
-function isNoEdit(
+function changesNothing(
   edit: Edit,
   { attention: { operation } }: Frame['architecture'],
   { operations }: Describe,
@@ -186,7 +195,7 @@ function classOf(
   describe: Describe,
 ): Frame['class'] {
   if (isCounterfactual(edits, describe)) return 'counterfactual';
-  return arithmetic ? OTHERS[arithmetic].class : 'measured';
+  return arithmetic ? INEXACT[arithmetic].class : 'measured';
 }
 
 function maskTokenOf({ model, tokenizer }: OpenModel): Pick<Frame, 'maskToken'> {
@@ -215,16 +224,16 @@ export async function emptyFrame(
 ): Promise<Frame> {
   const { architecture } = opened.model;
   const subjectEdits = editsOf(subject, describe);
-  const isPutIn = subjectEdits.map((edit) => !isNoEdit(edit, architecture, describe));
-  const edits = subjectEdits.filter((_, i) => isPutIn[i]);
-  const effective = { ...subject, edits: subject.edits.filter((_, i) => isPutIn[i]) };
-  const swapped = operationOf(edits);
-  const name = swapped ? swapped.operation : architecture.attention.operation;
+  const areEffective = subjectEdits.map((edit) => !changesNothing(edit, architecture, describe));
+  const edits = subjectEdits.filter((_, i) => areEffective[i]);
+  const effectiveSubject = { ...subject, edits: subject.edits.filter((_, i) => areEffective[i]) };
+  const operationEdit = operationOf(edits);
+  const name = operationEdit ? operationEdit.operation : architecture.attention.operation;
   const { id, title, source, commit, sha256, step, bits } = opened;
   return {
     subject: text,
     // The title of a checkpoint holds its step, which may be the nearest stored one.
-    title: titleOf(atStep(effective, undefined), title, describe),
+    title: titleOf(atStep(effectiveSubject, undefined), title, describe),
     model: { id, title, source, commit, sha256, step, bits },
     class: classOf(edits, subject, describe),
     architecture,
@@ -265,94 +274,100 @@ export async function completeFrame(
 ): Promise<Frame> {
   const { before, headOf } = look;
   const { reads, headReads } = wanted;
-  const frame = asPooled(given, describe, wanted);
+  const frame = withMapSide(given, describe, wanted);
   const isMetric = (name: string) => describe.metrics.some((one) => one.name === name);
-  const read = (name: string, at: Partial<Head> = {}): RunRead =>
+  const requestOf = (name: string, at: Partial<Head> = {}): RunRead =>
     isMetric(name)
       ? { metric: name, eps: frame.eps, ...at }
-      : { field: name, ...at, ...(name === 'att' ? blocksOf(frame, at) : {}) };
+      : { field: name, ...at, ...(name === 'att' ? mapOptions(frame, at) : {}) };
   const names = namesFor(describe, frame, reads).filter(
     (name) => !(name in frame.tensors) && !(name in (frame.lacks ?? {})),
   );
   // Guesses the selected head by the previous frame, until alpha is read, which decides it.
-  const like = 'alpha' in frame.tensors ? frame : before;
-  const guess = like && headOf(like);
-  const hadAt = (one: Head): Readonly<Record<string, Tensor>> => headAt(frame, one)?.tensors ?? {};
+  const similarFrame = 'alpha' in frame.tensors ? frame : before;
+  const guessedHead = similarFrame && headOf(similarFrame);
+  const tensorsAt = (one: Head): Readonly<Record<string, Tensor>> =>
+    headAt(frame, one)?.tensors ?? {};
   const isLacking = (name: string) => name in (frame.lacks ?? {});
-  const missing = (had: object) => headReads.filter((name) => !(name in had) && !isLacking(name));
-  const early = guess ? missing(hadAt(guess)) : [];
-  const requests = [...names.map((name) => read(name)), ...early.map((name) => read(name, guess))];
+  const missingNames = (had: object) =>
+    headReads.filter((name) => !(name in had) && !isLacking(name));
+  const guessedNames = guessedHead ? missingNames(tensorsAt(guessedHead)) : [];
+  const requests = [
+    ...names.map((name) => requestOf(name)),
+    ...guessedNames.map((name) => requestOf(name, guessedHead)),
+  ];
   const results = requests.length ? await run!.read(requests) : [];
-  // A recording may lack some of them.
+  // A recording may lack some of the tensors.
   const tensorsByName = (own: readonly string[], from: readonly Tensor[]) =>
     Object.fromEntries(own.flatMap((name, i) => (from[i] ? [[name, from[i]] as const] : [])));
   const tensors = { ...frame.tensors, ...tensorsByName(names, results) };
-  const perPrompt = frame.sequences === 1 ? notePrompt({}, tensors) : frame.perPrompt;
-  const next = tensors.next && !frame.next.length ? likeliest(tensors.next, opened) : frame.next;
-  const complete = { ...frame, tensors, perPrompt, next };
-  const at = headOf(complete);
-  const isAsGuessed = guess?.layer === at.layer && guess.head === at.head;
-  const earlier = {
-    ...hadAt(at),
-    ...(isAsGuessed ? tensorsByName(early, results.slice(names.length)) : {}),
+  const perPrompt = frame.sequences === 1 ? addPromptNumbers({}, tensors) : frame.perPrompt;
+  const next =
+    tensors.next && !frame.next.length ? likeliestTokens(tensors.next, opened) : frame.next;
+  const filledFrame = { ...frame, tensors, perPrompt, next };
+  const at = headOf(filledFrame);
+  const isGuessRight = guessedHead?.layer === at.layer && guessedHead.head === at.head;
+  const availableTensors = {
+    ...tensorsAt(at),
+    ...(isGuessRight ? tensorsByName(guessedNames, results.slice(names.length)) : {}),
   };
-  const remaining = missing(earlier);
+  const remainingNames = missingNames(availableTensors);
   const zoom = zoomOf(frame, wanted);
   const earlierRows = headAt(frame, at)?.rows;
-  const rows = isAt(earlierRows, zoom) ? earlierRows : undefined;
-  const exactReads = zoom && !rows ? [exactRead(frame.T, at, zoom)] : [];
-  const asks = [...remaining.map((name) => read(name, at)), ...exactReads];
-  const headTensors = asks.length ? await run!.read(asks) : [];
-  const att = exactReads.length ? headTensors.at(-1) : rows?.att;
+  const rows = isAtZoom(earlierRows, zoom) ? earlierRows : undefined;
+  const rowRequests = zoom && !rows ? [rowRequest(frame.T, at, zoom)] : [];
+  const headRequests = [...remainingNames.map((name) => requestOf(name, at)), ...rowRequests];
+  const headTensors = headRequests.length ? await run!.read(headRequests) : [];
+  const att = rowRequests.length ? headTensors.at(-1) : rows?.att;
   return {
-    ...complete,
+    ...filledFrame,
     head: {
       ...at,
-      tensors: { ...earlier, ...tensorsByName(remaining, headTensors) },
+      tensors: { ...availableTensors, ...tensorsByName(remainingNames, headTensors) },
       ...(zoom && att ? { rows: { ...zoom, att } } : {}),
     },
   };
 }
 
-const isAt = (
+const isAtZoom = (
   rows: NonNullable<Frame['head']>['rows'],
   zoom: { query: number; key: number } | undefined,
 ): boolean => rows?.query === zoom?.query && rows?.key === zoom?.key;
 
-function exactRead(T: number, at: Head, { query }: { query: number }): RunRead {
+function rowRequest(T: number, at: Head, { query }: { query: number }): RunRead {
   return { field: 'att', ...at, rows: [query, Math.min(T, query + EXACT_SIDE)] };
 }
 
 /** The side of each head's small map, if all heads are shown. */
-const SMALL = 64;
+const SMALL_SIDE = 64;
 
 /** Returns the options for reading long maps in blocks, with smaller maps if all heads are shown. */
-function blocksOf({ recording, pooled, T }: Frame, { head }: Partial<Head>) {
+function mapOptions({ recording, pooled, T }: Frame, { head }: Partial<Head>) {
   if (recording || !pooled) return {};
-  return { block: Math.ceil(T / (head === undefined ? Math.min(SMALL, pooled) : pooled)) };
+  return { block: Math.ceil(T / (head === undefined ? Math.min(SMALL_SIDE, pooled) : pooled)) };
 }
 
 /** Returns the frame without maps in another resolution, blocks or single cells, than the wanted one. */
-function asPooled(frame: Frame, { metrics }: Describe, wanted: Wanted): Frame {
-  const pooled = sideOf(frame, wanted);
+function withMapSide(frame: Frame, { metrics }: Describe, wanted: Wanted): Frame {
+  const pooled = mapSide(frame, wanted);
   if (pooled === frame.pooled) return frame;
   const { head: _, pooled: __, lacks: ___, ...rest } = frame;
   const { att: ____, ...tensors } = frame.tensors;
-  const pairs = metrics.filter(({ shape }) => isOfPairs(shape)).map(({ name }) => name);
+  const pairs = metrics.filter(({ shape }) => isMapShape(shape)).map(({ name }) => name);
   const reason = `is drawn of texts of up to ${wanted.cells} tokens, and this one has ${frame.T}`;
-  const missing = Object.fromEntries(pairs.map((name) => [name, reason]));
-  return { ...rest, tensors, ...(pooled ? { pooled, lacks: missing } : {}) };
+  const lacks = Object.fromEntries(pairs.map((name) => [name, reason]));
+  return { ...rest, tensors, ...(pooled ? { pooled, lacks } : {}) };
 }
 
-const SHOWN = 8;
+const MAX_PREDICTIONS = 8;
 
-function likeliest(logits: Tensor, { tokenizer }: OpenModel): Frame['next'] {
+function likeliestTokens(logits: Tensor, { tokenizer }: OpenModel): Frame['next'] {
   const data = logits.data as Float32Array;
-  const top = data.reduce((a, b) => Math.max(a, b), -Infinity);
-  const powers = Float64Array.from(data, (x) => Math.exp(x - top));
+  const maximum = data.reduce((a, b) => Math.max(a, b), -Infinity);
+  const powers = Float64Array.from(data, (x) => Math.exp(x - maximum));
   const sum = powers.reduce((a, b) => a + b, 0);
   return Array.from(powers.keys())
     .sort((i, j) => powers[j]! - powers[i]!)
-    .slice(0, SHOWN)
+    .slice(0, MAX_PREDICTIONS)
     .map((id) => ({ text: tokenizer.piece(id), probability: powers[id]! / sum }));
 }

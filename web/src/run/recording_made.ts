@@ -6,13 +6,13 @@ import type { Models } from './models';
 import type { OpenModel } from './opened';
 
 /** The fields of the first prompt that views of single heads need. */
-const KEPT = ['att', 'q', 'k', 'v'];
+const HEAD_FIELDS = ['att', 'q', 'k', 'v'];
 
 /**
  * Returns the bytes of a recording.
  * @param source describes the source of the prompts
  */
-export async function recordedFrom(
+export async function makeRecording(
   frame: Frame,
   opened: OpenModel,
   source: string,
@@ -25,7 +25,7 @@ export async function recordedFrom(
     edits,
     eps: [eps],
     // All maps of a long text would take gigabytes, so only the metrics are recorded.
-    fields: frame.pooled ? [] : KEPT,
+    fields: frame.pooled ? [] : HEAD_FIELDS,
     strings: (list) => list.map((id) => opened.tokenizer.piece(id)),
     model: { id: model.title, revision: model.commit ?? null, sha256: model.sha256 ?? null },
     source,

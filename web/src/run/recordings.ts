@@ -19,7 +19,7 @@ import { measurements } from './measurements';
 import type { Choice, OpenModel, Watch } from './opened';
 import type { OpenRun } from './runs';
 
-/** Explains on the page what a recording, which has no weights, does not support. */
+/** The page's explanation of what a recording does not support. */
 export const NO_WEIGHTS =
   'A recording has no weights: it shows what was measured, and nothing can be typed, generated or replaced.';
 
@@ -28,10 +28,10 @@ const NEEDS_RUNS = 'needs runs of the model, and a recording has none';
 
 const CLASSES: readonly NumberClass[] = ['relaxed', 'approximate', 'counterfactual', 'edited'];
 
-/** The recordings that are open, and those that may be opened without asking the reader. */
+/** The open recordings, and the recordings that may be opened without asking the reader. */
 export class Recordings {
   readonly #engine: Engine;
-  readonly #open = new Map<string, Promise<Recording>>();
+  readonly #openings = new Map<string, Promise<Recording>>();
   /** The admitted recordings: files of the reader's disk, or undefined for the file at the recording's address. */
   readonly #admitted = new Map<string, Blob | undefined>();
   readonly #titles = new Map<string, string>();
@@ -48,7 +48,7 @@ export class Recordings {
     this.#admitted.delete(id);
   }
 
-  knows(id: string): boolean {
+  canOpen(id: string): boolean {
     return this.#admitted.has(id);
   }
 
@@ -61,7 +61,7 @@ export class Recordings {
   }
 
   get(id: string, { signal, onProgress }: Watch): Promise<Recording> {
-    const opening = this.#open.get(id);
+    const opening = this.#openings.get(id);
     if (opening) return opening;
     const source = this.#admitted.get(id) ?? addressOfRecording(id);
     if (!source) throw new InputError(`${nameOfRecording(id)} is not open: choose its file.`);
@@ -74,8 +74,8 @@ export class Recordings {
         this.#titles.set(id, titleOf(recording, id));
         return recording;
       });
-    this.#open.set(id, opened);
-    opened.catch(() => this.#open.get(id) === opened && this.#open.delete(id));
+    this.#openings.set(id, opened);
+    opened.catch(() => this.#openings.get(id) === opened && this.#openings.delete(id));
     return opened;
   }
 
@@ -98,9 +98,9 @@ export class Recordings {
 
   /** Closes recordings that are no longer shown. */
   async release(wanted: ReadonlySet<string>): Promise<void> {
-    const hidden = [...this.#open].filter(([id]) => !wanted.has(id));
-    for (const [id] of hidden) this.#open.delete(id);
-    for (const [, opened] of hidden)
+    const hiddenOpenings = [...this.#openings].filter(([id]) => !wanted.has(id));
+    for (const [id] of hiddenOpenings) this.#openings.delete(id);
+    for (const [, opened] of hiddenOpenings)
       await opened.then((recording) => recording.close()).catch(() => {});
   }
 }
@@ -112,14 +112,14 @@ function titleOf({ conditions }: Pick<Recording, 'conditions'>, id: string): str
 }
 
 /**
- * Returns the architecture of a recording without unknown facts, which a comparison would count as differences.
+ * Returns the architecture of a recording. It leaves out unknown facts, which a comparison would count as differences.
  */
 function architectureOf(
   { operations }: Describe,
   { architecture, conditions, tensors }: Recording,
 ): Architecture {
   const operation = operations.find(({ name }) => name === conditions.model.operation);
-  // The weight of an operation's own sink logit goes to no key.
+  // The operation's own sink logit takes weight that goes to no key, and not to a bias key.
   const hasSinkLogit = operation?.parameters.some(({ per_head }) => per_head);
   // A recording of maps alone lacks the model's other sizes.
   const { D, K, U, V, ...others } = architecture;
@@ -138,10 +138,10 @@ function architectureOf(
 function tokensOf({ conditions, tokens }: Recording): Token[] {
   const { first } = conditions;
   // If the first token is at another position, the file does not name the token at position 0.
-  const isNamed = (text: string) => first.position > 0 || text === first.token;
-  const isMark = (text: string) => isNamed(text) && /^(<.*>|\[.*\])$/.test(text);
+  const isNamedToken = (text: string) => first.position > 0 || text === first.token;
+  const isSpecial = (text: string) => isNamedToken(text) && /^(<.*>|\[.*\])$/.test(text);
   return (conditions.tokens[0] ?? []).map((text, t) => {
-    const special = t === 0 && isMark(text);
+    const special = t === 0 && isSpecial(text);
     return { id: tokens[t] ?? 0, text, start: 0, end: 0, special };
   });
 }
@@ -164,61 +164,61 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
     spread[name] = deviation.data as Float32Array;
   }
   // Averages the kept prompts if the file has no means but keeps all prompts.
-  const isAll =
+  const hasAllPrompts =
     kept > 0 && kept === count && ![...files.keys()].some((name) => /^mean\./.test(name));
   for (const { name, averaged, arguments: args } of describe.metrics) {
-    if (!isAll || !averaged || args.includes('base')) continue;
-    const measured = await recording.measure({ eps, metrics: [name] }).catch((error: unknown) => {
+    if (!hasAllPrompts || !averaged || args.includes('base')) continue;
+    const result = await recording.measure({ eps, metrics: [name] }).catch((error: unknown) => {
       if (!(error instanceof SinkscopeError)) throw error;
     });
-    const measurement = measured?.metrics[name];
+    const measurement = result?.metrics[name];
     if (!measurement) continue;
     const numbers = (list: readonly (number | null)[]) => Float32Array.from(list, (x) => x ?? NaN);
     tensors[name] = { shape: measurement.shape, data: numbers(measurement.mean) };
     spread[name] = numbers(measurement.deviation);
   }
   const perPrompt: Record<string, number[]> = {};
-  const row = async (name: string) =>
+  const readRow = async (name: string) =>
     files.has(name) ? Array.from((await recording.tensor(name)).data) : undefined;
-  const sinks = await row('prompt.sink_1');
-  const place = conditions.eps.findIndex((one) => Math.fround(one) === Math.fround(eps));
+  const sinks = await readRow('prompt.sink_1');
+  const epsIndex = conditions.eps.findIndex((one) => Math.fround(one) === Math.fround(eps));
   const E = conditions.eps.length;
-  if (sinks && place >= 0)
-    perPrompt.sink_ratio = Array.from({ length: count }, (_, i) => sinks[i * E + place]!);
-  const losses = await row('prompt.loss');
+  if (sinks && epsIndex >= 0)
+    perPrompt.sink_ratio = Array.from({ length: count }, (_, i) => sinks[i * E + epsIndex]!);
+  const losses = await readRow('prompt.loss');
   if (losses) perPrompt.loss_mean = losses;
   return { tensors, spread, perPrompt };
 }
 
 /** Adds NaN for the numbers that the recording lacks but every view and sentence reads. */
-function withoutGaps(frame: Frame): Frame {
+function fillGaps(frame: Frame): Frame {
   const { L, H } = frame.architecture;
   const { T } = frame;
-  const nothing = (...shape: number[]): Tensor => ({
+  const nanTensor = (...shape: number[]): Tensor => ({
     shape,
     data: new Float32Array(shape.reduce((a, b) => a * b, 1)).fill(NaN),
   });
   const { tensors } = frame;
-  const ratio = tensors.sink_ratio ?? nothing(T);
-  const alpha = tensors.alpha ?? nothing(L, H, T);
+  const ratio = tensors.sink_ratio ?? nanTensor(T);
+  const alpha = tensors.alpha ?? nanTensor(L, H, T);
   const { normalizes } = frame.operation;
   return {
     ...frame,
     tensors: {
       alpha,
       // If rows sum to 1, weights are shares.
-      alpha_raw: normalizes ? alpha : nothing(L, H, T),
-      alpha_uniform: uniform(frame),
+      alpha_raw: normalizes ? alpha : nanTensor(L, H, T),
+      alpha_uniform: uniformAlpha(frame),
       sink_ratio: ratio,
-      sink_ratio_raw: normalizes ? ratio : nothing(T),
-      row_mass_summary: nothing(L, H, 3),
+      sink_ratio_raw: normalizes ? ratio : nanTensor(T),
+      row_mass_summary: nanTensor(L, H, 3),
       ...tensors,
     },
   };
 }
 
 /** Returns alpha under uniform attention: (H_T - H_{k-1}) / (T-k+1), or 1/T if every query sees every key. */
-function uniform({ T, architecture: { mask } }: Frame): Tensor {
+function uniformAlpha({ T, architecture: { mask } }: Frame): Tensor {
   const data = new Float32Array(T);
   let tail = 0;
   for (let k = T - 1; k >= 0; k--) {
@@ -243,8 +243,8 @@ export async function recordedFrame(
   const { conditions } = recording;
   const { model, prompts } = conditions;
   const { eps: asked } = question;
-  const isRecorded = conditions.eps.some((one) => Math.fround(one) === Math.fround(asked));
-  const eps = isRecorded ? asked : (conditions.eps[0] ?? asked);
+  const isEpsRecorded = conditions.eps.some((one) => Math.fround(one) === Math.fround(asked));
+  const eps = isEpsRecorded ? asked : (conditions.eps[0] ?? asked);
   const title = titleOf(recording, id);
   const tokens = tokensOf(recording);
   const first = tokens.filter(({ special }) => special).map(({ text }) => text);
@@ -285,7 +285,7 @@ export async function recordedFrame(
     milliseconds: 0,
     ...(await meansOf(describe, recording, eps)),
   };
-  return withoutGaps(frame);
+  return fillGaps(frame);
 }
 
 /** Returns the side of the pooled maps of a long text; undefined if the file has exact maps. */
@@ -310,7 +310,7 @@ export function recordedRun(
   recording: Recording,
   describe: Describe,
 ): OpenRun {
-  const missing: Record<string, string> = Object.fromEntries(
+  const reasons: Record<string, string> = Object.fromEntries(
     measurements.flatMap(({ names }) => names).map((name) => [name, NEEDS_RUNS]),
   );
   const isPooled = pooledOf(recording) !== undefined;
@@ -325,7 +325,7 @@ export function recordedRun(
           : await recording.read([one]).then(
               ([tensor]) => tensor,
               (error: unknown) => {
-                missing[name] = reasonOf(one, error);
+                reasons[name] = reasonOf(one, error);
                 return undefined;
               },
             ),
@@ -348,5 +348,5 @@ export function recordedRun(
     tokenizer: { piece: String },
   } as unknown as OpenModel;
   const fields = new Set(describe.fields.map(({ name }) => name));
-  return { key, run, capacity: recording.tokens.length, opened, fields, lacks: missing };
+  return { key, run, capacity: recording.tokens.length, opened, fields, lacks: reasons };
 }

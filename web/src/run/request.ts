@@ -2,13 +2,13 @@
 import type { Frame, Head } from '../frame';
 import { keyOf, type Question } from '../ask/question';
 
-/** A setting whose means alone are read, so that the queue keeps no run. */
+/** A setting of which only means are read, so that the queue keeps no run. */
 export interface Study {
   readonly subject: string;
   readonly question: Question;
   /** Names of the metrics that are averaged. */
   readonly measures: readonly string[];
-  /** A number: studies of one model with the same number are measured together, and then drawn. */
+  /** Studies of one model with the same turn are measured in one sweep, and then drawn. */
   readonly turn?: number;
 }
 

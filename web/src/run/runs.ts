@@ -7,13 +7,13 @@ import { allAverages } from './averages';
 import { isMeasurement, type Measurement } from './measurements';
 import type { OpenModel, Watch } from './opened';
 import { runWords } from './progress';
-import { contextOf, emptyFrame, isAnswered, LONG, recordedFor } from './reading';
+import { contextOf, emptyFrame, isAnswered, LONG_TEXT, fieldsToRecord } from './reading';
 import type { Request } from './request';
 
-/** The milliseconds up to which a run counts as quick: it is not stopped, and reports no progress. */
+/** The milliseconds up to which a run counts as quick. The queue neither stops a quick run nor reports its progress. */
 export const QUICK_MS = 300;
 /** The number of further tokens for which a run reserves memory at once. */
-export const ROOM = 64;
+export const EXTRA_TOKENS = 64;
 
 export interface CachedRun {
   /** The key of the subject and its question. */
@@ -42,7 +42,7 @@ function close(cached: CachedRun | undefined): void {
 }
 
 /** Whether a run has these tokens. */
-export function isOf(run: Run, ids: readonly number[]): boolean {
+export function hasTokens(run: Run, ids: readonly number[]): boolean {
   return run.tokens.length === ids.length && ids.every((id, i) => id === run.tokens[i]);
 }
 
@@ -71,9 +71,12 @@ export class CachedRuns {
     return undefined;
   }
 
-  /** Whether wanted what-ifs of the same model can begin from a run, which must be short, since it takes memory. */
-  #isBase({ run, opened, capacity }: CachedRun, wanted: ReadonlySet<string>): boolean {
-    if (run?.edits.length !== 0 || capacity > LONG + ROOM) return false;
+  /**
+   * Whether wanted edited subjects of the same model can begin from a run. The run must be short, since it takes
+   * memory.
+   */
+  #canBeBase({ run, opened, capacity }: CachedRun, wanted: ReadonlySet<string>): boolean {
+    if (run?.edits.length !== 0 || capacity > LONG_TEXT + EXTRA_TOKENS) return false;
     return [...wanted].some((subject) => {
       const parsed = parseSubject(subject);
       return (
@@ -84,10 +87,10 @@ export class CachedRuns {
     });
   }
 
-  /** Closes the runs of all other subjects, except runs from which wanted what-ifs can begin. */
+  /** Closes the runs of all subjects but the wanted ones, except runs from which a wanted edited subject can begin. */
   keepOnly(wanted: ReadonlySet<string>): void {
     for (const [subject, cached] of this.#bySubject) {
-      if (wanted.has(subject) || this.#isBase(cached, wanted)) continue;
+      if (wanted.has(subject) || this.#canBeBase(cached, wanted)) continue;
       this.#bySubject.delete(subject);
       close(cached);
     }
@@ -96,7 +99,7 @@ export class CachedRuns {
   /** Returns a run of the same model and text without edits, if one is open. */
   baseOf({ model }: OpenModel, ids: readonly number[]): Run | undefined {
     return [...this.#bySubject.values()].find(
-      ({ run, opened }) => run?.edits.length === 0 && opened.model === model && isOf(run, ids),
+      ({ run, opened }) => run?.edits.length === 0 && opened.model === model && hasTokens(run, ids),
     )?.run;
   }
 
@@ -125,7 +128,7 @@ interface Given {
 }
 
 /** Whether a run can be updated to T tokens and records these names. */
-export function canFollow(
+export function canUpdate(
   { opened, capacity, fields }: OpenRun,
   now: OpenModel,
   T: number,
@@ -144,25 +147,25 @@ export async function runSubject(
 ): Promise<{ readonly frame: Frame; readonly cached: CachedRun }> {
   const startTime = performance.now();
   const { question } = request;
-  const averagesOnly = request.isFixed ? request.reads : undefined;
+  const fixedReads = request.isFixed ? request.reads : undefined;
   const { architecture, describe } = opened.model;
   const edits = editsOf(subject, describe);
   const ids = prompts.ids[0]!;
   const T = prompts.tokens.length;
-  const fields = recordedFor(describe, request, { architecture, T });
+  const fields = fieldsToRecord(describe, request, { architecture, T });
   // Reports no progress of a run that was quick before, since each message delays typing.
-  const isQuick = before && before.milliseconds < QUICK_MS && T < 2 * before.T;
+  const wasQuick = before && before.milliseconds < QUICK_MS && T < 2 * before.T;
   // An edit may name a token beyond the end of this text, and a typed text grows.
-  const capacity = last?.capacity ?? Math.min(contextOf(architecture, edits), T + ROOM);
+  const capacity = last?.capacity ?? Math.min(contextOf(architecture, edits), T + EXTRA_TOKENS);
   const options = { edits, fields, capacity };
-  const bytes = T > LONG ? await opened.model.runBytes(T, options) : 0;
+  const bytes = T > LONG_TEXT ? await opened.model.runBytes(T, options) : 0;
   const onProgress = ({ done, total }: Progress) =>
     watch.onProgress(
       bytes ? runWords(T, bytes, { done, total, since: startTime }) : 'Running',
       done,
       total,
     );
-  const job = { signal: watch.signal, ...(isQuick ? {} : { onProgress }) };
+  const job = { signal: watch.signal, ...(wasQuick ? {} : { onProgress }) };
   try {
     const means =
       prompts.ids.length > 1
@@ -170,27 +173,27 @@ export async function runSubject(
             describe,
             opened,
             prompts,
-            { edits, eps: question.eps, only: averagesOnly },
+            { edits, eps: question.eps, only: fixedReads },
             watch,
           )
         : {};
     const frame = await emptyFrame(describe, subject, text, opened, question, prompts);
     // Measurements beyond the run need an open run.
-    const isMeasured = request.reads.some(isMeasurement);
-    if (averagesOnly && !isMeasured && isAnswered({ ...frame, ...means }, describe, request)) {
+    const needsMeasurement = request.reads.some(isMeasurement);
+    if (fixedReads && !needsMeasurement && isAnswered({ ...frame, ...means }, describe, request)) {
       close(last);
       const milliseconds = performance.now() - startTime;
       const cached = { key, capacity: 0, opened, fields: new Set(fields) };
       return { frame: { ...frame, ...means, milliseconds }, cached };
     }
     await last?.run.update(ids, job);
-    const from = base && edits.length ? { from: { run: base } } : {};
-    const run = last?.run ?? (await opened.model.run(ids, { ...options, ...from, ...job }));
+    const startOptions = base && edits.length ? { from: { run: base } } : {};
+    const run = last?.run ?? (await opened.model.run(ids, { ...options, ...startOptions, ...job }));
     const milliseconds = performance.now() - startTime;
-    const recorded = last?.fields ?? new Set(fields);
+    const recordedFields = last?.fields ?? new Set(fields);
     return {
       frame: { ...frame, ...means, milliseconds },
-      cached: { key, run, capacity, opened, fields: recorded },
+      cached: { key, run, capacity, opened, fields: recordedFields },
     };
   } catch (error) {
     if (!watch.signal.aborted) close(last);

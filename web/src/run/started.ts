@@ -33,9 +33,9 @@ interface Given {
 type OnShare = (share: number) => void;
 
 /** The number of random tokens that a task copies. */
-const COPIED = 25;
+const COPY_LENGTH = 25;
 
-const maskOf = ({ maskToken }: Frame) => (maskToken === undefined ? {} : { mask: maskToken });
+const maskOption = ({ maskToken }: Frame) => (maskToken === undefined ? {} : { mask: maskToken });
 
 /**
  * Measures accuracy in three tasks, with every key, with the first key hidden and with another key hidden: the next
@@ -48,29 +48,29 @@ async function tasks(
 ): Promise<void> {
   const { V, context } = model.architecture;
   const prefixLength = frame.tokens.findIndex(({ special }) => !special);
-  const opening = frame.tokens.slice(0, Math.max(0, prefixLength));
-  const special = opening.map(({ text }) => text);
-  const all = [
+  const prefix = frame.tokens.slice(0, Math.max(0, prefixLength));
+  const special = prefix.map(({ text }) => text);
+  const candidates = [
     await textTask(frame.ids),
     await copyTask(V, {
-      first: opening.map(({ id }) => id),
+      first: prefix.map(({ id }) => id),
       never: tokenizer.special,
-      length: Math.min(COPIED, Math.floor((context - 2) / 2)),
+      length: Math.min(COPY_LENGTH, Math.floor((context - 2) / 2)),
     }),
   ];
   for (const between of [1, 4]) {
     const recall = await recallTask(tokenizer, { between, special });
-    if (recall) all.push(recall);
+    if (recall) candidates.push(recall);
   }
-  const fitting = all.filter(({ prompts }) =>
+  const fittingTasks = candidates.filter(({ prompts }) =>
     prompts.every(({ ids, from }) => from >= 3 && ids.length <= context),
   );
-  for (const [i, task] of fitting.entries())
+  for (const [i, task] of fittingTasks.entries())
     onTask(
       await measureTask(model, task, {
         edits: frame.edits,
         signal,
-        onProgress: ({ done, total }) => onShare((i + done / total) / fitting.length),
+        onProgress: ({ done, total }) => onShare((i + done / total) / fittingTasks.length),
       }),
     );
 }
@@ -89,20 +89,20 @@ async function maskedLoss(
   { frame, opened: { model, tokenizer }, signal, baseline }: Given,
   { onShare }: { onShare: OnShare },
 ): Promise<MaskedLoss> {
-  const baselineRun = await baseline();
+  const baselineModel = await baseline();
   const ids = [...new Set(frame.ids.flat())];
-  const isLike =
-    baselineRun?.model.architecture.mask.kind === 'causal' &&
-    ids.every((id) => baselineRun.tokenizer.piece(id) === tokenizer.piece(id));
+  const hasSameTokens =
+    baselineModel?.model.architecture.mask.kind === 'causal' &&
+    ids.every((id) => baselineModel.tokenizer.piece(id) === tokenizer.piece(id));
   const result = await measureUnmasking(model, frame.ids, {
-    ...maskOf(frame),
+    ...maskOption(frame),
     never: tokenizer.special,
     edits: frame.edits,
     signal,
     onProgress: ({ done, total }) => onShare(done / total),
-    ...(isLike ? { causal: baselineRun.model } : {}),
+    ...(hasSameTokens ? { causal: baselineModel.model } : {}),
   });
-  return { found: result, ...(isLike ? { causal: baselineRun.title } : {}) };
+  return { found: result, ...(hasSameTokens ? { causal: baselineModel.title } : {}) };
 }
 
 /** Searches for tokens that raise a score when inserted between two texts; neither text contains special tokens. */
@@ -129,7 +129,7 @@ async function unmasking(
 ): Promise<void> {
   await unmask(opened.model, tokens, {
     ...options,
-    ...maskOf(frame),
+    ...maskOption(frame),
     never: opened.tokenizer.special,
     edits: frame.edits,
     signal,
@@ -137,8 +137,8 @@ async function unmasking(
   });
 }
 
-const started = { tasks, maskedLoss, suffix, unmasking };
-type Started = typeof started;
+const startedMeasurements = { tasks, maskedLoss, suffix, unmasking };
+type Started = typeof startedMeasurements;
 
 /** Takes a measurement by its name. */
 export type Measure<Context> = <Name extends keyof Started>(
@@ -147,5 +147,8 @@ export type Measure<Context> = <Name extends keyof Started>(
   options: Parameters<Started[Name]>[1],
 ) => ReturnType<Started[Name]>;
 
-export const take: Measure<Given> = (name, given, options) =>
-  (started[name] as (given: Given, options: never) => unknown)(given, options as never) as never;
+export const takeMeasurement: Measure<Given> = (name, given, options) =>
+  (startedMeasurements[name] as (given: Given, options: never) => unknown)(
+    given,
+    options as never,
+  ) as never;

@@ -6,14 +6,14 @@ import { SinkscopeError } from 'sinkscope';
 import { keyOf, type Prompts } from '../ask/question';
 import { editsOf, modelIdOf, parseSubject } from '../ask/subject';
 import type { Frame } from '../frame';
-import { averages, recomputed } from './averages';
+import { measureAverages, measureWindowLoss } from './averages';
 import type { Dependencies, Loading } from './loading';
 import type { OpenModel, Watch } from './opened';
-import { contextOf, emptyFrame, isStreamed } from './reading';
+import { contextOf, emptyFrame, canStream } from './reading';
 import { studyKey, type Entry, type Request, type Study } from './request';
 
 /** The number of studies whose means are cached, for a slider that returns to earlier settings. */
-const KEPT = 1000;
+const MAX_ENTRIES = 1000;
 
 /** Returns the bytes of a streamed run, and of a run that would keep every key. */
 async function bytesOf(
@@ -22,10 +22,10 @@ async function bytesOf(
   edits: Frame['edits'],
 ) {
   const options = { fields: ['loss'], edits, capacity: length };
-  const [held, all] = await Promise.all(
+  const [streamed, all] = await Promise.all(
     [true, false].map((streaming) => model.runBytes(length, { ...options, streaming })),
   );
-  return { held: held!, all: all! };
+  return { held: streamed!, all: all! };
 }
 
 export class Studies {
@@ -47,8 +47,8 @@ export class Studies {
     return this.#entries.peek().has(studyKey(study));
   }
 
-  note(found: readonly (readonly [string, Entry])[]): void {
-    this.#entries.value = new Map([...this.#entries.peek(), ...found].slice(-KEPT));
+  addEntries(found: readonly (readonly [string, Entry])[]): void {
+    this.#entries.value = new Map([...this.#entries.peek(), ...found].slice(-MAX_ENTRIES));
   }
 
   /** Forgets failed studies, so that they are measured again. */
@@ -58,23 +58,25 @@ export class Studies {
 
   /** Measures the next study, and the others of the request that belong to the same sweep. */
   async measure(study: Study, request: Request, watch: Watch): Promise<void> {
-    const all = parseSubject(study.subject) ? this.#sweepWith(study, request) : [study];
+    const all = parseSubject(study.subject) ? this.#sweepOf(study, request) : [study];
     try {
       await this.#sweep(all, request, watch);
     } catch (error) {
       const isLost = error instanceof SinkscopeError && error.code === 'lost';
       if (all.length < 2 || watch.signal.aborted || isLost) throw error;
-      // Measures the study alone, since the engine refuses a whole sweep because of one setting.
+      // Measures the study alone: the engine refuses a whole sweep if it refuses one of its settings.
       await this.#sweep([study], request, watch);
     }
   }
 
   /** Returns this study and the unmeasured studies of the same model, question and turn. */
-  #sweepWith(study: Study, request: Request): Study[] {
-    const like = ({ subject, question, measures, turn }: Study) =>
+  #sweepOf(study: Study, request: Request): Study[] {
+    const sweepKey = ({ subject, question, measures, turn }: Study) =>
       [modelIdOf(parseSubject(subject)!), keyOf(question), measures.join(), turn].join();
     const remaining = request.studies!.filter((one) => !this.isDone(one));
-    const group = remaining.filter((one) => parseSubject(one.subject) && like(one) === like(study));
+    const group = remaining.filter(
+      (one) => parseSubject(one.subject) && sweepKey(one) === sweepKey(study),
+    );
     return study.question.window ? group.slice(0, 1) : group;
   }
 
@@ -99,41 +101,49 @@ export class Studies {
       const parsed = parseSubject(one.subject)!;
       const edits = editsOf(parsed, describe);
       const ends = contextOf(architecture, edits, window);
-      const streaming = isStreamed(describe, architecture, edits, one.measures, Math.min(T, ends));
+      const streaming = canStream(describe, architecture, edits, one.measures, Math.min(T, ends));
       return { one, parsed, edits, ends, streaming };
     });
     // A run beyond the context has other prompts, and no run can begin from a streamed one.
     const [{ ends, streaming }] = questions as [(typeof questions)[number]];
-    const swept = questions.filter((one) => one.ends === ends && one.streaming === streaming);
+    const sweptQuestions = questions.filter(
+      (one) => one.ends === ends && one.streaming === streaming,
+    );
     const prompts = await this.#loading.prompts(opened, study.question, ends);
-    const place = all.filter((one) => this.isDone(one)).length;
-    const within: Watch = {
+    const doneCount = all.filter((one) => this.isDone(one)).length;
+    const sweepWatch: Watch = {
       signal,
       onProgress: (_, done, total) =>
         watch.onProgress(
-          `${opened.title}, ${place + 1} of ${all.length} settings`,
-          place + (swept.length * done) / total,
+          `${opened.title}, ${doneCount + 1} of ${all.length} settings`,
+          doneCount + (sweptQuestions.length * done) / total,
           all.length,
         ),
     };
-    const cases = swept.map(({ edits }) => edits);
+    const cases = sweptQuestions.map(({ edits }) => edits);
     const means = window
-      ? [await recomputed(opened, prompts, window, { edits: cases[0]!, eps }, within)]
-      : await averages(opened, prompts, cases, { eps, metrics: study.measures, streaming }, within);
+      ? [await measureWindowLoss(opened, prompts, window, { edits: cases[0]!, eps }, sweepWatch)]
+      : await measureAverages(
+          opened,
+          prompts,
+          cases,
+          { eps, metrics: study.measures, streaming },
+          sweepWatch,
+        );
     const bytes = streaming
       ? await Promise.all(cases.map((edits) => bytesOf(opened, prompts, edits)))
       : [];
     signal.throwIfAborted();
     const milliseconds = performance.now() - startTime;
-    const empty = await Promise.all(
-      swept.map(({ one, parsed }) =>
+    const emptyFrames = await Promise.all(
+      sweptQuestions.map(({ one, parsed }) =>
         emptyFrame(describe, parsed, one.subject, opened, one.question, prompts),
       ),
     );
-    this.note(
-      swept.map(({ one }, i) => [
+    this.addEntries(
+      sweptQuestions.map(({ one }, i) => [
         studyKey(one),
-        { frame: { ...empty[i]!, ...means[i]!, milliseconds, bytes: bytes[i] } },
+        { frame: { ...emptyFrames[i]!, ...means[i]!, milliseconds, bytes: bytes[i] } },
       ]),
     );
   }

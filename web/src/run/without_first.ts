@@ -2,7 +2,7 @@
  * Generates text after its first token is deleted: the model has read a prompt, and then continues with the first key,
  * without it, without it for half of the text, and without the second key. The texts are measured over several seeds.
  */
-import { lossUnder, writeOn, type Condition, type Writer, type Written } from './writing.ts';
+import { lossUnder, continuePrompt, type Condition, type Writer, type Written } from './writing.ts';
 
 const hiddenEdit = (prompt: number, count: number, key = 0) =>
   Array.from({ length: count }, (_, i) => ({
@@ -16,10 +16,10 @@ const hiddenEdit = (prompt: number, count: number, key = 0) =>
  */
 export const CONDITIONS = {
   kept: { title: 'With the first token', edits: () => [] },
-  deleted: { title: 'Without it', edits: hiddenEdit },
+  deleted: { title: 'Without it', edits: hideFirstKey },
   restored: {
     title: 'Without it, then put back',
-    edits: (prompt, count) => hiddenEdit(prompt, Math.floor(count / 2)),
+    edits: (prompt, count) => hideFirstKey(prompt, Math.floor(count / 2)),
   },
   // Shows whether the loss of any token would do the same.
   control: {
@@ -29,7 +29,7 @@ export const CONDITIONS = {
 } as const satisfies Readonly<Record<string, Condition>>;
 
 export type Name = keyof typeof CONDITIONS;
-export const NAMES = Object.keys(CONDITIONS) as readonly Name[];
+export const CONDITION_NAMES = Object.keys(CONDITIONS) as readonly Name[];
 
 /** Measurements of a text. */
 export interface Measures {
@@ -44,7 +44,7 @@ export interface Measures {
 export type Trial = Readonly<Record<Name, Measures & Written>>;
 
 /** Returns the share of tokens, from index `from` on, that end a sequence of three that the text already had. */
-export function repeatedIn(tokens: readonly number[], from: number): number {
+export function repeatedShare(tokens: readonly number[], from: number): number {
   const triples = new Set<string>();
   let count = 0;
   for (let t = 2; t < tokens.length; t++) {
@@ -58,16 +58,16 @@ export function repeatedIn(tokens: readonly number[], from: number): number {
 /** Generates and measures the texts of one seed. */
 export async function tryOnce(writer: Writer, job: Parameters<typeof writeOn>[2]): Promise<Trial> {
   const results: [Name, Measures & Written][] = [];
-  for (const name of NAMES) {
-    const written = await writeOn(writer, CONDITIONS[name], job);
+  for (const name of CONDITION_NAMES) {
+    const written = await continuePrompt(writer, CONDITIONS[name], job);
     const tokens = [...job.prompt, ...written.tokens];
     results.push([
       name,
       {
         ...written,
         loss: await lossUnder(writer, job, written),
-        repeated: repeatedIn(tokens, job.prompt.length),
-        late: repeatedIn(tokens, tokens.length - Math.ceil(written.tokens.length / 2)),
+        repeated: repeatedShare(tokens, job.prompt.length),
+        late: repeatedShare(tokens, tokens.length - Math.ceil(written.tokens.length / 2)),
       },
     ]);
   }

@@ -10,7 +10,7 @@ interface Sampling {
   readonly topK: number;
 }
 
-const SAMPLED: Sampling = { temperature: 0.6, topK: 40 };
+const DEFAULT_SAMPLING: Sampling = { temperature: 0.6, topK: 40 };
 
 /** Edits of the model during generation. */
 export interface Condition {
@@ -29,7 +29,7 @@ export interface Written {
 }
 
 /** Returns the share of distinct tokens, which is small for a text that repeats itself. */
-export const distinct = ({ tokens }: Pick<Written, 'tokens'>): number =>
+export const distinctShare = ({ tokens }: Pick<Written, 'tokens'>): number =>
   new Set(tokens).size / tokens.length;
 
 const mean = (all: ArrayLike<number>) => Array.from(all).reduce((a, b) => a + b, 0) / all.length;
@@ -62,10 +62,10 @@ export async function promptOf(
 }
 
 /** Generates `count` tokens after the prompt, under a condition. */
-export async function writeOn(
+export async function continuePrompt(
   { model, tokenizer, edits = [] }: Writer,
   condition: Condition,
-  { prompt, count, seed, sampling = SAMPLED, signal }: Job,
+  { prompt, count, seed, sampling = DEFAULT_SAMPLING, signal }: Job,
 ): Promise<Written> {
   const options = signal ? { signal } : {};
   const run = await model.run(prompt, {

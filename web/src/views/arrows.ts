@@ -6,7 +6,7 @@ import { svg, render, type TemplateResult } from 'lit';
 import { firstKey, groupOf, mean, ofHead, visibleKeyEnd, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
 import { headWords, quote, show, withSign, word } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 import { queryRange, shownQuery } from './query';
 
 const SIZE = { width: 620, height: 334, x: 310, y: 260, radius: 230 } as const;

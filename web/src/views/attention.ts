@@ -34,7 +34,7 @@ import {
   sumWords,
   word,
 } from '../words';
-import { lastOf, part, say, type DrawOptions, type View } from '../page/view';
+import { cacheLast, addElement, setText, type DrawOptions, type View } from '../page/view';
 
 /**
  * Returns the color scale of attention weights.
@@ -289,7 +289,7 @@ export const attention: View = {
       const { query = -1, key = -1 } = pointed.value;
       heatmap.light(cellOf(query, key));
     });
-    const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
+    const wordsOf = cacheLast((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
     return (frame, options) => {
       const maps = mapsOf(frame);
       if (!maps) return;

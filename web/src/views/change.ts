@@ -18,7 +18,7 @@ import { quantity } from '../save/numbers';
 import { headWords, percent, quote, withSign, word } from '../words';
 import type { Head } from '../frame';
 import { createHeadMap } from './head_map';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 const difference = (a: ArrayLike<number>, b: ArrayLike<number>) =>
   Float32Array.from({ length: a.length }, (_, i) => a[i]! - b[i]!);
@@ -73,7 +73,7 @@ export const change: View = {
     'the other for decreases. The bars above the tokens show how much the loss of each token rises.',
   reads: ['loss_at', 'alpha'],
   headReads: ['att'],
-  compares: true,
+  needsBaseline: true,
   fits: (frame) => baseOf(frame) !== undefined,
   numbers: (frame) => {
     const base = baseOf(frame);

@@ -7,7 +7,7 @@ import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { capital, percent, quote, show, stateWords, word } from '../words';
 import type { State } from '../ask/state';
-import { lastOf, part, say, type View } from '../page/view';
+import { cacheLast, addElement, setText, type View } from '../page/view';
 
 interface Peak {
   /** The number of layers before the hidden state. */
@@ -24,7 +24,7 @@ function layerOf({ shape, data }: Tensor, layer: number): Float32Array {
   return (data as Float32Array).subarray(layer * layerSize, (layer + 1) * layerSize);
 }
 
-const medianOf = lastOf((values: Float32Array) => {
+const medianOf = cacheLast((values: Float32Array) => {
   const sorted = values.map(Math.abs).sort();
   const middle = Math.floor(sorted.length / 2);
   return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;

@@ -4,7 +4,7 @@
  */
 import type { Frame } from '../frame';
 import { drawChart } from '../plot/chart';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 import { quantity } from '../save/numbers';
 import { colorsOf } from '../timeline/course';
 import { show } from '../words';
@@ -33,7 +33,7 @@ export const compression: View = {
   formula: '−Σ p ln p / ln min(T, D),  p = σ² / Σσ², σ the singular values of h [T][D]',
   source: 'arXiv 2510.06477',
   reads: ['matrix_entropy', 'matrix_entropy_others'],
-  isOfAll: true,
+  drawsAllSubjects: true,
   fits: ({ T }) => T > 2,
   numbers: ({ tensors }) =>
     ['matrix_entropy', 'matrix_entropy_others'].map((name) => ({

@@ -3,7 +3,7 @@ import { isBidirectional, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { percent, show } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 interface SinkByLength {
   /** The number of tokens of each beginning of the prompts. */

@@ -3,7 +3,7 @@ import { alphaOfKey, firstKey, isBidirectional, sharesOf, type Frame } from '../
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { firstPlace, percent, show } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 const THRESHOLD_STEPS = 100;
 /** The largest number of attention weights, of all heads together, that the page reads at once. */

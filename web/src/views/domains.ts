@@ -2,7 +2,7 @@
 import { html, render, svg } from 'lit';
 import { deviation, mean, type Frame } from '../frame';
 import { percent } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 interface Group {
   readonly label: string;

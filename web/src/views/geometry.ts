@@ -11,7 +11,7 @@ import { drawRose } from '../plot/rose';
 import { quantity } from '../save/numbers';
 import type { State } from '../ask/state';
 import { firstPlace, headWords, show, withSign, word } from '../words';
-import { lastOf, part, say, type View } from '../page/view';
+import { cacheLast, addElement, setText, type View } from '../page/view';
 
 const MAPS = {
   cos: { metric: 'qk_cos', isSigned: true },

@@ -6,7 +6,7 @@ import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { headName, real, show } from '../words';
-import { part, say, type DrawOptions, type ViewApi, type View } from '../page/view';
+import { addElement, setText, type DrawOptions, type ViewApi, type View } from '../page/view';
 
 interface HeadNumbers {
   /** [L, H] */

@@ -5,7 +5,7 @@ import { quantity } from '../save/numbers';
 import { headName, wholePercent } from '../words';
 import { isPreview } from '../claims';
 import { axesOf, weightScale } from './attention';
-import { lastOf, part, say, type View } from '../page/view';
+import { cacheLast, addElement, setText, type View } from '../page/view';
 
 /** Returns the number of cells per side, which for a long text is smaller than in the selected head's map. */
 const sideOf = ({ tensors }: Frame): number => tensors.att!.shape.at(-1)!;
@@ -39,7 +39,7 @@ export const heads: View = {
   says: ({ title, architecture: { L, H, blocks = L } }) =>
     `Attention maps of ${L} layers by ${H} heads of ${title}${blocks > L ? `; the other ${blocks - L} of its ${blocks} layers have no attention` : ''}.`,
   draw(root, { set, point, pointed, effect }) {
-    const grid = part(root, 'thumbs');
+    const grid = addElement(root, 'thumbs');
     // Makes the heads one tab stop, within which the arrow keys move from head to head.
     grid.setAttribute('role', 'listbox');
     grid.setAttribute('aria-label', 'Heads');

@@ -2,7 +2,7 @@
 import { html, nothing, render } from 'lit';
 import type { State } from '../ask/state';
 import type { Frame } from '../frame';
-import { part, say, type DrawOptions, type ViewApi } from '../page/view';
+import { addElement, setText, type DrawOptions, type ViewApi } from '../page/view';
 
 export interface Job {
   isRunning(): boolean;

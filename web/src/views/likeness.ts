@@ -4,7 +4,7 @@ import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { settingName } from './settings';
 import { capital, firstPlace, stateWords } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 /** A token resembles the first one if its hidden norm is at least this share of the first token's. */
 const MIN_LIKENESS = 0.5;
@@ -41,7 +41,7 @@ export const likeness: View = {
   formula: '‖h_t‖ / ‖h₁‖',
   source: 'Gu et al. 2025, section 3.1 (repeated tokens); Yona et al. 2025',
   reads: ['hidden_norm', 'hidden_ratio', 'sink_ratio'],
-  isGroup: true,
+  drawsAllSettings: true,
   numbers: (frame) => [
     { ...quantity('hidden_norm', ['layer', 'token'], frame.tensors.hidden_norm!), from: [-1, 0] },
   ],

@@ -4,7 +4,7 @@
  */
 import { headAt, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 import { quantity } from '../save/numbers';
 import { headName, real } from '../words';
 

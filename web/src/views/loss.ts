@@ -64,7 +64,7 @@ export const loss: View = {
   formula: 'loss(t) = −ln p(token t | tokens before it)',
   source: 'Xiao et al. 2024 (StreamingLLM), figure 3',
   reads: ['loss_at'],
-  isGroup: true,
+  drawsAllSettings: true,
   fits: (frame) => !isBidirectional(frame),
   numbers: (frame) => [quantity('loss_at', ['token'], frame.tensors.loss_at!)],
   says: (frame) => `Mean loss over the text: ${meanLoss(frame)}.`,

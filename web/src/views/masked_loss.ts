@@ -4,7 +4,7 @@
 import { nothing } from 'lit';
 import type { TaskScore, UnmaskConditions } from 'sinkscope';
 import { isMasked, type Frame } from '../frame';
-import { part, type DrawOptions, type View } from '../page/view';
+import { addElement, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { MaskedLoss } from '../run/started';
 import { labeled } from '../save/numbers';

@@ -3,7 +3,7 @@ import { firstKey, largest, ofHead, selectedHead, type Frame, type Head } from '
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { firstPlace, headWords, show } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 const massesOf = (frame: Frame, at: Head) => ofHead(frame.tensors.row_mass!, at);
 

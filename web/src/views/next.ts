@@ -3,7 +3,7 @@ import { html, render } from 'lit';
 import { isBidirectional } from '../frame';
 import { labeled } from '../save/numbers';
 import { percent, readable, show } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 export const next: View = {
   name: 'next',

@@ -4,7 +4,7 @@ import { firstKey, layerNumber, massiveOf, mean, present, type Frame } from '../
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { show, stateWords } from '../words';
-import { lastOf, part, say, type View } from '../page/view';
+import { cacheLast, addElement, setText, type View } from '../page/view';
 
 const KINDS = [
   { name: 'hidden_norm', title: 'hidden ‖h‖', isStream: true },

@@ -11,7 +11,7 @@ import {
 } from '../frame';
 import { quantity } from '../save/numbers';
 import { capital, headName, headWords, percent, show } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 /** Whether a head with this weight on the first token has a sink. The comparison has 32 bits, as in the core. */
 const hasSink = (weight: number, { eps }: Frame) => weight > Math.fround(eps);

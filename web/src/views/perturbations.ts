@@ -4,7 +4,7 @@ import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { costOf, isUnedited, settingName, formatLossChange } from './settings';
 import { capital } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 export const perturbations: View = {
   name: 'perturbations',
@@ -15,8 +15,8 @@ export const perturbations: View = {
     'Height: loss above the baseline, mean over prompts.',
   source: 'Sun et al. 2024, table 3; Yu et al. 2024 (super weights)',
   reads: ['loss_mean'],
-  isGroup: true,
-  isOfMany: true,
+  drawsAllSettings: true,
+  needsSeveralSettings: true,
   numbers: ({ tensors }) => [quantity('loss_mean', [], { ...tensors.loss_mean!, shape: [] })],
   says: (frame) =>
     `${capital(settingName(frame))}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,

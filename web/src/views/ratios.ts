@@ -1,7 +1,7 @@
 /** Draws the ratio of the first token's hidden norm to the others' mean by layer, a line for each model. */
 import type { Frame } from '../frame';
 import { drawChart } from '../plot/chart';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 import { quantity } from '../save/numbers';
 import { colorsOf } from '../timeline/course';
 import { show, stateWords } from '../words';
@@ -18,7 +18,7 @@ export const ratios: View = {
   formula: '‖h₁‖ / mean over t > 1 of ‖hₜ‖',
   source: 'Gu et al., ICLR 2025, figures 7 and 8',
   reads: ['hidden_ratio'],
-  isOfAll: true,
+  drawsAllSubjects: true,
   numbers: ({ tensors }) => [
     { ...quantity('hidden_ratio', ['layer'], tensors.hidden_ratio!), from: [-1] },
   ],

@@ -7,7 +7,7 @@ import { drawLegend } from '../plot/legend';
 import { exchangeOf } from '../run/measurements';
 import { quantity } from '../save/numbers';
 import { capital, percent, quote, show, stateWords, word } from '../words';
-import { lastOf, part, say, type View } from '../page/view';
+import { cacheLast, addElement, setText, type View } from '../page/view';
 
 /** Returns which token of the first prompt is replaced, and by which one. */
 function exchangedToken({ tokens, first }: Frame) {

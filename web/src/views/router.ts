@@ -6,7 +6,14 @@ import { createHeatmap, type Cell, type Heatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { percent, quote, show } from '../words';
-import { lastOf, part, say, type DrawOptions, type ViewApi, type View } from '../page/view';
+import {
+  cacheLast,
+  addElement,
+  setText,
+  type DrawOptions,
+  type ViewApi,
+  type View,
+} from '../page/view';
 
 /** Returns the weight of each expert for one token, [E]; 0 for an expert that was not chosen. */
 function weightsOf(frame: Frame, layer: number, token: number): Float32Array {

@@ -3,7 +3,7 @@ import { keysOf, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { headWords, percent, quote } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 /** Returns up to four keys with a sink, the one with a sink in the most heads first. */
 function keysBySink(frame: Frame): { key: number; sink: number }[] {

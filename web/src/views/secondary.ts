@@ -4,7 +4,7 @@
  */
 import { alphaOfKey, firstKey, isBidirectional, layerNumber, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 import { percent, quote, show } from '../words';
 
 /** A secondary sink receives more than this multiple of uniform attention. */

@@ -4,7 +4,7 @@
  */
 import { headAt, indexOfMost, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 import { quantity } from '../save/numbers';
 import { capital, headName, headWords, percent } from '../words';
 import { createHeadMap } from './head_map';

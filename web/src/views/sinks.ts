@@ -4,7 +4,7 @@ import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
 import { firstPlace, headsWords, judged, massOf, percent, tooShortWords, show } from '../words';
 import { createHeadMap } from './head_map';
-import { lastOf, part, say, type View } from '../page/view';
+import { cacheLast, addElement, setText, type View } from '../page/view';
 
 const alphaName = (frame: Parameters<View['says']>[0]) => `α${firstPlace(frame)}`;
 

@@ -110,8 +110,8 @@ export const sweep: View = {
   source:
     'Xiao et al. 2024; Zhang et al. 2023 (H2O); Oren et al. 2024 (TOVA); Liu et al. 2024 (IntactKV)',
   reads: ['loss_mean'],
-  isGroup: true,
-  isOfMany: true,
+  drawsAllSettings: true,
+  needsSeveralSettings: true,
   numbers: (frame) =>
     METRICS.flatMap((name) => {
       const tensor = frame.tensors[name];

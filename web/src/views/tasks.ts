@@ -1,7 +1,7 @@
 /** Draws the accuracy in tasks with every key, without the first key, and without another key. */
 import type { TaskResult, TaskScore, TaskScores } from 'sinkscope';
 import { isBidirectional, type Frame } from '../frame';
-import { part, type DrawOptions, type View } from '../page/view';
+import { addElement, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import { labeled } from '../save/numbers';
 import { percent } from '../words';

@@ -24,9 +24,9 @@ import {
   type Outcome,
   type SeedRun,
 } from '../timeline/seeds';
-import { LOGGED_ON, MEASURED_ON, stepOf, checkpointOf } from '../ask/steps';
+import { LOG_SEQUENCES, MEASURING_CONDITIONS, stepOf, checkpointOf } from '../ask/steps';
 import { judged } from '../words';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 /** The courses of the zoo's runs, once loaded. Views and rooms that state their numbers follow this signal. */
 const loadedCourses = signal<readonly Course[]>([]);
@@ -182,17 +182,17 @@ export const training: View = {
   title: 'Through training',
   question: 'When does the sink appear?',
   how:
-    `Lines: measured during training on ${LOGGED_ON} held-out sequences. The selected models are ` +
+    `Lines: measured during training on ${LOG_SEQUENCES} held-out sequences. The selected models are ` +
     'highlighted. Bands: min-max of long runs over seeds, with their mean as a dotted line. ' +
     `${OTHER_RUNS} Select a point to go to the nearest checkpoint.`,
-  isOfAll: true,
+  drawsAllSubjects: true,
   reads: ['sink_ratio'],
   conditions: (frame) => {
     // A hub's checkpoints have the conditions of the frames that visit them.
     if (frame.model.source !== 'zoo') return {};
-    const { T, eps } = MEASURED_ON;
-    const setting = `during training: ε = ${eps} · T = ${T} · start token first · mean of ${LOGGED_ON} held-out sequences`;
-    return { T, eps, sequences: LOGGED_ON, setting };
+    const { T, eps } = MEASURING_CONDITIONS;
+    const setting = `during training: ε = ${eps} · T = ${T} · start token first · mean of ${LOG_SEQUENCES} held-out sequences`;
+    return { T, eps, sequences: LOG_SEQUENCES, setting };
   },
   fits: (frame) => frame.model.source === 'zoo' || checkpointOf(frame.model.id) !== undefined,
   numbers: (frame) => {
