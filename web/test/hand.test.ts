@@ -74,8 +74,8 @@ describe('interventions by hand', () => {
       { name: 'mask', values: ['3', '1'] },
     ])
       expect(toggleEdit(after, other)).toBe(`${after}~${other.name}(${other.values.join()})`);
-    expect(unedited(after)).toBe('softmax@1400');
-    expect(unedited('hub:owner/name@main~mask(1,4)')).toBe('hub:owner/name@main');
+    expect(withoutEdits(after)).toBe('softmax@1400');
+    expect(withoutEdits('hub:owner/name@main~mask(1,4)')).toBe('hub:owner/name@main');
   });
 });
 

@@ -463,7 +463,7 @@ describe('the story', () => {
       ...change
     }: Partial<State> & { losses?: readonly number[]; cards?: readonly object[] } = {},
   ) {
-    const studied = ({ subject }: { subject: string }) => {
+    const studyEntry = ({ subject }: { subject: string }) => {
       const value = subject.includes('hide_key(1)')
         ? losses?.[3]
         : subject.includes('hide_key') && losses?.[2] !== undefined

@@ -4,7 +4,7 @@ import { createEngine, openTokenizer } from 'sinkscope';
 import { expect, it } from 'vitest';
 import recorded from '../lessons/pictures/without_first.json';
 import { verdictOf } from '../src/rooms/without_first';
-import { CONDITIONS, repeatedIn, tryOnce } from '../src/run/without_first';
+import { CONDITIONS, repeatedShare, runTrial } from '../src/run/without_first';
 import { promptOf } from '../src/run/writing';
 import { isBuilt, UNBUILT } from './fixture';
 

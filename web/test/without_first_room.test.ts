@@ -36,7 +36,7 @@ beforeEach(() => {
   runTrial.mockImplementation(async (_: unknown, job: Job) => trial(job));
 });
 
-function part() {
+function addElement() {
   const writer = { model: {}, tokenizer: {} };
   const get = vi.fn(async () => writer);
   let own!: WithoutFirst;
@@ -50,7 +50,7 @@ const frame = (context: number, change: Partial<Frame> = {}) =>
   frameOf({ architecture: { ...frameOf().architecture, context }, ...change } as never);
 
 it('generates from the tokens of the text with eight seeds, and reports their numbers', async () => {
-  const { own, root, text, texts, jobs, get, click, button } = part();
+  const { own, root, text, texts, jobs, get, click, button } = addElement();
   expect((root as HTMLElement).hidden).toBe(true);
   await own.start(frame(99, { subject: 'softmax~silence(1,0)' }));
   expect(get).toHaveBeenCalledWith('softmax', expect.anything());
@@ -73,7 +73,7 @@ it('generates from the tokens of the text with eight seeds, and reports their nu
 
 it('generates as much as the context has room for, or reports that there is too little', async () => {
   const counts = async (context: number) => {
-    const { own, jobs, text } = part();
+    const { own, jobs, text } = addElement();
     runTrial.mockClear();
     await own.start(frame(context));
     return [jobs()[0]?.count, text('[role=status]')];
@@ -90,7 +90,7 @@ it('generates as much as the context has room for, or reports that there is too 
 });
 
 it('names its current seed, and a start, a stop or the end of the room stops the previous run', async () => {
-  const { own, text, texts, jobs, click, scope, root } = part();
+  const { own, text, texts, jobs, click, scope, root } = addElement();
   const waiting: (() => void)[] = [];
   runTrial.mockImplementation(
     (_: unknown, job: Job) => new Promise((done) => waiting.push(() => done(trial(job)))),
@@ -123,7 +123,7 @@ it('names its current seed, and a start, a stop or the end of the room stops the
 });
 
 it('reports a failure', async () => {
-  const { own, text, button } = part();
+  const { own, text, button } = addElement();
   runTrial.mockRejectedValueOnce(new Error('out of memory'));
   await own.start(frame(99));
   expect([text('[role=status]'), text('h2')]).toEqual([

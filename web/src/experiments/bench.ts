@@ -50,7 +50,7 @@ function basesOf({ shown }: State): string[] {
     const parsed = parseSubject(text);
     return parsed ? [printSubject({ ...parsed, edits: [] })] : [];
   });
-  return [...new Set(basesText)].slice(0, MOST);
+  return [...new Set(basesText)].slice(0, MAX_SUBJECTS);
 }
 
 /** The longest prompt whose map is shown, in tokens: a larger map has no visible cells and fills the memory. */
@@ -92,20 +92,20 @@ interface Ended {
 export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed = false): void {
   // An embed has no places for models and prompts, which its host chooses: their elements stay outside the page.
   const sideRoot = isEmbed ? document.createElement('div') : root;
-  const rail = part(sideRoot, 'rail');
-  const middle = part(root, 'middle');
-  const side = part(sideRoot, 'inspector');
-  const experimentList = part(rail, 'experiments', 'nav');
+  const rail = addElement(sideRoot, 'rail');
+  const middle = addElement(root, 'middle');
+  const side = addElement(sideRoot, 'inspector');
+  const experimentList = addElement(rail, 'experiments', 'nav');
   experimentList.setAttribute('aria-label', 'Experiments');
-  const modelList = part(rail, 'subjects');
-  const questionPart = part(rail, 'question');
-  const heading = part(middle, 'room-head');
-  const chartPart = part(middle, 'experiment-picture');
-  const conditions = part(middle, 'stamp', 'p');
-  const controls = part(middle, 'experiment-controls');
-  const tablePart = part(middle, 'experiment-table');
-  const detailPart = part(side, 'experiment-detail');
-  const footer = part(isEmbed ? root : side, isEmbed ? 'figure-foot' : 'experiment-foot');
+  const modelList = addElement(rail, 'subjects');
+  const questionPart = addElement(rail, 'question');
+  const heading = addElement(middle, 'room-head');
+  const chartPart = addElement(middle, 'experiment-picture');
+  const conditions = addElement(middle, 'stamp', 'p');
+  const controls = addElement(middle, 'experiment-controls');
+  const tablePart = addElement(middle, 'experiment-table');
+  const detailPart = addElement(side, 'experiment-detail');
+  const footer = addElement(isEmbed ? root : side, isEmbed ? 'figure-foot' : 'experiment-foot');
 
   // The room states conditions that all models share once, under the charts; an embed's figure states all of them.
   let statedConditions: readonly string[] = [];
@@ -212,7 +212,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
 
   const groupsOf = (engine: Engine) =>
     plansOf(engine).map(({ base, settings }) => {
-      const entries = settings.map((setting) => engine.queue.studied(studyOf(base, setting)));
+      const entries = settings.map((setting) => engine.queue.studyEntry(studyOf(base, setting)));
       const frames = entries.flatMap((entry) => entry?.frame ?? []);
       const errors = [...new Set(entries.flatMap((entry) => entry?.error ?? []))];
       const isComplete = settings.length > 0 && frames.length === settings.length;
@@ -339,7 +339,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       const leads = shownGroups.map(({ title, frames: [lead] }) => ({ ...lead!, title }));
       const commonConditions = sharedConditions(leads);
       statedConditions = [...commonConditions, ...leads.map(({ title }) => title)];
-      render(explained(commonConditions.join(' · '), true), conditions);
+      render(explainTerms(commonConditions.join(' · '), true), conditions);
     }
     figures.list[0]!.update(
       groups.flatMap(({ frames, isStale }) =>

@@ -118,7 +118,7 @@ export const cache: Experiment = {
   controls: (context) => {
     const { state, set } = context;
     const { policy, length, sweep: sweepSize, measure } = state.value;
-    return html`${choices(
+    return html`${choiceField(
       'policy shown',
       policy,
       choicesIn(context, 'evict', 'policy', policy),

@@ -24,7 +24,7 @@ const MEASURES = ['loss_mean', 'sink_ratio', 'hidden_ratio', 'hidden_norm'];
 
 /** Draws distinct indices below n, except `excluded`; the same seed draws the same indices. */
 function drawControls(n: number, excluded: number, seed: number): number[] {
-  const draw = draws(seed);
+  const draw = randomGenerator(seed);
   const indices = new Set<number>();
   for (let tries = 0; tries < 1000 && indices.size < Math.min(CONTROL_COUNT, n - 1); tries++) {
     const index = Math.floor(draw() * n);

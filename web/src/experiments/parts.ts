@@ -121,7 +121,7 @@ export function settingsTable(
                   ${i ? html`<td></td>` : html`<th scope="row">${title}</th>`}
                   <td>${settingName(frame)}</td>
                   ${columns.map(({ valueOfFrame }) => html`<td>${valueOfFrame(frame, baseline) ?? '–'}</td>`)}
-                  <td>${copyCommand(commandOf(frame, file))}</td>
+                  <td>${copyCommandButton(commandOf(frame, file))}</td>
                 </tr>`,
             );
           })}

@@ -34,7 +34,7 @@ import {
 import type { State } from '../ask/state';
 import { sizeWords } from '../run/progress';
 import { NO_WEIGHTS } from '../run/recordings';
-import { explained } from '../page/terms';
+import { explainTerms } from '../page/terms';
 import { drawScale } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
 import { addElement } from '../page/view';
@@ -119,14 +119,14 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
     ? html`${number} ${shareWords(frame)}`
     : html`a mean weight of ${number}`;
   if (!claim.isMost || L * H === 1)
-    return html`${explained(`Head ${head}`)} gives ${first} ${quantity}.`;
+    return html`${explainTerms(`Head ${head}`)} gives ${first} ${quantity}.`;
   const mean = isBelow(claim)
     ? html`below ${number} on average`
     : claim.isShare && frame.operation.normalizes
       ? number
       : quantity;
-  return html`${explained(head)}, the strongest of ${L * H} ${explained('heads')}, gives ${first}
-  ${mean}.`;
+  return html`${explainTerms(head)}, the strongest of ${L * H} ${explainTerms('heads')}, gives
+  ${first} ${mean}.`;
 }
 
 /** States the further numbers of a side. */

@@ -224,7 +224,7 @@ const costTable = (costs: readonly Costs[]): TemplateResult =>
     'Losses with a token hidden',
     html`<table>
       <caption>
-        ${explained('Loss of the two small models on your text at the top, in nats per token; lower is better')}
+        ${explainTerms('Loss of the two small models on your text at the top, in nats per token; lower is better')}
       </caption>
       <thead>
         <tr>
@@ -321,7 +321,7 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
 
 /** 3: one row, worked out in both models; folded: the source of its scores. */
 const oneRow: Build = (place, { context, scope, shown }) => {
-  const words = part(place, 'step-words');
+  const words = addElement(place, 'step-words');
   // Until the reader selects a row, the one that shows the difference of the models best.
   const state = computed(() => {
     const { query, ...others } = context.state.value;
@@ -329,9 +329,9 @@ const oneRow: Build = (place, { context, scope, shown }) => {
   });
   const inner: Context = { ...context, state };
   const figure = new Figure(place, row, inner, scope, { isBare: true });
-  const scores = part(place, 'more', 'details');
-  part(scores, '', 'summary').textContent = 'Where do the scores come from?';
-  const from = part(scores, '', 'p');
+  const scores = addElement(place, 'more', 'details');
+  addElement(scores, '', 'summary').textContent = 'Where do the scores come from?';
+  const from = addElement(scores, '', 'p');
   const picture = new Figure(scores, arrows, inner, scope, {
     isBare: true,
     extra: () => ({ isPlain: true }),
@@ -349,7 +349,7 @@ const oneRow: Build = (place, { context, scope, shown }) => {
         words,
       );
       scores.hidden = !worked;
-      if (worked) render(explained(arrows.says(first, selectedHead(first, state.peek()))), from);
+      if (worked) render(explainTerms(arrows.says(first, selectedHead(first, state.peek()))), from);
       figure.update(shown);
       picture.update(shown.slice(0, 1));
     },
@@ -427,13 +427,13 @@ const output: Build = (place, { context, scope }) => {
 
 /** 5: one head through training. The slider is the story's own: the first screen keeps the trained model. */
 const training: Build = (place, { context, scope }) => {
-  const said = part(place, 'step-words');
-  const slider = part(place, 'step-walk');
-  const maps = part(place, 'step-maps');
-  const [now, after] = [part(maps, ''), part(maps, '')];
-  const nowTitle = part(now, 'which', 'p');
-  part(after, 'which', 'p').textContent = 'After training';
-  const seeds = part(place, '');
+  const said = addElement(place, 'step-words');
+  const slider = addElement(place, 'step-walk');
+  const maps = addElement(place, 'step-maps');
+  const [now, after] = [addElement(maps, ''), addElement(maps, '')];
+  const nowTitle = addElement(now, 'which', 'p');
+  addElement(after, 'which', 'p').textContent = 'After training';
+  const seeds = addElement(place, '');
   const walked = signal<readonly string[] | undefined>(undefined);
   const [first] = context.state.peek().shown;
   let from = first;

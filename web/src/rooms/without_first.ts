@@ -12,8 +12,8 @@ import type { Context, Scope } from '../page/context';
 import { segmented, tableRegion } from '../page/controls';
 import {
   CONDITIONS,
-  NAMES,
-  tryOnce,
+  CONDITION_NAMES,
+  runTrial,
   type Measures,
   type Name,
   type Trial,
@@ -201,7 +201,10 @@ export class Recorded {
 }
 
 const textsOf = (trial: Trial) =>
-  Object.fromEntries(NAMES.map((name) => [name, trial[name].text])) as Record<Name, string>;
+  Object.fromEntries(CONDITION_NAMES.map((name) => [name, trial[name].text])) as Record<
+    Name,
+    string
+  >;
 
 interface Trying {
   readonly frame: Frame;

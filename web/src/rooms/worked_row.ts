@@ -8,7 +8,7 @@ import { firstKey, mapsOf, mean, ofHead, type Frame, type Head } from '../frame'
 import { quantity } from '../save/numbers';
 import { firstBare, headName, percent, quote, show, sumWords } from '../words';
 import { formatNumber } from '../timeline/seeds';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 import { shownQuery } from '../views/query';
 
 /** A token's part in a row. */

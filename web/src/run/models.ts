@@ -223,7 +223,7 @@ export class Models {
     }
     for (const [id, { isPassing }] of this.#recipes)
       if (isPassing && !shownWeights.has(id)) this.#recipes.delete(id);
-    for (const [, { model }] of hidden) await model.then(end).catch(() => {});
+    for (const [, { model }] of hiddenOpenings) await model.then(closeModel).catch(() => {});
     const walked = new Set([...shownWeights].flatMap((id) => stepOf(id)?.id ?? []));
     await (await this.#timelines)?.keepOnly(walked);
   }

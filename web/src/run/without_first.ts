@@ -4,7 +4,7 @@
  */
 import { lossUnder, continuePrompt, type Condition, type Writer, type Written } from './writing.ts';
 
-const hiddenEdit = (prompt: number, count: number, key = 0) =>
+const hideKey = (prompt: number, count: number, key = 0) =>
   Array.from({ length: count }, (_, i) => ({
     ...{ kind: 'hide_key' as const, key },
     query: prompt + i,
@@ -16,15 +16,15 @@ const hiddenEdit = (prompt: number, count: number, key = 0) =>
  */
 export const CONDITIONS = {
   kept: { title: 'With the first token', edits: () => [] },
-  deleted: { title: 'Without it', edits: hideFirstKey },
+  deleted: { title: 'Without it', edits: (prompt, count) => hideKey(prompt, count) },
   restored: {
     title: 'Without it, then put back',
-    edits: (prompt, count) => hideFirstKey(prompt, Math.floor(count / 2)),
+    edits: (prompt, count) => hideKey(prompt, Math.floor(count / 2)),
   },
   // Shows whether the loss of any token would do the same.
   control: {
     title: 'Without the second token',
-    edits: (prompt, count) => hiddenEdit(prompt, count, 1),
+    edits: (prompt, count) => hideKey(prompt, count, 1),
   },
 } as const satisfies Readonly<Record<string, Condition>>;
 
@@ -56,7 +56,10 @@ export function repeatedShare(tokens: readonly number[], from: number): number {
 }
 
 /** Generates and measures the texts of one seed. */
-export async function tryOnce(writer: Writer, job: Parameters<typeof writeOn>[2]): Promise<Trial> {
+export async function runTrial(
+  writer: Writer,
+  job: Parameters<typeof continuePrompt>[2],
+): Promise<Trial> {
   const results: [Name, Measures & Written][] = [];
   for (const name of CONDITION_NAMES) {
     const written = await continuePrompt(writer, CONDITIONS[name], job);

@@ -180,9 +180,9 @@ export const arrows: View = {
   ],
   says: sentence,
   draw(root, { set }) {
-    const captionElement = part(root, 'caption', 'p');
-    const plot = part(root, 'arrows');
-    const slider = part(root, '');
+    const captionElement = addElement(root, 'caption', 'p');
+    const plot = addElement(root, 'arrows');
+    const slider = addElement(root, '');
     return (frame, { at, state, isPlain, isAnswered }) => {
       const keys = keyVectorsOf(frame, at);
       captionElement.hidden = Boolean(isPlain);
@@ -191,7 +191,7 @@ export const arrows: View = {
       const query = shownQuery(frame, state.query);
       const queryText = `query of token ${query}, ${word(frame.tokens[query]!.text)}`;
       const caption = sentence(frame, at);
-      say(captionElement, isAnswered ? caption.replace(/^.*?\. (?=In head)/, '') : caption);
+      setText(captionElement, isAnswered ? caption.replace(/^.*?\. (?=In head)/, '') : caption);
       render(drawPicture(frame, keys, query, `Arrows for the ${queryText}. ${caption}`), plot);
       render(queryRange(frame, state, set), slider);
     };

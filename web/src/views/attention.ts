@@ -108,8 +108,8 @@ function createLocator(root: HTMLElement, onMove: (row: number, col: number) => 
   const thumbnail = Object.assign(document.createElement('div'), { className: 'locator' });
   // Hides the thumbnail from screen readers, since the arrow keys move the exact cells, too.
   thumbnail.setAttribute('aria-hidden', 'true');
-  const canvas = part(thumbnail, '', 'canvas') as HTMLCanvasElement;
-  const outline = part(thumbnail, 'mark');
+  const canvas = addElement(thumbnail, '', 'canvas') as HTMLCanvasElement;
+  const outline = addElement(thumbnail, 'mark');
   thumbnail.addEventListener('click', (event) => {
     const { left, top, width, height } = thumbnail.getBoundingClientRect();
     onMove((event.clientY - top) / height, (event.clientX - left) / width);
@@ -238,13 +238,13 @@ export const attention: View = {
     );
   },
   draw(root, { set, point, pointed, effect }) {
-    const header = part(root, 'map-head');
-    const title = part(header, 'subtitle', 'p');
-    const legendRow = part(header, 'map-key', 'span');
-    const scaleTitle = part(legendRow, 'scale-name', 'span');
-    const legend = part(legendRow, 'legend-place', 'span');
-    const zoomBar = part(root, 'lens');
-    const controls = part(zoomBar, '');
+    const header = addElement(root, 'map-head');
+    const title = addElement(header, 'subtitle', 'p');
+    const legendRow = addElement(header, 'map-key', 'span');
+    const scaleTitle = addElement(legendRow, 'scale-name', 'span');
+    const legend = addElement(legendRow, 'legend-place', 'span');
+    const zoomBar = addElement(root, 'lens');
+    const controls = addElement(zoomBar, '');
     /**
      * The drawn grid: tokens per cell, first query and key, and cells per side. The page points at a block by the
      * block's first token.
@@ -268,7 +268,7 @@ export const attention: View = {
       return { zoomQuery: clampStart(query), zoomKey: clampStart(key) };
     };
     const resetZoom = () => set({ zoomQuery: -1, zoomKey: -1 });
-    const heatmap = createHeatmap(part(root, 'plot'), {
+    const heatmap = createHeatmap(addElement(root, 'plot'), {
       onPoint: (cell) => point(cell ? tokensOf(cell) : {}),
       onChoose: (cell) => {
         const { query, key } = tokensOf(cell);
@@ -317,9 +317,9 @@ export const attention: View = {
         : block > 1
           ? ` · each cell is the ${hasMaxima ? 'largest' : 'mean'} over ${block} × ${block} tokens`
           : ' · weights rounded to 8 bits';
-      say(title, `${headWords(at, frame)} · ${frame.operation.label}${cellNote}`);
+      setText(title, `${headWords(at, frame)} · ${frame.operation.label}${cellNote}`);
       title.hidden = legendRow.hidden = Boolean(isPlain && !frame.pooled);
-      say(
+      setText(
         scaleTitle,
         hasBlockCells && !hasMaxima
           ? ''

@@ -6,7 +6,7 @@ import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { capital, headName, percent, quote, word } from '../words';
 import { editFields, settingName } from './settings';
-import { lastOf, part, say, type View } from '../page/view';
+import { cacheLast, addElement, setText, type View } from '../page/view';
 
 /** Returns for each key the share of its possible queries before its eviction; 1 if it was never evicted. */
 function lifetimes({ tensors, T }: Frame): Float32Array {
@@ -35,20 +35,20 @@ export const cache: View = {
     return `${capital(settingName(frame))}: ${count} of ${keptShares.length} heads (${percent(mean(keptShares), 0)}) keep the first token, ${quote(frame, 0)}, until the end.`;
   },
   draw(root, { set, point }) {
-    const captionElement = part(root, 'caption', 'p');
-    const legend = part(root, 'legend-place');
+    const captionElement = addElement(root, 'caption', 'p');
+    const legend = addElement(root, 'legend-place');
     let headCount = 1;
     let shownFrame: Frame | undefined;
-    const map = createHeatmap(part(root, 'plot strips'), {
+    const map = createHeatmap(addElement(root, 'plot strips'), {
       onPoint: (cell) => point(cell ? { ...headAt(cell.row, headCount), key: cell.col } : {}),
       onChoose: ({ row }) => shownFrame && set(modelHead(shownFrame, headAt(row, headCount))),
     });
-    const cachedLifetimes = lastOf(lifetimes);
+    const cachedLifetimes = cacheLast(lifetimes);
     return (frame, { theme, at }) => {
       const { L, H } = frame.architecture;
       headCount = H;
       shownFrame = frame;
-      say(captionElement, cache.says(frame, at));
+      setText(captionElement, cache.says(frame, at));
       const scale = sequential(theme);
       drawLegend(legend, scale, ['evicted at once', 'kept until the end']);
       map.draw({

@@ -93,27 +93,27 @@ export const change: View = {
     return base ? sentence(frame, base, at) : 'No intervention yet.';
   },
   draw(root, api) {
-    const captionElement = part(root, 'caption', 'p');
-    const lossChart = part(root, 'chart');
-    const columns = part(root, 'change-maps');
-    const mapColumn = part(columns, 'change-map');
-    const mapTitle = part(mapColumn, 'subtitle', 'p');
-    const legend = part(mapColumn, 'legend-place');
+    const captionElement = addElement(root, 'caption', 'p');
+    const lossChart = addElement(root, 'chart');
+    const columns = addElement(root, 'change-maps');
+    const mapColumn = addElement(columns, 'change-map');
+    const mapTitle = addElement(mapColumn, 'subtitle', 'p');
+    const legend = addElement(mapColumn, 'legend-place');
     let blockSize = 1;
-    const heatmap = createHeatmap(part(mapColumn, 'plot'), {
+    const heatmap = createHeatmap(addElement(mapColumn, 'plot'), {
       onPoint: (cell) =>
         api.point(cell ? { query: cell.row * blockSize, key: cell.col * blockSize } : {}),
       onChoose: (cell) => api.set({ query: cell.row * blockSize, key: cell.col * blockSize }),
     });
-    const headsColumn = part(columns, 'change-map');
-    say(part(headsColumn, 'subtitle', 'p'), 'α₁ of all heads');
+    const headsColumn = addElement(columns, 'change-map');
+    setText(addElement(headsColumn, 'subtitle', 'p'), 'α₁ of all heads');
     const drawHeads = createHeadMap(headsColumn, api);
     return (frame, options) => {
       const base = baseOf(frame);
       if (!base) return;
       const { at, theme } = options;
       const caption = sentence(frame, base, at);
-      say(captionElement, caption);
+      setText(captionElement, caption);
       const tokenChanges = lossChange(frame, base);
       lossChart.hidden = tokenChanges.every((x) => Number.isNaN(x));
       drawChart(lossChart, {
@@ -133,7 +133,7 @@ export const change: View = {
       mapColumn.hidden = !map;
       if (map) {
         const scale = diverging(theme, largest([map], 0.01));
-        say(mapTitle, `Attention of ${headWords(at, frame)}`);
+        setText(mapTitle, `Attention of ${headWords(at, frame)}`);
         drawLegend(legend, scale, [withSign(scale.low), withSign(scale.high)]);
         const { side } = gridOf(frame);
         blockSize = gridOf(frame).block;

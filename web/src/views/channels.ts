@@ -115,13 +115,13 @@ export const channels: View = {
   },
   says: (frame) => peakWords(frame, peakOf(frame)),
   draw(root, { set }) {
-    const captionElement = part(root, 'caption', 'p');
-    const legend = part(root, 'legend-place');
+    const captionElement = addElement(root, 'caption', 'p');
+    const legend = addElement(root, 'legend-place');
     let selection: Pick<State, 'layer' | 'head'> | undefined;
-    const map = createHeatmap(part(root, 'plot'), {
+    const map = createHeatmap(addElement(root, 'plot'), {
       onChoose: ({ row, col }) => set({ channel: col, query: row, key: -1, ...selection }),
     });
-    const absolute = lastOf((values: Float32Array) => values.map(Math.abs));
+    const absolute = cacheLast((values: Float32Array) => values.map(Math.abs));
     let cached: { of: Tensor; layer: number; data: Float32Array } | undefined;
     return (frame, { theme, state, frames, at: { head } }) => {
       const peak = peakOf(frame, state.layer);
@@ -134,7 +134,7 @@ export const channels: View = {
       const [, T, D] = hidden!.shape as [number, number, number];
       const maximum = largest(frames.map((one) => [peakOf(one, state.layer).size]));
       const scale = sequential(theme, maximum, true);
-      say(captionElement, peakWords(frame, peak));
+      setText(captionElement, peakWords(frame, peak));
       drawLegend(legend, scale, ['|h| 0', show(maximum, 1)]);
       map.draw({
         rows: T,

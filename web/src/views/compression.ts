@@ -53,11 +53,11 @@ export const compression: View = {
     );
   },
   draw(root) {
-    const chart = part(root, 'chart');
-    const captionElement = part(root, 'caption', 'p');
+    const chart = addElement(root, 'chart');
+    const captionElement = addElement(root, 'caption', 'p');
     return (_, { frames, at }) => {
       const caption = frames.map((frame) => compression.says(frame, at)).join('\n');
-      say(captionElement, caption);
+      setText(captionElement, caption);
       const colors = colorsOf(frames);
       drawChart(chart, {
         kind: 'lines',

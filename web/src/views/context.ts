@@ -63,12 +63,12 @@ export const context: View = {
     return `Sink₁ is ${phrases.join(', ')}.`;
   },
   draw(root) {
-    const chart = part(root, 'chart');
-    const captionElement = part(root, 'caption', 'p');
+    const chart = addElement(root, 'chart');
+    const captionElement = addElement(root, 'caption', 'p');
     return (frame, { at }) => {
       const { lengths: places, sink, alpha, uniform } = sinkByLength(frame);
       const caption = context.says(frame, at);
-      say(captionElement, caption);
+      setText(captionElement, caption);
       drawChart(chart, {
         kind: 'lines',
         doubling: true,

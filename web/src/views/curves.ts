@@ -51,10 +51,10 @@ export const threshold: View = {
     return `Of ${alphas.length} heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${shareAbove(eps)} have ${symbol} > ${eps}`).join(', ')}; uniform attention has ${symbol} = ${uniform}.`;
   },
   draw(root) {
-    const chart = part(root, 'chart');
-    const captionElement = part(root, 'caption', 'p');
+    const chart = addElement(root, 'chart');
+    const captionElement = addElement(root, 'caption', 'p');
     return (frame) => {
-      say(captionElement, threshold.says(frame, { layer: 0, head: 0 }));
+      setText(captionElement, threshold.says(frame, { layer: 0, head: 0 }));
       drawChart(chart, {
         kind: 'lines',
         xLabel: 'threshold ε',
@@ -163,12 +163,12 @@ export const length: View = {
       .concat('.');
   },
   draw(root) {
-    const chart = part(root, 'chart');
-    const captionElement = part(root, 'caption', 'p');
+    const chart = addElement(root, 'chart');
+    const captionElement = addElement(root, 'caption', 'p');
     return (frame, { at }) => {
       const { sink, mean, uniform } = byLength(frame);
       const caption = length.says(frame, at);
-      say(captionElement, caption);
+      setText(captionElement, caption);
       drawChart(chart, {
         kind: 'lines',
         from: 1,

@@ -66,10 +66,10 @@ export const domains: View = {
     return `Sink₁ is largest for ${groupWords(largest)} and smallest for ${groupWords(smallest)}${spreadNote}.`;
   },
   draw(root) {
-    const table = part(root, 'table-place');
-    const captionElement = part(root, 'caption', 'p');
+    const table = addElement(root, 'table-place');
+    const captionElement = addElement(root, 'caption', 'p');
     return (frame) => {
-      say(captionElement, domains.says(frame, { layer: 0, head: 0 }));
+      setText(captionElement, domains.says(frame, { layer: 0, head: 0 }));
       render(
         html`<table class="seeds labels">
           <thead>

@@ -7,7 +7,7 @@ import { quantity } from '../save/numbers';
 import { capital, headWords, percent } from '../words';
 import { createHeadMap } from './head_map';
 import { formatLossChange } from './settings';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 /** The labels of heads in saved numbers, as `effects.how` defines them. */
 const LABELS = ['active', 'no-op', 'parked', 'broadcast'] as const;
@@ -113,9 +113,9 @@ export const effects: View = {
   },
   says: sentence,
   draw(root, api) {
-    const captionElement = part(root, 'caption', 'p');
+    const captionElement = addElement(root, 'caption', 'p');
     const drawMap = createHeadMap(root, api);
-    const table = part(root, 'table-place');
+    const table = addElement(root, 'table-place');
     table.tabIndex = 0;
     table.setAttribute('role', 'region');
     table.setAttribute('aria-label', 'Heads by kind');
@@ -128,7 +128,7 @@ export const effects: View = {
         0.01,
       );
       // The room's answer already states the dormant heads.
-      say(captionElement, options.isAnswered ? selectedWords : caption);
+      setText(captionElement, options.isAnswered ? selectedWords : caption);
       drawMap(frame, options, {
         data: frame.tensors.effect!.data,
         scale: diverging(options.theme, maximum),

@@ -81,10 +81,10 @@ export const geometry: View = {
     );
   },
   draw(root, { point, pointed, effect, set }) {
-    const captionElement = part(root, 'caption', 'p');
-    const mapChoice = part(root, '');
-    const legend = part(root, 'legend-place');
-    const plot = part(root, 'plot');
+    const captionElement = addElement(root, 'caption', 'p');
+    const mapChoice = addElement(root, '');
+    const legend = addElement(root, 'legend-place');
+    const plot = addElement(root, 'plot');
     const map = createHeatmap(plot, {
       onPoint: (at) => point(at ? { query: at.row, key: at.col } : {}),
     });
@@ -92,10 +92,10 @@ export const geometry: View = {
       const { query = -1, key = -1 } = pointed.value;
       map.light(query < 0 && key < 0 ? undefined : { row: query, col: key });
     });
-    const rose = part(root, 'rose');
-    const angleLegend = part(root, 'chart-key', 'p');
-    const cachedAngles = lastOf((frame: Frame) => anglesOf(cosOf(frame)!.data, frame));
-    const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
+    const rose = addElement(root, 'rose');
+    const angleLegend = addElement(root, 'chart-key', 'p');
+    const cachedAngles = cacheLast((frame: Frame) => anglesOf(cosOf(frame)!.data, frame));
+    const wordsOf = cacheLast((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
     let drawnCosines: unknown;
     return (frame, { state, theme, ...options }) => {
       // Keeps showing the previous head until the selected head's map is read.
@@ -103,7 +103,7 @@ export const geometry: View = {
       const shownMap = state.map === 'angle' ? undefined : MAPS[state.map];
       const tensor = frame.head?.tensors[shownMap?.metric ?? 'qk_cos'];
       if (!tensor || !cosOf(frame)) return;
-      say(captionElement, geometry.says(frame, at));
+      setText(captionElement, geometry.says(frame, at));
       render(
         segmented(
           'Quantity of the map',

@@ -27,10 +27,10 @@ interface HeadNumbers {
 const indexLabels = (n: number) => Array.from({ length: n }, (_, i) => String(i));
 
 export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }: ViewApi) {
-  const legend = part(root, 'legend-place');
+  const legend = addElement(root, 'legend-place');
   let shownFrame: Frame | undefined;
-  const outlineLegend = part(root, 'hint outline-key', 'p');
-  const map = createHeatmap(part(root, 'plot head-map'), {
+  const outlineLegend = addElement(root, 'hint outline-key', 'p');
+  const map = createHeatmap(addElement(root, 'plot head-map'), {
     onPoint: (cell) => point(cell ? { layer: cell.row, head: cell.col } : {}),
     onChoose: (cell) =>
       shownFrame && set(modelHead(shownFrame, { layer: cell.row, head: cell.col })),
@@ -83,12 +83,12 @@ export function drawHeads(
   numbersOf: (frame: Frame, options: DrawOptions) => { heads: HeadNumbers; along: ChartData },
 ): View['draw'] {
   return (root, api) => {
-    const captionElement = part(root, 'caption', 'p');
+    const captionElement = addElement(root, 'caption', 'p');
     const drawMap = createHeadMap(root, api);
-    const chart = part(root, 'chart');
+    const chart = addElement(root, 'chart');
     return (frame, options) => {
       const { heads, along } = numbersOf(frame, options);
-      say(captionElement, says(frame, options.at));
+      setText(captionElement, says(frame, options.at));
       drawMap(frame, options, heads);
       drawChart(chart, along);
     };

@@ -56,7 +56,7 @@ export const heads: View = {
     });
     let lastInputs: unknown[] = [];
     let shownFrame: Frame | undefined;
-    const headMaps = lastOf((frame: Frame) => {
+    const headMaps = cacheLast((frame: Frame) => {
       const { L, H } = frame.architecture;
       return Array.from({ length: L * H }, (_, i) => mapOf(frame, i));
     });
@@ -91,15 +91,15 @@ export const heads: View = {
         grid.replaceChildren();
         grid.style.setProperty('--heads', String(H));
         for (let i = 0; i < L * H; i++) {
-          const thumb = part(grid, 'thumb');
+          const thumb = addElement(grid, 'thumb');
           thumb.setAttribute('role', 'option');
           thumb.dataset.layer = String(Math.floor(i / H));
           thumb.dataset.head = String(i % H);
-          part(thumb, '', 'canvas');
+          addElement(thumb, '', 'canvas');
           // Names the layer before the first thumbnail of a row, and the head above the first one of a column.
           if (i < H) thumb.dataset.column = `H${i}`;
           if (i % H === 0) thumb.dataset.row = `L${layerNumber(frame, i / H)}`;
-          part(thumb, 'thumb-number', 'span');
+          addElement(thumb, 'thumb-number', 'span');
         }
         lastInputs = [];
       }
@@ -113,7 +113,7 @@ export const heads: View = {
         const percentage = wholePercent(weights[i]!);
         const isApproximate = isPreview(frame);
         const label = `${headName({ layer: l, head: h }, frame)} gives the first token ${isApproximate ? 'about ' : ''}${percentage}`;
-        say(child.lastElementChild as HTMLElement, `${isApproximate ? '≈' : ''}${percentage}`);
+        setText(child.lastElementChild as HTMLElement, `${isApproximate ? '≈' : ''}${percentage}`);
         const isSelected = l === options.at.layer && h === options.at.head;
         child.setAttribute('aria-selected', String(isSelected));
         (child as HTMLElement).tabIndex = isSelected ? 0 : -1;

@@ -28,8 +28,8 @@ interface JobDefinition<T> {
 
 /** Adds the elements of a job to a view: a button with settings and progress, and a line for the result in words. */
 export function createJobParts(root: HTMLElement) {
-  const controls = part(root, 'unmask-controls');
-  const captionElement = part(root, 'caption', 'p');
+  const controls = addElement(root, 'unmask-controls');
+  const captionElement = addElement(root, 'caption', 'p');
   captionElement.setAttribute('role', 'status');
   const showJob = (
     { isRunning, toggle }: Job,
@@ -46,7 +46,7 @@ export function createJobParts(root: HTMLElement) {
       controls,
     );
     // Screen readers would read a partial sentence out at every step.
-    say(captionElement, isRunning() ? '' : sentence);
+    setText(captionElement, isRunning() ? '' : sentence);
   };
   return { controls, showJob };
 }

@@ -48,8 +48,8 @@ export const likeness: View = {
   says: (frame) =>
     `${capital(settingName(frame))}: ${countLikeFirst(frame)} of ${laterCount(frame)} later positions have at least half of the first token’s norm, ${stateWords(layerOfFirst(frame))}.`,
   draw(root) {
-    const chart = part(root, 'chart');
-    const captionElement = part(root, 'caption', 'p');
+    const chart = addElement(root, 'chart');
+    const captionElement = addElement(root, 'caption', 'p');
     return (frame, { group, frames }) => {
       const members = group.length ? group : [frame];
       const baseline = members.find(({ question }) => question.input !== 'repeat') ?? frame;
@@ -61,7 +61,7 @@ export const likeness: View = {
           (one) => `${nameOf(one)}: ${countLikeFirst(one, layer)} of ${laterCount(one)} positions`,
         )
         .join('; ');
-      say(
+      setText(
         captionElement,
         `${capital(stateWords(layer))}, at least half of the first token’s norm: ${countsText}.`,
       );

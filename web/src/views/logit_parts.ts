@@ -81,12 +81,12 @@ export const logitParts: View = {
   ],
   says: (frame, at) => sentence(at, partsOf(frame, at)),
   draw(root) {
-    const chart = part(root, 'chart');
-    const captionElement = part(root, 'caption', 'p');
+    const chart = addElement(root, 'chart');
+    const captionElement = addElement(root, 'caption', 'p');
     return (frame, { at }) => {
       const components = partsOf(frame, at);
       const caption = sentence(at, components);
-      say(captionElement, caption);
+      setText(captionElement, caption);
       drawChart(chart, {
         kind: 'lines',
         from: -1,

@@ -5,7 +5,7 @@ import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { show } from '../words';
 import { editFields, isUnedited, settingName } from './settings';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 /** The least number of positions in the moving average. */
 const MIN_SPAN = 16;
@@ -69,8 +69,8 @@ export const loss: View = {
   numbers: (frame) => [quantity('loss_at', ['token'], frame.tensors.loss_at!)],
   says: (frame) => `Mean loss over the text: ${meanLoss(frame)}.`,
   draw(root) {
-    const chart = part(root, 'chart');
-    const captionElement = part(root, 'caption', 'p');
+    const chart = addElement(root, 'chart');
+    const captionElement = addElement(root, 'caption', 'p');
     return (frame, { group, frames }) => {
       const members = group.length ? group : [frame];
       const span = spanOf(Math.max(...frames.map(({ T }) => T)));
@@ -79,7 +79,7 @@ export const loss: View = {
         .filter(Number.isFinite);
       const cursor = members.map(queryWithoutFirst).find(Number.isFinite);
       const caption = lossWords(members);
-      say(captionElement, caption);
+      setText(captionElement, caption);
       drawChart(chart, {
         kind: 'lines',
         tight: true,

@@ -109,7 +109,7 @@ export const maskedLoss: View = {
   },
   draw(root, api) {
     const { showJob } = createJobParts(root);
-    const chart = part(root, 'plot');
+    const chart = addElement(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const measured = results.get(frame.tokens);
       showJob(job, 'Measure', maskedLoss.says(frame, options.at), {

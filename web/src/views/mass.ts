@@ -29,10 +29,10 @@ export const mass: View = {
     );
   },
   draw(root) {
-    const chart = part(root, 'chart');
-    const captionElement = part(root, 'caption', 'p');
+    const chart = addElement(root, 'chart');
+    const captionElement = addElement(root, 'caption', 'p');
     return (frame, { at, frames, state }) => {
-      say(captionElement, mass.says(frame, at));
+      setText(captionElement, mass.says(frame, at));
       drawChart(chart, {
         kind: 'lines',
         xLabel: 'query t',

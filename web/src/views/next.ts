@@ -32,8 +32,8 @@ export const next: View = {
     );
   },
   draw(root) {
-    const list = part(root, 'next', 'ol');
-    const captionElement = part(root, 'caption', 'p');
+    const list = addElement(root, 'next', 'ol');
+    const captionElement = addElement(root, 'caption', 'p');
     return (frame, { at }) => {
       const [mostLikely] = frame.next;
       render(
@@ -45,7 +45,7 @@ export const next: View = {
         ),
         list,
       );
-      say(captionElement, next.says(frame, at));
+      setText(captionElement, next.says(frame, at));
     };
   },
 };

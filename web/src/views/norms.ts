@@ -67,13 +67,13 @@ export const norms: View = {
     );
   },
   draw(root) {
-    const captionElement = part(root, 'caption', 'p');
-    const charts = KINDS.map((kind) => ({ ...kind, chart: part(root, 'chart') }));
+    const captionElement = addElement(root, 'caption', 'p');
+    const charts = KINDS.map((kind) => ({ ...kind, chart: addElement(root, 'chart') }));
     const profilesOf = (one: Frame) =>
       KINDS.map(({ name }) => normProfile(one.tensors[name]!, firstKey(one)));
-    const cachedProfiles = lastOf(profilesOf);
+    const cachedProfiles = cacheLast(profilesOf);
     return (frame, { frames, at }) => {
-      say(captionElement, norms.says(frame, at));
+      setText(captionElement, norms.says(frame, at));
       const allProfiles = frames.map((one) =>
         one === frame ? cachedProfiles(frame) : profilesOf(one),
       );

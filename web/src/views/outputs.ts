@@ -126,8 +126,8 @@ export const outputs: View = {
   },
   says: sentence,
   draw(root, { set }) {
-    const captionElement = part(root, 'caption', 'p');
-    const grid = part(root, 'outputs');
+    const captionElement = addElement(root, 'caption', 'p');
+    const grid = addElement(root, 'outputs');
     return (frame, { at, isPlain, isAnswered }) => {
       captionElement.hidden = Boolean(isPlain);
       grid.hidden = frame.T < 2;
@@ -137,7 +137,7 @@ export const outputs: View = {
       const weights = firstWeights(frame);
       const maximum = Math.max(...norms);
       const caption = sentence(frame, at);
-      say(
+      setText(
         captionElement,
         isAnswered ? caption.replace(`${outputWords(outputNorms)} `, '') : caption,
       );

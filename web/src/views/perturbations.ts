@@ -21,8 +21,8 @@ export const perturbations: View = {
   says: (frame) =>
     `${capital(settingName(frame))}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
   draw(root) {
-    const chart = part(root, 'chart');
-    const captionElement = part(root, 'caption', 'p');
+    const chart = addElement(root, 'chart');
+    const captionElement = addElement(root, 'caption', 'p');
     return (frame, { group, frames }) => {
       const costsOf = (settings: typeof frames) => {
         const baseline = settings.find(isUnedited);
@@ -40,7 +40,7 @@ export const perturbations: View = {
       const caption = groupCosts
         .map(({ name, mean }, i) => `${i + 1}, ${name}: ${formatLossChange(mean)}`)
         .join('; ');
-      say(captionElement, caption);
+      setText(captionElement, caption);
       drawChart(chart, {
         from: 1,
         kind: 'bars',

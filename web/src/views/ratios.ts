@@ -28,11 +28,11 @@ export const ratios: View = {
     return `${frame.title}: at most ${show(largest, 1)}×, ${stateWords(ratios.indexOf(largest))}.`;
   },
   draw(root) {
-    const chart = part(root, 'chart');
-    const captionElement = part(root, 'caption', 'p');
+    const chart = addElement(root, 'chart');
+    const captionElement = addElement(root, 'caption', 'p');
     return (_, { frames, at }) => {
       const caption = frames.map((frame) => ratios.says(frame, at)).join('\n');
-      say(captionElement, caption);
+      setText(captionElement, caption);
       const colors = colorsOf(frames);
       drawChart(chart, {
         kind: 'lines',

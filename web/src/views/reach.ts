@@ -95,18 +95,18 @@ export const reach: View = {
   ],
   says: sentence,
   draw(root, { set }) {
-    const captionElement = part(root, 'caption', 'p');
-    const legend = part(root, 'legend-place');
+    const captionElement = addElement(root, 'caption', 'p');
+    const legend = addElement(root, 'legend-place');
     const drawMaps = [0, 1].map(() => {
-      const title = part(root, 'subtitle', 'p');
-      const plot = part(root, 'plot');
+      const title = addElement(root, 'subtitle', 'p');
+      const plot = addElement(root, 'plot');
       const map = createHeatmap(plot, { onChoose: ({ col }) => set({ query: col, key: -1 }) });
       return (frame: Frame, variant: Variant | undefined, scale: Scale) => {
         title.hidden = plot.hidden = !variant;
         if (!variant) return;
         const { rows, data } = variant;
         const { T } = frame;
-        say(title, capital(variant.words));
+        setText(title, capital(variant.words));
         map.draw({
           rows,
           cols: T,
@@ -124,7 +124,7 @@ export const reach: View = {
         });
       };
     });
-    const cachedVariants = lastOf(variantsOf);
+    const cachedVariants = cacheLast(variantsOf);
     return (frame, { theme, frames }) => {
       const variants = cachedVariants(frame);
       const changes = frames.flatMap(({ tensors }) => [
@@ -133,7 +133,7 @@ export const reach: View = {
       ]);
       const maximum = largest(changes);
       const scale = sequential(theme, Math.min(1, maximum), true);
-      say(captionElement, sentence(frame));
+      setText(captionElement, sentence(frame));
       drawLegend(legend, scale, ['0', maximum > 1 ? '100% or more' : percent(maximum, 0)]);
       drawMaps.forEach((draw, i) => draw(frame, variants[i], scale));
     };

@@ -97,9 +97,9 @@ function formatCell(frame: Frame, layer: number, expert: number, token: number):
 
 /** Adds the elements of one model's pictures. */
 function createPictures(root: HTMLElement, api: ViewApi, choose: (layer: number) => void) {
-  const captionElement = part(root, 'caption', 'p');
-  const legend = part(root, 'legend-place');
-  const tokens = createHeatmap(part(root, 'plot'), {
+  const captionElement = addElement(root, 'caption', 'p');
+  const legend = addElement(root, 'legend-place');
+  const tokens = createHeatmap(addElement(root, 'plot'), {
     onPoint: (cell) => api.point(cell ? { query: cell.col, key: cell.col } : {}),
     onChoose: ({ col }) => api.set({ query: col, key: -1 }),
   });
@@ -107,11 +107,11 @@ function createPictures(root: HTMLElement, api: ViewApi, choose: (layer: number)
     const { query } = api.pointed.value;
     tokens.light(query === undefined || query < 0 ? undefined : { row: -1, col: query });
   });
-  const chart = part(root, 'chart');
-  const layerMaps = part(root, 'pair');
+  const chart = addElement(root, 'chart');
+  const layerMaps = addElement(root, 'pair');
   const layers = (['first', 'others'] as const).map((which) => {
-    const plot = part(layerMaps, 'plot');
-    part(plot, 'subtitle', 'p').textContent =
+    const plot = addElement(layerMaps, 'plot');
+    addElement(plot, 'subtitle', 'p').textContent =
       which === 'first' ? 'first token, by layer' : 'mean of the others';
     const onChoose = ({ row }: Cell) => choose(row);
     return { which, map: createHeatmap(plot, { onChoose }) };
@@ -222,7 +222,7 @@ export const router: View = {
       chart,
       layers,
     } = createPictures(root, api, choose);
-    const cachedNumbers = lastOf((frame: Frame) => ({
+    const cachedNumbers = cacheLast((frame: Frame) => ({
       load: expertLoads(frame),
       layers: layers.map(({ which }) => weightsByLayer(frame, which)),
     }));
@@ -235,7 +235,7 @@ export const router: View = {
       const numbers = cachedNumbers(frame);
       if (cachedTokens?.of !== frame || cachedTokens.layer !== at.layer)
         cachedTokens = { of: frame, layer: at.layer, tokens: weightsByExpert(frame, at.layer) };
-      say(captionElement, sentence(frame, at.layer));
+      setText(captionElement, sentence(frame, at.layer));
       drawLegend(legend, scale, ['weight 0', '1']);
       drawTokens(tokens, frame, options, scale, cachedTokens.tokens);
       drawLoad(chart, frame, at.layer, numbers.load);

@@ -44,12 +44,12 @@ export const scores: View = {
     return `Sinks: ${sinkKeys.map(keyWords).join(', ')} of the heads.`;
   },
   draw(root) {
-    const captionElement = part(root, 'caption', 'p');
-    const [alphaChart, sinkChart] = [part(root, 'chart'), part(root, 'chart')];
+    const captionElement = addElement(root, 'caption', 'p');
+    const [alphaChart, sinkChart] = [addElement(root, 'chart'), addElement(root, 'chart')];
     return (frame, { at, frames }) => {
       const headTitle = headWords(at, frame);
       const uniform = frame.tensors.alpha_uniform!.data.subarray(0, keysOf(frame));
-      say(captionElement, scores.says(frame, at));
+      setText(captionElement, scores.says(frame, at));
       drawChart(alphaChart, {
         kind: 'bars',
         from: 1,

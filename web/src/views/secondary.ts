@@ -113,11 +113,11 @@ export const secondary: View = {
   },
   says: sentence,
   draw(root) {
-    const chart = part(root, 'chart');
-    const captionElement = part(root, 'caption', 'p');
+    const chart = addElement(root, 'chart');
+    const captionElement = addElement(root, 'caption', 'p');
     return (frame) => {
       const caption = sentence(frame);
-      say(captionElement, caption);
+      setText(captionElement, caption);
       drawChart(chart, {
         kind: 'lines',
         xLabel: 'layer',

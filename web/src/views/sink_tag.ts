@@ -48,10 +48,10 @@ export const sinkTag: View = {
   says: sentence,
   draw(root, api) {
     const drawMap = createHeadMap(root, api);
-    const captionElement = part(root, 'caption', 'p');
+    const captionElement = addElement(root, 'caption', 'p');
     return (frame, options) => {
       const caption = sentence(frame, options.at);
-      say(captionElement, caption);
+      setText(captionElement, caption);
       drawMap(frame, options, {
         data: dataOf(frame, 'tag_share'),
         scale: sequential(options.theme),

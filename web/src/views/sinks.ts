@@ -48,13 +48,13 @@ export const sinks: View = {
   },
   draw(root, api) {
     const drawMap = createHeadMap(root, api);
-    const captionElement = part(root, 'caption', 'p');
-    const cachedAlphas = lastOf((frame: Parameters<View['says']>[0]) =>
+    const captionElement = addElement(root, 'caption', 'p');
+    const cachedAlphas = cacheLast((frame: Parameters<View['says']>[0]) =>
       alphaOfKey(frame, firstKey(frame)),
     );
     return (frame, options) => {
       const caption = sinks.says(frame, options.at);
-      say(captionElement, caption);
+      setText(captionElement, caption);
       drawMap(frame, options, {
         data: cachedAlphas(frame),
         scale: sequential(options.theme),

@@ -7,7 +7,7 @@ import type { SuffixResult, SuffixGoal } from 'sinkscope';
 import { numberField, segmented } from '../page/controls';
 import { isBidirectional, type Frame } from '../frame';
 import { createJob, createJobParts, type Job } from './job';
-import { part, type DrawOptions, type ViewApi, type View } from '../page/view';
+import { addElement, type DrawOptions, type ViewApi, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { State } from '../ask/state';
 import { labeled } from '../save/numbers';
@@ -115,7 +115,7 @@ export const suffix: View = {
   says: (frame) => sentence(searches.get(frame.tokens) ?? { goal: 'loss', scores: [] }),
   draw(root, api) {
     const { showJob } = createJobParts(root);
-    const chart = part(root, 'plot');
+    const chart = addElement(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const { state } = options;
       const context = { state: { value: state }, set: api.set };

@@ -5,7 +5,7 @@ import { deviation, mean, type Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { costOf, editFields, isUnedited, choiceLabels, settingName, type Cost } from './settings';
-import { part, say, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 /** The edits that a sweep varies, each with the varied parameter. */
 const AXES = [
@@ -127,9 +127,9 @@ export const sweep: View = {
     }),
   says: (frame) => `Loss of ${frame.title}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
   draw(root, { set }) {
-    const measureChoice = part(root, '');
-    const chart = part(root, 'chart');
-    const captionElement = part(root, 'caption', 'p');
+    const measureChoice = addElement(root, '');
+    const chart = addElement(root, 'chart');
+    const captionElement = addElement(root, 'caption', 'p');
     return (frame, { group, frames, state }) => {
       const baseline = group.find(isUnedited);
       const points = group.flatMap((one) => {
@@ -181,7 +181,7 @@ export const sweep: View = {
         .join(', ');
       const axisLabel = points[0]?.axis.label ?? '';
       const caption = `${measure.label}: at most ${axisLabel}, ${lastWords}.`;
-      say(captionElement, series.length ? '' : 'Measuring the first setting …');
+      setText(captionElement, series.length ? '' : 'Measuring the first setting …');
       drawChart(chart, {
         kind: 'lines',
         doubling: true,

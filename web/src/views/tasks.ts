@@ -106,7 +106,7 @@ export const tasks: View = {
   says: (frame) => sentence(resultsOf(frame)),
   draw(root, api) {
     const { showJob } = createJobParts(root);
-    const chart = part(root, 'plot');
+    const chart = addElement(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const taskResults = resultsOf(frame);
       showJob(job, 'Measure', tasks.says(frame, options.at), {

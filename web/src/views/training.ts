@@ -42,7 +42,7 @@ const longRuns = new Map<string, readonly SeedRun[]>();
 const visitedSinks = new Map<string, Map<number, number>>();
 
 /** The conditions of a checkpoint's numbers, in words. */
-const CONDITIONS = ` (exact weights, ${MEASURED_ON.sequences} held-out sequences, T = ${MEASURED_ON.T}, ε = ${MEASURED_ON.eps}, BOS first)`;
+const CONDITIONS = ` (exact weights, ${MEASURING_CONDITIONS.sequences} held-out sequences, T = ${MEASURING_CONDITIONS.T}, ε = ${MEASURING_CONDITIONS.eps}, BOS first)`;
 
 /** Below this percentage of heads a model counts as having no sink. */
 const MIN_SINK_PERCENT = 10;
@@ -221,7 +221,7 @@ export const training: View = {
       }));
     });
   },
-  isComing: (frame) => {
+  isPending: (frame) => {
     void settledLogs.value;
     const { id } = zooStepOf(frame);
     return !areCoursesSettled.value || loadingModels.has(id);
@@ -232,13 +232,13 @@ export const training: View = {
     return [...sentences(frame), ...(seedSentences(frame).length ? [OTHER_RUNS] : [])].join('\n');
   },
   draw(root, { set, timelines, fail }) {
-    const quantityChoice = part(root, '');
-    const chart = part(root, 'chart');
-    const captionElement = part(root, 'caption lines', 'p');
+    const quantityChoice = addElement(root, '');
+    const chart = addElement(root, 'chart');
+    const captionElement = addElement(root, 'caption lines', 'p');
     // Where the room states the answer, only the curves of the chosen models are visible, and this section has the
     // others.
-    const details = part(root, 'more', 'details') as HTMLDetailsElement;
-    part(details, '', 'summary').textContent = 'Other quantities, models and seeds';
+    const details = addElement(root, 'more', 'details') as HTMLDetailsElement;
+    addElement(details, '', 'summary').textContent = 'Other quantities, models and seeds';
     details.addEventListener('toggle', () => redraw());
     let redraw = () => {};
     timelines()
@@ -299,7 +299,7 @@ export const training: View = {
         const captions = uniqueLines
           .map((one, i) => (isLastWithConditions(i) ? one : one.replace(CONDITIONS, '')))
           .join('\n');
-        say(captionElement, captions);
+        setText(captionElement, captions);
         const chosenCourses = loadedCourses.peek().filter(({ id }) => state.shown.includes(id));
         const titles = new Set(chosenCourses.map(({ title }) => title));
         const { step } = zooStepOf(frame);

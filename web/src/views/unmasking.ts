@@ -22,7 +22,7 @@ import {
   type Course,
 } from './unmasking_course';
 import { createJob, createJobParts, type Job } from './job';
-import { part, type DrawOptions, type ViewApi, type View } from '../page/view';
+import { addElement, type DrawOptions, type ViewApi, type View } from '../page/view';
 
 /** A course of unmasking, the numbers of its map, and the tokenizer for its words. */
 interface UnmaskingRun {
@@ -110,9 +110,9 @@ export const unmasking: View = {
   },
   draw(root, api) {
     const { controls, showJob } = createJobParts(root);
-    const legend = part(root, 'legend-place');
-    const plot = part(root, 'plot unmask-map');
-    const textElement = part(root, 'unmask-text', 'p');
+    const legend = addElement(root, 'legend-place');
+    const plot = addElement(root, 'plot unmask-map');
+    const textElement = addElement(root, 'unmask-text', 'p');
     let step = 0;
     let redraw = () => {};
     const selectStep = (chosenStep: number) => {
