@@ -67,7 +67,7 @@ async function plansOf(
   const plans = [];
   if (otherFiles.some(({ name }) => WEIGHTS.test(name))) {
     const id = folder || 'files';
-    plans.push(await makePlan(otherFiles, { id, readText, listNestedFiles: listNestedFiles }));
+    plans.push(await makePlan(otherFiles, { id, readText, listNestedFiles }));
   }
   for (const name of await firstGgufFiles(files.filter(isGguf))) {
     const id = folder ? `${folder}/${name}` : name;

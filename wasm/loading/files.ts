@@ -152,7 +152,7 @@ async function openSource(
   const { url, token, cache, version, id, bytes } = toRemoteFile(source);
   const onRetry = ({ reason }: { reason: string }) => note(reason, true);
   const onNote = (text: string) => note(text, false);
-  const options = { signal, token, version, id, bytes, onRetry, onNote, reuses: true };
+  const options = { signal, token, version, id, bytes, onRetry, onNote, sharesBuffer: true };
   const address = new URL(url);
   if (!cache) return fetchFile(address, options);
   // Lazy import: only cached downloads need this module.

@@ -81,4 +81,4 @@ function timeBenchmark() {
   return table.size > 0 ? performance.now() - startTime : 0;
 }
 
-reply({ isAlive: true, took: timeBenchmark() });
+reply({ isAlive: true, benchmarkMs: timeBenchmark() });
