@@ -24,10 +24,13 @@ export function lossStudies(
   { subject, question }: Frame,
   edits: readonly SubjectEdit[],
 ): readonly [Study, Study] {
-  const parsed = parseSubject(subject)!;
-  const edited = printSubject({ ...parsed, edits: [...parsed.edits, ...edits] });
+  const parsedSubject = parseSubject(subject)!;
+  const editedSubject = printSubject({
+    ...parsedSubject,
+    edits: [...parsedSubject.edits, ...edits],
+  });
   const studyOf = (one: string): Study => ({ subject: one, question, measures: ['loss_mean'] });
-  return [studyOf(subject), studyOf(edited)];
+  return [studyOf(subject), studyOf(editedSubject)];
 }
 
 /** Returns the change of the loss in nats per token; undefined until measured, NaN if that is impossible. */
