@@ -66,7 +66,7 @@ const metricsFor = ({ models }: Engine, texts = models.describe) => tableOf(text
 const SAVE_KINDS = ['CSV', 'CSV by prompt', 'JSON'] as const;
 
 /** Returns numbers that papers report of models like the shown ones, and of open models. */
-function reportedRowsOf(
+function reportsOf(
   frames: readonly Frame[],
   context: Context,
   openModels?: OpenModels,
@@ -105,9 +105,6 @@ function openModelRows(
   }));
 }
 
-/**
- * Renders the differences of architectures, of trainings if all are known, and of replaced operations.
- */
 /** Returns the architecture without unknown sizes of recordings, which are no differences. */
 function recordedArchitecture({ architecture }: Frame): object {
   const { context: _, parameters: __, F, E, ...knownSizes } = architecture;
@@ -248,7 +245,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const columns = metricsFor(context.engine.peek()!);
     const fileText =
       kind === 'JSON'
-        ? tableJson(frames, columns, facts, reportedRowsOf(frames, context, openModels.peek()))
+        ? tableJson(frames, columns, facts, reportsOf(frames, context, openModels.peek()))
         : kind === 'CSV'
           ? tableCsv(frames, columns, facts)
           : promptsCsv(frames, facts);
@@ -323,21 +320,18 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const engine = context.engine.value;
     const columns = engine ? metricsFor(engine, explanations.value) : [];
     const requiredFields = readsOf(columns.filter(({ isRare }) => !isRare));
-    const completeEntries = entries.flatMap(({ frame, isStale }) =>
+    const rows = entries.flatMap(({ frame, isStale }) =>
       frame && requiredFields.every((name) => name in frame.tensors || name in (frame.lacks ?? {}))
         ? [{ frame, isStale }]
         : [],
     );
-    const filledMetrics = metricsOf(
-      completeEntries.map(({ frame }) => frame),
+    const metrics = metricsOf(
+      rows.map(({ frame }) => frame),
       columns,
     );
-    const shownMetrics = shownColumns(filledMetrics, state.columns);
-    render(
-      completeEntries.length ? columnsField(filledMetrics, shownMetrics, context) : nothing,
-      columnsPlace,
-    );
-    const staleNote = completeEntries.some(({ isStale }) => isStale)
+    const shownMetrics = shownColumns(metrics, state.columns);
+    render(rows.length ? columnsField(metrics, shownMetrics, context) : nothing, columnsPlace);
+    const staleNote = rows.some(({ isStale }) => isStale)
       ? ' Gray rows still show the previous conditions.'
       : '';
     const distinctValues = (values: readonly unknown[]) => [...new Set(values)].join(' / ');
@@ -350,15 +344,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     const caption = `ε = ${distinctValues(frames.map(({ eps }) => eps))} · T = ${distinctValues(frames.map(({ T }) => T))} · ${distinctValues(frames.map(firstWords))} · ${distinctValues(inputNames)}.${staleNote}`;
     const reportedRows =
-      completeEntries.length && panel === 'reported'
-        ? reportedRowsOf(frames, context, openModels.value)
-        : [];
+      rows.length && panel === 'reported' ? reportsOf(frames, context, openModels.value) : [];
     const hasSpread = frames.some(({ sequences }) => sequences > 1);
-    const rawTitle = filledMetrics.find(({ name }) => name === 'sink_1_raw')?.title;
+    const rawTitle = metrics.find(({ name }) => name === 'sink_1_raw')?.title;
     const hasShares = frames.some(({ operation }) => !operation.normalizes);
     render(
-      completeEntries.length
-        ? html`${metricsTable({ shown: completeEntries, table: shownMetrics, reported: reportedRows, sorting: sorting.value, sort: (value) => (sorting.value = value), file: context.file.value }, caption)}
+      rows.length
+        ? html`${metricsTable({ shown: rows, table: shownMetrics, reported: reportedRows, sorting: sorting.value, sort: (value) => (sorting.value = value), file: context.file.value }, caption)}
             <p class="hint">
               ${hasSpread ? '± is the standard deviation over the prompts.' : ''}
               ${hasShares ? `* marks shares of rows that need not sum to 1: read them with “${rawTitle}” and “row sum”.` : ''}
@@ -367,7 +359,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       tablePlace,
     );
     render(
-      completeEntries.length
+      rows.length
         ? segmented('Below the table', PANELS, panel, (name) =>
             context.set({
               ...{ xAxis: defaults.xAxis, checkpoints: defaults.checkpoints },
@@ -381,7 +373,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     if (panel === 'remedies' && !remedies.value)
       import('./remedies').then((found) => (remedies.value = found), context.fail);
     render(
-      !completeEntries.length
+      !rows.length
         ? nothing
         : panel === 'seeds'
           ? seedsTable(cardsOf(frames, context), false)

@@ -212,13 +212,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   colorChips(bar, context, scope, shown);
 }
 
-/** A note that maps show only the first prompt. */
+/** States what the overview of all heads shows. */
 const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
   const average = sequences > 1 ? `, on average over ${sequences} prompts` : '';
   return `${L * H} heads: how much each gives the first token${average}. A row is a layer.`;
 };
 
-/** Explains ablation, which leaves the first token visible. */
 const ABLATION_TEXT = 'To ablate a head is to set its output to 0; the first token stays visible.';
 
 /** States the loss without all dormant heads, and the loss with the first token hidden. */

@@ -128,7 +128,7 @@ function reportedValue({ sink_1, loss, title }: ReportedRow, name: string): numb
   return name === 'loss' ? (loss ?? NaN) : NaN;
 }
 
-/** Explains rows of papers that report no number. */
+/** Whether a paper reports a number for the column. */
 const hasValue = (row: ReportedRow, name: string) =>
   Number.isFinite(Number(reportedValue(row, name)));
 

@@ -49,12 +49,12 @@ import { sources } from '../page/sources';
 import { isTwin, remarkOf } from './start_words';
 import type { Story } from './story';
 
-/** Models side by side. */
+/** The number of models side by side. */
 const SIDE_COUNT = 2;
 
 const WAITING_TEXT = 'A small language model reads your text on this machine.';
 
-/** States which model of a recording has read the text. */
+/** States which recorded model has read the text. */
 function recordingWords({ recording, sequences, pooled, ...frame }: Frame): string {
   const blocksNote = pooled
     ? ` Each row is a block of ${gridOf({ pooled, T: frame.T }).block} tokens, and each cell the mean of its weights; the strongest cell has the darkest color.`
@@ -216,7 +216,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const shown = (): Shown[] => shownOf(context, sideSubjects(context.state.value));
   const headOf = (frame: Frame): Head => selectedHead(frame, context.state.value);
 
-  /** Whether the reader asked for numbers of the exact weights. */
+  /** Whether to measure the exact weights instead of their quantized preview. */
   const isExact = signal(false);
   const askExact = () => void (isExact.value = true);
 
@@ -264,7 +264,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     heading.focus({ preventScroll: true });
   };
   const isMotionReduced = matchMedia('(prefers-reduced-motion: reduce)').matches;
-  // A link to a step opens there.
+  // Scrolls to the step that a link names.
   let openedStep = 0;
   scope.effect(() => {
     const { why } = context.state.value;
@@ -276,7 +276,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const [firstSubject, ...otherSubjects] = sideSubjects(state);
     const { frame } = queue.entries.value.get(firstSubject!) ?? {};
     const needs = story.value?.needs(frame, state);
-    // The first picture does not wait for the second.
+    // Requests the second model when the first one is measured.
     const subjects = frame ? [firstSubject!, ...otherSubjects] : [firstSubject!];
     return {
       isPreview: !isExact.value,

@@ -59,9 +59,9 @@ import { RecordedTexts, DeletionTrial } from './without_first';
 import './story.css';
 
 /** The recording of the real model of step 2. */
-const REAL_RECORDING = 'smollm2-135m-instruct.safetensors';
+const REAL_MODEL = 'smollm2-135m-instruct.safetensors';
 
-/** What the steps that the reader has reached ask of the queue, beside the first screen. */
+/** What the steps that the reader has reached request from the queue, beside the first screen's requests. */
 export interface Needs {
   readonly views: readonly View[];
   readonly more: readonly string[];
@@ -73,11 +73,10 @@ export interface Needs {
 export interface StoryInputs {
   readonly context: Context;
   readonly scope: Scope;
-  /** What the first screen shows; the first one is that of the story. */
+  /** The models on the first screen; the story is about the first one. */
   readonly shown: () => readonly Shown[];
 }
 
-/** A step in its place. */
 interface Step {
   readonly needs?: (frame: Frame | undefined, state: State) => Partial<Needs>;
   readonly draw: (shown: readonly Shown[]) => void;
@@ -90,7 +89,6 @@ function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
   return [part(place, 'step-words'), part(place, 'step-picture')];
 }
 
-/** How to read a row, and why the first token wins it. */
 const ROW_TEXT =
   'A score says how well a token’s key fits the query. The head turns scores into weights, and adds up each value times its weight. Values are vectors: the table gives lengths, which do not add up where vectors point different ways.';
 const FIRST_TEXT =
@@ -139,7 +137,7 @@ function sinkCountWords(frame: Frame): string {
 /** A change of the loss below this, in nats per token, is small. */
 const SMALL_CHANGE = 0.01;
 
-/** 1: all heads; the selected one is drawn beside them. */
+/** Step 1: all heads, and the selected one beside them. */
 const allHeadsStep: Build = (place, { context, scope }) => {
   const [words, picture] = columns(place);
   const answerPlace = part(words, '');
@@ -249,16 +247,16 @@ const lossTable = (losses: readonly Losses[]): TemplateResult =>
     </table>`,
   );
 
-/** 2: a real model's recorded text without its first token; below it, the small model on the reader's text. */
+/** Step 2: a real model's recorded text without its first token; below it, the small model on the reader's text. */
 const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
   new RecordedTexts(part(place, ''), scope);
   const lossPlace = part(place, 'costs');
   const linksPlace = part(place, 'links');
   const deletionTrial = new DeletionTrial(part(place, 'start-without'), context, scope);
-  // The maps of what is shown are on the first screen.
+  // The attention maps of the shown models are on the first screen.
   const scrollToTop = () => scrollTo({ top: 0 });
   const startTrial = (frame: Frame) => deletionTrial.start(frame).catch(context.fail);
-  // The texts are of one model and one prompt.
+  // Removes the texts when the model or the prompt changes.
   let lastKey: unknown;
   scope.effect(() => {
     const { subject, question } = shown()[0]?.frame ?? {};
@@ -290,13 +288,7 @@ const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
           : nothing,
         lossPlace,
       );
-      const realState = {
-        shown: [`recording:${REAL_RECORDING}`],
-        at: 0,
-        layer: -1,
-        head: -1,
-        why: 0,
-      };
+      const realState = { shown: [`recording:${REAL_MODEL}`], at: 0, layer: -1, head: -1, why: 0 };
       render(
         html`${
           frame && (isRecorded || isBidirectional(frame))
@@ -316,7 +308,7 @@ const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
                 @click=${scrollToTop}
                 >Back to the two small models</a
               >`
-            : SHIPPED.includes(REAL_RECORDING)
+            : SHIPPED.includes(REAL_MODEL)
               ? html`<a href=${context.link(realState)} @click=${scrollToTop}
                   >See the real model’s attention maps</a
                 >`
@@ -328,10 +320,10 @@ const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
   };
 };
 
-/** 3: one row, worked out in both models; folded: the source of its scores. */
+/** Step 3: one row, worked out in both models, and in a folded section the source of its scores. */
 const rowStep: Build = (place, { context, scope, shown }) => {
   const words = part(place, 'step-words');
-  // Until the reader selects a row, the one that shows the difference of the models best.
+  // Until the reader selects a row, shows the row in which the models differ most.
   const state = computed(() => {
     const { query, ...otherState } = context.state.value;
     return { ...otherState, query: query < 0 ? contrastQuery(framesOf(shown())) : query };
@@ -399,7 +391,7 @@ const BARS_TEXT =
 const barsWords = (frame: Frame, at: Head): string =>
   `${BARS_TEXT} ${groupWords(outputNormsOf(frame, at))}`.trim();
 
-/** 4: what such a head writes, beside the other heads. */
+/** Step 4: what the selected head writes, beside the other heads. */
 const outputStep: Build = (place, { context, scope }) => {
   const [words, picture] = columns(place);
   const figure = new Figure(picture, outputs, context, scope, {
@@ -435,7 +427,7 @@ const outputStep: Build = (place, { context, scope }) => {
   };
 };
 
-/** 5: one head through training. The slider is the story's own: the first screen keeps the trained model. */
+/** Step 5: one head through training. Its slider does not move the first screen, which keeps the trained model. */
 const trainingStep: Build = (place, { context, scope }) => {
   const wordsPlace = part(place, 'step-words');
   const sliderPlace = part(place, 'step-walk');
@@ -452,7 +444,6 @@ const trainingStep: Build = (place, { context, scope }) => {
     const base = trained(state.shown.slice(0, 1));
     return { ...state, shown: walkedSubjects.value ?? base };
   });
-  // Another model has other checkpoints.
   scope.effect(() => {
     const [subject] = context.state.value.shown;
     if (subject !== lastSubject) walkedSubjects.value = undefined;
@@ -475,20 +466,18 @@ const trainingStep: Build = (place, { context, scope }) => {
     const last = trainedFrame();
     return last && selectedHead(last, context.state.value);
   };
+  const mapOptions = (frame: Frame) => ({
+    at: pinnedHead() ?? selectedHead(frame, walkState.peek()),
+    isPlain: true,
+  });
   const figure = new Figure(currentMap, attention, walkContext, scope, {
     isBare: true,
-    extra: (frame) => ({
-      at: pinnedHead() ?? selectedHead(frame, walkState.peek()),
-      isPlain: true,
-    }),
+    extra: mapOptions,
   });
   figure.root.ariaLabel = 'Attention map through training';
   const trainedMap = new Figure(finalMap, attention, walkContext, scope, {
     isBare: true,
-    extra: (frame) => ({
-      at: pinnedHead() ?? selectedHead(frame, walkState.peek()),
-      isPlain: true,
-    }),
+    extra: mapOptions,
   });
   trainedMap.root.ariaLabel = 'Attention map after training';
   new Walk(sliderPlace, walkContext, scope, () => pinnedHead() !== undefined);
@@ -502,7 +491,7 @@ const trainingStep: Build = (place, { context, scope }) => {
       const walkEntries = shownOf(context, walkState.value.shown);
       const [frame] = framesOf(walkEntries);
       const at = pinnedHead();
-      // Between two steps nothing is drawn again.
+      // Keeps the last picture until the next checkpoint is measured.
       if (!frame || !at || walkEntries[0]?.isStale) return;
       const claim = claimOf(frame, at, walkState.peek());
       const card = cardOf(frame, context);
@@ -541,20 +530,16 @@ const trainingStep: Build = (place, { context, scope }) => {
 };
 
 /** The preset of the lab that trains in seconds. */
-const QUICK_PRESET = fromScratch[1]!;
+const PRESET = fromScratch[1]!;
 
-/** 6: the lab, in little. */
+/** Step 6: the lab, with a preset that trains in seconds. */
 const labStep: Build = (place, { context, scope }) => {
   part(place, 'answer', 'p').textContent = 'Train two small models here; it takes seconds.';
   const picture = part(place, 'step-lab');
   const linkPlace = part(place, 'links', 'p');
   const state = computed(() => ({
     ...context.state.value,
-    ...{
-      leftRun: QUICK_PRESET.leftRun,
-      rightRun: QUICK_PRESET.rightRun,
-      controls: [] as readonly string[],
-    },
+    ...{ leftRun: PRESET.leftRun, rightRun: PRESET.rightRun, controls: [] as readonly string[] },
   }));
   const labContext: Context = { ...context, state };
   import('../lab/embedded').then(({ build }) => build(picture, labContext, scope), context.fail);
@@ -562,7 +547,7 @@ const labStep: Build = (place, { context, scope }) => {
     draw: () =>
       render(
         html`<a
-          href=${context.link({ room: 'lab', leftRun: QUICK_PRESET.leftRun, rightRun: QUICK_PRESET.rightRun })}
+          href=${context.link({ room: 'lab', leftRun: PRESET.leftRun, rightRun: PRESET.rightRun })}
           >Change what they learn in the Lab</a
         >`,
         linkPlace,
@@ -582,17 +567,14 @@ const STEPS: readonly Build[] = [
 /** States what a model does without a sink, by twins that differ only in the attention operation. */
 function twinWords([first, second]: readonly Frame[], context: Context): string {
   if (!first || !second || !isTwin(first, second)) return '';
-  const measurement = (frame: Frame, name: string) =>
+  const metric = (frame: Frame, name: string) =>
     Number(cardOf(frame, context)?.measured[name] ?? NaN);
-  const [loss, twinLoss] = [measurement(first, 'loss'), measurement(second, 'loss')];
-  const [sinkShare, twinSinkShare] = [
-    measurement(first, 'sink_1') / 100,
-    measurement(second, 'sink_1') / 100,
-  ];
-  if (!Number.isFinite(loss + twinLoss + sinkShare + twinSinkShare)) return '';
+  const [loss, twinLoss] = [metric(first, 'loss'), metric(second, 'loss')];
+  const [sinkShare, twinShare] = [metric(first, 'sink_1') / 100, metric(second, 'sink_1') / 100];
+  if (!Number.isFinite(loss + twinLoss + sinkShare + twinShare)) return '';
   const perplexityRise = 100 * Math.expm1(twinLoss - loss);
   return (
-    `Yes${perplexityRise > 0 ? ', at a price' : ''}. On average over 100 other passages ${percent(twinSinkShare)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
+    `Yes${perplexityRise > 0 ? ', at a price' : ''}. On average over 100 other passages ${percent(twinShare)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
     `size, same data) ${percent(sinkShare, 0)}. The loss of the sigmoid model is ${show(twinLoss)} nats per token against ${show(loss)}: its perplexity is ` +
     `${Math.abs(perplexityRise).toFixed(0)}% ${perplexityRise > 0 ? 'higher' : 'lower'}.${perplexityRise > 0 ? ' From two models alone we cannot tell whether that is the price of sigmoid or of having no sink.' : ''}`
   );
@@ -656,12 +638,9 @@ export class Story {
     const { context, scope } = inputs;
     scope.effect(() => {
       const steps = this.#steps.peek();
-      const missingIndices = [...reached.value].filter((i) => !steps.has(i));
-      if (!missingIndices.length) return;
-      const newSteps = missingIndices.map((i): [number, Step] => [
-        i,
-        STEPS[i]!(places[i]!, inputs),
-      ]);
+      const indices = [...reached.value].filter((i) => !steps.has(i));
+      if (!indices.length) return;
+      const newSteps = indices.map((i): [number, Step] => [i, STEPS[i]!(places[i]!, inputs)]);
       // A step sets signals of its own, which must not happen inside this effect.
       queueMicrotask(() => (this.#steps.value = new Map([...this.#steps.peek(), ...newSteps])));
     });
@@ -673,17 +652,15 @@ export class Story {
     scope.effect(() => drawTakeaways(end, context, framesOf(inputs.shown())));
   }
 
-  /** What the queue is to be asked for. */
+  /** Returns what the reached steps request from the queue. */
   needs(frame: Frame | undefined, state: State): Needs {
-    const stepNeeds = [...this.#steps.value.values()].map(
-      (step) => step.needs?.(frame, state) ?? {},
-    );
+    const needs = [...this.#steps.value.values()].map((step) => step.needs?.(frame, state) ?? {});
     return {
-      views: stepNeeds.flatMap(({ views = [] }) => views),
-      more: stepNeeds.flatMap(({ more = [] }) => more),
-      subjects: stepNeeds.flatMap(({ subjects = [] }) => subjects),
-      heads: Object.assign({}, ...stepNeeds.map(({ heads = {} }) => heads)) as Needs['heads'],
-      studies: stepNeeds.flatMap(({ studies = [] }) => studies),
+      views: needs.flatMap(({ views = [] }) => views),
+      more: needs.flatMap(({ more = [] }) => more),
+      subjects: needs.flatMap(({ subjects = [] }) => subjects),
+      heads: Object.assign({}, ...needs.map(({ heads = {} }) => heads)) as Needs['heads'],
+      studies: needs.flatMap(({ studies = [] }) => studies),
     };
   }
 }

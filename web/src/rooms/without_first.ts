@@ -70,31 +70,31 @@ export function verdictOf(trials: readonly Numbers[], count: number): Verdict | 
   const isRepetitive = repetition.isAbove && meanOf('deleted', 'repeated') >= BROKEN_REPEATED;
   const isBroken = isRepetitive || (lossRise.isAbove && lossRise.mean >= BROKEN_RISE);
   const kind = isBroken ? 'apart' : repetition.isAbove || lossRise.isAbove ? 'worse' : 'same';
-  const shareWords = (name: Name, measure: keyof Measures) => percent(meanOf(name, measure), 0);
+  const shareText = (name: Name, measure: keyof Measures) => percent(meanOf(name, measure), 0);
   const lossWords = (name: Name) => meanOf(name, 'loss').toFixed(2);
-  const measuredText =
-    `Over ${trials.length} seeds, ${shareWords('deleted', 'repeated')} of the text written without it repeats three earlier ` +
-    `tokens, against ${shareWords('kept', 'repeated')} with it and ${shareWords('control', 'repeated')} without the second token instead; its loss under the unedited model is ${lossWords('deleted')} nats ` +
+  const numbers =
+    `Over ${trials.length} seeds, ${shareText('deleted', 'repeated')} of the text written without it repeats three earlier ` +
+    `tokens, against ${shareText('kept', 'repeated')} with it and ${shareText('control', 'repeated')} without the second token instead; its loss under the unedited model is ${lossWords('deleted')} nats ` +
     `per token, against ${lossWords('kept')}${lossRise.mean < 0 && repetition.isAbove ? ': repetition is easy to predict' : ''}.`;
   if (kind === 'same')
     return {
       kind,
       heading: HEADINGS.same,
-      text: `${measuredText} Both 95% intervals of the difference reach 0.`,
+      text: `${numbers} Both 95% intervals of the difference reach 0.`,
     };
   const lateDifference = difference(trials, ['deleted', 'restored'], 'late');
   const hasRecovered =
     lateDifference.isAbove &&
     meanOf('restored', 'late') - meanOf('kept', 'late') < lateDifference.mean;
   const halfLength = Math.floor(count / 2);
-  const restoredText =
+  const recovery =
     `Put back after ${halfLength} tokens, the second half of the text ` +
-    `${hasRecovered ? 'recovers' : 'does not clearly recover'}: ${shareWords('restored', 'late')} of it repeats, against ${shareWords('deleted', 'late')} without ` +
-    `the first token and ${shareWords('kept', 'late')} with it.`;
+    `${hasRecovered ? 'recovers' : 'does not clearly recover'}: ${shareText('restored', 'late')} of it repeats, against ${shareText('deleted', 'late')} without ` +
+    `the first token and ${shareText('kept', 'late')} with it.`;
   return {
     kind,
     heading: HEADINGS[isRepetitive ? 'repeats' : kind],
-    text: `${measuredText} ${restoredText}`,
+    text: `${numbers} ${recovery}`,
   };
 }
 
@@ -221,7 +221,9 @@ interface TrialState {
   readonly isDone: boolean;
 }
 
-/** The part of Start that deletes the first token; `start` generates the texts, and `stop` removes them. */
+/**
+ * Deletes the first token of a model's text: `start` generates the texts under each condition, and `stop` removes them.
+ */
 export class DeletionTrial {
   readonly #context: Context;
   readonly #shown = signal<TrialState | undefined>(undefined);

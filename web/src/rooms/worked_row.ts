@@ -11,7 +11,6 @@ import { formatNumber } from '../timeline/seeds';
 import { part, say, type View } from '../page/view';
 import { shownQuery } from '../views/query';
 
-/** A token's part in a row. */
 interface Entry {
   readonly key: number;
   readonly score: number;
@@ -37,7 +36,7 @@ export interface WorkedRow {
   readonly outputWithoutFirst: number;
 }
 
-/** The number of tokens, without the first one, that have a line each. */
+/** The number of tokens, besides the first one, that have a line each. */
 const TOP_COUNT = 3;
 
 /** Returns the number that the model's sigmoid adds to each score. */
@@ -61,7 +60,7 @@ export function contrastQuery([first, other]: readonly Frame[]): number {
     sumOf(
       Array.from(otherMaps.weights.subarray(query * T, (query + 1) * T)).filter(Number.isFinite),
     );
-  // The queries of the first half see few tokens.
+  // Leaves out the first half of the queries, which see few tokens.
   return Array.from({ length: T }, (_, query) => query)
     .filter((query) => query >= T / 2 && firstMaps.weights[query * T + firstKey(first)]! > 0.5)
     .reduce((best, query) => (best < 0 || sumOfRow(query) < sumOfRow(best) ? query : best), -1);
@@ -99,31 +98,28 @@ export function workOutRow(frame: Frame, requestedQuery: number): WorkedRow | un
       ...{ key, score: scores.data[at + key]! + bias, weight: weightOf(key) },
       ...{ value: lengthOf([key], () => 1), adds: lengthOf([key], weightOf) },
     }));
-  const othersByWeight = entries
+  const others = entries
     .filter(({ key }) => key !== first)
     .sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
   // A single remaining token has a line of its own.
-  const lineCount = othersByWeight.length === TOP_COUNT + 1 ? TOP_COUNT + 1 : TOP_COUNT;
-  const remainingEntries = othersByWeight.slice(lineCount);
+  const lineCount = others.length === TOP_COUNT + 1 ? TOP_COUNT + 1 : TOP_COUNT;
+  const remainingEntries = others.slice(lineCount);
   const keysOf = (entries: readonly Entry[]) => entries.map(({ key }) => key);
-  const highestScore = Math.max(...othersByWeight.map(({ score }) => score));
+  const highestScore = Math.max(...others.map(({ score }) => score));
   const powerOf = ({ score }: Entry) => Math.exp(score - highestScore);
-  const powers = new Map(othersByWeight.map((one) => [one.key, powerOf(one)]));
-  const powerSum = othersByWeight.reduce((sum, one) => sum + powerOf(one), 0);
+  const powers = new Map(others.map((one) => [one.key, powerOf(one)]));
+  const powerSum = others.reduce((sum, one) => sum + powerOf(one), 0);
   const isRedistributed =
-    operation.name === 'softmax' && !architecture.bias_key && othersByWeight.length > 0;
+    operation.name === 'softmax' && !architecture.bias_key && others.length > 0;
   return {
     query,
-    topEntries: [
-      ...entries.filter(({ key }) => key === first),
-      ...othersByWeight.slice(0, lineCount),
-    ],
+    topEntries: [...entries.filter(({ key }) => key === first), ...others.slice(0, lineCount)],
     otherEntries: remainingEntries,
     othersOutput: lengthOf(keysOf(remainingEntries), weightOf),
     sum: entries.reduce((sum, one) => sum + one.weight, 0),
     output: lengthOf(keysOf(entries), weightOf),
     outputWithoutFirst: isRedistributed
-      ? lengthOf(keysOf(othersByWeight), (key) => powers.get(key)! / powerSum)
+      ? lengthOf(keysOf(others), (key) => powers.get(key)! / powerSum)
       : NaN,
   };
 }
@@ -195,7 +191,7 @@ const sumOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 const longestValue = ({ topEntries, otherEntries }: WorkedRow) =>
   Math.max(...[...topEntries, ...otherEntries].map(({ value }) => value));
 
-/** @param barMax the length of a full bar */
+/** Renders a worked row. `barMax` is the length of a full bar. */
 function tableOf(workedRow: WorkedRow, barMax: number, frame: Frame, at: Head) {
   const { query, topEntries, otherEntries, othersOutput, sum, output } = workedRow;
   const isFirst = (key: number) => key === firstKey(frame);
