@@ -53,7 +53,7 @@ import {
 } from './loss_change';
 import { ROOMS } from './names';
 import { seedWords, isTwin, remarkOf } from './start_words';
-import { trained, Walk } from './walk';
+import { trainedSubjects, Walk } from './walk';
 import { rowAnswer, contrastQuery, row, workOutRow } from './worked_row';
 import { RecordedTexts, DeletionTrial } from './without_first';
 import './story.css';
@@ -441,7 +441,7 @@ const trainingStep: Build = (place, { context, scope }) => {
   let lastSubject = initialSubject;
   const walkState = computed(() => {
     const state = context.state.value;
-    const base = trained(state.shown.slice(0, 1));
+    const base = trainedSubjects(state.shown.slice(0, 1));
     return { ...state, shown: walkedSubjects.value ?? base };
   });
   scope.effect(() => {
@@ -458,7 +458,7 @@ const trainingStep: Build = (place, { context, scope }) => {
     },
   };
   const trainedFrame = (): Frame | undefined => {
-    const [entry] = shownOf(context, trained(walkState.value.shown));
+    const [entry] = shownOf(context, trainedSubjects(walkState.value.shown));
     return entry?.isStale ? undefined : entry?.frame;
   };
   /** The head that gives the first token most after training, or the selected one. */
@@ -524,7 +524,7 @@ const trainingStep: Build = (place, { context, scope }) => {
       const frames = framesOf(shownOf(context, context.state.value.shown));
       render(foldedText('How sure is that?', seedWords(frames, context)), seedsPlace);
       figure.update(walkEntries);
-      trainedMap.update(shownOf(context, trained(walkState.value.shown)));
+      trainedMap.update(shownOf(context, trainedSubjects(walkState.value.shown)));
     },
   };
 };
@@ -591,7 +591,7 @@ const TAKEAWAYS = {
 
 /** Draws what to remember, and links to lessons and rooms. */
 function drawTakeaways(place: HTMLElement, context: Context, frames: readonly Frame[]): void {
-  const subjects = trained(context.state.value.shown);
+  const subjects = trainedSubjects(context.state.value.shown);
   const takeaways = { ...TAKEAWAYS, 'Can a model do without?': twinWords(frames, context) };
   render(
     html`<p class="answer">${SUMMARY}</p>
