@@ -39,7 +39,7 @@ import { part } from '../page/view';
 import { comparisonAnswer } from '../answers';
 import { comparison, firstWords, sharedConditions } from '../words';
 import { corpusName, type Card, type OpenModels } from '../ask/zoo';
-import { differenceLine, differencesOf, placeWords } from './differs';
+import { differenceLine, differencesOf, pathWords } from './differs';
 import {
   metricsOf,
   MOST_COLUMNS,
@@ -153,7 +153,7 @@ function differencesNote(
           ${result.differences.map(
             ({ path, values }) =>
               html`<tr>
-                <th scope="row">${placeWords(path, describe.letters)}</th>
+                <th scope="row">${pathWords(path, describe.letters)}</th>
                 ${values.map((value) => html`<td>${value ?? '–'}</td>`)}
               </tr>`,
           )}

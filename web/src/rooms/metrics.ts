@@ -46,7 +46,7 @@ function cellAt({ tensors, spread }: Frame, name: string, i: number): Cell {
   return { mean: tensors[name]?.data[i] ?? NaN, deviation: spread[name]?.[i] ?? NaN };
 }
 
-/** The number of keys in which the search for another sink looks. */
+/** The number of keys among which another sink is searched. */
 const KEY_COUNT = 10;
 
 /** Returns the largest Sink_k, k > 1, among the keys that enough queries see. */
@@ -247,7 +247,7 @@ function summaryColumn({ name, label, question, unit, shape }: Metric): TableMet
   };
 }
 
-/** Returns the columns: those above, and the other summaries of describe that need no baseline. */
+/** Returns the columns of the table: OWN, and the other summaries of describe that need no baseline. */
 export function tableOf({ metrics }: Pick<Describe, 'metrics'>): readonly TableMetric[] {
   const coveredFields = OWN.flatMap(({ reads }) => reads);
   const otherMetrics = metrics.filter(

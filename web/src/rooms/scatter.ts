@@ -62,7 +62,7 @@ const AXES: Readonly<Record<XAxis, Axis>> = {
 /** The name of raw weights, which a frame also needs if rows need not sum to 1. */
 export const RAW = 'alpha_raw';
 
-/** The names of the metrics that a frame must have. */
+/** The metrics that a frame must have. */
 export const READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
 
 /**

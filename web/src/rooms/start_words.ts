@@ -28,7 +28,7 @@ const REMARKS: Readonly<
   },
 };
 
-/** Returns the label on a picture. */
+/** Returns the label on an attention map, which names the column that most tokens attend to. */
 export function remarkOf(claim: Claim): DrawOptions['remark'] {
   if (!claim.kind) return undefined;
   const { kind, text } = REMARKS[claim.kind];

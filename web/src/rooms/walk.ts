@@ -53,7 +53,7 @@ export function trainedSubjects(shown: readonly string[]): string[] {
   });
 }
 
-/** Returns the shown step; undefined for the trained weights. */
+/** Returns the first step that a subject names; undefined if all show their trained weights. */
 function stepOfShown(shown: readonly string[]): number | undefined {
   const subjects = shown.flatMap((text) => parseSubject(text) ?? []);
   const checkpoint = subjects.map(({ id }) => checkpointOf(id)).find((one) => one);
@@ -122,7 +122,7 @@ export class Walk {
     return steps.indexOf(nearestStep(steps, step));
   }
 
-  /** Whether every shown subject is drawn. */
+  /** Whether every shown subject has a frame of the present question. */
   #isDrawn(): boolean {
     const entries = this.#context.engine.value?.queue.entries.value;
     return this.#context.state.value.shown.every((text) => {
