@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { claimOf, columnOf, kindOf } from '../src/claims';
-import { randomGenerator } from '../src/ask/question';
-import { lead } from '../src/rooms/start';
+import { draws } from '../src/ask/question';
+import { leadSentence } from '../src/rooms/start';
 import { remarkOf } from '../src/rooms/start_words';
 import { finding, givenWords } from '../src/words';
 import { attention } from '../src/views/attention';
@@ -188,7 +188,7 @@ describe('the sentence of the first screen', () => {
     const frame = drawn(mapOf(T, 10, 1, randomGenerator(T)), T, 0.84);
     const uniform = { ...frame.tensors, alpha_uniform: tensor([1], [even]) };
     const own = { ...frame, tensors: uniform };
-    return [lead([own], [claimOf(own, at)]), claimOf(own, at).kind] as const;
+    return [leadSentence([own], [claimOf(own, at)]), claimOf(own, at).kind] as const;
   };
 
   it('describes the column at every length, without numbers', () => {

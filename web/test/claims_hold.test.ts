@@ -11,7 +11,7 @@ import { isRead } from '../src/page/view';
 import { build as compare } from '../src/rooms/compare';
 import { build as explore } from '../src/rooms/explore';
 import { build as figure } from '../src/rooms/figure';
-import { lead, sideWords } from '../src/rooms/start';
+import { leadSentence, sideWords } from '../src/rooms/start';
 import { row } from '../src/rooms/worked_row';
 import { readsOf, tableOf } from '../src/rooms/metrics';
 import { build as training } from '../src/rooms/training';
@@ -459,7 +459,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
             ...paragraphs(room.root),
             map!.data.label,
             finding(frame, head),
-            lead([frame], [claim]),
+            leadSentence([frame], [claim]),
             rowsWords(claim),
             textOf(sideWords(claim, frame)),
           ];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { differenceLine, differencesOf, placeWords, valueWords } from '../src/rooms/differs';
+import { differenceLine, differencesOf, pathWords, valueWords } from '../src/rooms/differs';
 
 describe('differences of configs', () => {
   const softmax = { L: 6, norm: 'rms', windows: [null, null], attention: { operation: 'softmax' } };
@@ -42,7 +42,7 @@ describe('differences of configs', () => {
       valueWords('gelu_tanh'),
       valueWords([]),
     ]).toEqual(['none', 'no', '1,449,600', 'gelu tanh', 'none']);
-    expect(placeWords(['rotary', 'theta'], { L: 'layers' })).toBe('rotary theta');
-    expect(placeWords(['constructor'], {})).toBe('constructor');
+    expect(pathWords(['rotary', 'theta'], { L: 'layers' })).toBe('rotary theta');
+    expect(pathWords(['constructor'], {})).toBe('constructor');
   });
 });

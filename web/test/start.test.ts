@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { build, lead } from '../src/rooms/start';
+import { build, leadSentence } from '../src/rooms/start';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
 
@@ -140,7 +140,7 @@ describe('the first sentence', () => {
 
   it('compares the second model with the first, and claims nothing about a weaker one', () => {
     const said = (...kinds: ('all' | 'weak' | 'none')[]) =>
-      lead(
+      leadSentence(
         both(),
         kinds.map((kind) => ({ kind }) as never),
       ).replace(/^.*every text\./, '…');
@@ -153,7 +153,7 @@ describe('the first sentence', () => {
     // Another operation than softmax, or another pair, says no reason.
     const free = { ...softmax(), operation: { ...softmax().operation, normalizes: false } };
     const kinds = ['all', 'none'].map((kind) => ({ kind }) as never);
-    expect(lead([free, sigmoid()], kinds)).toMatch(/every text\. In .*, they do not\.$/);
+    expect(leadSentence([free, sigmoid()], kinds)).toMatch(/every text\. In .*, they do not\.$/);
     expect(said('all', 'weak')).toBe('…');
     for (const other of ['none', 'all'] as const)
       expect(said('none', other)).toBe('This head does not single out the first token.');

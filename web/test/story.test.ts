@@ -6,7 +6,7 @@ import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { shownOf } from '../src/page/context';
 import { Story } from '../src/rooms/story';
-import { WithoutFirst } from '../src/rooms/without_first';
+import { DeletionTrial } from '../src/rooms/without_first';
 import { answerOf, arrows, compareKeys } from '../src/views/arrows';
 import {
   groupWords,
@@ -15,13 +15,7 @@ import {
   outputNormsOf,
   type OutputNorms,
 } from '../src/views/outputs';
-import {
-  answerOf as rowAnswer,
-  contrastQuery,
-  row,
-  sharesWords,
-  workedRow,
-} from '../src/rooms/worked_row';
+import { rowAnswer, contrastQuery, row, rowSumWords, workOutRow } from '../src/rooms/worked_row';
 import { drawn } from './drawn';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
@@ -293,11 +287,11 @@ const rowed = (change: Partial<Frame> = {}, scores: readonly number[] = [3, 1, -
 
 describe('one row, worked out', () => {
   it('gives score, weight, value and contribution of each token', () => {
-    const worked = workedRow(rowed(), 2)!;
+    const worked = workOutRow(rowed(), 2)!;
     const [e3, e1, e] = [3, 1, -1].map(Math.exp) as [number, number, number];
     const sum = e3 + e1 + e;
     const near = (x: number) => expect.closeTo(x, 5);
-    expect(worked.named).toEqual([
+    expect(worked.topEntries).toEqual([
       {
         key: 0,
         score: 3,
@@ -308,24 +302,24 @@ describe('one row, worked out', () => {
       { key: 1, score: 1, weight: near(e1 / sum), value: near(5), adds: near((5 * e1) / sum) },
       { key: 2, score: -1, weight: near(e / sum), value: near(5), adds: near((5 * e) / sum) },
     ]);
-    expect([worked.others, worked.sum]).toEqual([[], near(1)]);
+    expect([worked.otherEntries, worked.sum]).toEqual([[], near(1)]);
     expect(worked.output).toBeCloseTo(
       Math.hypot((0.03 * e3 + 3 * e1) / sum, (0.04 * e3 + 4 * e1 + 5 * e) / sum),
       5,
     );
     // Without the first token softmax shares the row among the others.
-    expect(worked.without).toBeCloseTo(Math.hypot(3 * e1, 4 * e1 + 5 * e) / (e1 + e), 5);
+    expect(worked.outputWithoutFirst).toBeCloseTo(Math.hypot(3 * e1, 4 * e1 + 5 * e) / (e1 + e), 5);
     // The row in the middle, where none is selected; the first row sees no other token.
-    expect([workedRow(rowed(), -1)!.query, workedRow(rowed(), 0)!.query]).toEqual([1, 1]);
-    expect(workedRow(rowed(), 1)!.named).toHaveLength(2);
+    expect([workOutRow(rowed(), -1)!.query, workOutRow(rowed(), 0)!.query]).toEqual([1, 1]);
+    expect(workOutRow(rowed(), 1)!.topEntries).toHaveLength(2);
     // Nothing of means over blocks, of a single token, and where scores or values are not recorded.
-    expect(workedRow(rowed({ pooled: 2 }), 2)).toBeUndefined();
-    expect(workedRow(keyed(), 2)).toBeUndefined();
+    expect(workOutRow(rowed({ pooled: 2 }), 2)).toBeUndefined();
+    expect(workOutRow(keyed(), 2)).toBeUndefined();
     // Heads that share their values.
     const shared = rowed({ architecture: { ...rowed().architecture, G: 1 } } as never);
     const v = tensor([2, 1, 3, 2], [...Array<number>(6).fill(7), 0, 1, 0, 1, 0, 1]);
     const grouped = { ...shared, tensors: { ...shared.tensors, v } } as Frame;
-    expect(workedRow(grouped, 2)!.named.map(({ value }) => value)).toEqual([1, 1, 1]);
+    expect(workOutRow(grouped, 2)!.topEntries.map(({ value }) => value)).toEqual([1, 1, 1]);
   });
 
   it('has a line for the first token and for the three largest others, and one for all remaining', () => {
@@ -343,15 +337,15 @@ describe('one row, worked out', () => {
       } as unknown as Frame;
     };
     const keys = (T: number) => {
-      const { named, others } = workedRow(many(T), T - 1)!;
-      return [named, others].map((all) => all.map(({ key }) => key));
+      const { topEntries, otherEntries } = workOutRow(many(T), T - 1)!;
+      return [topEntries, otherEntries].map((all) => all.map(({ key }) => key));
     };
     expect(keys(5)).toEqual([[0, 4, 3, 2, 1], []]);
     expect(keys(6)).toEqual([
       [0, 5, 4, 3],
       [2, 1],
     ]);
-    expect(workedRow(many(6), 5)!.othersAdd).toBeCloseTo(0.06, 5);
+    expect(workOutRow(many(6), 5)!.othersOutput).toBeCloseTo(0.06, 5);
     const view = drawn(row, many(6), { query: 5 });
     expect(view.texts('tbody tr')).toEqual([
       '“t0” 0.50 50.0% 2.00 1.00',
@@ -367,7 +361,7 @@ describe('one row, worked out', () => {
 
   it('states what the row supports', () => {
     const words = (scores: number[], change: Partial<Frame> = {}) =>
-      rowAnswer(workedRow(rowed(change, scores), 2)!, rowed(change, scores));
+      rowAnswer(workOutRow(rowed(change, scores), 2)!, rowed(change, scores));
     const top = 'The first token has the highest score';
     expect(words([3, 1, -1])).toBe(
       `${top}, so most of the attention goes to it, but its small value adds little: without it the head would write more.`,
@@ -382,10 +376,10 @@ describe('one row, worked out', () => {
     expect(words([3, 1, -1], { tensors: long })).toBe(
       `${top}, so most of the attention goes to it.`,
     );
-    const shares = (frame: Frame) => sharesWords(workedRow(frame, 2)!, frame);
-    const { output, without } = workedRow(rowed(), 2)!;
+    const shares = (frame: Frame) => rowSumWords(workOutRow(frame, 2)!, frame);
+    const { output, outputWithoutFirst } = workOutRow(rowed(), 2)!;
     expect(shares(rowed())).toBe(
-      `The weights must sum to 100%: what the first token does not take, the other 2 tokens take. Without it they would share all 100%, and the head would write ${without.toFixed(2)} instead of ${output.toFixed(2)}.`,
+      `The weights must sum to 100%: what the first token does not take, the other 2 tokens take. Without it they would share all 100%, and the head would write ${outputWithoutFirst.toFixed(2)} instead of ${output.toFixed(2)}.`,
     );
     // Values that are alike: the head writes no more without the first token.
     expect(shares(rowed({ tensors: long }))).toMatch(/the other 2 tokens take\.$/);
@@ -539,7 +533,7 @@ describe('the story', () => {
   });
 
   it('2: removes the generated texts for another model or question, and for nothing else', async () => {
-    const stop = vi.spyOn(WithoutFirst.prototype, 'stop');
+    const stop = vi.spyOn(DeletionTrial.prototype, 'stop');
     const { know } = storyOf(2, [keyed()]);
     await settle();
     const stops = (change: Partial<Frame>) => {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PYTHIA_STEPS } from '../src/ask/steps';
 import { defaults, type State } from '../src/ask/state';
 import { Scope, type Context } from '../src/page/context';
-import { trained, Walk } from '../src/rooms/walk';
+import { trainedSubjects, Walk } from '../src/rooms/walk';
 import { frameOf } from './fixture';
 
 const STEPS: Record<string, number[]> = {
@@ -144,7 +144,7 @@ describe('the slider', () => {
     const { set, walk } = await walkOf([]);
     walk.go(0);
     expect(set).not.toHaveBeenCalled();
-    expect(trained(['softmax@40', 'sigmoid', '?!'])).toEqual(['softmax', 'sigmoid', '?!']);
+    expect(trainedSubjects(['softmax@40', 'sigmoid', '?!'])).toEqual(['softmax', 'sigmoid', '?!']);
   });
 });
 

@@ -10,33 +10,34 @@ import { seedsOf, type Card, type Reported } from '../ask/zoo';
 import { seedsTable } from './seeds_table';
 
 function reportedWords({ sink_1, base, where }: Reported): string {
-  const without = base === undefined ? '' : `, baseline ${show(base)}%`;
-  const figures = sink_1 === undefined ? '' : `Sink₁ ${show(sink_1)}%${without}: `;
-  return `Reported: ${figures}${where}.`;
+  const baselineWords = base === undefined ? '' : `, baseline ${show(base)}%`;
+  const share = sink_1 === undefined ? '' : `Sink₁ ${show(sink_1)}%${baselineWords}: `;
+  return `Reported: ${share}${where}.`;
 }
 
 /** States measurements of the stored weights, made when the model was added to the zoo. */
 function cardWords(card: Card, frame: Frame): TemplateResult {
   const { sink_1, sink_bias, eps, T, sequences, loss } = card.measured;
-  const front = card.training?.front?.join(' ');
-  const starts = front ? `starting with ${front}` : 'no start token';
+  const startTokens = card.training?.front?.join(' ');
+  const startWords = startTokens ? `starting with ${startTokens}` : 'no start token';
   const suffix = isBidirectional(frame) ? ' at masked positions' : '';
-  const bias = sink_bias === undefined ? '' : `, on the bias key ${show(Number(sink_bias), 1)}%`;
+  const biasWords =
+    sink_bias === undefined ? '' : `, on the bias key ${show(Number(sink_bias), 1)}%`;
   const { own, all } = seedsOf(card);
   const seedWords = all.slice(1).map((one) => `seed ${one.seed}: ${show(one.sink_1, 1)}%`);
-  const seeds = seedWords.length
+  const seedsNote = seedWords.length
     ? `seed ${own}; ${seedWords.join(', ')}`
     : `seed ${own}, the only one`;
   return html`<p>${card.what}</p>
     <p>
-      Over ${sequences} held-out sequences (T = ${T}, ε = ${eps}, ${starts}): Sink₁
-      ${show(Number(sink_1), 1)}% (${seeds})${bias}, loss${suffix} ${show(Number(loss))}.
+      Over ${sequences} held-out sequences (T = ${T}, ε = ${eps}, ${startWords}): Sink₁
+      ${show(Number(sink_1), 1)}% (${seedsNote})${biasWords}, loss${suffix} ${show(Number(loss))}.
       ${card.paper ? reportedWords(card.paper) : nothing}
     </p>`;
 }
 
 /** States measurements of a checkpoint's stored weights and of its exact ones. */
-function stepWords({ model: { step } }: Frame): TemplateResult | typeof nothing {
+function checkpointWords({ model: { step } }: Frame): TemplateResult | typeof nothing {
   if (!step) return nothing;
   const { sequences, T, eps } = MEASURING_CONDITIONS;
   return html`<p>
@@ -82,7 +83,7 @@ export function about(frame: Frame, context: Context): TemplateResult {
     </summary>
     <p><strong class="badge">${CLASS_WORDS[frame.class]}</strong> ${classSentence(frame)}</p>
     <p>${until(formulaWords(frame, context, parameters.join('')), nothing)}</p>
-    ${stepWords(frame)}
+    ${checkpointWords(frame)}
     ${card?.measured.sequences && isAsTrained ? cardWords(card, frame) : nothing}
     ${card && !frame.edits.length ? seedsTable([card], true) : nothing}
   </details>`;

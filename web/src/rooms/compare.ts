@@ -39,7 +39,7 @@ import { addElement } from '../page/view';
 import { comparisonAnswer } from '../answers';
 import { comparison, firstWords, sharedConditions } from '../words';
 import { corpusName, type Card, type OpenModels } from '../ask/zoo';
-import { differenceLine, differencesOf, placeWords } from './differs';
+import { differenceLine, differencesOf, pathWords } from './differs';
 import {
   metricsOf,
   MOST_COLUMNS,
@@ -61,12 +61,16 @@ import './panes.css';
 import './tables.css';
 import './compare.css';
 
-const tableFor = ({ models }: Engine, texts = models.describe) => tableOf(texts);
+const metricsFor = ({ models }: Engine, texts = models.describe) => tableOf(texts);
 
-const SAVES = ['CSV', 'CSV by prompt', 'JSON'] as const;
+const SAVE_KINDS = ['CSV', 'CSV by prompt', 'JSON'] as const;
 
 /** Returns numbers that papers report of models like the shown ones, and of open models. */
-function reportedOf(frames: readonly Frame[], context: Context, open?: OpenModels): ReportedRow[] {
+function reportsOf(
+  frames: readonly Frame[],
+  context: Context,
+  openModels?: OpenModels,
+): ReportedRow[] {
   const cards = context.engine.peek()!.models.zoo.cards;
   const rows = frames.flatMap((frame) => {
     // A recording has no card, but names its model and the edits of its runs.
@@ -78,7 +82,7 @@ function reportedOf(frames: readonly Frame[], context: Context, open?: OpenModel
   const keys = rows.map((row) => JSON.stringify(row));
   return [
     ...rows.filter((_, i) => keys.indexOf(keys[i]!) === i),
-    ...(open ? openRows(open, context.state.peek().input) : []),
+    ...(openModels ? openModelRows(openModels, context.state.peek().input) : []),
   ];
 }
 
@@ -89,7 +93,10 @@ function cardsOf(frames: readonly Frame[], context: Context): Card[] {
 }
 
 /** Returns a paper's rows of open models for the state's kind of prompts. */
-function openRows({ models, kinds, source, measure }: OpenModels, input: string): ReportedRow[] {
+function openModelRows(
+  { models, kinds, source, measure }: OpenModels,
+  input: string,
+): ReportedRow[] {
   const kind = input in kinds ? input : 'natural';
   return models.map(({ model, [kind]: sink }) => ({
     title: String(model),
@@ -98,13 +105,10 @@ function openRows({ models, kinds, source, measure }: OpenModels, input: string)
   }));
 }
 
-/**
- * Renders the differences of architectures, of trainings if all are known, and of replaced operations.
- */
 /** Returns the architecture without unknown sizes of recordings, which are no differences. */
 function recordedArchitecture({ architecture }: Frame): object {
-  const { context: _, parameters: __, F, E, ...known } = architecture;
-  return { ...known, ...(F ? { F } : {}), ...(E ? { E } : {}) };
+  const { context: _, parameters: __, F, E, ...knownSizes } = architecture;
+  return { ...knownSizes, ...(F ? { F } : {}), ...(E ? { E } : {}) };
 }
 
 function differencesNote(
@@ -118,11 +122,11 @@ function differencesNote(
     const training = zoo.cards.find((card) => card.id === id)?.training;
     return training && step !== undefined ? { ...training, steps: step } : training;
   });
-  const areKnown = !trainings.includes(undefined);
+  const areTrainingsKnown = !trainings.includes(undefined);
   const result = differencesOf(
     frames.map((frame, i) => ({
       ...(frame.recording ? recordedArchitecture(frame) : frame.architecture),
-      ...(areKnown ? { training: trainings[i] } : {}),
+      ...(areTrainingsKnown ? { training: trainings[i] } : {}),
       ...(frame.edits.length
         ? { put_in_at_inference: frame.title.split(' + ').slice(1).join(' + ') }
         : {}),
@@ -149,7 +153,7 @@ function differencesNote(
           ${result.differences.map(
             ({ path, values }) =>
               html`<tr>
-                <th scope="row">${placeWords(path, describe.letters)}</th>
+                <th scope="row">${pathWords(path, describe.letters)}</th>
                 ${values.map((value) => html`<td>${value ?? '–'}</td>`)}
               </tr>`,
           )}
@@ -190,11 +194,11 @@ function pictureField(
 /** Returns the control that chooses the columns of the table. */
 function columnsField(
   columns: readonly TableMetric[],
-  shown: readonly TableMetric[],
+  shownMetrics: readonly TableMetric[],
   { set }: Context,
 ): TemplateResult {
-  const names = shown.map(({ name }) => name);
-  const change = (name: string) =>
+  const names = shownMetrics.map(({ name }) => name);
+  const toggle = (name: string) =>
     set({
       columns: names.includes(name) ? names.filter((one) => one !== name) : [...names, name],
     });
@@ -208,7 +212,7 @@ function columnsField(
             type="checkbox"
             .checked=${live(isShown)}
             ?disabled=${isShown ? names.length < 2 : names.length >= MOST_COLUMNS}
-            @change=${() => change(name)}
+            @change=${() => toggle(name)}
           />
           ${title}</label
         >`;
@@ -217,7 +221,7 @@ function columnsField(
   </details>`;
 }
 
-const BELOW = [
+const PANELS = [
   ['reported', 'Reported in papers'],
   ['seeds', 'Across seeds'],
   ['scatter', 'Sink and size, loss, norm'],
@@ -225,36 +229,36 @@ const BELOW = [
 ] as const;
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const bar = addElement(root, 'bar');
-  const head = addElement(root, 'room-head');
-  const pictures = addElement(root, 'pictures');
-  let stated: readonly string[] = [];
-  const look = { stated: () => stated };
-  const stage = new Stage(addElement(pictures, 'stage'), context, scope, look, look);
-  const sinkMap = new Figure(pictures, sinks, context, scope, look);
-  const numbers = addElement(root, 'figure numbers-of-all', 'section');
-  const numbersHead = addElement(numbers, 'figure-head', 'header');
-  const columnsPlace = addElement(numbersHead, 'figure-title');
-  const menu = addKinds(numbersHead, 'the numbers', SAVES, (kind) => {
+  const bar = part(root, 'bar');
+  const head = part(root, 'room-head');
+  const pictures = part(root, 'pictures');
+  let statedConditions: readonly string[] = [];
+  const figureLook = { stated: () => statedConditions };
+  const stage = new Stage(part(pictures, 'stage'), context, scope, figureLook, figureLook);
+  const sinkMap = new Figure(pictures, sinks, context, scope, figureLook);
+  const numbers = part(root, 'figure numbers-of-all', 'section');
+  const numbersHead = part(numbers, 'figure-head', 'header');
+  const columnsPlace = part(numbersHead, 'figure-title');
+  const saveMenu = addKinds(numbersHead, 'the numbers', SAVE_KINDS, (kind) => {
     const frames = framesOf(shown().filter(({ isStale }) => !isStale));
     const facts = context.facts();
-    const columns = tableFor(context.engine.peek()!);
-    const text =
+    const columns = metricsFor(context.engine.peek()!);
+    const fileText =
       kind === 'JSON'
-        ? tableJson(frames, columns, facts, reportedOf(frames, context, open.peek()))
+        ? tableJson(frames, columns, facts, reportsOf(frames, context, openModels.peek()))
         : kind === 'CSV'
           ? tableCsv(frames, columns, facts)
           : promptsCsv(frames, facts);
     const name = { CSV: 'table.csv', 'CSV by prompt': 'prompts.csv', JSON: 'table.json' }[kind];
     const type = kind === 'JSON' ? 'application/json' : 'text/csv';
-    downloadFile(new Blob([text], { type }), `sinkscope-compare-${name}`);
+    downloadFile(new Blob([fileText], { type }), `sinkscope-compare-${name}`);
   });
-  const table = addElement(numbers, 'table-of-all');
-  const different = addElement(root, 'different');
-  const tabs = addElement(root, 'below-tabs');
-  const place = addElement(root, 'below');
-  const open = signal<OpenModels | undefined>(undefined);
-  const texts = signal<Describe | undefined>(undefined);
+  const tablePlace = part(numbers, 'table-of-all');
+  const differencesPlace = part(root, 'different');
+  const tabsPlace = part(root, 'below-tabs');
+  const panelPlace = part(root, 'below');
+  const openModels = signal<OpenModels | undefined>(undefined);
+  const explanations = signal<Describe | undefined>(undefined);
   const remedies = signal<typeof import('./remedies') | undefined>(undefined);
   const sorting = signal<Sorting>({ name: '', descending: true });
   const shown = (): Shown[] => shownOf(context, context.state.value.shown);
@@ -262,121 +266,121 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
   scope.effect(() => {
     const models = context.engine.value?.models;
-    models?.zoo.openModels().then((found) => (open.value = found), context.fail);
-    void models?.explain().then((found) => (texts.value = found));
+    models?.zoo.openModels().then((found) => (openModels.value = found), context.fail);
+    void models?.explain().then((found) => (explanations.value = found));
   });
 
   requestFrames(context, scope, (_, engine) => ({
     views: [sinks, ...stage.choiceFor(framesOf(shown())).views],
-    more: [...readsOf(tableFor(engine)), ...READS, RAW],
+    more: [...readsOf(metricsFor(engine)), ...READS, RAW],
   }));
   hideUntilDrawn(root, scope, shown);
 
   scope.effect(() => {
     const state = context.state.value;
     void context.theme.value;
-    const all = shown();
-    const frames = framesOf(all);
-    const current = framesOf(all.filter(({ isStale }) => !isStale));
-    const isFailed = all.some(({ error }) => error);
+    const entries = shown();
+    const frames = framesOf(entries);
+    const freshFrames = framesOf(entries.filter(({ isStale }) => !isStale));
+    const isFailed = entries.some(({ error }) => error);
     const choice = stage.choiceFor(frames);
     const panel = panelOf(state);
-    const isAllFresh = current.length === all.length;
+    const isAllFresh = freshFrames.length === entries.length;
     render(
       askBar(
         context,
         frames,
-        subjectList('Models compared', all, context, (shown) => context.set({ shown })),
+        subjectList('Models compared', entries, context, (shown) => context.set({ shown })),
         html`${generateControls(context, frames)}`,
       ),
       bar,
     );
-    const answer = isAllFresh ? comparisonAnswer(current) : '';
+    const answer = isAllFresh ? comparisonAnswer(freshFrames) : '';
     render(
       html`${roomHeading(
         answer || 'Compare',
-        comparison(current) ||
-          (all.length < 2 ? 'Add another model to compare.' : isFailed ? '' : 'Measuring …'),
+        comparison(freshFrames) ||
+          (entries.length < 2 ? 'Add another model to compare.' : isFailed ? '' : 'Measuring …'),
         context,
         pictureField(choice, frames, stage.select),
       )}
-      ${troubleNotes(all, context)}`,
+      ${troubleNotes(entries, context)}`,
       head,
     );
     // Lists the titles too, so that a figure does not repeat the model's name above its picture.
-    stated = [...sharedConditions(frames), ...frames.map(({ title }) => title)];
+    statedConditions = [...sharedConditions(frames), ...frames.map(({ title }) => title)];
     const [view] = choice.views;
-    pictures.dataset.count = view === sinks ? '6' : String(all.length);
-    stage.update(all);
+    pictures.dataset.count = view === sinks ? '6' : String(entries.length);
+    stage.update(entries);
     sinkMap.root.hidden = choice.views.includes(sinks);
-    sinkMap.update(sinkMap.root.hidden ? [] : all);
-    render(differencesNote(frames, context), different);
-    menu.hidden = !allows(state, 'save') || !current.length;
+    sinkMap.update(sinkMap.root.hidden ? [] : entries);
+    render(differencesNote(frames, context), differencesPlace);
+    saveMenu.hidden = !allows(state, 'save') || !freshFrames.length;
     // Waits for the table's code, which may still be loading.
     const engine = context.engine.value;
-    const columns = engine ? tableFor(engine, texts.value) : [];
-    const reads = readsOf(columns.filter(({ isRare }) => !isRare));
-    const complete = all.flatMap(({ frame, isStale }) =>
-      frame && reads.every((name) => name in frame.tensors || name in (frame.lacks ?? {}))
+    const columns = engine ? metricsFor(engine, explanations.value) : [];
+    const requiredFields = readsOf(columns.filter(({ isRare }) => !isRare));
+    const rows = entries.flatMap(({ frame, isStale }) =>
+      frame && requiredFields.every((name) => name in frame.tensors || name in (frame.lacks ?? {}))
         ? [{ frame, isStale }]
         : [],
     );
-    const filled = metricsOf(
-      complete.map(({ frame }) => frame),
+    const metrics = metricsOf(
+      rows.map(({ frame }) => frame),
       columns,
     );
-    const usual = shownColumns(filled, state.columns);
-    render(complete.length ? columnsField(filled, usual, context) : nothing, columnsPlace);
-    const stale = complete.some(({ isStale }) => isStale)
+    const shownMetrics = shownColumns(metrics, state.columns);
+    render(rows.length ? columnsField(metrics, shownMetrics, context) : nothing, columnsPlace);
+    const staleNote = rows.some(({ isStale }) => isStale)
       ? ' Gray rows still show the previous conditions.'
       : '';
-    const each = (values: readonly unknown[]) => [...new Set(values)].join(' / ');
-    const inputs = frames.map(({ recording }) =>
+    const distinctValues = (values: readonly unknown[]) => [...new Set(values)].join(' / ');
+    const inputNames = frames.map(({ recording }) =>
       recording
         ? 'recorded texts'
         : state.input === 'heldout'
           ? `held-out text: ${corpusName(state.T)}`
           : INPUTS[state.input],
     );
-    const caption = `ε = ${each(frames.map(({ eps }) => eps))} · T = ${each(frames.map(({ T }) => T))} · ${each(frames.map(firstWords))} · ${each(inputs)}.${stale}`;
-    const reported =
-      complete.length && panel === 'reported' ? reportedOf(frames, context, open.value) : [];
+    const caption = `ε = ${distinctValues(frames.map(({ eps }) => eps))} · T = ${distinctValues(frames.map(({ T }) => T))} · ${distinctValues(frames.map(firstWords))} · ${distinctValues(inputNames)}.${staleNote}`;
+    const reportedRows =
+      rows.length && panel === 'reported' ? reportsOf(frames, context, openModels.value) : [];
     const hasSpread = frames.some(({ sequences }) => sequences > 1);
-    const raw = filled.find(({ name }) => name === 'sink_1_raw')?.title;
+    const rawTitle = metrics.find(({ name }) => name === 'sink_1_raw')?.title;
     const hasShares = frames.some(({ operation }) => !operation.normalizes);
     render(
-      complete.length
-        ? html`${metricsTable({ shown: complete, table: usual, reported, sorting: sorting.value, sort: (value) => (sorting.value = value), file: context.file.value }, caption)}
+      rows.length
+        ? html`${metricsTable({ shown: rows, table: shownMetrics, reported: reportedRows, sorting: sorting.value, sort: (value) => (sorting.value = value), file: context.file.value }, caption)}
             <p class="hint">
               ${hasSpread ? '± is the standard deviation over the prompts.' : ''}
-              ${hasShares ? `* marks shares of rows that need not sum to 1: read them with “${raw}” and “row sum”.` : ''}
+              ${hasShares ? `* marks shares of rows that need not sum to 1: read them with “${rawTitle}” and “row sum”.` : ''}
             </p>`
         : nothing,
-      table,
+      tablePlace,
     );
     render(
-      complete.length
-        ? segmented('Below the table', BELOW, panel, (name) =>
+      rows.length
+        ? segmented('Below the table', PANELS, panel, (name) =>
             context.set({
               ...{ xAxis: defaults.xAxis, checkpoints: defaults.checkpoints },
               panel: name === panel ? 'none' : name,
             }),
           )
         : nothing,
-      tabs,
+      tabsPlace,
     );
     // Fetches the code of the table of remedies when a reader opens it.
     if (panel === 'remedies' && !remedies.value)
       import('./remedies').then((found) => (remedies.value = found), context.fail);
     render(
-      !complete.length
+      !rows.length
         ? nothing
         : panel === 'seeds'
           ? seedsTable(cardsOf(frames, context), false)
           : panel === 'remedies'
             ? remedies.value?.remediesTable(engine!.models.zoo.cards, context.link)
             : nothing,
-      place,
+      panelPlace,
     );
   });
 }

@@ -22,9 +22,9 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** Returns every value inside an object that is no object itself, with its path of keys. */
-function leaves(value: unknown, path: readonly string[] = []): [readonly string[], unknown][] {
+function leavesOf(value: unknown, path: readonly string[] = []): [readonly string[], unknown][] {
   if (!isObject(value)) return [[path, value]];
-  return Object.entries(value).flatMap(([key, inner]) => leaves(inner, [...path, key]));
+  return Object.entries(value).flatMap(([key, inner]) => leavesOf(inner, [...path, key]));
 }
 
 function numberWords(value: number): string {
@@ -34,16 +34,15 @@ function numberWords(value: number): string {
 
 /** Formats a list, with equal neighbors written once and counted. */
 function listWords(values: readonly unknown[]): string {
-  const runs: { said: string; count: number }[] = [];
-  for (const said of values.map(valueWords)) {
-    const last = runs.at(-1);
-    if (last?.said === said) last.count++;
-    else runs.push({ said, count: 1 });
+  const runs: { text: string; count: number }[] = [];
+  for (const text of values.map(valueWords)) {
+    const previous = runs.at(-1);
+    if (previous?.text === text) previous.count++;
+    else runs.push({ text, count: 1 });
   }
-  return runs.map(({ said, count }) => (count > 1 ? `${said} ×${count}` : said)).join(', ');
+  return runs.map(({ text, count }) => (count > 1 ? `${text} ×${count}` : text)).join(', ');
 }
 
-/** Formats a value of a description. */
 export function valueWords(value: unknown): string {
   if (value === null) return 'none';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
@@ -62,7 +61,7 @@ export function valueWords(value: unknown): string {
  */
 export function differencesOf(descriptions: readonly object[]): Differences {
   const leafMaps = descriptions.map(
-    (one) => new Map(leaves(one).map(([path, value]) => [path.join('.'), { path, value }])),
+    (one) => new Map(leavesOf(one).map(([path, value]) => [path.join('.'), { path, value }])),
   );
   const keys = [...new Set(leafMaps.flatMap((one) => [...one.keys()]))];
   const differences: Difference[] = [];
@@ -82,7 +81,7 @@ export function differencesOf(descriptions: readonly object[]): Differences {
  * Names a key in words: outer keys first, and letters of shapes spelled out.
  * @param letters the meanings of the letters, from describe
  */
-export function placeWords(
+export function pathWords(
   path: readonly string[],
   letters: Readonly<Record<string, string>>,
 ): string {
@@ -100,7 +99,7 @@ export function differenceLine(
   if (!differences.length) return `The architectures are identical in all ${alike} settings.`;
   const phrases = differences.map(
     ({ path, values }) =>
-      `${placeWords(path, letters)}: ${values.map((value) => value ?? '–').join(' | ')}`,
+      `${pathWords(path, letters)}: ${values.map((value) => value ?? '–').join(' | ')}`,
   );
   return `${phrases.join('; ')}. ${alike} other settings identical.`;
 }

@@ -62,15 +62,15 @@ function ablationsOf({ views: [view] }: Choice, frame: Frame | undefined): Subje
 }
 
 /** Whether the answer needs the loss with the first token hidden. */
-const asksForFirst = ({ question, views: [view] }: Choice, frame: Frame | undefined): boolean =>
+const needsFirstHidden = ({ question, views: [view] }: Choice, frame: Frame | undefined): boolean =>
   (view === effects || (question.name === 'if' && view === attention)) &&
   Boolean(frame && isChangeable(frame) && !frame.edits.length);
 
 /**
  * Returns the rise of the loss with the first token hidden; undefined until it is measured, and if no answer needs it.
  */
-const hiddenFirst = (choice: Choice, frame: Frame, context: Context): number | undefined =>
-  asksForFirst(choice, frame) ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
+const firstHiddenRise = (choice: Choice, frame: Frame, context: Context): number | undefined =>
+  needsFirstHidden(choice, frame) ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
 
 /** Returns the view of all heads: their maps if they are few; before the model is loaded, its source decides. */
 function navigatorOf(subject: string, frame: Frame | undefined): View {
@@ -83,32 +83,32 @@ function navigatorOf(subject: string, frame: Frame | undefined): View {
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const bar = addElement(root, 'bar');
-  const rail = addElement(root, 'rail');
-  const middle = addElement(root, 'middle');
-  const side = addElement(root, 'inspector');
+  const bar = part(root, 'bar');
+  const rail = part(root, 'rail');
+  const middle = part(root, 'middle');
+  const questionsPlace = part(root, 'inspector');
   // Adds the parts in the order of the eye, which is the tab order: left to right, on a phone the picture first.
   const isWide = matchMedia('(width >= 820px)');
-  const arrange = () => (isWide.matches ? middle.before(rail) : side.after(rail));
+  const arrange = () => (isWide.matches ? middle.before(rail) : questionsPlace.after(rail));
   arrange();
   isWide.addEventListener('change', arrange);
   scope.onEnd(() => isWide.removeEventListener('change', arrange));
-  const railTitle = addElement(rail, 'hint', 'p');
-  const head = addElement(middle, 'room-head');
-  const hand = addElement(middle, '');
+  const railTitle = part(rail, 'hint', 'p');
+  const head = part(middle, 'room-head');
+  const handPlace = part(middle, '');
   // The picture on the stage states all conditions; other pictures state only conditions that differ.
-  let stated: readonly string[] = [];
-  const look = { stated: () => stated };
-  const main = { extra: () => ({ isAnswered: true }) };
-  const stage = new Stage(addElement(middle, 'stage'), context, scope, main, look);
+  let statedConditions: readonly string[] = [];
+  const figureLook = { stated: () => statedConditions };
+  const mainLook = { extra: () => ({ isAnswered: true }) };
+  const stage = new Stage(part(middle, 'stage'), context, scope, mainLook, figureLook);
   let navigator: { readonly figure: Figure; readonly view: View } | undefined;
 
   /** Returns the selected subject. */
-  const subject = () => {
+  const selectedSubject = () => {
     const { shown, at } = context.state.value;
     return shown[Math.min(at, shown.length - 1)]!;
   };
-  const shown = (): Shown[] => shownOf(context, [subject()]);
+  const shown = (): Shown[] => shownOf(context, [selectedSubject()]);
 
   requestFrames(context, scope, () => {
     const frames = framesOf(shown());
@@ -116,23 +116,23 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const { tab, views } = choice;
     const ablations = ablationsOf(choice, frames[0]);
     // Also requests the frame with which a view compares.
-    const compares = frames[0]?.edits.length ? tab.views.filter((view) => view.needsBaseline) : [];
+    const comparingViews = frames[0]?.edits.length ? tab.views.filter((view) => view.compares) : [];
     return {
-      subjects: [subject()],
-      views: [navigatorOf(subject(), frames[0]), ...views, ...compares],
+      subjects: [selectedSubject()],
+      views: [navigatorOf(selectedSubject(), frames[0]), ...views, ...comparingViews],
       more: [
         ...[...sinks.reads, 'massive', 'massive_at', 'value_ratio'],
         ...(choice.question.name === 'if' ? ['loss_mean'] : []),
       ],
       studies: [
         ...(ablations.length ? lossStudies(frames[0]!, ablations) : []),
-        ...(asksForFirst(choice, frames[0]) ? lossStudies(frames[0]!, [WITHOUT_FIRST]) : []),
+        ...(needsFirstHidden(choice, frames[0]) ? lossStudies(frames[0]!, [WITHOUT_FIRST]) : []),
       ],
     };
   });
   hideUntilDrawn(root, scope, shown);
 
-  const subjects = (): TemplateResult | typeof nothing => {
+  const subjectButtons = (): TemplateResult | typeof nothing => {
     const state = context.state.value;
     if (!allows(state, 'subjects')) return nothing;
     return html`<div class="subject-list" role="group" aria-label="Model">
@@ -140,7 +140,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         (one, i) =>
           html`<button
             type="button"
-            aria-pressed=${one === subject()}
+            aria-pressed=${one === selectedSubject()}
             @click=${() => context.set({ at: i, layer: -1, head: -1 })}
           >
             ${nameOf(shownOf(context, [one])[0]!, context)}
@@ -153,36 +153,36 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   scope.effect(() => {
     const state = context.state.value;
     void context.theme.value;
-    const all = shown();
-    const frames = framesOf(all);
+    const entries = shown();
+    const frames = framesOf(entries);
     const [frame] = frames;
     const at = frame && selectedHead(frame, state);
     const choice = stage.choiceFor(frames);
-    const isAbout = frame && allows(state, 'subjects');
+    const hasFacts = frame && allows(state, 'subjects');
     render(
       askBar(
         context,
         frames,
-        subjects(),
-        html`${generateControls(context, frames)} ${isAbout ? about(frame, context) : nothing}`,
+        subjectButtons(),
+        html`${generateControls(context, frames)} ${hasFacts ? about(frame, context) : nothing}`,
       ),
       bar,
     );
     const ablations = ablationsOf(choice, frame);
-    const hidden = frame && hiddenFirst(choice, frame, context);
-    const answer = frame && at ? answerOf(choice, frame, at, state, hidden) : '';
-    const isLoading = !frame && !all[0]!.error;
+    const hiddenRise = frame && firstHiddenRise(choice, frame, context);
+    const answer = frame && at ? answerOf(choice, frame, at, state, hiddenRise) : '';
+    const isLoading = !frame && !entries[0]!.error;
     render(
       html`${roomHeading(
         answer || 'Explore',
         frame && at
           ? ablations.length
-            ? ablatedWords(frame, ablations, hidden, context)
-            : choice.question.name === 'if' && asksForFirst(choice, frame)
-              ? hiddenWords(frame, hidden)
+            ? ablatedWords(frame, ablations, hiddenRise, context)
+            : choice.question.name === 'if' && needsFirstHidden(choice, frame)
+              ? firstHiddenWords(frame, hiddenRise)
               : numbersOf(choice, frame, at)
           : isLoading
-            ? `Loading ${nameOf(all[0]!, context)} …`
+            ? `Loading ${nameOf(entries[0]!, context)} …`
             : '',
         context,
         frame && at && choice.question.name !== 'when'
@@ -192,51 +192,50 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
             </p>`
           : nothing,
       )}
-      ${troubleNotes(all, context)}`,
+      ${troubleNotes(entries, context)}`,
       head,
     );
-    stated = frame ? stampWords(frame).split(' · ') : [];
-    const view = navigatorOf(subject(), frame);
+    statedConditions = frame ? stampWords(frame).split(' · ') : [];
+    const view = navigatorOf(selectedSubject(), frame);
     if (navigator?.view !== view) {
       navigator?.figure.end();
-      navigator = { view, figure: new Figure(rail, view, context, scope, look) };
+      navigator = { view, figure: new Figure(rail, view, context, scope, figureLook) };
     }
     render(frame ? railWords(frame) : nothing, railTitle);
-    navigator.figure.update(all);
-    stage.update(all, [view]);
-    const isHand = choice.question.name === 'if' && frame && !frame.recording;
-    render(isHand ? interventionControls(context, frame) : nothing, hand);
-    render(questions(choice, frames, stage.select), side);
+    navigator.figure.update(entries);
+    stage.update(entries, [view]);
+    const hasHandControls = choice.question.name === 'if' && frame && !frame.recording;
+    render(hasHandControls ? handControls(context, frame) : nothing, handPlace);
+    render(questions(choice, frames, stage.select), questionsPlace);
   });
 
   colorChips(bar, context, scope, shown);
 }
 
-/** A note that maps show only the first prompt. */
+/** States what the overview of all heads shows. */
 const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
   const average = sequences > 1 ? `, on average over ${sequences} prompts` : '';
   return `${L * H} heads: how much each gives the first token${average}. A row is a layer.`;
 };
 
-/** Explains ablation, which leaves the first token visible. */
-const ABLATED = 'To ablate a head is to set its output to 0; the first token stays visible.';
+const ABLATION_TEXT = 'To ablate a head is to set its output to 0; the first token stays visible.';
 
 /** States the loss without all dormant heads, and the loss with the first token hidden. */
 function ablatedWords(
   frame: Frame,
   ablations: readonly SubjectEdit[],
-  hidden: number | undefined,
+  hiddenRise: number | undefined,
   context: Context,
 ): string {
-  const first = Number.isFinite(hidden)
-    ? `Without the first token to attend to, the loss changes by ${formatLossChange(hidden!)} nats per token: all heads must attend elsewhere.`
+  const firstWords = Number.isFinite(hiddenRise)
+    ? `Without the first token to attend to, the loss changes by ${formatLossChange(hiddenRise!)} nats per token: all heads must attend elsewhere.`
     : '';
   const rise = lossChangeOf(frame, ablations, context);
-  return `${first} ${togetherWords({ dormant: ablations.length, sinks: sinkCount(frame) }, rise)}`.trim();
+  return `${firstWords} ${togetherWords({ dormant: ablations.length, sinks: sinkCount(frame) }, rise)}`.trim();
 }
 
 /** States the loss with the first token hidden, without an edit by the reader. */
-function hiddenWords(frame: Frame, rise: number | undefined): string {
+function firstHiddenWords(frame: Frame, rise: number | undefined): string {
   if (!Number.isFinite(rise)) return 'Taking the first token away …';
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
   const change = Number.isFinite(loss)
@@ -262,7 +261,7 @@ function numbersOf(
     case 'when':
       return emergenceWords(frame);
     case 'matter':
-      return ABLATED;
+      return ABLATION_TEXT;
     case 'research':
       return '';
     default:
@@ -276,9 +275,9 @@ function questions(
   frames: readonly Frame[],
   select: (view: string) => void,
 ): TemplateResult {
-  const tabs = (all: readonly Tab[]) =>
+  const tabButtons = (shownTabs: readonly Tab[]) =>
     html`<div class="tabs" role="group" aria-label=${question.title}>
-      ${all.map(
+      ${shownTabs.map(
         (one) =>
           html`<button
             type="button"
@@ -289,7 +288,7 @@ function questions(
           </button>`,
       )}
     </div>`;
-  const research = tabsOf(RESEARCH, frames);
+  const researchTabs = tabsOf(RESEARCH, frames);
   return html`<nav class="questions" aria-label="Questions">
     ${QUESTIONS.map((one) => {
       const questionTabs = tabsOf(one, frames, view!.name);
@@ -304,14 +303,14 @@ function questions(
         >
           ${one.title}<small>${one.hint}</small>
         </button>
-        ${isSelected && questionTabs.length > 1 ? tabs(questionTabs) : nothing}
+        ${isSelected && questionTabs.length > 1 ? tabButtons(questionTabs) : nothing}
       </div>`;
     })}
     ${
-      research.length
+      researchTabs.length
         ? html`<details class="more research" ?open=${question === RESEARCH}>
             <summary>${RESEARCH.title}</summary>
-            ${research.map(
+            ${researchTabs.map(
               (one) =>
                 html`<p>
                   <button

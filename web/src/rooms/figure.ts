@@ -12,15 +12,17 @@ import { EXPERIMENT, isWholeRoom, LAB, viewNamed } from '../views/index';
 import { isRead, lackWords, addElement } from '../page/view';
 import { Walk } from './walk';
 
-const plain = (text: string) => text.replace(/\s+/g, ' ').trim();
+const collapseSpaces = (text: string) => text.replace(/\s+/g, ' ').trim();
 
 /** Returns the sentences of a view's settings, each once. */
-function sentencesOf(said: readonly string[]): string[] {
-  return [...new Set(said.flatMap((text) => plain(text).split(/(?<=[.!?]) (?=\p{Lu})/u)))];
+function sentencesOf(texts: readonly string[]): string[] {
+  return [
+    ...new Set(texts.flatMap((text) => collapseSpaces(text).split(/(?<=[.!?]) (?=\p{Lu})/u))),
+  ];
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  if (isWholeRoom(context.state.peek().view)) return void buildWhole(root, context, scope);
+  if (isWholeRoom(context.state.peek().view)) return void buildWholeRoom(root, context, scope);
   const view = viewNamed(context.state.peek().view);
   const head = addElement(root, 'room-head');
   const controls = addElement(root, 'figure-controls');
@@ -34,14 +36,15 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   figure.root.part.add('figure');
   figure.root.querySelector('h2')?.part.add('title');
   foot.part.add('caption');
-  const has = (name: (typeof CONTROLS)[number]) => context.state.value.controls.includes(name);
+  const hasControl = (name: (typeof CONTROLS)[number]) =>
+    context.state.value.controls.includes(name);
   const shown = () => shownOf(context, context.state.value.shown);
 
   scope.effect(() => {
-    const isStepped = has('step');
-    if (isStepped === Boolean(walk)) return;
+    const hasSlider = hasControl('step');
+    if (hasSlider === Boolean(walk)) return;
     walkScope?.end();
-    walkScope = isStepped ? scope.child() : undefined;
+    walkScope = hasSlider ? scope.child() : undefined;
     walk = walkScope && new Walk(steps, context, walkScope);
     if (!walk) render(nothing, steps);
   });
@@ -51,17 +54,17 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   scope.effect(() => {
     const state = context.state.value;
     void context.theme.value;
-    const all = shown();
-    const frames = framesOf(all);
-    render(troubleNotes(all, context), head);
+    const entries = shown();
+    const frames = framesOf(entries);
+    render(troubleNotes(entries, context), head);
     render(
-      html`${has('question') ? askBar(context, frames) : has('text') ? textField(context, 2) : nothing}
-      ${has('generate') ? generateControls(context, frames) : nothing}`,
+      html`${hasControl('question') ? askBar(context, frames) : hasControl('text') ? textField(context, 2) : nothing}
+      ${hasControl('generate') ? generateControls(context, frames) : nothing}`,
       controls,
     );
-    figure.update(all);
-    const placeholders = all.map((one) => `Loading ${nameOf(one, context)} …`);
-    const sentences = all.flatMap(({ frame }, i) => {
+    figure.update(entries);
+    const placeholders = entries.map((one) => `Loading ${nameOf(one, context)} …`);
+    const sentences = entries.flatMap(({ frame }, i) => {
       if (!frame) return [];
       if (!(view.fits?.(frame) ?? true)) return `This view does not apply to ${frame.title}.`;
       const { describe } = context.engine.value!.models;
@@ -88,42 +91,44 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         >`,
       foot,
     );
-    showOnce();
+    hidePrinted();
   });
 
   /** Hides sentences that the view prints itself. */
-  function showOnce(): void {
-    const printed = plain(figure.root.textContent!);
+  function hidePrinted(): void {
+    const printedText = collapseSpaces(figure.root.textContent!);
     for (const one of foot.querySelectorAll('[data-finding] > span')) {
-      const sentence = plain(one.textContent!).replace(/\.$/, '');
+      const sentence = collapseSpaces(one.textContent!).replace(/\.$/, '');
       // Leaves out conditions that another sentence already contains.
       const [aside = ''] = / \([^()]*\)$/.exec(sentence) ?? [];
-      const main = sentence.slice(0, sentence.length - aside.length);
+      const mainText = sentence.slice(0, sentence.length - aside.length);
       // A view of several settings prints one sentence for all, made of a label and a clause for each.
-      const [label, ...rest] = main.split(': ');
-      const isPrinted = [label!, rest.join(': '), aside].every((words) => printed.includes(words));
+      const [label, ...clauses] = mainText.split(': ');
+      const isPrinted = [label!, clauses.join(': '), aside].every((words) =>
+        printedText.includes(words),
+      );
       one.classList.toggle('unseen', isPrinted);
     }
   }
   // Looks again when the figure is drawn, which may be later than its sentence.
-  const watcher = new MutationObserver(showOnce);
+  const watcher = new MutationObserver(hidePrinted);
   watcher.observe(figure.root, { childList: true, characterData: true, subtree: true });
   scope.onEnd(() => watcher.disconnect());
 }
 
 /** Loads the code of figures that are whole rooms. */
-const wholes: Readonly<Record<string, () => Promise<{ build: Build }>>> = {
+const wholeRooms: Readonly<Record<string, () => Promise<{ build: Build }>>> = {
   [LAB]: () => import('../lab/embedded'),
   [EXPERIMENT]: () => import('../experiments/bench'),
 };
 type Build = (root: HTMLElement, context: Context, scope: Scope, isEmbed: true) => void;
 
-async function buildWhole(root: HTMLElement, context: Context, scope: Scope): Promise<void> {
-  let isOver = false;
-  scope.onEnd(() => (isOver = true));
+async function buildWholeRoom(root: HTMLElement, context: Context, scope: Scope): Promise<void> {
+  let hasEnded = false;
+  scope.onEnd(() => (hasEnded = true));
   try {
-    const module = await wholes[context.state.peek().view]!();
-    if (isOver) return;
+    const module = await wholeRooms[context.state.peek().view]!();
+    if (hasEnded) return;
     module.build(root, context, scope, true);
     root.dispatchEvent(new CustomEvent('built', { bubbles: true }));
   } catch (error) {

@@ -23,60 +23,60 @@ import './lab.css';
 const FRAME_MS = 100;
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const head = addElement(root, 'room-head');
-  const place = addElement(root, 'lab-pair');
-  const bar = addElement(place, 'lab-bar');
-  const trouble = addElement(place, 'lab-trouble');
-  const fields = addElement(place, 'lab-controls');
-  const grid = addElement(place, 'lab-grid');
-  const foot = addElement(root, 'lab-foot');
+  const head = part(root, 'room-head');
+  const labPlace = part(root, 'lab-pair');
+  const bar = part(labPlace, 'lab-bar');
+  const troublePlace = part(labPlace, 'lab-trouble');
+  const settingsPlace = part(labPlace, 'lab-controls');
+  const grid = part(labPlace, 'lab-grid');
+  const foot = part(root, 'lab-foot');
   const pair = new Pair(context, scope);
   // Fetches the engine, also again after a failed download.
-  const retry = () => (pair.isReady ? void pair.reset() : open());
+  const retry = () => (pair.isReady ? void pair.again() : openLabs());
   const controls = new Controls(context, pair, retry);
-  const acts: Actions = {
-    inside: (named) =>
+  const actions: Actions = {
+    inside: (namedLab) =>
       void pair
         .pause()
-        .then(() => openInExplore(named, context))
+        .then(() => openInExplore(namedLab, context))
         .catch(context.fail),
-    saveModel: (named) => void saveModel(named).catch(context.fail),
+    saveModel: (namedLab) => void saveModel(namedLab).catch(context.fail),
     again: retry,
     change: (side, more) => pair.change(side, more),
   };
-  const maps = ([0, 1] as const).map((side) => createMap(grid, side, acts));
-  const drawCharts = createCharts(addElement(grid, 'lab-charts'));
-  const buttons = addElement(bar, 'lab-buttons');
-  const menu = addSaveMenu(bar, context, () => {
+  const maps = ([0, 1] as const).map((side) => createMap(grid, side, actions));
+  const drawCharts = createCharts(part(grid, 'lab-charts'));
+  const buttons = part(bar, 'lab-buttons');
+  const saveMenu = addSaveMenu(bar, context, () => {
     return { pair: pair.namedLabs(), columns: pair.columns, grid, draw: drawMaps };
   });
 
   addEmbedButton(bar, 'the lab', () => context.embed(LAB, context, {}));
 
-  place.addEventListener('keydown', (event) => {
+  labPlace.addEventListener('keydown', (event) => {
     const isTyped = (event.target as Element).closest('input, select, textarea, summary');
     if (isTyped || event.ctrlKey || event.metaKey || event.altKey) return;
-    const act = { t: () => pair.toggle(), s: () => pair.trainOneStep(), r: retry }[event.key];
-    if (!act) return;
+    const shortcutAction = { t: () => pair.toggle(), s: () => pair.oneStep(), r: retry }[event.key];
+    if (!shortcutAction) return;
     event.preventDefault();
-    act();
+    shortcutAction();
   });
 
   function drawSettings(): void {
-    const requested = pair.requestedSettings();
-    const problems = requested.flatMap(({ problems: own }, i) =>
-      own.map((why) => `Lab ${i + 1}: ${why}.`),
+    const requested = pair.requested();
+    const problems = requested.flatMap(({ problems: labProblems }, i) =>
+      labProblems.map((problem) => `Lab ${i + 1}: ${problem}.`),
     );
     render(
       problems.length
         ? html`<div class="trouble" role="alert">
-            ${problems.map((why) => html`<p>${why} The default is used.</p>`)}
+            ${problems.map((problem) => html`<p>${problem} The default is used.</p>`)}
           </div>`
         : nothing,
-      trouble,
+      troublePlace,
     );
     const names = namesOf([requested[0]!.settings, requested[1]!.settings], pair.tables);
-    render(controls.settingsForms(names), fields);
+    render(controls.sets(names), settingsPlace);
   }
 
   function drawHead(): void {
@@ -110,24 +110,24 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     labs.forEach((one, i) => maps[i]!(one, theme));
     drawCharts(labs);
   };
-  let drawn = 0;
-  let due = 0;
+  let drawnTime = 0;
+  let drawTimer = 0;
   const draw = () => {
-    due = 0;
-    drawn = performance.now();
-    menu.hidden = !allows(context.state.value, 'save');
+    drawTimer = 0;
+    drawnTime = performance.now();
+    saveMenu.hidden = !allows(context.state.value, 'save');
     render(controls.bar(), buttons);
     drawHead();
     drawMaps();
     render(explanation(pair), foot);
   };
-  scope.onEnd(() => clearTimeout(due));
+  scope.onEnd(() => clearTimeout(drawTimer));
 
-  let isOver = false;
+  let hasEnded = false;
   let isOpen = false;
-  scope.onEnd(() => (isOver = true));
-  const ready = () => {
-    if (isOver || isOpen) return;
+  scope.onEnd(() => (hasEnded = true));
+  const onReady = () => {
+    if (hasEnded || isOpen) return;
     isOpen = true;
     scope.effect(() => {
       void [context.state.value.leftRun, context.state.value.rightRun];
@@ -140,15 +140,15 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         context.state.value.hide,
         ...pair.labs.map(({ changed }) => changed.value),
       ];
-      due ||= window.setTimeout(draw, Math.max(0, drawn + FRAME_MS - performance.now()));
+      drawTimer ||= window.setTimeout(draw, Math.max(0, drawnTime + FRAME_MS - performance.now()));
     });
   };
-  const open = () => {
+  const openLabs = () => {
     const { models } = context.engine.peek() ?? {};
-    if (models) void pair.openEngine(models).then(ready, context.fail);
+    if (models) void pair.open(models).then(onReady, context.fail);
   };
   scope.effect(() => {
-    if (context.engine.value && !isOpen) open();
+    if (context.engine.value && !isOpen) openLabs();
   });
   render(controls.bar(), buttons);
   drawHead();

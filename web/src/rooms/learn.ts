@@ -7,8 +7,8 @@ import './learn.css';
 
 export function build(root: HTMLElement, _context: Context, scope: Scope): void {
   const draw = () => {
-    const read = readLessons();
-    const next = LESSONS.find(({ slug }) => !read.includes(slug)) ?? LESSONS[0];
+    const readSlugs = readLessons();
+    const nextLesson = LESSONS.find(({ slug }) => !readSlugs.includes(slug)) ?? LESSONS[0];
     const minutes = LESSONS.reduce((sum, lesson) => sum + lesson.minutes, 0);
     render(
       html`<div class="room-head">
@@ -20,19 +20,22 @@ export function build(root: HTMLElement, _context: Context, scope: Scope): void 
         </div>
         <ol class="lessons">
           ${LESSONS.map(
-            ({ slug, number, title, description, minutes: own }) =>
+            ({ slug, number, title, description, minutes: lessonMinutes }) =>
               html`<li>
                 <h2><a href=${lessonLink(slug)}>${number}. ${title}</a></h2>
                 <p>${description}</p>
-                <p class="hint">${own} minutes${read.includes(slug) ? ' · read' : nothing}</p>
+                <p class="hint">
+                  ${lessonMinutes} minutes${readSlugs.includes(slug) ? ' · read' : nothing}
+                </p>
               </li>`,
           )}
         </ol>
         <p class="lessons-go">
           ${
-            next
-              ? html`<a class="button primary" href=${lessonLink(next.slug)}
-                  >${read.length ? 'Continue with' : 'Start with'} lesson ${next.number}</a
+            nextLesson
+              ? html`<a class="button primary" href=${lessonLink(nextLesson.slug)}
+                  >${readSlugs.length ? 'Continue with' : 'Start with'} lesson
+                  ${nextLesson.number}</a
                 >`
               : nothing
           }

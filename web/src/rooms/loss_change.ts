@@ -15,7 +15,7 @@ export const WITHOUT_FIRST = withoutKey(0);
 /** The control of WITHOUT_FIRST: another token, which nearly all queries see too. */
 export const WITHOUT_SECOND = withoutKey(1);
 
-/** Whether the frame's model can be run again and predicts next tokens. */
+/** Whether edits of the frame's model can be measured: recordings and bidirectional models have no such loss. */
 export const isChangeable = (frame: Frame | undefined): frame is Frame =>
   frame !== undefined && !frame.recording && frame.T > 1 && !isBidirectional(frame);
 
@@ -24,10 +24,13 @@ export function lossStudies(
   { subject, question }: Frame,
   edits: readonly SubjectEdit[],
 ): readonly [Study, Study] {
-  const parsed = parseSubject(subject)!;
-  const edited = printSubject({ ...parsed, edits: [...parsed.edits, ...edits] });
+  const parsedSubject = parseSubject(subject)!;
+  const editedSubject = printSubject({
+    ...parsedSubject,
+    edits: [...parsedSubject.edits, ...edits],
+  });
   const studyOf = (one: string): Study => ({ subject: one, question, measures: ['loss_mean'] });
-  return [studyOf(subject), studyOf(edited)];
+  return [studyOf(subject), studyOf(editedSubject)];
 }
 
 /** Returns the change of the loss in nats per token; undefined until measured, NaN if that is impossible. */

@@ -46,15 +46,15 @@ function cellAt({ tensors, spread }: Frame, name: string, i: number): Cell {
   return { mean: tensors[name]?.data[i] ?? NaN, deviation: spread[name]?.[i] ?? NaN };
 }
 
-/** The number of keys in which the search for another sink looks. */
-const KEYS = 10;
+/** The number of keys among which another sink is searched. */
+const KEY_COUNT = 10;
 
 /** Returns the largest Sink_k, k > 1, among the keys that enough queries see. */
 function sinkElsewhere(frame: Frame): Cell {
-  const last = Math.max(KEYS, keysOf(frame));
-  const others = Array.from(frame.tensors.sink_ratio!.data).slice(0, last);
-  others[firstKey(frame)] = NaN;
-  const at = indexOfMost(others);
+  const count = Math.max(KEY_COUNT, keysOf(frame));
+  const shares = Array.from(frame.tensors.sink_ratio!.data).slice(0, count);
+  shares[firstKey(frame)] = NaN;
+  const at = indexOfMost(shares);
   // Returns NaN for a text of one token, which has no other key.
   const cell = cellAt(frame, 'sink_ratio', at === firstKey(frame) ? frame.T : at);
   return { ...cell, ...(cell.mean ? { where: { key: at } } : {}) };
@@ -247,12 +247,12 @@ function summaryColumn({ name, label, question, unit, shape }: Metric): TableMet
   };
 }
 
-/** Returns the columns: those above, and the other summaries of describe that need no baseline. */
+/** Returns the columns of the table: OWN, and the other summaries of describe that need no baseline. */
 export function tableOf({ metrics }: Pick<Describe, 'metrics'>): readonly TableMetric[] {
-  const covered = OWN.flatMap(({ reads }) => reads);
+  const coveredFields = OWN.flatMap(({ reads }) => reads);
   const otherMetrics = metrics.filter(
     ({ name, summary, averaged, arguments: needs }) =>
-      summary && averaged && !needs.includes('base') && !covered.includes(name),
+      summary && averaged && !needs.includes('base') && !coveredFields.includes(name),
   );
   const unitOf = (name = '') => {
     const unit = metrics.find((one) => one.name === name)?.unit ?? '';
@@ -277,20 +277,21 @@ export function metricsOf(
   frames: readonly Frame[],
   table: readonly TableMetric[],
 ): readonly TableMetric[] {
-  const has = (metric: TableMetric) => frames.some((one) => Number.isFinite(metric.of(one).mean));
-  const [place, ...others] = new Set(frames.map(firstPlace));
+  const hasValue = (metric: TableMetric) =>
+    frames.some((one) => Number.isFinite(metric.of(one).mean));
+  const [place, ...otherPlaces] = new Set(frames.map(firstPlace));
   const key = firstKey(frames[0] ?? {}) + 1;
-  const indexed = (words: string) =>
+  const withIndex = (words: string) =>
     words.replaceAll('₁', place ?? '₁').replace('k > 1', `k ≠ ${key}`);
   return table
-    .filter((metric) => !metric.isRare || has(metric))
+    .filter((metric) => !metric.isRare || hasValue(metric))
     .map((metric) =>
-      key === 1 || others.length
+      key === 1 || otherPlaces.length
         ? metric
         : {
             ...metric,
-            title: indexed(metric.title),
-            meaning: metric.meaning && indexed(metric.meaning),
+            title: withIndex(metric.title),
+            meaning: metric.meaning && withIndex(metric.meaning),
           },
     );
 }
@@ -298,10 +299,14 @@ export function metricsOf(
 /** The most columns, without that of the names, that fit on a screen. */
 export const MOST_COLUMNS = 7;
 
-const USUAL = ['sink_1', 'sink_bias', 'sink_1_raw', 'alpha_max', 'loss', 'hidden_ratio'].concat([
-  'value_ratio',
-  'row_mass',
-]);
+const DEFAULT_COLUMNS = [
+  'sink_1',
+  'sink_bias',
+  'sink_1_raw',
+  'alpha_max',
+  'loss',
+  'hidden_ratio',
+].concat(['value_ratio', 'row_mass']);
 
 /** Returns the shown columns: the chosen ones, or by default the usual ones, as many as fit. */
 export function shownColumns(
@@ -309,7 +314,7 @@ export function shownColumns(
   chosen: readonly string[],
 ): readonly TableMetric[] {
   const valid = chosen.filter((name) => table.some((one) => one.name === name));
-  const names = valid.length ? valid : USUAL;
+  const names = valid.length ? valid : DEFAULT_COLUMNS;
   return table.filter(({ name }) => names.includes(name)).slice(0, MOST_COLUMNS);
 }
 

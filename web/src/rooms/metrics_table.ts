@@ -24,13 +24,13 @@ import {
 } from './metrics';
 
 /** A frame, and whether it answers the present question. */
-interface Shown {
+interface MeasuredRow {
   readonly frame: Frame;
   readonly isStale: boolean;
 }
 
 interface TableParts {
-  readonly shown: readonly Shown[];
+  readonly shown: readonly MeasuredRow[];
   readonly reported: readonly ReportedRow[];
   readonly table: readonly TableMetric[];
   readonly sorting: Sorting;
@@ -43,19 +43,19 @@ interface TableParts {
 const NAME = 'model';
 
 /** Returns the sorting after a click on a column; the first click on numbers sorts the largest first. */
-function nextSorting(name: string, { name: now, descending }: Sorting): Sorting {
-  return { name, descending: now === name ? !descending : name !== NAME };
+function nextSorting(name: string, { name: sortedName, descending }: Sorting): Sorting {
+  return { name, descending: sortedName === name ? !descending : name !== NAME };
 }
 
-function heading(
+function columnHeading(
   name: string,
   title: string,
   meaning: string | undefined,
   { sorting, sort }: TableParts,
 ): TemplateResult {
   const isSorted = sorting.name === name;
-  const order = sorting.descending ? 'descending' : 'ascending';
-  return html`<th scope="col" aria-sort=${isSorted ? order : 'none'}>
+  const direction = sorting.descending ? 'descending' : 'ascending';
+  return html`<th scope="col" aria-sort=${isSorted ? direction : 'none'}>
     <button
       type="button"
       title=${meaning ?? nothing}
@@ -67,15 +67,18 @@ function heading(
 }
 
 function cellWords(cell: Cell, { digits, percent: isShare }: TableMetric): [string, string] {
-  const say = (x: number) => (isShare ? percent(x, digits) : show(x, digits));
-  return [say(cell.mean), spreadWords(cell.deviation, 10 ** -digits / (isShare ? 100 : 1), say)];
+  const format = (x: number) => (isShare ? percent(x, digits) : show(x, digits));
+  return [
+    format(cell.mean),
+    spreadWords(cell.deviation, 10 ** -digits / (isShare ? 100 : 1), format),
+  ];
 }
 
 /** Formats a deviation, or states that it is small if rounding would hide it. */
-function spreadWords(deviation: number, least: number, say: (x: number) => string): string {
+function spreadWords(deviation: number, smallest: number, format: (x: number) => string): string {
   if (!Number.isFinite(deviation)) return '';
   if (deviation === 0) return '± 0';
-  return deviation < least ? `± <${say(least)}` : `± ${say(deviation)}`;
+  return deviation < smallest ? `± <${format(smallest)}` : `± ${format(deviation)}`;
 }
 
 /** Names the place of a value: a head, a layer, or a key, which is another token in every prompt. */
@@ -88,30 +91,30 @@ function placeWords({ layer, head, key }: NonNullable<Cell['where']>, frame: Fra
 function cellOf(frame: Frame, metric: TableMetric): TemplateResult {
   const cell = metric.of(frame);
   const [value, spread] = cellWords(cell, metric);
-  const star = !frame.operation.normalizes && metric.name === 'sink_1';
+  const hasStar = !frame.operation.normalizes && metric.name === 'sink_1';
   const place = cell.where && placeWords(cell.where, frame);
   return html`<td data-metric=${metric.name}>
-    <span class="value">${value}${star ? '*' : ''}</span>
+    <span class="value">${value}${hasStar ? '*' : ''}</span>
     <span class="spread">${spread}</span>
     ${place ? html`<span class="place">${place}</span>` : nothing}
   </td>`;
 }
 
 function rowOf(
-  { frame, isStale }: Shown,
+  { frame, isStale }: MeasuredRow,
   metrics: readonly TableMetric[],
   file: PromptFile | undefined,
 ): TemplateResult {
   const { sequences, model } = frame;
-  const n = sequences === 1 ? '1 prompt' : `${sequences} prompts`;
-  const stored = model.bits ? `, stored at ${model.bits.toFixed(1)} bits per weight` : '';
+  const promptCount = sequences === 1 ? '1 prompt' : `${sequences} prompts`;
+  const storedNote = model.bits ? `, stored at ${model.bits.toFixed(1)} bits per weight` : '';
   const shortNote = judged(frame).conclusive ? '' : ', text too short to count heads';
   return html`<tr data-subject=${frame.subject} class="${frame.class} ${isStale ? 'stale' : ''}">
     <th scope="row">
       ${frame.title}
       <span class="row-class"
-        ><span class="badge">${CLASS_WORDS[frame.class]}</span> ${n}${stored}${shortNote}
-        ${copyCommandButton(commandOf(frame, file))}</span
+        ><span class="badge">${CLASS_WORDS[frame.class]}</span>
+        ${promptCount}${storedNote}${shortNote} ${copyCommand(commandOf(frame, file))}</span
       >
     </th>
     ${metrics.map((metric) => cellOf(frame, metric))}
@@ -125,12 +128,12 @@ function reportedValue({ sink_1, loss, title }: ReportedRow, name: string): numb
   return name === 'loss' ? (loss ?? NaN) : NaN;
 }
 
-/** Explains rows of papers that report no number. */
+/** Whether a paper reports a number for the column. */
 const hasValue = (row: ReportedRow, name: string) =>
   Number.isFinite(Number(reportedValue(row, name)));
 
 function reportedRow(row: ReportedRow, metrics: readonly TableMetric[]): TemplateResult {
-  const value = (metric: TableMetric) => {
+  const valueWords = (metric: TableMetric) => {
     const x = Number(reportedValue(row, metric.name));
     return metric.percent ? percent(x, 2) : show(x, 2);
   };
@@ -139,7 +142,7 @@ function reportedRow(row: ReportedRow, metrics: readonly TableMetric[]): Templat
       ${row.title}
       <span class="row-class"><span class="badge">REPORTED</span></span>
     </th>
-    ${metrics.map((metric) => html`<td data-metric=${metric.name}>${value(metric)}</td>`)}
+    ${metrics.map((metric) => html`<td data-metric=${metric.name}>${valueWords(metric)}</td>`)}
   </tr>`;
 }
 
@@ -172,7 +175,11 @@ function reportedRows(
 }
 
 /** Returns the sort key of a measured row. */
-function valueOf({ frame }: Shown, name: string, table: readonly TableMetric[]): number | string {
+function sortKeyOf(
+  { frame }: MeasuredRow,
+  name: string,
+  table: readonly TableMetric[],
+): number | string {
   const metric = table.find((one) => one.name === name);
   return metric ? metric.of(frame).mean : frame.title.toLowerCase();
 }
@@ -184,7 +191,7 @@ export function metricsTable(parts: TableParts, caption: string): TemplateResult
     table,
   );
   const rows = sorting.name
-    ? sorted(shown, (one) => valueOf(one, sorting.name, table), sorting.descending)
+    ? sorted(shown, (one) => sortKeyOf(one, sorting.name, table), sorting.descending)
     : shown;
   return tableRegion(
     'Metrics of the models, a table',
@@ -194,8 +201,8 @@ export function metricsTable(parts: TableParts, caption: string): TemplateResult
       </caption>
       <thead>
         <tr>
-          ${heading(NAME, 'model', 'The name of the model', parts)}
-          ${metrics.map(({ name, title, meaning }) => heading(name, title, meaning, parts))}
+          ${columnHeading(NAME, 'model', 'The name of the model', parts)}
+          ${metrics.map(({ name, title, meaning }) => columnHeading(name, title, meaning, parts))}
         </tr>
       </thead>
       <tbody>

@@ -62,13 +62,13 @@ const AXES: Readonly<Record<XAxis, Axis>> = {
 /** The name of raw weights, which a frame also needs if rows need not sum to 1. */
 export const RAW = 'alpha_raw';
 
-/** The names of the metrics that a frame must have. */
+/** The metrics that a frame must have. */
 export const READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
 
 /**
  * Returns the mean weight above uniform attention, defined as in the logs of the long runs (models/README.md, "Seeds").
  */
-function aboveEven(frame: Frame): number {
+function alphaAboveUniform(frame: Frame): number {
   const { data } = frame.tensors.row_mass!;
   const uniform = Array.from(data, (sum, i) => sum / visibleKeyEnd(frame, i % frame.T));
   return (
@@ -80,7 +80,7 @@ export function pointOf(frame: Frame): Point {
   const { tensors, architecture, title } = frame;
   return {
     title,
-    alpha: aboveEven(frame),
+    alpha: alphaAboveUniform(frame),
     // Leaves out the embedding, which is no layer.
     ratio: Math.max(...(tensors.hidden_ratio?.data.subarray(1) ?? [NaN])),
     loss: tensors.loss_mean?.data[0] ?? NaN,
@@ -128,27 +128,28 @@ function ranksOf(values: readonly number[]): number[] {
 /** Returns Spearman's rank correlation; NaN if one variable is constant. */
 export function rankCorrelation(xs: readonly number[], ys: readonly number[]): number {
   const [a, b] = [ranksOf(xs), ranksOf(ys)];
-  const middle = (xs.length + 1) / 2;
-  const product = (p: readonly number[], q: readonly number[]) =>
-    p.reduce((sum, value, i) => sum + (value - middle) * (q[i]! - middle), 0);
-  return product(a, b) / Math.sqrt(product(a, a) * product(b, b));
+  const meanRank = (xs.length + 1) / 2;
+  const productSum = (p: readonly number[], q: readonly number[]) =>
+    p.reduce((sum, value, i) => sum + (value - meanRank) * (q[i]! - meanRank), 0);
+  return productSum(a, b) / Math.sqrt(productSum(a, a) * productSum(b, b));
 }
 
 /** The weight above uniform attention from which there is a sink, as in protocol A's onset. */
-const SINK = 0.1;
+const SINK_ALPHA = 0.1;
 /** The norm ratios below which the first token is like others, and above which it is massive. */
 const [EVEN, SPIKE] = [2, 5];
 /** The fewest points that support a correlation. */
-const ENOUGH = 4;
+const LEAST_POINTS = 4;
 
 /** Counts the models with and without a property, and names them if they are few. */
 function countWords(points: readonly Point[]): string {
-  const titles = points.length && points.length < ENOUGH ? points.map(({ title }) => title) : [];
+  const titles =
+    points.length && points.length < LEAST_POINTS ? points.map(({ title }) => title) : [];
   const names = titles.length ? ` (${titles.join(', ')})` : '';
   return `${points.length || 'none'}${names} ${points.length > 1 ? 'have' : 'has'}`;
 }
 
-const fixed = (value: number, digits = 2) => value.toFixed(digits).replace('-', '−');
+const formatFixed = (value: number, digits = 2) => value.toFixed(digits).replace('-', '−');
 
 /** States the correlation of the points in a sentence or two. */
 export function scatterWords(
@@ -156,38 +157,38 @@ export function scatterWords(
   xAxis: XAxis,
   isOneVocabulary = true,
 ): string {
-  const drawn = drawable(points, xAxis);
-  if (!drawn.length) return '';
+  const drawablePoints = drawable(points, xAxis);
+  if (!drawablePoints.length) return '';
   const sentences: string[] = [];
-  const isOther = xAxis === 'loss' && !isOneVocabulary;
-  if (isOther) sentences.push(OTHER_VOCABULARIES);
-  if (drawn.length >= ENOUGH && !isOther) {
+  const hasOtherVocabulary = xAxis === 'loss' && !isOneVocabulary;
+  if (hasOtherVocabulary) sentences.push(OTHER_VOCABULARIES);
+  if (drawablePoints.length >= LEAST_POINTS && !hasOtherVocabulary) {
     const rho = rankCorrelation(
-      drawn.map((one) => one[xAxis]),
-      drawn.map(({ alpha }) => alpha),
+      drawablePoints.map((one) => one[xAxis]),
+      drawablePoints.map(({ alpha }) => alpha),
     );
     if (Number.isFinite(rho))
       sentences.push(
-        `Over ${drawn.length} points, the rank correlation of α₁ and ${AXES[xAxis].title} is ${fixed(rho)}.`,
+        `Over ${drawablePoints.length} points, the rank correlation of α₁ and ${AXES[xAxis].title} is ${formatFixed(rho)}.`,
       );
   }
-  if (xAxis === 'ratio' && drawn.length >= ENOUGH) {
-    const sinks = drawn.filter(({ alpha }) => alpha >= SINK);
-    const without = sinks.filter(({ ratio }) => ratio < EVEN);
-    const spikes = drawn.filter(({ ratio }) => ratio >= SPIKE);
-    const alone = spikes.filter(({ alpha }) => alpha < SINK);
-    const sink = `(α₁ at least ${SINK} above uniform attention)`;
-    const ofSinks = `Of ${sinks.length} with a sink ${sink}, ${countWords(without)} a hidden ratio below ${EVEN}`;
-    const end = alone.length ? `${countWords(alone)} no sink` : 'each has a sink';
-    const ofSpikes = `of ${spikes.length} with a hidden ratio of ${SPIKE} or more, ${end}`;
+  if (xAxis === 'ratio' && drawablePoints.length >= LEAST_POINTS) {
+    const sinks = drawablePoints.filter(({ alpha }) => alpha >= SINK_ALPHA);
+    const smallNorms = sinks.filter(({ ratio }) => ratio < EVEN);
+    const spikes = drawablePoints.filter(({ ratio }) => ratio >= SPIKE);
+    const withoutSink = spikes.filter(({ alpha }) => alpha < SINK_ALPHA);
+    const threshold = `(α₁ at least ${SINK_ALPHA} above uniform attention)`;
+    const sinksClause = `Of ${sinks.length} with a sink ${threshold}, ${countWords(smallNorms)} a hidden ratio below ${EVEN}`;
+    const spikesEnd = withoutSink.length ? `${countWords(withoutSink)} no sink` : 'each has a sink';
+    const spikesClause = `of ${spikes.length} with a hidden ratio of ${SPIKE} or more, ${spikesEnd}`;
     sentences.push(
-      `${sinks.length ? ofSinks : `None has a sink ${sink}`}; ` +
-        `${spikes.length ? ofSpikes : `none has a hidden ratio of ${SPIKE} or more`}.`,
+      `${sinks.length ? sinksClause : `None has a sink ${threshold}`}; ` +
+        `${spikes.length ? spikesClause : `none has a hidden ratio of ${SPIKE} or more`}.`,
     );
   }
-  if (drawn.length < ENOUGH)
+  if (drawablePoints.length < LEAST_POINTS)
     sentences.push(
-      `${drawn.map((one) => `${one.title}: α₁ ${fixed(one.alpha)} above uniform attention at ${AXES[xAxis].title} ${show(one[xAxis])}`).join('; ')}.`,
+      `${drawablePoints.map((one) => `${one.title}: α₁ ${formatFixed(one.alpha)} above uniform attention at ${AXES[xAxis].title} ${show(one[xAxis])}`).join('; ')}.`,
     );
   return sentences.join(' ');
 }
@@ -196,7 +197,7 @@ const colorAt = ({ color }: Point, i: number) => color ?? `--run-${i + 1}`;
 
 const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [300, 48, 12, 24, 36];
 /** The largest width of the picture, whose letters have a fixed size. */
-const MOST_WIDTH = 720;
+const MAX_WIDTH = 720;
 
 /** Draws the scatter plot: shown models in the colors of their maps, checkpoints as small dots below them. */
 export function drawScatter(
@@ -219,19 +220,19 @@ export function drawScatter(
     .range([LEFT + 8, width - RIGHT - 8]);
   const alphas = points.map(({ alpha }) => alpha);
   const y = scaleLinear()
-    .domain([Math.min(0, ...alphas), Math.max(SINK, ...alphas)])
+    .domain([Math.min(0, ...alphas), Math.max(SINK_ALPHA, ...alphas)])
     .range([HEIGHT - BOTTOM, TOP])
     .nice(5);
   const words = (value: number) =>
     value >= 1e6 ? `${show(value / 1e6)} M` : value >= 1e3 ? `${show(value / 1e3)} k` : show(value);
   const dot = (point: Point, radius: number, color: string, name: string): TemplateResult =>
     svg`<circle class=${name} r=${radius} cx=${x(point[xAxis]).toFixed(1)} cy=${y(point.alpha).toFixed(1)}
-      style=${`fill: var(${color})`}><title>${point.title}: α₁ ${fixed(point.alpha)}, ${axis.title} ${words(point[xAxis])}</title></circle>`;
+      style=${`fill: var(${color})`}><title>${point.title}: α₁ ${formatFixed(point.alpha)}, ${axis.title} ${words(point[xAxis])}</title></circle>`;
   const rough = x.ticks(6).filter((tick) => !axis.isLog || /^[125]/.test(tick.toExponential()));
   render(
     html`<svg
         class="chart-picture scatter-picture"
-        style="max-width: ${MOST_WIDTH}px"
+        style="max-width: ${MAX_WIDTH}px"
         viewBox="0 0 ${width} ${HEIGHT}"
         role="img"
         aria-label="α₁ above uniform attention against ${axis.title}. ${scatterWords(points, xAxis)}"
@@ -239,7 +240,7 @@ export function drawScatter(
         ${y.ticks(5).map(
           (tick) =>
             svg`<line class="grid" x1=${LEFT} x2=${width - RIGHT} y1=${y(tick)} y2=${y(tick)}></line>
-              <text x=${LEFT - 5} y=${y(tick) + 3.5} text-anchor="end">${fixed(tick, 1)}</text>`,
+              <text x=${LEFT - 5} y=${y(tick) + 3.5} text-anchor="end">${formatFixed(tick, 1)}</text>`,
         )}
         ${rough.map(
           (tick) =>
@@ -293,7 +294,7 @@ export function addScatter(
   const width = signal(640);
   const watcher = new ResizeObserver(([entry]) => {
     const { width: found } = entry!.contentRect;
-    if (found) width.value = Math.min(MOST_WIDTH, Math.max(280, found));
+    if (found) width.value = Math.min(MAX_WIDTH, Math.max(280, found));
   });
   watcher.observe(chart);
   scope.onEnd(() => watcher.disconnect());

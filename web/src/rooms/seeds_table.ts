@@ -141,36 +141,36 @@ function shownLine(card: Card): Line {
   };
 }
 
-function differenceLine({ title, differs }: Card): Line {
+function lineOfDifference({ title, differs }: Card): Line {
   const { seeds, says, outcomes } = differs!;
   return {
     title: `${title}, what its factor does`,
-    more: `${seeds} pairs of seeds, α₁ above uniform attention: ${signs(says)}`,
+    more: `${seeds} pairs of seeds, α₁ above uniform attention: ${withMinusSigns(says)}`,
     strips: OUTCOMES.map(({ name, within: [least, most] }) => {
       const [at, low, high] = outcomes[name] ?? [];
       if (high === undefined) return undefined;
-      const fits = high <= most - least && low! >= least - most;
-      return { dots: [], mean: at!, low: fits ? low! : NaN, high: fits ? high : NaN };
+      const hasSpace = high <= most - least && low! >= least - most;
+      return { dots: [], mean: at!, low: hasSpace ? low! : NaN, high: hasSpace ? high : NaN };
     }),
     isDifference: true,
   };
 }
 
-const range = (low: number, high: number, digits: number) =>
+const formatRange = (low: number, high: number, digits: number) =>
   `${formatNumber(low, digits)} to ${formatNumber(high, digits)}`;
 
 function spreadWords({ dots, mean: at, low }: Strip, digits: number, unit: string): unknown {
   if (dots.length === 1) return html`${formatNumber(at, digits)}${unit}`;
-  const ends = range(Math.min(...dots), Math.max(...dots), digits);
+  const rangeWords = formatRange(Math.min(...dots), Math.max(...dots), digits);
   return Number.isFinite(low)
     ? html`${formatNumber(at, digits)} ± ${halfWords(at - low, digits)}${unit}
-        <span class="spread">${ends}</span>`
-    : html`${ends}${unit}`;
+        <span class="spread">${rangeWords}</span>`
+    : html`${rangeWords}${unit}`;
 }
 
 function differenceWords({ mean: at, low, high }: Strip, digits: number, unit: string): unknown {
   return html`${at > 0 ? '+' : ''}${formatNumber(at, digits)}${unit && ' points'}
-  ${Number.isFinite(low) ? html`<span class="spread">(${range(low, high, digits)})</span>` : nothing}`;
+  ${Number.isFinite(low) ? html`<span class="spread">(${formatRange(low, high, digits)})</span>` : nothing}`;
 }
 
 interface Row {
@@ -178,9 +178,9 @@ interface Row {
   readonly spread: Spread | undefined;
 }
 
-/** Returns the lines of each kind, without empty kinds. */
+/** Returns the lines of the shown runs, of long runs, and of differences, each if there are any. */
 function linesOf(rows: readonly Row[]): Line[][] {
-  const long = rows.flatMap(({ card, spread }): Line[] =>
+  const longRuns = rows.flatMap(({ card, spread }): Line[] =>
     spread
       ? [
           {
@@ -191,30 +191,29 @@ function linesOf(rows: readonly Row[]): Line[][] {
         ]
       : [],
   );
-  const differences = rows.flatMap(({ card }) => (card.differs ? [differenceLine(card)] : []));
-  return [rows.map(({ card }) => shownLine(card)), long, differences].filter(
+  const differences = rows.flatMap(({ card }) => (card.differs ? [lineOfDifference(card)] : []));
+  return [rows.map(({ card }) => shownLine(card)), longRuns, differences].filter(
     ({ length }) => length,
   );
 }
 
-/** Returns an explanation of the picture. */
-function hint(kinds: readonly (readonly Line[])[]): TemplateResult {
+function pictureNote(kinds: readonly (readonly Line[])[]): TemplateResult {
   const lines = kinds.flat();
-  const isLong = kinds.length > 1;
+  const hasLongRuns = kinds.length > 1;
   const hasSeeds = (enough: number) =>
     lines.some(({ strips }) => strips.some((strip) => strip && strip.dots.length >= enough));
   const { sequences, T, eps } = MEASURING_CONDITIONS;
   return html`<p class="hint">
     Over ${sequences} held-out sequences, T = ${T}, ε =
     ${eps}.${hasSeeds(2) ? ' A dot for each seed, a ring for the one whose weights are shown; the range is min-max.' : ''}
-    ${hasSeeds(4) || isLong ? 'Bars and ± are 95% intervals of the mean, by Student’s t; they are left out for three seeds or fewer, and where they leave the scale.' : ''}
-    ${isLong ? `${OTHER_RUNS} Nats lost: over 40 sequences of 120 tokens, with the last 24 keys.` : ''}
+    ${hasSeeds(4) || hasLongRuns ? 'Bars and ± are 95% intervals of the mean, by Student’s t; they are left out for three seeds or fewer, and where they leave the scale.' : ''}
+    ${hasLongRuns ? `${OTHER_RUNS} Nats lost: over 40 sequences of 120 tokens, with the last 24 keys.` : ''}
   </p>`;
 }
 
 function wideTable(kinds: readonly (readonly Line[])[]): TemplateResult {
   const cells = cellsOf(kinds.flat());
-  let next = 0;
+  let lineIndex = 0;
   return tableRegion(
     'Across seeds, a table',
     html`<table class="seeds">
@@ -234,7 +233,7 @@ function wideTable(kinds: readonly (readonly Line[])[]): TemplateResult {
               ({ title, more }) =>
                 html`<tr>
                   <th scope="row">${title}<span class="row-class">${more}</span></th>
-                  ${cells[next++]!.map((cell) => html`<td>${cell ?? '–'}</td>`)}
+                  ${cells[lineIndex++]!.map((cell) => html`<td>${cell ?? '–'}</td>`)}
                 </tr>`,
             )}
           </tbody>`,
@@ -268,7 +267,7 @@ function narrowTable(kinds: readonly (readonly Line[])[]): TemplateResult {
 }
 
 /** Replaces hyphens by minus signs. */
-const signs = (says: string) => says.replace(/(?<=[ (])-(?=\d)/g, '−');
+const withMinusSigns = (says: string) => says.replace(/(?<=[ (])-(?=\d)/g, '−');
 
 const tables = new Map<string, Promise<TemplateResult | typeof nothing>>();
 
@@ -283,11 +282,11 @@ export function seedsTable(cards: readonly Card[], isNarrow: boolean): unknown {
     Promise.all(cards.map(({ id }) => seedRuns(id))).then(
       (runs) => {
         // Compares models at the same step, the last one that all have reached.
-        const last = Math.min(...runs.map((one) => spreadOf(one)?.step ?? Infinity));
-        const spreads = runs.map((one) => spreadOf(one, OUTCOMES, last));
+        const step = Math.min(...runs.map((one) => spreadOf(one)?.step ?? Infinity));
+        const spreads = runs.map((one) => spreadOf(one, OUTCOMES, step));
         const kinds = linesOf(cards.map((card, i) => ({ card, spread: spreads[i] })));
         if (!kinds.length) return nothing;
-        return html`${isNarrow ? narrowTable(kinds) : wideTable(kinds)}${hint(kinds)}`;
+        return html`${isNarrow ? narrowTable(kinds) : wideTable(kinds)}${pictureNote(kinds)}`;
       },
       // Leaves the table out if its logs cannot be fetched, as without a network.
       () => nothing,

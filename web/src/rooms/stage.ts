@@ -40,14 +40,16 @@ export class Stage {
   choiceFor(frames: readonly Frame[]): Choice {
     const { view } = this.#context.state.value;
     const choice = choiceOf(view, frames);
-    const recorded = frames.filter((frame) => frame.recording);
-    const isLacking = (one: View) => recorded.some((frame) => lackWords(one, frame));
+    const recordedFrames = frames.filter((frame) => frame.recording);
+    const isLacking = (one: View) => recordedFrames.some((frame) => lackWords(one, frame));
     if (this.#isSelected || view !== defaults.view || !isLacking(choice.views[0]!)) return choice;
-    const others = ALL_QUESTIONS.flatMap((question) => tabsOf(question, frames)).flatMap(
+    const candidates = ALL_QUESTIONS.flatMap((question) => tabsOf(question, frames)).flatMap(
       (tab) => tab.views,
     );
-    const instead = others.find((one) => !isLacking(one) && (!one.fits || frames.some(one.fits)));
-    return instead ? choiceOf(instead.name, frames) : choice;
+    const substitute = candidates.find(
+      (one) => !isLacking(one) && (!one.fits || frames.some(one.fits)),
+    );
+    return substitute ? choiceOf(substitute.name, frames) : choice;
   }
 
   /** Selects a view, also if the state already has its name while another view is shown instead. */
@@ -59,12 +61,12 @@ export class Stage {
 
   /**
    * Draws the selected views.
-   * @param without views that the room shows in another place
+   * @param viewsElsewhere views that the room shows in another place
    */
-  update(shown: readonly Shown[], without: readonly View[] = []): void {
+  update(shown: readonly Shown[], viewsElsewhere: readonly View[] = []): void {
     this.#shown = shown;
     const { views } = this.choiceFor(framesOf(shown));
-    const shownViews = views.filter((view, i) => !i || !without.includes(view));
+    const shownViews = views.filter((view, i) => !i || !viewsElsewhere.includes(view));
     for (const [view, { figure, isMain }] of this.#figures) {
       if (shownViews.includes(view) && isMain === (view === shownViews[0])) continue;
       figure.end();
@@ -80,8 +82,8 @@ export class Stage {
       };
       this.#figures.set(view, { figure, isMain });
       // Leaves a figure that is in its place, since moving it would take the focus from its controls.
-      const before = this.#place.children[i] ?? null;
-      if (before !== figure.root) this.#place.insertBefore(figure.root, before);
+      const nextFigure = this.#place.children[i] ?? null;
+      if (nextFigure !== figure.root) this.#place.insertBefore(figure.root, nextFigure);
       figure.update(shown);
     });
   }

@@ -56,91 +56,95 @@ import { sources } from '../page/sources';
 import { isTwin, remarkOf } from './start_words';
 import type { Story } from './story';
 
-/** Models side by side. */
-const SIDES = 2;
+/** The number of models side by side. */
+const SIDE_COUNT = 2;
 
-const WAITING = 'A small language model reads your text on this machine.';
+const WAITING_TEXT = 'A small language model reads your text on this machine.';
 
-/** States which model of a recording has read the text. */
-function recordedBy({ recording, sequences, pooled, ...frame }: Frame): string {
-  const cells = pooled
+/** States which recorded model has read the text. */
+function recordingWords({ recording, sequences, pooled, ...frame }: Frame): string {
+  const blocksNote = pooled
     ? ` Each row is a block of ${gridOf({ pooled, T: frame.T }).block} tokens, and each cell the mean of its weights; the strongest cell has the darkest color.`
     : '';
-  const means = sequences > 1 ? ` The shares below are means over ${sequences} such texts.` : '';
-  return `${recording!.model.id} read this text, and the page shows what was recorded.${means}${cells}`;
+  const meansNote =
+    sequences > 1 ? ` The shares below are means over ${sequences} such texts.` : '';
+  return `${recording!.model.id} read this text, and the page shows what was recorded.${meansNote}${blocksNote}`;
 }
 
 /** Returns the full name of the first token, which the sentence states once. */
-function markerWords(frame: Frame): string {
+function firstTokenWords(frame: Frame): string {
   const name = firstBare(frame);
   return frame.tokens[firstKey(frame)]?.special ? `${name}, a marker that begins every text` : name;
 }
 
 /** Returns the answer that the first map gives, which names the first token. */
-const answerOf = (kind: Kind, frame: Frame) =>
-  kind === 'none' ? WHERE.none : WHERE[kind].replace(/\.$/, `: ${markerWords(frame)}.`);
+const answerWords = (kind: Kind, frame: Frame) =>
+  kind === 'none' ? WHERE.none : WHERE[kind].replace(/\.$/, `: ${firstTokenWords(frame)}.`);
 
 /** States whether the second model does what the first one does. */
-function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[]): string {
-  const [own, other] = frames;
-  if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
-  const isFree = isTwin(own, other) && own.operation.normalizes;
-  if (isFree && second.kind === 'none')
-    return ` Softmax must hand out 100% in every row: where a head finds nothing useful, it goes to ${firstBare(own)}, which every row sees. Sigmoid, trained alike, scores each token on its own, so rows may sum to little.`;
-  const where = isTwin(own, other) ? 'a sigmoid model trained alike' : nameOf(other);
-  const who = first.kind === 'weak' ? 'it' : 'they';
-  const does = first.kind === 'weak' ? 'does' : 'do';
-  if (second.kind === 'none') return ` In ${where}, ${who} ${does} not.`;
-  return second.kind === first.kind ? ` In ${where}, ${who} ${does}, too.` : '';
+function secondModelWords(frames: readonly Frame[], [claim, otherClaim]: readonly Claim[]): string {
+  const [frame, otherFrame] = frames;
+  if (!frame || !otherFrame || !claim?.kind || !otherClaim?.kind || claim.kind === 'none')
+    return '';
+  const isSigmoidTwin = isTwin(frame, otherFrame) && frame.operation.normalizes;
+  if (isSigmoidTwin && otherClaim.kind === 'none')
+    return ' Softmax must hand out 100% in every row: what a head has no use for goes to the token that all see. Sigmoid, trained alike, scores each token on its own, so rows may sum to little.';
+  const otherName = isTwin(frame, otherFrame)
+    ? 'a sigmoid model trained alike'
+    : nameOf(otherFrame);
+  const subject = claim.kind === 'weak' ? 'it' : 'they';
+  const verb = claim.kind === 'weak' ? 'does' : 'do';
+  if (otherClaim.kind === 'none') return ` In ${otherName}, ${subject} ${verb} not.`;
+  return otherClaim.kind === claim.kind ? ` In ${otherName}, ${subject} ${verb}, too.` : '';
 }
 
 /**
  * Returns the sentence over the pictures.
  * @param claims the claims about the drawn heads of the frames, in the order of the frames
  */
-export function lead(frames: readonly Frame[], claims: readonly Claim[]): string {
-  const [first] = frames;
-  if (!first) return WAITING;
-  const who = first.recording ? `${recordedBy(first)} ` : '';
-  if (first.T < 2)
-    return `${who}This text has a single token, which can only attend to itself: type more.`;
+export function leadSentence(frames: readonly Frame[], claims: readonly Claim[]): string {
+  const [frame] = frames;
+  if (!frame) return WAITING_TEXT;
+  const recording = frame.recording ? `${recordingWords(frame)} ` : '';
+  if (frame.T < 2)
+    return `${recording}This text has a single token, which can only attend to itself: type more.`;
   const kind = claims[0]?.kind;
-  const answer = kind ? answerOf(kind, first) : '';
-  return `${who}${answer}${otherWords(frames, claims)}`.trim();
+  const answer = kind ? answerWords(kind, frame) : '';
+  return `${recording}${answer}${secondModelWords(frames, claims)}`.trim();
 }
 
 /** Returns the sentence with a side's number. */
 export function sideWords(claim: Claim, frame: Frame): TemplateResult {
-  const first = firstBare(frame);
-  const number = html`<strong>${givenWords(claim)}</strong>`;
+  const firstToken = firstBare(frame);
+  const share = html`<strong>${givenWords(claim)}</strong>`;
   const head = headName(claim.at, frame);
   const { L, H } = frame.architecture;
   const quantity = claim.isShare
-    ? html`${number} ${shareWords(frame)}`
-    : html`a mean weight of ${number}`;
+    ? html`${share} ${shareWords(frame)}`
+    : html`a mean weight of ${share}`;
   if (!claim.isMost || L * H === 1)
-    return html`${explainTerms(`Head ${head}`)} gives ${first} ${quantity}.`;
-  const mean = isBelow(claim)
-    ? html`below ${number} on average`
+    return html`${explained(`Head ${head}`)} gives ${firstToken} ${quantity}.`;
+  const amount = isBelow(claim)
+    ? html`below ${share} on average`
     : claim.isShare && frame.operation.normalizes
-      ? number
+      ? share
       : quantity;
-  return html`${explainTerms(head)}, the strongest of ${L * H} ${explainTerms('heads')}, gives
-  ${first} ${mean}.`;
+  return html`${explained(head)}, the strongest of ${L * H} ${explained('heads')}, gives
+  ${firstToken} ${amount}.`;
 }
 
 /** States the further numbers of a side. */
-function moreWords(frame: Frame, claim: Claim): string {
+function detailsWords(frame: Frame, claim: Claim): string {
   const { L, H } = frame.architecture;
   const { layer, head } = claim.at;
-  const average = percent(meanAlpha(frame), 0);
-  const more = frame.operation.normalizes
-    ? `; evenly spread over the tokens that each row sees, the first token would get ${percent(claim.even, 0)}. The mean over all ${L * H} heads is ${average}`
-    : `, ${sumWords(claim.rowSum)} on average. As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${average} on average`;
+  const meanShare = percent(meanAlpha(frame), 0);
+  const comparison = frame.operation.normalizes
+    ? `; evenly spread over the tokens that each row sees, the first token would get ${percent(claim.even, 0)}. The mean over all ${L * H} heads is ${meanShare}`
+    : `, ${sumWords(claim.rowSum)} on average. As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${meanShare} on average`;
   return (
     `${capital(nameOf(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
     `${claim.isMost ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +
-    `${capital(rowsWords(claim))}${more}.`
+    `${capital(rowsWords(claim))}${comparison}.`
   );
 }
 
@@ -182,7 +186,7 @@ function previewMark(
 }
 
 /** The steps of the story: questions that a reader asks, one after the other. */
-const TITLES = [
+const STEP_TITLES = [
   'First, is it only this head?',
   'What if the first token is hidden?',
   'Why does the first token win?',
@@ -192,34 +196,34 @@ const TITLES = [
 ] as const;
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const head = addElement(root, 'start-head');
-  const stage = addElement(root, 'start-stage');
-  const legend = addElement(root, 'start-legend');
-  const foot = addElement(root, 'start-ask');
-  const facts = addElement(root, 'start-facts');
-  const steps = TITLES.map((title, i) => {
-    const step = addElement(root, `step step-${i + 1}`, 'section');
+  const head = part(root, 'start-head');
+  const stage = part(root, 'start-stage');
+  const legend = part(root, 'start-legend');
+  const whyPlace = part(root, 'start-ask');
+  const detailsPlace = part(root, 'start-facts');
+  const steps = STEP_TITLES.map((title, i) => {
+    const step = part(root, `step step-${i + 1}`, 'section');
     step.dataset.step = String(i + 1);
     const heading = addElement(step, '', 'h2');
     heading.tabIndex = -1;
     return { title, step, heading, place: addElement(step, 'step-place') };
   });
-  const end = addElement(root, 'start-deeper', 'section');
-  const deeperTitle = addElement(end, '', 'h2');
-  deeperTitle.textContent = 'What to remember';
-  const deeper = addElement(end, 'step-place');
-  const based = addElement(root, 'start-based sources');
-  const pictures = addElement(stage, 'start-pictures');
-  const tabs = addElement(pictures, 'start-tabs');
-  const captions = addElement(pictures, 'start-captions');
-  const what = addElement(legend, 'scale-name', 'span');
-  const bar = addElement(legend, 'scale-place', 'span');
-  const key = addElement(legend, 'map-key', 'span');
-  const sides = (state: State) => state.shown.slice(0, SIDES);
-  const shown = (): Shown[] => shownOf(context, sides(context.state.value));
+  const takeawaysSection = part(root, 'start-deeper', 'section');
+  const takeawaysTitle = part(takeawaysSection, '', 'h2');
+  takeawaysTitle.textContent = 'What to remember';
+  const takeawaysPlace = part(takeawaysSection, 'step-place');
+  const sourcesPlace = part(root, 'start-based sources');
+  const pictures = part(stage, 'start-pictures');
+  const tabs = part(pictures, 'start-tabs');
+  const captions = part(pictures, 'start-captions');
+  const legendTitle = part(legend, 'scale-name', 'span');
+  const legendScale = part(legend, 'scale-place', 'span');
+  const legendKey = part(legend, 'map-key', 'span');
+  const sideSubjects = (state: State) => state.shown.slice(0, SIDE_COUNT);
+  const shown = (): Shown[] => shownOf(context, sideSubjects(context.state.value));
   const headOf = (frame: Frame): Head => selectedHead(frame, context.state.value);
 
-  /** Whether the reader asked for numbers of the exact weights. */
+  /** Whether to measure the exact weights instead of their quantized preview. */
   const isExact = signal(false);
   const askExact = () => void (isExact.value = true);
 
@@ -236,26 +240,28 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const reached = signal<ReadonlySet<number>>(new Set());
   const watcher = new IntersectionObserver(
     (entries) => {
-      const seen = entries.filter(({ isIntersecting }) => isIntersecting);
-      const now = seen.map(({ target }) => Number((target as HTMLElement).dataset.step) - 1);
+      const visibleEntries = entries.filter(({ isIntersecting }) => isIntersecting);
+      const indices = visibleEntries.map(
+        ({ target }) => Number((target as HTMLElement).dataset.step) - 1,
+      );
       // The story's numbers are of the exact weights; of the first step, which peeks in, a preview will do.
-      if (now.some((i) => i > 0)) askExact();
-      reached.value = new Set([...reached.peek(), ...now]);
+      if (indices.some((i) => i > 0)) askExact();
+      reached.value = new Set([...reached.peek(), ...indices]);
     },
     { rootMargin: '0px 0px -60px' },
   );
   for (const { step } of steps) watcher.observe(step);
   scope.onEnd(() => watcher.disconnect());
   const story = signal<Story | undefined>(undefined);
-  let coming: Promise<unknown> | undefined;
+  let loading: Promise<unknown> | undefined;
   scope.effect(() => {
     for (const [i, { step }] of steps.entries())
       step.classList.toggle('unread', !reached.value.has(i));
     if (!reached.value.size) return;
     const places = steps.map(({ place }) => place);
     // Imported statically, the rules of tables would make the bundler's runtime a file of the first screen.
-    coming ??= Promise.all([import('./story'), import('./tables.css')]).then(([{ Story }]) => {
-      story.value = new Story(places, deeper, reached, { context, scope, shown });
+    loading ??= Promise.all([import('./story'), import('./tables.css')]).then(([{ Story }]) => {
+      story.value = new Story(places, takeawaysPlace, reached, { context, scope, shown });
     }, context.fail);
   });
 
@@ -264,21 +270,21 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     step.scrollIntoView({ behavior, block: 'start' });
     heading.focus({ preventScroll: true });
   };
-  const isStill = matchMedia('(prefers-reduced-motion: reduce)').matches;
-  // A link to a step opens there.
-  let opened = 0;
+  const isMotionReduced = matchMedia('(prefers-reduced-motion: reduce)').matches;
+  // Scrolls to the step that a link names.
+  let openedStep = 0;
   scope.effect(() => {
     const { why } = context.state.value;
-    if (why && why !== opened) requestAnimationFrame(() => goTo(why, 'auto'));
-    opened = why;
+    if (why && why !== openedStep) requestAnimationFrame(() => goTo(why, 'auto'));
+    openedStep = why;
   });
 
-  requestFrames(context, scope, (state, { queue }) => {
-    const [first, ...rest] = sides(state);
-    const { frame } = queue.entries.value.get(first!) ?? {};
+  asks(context, scope, (state, { queue }) => {
+    const [firstSubject, ...otherSubjects] = sideSubjects(state);
+    const { frame } = queue.entries.value.get(firstSubject!) ?? {};
     const needs = story.value?.needs(frame, state);
-    // The first picture does not wait for the second.
-    const subjects = frame ? [first!, ...rest] : [first!];
+    // Requests the second model when the first one is measured.
+    const subjects = frame ? [firstSubject!, ...otherSubjects] : [firstSubject!];
     return {
       isPreview: !isExact.value,
       subjects: [...subjects, ...(frame && needs ? needs.subjects : [])],
@@ -292,13 +298,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   scope.effect(() => {
     const state = context.state.value;
     const theme = context.theme.value;
-    const all = shown();
-    const frames = framesOf(all);
+    const entries = shown();
+    const frames = framesOf(entries);
     const claims = frames.map((frame) => claimOf(frame, headOf(frame), state));
-    stage.dataset.at = String(Math.min(state.at, SIDES - 1));
+    stage.dataset.at = String(Math.min(state.at, SIDE_COUNT - 1));
     // On a phone, the second map fits above the diagonal of the first.
     stage.classList.toggle('nesting', !frames.some(isBidirectional));
-    const isFailed = all.some(({ error }) => error);
+    const isFailed = entries.some(({ error }) => error);
     root.classList.toggle('coming', !frames.length && !isFailed);
     const isRecorded = frames.some(({ recording }) => recording);
     render(
@@ -319,21 +325,23 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
                   </div>`
           }
         </div>
-        <p class="lead" data-finding role="status">${lead(frames, claims)}</p>
-        ${troubleNotes(all, context)}`,
+        <p class="lead" data-finding role="status">${leadSentence(frames, claims)}</p>
+        ${troubleNotes(entries, context)}`,
       head,
     );
-    const names = all.map(
+    const tabNames = entries.map(
       ({ frame, subject }, i) => [i, frame?.operation.label ?? subject] as const,
     );
     render(
-      all.length > 1
-        ? segmented('Model', names, Math.min(state.at, SIDES - 1), (i) => context.set({ at: i }))
+      entries.length > 1
+        ? segmented('Model', tabNames, Math.min(state.at, SIDE_COUNT - 1), (i) =>
+            context.set({ at: i }),
+          )
         : nothing,
       tabs,
     );
     render(
-      all.map(({ frame, subject }, i) => {
+      entries.map(({ frame, subject }, i) => {
         const claim = frame && claims[frames.findIndex((one) => one.subject === subject)]!;
         return html`<p class="twin twin-${i}">
           ${frame ? html`<strong>${capital(nameOf(frame))}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
@@ -341,15 +349,15 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       }),
       captions,
     );
-    figure.update(all);
+    figure.update(entries);
     const scale = weightScale({ frames, state, theme });
-    what.textContent = 'attention';
+    legendTitle.textContent = 'attention';
     legend.hidden = frames.some(({ pooled }) => pooled);
-    drawScale(bar, scale);
+    drawScale(legendScale, scale);
     render(
       html`rows attend to columns
       ${frames.every(isBidirectional) ? nothing : html`· <span class="later"></span> later tokens: not visible`}`,
-      key,
+      legendKey,
     );
     render(
       html`<button
@@ -357,18 +365,18 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         class="primary"
         @click=${() => {
           askExact();
-          goTo(1, isStill ? 'auto' : 'smooth');
+          goTo(1, isMotionReduced ? 'auto' : 'smooth');
         }}
       >
         Why?
       </button>`,
-      foot,
+      whyPlace,
     );
     render(
       claims.length
         ? html`<details class="more facts" @toggle=${askExact}>
             <summary>More</summary>
-            ${frames.map((frame, i) => html`<p>${explainTerms(moreWords(frame, claims[i]!))}</p>`)}
+            ${frames.map((frame, i) => html`<p>${explained(detailsWords(frame, claims[i]!))}</p>`)}
             <div class="numbers">${normalizeField(context, frames)}</div>
             <p>
               <span class="lines"
@@ -387,7 +395,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
             </p>
           </details>`
         : nothing,
-      facts,
+      detailsPlace,
     );
     steps.forEach(({ title, heading }, i) =>
       render(
@@ -401,15 +409,15 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         heading,
       ),
     );
-    render(sources(context.engine.value?.models.describe.version ?? ''), based);
+    render(sources(context.engine.value?.models.describe.version ?? ''), sourcesPlace);
   });
 
   // Where one map is drawn in the corner of the other, a tap brings it to the front.
-  const bringsForth = (event: MouseEvent) => {
+  const bringToFront = (event: MouseEvent) => {
     const cell = (event.target as Element).closest('.cell');
     if (!cell || getComputedStyle(cell).position !== 'absolute') return;
     event.stopPropagation();
     context.set({ at: [...cell.parentElement!.children].indexOf(cell) });
   };
-  stage.addEventListener('click', bringsForth, { capture: true });
+  stage.addEventListener('click', bringToFront, { capture: true });
 }

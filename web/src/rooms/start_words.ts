@@ -28,7 +28,7 @@ const REMARKS: Readonly<
   },
 };
 
-/** Returns the label on a picture. */
+/** Returns the label on an attention map, which names the column that most tokens attend to. */
 export function remarkOf(claim: Claim): DrawOptions['remark'] {
   if (!claim.kind) return undefined;
   const { kind, text } = REMARKS[claim.kind];
@@ -43,18 +43,18 @@ export function isTwin(first: Frame, second: Frame): boolean {
 
 /** States the spread of runs of the same recipes with other seeds. */
 export function seedWords([first, second]: readonly Frame[], context: Context): string {
-  const [own, other] = [first, second].map((frame) => {
+  const [shares, twinShares] = [first, second].map((frame) => {
     const card = frame && cardOf(frame, context);
     return card ? seedsOf(card).all.map(({ sink_1 }) => sink_1) : [];
   });
-  if (!own || own.length < 2) return '';
-  const shares = own.map((share) => `${share.toFixed(0)}%`);
-  const twin =
-    other && other.length > 1
-      ? `; in its sigmoid twin at most ${Math.max(...other).toFixed(1)}%`
+  if (!shares || shares.length < 2) return '';
+  const percentages = shares.map((share) => `${share.toFixed(0)}%`);
+  const twinWords =
+    twinShares && twinShares.length > 1
+      ? `; in its sigmoid twin at most ${Math.max(...twinShares).toFixed(1)}%`
       : '';
   return (
-    `The strength of the sink depends on the seed: with ${own.length} random seeds, ${shares.slice(0, -1).join(', ')} and ` +
-    `${shares.at(-1)} of the heads end up giving the first token more than 30%${twin}. The first seed is shown.`
+    `The strength of the sink depends on the seed: with ${shares.length} random seeds, ${percentages.slice(0, -1).join(', ')} and ` +
+    `${percentages.at(-1)} of the heads end up giving the first token more than 30%${twinWords}. The first seed is shown.`
   );
 }

@@ -53,15 +53,15 @@ import {
 } from './loss_change';
 import { ROOMS } from './names';
 import { seedWords, isTwin, remarkOf } from './start_words';
-import { trained, Walk } from './walk';
-import { answerOf as rowAnswer, contrastQuery, row, workedRow } from './worked_row';
-import { Recorded, WithoutFirst } from './without_first';
+import { trainedSubjects, Walk } from './walk';
+import { rowAnswer, contrastQuery, row, workOutRow } from './worked_row';
+import { RecordedTexts, DeletionTrial } from './without_first';
 import './story.css';
 
 /** The recording of the real model of step 2. */
-const REAL = 'smollm2-135m-instruct.safetensors';
+const REAL_MODEL = 'smollm2-135m-instruct.safetensors';
 
-/** What the steps that the reader has reached ask of the queue, beside the first screen. */
+/** What the steps that the reader has reached request from the queue, beside the first screen's requests. */
 export interface Needs {
   readonly views: readonly View[];
   readonly more: readonly string[];
@@ -70,62 +70,60 @@ export interface Needs {
   readonly studies: readonly Study[];
 }
 
-export interface Given {
+export interface StoryInputs {
   readonly context: Context;
   readonly scope: Scope;
-  /** What the first screen shows; the first one is that of the story. */
+  /** The models on the first screen; the story is about the first one. */
   readonly shown: () => readonly Shown[];
 }
 
-/** A step in its place. */
 interface Step {
   readonly needs?: (frame: Frame | undefined, state: State) => Partial<Needs>;
   readonly draw: (shown: readonly Shown[]) => void;
 }
 
-type Build = (place: HTMLElement, given: Given) => Step;
+type Build = (place: HTMLElement, inputs: StoryInputs) => Step;
 
 /** Adds two columns: words on the left, the picture on the right. */
 function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
   return [addElement(place, 'step-words'), addElement(place, 'step-picture')];
 }
 
-/** How to read a row, and why the first token wins it. */
-const ROW =
+const ROW_TEXT =
   'A score says how well a token’s key fits the query. The head turns scores into weights, and adds up each value times its weight. Values are vectors: the table gives lengths, which do not add up where vectors point different ways.';
-const FIRST =
+const FIRST_TEXT =
   'Softmax must hand out 100% in every row, even where a head has no use for it. Only the first token is visible to all others, so training often makes it the place where such attention does no harm: its key gets high scores, and its value is small.';
 
-const ALONE = 'A single token has no other to compare with: type more.';
+const SINGLE_TOKEN_TEXT = 'A single token has no other to compare with: type more.';
 
 /** Returns a folded section for a sentence that not every reader needs. */
-const fold = (title: string, said: string) =>
-  said
+const foldedText = (title: string, text: string) =>
+  text
     ? html`<details class="more">
         <summary>${title}</summary>
-        <p>${explainTerms(said)}</p>
+        <p>${explained(text)}</p>
       </details>`
     : nothing;
 
-const paragraphs = (...all: readonly string[]) =>
-  all.map((one) => html`<p>${explainTerms(one)}</p>`);
+const paragraphs = (...texts: readonly string[]) =>
+  texts.map((text) => html`<p>${explained(text)}</p>`);
 
 /** The first sentence answers the question; where others say what the picture shows, its numbers are folded. */
-function answer(said: string, intro?: unknown): TemplateResult {
-  const end = said.indexOf('. ') + 1 || said.length;
-  const rest = said.slice(end).trim();
-  return html`<p class="answer">${said.slice(0, end)}</p>
-    ${intro ?? paragraphs(rest)} ${intro ? fold('Numbers', rest) : nothing}`;
+function answerBlock(text: string, intro?: unknown): TemplateResult {
+  const answerEnd = text.indexOf('. ') + 1 || text.length;
+  const details = text.slice(answerEnd).trim();
+  return html`<p class="answer">${text.slice(0, answerEnd)}</p>
+    ${intro ?? paragraphs(details)} ${intro ? foldedText('Numbers', details) : nothing}`;
 }
 
 /** States how many heads do what the first picture shows. */
-function countWords(frame: Frame): string {
+function sinkCountWords(frame: Frame): string {
   const verdict = judged(frame);
   const { L, H } = frame.architecture;
-  const grid = `A model has many heads, and each has a map of its own: here ${L} layers (rows) of ${H} heads.`;
-  if (!verdict.conclusive) return `${grid} ${tooShortWords(verdict, frame.T, frame.eps)}`;
+  const gridText = `A model has many heads, and each has a map of its own: here ${L} layers (rows) of ${H} heads.`;
+  if (!verdict.conclusive) return `${gridText} ${tooShortWords(verdict, frame.T, frame.eps)}`;
   const share = verdict.sink;
-  const lead =
+  const opening =
     share > 0.5
       ? 'Most of the model does it.'
       : share > 1.5 / (L * H)
@@ -133,17 +131,17 @@ function countWords(frame: Frame): string {
         : share > 0
           ? 'Only one head does it.'
           : 'No head does it on this text.';
-  return `${lead} ${grid} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)} (evenly spread over the tokens that each row sees, it would be ${percent(verdict.even, 0)}): such a head has an attention sink.`;
+  return `${opening} ${gridText} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)} (evenly spread over the tokens that each row sees, it would be ${percent(verdict.even, 0)}): such a head has an attention sink.`;
 }
 
 /** A change of the loss below this, in nats per token, is small. */
 const SMALL_CHANGE = 0.01;
 
-/** 1: all heads; the selected one is drawn beside them. */
-const everyHead: Build = (place, { context, scope }) => {
+/** Step 1: all heads, and the selected one beside them. */
+const allHeadsStep: Build = (place, { context, scope }) => {
   const [words, picture] = columns(place);
-  const said = addElement(words, '');
-  const map = new Figure(words, attention, context, scope, {
+  const answerPlace = part(words, '');
+  const enlargedMap = new Figure(words, attention, context, scope, {
     isBare: true,
     extra: (frame) => {
       const state = context.state.peek();
@@ -151,75 +149,76 @@ const everyHead: Build = (place, { context, scope }) => {
       return { isPlain: true, remark: remarkOf(claimOf(frame, at, state)) };
     },
   });
-  map.root.ariaLabel = 'Attention map of the selected head';
-  const thumbs = new Figure(picture, allHeads, context, scope, { isBare: true });
+  enlargedMap.root.ariaLabel = 'Attention map of the selected head';
+  const thumbnails = new Figure(picture, allHeads, context, scope, { isBare: true });
   return {
     needs: () => ({ views: [allHeads] }),
     draw: (shown) => {
-      const [first] = framesOf(shown);
-      if (first) {
+      const [frame] = framesOf(shown);
+      if (frame) {
         const state = context.state.peek();
-        const claim = claimOf(first, selectedHead(first, state), state);
+        const claim = claimOf(frame, selectedHead(frame, state), state);
         const { layer, head } = claim.at;
         render(
-          html`${answer(countWords(first))}
+          html`${answerBlock(sinkCountWords(frame))}
             <p>
-              Select a map to enlarge it. Shown: ${headName(claim.at, first)} (layer
-              ${layerNumber(first, layer)}, head ${head}, counted from 0),
+              Select a map to enlarge it. Shown: ${headName(claim.at, frame)} (layer
+              ${layerNumber(frame, layer)}, head ${head}, counted from 0),
               ${isBelow(claim) ? 'at most ' : ''}${givenWords(claim)}.
             </p>`,
-          said,
+          answerPlace,
         );
       }
-      map.update(shown.slice(0, 1));
-      thumbs.update(shown.slice(0, 1));
+      enlargedMap.update(shown.slice(0, 1));
+      thumbnails.update(shown.slice(0, 1));
     },
   };
 };
 
 /** Losses of a model in nats per token; undefined until measured. */
-interface Costs {
+interface Losses {
   readonly name: string;
   readonly loss: number;
   /** With the first token hidden, and with the second one: the control. */
-  readonly first: number | undefined;
-  readonly second: number | undefined;
+  readonly withoutFirst: number | undefined;
+  readonly withoutSecond: number | undefined;
 }
 
 /** Returns the losses of a shown model; undefined where they cannot be measured. */
-function costsOf(frame: Frame, context: Context): Costs | undefined {
+function lossesOf(frame: Frame, context: Context): Losses | undefined {
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
-  const [first, second] = [WITHOUT_FIRST, WITHOUT_SECOND].map((edit) => {
+  const [withoutFirst, withoutSecond] = [WITHOUT_FIRST, WITHOUT_SECOND].map((edit) => {
     const change = lossChangeOf(frame, [edit], context);
     return change === undefined ? undefined : loss + change;
   });
-  return first === undefined || Number.isFinite(first)
-    ? { name: frame.title, loss, first, second }
+  return withoutFirst === undefined || Number.isFinite(withoutFirst)
+    ? { name: frame.title, loss, withoutFirst, withoutSecond }
     : undefined;
 }
 
-const risesOf = ({ loss, first = NaN, second = NaN }: Costs) =>
-  [first - loss, second - loss] as const;
+const lossRises = ({ loss, withoutFirst = NaN, withoutSecond = NaN }: Losses) =>
+  [withoutFirst - loss, withoutSecond - loss] as const;
 
 /** Compares the costs of the two tokens; empty if the first one does not cost the first model more. */
-function contrastWords([own, other]: readonly Costs[]): string {
-  if (!own) return '';
-  const [first, second] = risesOf(own);
-  if (!(first > SMALL_CHANGE && first > 1.5 * second)) return '';
-  const [otherFirst, otherSecond] = other ? risesOf(other) : [NaN, NaN];
-  const isAlike = Math.abs(otherFirst - otherSecond) < 0.3 * Math.max(otherFirst, otherSecond);
-  const otherWords = isAlike ? ` ${other!.name}: about the same.` : '';
-  return `${own.name}: hiding the first token costs more than hiding the second, since the attention that must be handed out then goes to other tokens (step 3).${otherWords}`;
+function contrastWords([losses, otherLosses]: readonly Losses[]): string {
+  if (!losses) return '';
+  const [firstRise, secondRise] = lossRises(losses);
+  if (!(firstRise > SMALL_CHANGE && firstRise > 1.5 * secondRise)) return '';
+  const [otherFirstRise, otherSecondRise] = otherLosses ? lossRises(otherLosses) : [NaN, NaN];
+  const isAlike =
+    Math.abs(otherFirstRise - otherSecondRise) < 0.3 * Math.max(otherFirstRise, otherSecondRise);
+  const otherWords = isAlike ? ` ${otherLosses!.name}: about the same.` : '';
+  return `${losses.name}: hiding the first token costs more than hiding the second, since the attention that must be handed out then goes to other tokens (step 3).${otherWords}`;
 }
 
-function lossWords(loss: number | undefined, from: number): string {
+function lossWords(loss: number | undefined, baseline: number): string {
   if (loss === undefined) return '…';
   if (!Number.isFinite(loss)) return '–';
-  return `${loss.toFixed(3)} (${formatLossChange(loss - from)})`;
+  return `${loss.toFixed(3)} (${formatLossChange(loss - baseline)})`;
 }
 
 /** Draws the losses of the shown models on the reader's text. */
-const costTable = (costs: readonly Costs[]): TemplateResult =>
+const lossTable = (losses: readonly Losses[]): TemplateResult =>
   tableRegion(
     'Losses with a token hidden',
     html`<table>
@@ -235,35 +234,35 @@ const costTable = (costs: readonly Costs[]): TemplateResult =>
         </tr>
       </thead>
       <tbody>
-        ${costs.map(
-          ({ name, loss, first, second }) =>
+        ${losses.map(
+          ({ name, loss, withoutFirst, withoutSecond }) =>
             html`<tr>
               <th scope="row">${name}</th>
               <td>${loss.toFixed(3)}</td>
-              <td>${lossWords(first, loss)}</td>
-              <td>${lossWords(second, loss)}</td>
+              <td>${lossWords(withoutFirst, loss)}</td>
+              <td>${lossWords(withoutSecond, loss)}</td>
             </tr>`,
         )}
       </tbody>
     </table>`,
   );
 
-/** 2: a real model's recorded text without its first token; below it, the small model on the reader's text. */
-const withoutToken: Build = (place, { context, scope, shown }) => {
-  new Recorded(addElement(place, ''), scope);
-  const costs = addElement(place, 'costs');
-  const links = addElement(place, 'links');
-  const without = new WithoutFirst(addElement(place, 'start-without'), context, scope);
-  // The maps of what is shown are on the first screen.
-  const toTop = () => scrollTo({ top: 0 });
-  const start = (frame: Frame) => without.start(frame).catch(context.fail);
-  // The texts are of one model and one prompt.
-  let written: unknown;
+/** Step 2: a real model's recorded text without its first token; below it, the small model on the reader's text. */
+const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
+  new RecordedTexts(part(place, ''), scope);
+  const lossPlace = part(place, 'costs');
+  const linksPlace = part(place, 'links');
+  const deletionTrial = new DeletionTrial(part(place, 'start-without'), context, scope);
+  // The attention maps of the shown models are on the first screen.
+  const scrollToTop = () => scrollTo({ top: 0 });
+  const startTrial = (frame: Frame) => deletionTrial.start(frame).catch(context.fail);
+  // Removes the texts when the model or the prompt changes.
+  let lastKey: unknown;
   scope.effect(() => {
     const { subject, question } = shown()[0]?.frame ?? {};
-    const now = subject && `${subject} ${JSON.stringify(question)}`;
-    if (now !== written) without.stop();
-    written = now;
+    const key = subject && `${subject} ${JSON.stringify(question)}`;
+    if (key !== lastKey) deletionTrial.stop();
+    lastKey = key;
   });
   return {
     needs: () => ({
@@ -275,21 +274,21 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
           lossStudies(frame, [WITHOUT_SECOND])[1],
         ]),
     }),
-    draw: (all) => {
-      const [first] = all;
-      const { frame, isStale } = first ?? {};
+    draw: (entries) => {
+      const [entry] = entries;
+      const { frame, isStale } = entry ?? {};
       const isRecorded = Boolean(frame?.recording);
-      const measured = framesOf(all)
+      const losses = framesOf(entries)
         .filter(isChangeable)
-        .flatMap((one) => costsOf(one, context) ?? []);
+        .flatMap((one) => lossesOf(one, context) ?? []);
       render(
-        measured.length
-          ? html`${costTable(measured)}
-              <p>${contrastWords(measured)}</p>`
+        losses.length
+          ? html`${lossTable(losses)}
+              <p>${contrastWords(losses)}</p>`
           : nothing,
-        costs,
+        lossPlace,
       );
-      const real = { shown: [`recording:${REAL}`], at: 0, layer: -1, head: -1, why: 0 };
+      const realState = { shown: [`recording:${REAL_MODEL}`], at: 0, layer: -1, head: -1, why: 0 };
       render(
         html`${
           frame && (isRecorded || isBidirectional(frame))
@@ -297,42 +296,44 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
             : html`<button
                 type="button"
                 ?disabled=${!frame || isStale}
-                @click=${() => frame && void start(frame)}
+                @click=${() => frame && void startTrial(frame)}
               >
                 Try it with the small model on your text
               </button>`
         }
         ${
           isRecorded
-            ? html`<a href=${context.link({ ...real, shown: defaults.shown })} @click=${toTop}
+            ? html`<a
+                href=${context.link({ ...realState, shown: defaults.shown })}
+                @click=${scrollToTop}
                 >Back to the two small models</a
               >`
-            : SHIPPED.includes(REAL)
-              ? html`<a href=${context.link(real)} @click=${toTop}
+            : SHIPPED.includes(REAL_MODEL)
+              ? html`<a href=${context.link(realState)} @click=${scrollToTop}
                   >See the real model’s attention maps</a
                 >`
               : nothing
         }`,
-        links,
+        linksPlace,
       );
     },
   };
 };
 
-/** 3: one row, worked out in both models; folded: the source of its scores. */
-const oneRow: Build = (place, { context, scope, shown }) => {
-  const words = addElement(place, 'step-words');
-  // Until the reader selects a row, the one that shows the difference of the models best.
+/** Step 3: one row, worked out in both models, and in a folded section the source of its scores. */
+const rowStep: Build = (place, { context, scope, shown }) => {
+  const words = part(place, 'step-words');
+  // Until the reader selects a row, shows the row in which the models differ most.
   const state = computed(() => {
-    const { query, ...others } = context.state.value;
-    return { ...others, query: query < 0 ? contrastQuery(framesOf(shown())) : query };
+    const { query, ...otherState } = context.state.value;
+    return { ...otherState, query: query < 0 ? contrastQuery(framesOf(shown())) : query };
   });
-  const inner: Context = { ...context, state };
-  const figure = new Figure(place, row, inner, scope, { isBare: true });
-  const scores = addElement(place, 'more', 'details');
-  addElement(scores, '', 'summary').textContent = 'Where do the scores come from?';
-  const from = addElement(scores, '', 'p');
-  const picture = new Figure(scores, arrows, inner, scope, {
+  const rowContext: Context = { ...context, state };
+  const figure = new Figure(place, row, rowContext, scope, { isBare: true });
+  const scores = part(place, 'more', 'details');
+  part(scores, '', 'summary').textContent = 'Where do the scores come from?';
+  const scoresText = part(scores, '', 'p');
+  const arrowsFigure = new Figure(scores, arrows, rowContext, scope, {
     isBare: true,
     extra: () => ({ isPlain: true }),
   });
@@ -340,18 +341,19 @@ const oneRow: Build = (place, { context, scope, shown }) => {
     needs: () => ({ views: [row, arrows] }),
     draw: (shown) => {
       const frames = framesOf(shown);
-      const [first] = frames;
-      const worked = first && workedRow(first, state.peek().query);
-      const said = first?.T === 1 ? ALONE : worked && rowAnswer(worked, first);
+      const [frame] = frames;
+      const workedRow = frame && workOutRow(frame, state.peek().query);
+      const answer = frame?.T === 1 ? SINGLE_TOKEN_TEXT : workedRow && rowAnswer(workedRow, frame);
       render(
-        html`<p class="answer">${said}</p>
-          ${worked ? html`${paragraphs(...(first.operation.normalizes ? [FIRST] : []), ROW)} ${queryRange(first, state.peek(), context.set, 'Row')}` : nothing}`,
+        html`<p class="answer">${answer}</p>
+          ${workedRow ? html`${paragraphs(...(frame.operation.normalizes ? [FIRST_TEXT] : []), ROW_TEXT)} ${queryRange(frame, state.peek(), context.set, 'Row')}` : nothing}`,
         words,
       );
-      scores.hidden = !worked;
-      if (worked) render(explainTerms(arrows.says(first, selectedHead(first, state.peek()))), from);
+      scores.hidden = !workedRow;
+      if (workedRow)
+        render(explained(arrows.says(frame, selectedHead(frame, state.peek()))), scoresText);
       figure.update(shown);
-      picture.update(shown.slice(0, 1));
+      arrowsFigure.update(shown.slice(0, 1));
     },
   };
 };
@@ -362,16 +364,16 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
   const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
   if (change === undefined) return 'Does the model use this head? Ablating it …';
   if (!Number.isFinite(change)) return '';
-  const uses =
+  const verb =
     Math.abs(change) < SMALL_CHANGE ? 'barely uses' : change > 0 ? 'uses' : 'does better without';
-  const hidden = lossChangeOf(frame, [WITHOUT_FIRST], context) ?? NaN;
-  const more =
-    hidden > SMALL_CHANGE && hidden > 2 * Math.abs(change)
-      ? ` Hiding the first token (step 2) changes it by ${formatLossChange(hidden)}: all heads must then give their attention to other tokens, and add the values of these.`
+  const hiddenChange = lossChangeOf(frame, [WITHOUT_FIRST], context) ?? NaN;
+  const comparison =
+    hiddenChange > SMALL_CHANGE && hiddenChange > 2 * Math.abs(change)
+      ? ` Hiding the first token (step 2) changes it by ${formatLossChange(hiddenChange)}: all heads must then give their attention to other tokens, and add the values of these.`
       : '';
   return (
     `Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by ${formatLossChange(change)} nats per token: on this ` +
-    `text the model ${uses} what the head writes.${more}`
+    `text the model ${verb} what the head writes.${comparison}`
   );
 }
 
@@ -384,13 +386,13 @@ function idleWords(frame: Frame, at: Head, context: Context): string {
     : '';
 }
 
-const BARS =
+const BARS_TEXT =
   'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token, gray for others. Select one.';
 const barsWords = (frame: Frame, at: Head): string =>
-  `${BARS} ${groupWords(outputNormsOf(frame, at))}`.trim();
+  `${BARS_TEXT} ${groupWords(outputNormsOf(frame, at))}`.trim();
 
-/** 4: what such a head writes, beside the other heads. */
-const output: Build = (place, { context, scope }) => {
+/** Step 4: what the selected head writes, beside the other heads. */
+const outputStep: Build = (place, { context, scope }) => {
   const [words, picture] = columns(place);
   const figure = new Figure(picture, outputs, context, scope, {
     isBare: true,
@@ -404,18 +406,18 @@ const output: Build = (place, { context, scope }) => {
         : [],
     }),
     draw: (shown) => {
-      const [first] = framesOf(shown);
-      const at = first && selectedHead(first, context.state.peek());
-      const more = (frame: Frame, head: Head) =>
+      const [frame] = framesOf(shown);
+      const at = frame && selectedHead(frame, context.state.peek());
+      const details = (frame: Frame, head: Head) =>
         html`${paragraphs(barsWords(frame, head))}
           <p class="late">${explainTerms(ablatedWords(frame, head, context))}</p>`;
       render(
-        first?.T === 1
-          ? answer(ALONE)
-          : first?.tensors.head_out
-            ? answer(
-                `${idleWords(first, at!, context)}${outputs.says(first, at!)}`,
-                more(first, at!),
+        frame?.T === 1
+          ? answerBlock(SINGLE_TOKEN_TEXT)
+          : frame?.tensors.head_out
+            ? answerBlock(
+                `${idleWords(frame, at!, context)}${outputs.says(frame, at!)}`,
+                details(frame, at!),
               )
             : nothing,
         words,
@@ -425,77 +427,80 @@ const output: Build = (place, { context, scope }) => {
   };
 };
 
-/** 5: one head through training. The slider is the story's own: the first screen keeps the trained model. */
-const training: Build = (place, { context, scope }) => {
-  const said = addElement(place, 'step-words');
-  const slider = addElement(place, 'step-walk');
-  const maps = addElement(place, 'step-maps');
-  const [now, after] = [addElement(maps, ''), addElement(maps, '')];
-  const nowTitle = addElement(now, 'which', 'p');
-  addElement(after, 'which', 'p').textContent = 'After training';
-  const seeds = addElement(place, '');
-  const walked = signal<readonly string[] | undefined>(undefined);
-  const [first] = context.state.peek().shown;
-  let from = first;
-  const own = computed(() => {
+/** Step 5: one head through training. Its slider does not move the first screen, which keeps the trained model. */
+const trainingStep: Build = (place, { context, scope }) => {
+  const wordsPlace = part(place, 'step-words');
+  const sliderPlace = part(place, 'step-walk');
+  const mapsPlace = part(place, 'step-maps');
+  const [currentMap, finalMap] = [part(mapsPlace, ''), part(mapsPlace, '')];
+  const currentTitle = part(currentMap, 'which', 'p');
+  part(finalMap, 'which', 'p').textContent = 'After training';
+  const seedsPlace = part(place, '');
+  const walkedSubjects = signal<readonly string[] | undefined>(undefined);
+  const [initialSubject] = context.state.peek().shown;
+  let lastSubject = initialSubject;
+  const walkState = computed(() => {
     const state = context.state.value;
-    const base = trained(state.shown.slice(0, 1));
-    return { ...state, shown: walked.value ?? base };
+    const base = trainedSubjects(state.shown.slice(0, 1));
+    return { ...state, shown: walkedSubjects.value ?? base };
   });
-  // Another model has other checkpoints.
   scope.effect(() => {
-    const [now] = context.state.value.shown;
-    if (now !== from) walked.value = undefined;
-    from = now;
+    const [subject] = context.state.value.shown;
+    if (subject !== lastSubject) walkedSubjects.value = undefined;
+    lastSubject = subject;
   });
-  const inner: Context = {
+  const walkContext: Context = {
     ...context,
-    state: own,
+    state: walkState,
     set: (change) => {
-      if (change.shown?.length === 1) walked.value = change.shown;
+      if (change.shown?.length === 1) walkedSubjects.value = change.shown;
       else context.set(change);
     },
   };
-  const ended = (): Frame | undefined => {
-    const [last] = shownOf(context, trained(own.value.shown));
-    return last?.isStale ? undefined : last?.frame;
+  const trainedFrame = (): Frame | undefined => {
+    const [entry] = shownOf(context, trainedSubjects(walkState.value.shown));
+    return entry?.isStale ? undefined : entry?.frame;
   };
   /** The head that gives the first token most after training, or the selected one. */
-  const pinned = (): Head | undefined => {
-    const last = ended();
+  const pinnedHead = (): Head | undefined => {
+    const last = trainedFrame();
     return last && selectedHead(last, context.state.value);
   };
-  const figure = new Figure(now, attention, inner, scope, {
+  const mapOptions = (frame: Frame) => ({
+    at: pinnedHead() ?? selectedHead(frame, walkState.peek()),
+    isPlain: true,
+  });
+  const figure = new Figure(currentMap, attention, walkContext, scope, {
     isBare: true,
-    extra: (frame) => ({ at: pinned() ?? selectedHead(frame, own.peek()), isPlain: true }),
+    extra: mapOptions,
   });
   figure.root.ariaLabel = 'Attention map through training';
-  const trainedMap = new Figure(after, attention, inner, scope, {
+  const trainedMap = new Figure(finalMap, attention, walkContext, scope, {
     isBare: true,
-    extra: (frame) => ({ at: pinned() ?? selectedHead(frame, own.peek()), isPlain: true }),
+    extra: mapOptions,
   });
   trainedMap.root.ariaLabel = 'Attention map after training';
-  new Walk(slider, inner, scope, () => pinned() !== undefined);
+  new Walk(sliderPlace, walkContext, scope, () => pinnedHead() !== undefined);
   return {
     needs: () => {
-      const at = pinned();
-      const { shown } = own.value;
+      const at = pinnedHead();
+      const { shown } = walkState.value;
       return { views: [], subjects: shown, heads: at ? { [shown[0]!]: at } : {} };
     },
     draw: () => {
-      const walking = shownOf(context, own.value.shown);
-      const [frame] = framesOf(walking);
-      const at = pinned();
-      // Between two steps nothing is drawn again.
-      if (!frame || !at || walking[0]?.isStale) return;
-      const claim = claimOf(frame, at, own.peek());
+      const walkEntries = shownOf(context, walkState.value.shown);
+      const [frame] = framesOf(walkEntries);
+      const at = pinnedHead();
+      // Keeps the last picture until the next checkpoint is measured.
+      if (!frame || !at || walkEntries[0]?.isStale) return;
+      const claim = claimOf(frame, at, walkState.peek());
       const card = cardOf(frame, context);
       const { step } = frame.model;
-      const when = step ? stepWords(step.step, step.of) : 'After training';
-      const even = claim.isShare ? `, ${evenWords(claim.given, claim.even)}` : ` on average`;
-      const end =
+      const stepName = step ? stepWords(step.step, step.of) : 'After training';
+      const uniformText = claim.isShare ? `, ${evenWords(claim.given, claim.even)}` : ` on average`;
+      const finalText =
         step && claim.isShare
-          ? `; after training it gives ${givenWords(claimOf(ended()!, at))}`
+          ? `; after training it gives ${givenWords(claimOf(trainedFrame()!, at))}`
           : '';
       render(
         html`<p class="answer">
@@ -506,69 +511,77 @@ const training: Build = (place, { context, scope }) => {
             }
           </p>
           <p role="status">
-            ${capital(when)}: head ${headName(at, frame)} gives the first token
-            ${claim.isShare ? `${givenWords(claim)} ${shareWords(frame)}` : `a weight of ${percent(claim.given)}`}${even}${end}.
+            ${capital(stepName)}: head ${headName(at, frame)} gives the first token
+            ${claim.isShare ? `${givenWords(claim)} ${shareWords(frame)}` : `a weight of ${percent(claim.given)}`}${uniformText}${finalText}.
           </p>
           <p>
             Training only asks for a better guess of the next token. At step 0 only the first rows
             are dark: they have few tokens to attend to. Press Play.
           </p>`,
-        said,
+        wordsPlace,
       );
-      nowTitle.textContent = capital(when);
-      const all = framesOf(shownOf(context, context.state.value.shown));
-      render(fold('How sure is that?', seedWords(all, context)), seeds);
-      figure.update(walking);
-      trainedMap.update(shownOf(context, trained(own.value.shown)));
+      currentTitle.textContent = capital(stepName);
+      const frames = framesOf(shownOf(context, context.state.value.shown));
+      render(foldedText('How sure is that?', seedWords(frames, context)), seedsPlace);
+      figure.update(walkEntries);
+      trainedMap.update(shownOf(context, trainedSubjects(walkState.value.shown)));
     },
   };
 };
 
 /** The preset of the lab that trains in seconds. */
-const QUICK = fromScratch[1]!;
+const PRESET = fromScratch[1]!;
 
-/** 6: the lab, in little. */
-const lab: Build = (place, { context, scope }) => {
-  addElement(place, 'answer', 'p').textContent = 'Train two small models here; it takes seconds.';
-  const picture = addElement(place, 'step-lab');
-  const link = addElement(place, 'links', 'p');
+/** Step 6: the lab, with a preset that trains in seconds. */
+const labStep: Build = (place, { context, scope }) => {
+  part(place, 'answer', 'p').textContent = 'Train two small models here; it takes seconds.';
+  const picture = part(place, 'step-lab');
+  const linkPlace = part(place, 'links', 'p');
   const state = computed(() => ({
     ...context.state.value,
-    ...{ leftRun: QUICK.leftRun, rightRun: QUICK.rightRun, controls: [] as readonly string[] },
+    ...{ leftRun: PRESET.leftRun, rightRun: PRESET.rightRun, controls: [] as readonly string[] },
   }));
-  const inner: Context = { ...context, state };
-  import('../lab/embedded').then(({ build }) => build(picture, inner, scope), context.fail);
+  const labContext: Context = { ...context, state };
+  import('../lab/embedded').then(({ build }) => build(picture, labContext, scope), context.fail);
   return {
     draw: () =>
       render(
         html`<a
-          href=${context.link({ room: 'lab', leftRun: QUICK.leftRun, rightRun: QUICK.rightRun })}
+          href=${context.link({ room: 'lab', leftRun: PRESET.leftRun, rightRun: PRESET.rightRun })}
           >Change what they learn in the Lab</a
         >`,
-        link,
+        linkPlace,
       ),
   };
 };
 
-const STEPS: readonly Build[] = [everyHead, withoutToken, oneRow, output, training, lab];
+const STEPS: readonly Build[] = [
+  allHeadsStep,
+  hiddenTokenStep,
+  rowStep,
+  outputStep,
+  trainingStep,
+  labStep,
+];
 
 /** States what a model does without a sink, by twins that differ only in the attention operation. */
 function twinWords([first, second]: readonly Frame[], context: Context): string {
   if (!first || !second || !isTwin(first, second)) return '';
-  const of = (frame: Frame, name: string) => Number(cardOf(frame, context)?.measured[name] ?? NaN);
-  const [own, other] = [of(first, 'loss'), of(second, 'loss')];
-  const [sinks, none] = [of(first, 'sink_1') / 100, of(second, 'sink_1') / 100];
-  if (!Number.isFinite(own + other + sinks + none)) return '';
-  const size = 100 * Math.expm1(other - own);
+  const metric = (frame: Frame, name: string) =>
+    Number(cardOf(frame, context)?.measured[name] ?? NaN);
+  const [loss, twinLoss] = [metric(first, 'loss'), metric(second, 'loss')];
+  const [sinkShare, twinShare] = [metric(first, 'sink_1') / 100, metric(second, 'sink_1') / 100];
+  if (!Number.isFinite(loss + twinLoss + sinkShare + twinShare)) return '';
+  const perplexityRise = 100 * Math.expm1(twinLoss - loss);
   return (
-    `Yes${size > 0 ? ', at a price' : ''}. On average over 100 other passages ${percent(none)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
-    `size, same data) ${percent(sinks, 0)}. The loss of the sigmoid model is ${show(other)} nats per token against ${show(own)}: its perplexity is ` +
-    `${Math.abs(size).toFixed(0)}% ${size > 0 ? 'higher' : 'lower'}.${size > 0 ? ' From two models alone we cannot tell whether that is the price of sigmoid or of having no sink.' : ''}`
+    `Yes${perplexityRise > 0 ? ', at a price' : ''}. On average over 100 other passages ${percent(twinShare)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
+    `size, same data) ${percent(sinkShare, 0)}. The loss of the sigmoid model is ${show(twinLoss)} nats per token against ${show(loss)}: its perplexity is ` +
+    `${Math.abs(perplexityRise).toFixed(0)}% ${perplexityRise > 0 ? 'higher' : 'lower'}.${perplexityRise > 0 ? ' From two models alone we cannot tell whether that is the price of sigmoid or of having no sink.' : ''}`
   );
 }
 
-const ANSWER = 'An attention sink is where heads put the attention that they must give away.';
-const REMEMBER = {
+const SUMMARY = 'An attention sink is where heads put the attention that they must give away.';
+const TAKEAWAYS = {
   'Why is it there?':
     'Softmax must hand out 100% in every row, even where a head has no use for it. The first token is visible to all, and its value adds little.',
   'Is it harmful?':
@@ -577,17 +590,17 @@ const REMEMBER = {
 } as const;
 
 /** Draws what to remember, and links to lessons and rooms. */
-function deeper(place: HTMLElement, context: Context, frames: readonly Frame[]): void {
-  const shown = trained(context.state.value.shown);
-  const all = { ...REMEMBER, 'Can a model do without?': twinWords(frames, context) };
+function drawTakeaways(place: HTMLElement, context: Context, frames: readonly Frame[]): void {
+  const subjects = trainedSubjects(context.state.value.shown);
+  const takeaways = { ...TAKEAWAYS, 'Can a model do without?': twinWords(frames, context) };
   render(
-    html`<p class="answer">${ANSWER}</p>
+    html`<p class="answer">${SUMMARY}</p>
       <dl>
-        ${Object.entries(all).map(
-          ([title, said]) =>
-            said &&
+        ${Object.entries(takeaways).map(
+          ([title, text]) =>
+            text &&
             html`<dt>${title}</dt>
-              <dd>${explainTerms(said)}</dd>`,
+              <dd>${explained(text)}</dd>`,
         )}
       </dl>
       <h3>Go deeper</h3>
@@ -598,7 +611,8 @@ function deeper(place: HTMLElement, context: Context, frames: readonly Frame[]):
         ${ROOMS.filter(({ name }) => name !== 'start').map(
           ({ name, title, description }) =>
             html`<li>
-              <a href=${context.link({ room: name, why: 0, shown })}>${title}</a> ${description}
+              <a href=${context.link({ room: name, why: 0, shown: subjects })}>${title}</a>
+              ${description}
             </li>`,
         )}
       </ul>`,
@@ -619,34 +633,34 @@ export class Story {
     places: readonly HTMLElement[],
     end: HTMLElement,
     reached: ReadonlySignal<ReadonlySet<number>>,
-    given: Given,
+    inputs: StoryInputs,
   ) {
-    const { context, scope } = given;
+    const { context, scope } = inputs;
     scope.effect(() => {
-      const built = this.#steps.peek();
-      const missing = [...reached.value].filter((i) => !built.has(i));
-      if (!missing.length) return;
-      const made = missing.map((i): [number, Step] => [i, STEPS[i]!(places[i]!, given)]);
+      const steps = this.#steps.peek();
+      const indices = [...reached.value].filter((i) => !steps.has(i));
+      if (!indices.length) return;
+      const newSteps = indices.map((i): [number, Step] => [i, STEPS[i]!(places[i]!, inputs)]);
       // A step sets signals of its own, which must not happen inside this effect.
-      queueMicrotask(() => (this.#steps.value = new Map([...this.#steps.peek(), ...made])));
+      queueMicrotask(() => (this.#steps.value = new Map([...this.#steps.peek(), ...newSteps])));
     });
     scope.effect(() => {
-      const shown = given.shown();
+      const shown = inputs.shown();
       void [context.state.value, context.theme.value];
       for (const step of this.#steps.value.values()) step.draw(shown);
     });
-    scope.effect(() => deeper(end, context, framesOf(given.shown())));
+    scope.effect(() => drawTakeaways(end, context, framesOf(inputs.shown())));
   }
 
-  /** What the queue is to be asked for. */
+  /** Returns what the reached steps request from the queue. */
   needs(frame: Frame | undefined, state: State): Needs {
-    const all = [...this.#steps.value.values()].map((step) => step.needs?.(frame, state) ?? {});
+    const needs = [...this.#steps.value.values()].map((step) => step.needs?.(frame, state) ?? {});
     return {
-      views: all.flatMap(({ views = [] }) => views),
-      more: all.flatMap(({ more = [] }) => more),
-      subjects: all.flatMap(({ subjects = [] }) => subjects),
-      heads: Object.assign({}, ...all.map(({ heads = {} }) => heads)) as Needs['heads'],
-      studies: all.flatMap(({ studies = [] }) => studies),
+      views: needs.flatMap(({ views = [] }) => views),
+      more: needs.flatMap(({ more = [] }) => more),
+      subjects: needs.flatMap(({ subjects = [] }) => subjects),
+      heads: Object.assign({}, ...needs.map(({ heads = {} }) => heads)) as Needs['heads'],
+      studies: needs.flatMap(({ studies = [] }) => studies),
     };
   }
 }

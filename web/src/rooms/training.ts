@@ -24,28 +24,29 @@ import './training.css';
 
 /** States whether training creates the sink, for the loaded courses. */
 function emergenceSentence(frames: readonly Frame[]): string {
-  const steps = frames.flatMap((frame) => emergence(frame) ?? []);
-  const forms = steps.filter(({ isNone, from }) => !isNone && from === 0);
-  if (!steps.length || forms.length < steps.filter(({ isNone }) => !isNone).length) return '';
-  if (!forms.length) return 'No sink appears in these trainings.';
+  const emergences = frames.flatMap((frame) => emergence(frame) ?? []);
+  const formations = emergences.filter(({ isNone, from }) => !isNone && from === 0);
+  if (!emergences.length || formations.length < emergences.filter(({ isNone }) => !isNone).length)
+    return '';
+  if (!formations.length) return 'No sink appears in these trainings.';
   return 'The sink is not there at first: it appears during training.';
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const head = addElement(root, 'room-head');
-  const walk = new Walk(addElement(root, 'walk-place'), context, scope);
-  const grid = addElement(root, 'training-grid');
-  const middle = addElement(grid, 'middle');
-  const inspector = addElement(grid, 'inspector');
+  const head = part(root, 'room-head');
+  const walk = new Walk(part(root, 'walk-place'), context, scope);
+  const grid = part(root, 'training-grid');
+  const mapsPlace = part(grid, 'middle');
+  const curvesPlace = part(grid, 'inspector');
   // Conditions that all models share appear once, under the maps.
-  let stated: readonly string[] = [];
-  const look = { stated: () => stated };
-  const map = new Figure(middle, attention, context, scope, { isMain: true, ...look });
-  const shared = addElement(middle, 'stamp', 'p');
-  const course = new Figure(inspector, training, context, scope);
-  const text = addElement(middle, 'question');
-  const sinkMap = new Figure(middle, sinks, context, scope, look);
-  inspector.addEventListener('choose-step', (event) =>
+  let statedConditions: readonly string[] = [];
+  const figureLook = { stated: () => statedConditions };
+  const map = new Figure(mapsPlace, attention, context, scope, { isMain: true, ...figureLook });
+  const conditionsPlace = part(mapsPlace, 'stamp', 'p');
+  const curvesFigure = new Figure(curvesPlace, training, context, scope);
+  const textPlace = part(mapsPlace, 'question');
+  const sinkMap = new Figure(mapsPlace, sinks, context, scope, figureLook);
+  curvesPlace.addEventListener('choose-step', (event) =>
     walk.go((event as CustomEvent<number>).detail),
   );
   const shown = () => shownOf(context, context.state.value.shown);
@@ -56,28 +57,28 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   scope.effect(() => {
     const state = context.state.value;
     void context.theme.value;
-    const all = shown();
-    const current = framesOf(all.filter(({ isStale }) => !isStale));
-    const counts = current.map((frame, i) => {
+    const entries = shown();
+    const freshFrames = framesOf(entries.filter(({ isStale }) => !isStale));
+    const countSentences = freshFrames.map((frame, i) => {
       const verdict = judged(frame);
       // Begins in lower case, as a clause of the sentence.
       if (!verdict.conclusive) return tooShortWords(verdict, frame.T, frame.eps).slice(0, -1);
       const summary = `${frame.title}: ${headsWords(frame, verdict.sink)}`;
-      if (i && judged(current[0]!).conclusive) return summary;
+      if (i && judged(freshFrames[0]!).conclusive) return summary;
       return `${summary} give the first token more than ${percent(frame.eps, 0)} of their attention`;
     });
-    const isFailed = all.some(({ error }) => error);
-    const evens = current
+    const isFailed = entries.some(({ error }) => error);
+    const uniformShares = freshFrames
       .map(judged)
       .flatMap((one) => (one.conclusive ? percent(one.even, 0) : []));
-    const uniformNote = evens.length
-      ? `; uniform attention would give it ${[...new Set(evens)].join(' / ')}`
+    const uniformNote = uniformShares.length
+      ? `; uniform attention would give it ${[...new Set(uniformShares)].join(' / ')}`
       : '';
     render(
       html`${roomHeading(
-        emergenceSentence(current) || 'Training',
-        counts.length
-          ? `${[...new Set(counts)].join('; ')}${uniformNote}.`
+        emergenceSentence(freshFrames) || 'Training',
+        countSentences.length
+          ? `${[...new Set(countSentences)].join('; ')}${uniformNote}.`
           : isFailed
             ? ''
             : 'Loading the models …',
@@ -86,20 +87,20 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ${
         allows(state, 'subjects')
           ? html`<div class="subject-list">
-              ${all.map((one) => html`<span class="subject">${nameOf(one, context)}</span>`)}
+              ${entries.map((one) => html`<span class="subject">${nameOf(one, context)}</span>`)}
               <button type="button" class="add" @click=${context.pick}>Choose models</button>
             </div>`
           : nothing
       }
-      ${troubleNotes(all, context)}`,
+      ${troubleNotes(entries, context)}`,
       head,
     );
-    const common = sharedConditions(framesOf(all));
-    stated = [...common, ...framesOf(all).map(({ title }) => title)];
-    render(explainTerms(common.join(' · '), true), shared);
-    map.update(all);
-    sinkMap.update(all);
-    course.update(all);
-    render(allows(state, 'text') ? textField(context, 2) : nothing, text);
+    const conditions = sharedConditions(framesOf(entries));
+    statedConditions = [...conditions, ...framesOf(entries).map(({ title }) => title)];
+    render(explained(conditions.join(' · '), true), conditionsPlace);
+    map.update(entries);
+    sinkMap.update(entries);
+    curvesFigure.update(entries);
+    render(allows(state, 'text') ? textField(context, 2) : nothing, textPlace);
   });
 }

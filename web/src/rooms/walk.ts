@@ -22,9 +22,9 @@ async function stepsOf(models: Models, shown: readonly string[]): Promise<number
   const subjects = shown.flatMap((text) => parseSubject(text) ?? []);
   const zooSubjects = subjects.filter((subject) => isOfZoo(models, subject));
   const timelines = zooSubjects.length ? await models.timelines() : undefined;
-  const stored = await Promise.all(zooSubjects.map(({ id }) => timelines!.steps(id)));
-  const hub = subjects.some(({ id }) => checkpointOf(id)) ? PYTHIA_STEPS : [];
-  return [...new Set([...stored.flat(), ...hub])].sort((a, b) => a - b);
+  const zooSteps = await Promise.all(zooSubjects.map(({ id }) => timelines!.steps(id)));
+  const hubSteps = subjects.some(({ id }) => checkpointOf(id)) ? PYTHIA_STEPS : [];
+  return [...new Set([...zooSteps.flat(), ...hubSteps])].sort((a, b) => a - b);
 }
 
 /** Returns the subjects at a step of their training; at the last step, with the trained weights. */
@@ -32,32 +32,32 @@ export function shownAt(
   models: Models,
   shown: readonly string[],
   step: number,
-  last: number,
+  lastStep: number,
 ): string[] {
-  const moved = shown.map((text) => {
+  const subjects = shown.map((text) => {
     const subject = parseSubject(text);
     if (!subject) return text;
-    const hub = checkpointOf(subject.id);
-    if (hub) return checkpointId({ ...hub, step: nearestStep(PYTHIA_STEPS, step) });
+    const checkpoint = checkpointOf(subject.id);
+    if (checkpoint) return checkpointId({ ...checkpoint, step: nearestStep(PYTHIA_STEPS, step) });
     if (!isOfZoo(models, subject)) return text;
-    return printSubject(atStep(subject, step >= last ? undefined : step));
+    return printSubject(atStep(subject, step >= lastStep ? undefined : step));
   });
-  return [...new Set(moved)];
+  return [...new Set(subjects)];
 }
 
 /** Returns the subjects of the zoo with their trained weights; checkpoints of a hub are unchanged. */
-export function trained(shown: readonly string[]): string[] {
+export function trainedSubjects(shown: readonly string[]): string[] {
   return shown.map((text) => {
     const subject = parseSubject(text);
     return subject ? printSubject(atStep(subject, undefined)) : text;
   });
 }
 
-/** Returns the shown step; undefined for the trained weights. */
+/** Returns the first step that a subject names; undefined if all show their trained weights. */
 function stepOfShown(shown: readonly string[]): number | undefined {
   const subjects = shown.flatMap((text) => parseSubject(text) ?? []);
-  const hub = subjects.map(({ id }) => checkpointOf(id)).find((one) => one);
-  return subjects.find(({ step }) => step !== undefined)?.step ?? hub?.step;
+  const checkpoint = subjects.map(({ id }) => checkpointOf(id)).find((one) => one);
+  return subjects.find(({ step }) => step !== undefined)?.step ?? checkpoint?.step;
 }
 
 export class Walk {
@@ -89,11 +89,11 @@ export class Walk {
       );
     });
     scope.effect(() => render(this.#parts(), this.#root));
-    let isToBegin = isReady !== undefined;
+    let isWaiting = isReady !== undefined;
     scope.effect(() => {
       const steps = this.#steps.value;
-      if (!isToBegin || !steps?.length || !isReady!()) return;
-      isToBegin = false;
+      if (!isWaiting || !steps?.length || !isReady!()) return;
+      isWaiting = false;
       queueMicrotask(() => this.go(steps[0]!));
     });
     scope.effect(() => this.#follow());
@@ -107,11 +107,11 @@ export class Walk {
     if (!steps?.length || !models) return;
     const { shown } = this.#context.state.peek();
     for (const text of shown) {
-      const hub = checkpointOf(text);
-      if (hub) this.#trust(hub.repository);
+      const checkpoint = checkpointOf(text);
+      if (checkpoint) this.#trust(checkpoint.repository);
     }
-    const nearest = nearestStep(steps, step);
-    this.#context.set({ shown: shownAt(models, shown, nearest, steps.at(-1)!) });
+    const nearestStored = nearestStep(steps, step);
+    this.#context.set({ shown: shownAt(models, shown, nearestStored, steps.at(-1)!) });
   }
 
   #index(): number {
@@ -122,7 +122,7 @@ export class Walk {
     return steps.indexOf(nearestStep(steps, step));
   }
 
-  /** Whether every shown subject is drawn. */
+  /** Whether every shown subject has a frame of the present question. */
   #isDrawn(): boolean {
     const entries = this.#context.engine.value?.queue.entries.value;
     return this.#context.state.value.shown.every((text) => {
@@ -159,9 +159,9 @@ export class Walk {
       return;
     }
     if (!this.#isDrawn()) return;
-    const next = steps[index + 1]!;
-    void this.#preload(next);
-    this.#timer = window.setTimeout(() => this.go(next), PLAY_MS);
+    const nextStep = steps[index + 1]!;
+    void this.#preload(nextStep);
+    this.#timer = window.setTimeout(() => this.go(nextStep), PLAY_MS);
   }
 
   async #preload(step: number): Promise<void> {
@@ -182,18 +182,18 @@ export class Walk {
         </button>
       </p>`;
     const index = this.#index();
-    const last = steps.length - 1;
+    const lastIndex = steps.length - 1;
     const step = steps[index]!;
-    const stepCount = steps[last]!.toLocaleString('en');
+    const stepCount = steps[lastIndex]!.toLocaleString('en');
     const label =
-      index === last ? `trained: all ${stepCount} steps` : stepWords(step, steps[last]!);
+      index === lastIndex ? `trained: all ${stepCount} steps` : stepWords(step, steps[lastIndex]!);
     const move = (event: Event) =>
       this.go(steps[Number((event.target as HTMLInputElement).value)]!);
     const button = (name: string, to: number, sign: string) =>
       html`<button
         type="button"
         aria-label=${name}
-        ?disabled=${to < 0 || to > last}
+        ?disabled=${to < 0 || to > lastIndex}
         @click=${() => this.go(steps[to]!)}
       >
         ${sign}
@@ -210,7 +210,7 @@ export class Walk {
         <input
           type="range"
           min="0"
-          max=${last}
+          max=${lastIndex}
           .value=${live(String(index))}
           aria-label="Training step"
           aria-valuetext=${label}

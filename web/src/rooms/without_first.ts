@@ -23,16 +23,16 @@ import { firstName, percent } from '../words';
 import './without_first.css';
 
 /** The number of seeds over which texts are compared; the page shows the texts of the first seed. */
-const SEEDS = 8;
+const SEED_COUNT = 8;
 /** The number of tokens of each text, and the fewest on which a verdict rests. */
-const [COUNT, LEAST_COUNT] = [64, 16];
+const [TEXT_LENGTH, LEAST_LENGTH] = [64, 16];
 /** The share of repeated tokens, and the rise of the loss in nats, from which the page calls a text broken. */
-const [REPEATED, RISE] = [0.5, 1];
+const [BROKEN_REPEATED, BROKEN_RISE] = [0.5, 1];
 
 type Numbers = Readonly<Record<Name, Measures>>;
 
-const ANY = [-Infinity, Infinity] as const;
-const mean = (all: readonly number[]) => all.reduce((a, b) => a + b, 0) / all.length;
+const ANY_RANGE = [-Infinity, Infinity] as const;
+const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
 
 /** Returns the mean difference of two conditions over the seeds, and whether its 95% interval is above 0. */
 function difference(
@@ -43,7 +43,7 @@ function difference(
   const differences = trials.map((one) => one[more][measure] - one[less][measure]);
   return {
     mean: mean(differences),
-    isAbove: mean(differences) - halfInterval(differences, ANY) > 0,
+    isAbove: mean(differences) - halfInterval(differences, ANY_RANGE) > 0,
   };
 }
 
@@ -62,42 +62,50 @@ const HEADINGS = {
 
 /** Returns the verdict that four or more seeds support; undefined for fewer. */
 export function verdictOf(trials: readonly Numbers[], count: number): Verdict | undefined {
-  const repeats = difference(trials, ['deleted', 'kept'], 'repeated');
-  const rise = difference(trials, ['deleted', 'kept'], 'loss');
-  const of = (name: Name, measure: keyof Measures) => mean(trials.map((one) => one[name][measure]));
+  const repetition = difference(trials, ['deleted', 'kept'], 'repeated');
+  const lossRise = difference(trials, ['deleted', 'kept'], 'loss');
+  const meanOf = (name: Name, measure: keyof Measures) =>
+    mean(trials.map((one) => one[name][measure]));
   if (trials.length < 4) return undefined;
-  const isStuck = repeats.isAbove && of('deleted', 'repeated') >= REPEATED;
-  const isApart = isStuck || (rise.isAbove && rise.mean >= RISE);
-  const kind = isApart ? 'apart' : repeats.isAbove || rise.isAbove ? 'worse' : 'same';
-  const share = (name: Name, measure: keyof Measures) => percent(of(name, measure), 0);
-  const nats = (name: Name) => of(name, 'loss').toFixed(2);
-  const measured =
-    `Over ${trials.length} seeds, ${share('deleted', 'repeated')} of the text written without it repeats three earlier ` +
-    `tokens, against ${share('kept', 'repeated')} with it and ${share('control', 'repeated')} without the second token instead; its loss under the unedited model is ${nats('deleted')} nats ` +
-    `per token, against ${nats('kept')}${rise.mean < 0 && repeats.isAbove ? ': repetition is easy to predict' : ''}.`;
+  const isRepetitive = repetition.isAbove && meanOf('deleted', 'repeated') >= BROKEN_REPEATED;
+  const isBroken = isRepetitive || (lossRise.isAbove && lossRise.mean >= BROKEN_RISE);
+  const kind = isBroken ? 'apart' : repetition.isAbove || lossRise.isAbove ? 'worse' : 'same';
+  const shareText = (name: Name, measure: keyof Measures) => percent(meanOf(name, measure), 0);
+  const lossWords = (name: Name) => meanOf(name, 'loss').toFixed(2);
+  const numbers =
+    `Over ${trials.length} seeds, ${shareText('deleted', 'repeated')} of the text written without it repeats three earlier ` +
+    `tokens, against ${shareText('kept', 'repeated')} with it and ${shareText('control', 'repeated')} without the second token instead; its loss under the unedited model is ${lossWords('deleted')} nats ` +
+    `per token, against ${lossWords('kept')}${lossRise.mean < 0 && repetition.isAbove ? ': repetition is easy to predict' : ''}.`;
   if (kind === 'same')
     return {
       kind,
       heading: HEADINGS.same,
-      text: `${measured} Both 95% intervals of the difference reach 0.`,
+      text: `${numbers} Both 95% intervals of the difference reach 0.`,
     };
-  const late = difference(trials, ['deleted', 'restored'], 'late');
-  const isBack = late.isAbove && of('restored', 'late') - of('kept', 'late') < late.mean;
-  const half = Math.floor(count / 2);
-  const restored =
-    `Put back after ${half} tokens, the second half of the text ` +
-    `${isBack ? 'recovers' : 'does not clearly recover'}: ${share('restored', 'late')} of it repeats, against ${share('deleted', 'late')} without ` +
-    `the first token and ${share('kept', 'late')} with it.`;
-  return { kind, heading: HEADINGS[isStuck ? 'repeats' : kind], text: `${measured} ${restored}` };
+  const lateDifference = difference(trials, ['deleted', 'restored'], 'late');
+  const hasRecovered =
+    lateDifference.isAbove &&
+    meanOf('restored', 'late') - meanOf('kept', 'late') < lateDifference.mean;
+  const halfLength = Math.floor(count / 2);
+  const recovery =
+    `Put back after ${halfLength} tokens, the second half of the text ` +
+    `${hasRecovered ? 'recovers' : 'does not clearly recover'}: ${shareText('restored', 'late')} of it repeats, against ${shareText('deleted', 'late')} without ` +
+    `the first token and ${shareText('kept', 'late')} with it.`;
+  return {
+    kind,
+    heading: HEADINGS[isRepetitive ? 'repeats' : kind],
+    text: `${numbers} ${recovery}`,
+  };
 }
 
-function table(
+function textsTable(
   prompt: string,
   texts: Readonly<Record<Name, string>>,
   trials: readonly Numbers[],
   caption: string,
 ): TemplateResult {
-  const of = (name: Name, measure: keyof Measures) => mean(trials.map((one) => one[name][measure]));
+  const meanOf = (name: Name, measure: keyof Measures) =>
+    mean(trials.map((one) => one[name][measure]));
   return tableRegion(
     caption,
     html`<table class="without">
@@ -118,8 +126,8 @@ function table(
             html`<tr>
               <th scope="row">${CONDITIONS[name].title}</th>
               <td class="written"><span class="hint">${prompt}</span>${texts[name]}</td>
-              <td>${percent(of(name, 'repeated'), 0)}</td>
-              <td>${formatNumber(of(name, 'loss'), 2)}</td>
+              <td>${percent(meanOf(name, 'repeated'), 0)}</td>
+              <td>${formatNumber(meanOf(name, 'loss'), 2)}</td>
             </tr>`,
         )}
       </tbody>
@@ -127,13 +135,13 @@ function table(
   );
 }
 
-const conditions = (count: number, seeds: number, texts = 'texts of seed 1') =>
+const conditionsWords = (count: number, seeds: number, texts = 'texts of seed 1') =>
   `${count} tokens; ${texts}, numbers are means over ${seeds} ${seeds === 1 ? 'seed' : 'seeds'} at temperature 0.6 from the 40 likeliest. ` +
   'Repeated: tokens that end a sequence of three that the text already had. Loss: nats per token under the unedited model.';
 
-type Act = Exclude<Name, 'kept'>;
+type Action = Exclude<Name, 'kept'>;
 /** The actions on the first token, in the order of the buttons. */
-const ACTS: Readonly<Record<Act, string>> = {
+const ACTIONS: Readonly<Record<Action, string>> = {
   ...{ deleted: 'Hide it', restored: 'Show it again', control: 'Hide the second instead' },
 };
 
@@ -141,9 +149,9 @@ const ACTS: Readonly<Record<Act, string>> = {
  * Draws the recorded texts of a published model: the text with the first token, next to the text without this token or
  * with the token restored halfway.
  */
-export class Recorded {
+export class RecordedTexts {
   readonly #place: HTMLElement;
-  readonly #shown = signal<Act>('deleted');
+  readonly #shown = signal<Action>('deleted');
 
   constructor(place: HTMLElement, scope: Scope) {
     this.#place = place;
@@ -151,49 +159,50 @@ export class Recorded {
     scope.effect(() => this.#draw(this.#shown.value));
   }
 
-  #draw(name: Act): void {
+  #draw(name: Action): void {
     const { model, file, prompt, count, first, texts, back, trials } = recorded;
     const { heading, text } = verdictOf(trials, count)!;
-    const repeated = (one: Name) => percent(mean(trials.map((trial) => trial[one].repeated)), 0);
-    const [before, after] = [texts.restored.slice(0, back), texts.restored.slice(back)];
-    const written =
+    const repeatedShare = (one: Name) =>
+      percent(mean(trials.map((trial) => trial[one].repeated)), 0);
+    const [textBefore, textAfter] = [texts.restored.slice(0, back), texts.restored.slice(back)];
+    const shownText =
       name !== 'restored'
         ? texts[name]
-        : html`${before}<strong class="back">[first token shown again]</strong>${after}`;
-    const opening = html`<span class="hint">${prompt}</span>`;
+        : html`${textBefore}<strong class="back">[first token shown again]</strong>${textAfter}`;
+    const promptSpan = html`<span class="hint">${prompt}</span>`;
     // Writes no spaces between the tags of the template, which would be part of the texts.
     render(
       html`<p class="answer">${heading}.</p>
         <p>
           Another model, the larger ${model}, continues the gray text. It has no start token: its
           sink is whatever token stands first, here “${first}”. At the right, the tokens that it
-          writes cannot attend to it: ${repeated('deleted')} of them then repeat phrases of three
-          tokens, over eight texts; with all tokens visible ${repeated('kept')} do, and with the
-          second one hidden instead ${repeated('control')}.
+          writes cannot attend to it: ${repeatedShare('deleted')} of them then repeat phrases of
+          three tokens, over eight texts; with all tokens visible ${repeatedShare('kept')} do, and
+          with the second one hidden instead ${repeatedShare('control')}.
         </p>
         <div class="recorded-texts">
           <div>
             <p class="which">With the first token</p>
             <p class="recorded" data-text="kept">
-              <span class="written">${opening}${texts.kept}</span>
+              <span class="written">${promptSpan}${texts.kept}</span>
             </p>
           </div>
           <div>
             ${segmented(
               'First token',
-              (Object.keys(ACTS) as Act[]).map((one) => [one, ACTS[one]] as const),
+              (Object.keys(ACTIONS) as Action[]).map((one) => [one, ACTIONS[one]] as const),
               name,
               (to) => (this.#shown.value = to),
             )}
             <p class="recorded" role="status" data-text=${name}>
-              <span class="written">${opening}${written}</span>
+              <span class="written">${promptSpan}${shownText}</span>
             </p>
           </div>
         </div>
         <details class="more">
           <summary>How sure is that?</summary>
           <p>${text}</p>
-          ${table(prompt, texts, trials, `Recorded of ${file}. ${conditions(count, trials.length, 'texts of the likeliest token each time')}`)}
+          ${textsTable(prompt, texts, trials, `Recorded of ${file}. ${conditionsWords(count, trials.length, 'texts of the likeliest token each time')}`)}
         </details>`,
       this.#place,
     );
@@ -206,7 +215,7 @@ const textsOf = (trial: Trial) =>
     string
   >;
 
-interface Trying {
+interface TrialState {
   readonly frame: Frame;
   readonly count: number;
   readonly texts?: Readonly<Record<Name, string>>;
@@ -215,10 +224,12 @@ interface Trying {
   readonly isDone: boolean;
 }
 
-/** The part of Start that deletes the first token; `start` generates the texts, and `stop` removes them. */
-export class WithoutFirst {
+/**
+ * Deletes the first token of a model's text: `start` generates the texts under each condition, and `stop` removes them.
+ */
+export class DeletionTrial {
   readonly #context: Context;
-  readonly #shown = signal<Trying | undefined>(undefined);
+  readonly #shown = signal<TrialState | undefined>(undefined);
   #job: AbortController | undefined;
 
   constructor(place: HTMLElement, context: Context, scope: Scope) {
@@ -237,58 +248,58 @@ export class WithoutFirst {
     const job = new AbortController();
     this.#job = job;
     const { signal: abort } = job;
-    const room = frame.architecture.context - frame.T;
-    const count = Math.min(COUNT, room);
-    const show = (change: Partial<Trying>) => {
+    const freeLength = frame.architecture.context - frame.T;
+    const count = Math.min(TEXT_LENGTH, freeLength);
+    const update = (change: Partial<TrialState>) => {
       if (!abort.aborted) this.#shown.value = { ...this.#shown.peek()!, ...change };
     };
     this.#shown.value = { frame, count, trials: [], isDone: false };
-    if (count < LEAST_COUNT)
-      return show({
+    if (count < LEAST_LENGTH)
+      return update({
         isDone: true,
-        problem: `This text leaves the model room for ${Math.max(0, room)} more tokens; it writes at least ${LEAST_COUNT}. Shorten the text.`,
+        problem: `This text leaves the model room for ${Math.max(0, freeLength)} more tokens; it writes at least ${LEAST_LENGTH}. Shorten the text.`,
       });
     try {
       const { models } = this.#context.engine.peek()!;
       const id = modelIdOf(parseSubject(frame.subject)!);
-      const opened = await models.get(id, { signal: abort, onProgress: () => {} });
-      const writer = { ...opened, edits: frame.edits };
+      const model = await models.get(id, { signal: abort, onProgress: () => {} });
+      const writer = { ...model, edits: frame.edits };
       const prompt = frame.tokens.map((token) => token.id);
-      for (let seed = 1; seed <= SEEDS; seed++) {
-        const trial = await runTrial(writer, { prompt, count, seed, signal: abort });
+      for (let seed = 1; seed <= SEED_COUNT; seed++) {
+        const trial = await tryOnce(writer, { prompt, count, seed, signal: abort });
         const { texts, trials } = this.#shown.peek()!;
-        show({
+        update({
           texts: texts ?? textsOf(trial),
           trials: [...trials, trial],
-          isDone: seed === SEEDS,
+          isDone: seed === SEED_COUNT,
         });
       }
     } catch (error) {
-      show({ problem: errorSentence(error), isDone: true });
+      update({ problem: errorSentence(error), isDone: true });
     }
   }
 
   #draw(place: HTMLElement): void {
-    const shown = this.#shown.value;
-    place.hidden = !shown;
-    if (!shown) return void render(nothing, place);
-    const { frame, count, texts, trials, problem, isDone } = shown;
+    const state = this.#shown.value;
+    place.hidden = !state;
+    if (!state) return void render(nothing, place);
+    const { frame, count, texts, trials, problem, isDone } = state;
     const verdict = isDone ? verdictOf(trials, count) : undefined;
     render(
       html`<h2>${verdict?.heading ?? 'What does the model write without its first token?'}</h2>
         <p role="status">
-          ${problem ?? verdict?.text ?? `${frame.title} has read your text and writes on without ${firstName(frame)}: seed ${trials.length + 1} of ${SEEDS}.`}
+          ${problem ?? verdict?.text ?? `${frame.title} has read your text and writes on without ${firstName(frame)}: seed ${trials.length + 1} of ${SEED_COUNT}.`}
         </p>
         ${
           texts
-            ? table(
+            ? textsTable(
                 frame.tokens
                   .filter(({ special }) => !special)
                   .map(({ text }) => text)
                   .join(''),
                 texts,
                 trials,
-                `${frame.title}. ${conditions(count, trials.length)}`,
+                `${frame.title}. ${conditionsWords(count, trials.length)}`,
               )
             : nothing
         }

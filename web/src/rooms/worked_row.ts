@@ -11,7 +11,6 @@ import { formatNumber } from '../timeline/seeds';
 import { addElement, setText, type View } from '../page/view';
 import { shownQuery } from '../views/query';
 
-/** A token's part in a row. */
 interface Entry {
   readonly key: number;
   readonly score: number;
@@ -22,28 +21,28 @@ interface Entry {
   readonly adds: number;
 }
 
-export interface Worked {
+export interface WorkedRow {
   readonly query: number;
   /** The first token, then the other tokens with the largest weights. */
-  readonly named: readonly Entry[];
-  readonly others: readonly Entry[];
+  readonly topEntries: readonly Entry[];
+  readonly otherEntries: readonly Entry[];
   /** The length of the sum of the vectors that `others` add. */
-  readonly othersAdd: number;
+  readonly othersOutput: number;
   /** The sum of the weights. */
   readonly sum: number;
   /** The length of the head's output. */
   readonly output: number;
   /** The length of the output if softmax shared the row among the other tokens; NaN for other operations. */
-  readonly without: number;
+  readonly outputWithoutFirst: number;
 }
 
-/** The number of tokens, without the first one, that have a line each. */
-const NAMED = 3;
+/** The number of tokens, besides the first one, that have a line each. */
+const TOP_COUNT = 3;
 
 /** Returns the number that the model's sigmoid adds to each score. */
 function biasOf({ operation, architecture: { attention } }: Frame): number {
-  const isOwn = operation.name === 'sigmoid' && attention.operation === 'sigmoid';
-  const bias = Number(isOwn && attention.parameters?.bias);
+  const isModelOperation = operation.name === 'sigmoid' && attention.operation === 'sigmoid';
+  const bias = Number(isModelOperation && attention.parameters?.bias);
   return Number.isFinite(bias) ? bias : 0;
 }
 
@@ -54,22 +53,24 @@ function biasOf({ operation, architecture: { attention } }: Frame): number {
 export function contrastQuery([first, other]: readonly Frame[]): number {
   const isContrast = first?.operation.normalizes && other && !other.operation.normalizes;
   if (!isContrast || first.pooled || other.pooled || first.T !== other.T) return -1;
-  const [own, others] = [mapsOf(first), mapsOf(other)];
-  if (!own || !others) return -1;
+  const [firstMaps, otherMaps] = [mapsOf(first), mapsOf(other)];
+  if (!firstMaps || !otherMaps) return -1;
   const { T } = first;
   const sumOfRow = (query: number) =>
-    sumOf(Array.from(others.weights.subarray(query * T, (query + 1) * T)).filter(Number.isFinite));
-  // The queries of the first half see few tokens.
+    sumOf(
+      Array.from(otherMaps.weights.subarray(query * T, (query + 1) * T)).filter(Number.isFinite),
+    );
+  // Leaves out the first half of the queries, which see few tokens.
   return Array.from({ length: T }, (_, query) => query)
-    .filter((query) => query >= T / 2 && own.weights[query * T + firstKey(first)]! > 0.5)
+    .filter((query) => query >= T / 2 && firstMaps.weights[query * T + firstKey(first)]! > 0.5)
     .reduce((best, query) => (best < 0 || sumOfRow(query) < sumOfRow(best) ? query : best), -1);
 }
 
 /**
  * Works out a row; undefined if the frame lacks its numbers.
- * @param given the index of the query; -1: the one in the middle
+ * @param requestedQuery the index of the query; -1: the one in the middle
  */
-export function workedRow(frame: Frame, given: number): Worked | undefined {
+export function workOutRow(frame: Frame, requestedQuery: number): WorkedRow | undefined {
   const { T, head, tensors, operation, architecture } = frame;
   const { scores } = head?.tensors ?? {};
   const maps = frame.pooled ? undefined : mapsOf(frame);
@@ -80,7 +81,7 @@ export function workedRow(frame: Frame, given: number): Worked | undefined {
     { ...tensors.v, shape: [architecture.L, G, T * K] },
     { layer: head!.layer, head: Math.floor(head!.head / (H / G)) },
   );
-  const query = shownQuery(frame, given);
+  const query = shownQuery(frame, requestedQuery);
   const first = firstKey(frame);
   const at = query * T;
   const lengthOf = (keys: readonly number[], weightOf: (key: number) => number) =>
@@ -89,57 +90,65 @@ export function workedRow(frame: Frame, given: number): Worked | undefined {
         keys.reduce((sum, key) => sum + weightOf(key) * values[key * K + i]!, 0),
       ),
     );
-  const weight = (key: number) => maps.weights[at + key]!;
+  const weightOf = (key: number) => maps.weights[at + key]!;
   const bias = biasOf(frame);
-  const all = Array.from({ length: T }, (_, key) => key)
-    .filter((key) => Number.isFinite(weight(key)))
+  const entries = Array.from({ length: T }, (_, key) => key)
+    .filter((key) => Number.isFinite(weightOf(key)))
     .map((key): Entry => ({
-      ...{ key, score: scores.data[at + key]! + bias, weight: weight(key) },
-      ...{ value: lengthOf([key], () => 1), adds: lengthOf([key], weight) },
+      ...{ key, score: scores.data[at + key]! + bias, weight: weightOf(key) },
+      ...{ value: lengthOf([key], () => 1), adds: lengthOf([key], weightOf) },
     }));
-  const rest = all
+  const others = entries
     .filter(({ key }) => key !== first)
     .sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
   // A single remaining token has a line of its own.
-  const count = rest.length === NAMED + 1 ? NAMED + 1 : NAMED;
-  const remaining = rest.slice(count);
+  const lineCount = others.length === TOP_COUNT + 1 ? TOP_COUNT + 1 : TOP_COUNT;
+  const remainingEntries = others.slice(lineCount);
   const keysOf = (entries: readonly Entry[]) => entries.map(({ key }) => key);
-  const highest = Math.max(...rest.map(({ score }) => score));
-  const power = ({ score }: Entry) => Math.exp(score - highest);
-  const powers = new Map(rest.map((one) => [one.key, power(one)]));
-  const shared = rest.reduce((sum, one) => sum + power(one), 0);
-  const isShared = operation.name === 'softmax' && !architecture.bias_key && rest.length > 0;
+  const highestScore = Math.max(...others.map(({ score }) => score));
+  const powerOf = ({ score }: Entry) => Math.exp(score - highestScore);
+  const powers = new Map(others.map((one) => [one.key, powerOf(one)]));
+  const powerSum = others.reduce((sum, one) => sum + powerOf(one), 0);
+  const isRedistributed =
+    operation.name === 'softmax' && !architecture.bias_key && others.length > 0;
   return {
     query,
-    named: [...all.filter(({ key }) => key === first), ...rest.slice(0, count)],
-    others: remaining,
-    othersAdd: lengthOf(keysOf(remaining), weight),
-    sum: all.reduce((sum, one) => sum + one.weight, 0),
-    output: lengthOf(keysOf(all), weight),
-    without: isShared ? lengthOf(keysOf(rest), (key) => powers.get(key)! / shared) : NaN,
+    topEntries: [...entries.filter(({ key }) => key === first), ...others.slice(0, lineCount)],
+    otherEntries: remainingEntries,
+    othersOutput: lengthOf(keysOf(remainingEntries), weightOf),
+    sum: entries.reduce((sum, one) => sum + one.weight, 0),
+    output: lengthOf(keysOf(entries), weightOf),
+    outputWithoutFirst: isRedistributed
+      ? lengthOf(keysOf(others), (key) => powers.get(key)! / powerSum)
+      : NaN,
   };
 }
 
 /** Whether a token's value is shorter than half of the others' mean. */
-const isSmall = ({ value }: Entry, rest: readonly Entry[]) =>
-  value < mean(rest.map((one) => one.value)) / 2;
+const hasSmallValue = ({ value }: Entry, otherEntries: readonly Entry[]) =>
+  value < mean(otherEntries.map((one) => one.value)) / 2;
 
-const restOf = ({ named, others }: Worked) => [...named.slice(1), ...others];
+const othersOf = ({ topEntries, otherEntries }: WorkedRow) => [
+  ...topEntries.slice(1),
+  ...otherEntries,
+];
 
 /** Returns the answer in words, as far as the row supports it. */
-export function answerOf(worked: Worked, { operation, ...frame }: Frame): string {
-  const first = worked.named[0]!;
-  const rest = restOf(worked);
-  if (first.key !== firstKey(frame) || !rest.length) return '';
-  const isTop = rest.every(
-    ({ score, weight }) => first.score > score && first.weight > Math.abs(weight),
+export function rowAnswer(workedRow: WorkedRow, { operation, ...frame }: Frame): string {
+  const firstEntry = workedRow.topEntries[0]!;
+  const otherEntries = othersOf(workedRow);
+  if (firstEntry.key !== firstKey(frame) || !otherEntries.length) return '';
+  const isHighest = otherEntries.every(
+    ({ score, weight }) => firstEntry.score > score && firstEntry.weight > Math.abs(weight),
   );
-  if (!isTop) return 'In this row another token gets more attention than the first one.';
-  const isMost = operation.normalizes && first.weight > 0.5;
-  const isLess = worked.without > 1.25 * worked.output;
-  const less = isLess ? ': without it the head would write more' : '';
-  const adds = isSmall(first, rest) ? `, but its small value adds little${less}` : '';
-  return `The first token has the highest score${isMost ? ', so most of the attention goes to it' : ''}${adds}.`;
+  if (!isHighest) return 'In this row another token gets more attention than the first one.';
+  const takesMost = operation.normalizes && firstEntry.weight > 0.5;
+  const reducesOutput = workedRow.outputWithoutFirst > 1.25 * workedRow.output;
+  const lessWords = reducesOutput ? ': without it the head would write more' : '';
+  const valueWords = hasSmallValue(firstEntry, otherEntries)
+    ? `, but its small value adds little${lessWords}`
+    : '';
+  return `The first token has the highest score${takesMost ? ', so most of the attention goes to it' : ''}${valueWords}.`;
 }
 
 /** Explains the number that the model's sigmoid adds to each score; empty if there is none. */
@@ -151,43 +160,44 @@ function biasWords(frame: Frame): string {
 }
 
 /** States the sum of the row's weights, and for softmax how the first token affects the output. */
-export function sharesWords(worked: Worked, frame: Frame): string {
+export function rowSumWords(workedRow: WorkedRow, frame: Frame): string {
   const { name, normalizes } = frame.operation;
-  const { sum, output, without } = worked;
-  const count = restOf(worked).length;
-  const othersWords = count === 1 ? 'the other token' : `the other ${count} tokens`;
+  const { sum, output, outputWithoutFirst } = workedRow;
+  const otherCount = othersOf(workedRow).length;
+  const othersWords = otherCount === 1 ? 'the other token' : `the other ${otherCount} tokens`;
   if (name === 'sigmoid')
     return `Sigmoid weighs each token by its own score: this row sums to ${sumWords(sum)}, and no row has to reach 100%.${biasWords(frame)}`;
-  const must = normalizes
+  const ruleWords = normalizes
     ? 'The weights must sum to 100%: what the first token does not take, '
     : '';
-  if (!must || !Number.isFinite(without)) return `The weights of this row sum to ${sumWords(sum)}.`;
-  const more =
-    without > 1.25 * output
-      ? ` Without it they would share all 100%, and the head would write ${lengthWords(without)} instead of ${lengthWords(output)}.`
+  if (!ruleWords || !Number.isFinite(outputWithoutFirst))
+    return `The weights of this row sum to ${sumWords(sum)}.`;
+  const withoutWords =
+    outputWithoutFirst > 1.25 * output
+      ? ` Without it they would share all 100%, and the head would write ${lengthWords(outputWithoutFirst)} instead of ${lengthWords(output)}.`
       : '';
-  return `${must}${othersWords} ${count === 1 ? 'takes' : 'take'}.${more}`;
+  return `${ruleWords}${othersWords} ${otherCount === 1 ? 'takes' : 'take'}.${withoutWords}`;
 }
 
 /** Formats a length; one that would round to 0 as `<0.01`. */
 const lengthWords = (x: number) => (x > 0 && x < 0.01 ? '<0.01' : show(x));
 
 /** Returns a cell with a number over a bar, whose length is a share of the cell. */
-const bar = (share: number, said: string) =>
-  html`<td class="bar" style=${`--share: ${Math.max(0, Math.min(1, share))}`}>${said}</td>`;
+const barCell = (share: number, text: string) =>
+  html`<td class="bar" style=${`--share: ${Math.max(0, Math.min(1, share))}`}>${text}</td>`;
 
 const sumOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 
-const longestIn = ({ named, others }: Worked) =>
-  Math.max(...[...named, ...others].map(({ value }) => value));
+const longestValue = ({ topEntries, otherEntries }: WorkedRow) =>
+  Math.max(...[...topEntries, ...otherEntries].map(({ value }) => value));
 
-/** @param most the length of a full bar */
-function tableOf(worked: Worked, most: number, frame: Frame, at: Head) {
-  const { query, named, others, othersAdd, sum, output } = worked;
+/** Renders a worked row. `barMax` is the length of a full bar. */
+function tableOf(workedRow: WorkedRow, barMax: number, frame: Frame, at: Head) {
+  const { query, topEntries, otherEntries, othersOutput, sum, output } = workedRow;
   const isFirst = (key: number) => key === firstKey(frame);
-  const scores = others.map(({ score }) => score);
-  const weight = sumOf(others.map((one) => one.weight));
-  const value = mean(others.map((one) => one.value));
+  const scores = otherEntries.map(({ score }) => score);
+  const otherWeight = sumOf(otherEntries.map((one) => one.weight));
+  const otherValue = mean(otherEntries.map((one) => one.value));
   const bias = biasOf(frame);
   return html`<table class="worked">
     <caption>
@@ -205,26 +215,26 @@ function tableOf(worked: Worked, most: number, frame: Frame, at: Head) {
       </tr>
     </thead>
     <tbody>
-      ${named.map(
+      ${topEntries.map(
         (one) =>
           html`<tr class=${isFirst(one.key) ? 'first' : ''}>
             <th scope="row">${isFirst(one.key) ? firstBare(frame) : quote(frame, one.key)}</th>
             <td>${formatNumber(one.score, 2)}</td>
-            ${bar(Math.abs(one.weight), percent(one.weight))}
-            ${bar(one.value / most, lengthWords(one.value))}
-            ${bar(one.adds / most, lengthWords(one.adds))}
+            ${barCell(Math.abs(one.weight), percent(one.weight))}
+            ${barCell(one.value / barMax, lengthWords(one.value))}
+            ${barCell(one.adds / barMax, lengthWords(one.adds))}
           </tr>`,
       )}
       ${
-        others.length
+        otherEntries.length
           ? html`<tr>
-              <th scope="row">${others.length} others</th>
+              <th scope="row">${otherEntries.length} others</th>
               <td>
                 ${formatNumber(Math.min(...scores), 2)} to ${formatNumber(Math.max(...scores), 2)}
               </td>
-              ${bar(Math.abs(weight), percent(weight))}
-              ${bar(value / most, `${lengthWords(value)} each`)}
-              ${bar(othersAdd / most, `${lengthWords(othersAdd)} together`)}
+              ${barCell(Math.abs(otherWeight), percent(otherWeight))}
+              ${barCell(otherValue / barMax, `${lengthWords(otherValue)} each`)}
+              ${barCell(othersOutput / barMax, `${lengthWords(othersOutput)} together`)}
             </tr>`
           : nothing
       }
@@ -233,9 +243,9 @@ function tableOf(worked: Worked, most: number, frame: Frame, at: Head) {
       <tr>
         <th scope="row">in all</th>
         <td></td>
-        ${bar(sum, sumWords(sum))}
+        ${barCell(sum, sumWords(sum))}
         <td>as vectors</td>
-        ${bar(output / most, lengthWords(output))}
+        ${barCell(output / barMax, lengthWords(output))}
       </tr>
     </tfoot>
   </table>`;
@@ -252,32 +262,34 @@ export const row: View = {
   reads: ['v'],
   headReads: ['scores', 'att'],
   numbers: (frame) => {
-    const worked = workedRow(frame, -1);
-    const all = worked ? [...worked.named, ...worked.others] : [];
+    const workedRow = workOutRow(frame, -1);
+    const entries = workedRow ? [...workedRow.topEntries, ...workedRow.otherEntries] : [];
     return (['key', 'score', 'weight', 'value', 'adds'] as const).map((name) =>
       quantity(name, ['line'], {
-        shape: [all.length],
-        data: Float32Array.from(all, (one) => one[name]),
+        shape: [entries.length],
+        data: Float32Array.from(entries, (one) => one[name]),
       }),
     );
   },
   says: (frame, _, state = defaults) => {
-    const worked = workedRow(frame, state.query);
-    return worked ? `${answerOf(worked, frame)} ${sharesWords(worked, frame)}`.trim() : '';
+    const workedRow = workOutRow(frame, state.query);
+    return workedRow
+      ? `${rowAnswer(workedRow, frame)} ${rowSumWords(workedRow, frame)}`.trim()
+      : '';
   },
   draw(root) {
-    const place = addElement(root, 'row-table');
-    const reason = addElement(root, '', 'p');
+    const tablePlace = part(root, 'row-table');
+    const explanation = part(root, '', 'p');
     return (frame, { at, state, frames }) => {
-      const worked = workedRow(frame, state.query);
-      root.hidden = !worked;
-      if (!worked) return;
-      setText(reason, sharesWords(worked, frame));
-      const others = frames.flatMap((one) =>
-        one === frame ? [] : (workedRow(one, state.query) ?? []),
+      const workedRow = workOutRow(frame, state.query);
+      root.hidden = !workedRow;
+      if (!workedRow) return;
+      say(explanation, rowSumWords(workedRow, frame));
+      const otherRows = frames.flatMap((one) =>
+        one === frame ? [] : (workOutRow(one, state.query) ?? []),
       );
-      const most = Math.max(...[worked, ...others].map(longestIn));
-      render(tableOf(worked, most, frame, at), place);
+      const barMax = Math.max(...[workedRow, ...otherRows].map(longestValue));
+      render(tableOf(workedRow, barMax, frame, at), tablePlace);
     };
   },
 };
