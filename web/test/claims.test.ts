@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { claimOf, columnOf, kindOf } from '../src/claims';
-import { draws } from '../src/ask/question';
+import { randomGenerator } from '../src/ask/question';
 import { leadSentence } from '../src/rooms/start';
 import { remarkOf } from '../src/rooms/start_words';
 import { finding, givenWords } from '../src/words';

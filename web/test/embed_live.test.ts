@@ -69,7 +69,7 @@ const frameOf = (change: Partial<Frame> = {}) => {
 /** The places that figures are fitted into: the room to fit, and how often the fitting has ended. */
 const fits = vi.hoisted(() => [] as { roomOf: () => Element | null; ended: number }[]);
 vi.mock('../src/embed/fit', () => ({
-  fitting: (roomOf: () => Element | null) => {
+  createFitter: (roomOf: () => Element | null) => {
     const fit = { roomOf, ended: 0 };
     fits.push(fit);
     return { look: () => {}, end: () => void fit.ended++ };

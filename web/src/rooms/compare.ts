@@ -229,16 +229,16 @@ const PANELS = [
 ] as const;
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const bar = part(root, 'bar');
-  const head = part(root, 'room-head');
-  const pictures = part(root, 'pictures');
+  const bar = addElement(root, 'bar');
+  const head = addElement(root, 'room-head');
+  const pictures = addElement(root, 'pictures');
   let statedConditions: readonly string[] = [];
   const figureLook = { stated: () => statedConditions };
-  const stage = new Stage(part(pictures, 'stage'), context, scope, figureLook, figureLook);
+  const stage = new Stage(addElement(pictures, 'stage'), context, scope, figureLook, figureLook);
   const sinkMap = new Figure(pictures, sinks, context, scope, figureLook);
-  const numbers = part(root, 'figure numbers-of-all', 'section');
-  const numbersHead = part(numbers, 'figure-head', 'header');
-  const columnsPlace = part(numbersHead, 'figure-title');
+  const numbers = addElement(root, 'figure numbers-of-all', 'section');
+  const numbersHead = addElement(numbers, 'figure-head', 'header');
+  const columnsPlace = addElement(numbersHead, 'figure-title');
   const saveMenu = addKinds(numbersHead, 'the numbers', SAVE_KINDS, (kind) => {
     const frames = framesOf(shown().filter(({ isStale }) => !isStale));
     const facts = context.facts();
@@ -253,10 +253,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const type = kind === 'JSON' ? 'application/json' : 'text/csv';
     downloadFile(new Blob([fileText], { type }), `sinkscope-compare-${name}`);
   });
-  const tablePlace = part(numbers, 'table-of-all');
-  const differencesPlace = part(root, 'different');
-  const tabsPlace = part(root, 'below-tabs');
-  const panelPlace = part(root, 'below');
+  const tablePlace = addElement(numbers, 'table-of-all');
+  const differencesPlace = addElement(root, 'different');
+  const tabsPlace = addElement(root, 'below-tabs');
+  const panelPlace = addElement(root, 'below');
   const openModels = signal<OpenModels | undefined>(undefined);
   const explanations = signal<Describe | undefined>(undefined);
   const remedies = signal<typeof import('./remedies') | undefined>(undefined);

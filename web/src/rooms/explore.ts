@@ -83,24 +83,24 @@ function navigatorOf(subject: string, frame: Frame | undefined): View {
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const bar = part(root, 'bar');
-  const rail = part(root, 'rail');
-  const middle = part(root, 'middle');
-  const questionsPlace = part(root, 'inspector');
+  const bar = addElement(root, 'bar');
+  const rail = addElement(root, 'rail');
+  const middle = addElement(root, 'middle');
+  const questionsPlace = addElement(root, 'inspector');
   // Adds the parts in the order of the eye, which is the tab order: left to right, on a phone the picture first.
   const isWide = matchMedia('(width >= 820px)');
   const arrange = () => (isWide.matches ? middle.before(rail) : questionsPlace.after(rail));
   arrange();
   isWide.addEventListener('change', arrange);
   scope.onEnd(() => isWide.removeEventListener('change', arrange));
-  const railTitle = part(rail, 'hint', 'p');
-  const head = part(middle, 'room-head');
-  const handPlace = part(middle, '');
+  const railTitle = addElement(rail, 'hint', 'p');
+  const head = addElement(middle, 'room-head');
+  const handPlace = addElement(middle, '');
   // The picture on the stage states all conditions; other pictures state only conditions that differ.
   let statedConditions: readonly string[] = [];
   const figureLook = { stated: () => statedConditions };
   const mainLook = { extra: () => ({ isAnswered: true }) };
-  const stage = new Stage(part(middle, 'stage'), context, scope, mainLook, figureLook);
+  const stage = new Stage(addElement(middle, 'stage'), context, scope, mainLook, figureLook);
   let navigator: { readonly figure: Figure; readonly view: View } | undefined;
 
   /** Returns the selected subject. */
@@ -116,7 +116,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const { tab, views } = choice;
     const ablations = ablationsOf(choice, frames[0]);
     // Also requests the frame with which a view compares.
-    const comparingViews = frames[0]?.edits.length ? tab.views.filter((view) => view.compares) : [];
+    const comparingViews = frames[0]?.edits.length
+      ? tab.views.filter((view) => view.needsBaseline)
+      : [];
     return {
       subjects: [selectedSubject()],
       views: [navigatorOf(selectedSubject(), frames[0]), ...views, ...comparingViews],
@@ -205,7 +207,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     navigator.figure.update(entries);
     stage.update(entries, [view]);
     const hasHandControls = choice.question.name === 'if' && frame && !frame.recording;
-    render(hasHandControls ? handControls(context, frame) : nothing, handPlace);
+    render(hasHandControls ? interventionControls(context, frame) : nothing, handPlace);
     render(questions(choice, frames, stage.select), questionsPlace);
   });
 

@@ -23,16 +23,16 @@ import './lab.css';
 const FRAME_MS = 100;
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const head = part(root, 'room-head');
-  const labPlace = part(root, 'lab-pair');
-  const bar = part(labPlace, 'lab-bar');
-  const troublePlace = part(labPlace, 'lab-trouble');
-  const settingsPlace = part(labPlace, 'lab-controls');
-  const grid = part(labPlace, 'lab-grid');
-  const foot = part(root, 'lab-foot');
+  const head = addElement(root, 'room-head');
+  const labPlace = addElement(root, 'lab-pair');
+  const bar = addElement(labPlace, 'lab-bar');
+  const troublePlace = addElement(labPlace, 'lab-trouble');
+  const settingsPlace = addElement(labPlace, 'lab-controls');
+  const grid = addElement(labPlace, 'lab-grid');
+  const foot = addElement(root, 'lab-foot');
   const pair = new Pair(context, scope);
   // Fetches the engine, also again after a failed download.
-  const retry = () => (pair.isReady ? void pair.again() : openLabs());
+  const retry = () => (pair.isReady ? void pair.reset() : openLabs());
   const controls = new Controls(context, pair, retry);
   const actions: Actions = {
     inside: (namedLab) =>
@@ -45,8 +45,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     change: (side, more) => pair.change(side, more),
   };
   const maps = ([0, 1] as const).map((side) => createMap(grid, side, actions));
-  const drawCharts = createCharts(part(grid, 'lab-charts'));
-  const buttons = part(bar, 'lab-buttons');
+  const drawCharts = createCharts(addElement(grid, 'lab-charts'));
+  const buttons = addElement(bar, 'lab-buttons');
   const saveMenu = addSaveMenu(bar, context, () => {
     return { pair: pair.namedLabs(), columns: pair.columns, grid, draw: drawMaps };
   });
@@ -56,14 +56,16 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   labPlace.addEventListener('keydown', (event) => {
     const isTyped = (event.target as Element).closest('input, select, textarea, summary');
     if (isTyped || event.ctrlKey || event.metaKey || event.altKey) return;
-    const shortcutAction = { t: () => pair.toggle(), s: () => pair.oneStep(), r: retry }[event.key];
+    const shortcutAction = { t: () => pair.toggle(), s: () => pair.trainOneStep(), r: retry }[
+      event.key
+    ];
     if (!shortcutAction) return;
     event.preventDefault();
     shortcutAction();
   });
 
   function drawSettings(): void {
-    const requested = pair.requested();
+    const requested = pair.requestedSettings();
     const problems = requested.flatMap(({ problems: labProblems }, i) =>
       labProblems.map((problem) => `Lab ${i + 1}: ${problem}.`),
     );
@@ -76,7 +78,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       troublePlace,
     );
     const names = namesOf([requested[0]!.settings, requested[1]!.settings], pair.tables);
-    render(controls.sets(names), settingsPlace);
+    render(controls.settingsForms(names), settingsPlace);
   }
 
   function drawHead(): void {
@@ -145,7 +147,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   };
   const openLabs = () => {
     const { models } = context.engine.peek() ?? {};
-    if (models) void pair.open(models).then(onReady, context.fail);
+    if (models) void pair.openEngine(models).then(onReady, context.fail);
   };
   scope.effect(() => {
     if (context.engine.value && !isOpen) openLabs();

@@ -114,7 +114,7 @@ function rowOf(
       ${frame.title}
       <span class="row-class"
         ><span class="badge">${CLASS_WORDS[frame.class]}</span>
-        ${promptCount}${storedNote}${shortNote} ${copyCommand(commandOf(frame, file))}</span
+        ${promptCount}${storedNote}${shortNote} ${copyCommandButton(commandOf(frame, file))}</span
       >
     </th>
     ${metrics.map((metric) => cellOf(frame, metric))}

@@ -88,7 +88,7 @@ function secondModelWords(frames: readonly Frame[], [claim, otherClaim]: readonl
     return '';
   const isSigmoidTwin = isTwin(frame, otherFrame) && frame.operation.normalizes;
   if (isSigmoidTwin && otherClaim.kind === 'none')
-    return ' Softmax must hand out 100% in every row: what a head has no use for goes to the token that all see. Sigmoid, trained alike, scores each token on its own, so rows may sum to little.';
+    return ` Softmax must hand out 100% in every row: where a head finds nothing useful, it goes to ${firstBare(frame)}, which every row sees. Sigmoid, trained alike, scores each token on its own, so rows may sum to little.`;
   const otherName = isTwin(frame, otherFrame)
     ? 'a sigmoid model trained alike'
     : nameOf(otherFrame);
@@ -123,13 +123,13 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
     ? html`${share} ${shareWords(frame)}`
     : html`a mean weight of ${share}`;
   if (!claim.isMost || L * H === 1)
-    return html`${explained(`Head ${head}`)} gives ${firstToken} ${quantity}.`;
+    return html`${explainTerms(`Head ${head}`)} gives ${firstToken} ${quantity}.`;
   const amount = isBelow(claim)
     ? html`below ${share} on average`
     : claim.isShare && frame.operation.normalizes
       ? share
       : quantity;
-  return html`${explained(head)}, the strongest of ${L * H} ${explained('heads')}, gives
+  return html`${explainTerms(head)}, the strongest of ${L * H} ${explainTerms('heads')}, gives
   ${firstToken} ${amount}.`;
 }
 
@@ -196,29 +196,29 @@ const STEP_TITLES = [
 ] as const;
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const head = part(root, 'start-head');
-  const stage = part(root, 'start-stage');
-  const legend = part(root, 'start-legend');
-  const whyPlace = part(root, 'start-ask');
-  const detailsPlace = part(root, 'start-facts');
+  const head = addElement(root, 'start-head');
+  const stage = addElement(root, 'start-stage');
+  const legend = addElement(root, 'start-legend');
+  const whyPlace = addElement(root, 'start-ask');
+  const detailsPlace = addElement(root, 'start-facts');
   const steps = STEP_TITLES.map((title, i) => {
-    const step = part(root, `step step-${i + 1}`, 'section');
+    const step = addElement(root, `step step-${i + 1}`, 'section');
     step.dataset.step = String(i + 1);
     const heading = addElement(step, '', 'h2');
     heading.tabIndex = -1;
     return { title, step, heading, place: addElement(step, 'step-place') };
   });
-  const takeawaysSection = part(root, 'start-deeper', 'section');
-  const takeawaysTitle = part(takeawaysSection, '', 'h2');
+  const takeawaysSection = addElement(root, 'start-deeper', 'section');
+  const takeawaysTitle = addElement(takeawaysSection, '', 'h2');
   takeawaysTitle.textContent = 'What to remember';
-  const takeawaysPlace = part(takeawaysSection, 'step-place');
-  const sourcesPlace = part(root, 'start-based sources');
-  const pictures = part(stage, 'start-pictures');
-  const tabs = part(pictures, 'start-tabs');
-  const captions = part(pictures, 'start-captions');
-  const legendTitle = part(legend, 'scale-name', 'span');
-  const legendScale = part(legend, 'scale-place', 'span');
-  const legendKey = part(legend, 'map-key', 'span');
+  const takeawaysPlace = addElement(takeawaysSection, 'step-place');
+  const sourcesPlace = addElement(root, 'start-based sources');
+  const pictures = addElement(stage, 'start-pictures');
+  const tabs = addElement(pictures, 'start-tabs');
+  const captions = addElement(pictures, 'start-captions');
+  const legendTitle = addElement(legend, 'scale-name', 'span');
+  const legendScale = addElement(legend, 'scale-place', 'span');
+  const legendKey = addElement(legend, 'map-key', 'span');
   const sideSubjects = (state: State) => state.shown.slice(0, SIDE_COUNT);
   const shown = (): Shown[] => shownOf(context, sideSubjects(context.state.value));
   const headOf = (frame: Frame): Head => selectedHead(frame, context.state.value);
@@ -279,7 +279,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     openedStep = why;
   });
 
-  asks(context, scope, (state, { queue }) => {
+  requestFrames(context, scope, (state, { queue }) => {
     const [firstSubject, ...otherSubjects] = sideSubjects(state);
     const { frame } = queue.entries.value.get(firstSubject!) ?? {};
     const needs = story.value?.needs(frame, state);
@@ -376,7 +376,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       claims.length
         ? html`<details class="more facts" @toggle=${askExact}>
             <summary>More</summary>
-            ${frames.map((frame, i) => html`<p>${explained(detailsWords(frame, claims[i]!))}</p>`)}
+            ${frames.map((frame, i) => html`<p>${explainTerms(detailsWords(frame, claims[i]!))}</p>`)}
             <div class="numbers">${normalizeField(context, frames)}</div>
             <p>
               <span class="lines"

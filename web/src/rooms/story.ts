@@ -101,12 +101,12 @@ const foldedText = (title: string, text: string) =>
   text
     ? html`<details class="more">
         <summary>${title}</summary>
-        <p>${explained(text)}</p>
+        <p>${explainTerms(text)}</p>
       </details>`
     : nothing;
 
 const paragraphs = (...texts: readonly string[]) =>
-  texts.map((text) => html`<p>${explained(text)}</p>`);
+  texts.map((text) => html`<p>${explainTerms(text)}</p>`);
 
 /** The first sentence answers the question; where others say what the picture shows, its numbers are folded. */
 function answerBlock(text: string, intro?: unknown): TemplateResult {
@@ -140,7 +140,7 @@ const SMALL_CHANGE = 0.01;
 /** Step 1: all heads, and the selected one beside them. */
 const allHeadsStep: Build = (place, { context, scope }) => {
   const [words, picture] = columns(place);
-  const answerPlace = part(words, '');
+  const answerPlace = addElement(words, '');
   const enlargedMap = new Figure(words, attention, context, scope, {
     isBare: true,
     extra: (frame) => {
@@ -249,10 +249,10 @@ const lossTable = (losses: readonly Losses[]): TemplateResult =>
 
 /** Step 2: a real model's recorded text without its first token; below it, the small model on the reader's text. */
 const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
-  new RecordedTexts(part(place, ''), scope);
-  const lossPlace = part(place, 'costs');
-  const linksPlace = part(place, 'links');
-  const deletionTrial = new DeletionTrial(part(place, 'start-without'), context, scope);
+  new RecordedTexts(addElement(place, ''), scope);
+  const lossPlace = addElement(place, 'costs');
+  const linksPlace = addElement(place, 'links');
+  const deletionTrial = new DeletionTrial(addElement(place, 'start-without'), context, scope);
   // The attention maps of the shown models are on the first screen.
   const scrollToTop = () => scrollTo({ top: 0 });
   const startTrial = (frame: Frame) => deletionTrial.start(frame).catch(context.fail);
@@ -322,7 +322,7 @@ const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
 
 /** Step 3: one row, worked out in both models, and in a folded section the source of its scores. */
 const rowStep: Build = (place, { context, scope, shown }) => {
-  const words = part(place, 'step-words');
+  const words = addElement(place, 'step-words');
   // Until the reader selects a row, shows the row in which the models differ most.
   const state = computed(() => {
     const { query, ...otherState } = context.state.value;
@@ -330,9 +330,9 @@ const rowStep: Build = (place, { context, scope, shown }) => {
   });
   const rowContext: Context = { ...context, state };
   const figure = new Figure(place, row, rowContext, scope, { isBare: true });
-  const scores = part(place, 'more', 'details');
-  part(scores, '', 'summary').textContent = 'Where do the scores come from?';
-  const scoresText = part(scores, '', 'p');
+  const scores = addElement(place, 'more', 'details');
+  addElement(scores, '', 'summary').textContent = 'Where do the scores come from?';
+  const scoresText = addElement(scores, '', 'p');
   const arrowsFigure = new Figure(scores, arrows, rowContext, scope, {
     isBare: true,
     extra: () => ({ isPlain: true }),
@@ -351,7 +351,7 @@ const rowStep: Build = (place, { context, scope, shown }) => {
       );
       scores.hidden = !workedRow;
       if (workedRow)
-        render(explained(arrows.says(frame, selectedHead(frame, state.peek()))), scoresText);
+        render(explainTerms(arrows.says(frame, selectedHead(frame, state.peek()))), scoresText);
       figure.update(shown);
       arrowsFigure.update(shown.slice(0, 1));
     },
@@ -429,13 +429,13 @@ const outputStep: Build = (place, { context, scope }) => {
 
 /** Step 5: one head through training. Its slider does not move the first screen, which keeps the trained model. */
 const trainingStep: Build = (place, { context, scope }) => {
-  const wordsPlace = part(place, 'step-words');
-  const sliderPlace = part(place, 'step-walk');
-  const mapsPlace = part(place, 'step-maps');
-  const [currentMap, finalMap] = [part(mapsPlace, ''), part(mapsPlace, '')];
-  const currentTitle = part(currentMap, 'which', 'p');
-  part(finalMap, 'which', 'p').textContent = 'After training';
-  const seedsPlace = part(place, '');
+  const wordsPlace = addElement(place, 'step-words');
+  const sliderPlace = addElement(place, 'step-walk');
+  const mapsPlace = addElement(place, 'step-maps');
+  const [currentMap, finalMap] = [addElement(mapsPlace, ''), addElement(mapsPlace, '')];
+  const currentTitle = addElement(currentMap, 'which', 'p');
+  addElement(finalMap, 'which', 'p').textContent = 'After training';
+  const seedsPlace = addElement(place, '');
   const walkedSubjects = signal<readonly string[] | undefined>(undefined);
   const [initialSubject] = context.state.peek().shown;
   let lastSubject = initialSubject;
@@ -534,9 +534,9 @@ const PRESET = fromScratch[1]!;
 
 /** Step 6: the lab, with a preset that trains in seconds. */
 const labStep: Build = (place, { context, scope }) => {
-  part(place, 'answer', 'p').textContent = 'Train two small models here; it takes seconds.';
-  const picture = part(place, 'step-lab');
-  const linkPlace = part(place, 'links', 'p');
+  addElement(place, 'answer', 'p').textContent = 'Train two small models here; it takes seconds.';
+  const picture = addElement(place, 'step-lab');
+  const linkPlace = addElement(place, 'links', 'p');
   const state = computed(() => ({
     ...context.state.value,
     ...{ leftRun: PRESET.leftRun, rightRun: PRESET.rightRun, controls: [] as readonly string[] },
@@ -600,7 +600,7 @@ function drawTakeaways(place: HTMLElement, context: Context, frames: readonly Fr
           ([title, text]) =>
             text &&
             html`<dt>${title}</dt>
-              <dd>${explained(text)}</dd>`,
+              <dd>${explainTerms(text)}</dd>`,
         )}
       </dl>
       <h3>Go deeper</h3>

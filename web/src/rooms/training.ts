@@ -33,18 +33,18 @@ function emergenceSentence(frames: readonly Frame[]): string {
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const head = part(root, 'room-head');
-  const walk = new Walk(part(root, 'walk-place'), context, scope);
-  const grid = part(root, 'training-grid');
-  const mapsPlace = part(grid, 'middle');
-  const curvesPlace = part(grid, 'inspector');
+  const head = addElement(root, 'room-head');
+  const walk = new Walk(addElement(root, 'walk-place'), context, scope);
+  const grid = addElement(root, 'training-grid');
+  const mapsPlace = addElement(grid, 'middle');
+  const curvesPlace = addElement(grid, 'inspector');
   // Conditions that all models share appear once, under the maps.
   let statedConditions: readonly string[] = [];
   const figureLook = { stated: () => statedConditions };
   const map = new Figure(mapsPlace, attention, context, scope, { isMain: true, ...figureLook });
-  const conditionsPlace = part(mapsPlace, 'stamp', 'p');
+  const conditionsPlace = addElement(mapsPlace, 'stamp', 'p');
   const curvesFigure = new Figure(curvesPlace, training, context, scope);
-  const textPlace = part(mapsPlace, 'question');
+  const textPlace = addElement(mapsPlace, 'question');
   const sinkMap = new Figure(mapsPlace, sinks, context, scope, figureLook);
   curvesPlace.addEventListener('choose-step', (event) =>
     walk.go((event as CustomEvent<number>).detail),
@@ -97,7 +97,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     const conditions = sharedConditions(framesOf(entries));
     statedConditions = [...conditions, ...framesOf(entries).map(({ title }) => title)];
-    render(explained(conditions.join(' · '), true), conditionsPlace);
+    render(explainTerms(conditions.join(' · '), true), conditionsPlace);
     map.update(entries);
     sinkMap.update(entries);
     curvesFigure.update(entries);

@@ -266,7 +266,7 @@ export class DeletionTrial {
       const writer = { ...model, edits: frame.edits };
       const prompt = frame.tokens.map((token) => token.id);
       for (let seed = 1; seed <= SEED_COUNT; seed++) {
-        const trial = await tryOnce(writer, { prompt, count, seed, signal: abort });
+        const trial = await runTrial(writer, { prompt, count, seed, signal: abort });
         const { texts, trials } = this.#shown.peek()!;
         update({
           texts: texts ?? textsOf(trial),

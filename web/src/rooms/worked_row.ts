@@ -278,13 +278,13 @@ export const row: View = {
       : '';
   },
   draw(root) {
-    const tablePlace = part(root, 'row-table');
-    const explanation = part(root, '', 'p');
+    const tablePlace = addElement(root, 'row-table');
+    const explanation = addElement(root, '', 'p');
     return (frame, { at, state, frames }) => {
       const workedRow = workOutRow(frame, state.query);
       root.hidden = !workedRow;
       if (!workedRow) return;
-      say(explanation, rowSumWords(workedRow, frame));
+      setText(explanation, rowSumWords(workedRow, frame));
       const otherRows = frames.flatMap((one) =>
         one === frame ? [] : (workOutRow(one, state.query) ?? []),
       );
