@@ -358,7 +358,7 @@ export const recording = {
       () => !document.querySelector('main').textContent.includes('Softmax'),
     );
     assert.doesNotMatch(await text(page, 'main'), /L[02]H\d/);
-    assert.match(await text(page, 'main'), /Layer [13], head/);
+    assert.match(await text(page, 'main'), /In layer [13], head/);
     assert.deepEqual(page.troubles, []);
   },
 

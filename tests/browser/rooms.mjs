@@ -118,7 +118,7 @@ const start = {
       /^Sigmoid model L4H0, the strongest of 24 heads, gives <s> below 2% on average\.$/,
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
-    assert.equal(sink, '◀ attention sink');
+    assert.equal(sink, '◀ attention sink; rows sum to 100%');
     assert.match(none, /^no strong column; rows sum to \d+% on average$/);
     // Both maps respond: the sigmoid head is the one that gives most by weight, not by share.
     for (const nth of [1, 2])
@@ -483,7 +483,7 @@ const reading = {
       assert.ok(await isSeen(page, selector), selector);
     await page.locator('.rail .thumb').first().click();
     await settled(page);
-    assert.match(await text(page, '.room-head .hint'), /^Layer 0, head 0 \(L0H0\)/);
+    assert.match(await text(page, '.room-head .hint'), /^In layer 0, head 0 \(L0H0\)/);
     assert.equal(await page.locator('.ask').count(), 6);
     const opened = [];
     await everyTab(page, async () => {
@@ -821,10 +821,10 @@ const reading = {
         : [],
     );
     const together = (await loss(dormant)) - (await loss([]));
-    assert.ok((await text(page, '.lead')).includes(`. ${dormant.length} heads are dormant: `));
+    assert.ok((await text(page, '.lead')).includes(` for ${dormant.length} of the `));
     assert.match(
       await text(page, '.lead'),
-      new RegExp(`[+−]${Math.abs(together).toFixed(3)} nats`),
+      new RegExp(`at once: [+−]${Math.abs(together).toFixed(3)}\\.$`),
     );
     assert.ok(said.includes(`changes the loss by +${rise.toFixed(3)}`), said);
     const counts = await page.locator('.view-effects td:nth-child(2)').allTextContents();

@@ -242,9 +242,9 @@ export const story = {
       await page.getByRole('button', { name: /^Try it with the small model/ }).click();
       await page.locator('.start-without').getByRole('button', { name: 'Put it back' }).waitFor();
       const own = page.locator('.start-without .without');
-      assert.equal(await own.locator('tbody tr').count(), 3);
+      assert.equal(await own.locator('tbody tr').count(), 4);
       const cells = await own.locator('.written').allTextContents();
-      assert.equal(new Set(cells).size, 3);
+      assert.ok(new Set(cells).size >= 3);
       for (const cell of cells) assert.ok(cell.startsWith('The old man sat'), cell);
       const said = await text(page, '.start-without [role=status]');
       const [, deleted, kept] = /is (\d+\.\d+) nats per token, against (\d+\.\d+)/.exec(said);

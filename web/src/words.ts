@@ -39,14 +39,6 @@ export function percent(share: number, digits = 1): string {
 /** Formats a row sum in whole percents, or with one decimal if it is below 1%. */
 export const sumWords = (sum: number): string => percent(sum, sum < 0.01 ? 1 : 0);
 
-/** Puts a change of the loss, in nats, into words about the model's next guess: e to the power of the change. */
-export function choiceWords(change: number): string {
-  if (!Number.isFinite(change)) return '';
-  const times = Math.exp(change);
-  if (Math.abs(times - 1) < 0.005) return 'as unsure of each next token as before';
-  return `as unsure as with ${times.toFixed(times < 9.95 ? 2 : 0)} times as many choices for each token`;
-}
-
 /** Formats the smallest and the largest sum of a head's rows. */
 export function rowsWords({ sums: [least, most], isAbout }: Claim): string {
   const [low, high] = [sumWords(least), sumWords(most)];
@@ -291,11 +283,14 @@ export function evenWords(share: number, even: number): string {
   return `${number === '2' ? 'twice' : `${number} times`} an even share`;
 }
 
+/** Explains why a head gives attention that it has no use for. */
+export const MUST_SPEND =
+  'Softmax must hand out 100% in every row, even where a head has no use for it.';
+
 /** Explains why attention has to go somewhere, and why to the first token. */
 export const SOFTMAX_AND_SIGMOID =
-  'Softmax must hand out 100% in every row, even where a head has no use for it. Only the first token is visible to all, and ' +
-  'training often makes it the place where such attention goes. Sigmoid weighs each token on its own: its rows may sum to ' +
-  'little, so it needs no such place.';
+  `${MUST_SPEND} Only the first token is visible to all, and training often makes it the place where such attention ` +
+  'goes. Sigmoid weighs each token on its own: its rows may sum to little, so it needs no such place.';
 
 /** Explains the use of attention on a small value; empty unless a head has a sink with a small value. */
 export function purposeWords(frame: Frame, at: Head): string {

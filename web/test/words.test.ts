@@ -4,7 +4,6 @@ import { INEXACT } from '../src/ask/arithmetic';
 import type { Frame } from '../src/frame';
 import { columnOf, kindOf, type Claim } from '../src/claims';
 import {
-  choiceWords,
   classSentence,
   comparison,
   evenWords,
@@ -47,18 +46,6 @@ describe('a number', () => {
     ]);
     expect([of({ given: 0.071, isAbout: true }), of({ ...below, isAbout: true })]).toEqual([
       ...['about 7%', '14%'],
-    ]);
-  });
-});
-
-describe('the size of a change of the loss', () => {
-  it('is given as the number of tokens that the model chooses among', () => {
-    expect([0.297, -0.1, Math.LN10, 0.004, NaN].map(choiceWords)).toEqual([
-      'as unsure as with 1.35 times as many choices for each token',
-      'as unsure as with 0.90 times as many choices for each token',
-      'as unsure as with 10 times as many choices for each token',
-      'as unsure of each next token as before',
-      '',
     ]);
   });
 });

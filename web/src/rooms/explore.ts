@@ -33,7 +33,6 @@ import { isOnDisk, isHubId } from '../ask/ids';
 import { isRecordingId } from '../ask/recordings';
 import { parseSubject, type SubjectEdit } from '../ask/subject';
 import {
-  choiceWords,
   finding,
   givesWords,
   headName,
@@ -246,7 +245,7 @@ function firstHiddenWords(frame: Frame, rise: number | undefined): string {
   const reason = frame.operation.normalizes
     ? 'rows still sum to 100%, so this attention is forced onto other tokens'
     : 'heads that attended to it now write something else';
-  return `With the first token hidden from all later ones, in all heads, the loss ${change} nats per token: ${reason}. The model is then ${choiceWords(rise!)}. The button draws the map without it.`;
+  return `With the first token hidden from all later ones, in all heads, the loss ${change} nats per token: ${reason}. The button draws the map without it.`;
 }
 
 /** Returns the numbers after the plain answer, unless the view states them itself. */

@@ -129,8 +129,10 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
     : claim.isShare && frame.operation.normalizes
       ? share
       : quantity;
-  return html`${explainTerms(head)}, the strongest of ${L * H} ${explainTerms('heads')}, gives
-  ${firstToken} ${amount}.`;
+  // Cards once a screen, at the side whose rows sum to 1.
+  const withCard = (term: string) => (claim.isShare ? explainTerms(term) : term);
+  return html`${withCard(head)}, the strongest of ${L * H} ${withCard('heads')}, gives ${firstToken}
+  ${amount}.`;
 }
 
 /** States the further numbers of a side. */

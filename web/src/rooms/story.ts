@@ -41,6 +41,7 @@ import {
   shareWords,
   tooShortWords,
   show,
+  MUST_SPEND,
 } from '../words';
 import { cardOf } from './about';
 import {
@@ -91,8 +92,7 @@ function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
 
 const ROW_TEXT =
   'A score says how well a token’s key fits the query. The head turns scores into weights, and adds up each value times its weight. Values are vectors: the table gives lengths, which do not add up where vectors point different ways.';
-const FIRST_TEXT =
-  'Softmax must hand out 100% in every row, even where a head has no use for it. Only the first token is visible to all others, so training often makes it the place where such attention does no harm: its key gets high scores, and its value is small.';
+const FIRST_TEXT = `${MUST_SPEND} Only the first token is visible to all others, so training often makes it the place where such attention does no harm: its key gets high scores, and its value is small.`;
 
 const SINGLE_TOKEN_TEXT = 'A single token has no other to compare with: type more.';
 
@@ -582,8 +582,7 @@ function twinWords([first, second]: readonly Frame[], context: Context): string 
 
 const SUMMARY = 'An attention sink is where heads put the attention that they must give away.';
 const TAKEAWAYS = {
-  'Why is it there?':
-    'Softmax must hand out 100% in every row, even where a head has no use for it. The first token is visible to all, and its value adds little.',
+  'Why is it there?': `${MUST_SPEND} The first token is visible to all, and its value adds little.`,
   'Is it harmful?':
     'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, the first one must stay, or what the model writes gets much worse. ' +
     'And the hidden state of a sink’s token has a few very large numbers, which are hard to store in few bits. (“Why it matters” measures both.)',
