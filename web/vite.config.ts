@@ -90,9 +90,9 @@ function ship(): Plugin {
       cpSync(resolve(root, 'examples'), `${out}/examples`, { recursive: true });
       engine!.copyTo(out);
       zoo.copyTo(out);
-      // Every first visit fetches these files. A third of the list and half of a tokenizer are indentation, and the
-      // page does not read a model's license or the measurements before rounding.
-      for (const name of PRELOADED) {
+      // Every first visit fetches some of these files, of which a quarter to a half is indentation. The page does not
+      // read a model's license or the measurements before rounding.
+      for (const name of zoo.files.filter((one) => one.endsWith('.json'))) {
         const read = JSON.parse(readFileSync(zoo.pathOf(name), 'utf8'));
         const shown = name === 'index.json' ? withoutUnreadFields(read) : read;
         writeFileSync(join(out, zoo.path, name), JSON.stringify(shown));

@@ -305,7 +305,7 @@ export const lab = {
   async 'a training goes on after a reload, and comes to the digits of one that was never interrupted'(
     stage,
   ) {
-    const size = 'width:32,length:24,batch:16,steps:150';
+    const size = 'width:32,length:24,batch:16,steps:450';
     const hash = smallLab(size, `operation:relu,${size}`);
     const first = await enter(stage, hash);
     await button(first, 'Train').click();

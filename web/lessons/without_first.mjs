@@ -43,16 +43,24 @@ const pieces = tokens.slice(0, Math.floor(COUNT / 2) + 1).map((id) => writer.tok
 
 const perName = (trial, pick) =>
   Object.fromEntries(CONDITION_NAMES.map((name) => [name, pick(trial[name])]));
-const rounded = (value) => Number(value.toFixed(4));
+const rounded = (value) => Number(value.toFixed(3));
+const MEASURES = ['loss', 'repeated', 'late'];
+// Without the second token the text is that of all tokens; another one is kept too.
+const { control, ...texts } = perName(greedy, ({ text }) => text);
+if (control !== texts.kept) texts.control = control;
 const recorded = {
   ...{ model: 'SmolLM2-135M-Instruct', file: FILE, prompt: PROMPT, count: COUNT },
   first: writer.tokenizer.piece(prompt[0]),
   back: pieces.join('').length,
-  texts: perName(greedy, ({ text }) => text),
-  trials: trials.map((trial) =>
-    perName(trial, ({ loss, repeated, late }) => ({
-      ...{ loss: rounded(loss), repeated: rounded(repeated), late: rounded(late) },
-    })),
+  texts,
+  // By condition and measure, which takes less than by seed.
+  trials: Object.fromEntries(
+    CONDITION_NAMES.map((name) => [
+      name,
+      Object.fromEntries(
+        MEASURES.map((measure) => [measure, trials.map((trial) => rounded(trial[name][measure]))]),
+      ),
+    ]),
   ),
 };
 writeFileSync(join(here, 'pictures/without_first.json'), `${JSON.stringify(recorded, null, 2)}\n`);

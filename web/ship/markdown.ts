@@ -46,7 +46,12 @@ import {
   type Row,
   type Switch,
 } from '../src/learn/rows.ts';
-import { CONDITIONS, CONDITION_NAMES, type Measures, type Name } from '../src/run/without_first.ts';
+import {
+  CONDITION_NAMES,
+  CONDITIONS,
+  readRecorded,
+  type RecordedTrials,
+} from '../src/run/without_first.ts';
 import { isTrue } from '../src/learn/conditions.ts';
 import { claimsTables } from './claims.ts';
 import { remedyTable } from './remedies.ts';
@@ -87,13 +92,6 @@ export interface Writing {
   }[];
   /** Numbers about the texts: means over seeds, as words. */
   readonly values: Readonly<Record<string, string>>;
-}
-
-/** The texts that lessons/without_first.mjs recorded. */
-interface Deleted {
-  readonly prompt: string;
-  readonly texts: Readonly<Record<Name, string>>;
-  readonly trials: readonly Readonly<Record<Name, Measures>>[];
 }
 
 /** A sentence that a lesson shows while a condition holds for a figure's run. */
@@ -456,7 +454,11 @@ function directives(slug: string, read: Collected) {
     },
     deleted(node) {
       const file = join(folder, 'without_first.json');
-      const { prompt, texts, trials } = JSON.parse(readFileSync(file, 'utf8')) as Deleted;
+      const recorded = JSON.parse(readFileSync(file, 'utf8')) as RecordedTrials & {
+        prompt: string;
+      };
+      const { prompt } = recorded;
+      const { texts, trials } = readRecorded(recorded);
       const rows = CONDITION_NAMES.map((name) => {
         const mean = meanOf(trials.map((one) => one[name].repeated));
         return [CONDITIONS[name].title, `${prompt} …${texts[name]}`, percent(mean)];

@@ -519,7 +519,7 @@ describe('the story', () => {
     };
     expect(await words(0.75)).toEqual([
       'Most of the model does it.',
-      'A model has many heads, and each has a map of its own: here 2 layers (rows) of 2 heads. 3 of the 4 heads give the first token more than 30% (evenly spread over the tokens that each row sees, it would be 10%): such a head has an attention sink.',
+      'A model has many heads, each with a map of its own: here 2 layers (rows) of 2 heads. 3 of the 4 heads give the first token more than 30% (evenly spread over the tokens that each row sees, it would be 10%): such a head has an attention sink.',
     ]);
     expect((await words(0.5))[0]).toBe('Several heads do it, most do not.');
     expect((await words(0.25))[0]).toBe('Only one head does it.');
@@ -575,7 +575,7 @@ describe('the story', () => {
         'Softmax model 2.000 2.300 (+0.300) 2.050 (+0.050)',
       ],
       [
-        'Softmax model: hiding the first token costs more than hiding the second, since the attention that must be handed out then goes to other tokens (step 3).',
+        'Softmax model: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 3).',
       ],
     ]);
     expect(await rows([keyed()], 2, NaN, 1.9, 2.1)).toEqual([
@@ -643,10 +643,10 @@ describe('the story', () => {
     const [own] = [frame()];
     expect(await words([own, sigmoid(own)], { losses: [2, 2.25] })).toEqual([
       'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token, gray for others. Select one. Red heads write 0.75 on average, gray heads 3.25.',
-      'Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by +0.250 nats per token: on this text the model uses what the head writes.',
+      'With its output set to 0 (the token stays visible), the loss changes by +0.250 nats per token: on this text the model uses what the head writes.',
     ]);
     const late = async (...losses: number[]) => (await words([own], { losses }))[1];
-    expect(await late()).toBe('Does the model use this head? Ablating it …');
+    expect(await late()).toBe('Ablating it …');
     expect(await late(2.5, 2)).toMatch(
       /by −0\.500 nats per token: on this text the model does better without what the head writes\.$/,
     );

@@ -4,7 +4,7 @@ import { createEngine, openTokenizer } from 'sinkscope';
 import { expect, it } from 'vitest';
 import recorded from '../lessons/pictures/without_first.json';
 import { verdictOf } from '../src/rooms/without_first';
-import { CONDITIONS, repeatedShare, runTrial } from '../src/run/without_first';
+import { CONDITIONS, readRecorded, repeatedShare, runTrial } from '../src/run/without_first';
 import { promptOf } from '../src/run/writing';
 import { isBuilt, UNBUILT } from './fixture';
 
@@ -116,11 +116,12 @@ it('tokens that end a repeated sequence of three are counted from a position on'
 });
 
 it('the published model’s recorded text falls apart and recovers', () => {
-  expect(recorded.trials).toHaveLength(8);
-  const { kind, text } = verdictOf(recorded.trials, recorded.count)!;
+  const { texts, trials } = readRecorded(recorded);
+  expect(trials).toHaveLength(8);
+  const { kind, text } = verdictOf(trials, recorded.count)!;
   expect(kind).toBe('apart');
   expect(text).toMatch(/the second half of the text recovers/);
-  const { kept, deleted, restored, control } = recorded.texts;
+  const { kept, deleted, restored, control } = texts;
   expect(new Set([kept, deleted, restored]).size).toBe(3);
   // Another token makes no such difference.
   expect(control).toBe(kept);

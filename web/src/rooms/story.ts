@@ -120,7 +120,7 @@ function answerBlock(text: string, intro?: unknown): TemplateResult {
 function sinkCountWords(frame: Frame): string {
   const verdict = judged(frame);
   const { L, H } = frame.architecture;
-  const gridText = `A model has many heads, and each has a map of its own: here ${L} layers (rows) of ${H} heads.`;
+  const gridText = `A model has many heads, each with a map of its own: here ${L} layers (rows) of ${H} heads.`;
   if (!verdict.conclusive) return `${gridText} ${tooShortWords(verdict, frame.T, frame.eps)}`;
   const share = verdict.sink;
   const opening =
@@ -208,7 +208,7 @@ function contrastWords([losses, otherLosses]: readonly Losses[]): string {
   const isAlike =
     Math.abs(otherFirstRise - otherSecondRise) < 0.3 * Math.max(otherFirstRise, otherSecondRise);
   const otherWords = isAlike ? ` ${otherLosses!.name}: about the same.` : '';
-  return `${losses.name}: hiding the first token costs more than hiding the second, since the attention that must be handed out then goes to other tokens (step 3).${otherWords}`;
+  return `${losses.name}: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 3).${otherWords}`;
 }
 
 function lossWords(loss: number | undefined, baseline: number): string {
@@ -223,7 +223,7 @@ const lossTable = (losses: readonly Losses[]): TemplateResult =>
     'Losses with a token hidden',
     html`<table>
       <caption>
-        ${explainTerms('Loss of the two small models on your text at the top, in nats per token; lower is better')}
+        ${explainTerms('Loss of the small models on your text, in nats per token; lower is better')}
       </caption>
       <thead>
         <tr>
@@ -362,7 +362,7 @@ const rowStep: Build = (place, { context, scope, shown }) => {
 function ablatedWords(frame: Frame, at: Head, context: Context): string {
   if (!isChangeable(frame)) return '';
   const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
-  if (change === undefined) return 'Does the model use this head? Ablating it …';
+  if (change === undefined) return 'Ablating it …';
   if (!Number.isFinite(change)) return '';
   const verb =
     Math.abs(change) < SMALL_CHANGE ? 'barely uses' : change > 0 ? 'uses' : 'does better without';
@@ -372,7 +372,7 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
       ? ` Hiding the first token (step 2) changes it by ${formatLossChange(hiddenChange)}: all heads must then give their attention to other tokens, and add the values of these.`
       : '';
   return (
-    `Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by ${formatLossChange(change)} nats per token: on this ` +
+    `With its output set to 0 (the token stays visible), the loss changes by ${formatLossChange(change)} nats per token: on this ` +
     `text the model ${verb} what the head writes.${comparison}`
   );
 }

@@ -13,6 +13,7 @@ import { segmented, tableRegion } from '../page/controls';
 import {
   CONDITIONS,
   CONDITION_NAMES,
+  readRecorded,
   runTrial,
   type Measures,
   type Name,
@@ -160,7 +161,8 @@ export class RecordedTexts {
   }
 
   #draw(name: Action): void {
-    const { model, file, prompt, count, first, texts, back, trials } = recorded;
+    const { model, file, prompt, count, first, back } = recorded;
+    const { texts, trials } = readRecorded(recorded);
     const { heading, text } = verdictOf(trials, count)!;
     const repeatedShare = (one: Name) =>
       percent(mean(trials.map((trial) => trial[one].repeated)), 0);

@@ -155,7 +155,7 @@ export function rowAnswer(workedRow: WorkedRow, { operation, ...frame }: Frame):
 function biasWords(frame: Frame): string {
   const bias = biasOf(frame);
   return bias < 0
-    ? ` The bias of ${formatNumber(bias, 2)}, the same for all tokens, keeps a weight small unless its score is high.`
+    ? ` The bias of ${formatNumber(bias, 2)} keeps a weight small unless its score is high.`
     : '';
 }
 

@@ -43,6 +43,33 @@ export interface Measures {
 
 export type Trial = Readonly<Record<Name, Measures & Written>>;
 
+/** What lessons/without_first.mjs records: a text without the second token only if it differs, and numbers by seed. */
+export interface RecordedTrials {
+  readonly texts: Readonly<Record<Exclude<Name, 'control'>, string> & { control?: string }>;
+  readonly trials: Readonly<Record<Name, Readonly<Record<keyof Measures, readonly number[]>>>>;
+}
+
+/** Returns the recorded texts by condition, and the measures of each seed. */
+export function readRecorded({ texts, trials }: RecordedTrials): {
+  readonly texts: Readonly<Record<Name, string>>;
+  readonly trials: readonly Readonly<Record<Name, Measures>>[];
+} {
+  const measuresOf = (name: Name, seed: number): Measures => {
+    const { loss, repeated, late } = trials[name];
+    return { loss: loss[seed]!, repeated: repeated[seed]!, late: late[seed]! };
+  };
+  return {
+    texts: { control: texts.kept, ...texts },
+    trials: trials.kept.loss.map(
+      (_, seed) =>
+        Object.fromEntries(CONDITION_NAMES.map((name) => [name, measuresOf(name, seed)])) as Record<
+          Name,
+          Measures
+        >,
+    ),
+  };
+}
+
 /** Returns the share of tokens, from index `from` on, that end a sequence of three that the text already had. */
 export function repeatedShare(tokens: readonly number[], from: number): number {
   const triples = new Set<string>();
