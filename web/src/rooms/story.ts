@@ -576,7 +576,7 @@ function twinWords([first, second]: readonly Frame[], context: Context): string 
   return (
     `Yes${perplexityRise > 0 ? ', at a price' : ''}. On average over 100 other passages ${percent(twinShare)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
     `size, same data) ${percent(sinkShare, 0)}. The loss of the sigmoid model is ${show(twinLoss)} nats per token against ${show(loss)}: its perplexity is ` +
-    `${Math.abs(perplexityRise).toFixed(0)}% ${perplexityRise > 0 ? 'higher' : 'lower'}.${perplexityRise > 0 ? ' From two models alone we cannot tell whether that is the price of sigmoid or of having no sink.' : ''}`
+    `${Math.abs(perplexityRise).toFixed(0)}% ${perplexityRise > 0 ? 'higher' : 'lower'}.${perplexityRise > 0 ? ' Two models alone do not show why.' : ''}`
   );
 }
 
