@@ -3,8 +3,8 @@
 //
 //     node tests/bench/study.mjs [MODEL FOLDER] [--alone] [--relaxed] [--three]
 //
-// One worker, then two, interleaved; alone: one only; relaxed: in relaxed floats; three: the metrics that PyTorch's part
-// computes, in place of the summary.
+// Measures one worker and two in alternation. --alone: one worker only. --relaxed: relaxed floats. --three: instead of the
+// summary, the three metrics that models.reference.time_study computes with PyTorch.
 //
 // Wall time, and processor time of all threads together. PyTorch's part: python -m models.reference.time_study
 import { readFileSync } from 'node:fs';

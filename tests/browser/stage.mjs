@@ -77,7 +77,7 @@ export async function openStage() {
     browser,
     origin,
     allowed,
-    /** Returns the policy's refusals since the last call. */
+    /** Returns the violations of the Content-Security-Policy since the last call, and clears them. */
     takeViolations: () => violated.splice(0),
     /** Opens a page and waits for its sink, or for a message if `ready` says so. */
     async open(hash = '', options = {}) {

@@ -104,7 +104,7 @@ test('losing the sink costs the softmax twin, and one kept token restores it', a
   assert.equal(swapped.class, 'counterfactual');
 });
 
-test('thresholds are a list for one run', async () => {
+test('--eps takes a list of thresholds, all measured in one run', async () => {
   const args = [zoo('softmax'), '--text-file', whole, '--tokens', '16', '--sequences', '7'];
   const { byEps, metrics, eps } = await measure(...args, '--eps', '.1,.3,.5');
   assert.deepEqual([eps, ...byEps.map((one) => one.eps)], [0.1, 0.1, 0.3, 0.5]);

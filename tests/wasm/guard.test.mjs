@@ -74,7 +74,7 @@ const HOSTILE = {
 
 for (const [name, [source, hostile]] of Object.entries(HOSTILE)) {
   // If a worker were not ended, it would never answer the last text.
-  test(`${name}: ended, and a new one starts`, { timeout: STUCK }, async () => {
+  test(`${name}: the stuck worker is ended, and a new one starts`, { timeout: STUCK }, async () => {
     const [tokenizer, other] = await Promise.all([guardTokenizer(source), guardTokenizer(source)]);
     const asked = await tokenizer.encode('harmless', { special: 'none' });
     assert.ok(asked.length > 0);

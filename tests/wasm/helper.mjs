@@ -97,7 +97,7 @@ export function randomModel({ L, D, F, V, context, K }, others = {}) {
 }
 
 /**
- * Opens an engine for the time of one use.
+ * Opens an engine, passes it to `use`, and closes it afterwards.
  * @param {import('../../wasm/index.ts').EngineOptions} options
  * @param {(engine: import('../../wasm/index.ts').Engine) => Promise<void>} use
  */

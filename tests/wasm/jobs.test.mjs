@@ -61,7 +61,7 @@ for (const worker of [false, true]) {
   });
 }
 
-test('a report counts the tokens that are through, and no part of one', async (t) => {
+test('progress counts finished tokens only, as whole numbers', async (t) => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));
     // Each piece takes long, so that each is reported.

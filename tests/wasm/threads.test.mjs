@@ -1,4 +1,4 @@
-// Threads on one memory: the bits of one thread, even after failures.
+// Several threads that share one memory give exactly the bits that one thread gives, even after a failure.
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';

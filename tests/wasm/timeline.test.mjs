@@ -36,7 +36,7 @@ test('every checkpoint decodes to its bits, whichever was opened before', async 
   });
 });
 
-test('two that open at once do not disturb each other', async () => {
+test('checkpoints opened at the same time do not disturb each other', async () => {
   await withFolder(async (folder) => {
     const small = fixture();
     const timeline = await openTimeline(write(folder, small));

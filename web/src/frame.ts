@@ -115,7 +115,7 @@ export interface Frame {
   readonly milliseconds: number;
   /** The conditions of a figure's numbers in words, where the question does not state them. */
   readonly setting?: string;
-  /** For a run that kept only what its cache holds: its bytes, and those of a run that keeps everything. */
+  /** The memory of a run that kept only the keys in its cache, and the memory that it would need for every key, in bytes. */
   readonly bytes?: { readonly held: number; readonly all: number };
 }
 

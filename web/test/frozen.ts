@@ -49,7 +49,7 @@ export const showsOf = (value: unknown): Shows =>
   );
 
 /**
- * Returns the changes, a line each. A new quantity is no change.
+ * Returns one line per changed quantity. A new quantity does not count as a change.
  * @param before the numbers of the release
  * @param now the numbers of today
  */

@@ -137,7 +137,7 @@ describe('a lab that begins', () => {
     expect(lab.changed.value).toBe(2);
   });
 
-  it('shows the first sample with two triggers, which are the ids from 1 to their number', async () => {
+  it('shows the first sample with two triggers, whose ids are 1 to the number of triggers', async () => {
     samples = [
       [0, 9, 9],
       [0, 7, 9],

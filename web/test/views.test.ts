@@ -1338,7 +1338,7 @@ describe('caches and settings', () => {
     expect(view.text('.caption')).toBe(
       'Last 2: 3 of 4 heads (75%) keep the first token, “<s>”, until the end.',
     );
-    // With several prompts, a mean over the heads.
+    // With several prompts, the percentage is the mean of the heads’ shares.
     const several = { ...frame.tensors, keeps_first: tensor([2, 2], [0.9, 0.9, 0.9, 0]) };
     expect(cache.says({ ...frame, tensors: several } as Frame, at)).toMatch(
       /^Last 2: 3 of 4 heads \(67%\)/,

@@ -22,7 +22,7 @@ export type Stage = 'loading' | 'ready' | 'running' | 'ended' | 'diverged' | 'lo
 
 /** Milliseconds between two pictures. */
 const FRAME_MS = 100;
-/** Milliseconds between two saved states, which replace a training whose worker ends. */
+/** Milliseconds between two saved states, from which a training resumes if its worker ends. */
 const SAVE_MS = 3000;
 /** The number of steps between two measurements of the loss on held-out text. */
 const HELD_OUT_STEPS = 10;

@@ -38,7 +38,7 @@ export interface TableMetric {
   readonly of: (frame: Frame) => Cell;
 }
 
-/** Returns the mean over prompts of a scalar metric. */
+/** Returns a function that reads the mean and the deviation of a scalar metric over the prompts. */
 const perPrompt = (name: string) => (frame: Frame) => overPrompts(frame, name);
 
 /** Returns an element of an averaged tensor. */

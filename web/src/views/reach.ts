@@ -31,7 +31,7 @@ function padTensor({ shape, data }: Tensor, T: number): Float32Array {
   return out;
 }
 
-/** Returns the changes in the text with and without its start token. */
+/** Returns the relative changes of the residual streams, for the text with its start token and without it. */
 function variantsOf({ tensors, first, T }: Frame): Variant[] {
   const startTokens = first.map((text) => `“${word(text)}”`).join(' ');
   const labeledTensors = [
