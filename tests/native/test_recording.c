@@ -1,6 +1,6 @@
 /*
  * Recordings: a file with the reference's maps and vectors gives the reference's metrics without a
- * model; missing fields are named; a broken file is refused with its place.
+ * model; missing fields are named; a broken file is refused, and the error says where it is broken.
  */
 #include "check.h"
 #include "goldens.h"

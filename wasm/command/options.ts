@@ -27,7 +27,7 @@ interface Command {
   options: (describe: Describe) => Options;
 }
 
-/** GivenOptions values by the name of the option: a list for options that repeat. */
+/** The values that were given, by option name; a list for options that may repeat. */
 export type GivenOptions = Record<string, string | string[] | boolean | undefined>;
 
 const optionName = (name: string) => name.replaceAll('_', '-');

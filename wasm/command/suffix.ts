@@ -1,4 +1,4 @@
-/** Searches a suffix for the first sequence and tests it on the others. */
+/** Searches for a suffix on the first sequence and tests it on the others. */
 import { expect, unlike } from '../abi/errors.ts';
 import { searchSuffix } from '../study/suffix.ts';
 import { openModel } from './open.ts';

@@ -40,7 +40,7 @@ type Opened = Awaited<ReturnType<BackendApi['open']>>;
 /** A run at a backend. */
 type BackendRun = { backend: BackendApi; id: Promise<number>; isPartial: boolean };
 
-/** Value of `layer` for a run that begins after the last layer that no edit touches. */
+/** Value of `layer` for a run that begins at the first layer that an edit touches. */
 const BY_EDITS = -1;
 
 /** The options that describe a run, with their types. */

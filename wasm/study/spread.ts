@@ -55,16 +55,16 @@ export async function* spread<Item, Result>(
       result.then(release, release);
     }
   };
-  const abortion = untilAborted(signal);
+  const abortWatch = untilAborted(signal);
   try {
     for (; yielded < items.length; yielded++) {
       startIdle();
       const result = pending.shift() as (typeof pending)[number];
-      yield await Promise.race([result, abortion.promise]);
+      yield await Promise.race([result, abortWatch.promise]);
     }
   } finally {
     started = items.length;
-    abortion.release();
+    abortWatch.release();
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Searches a suffix that moves the sink or raises the loss of the continuation, one token at a
+ * Searches for a suffix that moves the sink or raises the loss of the continuation, one token at a
  * time, and compares it with random suffixes of the same length. It needs only runs, no gradients.
  */
 import { expect, expectInteger, unlike } from '../abi/errors.ts';

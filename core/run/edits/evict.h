@@ -25,8 +25,8 @@ void ss_evict_reset(ss_pass *pass);
 /* Adds the weights of the first p queries, which `from` has recorded, to the eviction scores. */
 void ss_evict_replay(ss_pass *pass, const float *values, const ss_trace *from, int p);
 
-/* Moves the keys that a head of group g in attention layer a still keeps to the first of `slots`
- * slots. */
+/* Compacts the first `slots` slots of group g in attention layer a: the keys that a head still
+ * keeps move to the front. */
 void ss_cache_compact(ss_pass *pass, int a, int g, int slots);
 
 #endif
