@@ -15,7 +15,14 @@ from models.train.corpus import Corpus
 from models.train.loss import LOSSES
 from models.train.recipe import ARCHITECTURE, CHOICES, Training, read_recipe, recipes
 from models.train.text import END_ID, VOCABULARY
-from models.train.train import Run, fixed_tensors, initial_weights, learning_rate, make_optimizers
+from models.train.train import (
+    Run,
+    fixed_tensors,
+    initial_weights,
+    learning_rate,
+    make_optimizers,
+    trained_weights,
+)
 
 T, STEPS = 40, 8
 
@@ -284,3 +291,15 @@ def test_a_command_rejects_an_unknown_id(
     assert "Traceback" not in output
     assert near in output.rsplit("error: ")[-1].replace(",", "").split()
     assert f"'{command[-1]}'" in output
+
+
+@pytest.mark.parametrize(("recipe_id", "count"), [("key-bias", None), ("key-bias-dimensions-8", 8)])
+def test_only_the_trained_dimensions_of_a_bias_key_get_a_gradient(recipe_id: str, count: int | None) -> None:
+    recipe = recipes()[recipe_id]
+    weights = trained_weights(architecture(recipe.config), 1, recipe.training, "cpu")
+    keys = [w for name, w in weights.items() if name.endswith("bias_key")]
+    assert keys
+    for key in keys:
+        key.sum().backward()
+        assert (key.grad[..., :count] == 1).all()
+        assert count is None or (key.grad[..., count:] == 0).all()
