@@ -401,7 +401,9 @@ export const open = {
     // In a causal model uniform attention gives the first key the mean of 1/n, 10%.
     assert.match(
       await finding(page),
-      new RegExp(`uniform attention, .*, would give ${Math.round(100 / T)}%`),
+      new RegExp(
+        `uniform attention, spread evenly over the tokens that each row sees, would give ${Math.round(100 / T)}%`,
+      ),
     );
     assert.equal(await page.getByText('NaN').count(), 0);
     assert.deepEqual(troubles(page, hub), []);

@@ -25,9 +25,9 @@ interface Worker {
 /** Milliseconds that a small step may take on an idle machine. */
 const LIMIT_MS = 5000;
 
-/** The time limit grows by itself once per so many units of a text. */
+/** The number of UTF-16 units of a text for which the time limit is granted once more. */
 const TEXT_UNITS_PER_LIMIT = 2 ** 20;
-/** The time limit grows by itself once per so many units of the files. */
+/** The number of UTF-16 units of the files for which the time limit is granted once more. */
 const FILE_UNITS_PER_LIMIT = 2 ** 22;
 
 /** Units that an entry of a list counts as. */

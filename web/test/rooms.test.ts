@@ -93,7 +93,7 @@ describe('Explore', () => {
       'In layer 1, head 0 (L1H0); <s> is a marker that begins every text',
     );
     expect(text('.lead')).toMatch(
-      /^Head L1H0 gives the start token “<s>” 90% of its attention\. The mean over all 4 heads is 42%; uniform attention, .*, would give 10%\. 2 of the 4 heads/,
+      /^Head L1H0 gives the start token “<s>” 90% of its attention\. The mean over all 4 heads is 42%; uniform attention, spread evenly over the tokens that each row sees, would give 10%\. 2 of the 4 heads/,
     );
     expect(texts('.subject-list button')).toEqual(['Softmax model', 'Sigmoid model', '+ add']);
     expect(pressed('.subject-list button')).toEqual(['Softmax model']);

@@ -106,15 +106,16 @@ function rowOf(
   file: PromptFile | undefined,
 ): TemplateResult {
   const { sequences, model } = frame;
-  const promptCount = sequences === 1 ? '1 prompt' : `${sequences} prompts`;
+  const prompts = sequences === 1 ? '1 prompt' : `${sequences} prompts`;
   const storedNote = model.bits ? `, stored at ${model.bits.toFixed(1)} bits per weight` : '';
   const shortNote = judged(frame).conclusive ? '' : ', text too short to count heads';
+  const note = `${prompts}${storedNote}${shortNote}`;
   return html`<tr data-subject=${frame.subject} class="${frame.class} ${isStale ? 'stale' : ''}">
     <th scope="row">
       ${frame.title}
       <span class="row-class"
-        ><span class="badge">${CLASS_WORDS[frame.class]}</span>
-        ${promptCount}${storedNote}${shortNote} ${copyCommandButton(commandOf(frame, file))}</span
+        ><span class="badge">${CLASS_WORDS[frame.class]}</span> ${note}
+        ${copyCommandButton(commandOf(frame, file))}</span
       >
     </th>
     ${metrics.map((metric) => cellOf(frame, metric))}

@@ -128,6 +128,10 @@ export function workOutRow(frame: Frame, requestedQuery: number): WorkedRow | un
 const hasSmallValue = ({ value }: Entry, otherEntries: readonly Entry[]) =>
   value < mean(otherEntries.map((one) => one.value)) / 2;
 
+/** Whether the head would write clearly more if the others shared the first token's weight. */
+const reducesOutput = ({ output, outputWithoutFirst }: WorkedRow) =>
+  outputWithoutFirst > 1.25 * output;
+
 const othersOf = ({ topEntries, otherEntries }: WorkedRow) => [
   ...topEntries.slice(1),
   ...otherEntries,
@@ -143,8 +147,7 @@ export function rowAnswer(workedRow: WorkedRow, { operation, ...frame }: Frame):
   );
   if (!isHighest) return 'In this row another token gets more attention than the first one.';
   const takesMost = operation.normalizes && firstEntry.weight > 0.5;
-  const reducesOutput = workedRow.outputWithoutFirst > 1.25 * workedRow.output;
-  const lessWords = reducesOutput ? ': without it the head would write more' : '';
+  const lessWords = reducesOutput(workedRow) ? ': without it the head would write more' : '';
   const valueWords = hasSmallValue(firstEntry, otherEntries)
     ? `, but its small value adds little${lessWords}`
     : '';
@@ -172,10 +175,9 @@ export function rowSumWords(workedRow: WorkedRow, frame: Frame): string {
     : '';
   if (!ruleWords || !Number.isFinite(outputWithoutFirst))
     return `The weights of this row sum to ${sumWords(sum)}.`;
-  const withoutWords =
-    outputWithoutFirst > 1.25 * output
-      ? ` Without it they would share all 100%, and the head would write ${lengthWords(outputWithoutFirst)} instead of ${lengthWords(output)}.`
-      : '';
+  const withoutWords = reducesOutput(workedRow)
+    ? ` Without it they would share all 100%, and the head would write ${lengthWords(outputWithoutFirst)} instead of ${lengthWords(output)}.`
+    : '';
   return `${ruleWords}${othersWords} ${otherCount === 1 ? 'takes' : 'take'}.${withoutWords}`;
 }
 
