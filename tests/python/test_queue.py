@@ -145,6 +145,16 @@ def test_the_time_of_a_run_is_kept_if_it_ended_after_steps_of_its_own(
     assert (tmp_path / "seconds.jsonl").exists() is is_timed
 
 
+def test_the_time_of_a_run_is_that_of_its_own_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, left = iter([1000.0, 1090.4]), [3000, 0]
+    monkeypatch.setattr(queue, "train", lambda *_: 0)
+    monkeypatch.setattr(queue, "steps_left", lambda *_: left.pop(0))
+    monkeypatch.setattr(queue.time, "monotonic", lambda: next(clock))
+    queue.train_run(protocol.decisive_runs()["b-relu"], 1, tmp_path, tmp_path)
+    assert json.loads((tmp_path / "seconds.jsonl").read_text()) == {
+        "recipe": "b-relu", "seed": 1, "steps": 3000, "seconds": 90}
+
+
 def test_remaining_runs_have_their_hours(logs: Logs, tmp_path: Path) -> None:
     """Without measurements, a step is assumed to take 0.13 to 0.4 s; with measurements, the measured time of the
     recipe, or a time in proportion to the number of parameters."""

@@ -178,6 +178,12 @@ describe('the text about a recorded model', () => {
     );
   });
 
+  it('gives a token without a recorded id the id 0', async () => {
+    const one = { ...recorded(), tokens: [7] } as unknown as Recording;
+    const { tokens } = await frameOf(one);
+    expect(tokens.map(({ id }) => id)).toEqual([7, ...Array(tokens.length - 1).fill(0)]);
+  });
+
   it('omits the sizes of a model if only its maps were recorded', async () => {
     const sizesOf = async (sizes: object) => {
       const { D, K, U, V } = (await frameOf(changed({}, sizes))).architecture;

@@ -310,7 +310,6 @@ export class Queue {
         if (typeof task === 'object')
           await this.#studies.measure(task, this.#request!, this.#watch(signal));
         else await this.#answer(task, key, this.#request!, signal);
-        this.#errors.delete(key);
       } catch (error) {
         const isStopped = error instanceof DOMException && error.name === 'AbortError';
         if (!isStopped && !signal.aborted) this.#fail(task, key, error);
