@@ -104,18 +104,18 @@ const start = {
     await settled(page);
     assert.match(
       await finding(page),
-      /^Almost every token attends to the first one: <s>, a marker that begins every text\. Softmax must hand out 100% in every row: where a head finds nothing useful, it goes to <s>, which every row sees\. Sigmoid, trained alike, scores each token on its own, so rows may sum to little\.$/,
+      /^With softmax, almost every token attends to the first one: <s>, which begins every text\. Softmax must hand out 100% per row: what a head has no use for goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token on its own: rows may sum to less\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((said) =>
       said.replace(/\s+/g, ' ').trim(),
     );
     assert.match(
       sides[0],
-      /^Softmax model L1H3, the strongest of 24 heads, gives <s> about 9[05]%\.$/,
+      /^Softmax model Of 24 heads, L1H3 \(layer 1, head 3\) gives <s> most: about 9[05]% on average\.$/,
     );
     assert.match(
       sides[1],
-      /^Sigmoid model L4H0, the strongest of 24 heads, gives <s> below 2% on average\.$/,
+      /^Sigmoid model L4H0 gives <s> most: below 2% on average\.$/,
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ attention sink; rows sum to 100%');

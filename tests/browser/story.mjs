@@ -33,7 +33,7 @@ const ACTS = {
   2: {
     read: (page) => text(page, '.recorded[role=status]'),
     mouse: (page) => page.getByRole('button', { name: 'Show it again' }).click(),
-    keyboard: (page) => press(page, page.getByRole('button', { name: 'Hide it' }), 'Enter'),
+    keyboard: (page) => press(page, page.getByRole('button', { name: 'Hide the first token' }), 'Enter'),
   },
   3: {
     read: (page) => text(page, '.step-3 .view-row'),

@@ -273,22 +273,24 @@ describe('sentences of a lab', () => {
     const left = named(trained('', 0.6, 0.6), 'softmax');
     const right = named(trained('operation:relu', 0.01, 0.5), 'ReLU / n');
     expect(verdict([left, right])).toBe(
-      'Softmax gives the first token 60% of its attention at positions without a trigger (above 30% since ' +
+      'Softmax has a sink; ReLU / n has none. Softmax gives the first token 60% of its attention at positions without a trigger (above 30% since ' +
         'step 58); the first token’s value norm is 0.25× that of the others. ReLU / n gives the first token a ' +
-        'weight of 0.01 (50% of its row). Loss above the best possible: 0.01 and 0.01 nats outside triggers, ' +
+        'weight of 1% (50% of its row). Loss above the best possible: 0.01 and 0.01 nats outside triggers, ' +
         '0.50 and 0.50 at triggers.',
     );
     expect(verdict([right, left])).toMatch(
-      /^ReLU \/ n gives the first token a weight of 0.01 \(50% of its row\) at positions without a trigger\. Softmax gives the first token 60% of its attention \(above/,
+      /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 1% \(50% of its row\) at positions without a trigger\. Softmax gives the first token 60% of its attention \(above/,
     );
     const weak = named(trained('', 0.2, 0.2), 'softmax');
     const heavy = named(trained('operation:relu', 0.6, 0.5), 'ReLU / n');
     expect(verdict([weak, heavy])).toMatch(
-      /^Softmax gives the first token 20% of its attention .* trigger \(uniform attention: 10%\)\. ReLU \/ n gives the first token a weight of 0.60 \(50% of its row\) \(above 0.30 since/,
+      /^ReLU \/ n has a sink; softmax has none\. Softmax gives the first token 20% of its attention .* trigger \(uniform attention: 10%\)\. ReLU \/ n gives the first token a weight of 60% \(50% of its row\) \(above 30% since/,
     );
     // Without its picture, a head of unnormalized rows has no share to compare with ε.
     const unseen = { ...heavy, lab: { ...heavy.lab, picture: undefined } as unknown as Lab };
-    expect(verdict([weak, unseen])).not.toContain('above 0.30 since');
+    expect(verdict([weak, unseen])).toMatch(
+      /^Neither model has a sink so far\..* ReLU \/ n gives the first token a weight of 60% \(–/,
+    );
     expect(sinkStep(left.lab.log)).toBe(58);
     expect(shownHead(left.lab)!.share).toBeCloseTo(0.6, 6);
   });
@@ -327,12 +329,12 @@ describe('sentences of a lab', () => {
     // If rows need not sum to 1, the share of the row counts as well as the weight.
     const faint = named(trained('operation:relu', 0.6, 0.25), 'ReLU / n');
     expect(verdict([faint, left])).toMatch(
-      /^ReLU \/ n gives the first token a weight of 0\.60 \(25% of its row\) at positions without a trigger\. Softmax/,
+      /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 60% \(25% of its row\) at positions without a trigger\. Softmax/,
     );
     const [short, long] = ['length:9', 'length:21'].map((text) =>
       named(trained(text, 0.5, 0.5), 'softmax'),
     );
-    expect(verdict([long!, long!])).toMatch(/^Softmax gives/);
+    expect(verdict([long!, long!])).toMatch(/^Both models have a sink\. Softmax gives/);
     expect(verdict([long!, short!])).toMatch(
       /^Short sequences \(9 tokens\): uniform attention alone gives the first token 23%\./,
     );
@@ -440,7 +442,7 @@ describe('the sentence about a fine-tuned model', () => {
     );
     expect(caption(pair[0])).toBe('head L0H0 gives the first token 80% of its attention');
     const raw = { ...pair[1], operation: operations[1] };
-    expect(caption(raw)).toBe('head L0H1 gives the first token a weight of 0.30 (30% of its row)');
+    expect(caption(raw)).toBe('head L0H1 gives the first token a weight of 30% (30% of its row)');
   });
 });
 

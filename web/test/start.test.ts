@@ -90,13 +90,13 @@ describe('the first sentence', () => {
     updates.length = 0;
     const { text, root } = room({ shown }, both());
     expect(text('.lead')).toBe(
-      'Almost every token attends to the first one: <s>, a marker that begins every text. In a sigmoid model trained alike, they do, too.',
+      'Almost every token attends to the first one: <s>, which begins every text. In a sigmoid model trained alike, they do, too.',
     );
     expect(updates).toContain('softmax,sigmoid');
-    expect(text('.twin-0')).toBe('Softmax model L1H0, the strongest of 4 heads, gives <s> 90%.');
-    expect(text('.twin-1')).toBe(
-      'Sigmoid model L1H0, the strongest of 4 heads, gives <s> a mean weight of 90%.',
+    expect(text('.twin-0')).toBe(
+      'Softmax model Of 4 heads, L1H0 (layer 1, head 0) gives <s> most: 90% on average.',
     );
+    expect(text('.twin-1')).toBe('Sigmoid model L1H0 gives <s> most: a mean weight of 90%.');
     expect(text('.facts p')).toBe(
       'Softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Each row sums to 100%; evenly spread over the tokens that each row sees, the first token would get 10%. The mean over all 4 heads is 42%.',
     );
@@ -116,14 +116,14 @@ describe('the first sentence', () => {
     );
     const { text, set } = room({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /^Almost .* Softmax must hand out 100% in every row: where a head finds nothing useful, it goes to <s>, which every row sees\. Sigmoid, trained alike, scores each token on its own, so rows may sum to little\.$/,
+      /^With softmax, almost .* Softmax must hand out 100% per row: what a head has no use for goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token on its own: rows may sum to less\.$/,
     );
-    expect(text('.twin-1')).toBe(
-      'Sigmoid model L1H0, the strongest of 4 heads, gives <s> below 2% on average.',
-    );
+    expect(text('.twin-1')).toBe('Sigmoid model L1H0 gives <s> most: below 2% on average.');
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });
-    expect(text('.twin-1')).toMatch(/the strongest of 4 heads, gives <s> 35% of its row sums\.$/);
+    expect(text('.twin-1')).toMatch(
+      /Of 4 heads, L1H0 \(layer 1, head 0\) gives <s> most: 35% of its row sums\.$/,
+    );
   });
 
   it('says that a head was chosen by the reader', () => {
@@ -146,7 +146,7 @@ describe('the first sentence', () => {
       ).replace(/^.*every text\./, '…');
     const where = 'In a sigmoid model trained alike';
     const why =
-      '… Softmax must hand out 100% in every row: where a head finds nothing useful, it goes to <s>, which every row sees. Sigmoid, trained alike, scores each token on its own, so rows may sum to little.';
+      '… Softmax must hand out 100% per row: what a head has no use for goes to <s>, which every row sees. Sigmoid, trained alike, weighs each token on its own: rows may sum to less.';
     expect(said('all', 'none')).toBe(why);
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
     expect(said('weak', 'none')).toBe(why);

@@ -16,12 +16,13 @@ import {
   type OutputNorms,
 } from '../src/views/outputs';
 import { rowAnswer, contrastQuery, row, rowSumWords, workOutRow } from '../src/rooms/worked_row';
-import { drawn } from './drawn';
+import { chartsIn, drawn } from './drawn';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
 
 const labs = vi.hoisted(() => vi.fn());
 vi.mock('../src/lab/embedded', () => ({ build: labs }));
+vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 vi.mock('../src/page/figure', () => ({
   Figure: class {
     root = document.createElement('section');
@@ -379,7 +380,7 @@ describe('one row, worked out', () => {
     const shares = (frame: Frame) => rowSumWords(workOutRow(frame, 2)!, frame);
     const { output, outputWithoutFirst } = workOutRow(rowed(), 2)!;
     expect(shares(rowed())).toBe(
-      `The weights must sum to 100%: what the first token does not take, the other 2 tokens take. Without it they would share all 100%, and the head would write ${outputWithoutFirst.toFixed(2)} instead of ${output.toFixed(2)}.`,
+      `The weights must sum to 100%: what the first token does not take, the other 2 tokens take. Without it they would share all 100%, and the head would write a vector of length ${outputWithoutFirst.toFixed(2)} instead of ${output.toFixed(2)}.`,
     );
     // Values that are alike: the head writes no more without the first token.
     expect(shares(rowed({ tensors: long }))).toMatch(/the other 2 tokens take\.$/);
@@ -467,7 +468,16 @@ describe('the story', () => {
         ? undefined
         : { frame: frameOf({}, { loss_mean: tensor([1], [value]) }) };
     };
-    const timelines = async () => ({ steps: async () => [0, 1000, 4000], preload: async () => {} });
+    const timeline = (last: number) => {
+      const log = [0, 1000, 4000].map((step) => ({ step, sink_1: step === 4000 ? last : 0 }));
+      return { log, checkpoints: log.map(({ step, sink_1 }) => ({ step, measured: { sink_1 } })) };
+    };
+    const timelines = async () => ({
+      cards: ['softmax', 'gated', 'sigmoid'].map((id) => ({ id, title: `${id} model` })),
+      get: async (id: string) => timeline(id === 'softmax' ? 60 : 4),
+      steps: async () => [0, 1000, 4000],
+      preload: async () => {},
+    });
     const page = pageOf({ shown: ['softmax', 'sigmoid'], ...change }, frames, {
       models: { zoo: { cards }, timelines },
       queue: { studyEntry },
@@ -519,7 +529,7 @@ describe('the story', () => {
     };
     expect(await words(0.75)).toEqual([
       'Most of the model does it.',
-      'A model has many heads, each with a map of its own: here 2 layers (rows) of 2 heads. 3 of the 4 heads give the first token more than 30% (evenly spread over the tokens that each row sees, it would be 10%): such a head has an attention sink.',
+      'A model has many heads, each with a map of its own: here 2 layers (rows) of 2 heads. 3 of the 4 heads give the first token more than 30%, the usual threshold (evenly spread over the tokens that each row sees, it would be 10%): such a head has an attention sink.',
     ]);
     expect((await words(0.5))[0]).toBe('Several heads do it, most do not.');
     expect((await words(0.25))[0]).toBe('Only one head does it.');
@@ -566,7 +576,7 @@ describe('the story', () => {
     const rows = async (frames: Frame[], ...losses: number[]) => {
       const { texts } = storyOf(2, frames, { losses });
       await settle();
-      return [texts('.costs tbody tr'), texts('.costs > p')];
+      return [texts('.costs tbody tr'), texts('.costs details > p')];
     };
     // The losses: of the text, with another edit, with the first token hidden, with the second one.
     expect(await rows([keyed(), sigmoid(keyed())], 2, NaN, 2.3, 2.05)).toEqual([
@@ -602,7 +612,7 @@ describe('the story', () => {
     );
     expect(texts('.step-words > p')[1]).toMatch(/^Softmax must hand out 100% .* small\.$/);
     expect(texts('.step-words > p')[2]).toMatch(
-      /^A score says how well .* adds up each value times/,
+      /^A score says how well .* the tables give lengths, which do not add up/,
     );
     expect(texts('details > p')[0]).toMatch(
       /^Every later token’s query points .* the cosine of query and key is \+0\.50/,
@@ -642,10 +652,10 @@ describe('the story', () => {
     };
     const [own] = [frame()];
     expect(await words([own, sigmoid(own)], { losses: [2, 2.25] })).toEqual([
-      'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token, gray for others. Select one. Red heads write 0.75 on average, gray heads 3.25.',
       'With its output set to 0 (the token stays visible), the loss changes by +0.250 nats per token: on this text the model uses what the head writes.',
+      'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token, gray for others. Select one. Red heads write 0.75 on average, gray heads 3.25.',
     ]);
-    const late = async (...losses: number[]) => (await words([own], { losses }))[1];
+    const late = async (...losses: number[]) => (await words([own], { losses }))[0];
     expect(await late()).toBe('Ablating it …');
     expect(await late(2.5, 2)).toMatch(
       /by −0\.500 nats per token: on this text the model does better without what the head writes\.$/,
@@ -670,7 +680,7 @@ describe('the story', () => {
   });
 
   it('5: plays the training of its own model, and leaves the first screen unchanged', async () => {
-    const { state, know, texts, text, needs, click, entries } = storyOf(5, [
+    const { root, state, know, texts, text, needs, click, entries } = storyOf(5, [
       keyed(),
       sigmoid(keyed()),
     ]);
@@ -691,6 +701,15 @@ describe('the story', () => {
       'Step 0 of 4,000: head L1H0 gives the first token 20% of its attention, twice an even share; after training it gives 90%.',
     ]);
     expect(text('.range')).toMatch(/step 0 of 4,000/);
+    // Under the maps, the share of heads with a sink in both models, at the step of the slider.
+    const [curve] = chartsIn(root);
+    expect(curve).toMatchObject({ cursor: 0, percent: true, steps: true });
+    expect(
+      curve!.series.map(({ name, color, values }) => [name, color, ...Array.from(values)]),
+    ).toEqual([
+      ['softmax model', '--run-1', 0, 0, 0.6],
+      ['sigmoid model', '--run-3', 0, 0, 0.04],
+    ]);
     click('Next checkpoint');
     expect(needs().subjects).toEqual(['softmax@1000']);
     // Nothing is said of a step before its maps are drawn.
@@ -756,7 +775,7 @@ describe('the story', () => {
     expect(said[1]).toMatch(/^Not by itself, but it gets in the way\./);
     expect(said[2]).toBe(
       'Yes, at a price. On average over 100 other passages 0.4% of the heads of the sigmoid model have a sink, of the softmax model (same size, same data) 50%. ' +
-        'The loss of the sigmoid model is 3.49 nats per token against 3.41: its perplexity is 8% higher. Two models alone do not show why.',
+        'The loss of the sigmoid model is 3.49 nats per token against 3.41: its perplexity is 8% higher. These are two models: Compare has further seeds.',
     );
     expect(end(twins, [card('softmax', 3), card('sigmoid', 2.9, 0)])[3]).toMatch(
       /^Yes\. .* 10% lower\.$/,

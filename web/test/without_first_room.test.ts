@@ -140,8 +140,18 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
   );
   expect(text('.answer')).toBe('Without the first token the model repeats itself.');
   expect(text('p:not(.answer)')).toMatch(
-    /continues the gray text\. It has no start token: its sink is whatever token stands first, here “The”\. .* 56% of them then repeat phrases of three tokens, over eight texts; with all tokens visible <1% do, and with the second one hidden instead 2%\.$/,
+    /continues the gray text\. It has no start token: its sink is whatever token comes first, here “The”\. While it is hidden, no written token can attend to it: the attention that it took goes to other tokens \(step 3\)\.$/,
   );
+  expect(texts('.repeated tr')).toEqual([
+    'nothing hidden <1%',
+    'second token hidden 2%',
+    'first token hidden 56%',
+  ]);
+  // Each bar has the length of its share.
+  const shares = [...root.querySelectorAll<HTMLElement>('.repeated td')].map((cell) =>
+    Number(cell.style.getPropertyValue('--share')),
+  );
+  expect(shares.map((share) => Math.round(100 * share))).toEqual([0, 2, 56]);
   expect(text('[data-text=kept]')).toMatch(/^The process by .* It occurs in the leaves of plants/);
   const written = () => [
     pressed('button')[0],
@@ -149,7 +159,7 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
     text('[role=status]'),
   ];
   expect(written()).toEqual([
-    'Hide it',
+    'Hide the first token',
     'deleted',
     expect.stringMatching(
       /^The process by .* It occurs .*(?: Plants turn sunlight into food is.*){6}/,
@@ -165,5 +175,7 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
     ),
   ]);
   expect(text('.more p')).toMatch(/^Over 8 seeds, \d+% of the text written without it repeats/);
-  expect(texts('caption')[0]).toMatch(/64 tokens; texts of the likeliest token each time, numbers/);
+  expect(texts('caption').at(-1)).toMatch(
+    /64 tokens; texts of the likeliest token each time, numbers/,
+  );
 });

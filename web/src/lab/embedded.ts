@@ -1,6 +1,6 @@
 /**
- * The lab as a figure: two models that the reader trains, without the fields of their settings. The engine is fetched
- * when Train is pressed. Training ends at the last step, and its workers end with the figure.
+ * The lab as a figure: two models that the reader trains, without the fields of their settings. Training ends at the
+ * last step, and its workers end with the figure.
  */
 import { html, render } from 'lit';
 import { allows } from '../page/controls';
@@ -12,7 +12,7 @@ import { createMap } from './map';
 import { Pair } from './pair';
 import { fromScratch, fineTune } from './presets';
 import { printSettings } from './settings';
-import { verdict } from './words';
+import { shortVerdict, verdict } from './words';
 
 const FRAME_MS = 100;
 /** The number of charts: attention on the first token, and loss. */
@@ -36,7 +36,12 @@ export interface Trained {
   }[];
 }
 
-export function build(root: HTMLElement, context: Context, scope: Scope): void {
+/**
+ * Builds the figure.
+ * @param isEmbed whether the figure is on a host's page, where the engine that trains is fetched when Train is pressed;
+ * elsewhere it is fetched at once, and the maps are drawn before training
+ */
+export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed: boolean): void {
   const container = addElement(root, 'lab-embedded');
   container.dataset.view = 'lab';
   const finding = addElement(container, 'lead', 'p');
@@ -47,6 +52,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const progress = addElement(container, 'hint', 'p');
   progress.textContent = 'Attention maps and curves of both models appear here while they train.';
   const grid = addElement(container, 'lab-grid');
+  const numbers = addElement(container, 'more', 'details');
+  addElement(numbers, '', 'summary').textContent = 'Numbers';
+  const numbersText = addElement(numbers, '', 'p');
   const footer = addElement(root, 'figure-foot', 'p');
   const pair = new Pair(context, scope, true);
   const maps = ([0, 1] as const).map((side) => createMap(grid, side));
@@ -64,8 +72,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   let isOpening = false;
   scope.onEnd(() => (isEnded = true));
 
-  /** Fetches the engine that trains, and starts both models. */
-  async function open(): Promise<void> {
+  /** Fetches the engine that trains, and sets up both models. */
+  async function open(trains: boolean): Promise<void> {
     isOpening = true;
     draw();
     try {
@@ -75,7 +83,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         for (const why of problems) context.fail(`${why}. The default is used.`);
       follow();
       await pair.reset();
-      if (!isEnded) pair.train();
+      if (!isEnded && trains) pair.train();
     } catch (error) {
       context.fail(error);
     }
@@ -137,9 +145,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const { isRunning } = pair;
     const hasTrained = pair.isReady && pair.step > 0;
     const claim = preset?.claim ?? 'Two models with the same task and seed. Press Train.';
-    setText(finding, hasTrained && !isRunning ? verdict(pair.namedLabs()) : claim);
+    const answer = isEmbed ? verdict : shortVerdict;
+    setText(finding, hasTrained && !isRunning ? answer(pair.namedLabs()) : claim);
+    numbers.hidden = isEmbed || !hasTrained;
+    if (hasTrained && !isRunning) setText(numbersText, verdict(pair.namedLabs()));
     finding.hidden = !allows(context.state.peek(), 'finding');
-    const trainOrPause = () => (pair.isReady ? pair.toggle() : void open());
+    const trainOrPause = () => (pair.isReady ? pair.toggle() : void open(true));
     render(
       html`<button
           type="button"
@@ -167,9 +178,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     report();
   }
 
+  let isRequested = !isEmbed;
   scope.effect(() => {
-    void context.engine.value;
+    const engine = context.engine.value;
     draw();
+    if (!engine || !isRequested) return;
+    isRequested = false;
+    void open(false);
   });
   render(
     html`<a

@@ -69,7 +69,7 @@ function drawMap(map: Heatmap, named: NamedLab, theme: Theme, width: number): vo
   map.draw({
     rows: T,
     cols: T,
-    data: headShown.shares,
+    data: headShown.weights,
     scale: operation?.proxy === 'share_abs' ? diverging(theme, 1) : sequential(theme, 1, true),
     label: `Attention map of ${name} after ${lab.step} steps: ${caption(named)}`,
     ...(width >= T * WORD_WIDTH ? { rowWords: read, colWords: read } : {}),

@@ -24,8 +24,8 @@ export const fromScratch: readonly Preset[] = [
     leftRun: SMALL,
     rightRun: `operation:sigmoid_log_n,${SMALL}`,
     claim:
-      'Two small models learn one toy task (after a trigger, repeat the token before it), the left one with softmax, the right one with sigmoid. Press Train: in a few ' +
-      'seconds the first column of the left map turns into a sink, and the right one does not.',
+      'Two small models learn one toy task: after a trigger (a circled digit), repeat the token before it, as in “a ② a”. The left one has softmax, the right one ' +
+      'sigmoid. Press Train, and watch the first column of both maps.',
   },
   {
     title: 'softmax or ReLU',

@@ -2,7 +2,7 @@
 import type { LogEntry, Operation } from 'sinkscope';
 import { defaults } from '../ask/state';
 import { headAt } from '../frame';
-import { headName, percent, show } from '../words';
+import { headName, percent, show, sumWords } from '../words';
 import type { Lab } from './lab';
 import { isFineTune, type Settings } from './settings';
 
@@ -95,10 +95,11 @@ function hasSink({ lab, operation }: NamedLab): boolean {
   return recentMean(lab, 'first_most') > EPS && share > EPS;
 }
 
-/** Formats a share of attention, or, if rows need not sum to 1, a weight and its share of the row. */
-function amountWords({ operation }: NamedLab, weight: number, share: number): string {
+/** Formats a share of attention, or, if rows need not sum to 1, a weight with its share of the row if that is given. */
+function amountWords({ operation }: NamedLab, weight: number, share?: number): string {
   if (operation?.normalizes) return `${percent(weight, 0)} of its attention`;
-  return `a weight of ${show(weight)} (${percent(share, 0)} of its row)`;
+  const weightWords = weight >= 0 && weight <= 1 ? sumWords(weight) : show(weight);
+  return `a weight of ${weightWords}${share === undefined ? '' : ` (${percent(share, 0)} of its row)`}`;
 }
 
 /** States how much attention the first token gets. */
@@ -126,7 +127,8 @@ export function caption(named: NamedLab): string {
   if (!lab.log.length) return 'untrained';
   const [L, H] = lab.picture?.shape ?? [];
   const headNote = headShown && L! * H! > 1 ? `; map: head ${headName(headShown)}` : '';
-  return `gives the first token ${firstAmountWords(named)} outside triggers${headNote}`;
+  const amount = amountWords(named, recentMean(lab, 'first_most'));
+  return `gives the first token ${amount} outside triggers${headNote}`;
 }
 
 /** States how much attention a model gives the first token, and since which step. */
@@ -140,10 +142,9 @@ function modelWords(named: NamedLab, side: number): string {
     return `${capitalize(name)} gives the first token ${firstAmountWords(named)}${positionWords}${uniformNote}`;
   }
   const sinkStart = sinkStep(lab.log);
-  const thresholdWords = operation?.normalizes ? percent(EPS, 0) : show(EPS);
   return (
     `${capitalize(name)} gives the first token ${firstAmountWords(named)}${positionWords}` +
-    `${sinkStart === undefined ? '' : ` (above ${thresholdWords} since step ${sinkStart})`}; the first token’s value norm is ` +
+    `${sinkStart === undefined ? '' : ` (above ${percent(EPS, 0)} since step ${sinkStart})`}; the first token’s value norm is ` +
     `${show(recentMean(lab, 'value_ratio'))}× that of the others`
   );
 }
@@ -182,11 +183,34 @@ function lossWords(pair: readonly [NamedLab, NamedLab]): string {
   return `Loss above the best possible: ${lossesAbove('elsewhere')} nats outside triggers, ${lossesAbove('triggers')} at triggers.`;
 }
 
+/** States which models have a sink. */
+function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
+  const [first, second] = pair.map(hasSink);
+  if (first && second) return 'Both models have a sink.';
+  if (!first && !second) return 'Neither model has a sink so far.';
+  const [named, other] = first ? pair : [pair[1], pair[0]];
+  return `${capitalize(named.name)} has a sink; ${other.name} has none.`;
+}
+
+/** Answers in two sentences without numbers which models have a sink, and why there. */
+export function shortVerdict(pair: readonly [NamedLab, NamedLab]): string {
+  const [first, second] = pair;
+  if (pair.some(({ lab }) => !lab.log.length)) return '';
+  const isContrast =
+    first.operation?.normalizes &&
+    !second.operation?.normalizes &&
+    hasSink(first) &&
+    !hasSink(second);
+  return isContrast
+    ? `${sinkWords(pair)} A row without a trigger has nothing to copy: ${first.name} must still give its attention to some token, ${second.name} may give almost none.`
+    : sinkWords(pair);
+}
+
 /** States which models have a sink, since which step, and with what loss. */
 export function verdict(pair: readonly [NamedLab, NamedLab]): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
   if (isFineTune(pair[0].lab.settings)) return `${pair.map(fineTuneWords).join('. ')}.`;
-  const summary = `${pair.map(modelWords).join('. ')}. ${lossWords(pair)}`;
+  const summary = `${sinkWords(pair)} ${pair.map(modelWords).join('. ')}. ${lossWords(pair)}`;
   const shortSettings = pair.find(({ lab }) => uniformShare(lab.settings) > EPS / 2)?.lab.settings;
   if (!shortSettings) return summary;
   return (

@@ -74,21 +74,30 @@ function recordingWords({ recording, sequences, pooled, ...frame }: Frame): stri
 /** Returns the full name of the first token, which the sentence states once. */
 function firstTokenWords(frame: Frame): string {
   const name = firstBare(frame);
-  return frame.tokens[firstKey(frame)]?.special ? `${name}, a marker that begins every text` : name;
+  return frame.tokens[firstKey(frame)]?.special ? `${name}, which begins every text` : name;
 }
 
 /** Returns the answer that the first map gives, which names the first token. */
 const answerWords = (kind: Kind, frame: Frame) =>
   kind === 'none' ? WHERE.none : WHERE[kind].replace(/\.$/, `: ${firstTokenWords(frame)}.`);
 
+/** Whether a softmax model attends to its first token, and its sigmoid twin does not. */
+function isContrast(
+  [frame, otherFrame]: readonly Frame[],
+  [claim, otherClaim]: readonly Claim[],
+): boolean {
+  if (!frame?.operation.normalizes || !otherFrame || !isTwin(frame, otherFrame)) return false;
+  return Boolean(claim?.kind) && claim!.kind !== 'none' && otherClaim?.kind === 'none';
+}
+
 /** States whether the second model does what the first one does. */
-function secondModelWords(frames: readonly Frame[], [claim, otherClaim]: readonly Claim[]): string {
+function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): string {
   const [frame, otherFrame] = frames;
+  const [claim, otherClaim] = claims;
   if (!frame || !otherFrame || !claim?.kind || !otherClaim?.kind || claim.kind === 'none')
     return '';
-  const isSigmoidTwin = isTwin(frame, otherFrame) && frame.operation.normalizes;
-  if (isSigmoidTwin && otherClaim.kind === 'none')
-    return ` Softmax must hand out 100% in every row: where a head finds nothing useful, it goes to ${firstBare(frame)}, which every row sees. Sigmoid, trained alike, scores each token on its own, so rows may sum to little.`;
+  if (isContrast(frames, claims))
+    return ` Softmax must hand out 100% per row: what a head has no use for goes to ${firstBare(frame)}, which every row sees. Sigmoid, trained alike, weighs each token on its own: rows may sum to less.`;
   const otherName = isTwin(frame, otherFrame)
     ? 'a sigmoid model trained alike'
     : nameOf(otherFrame);
@@ -110,7 +119,9 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
     return `${recording}This text has a single token, which can only attend to itself: type more.`;
   const kind = claims[0]?.kind;
   const answer = kind ? answerWords(kind, frame) : '';
-  return `${recording}${answer}${secondModelWords(frames, claims)}`.trim();
+  const opening = isContrast(frames, claims) ? 'With softmax, ' : '';
+  const statement = opening ? answer.charAt(0).toLowerCase() + answer.slice(1) : answer;
+  return `${recording}${opening}${statement}${secondModelWords(frames, claims)}`.trim();
 }
 
 /** Returns the sentence with a side's number. */
@@ -127,12 +138,13 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const amount = isBelow(claim)
     ? html`below ${share} on average`
     : claim.isShare && frame.operation.normalizes
-      ? share
+      ? html`${share} on average`
       : quantity;
-  // Cards once a screen, at the side whose rows sum to 1.
-  const withCard = (term: string) => (claim.isShare ? explainTerms(term) : term);
-  return html`${withCard(head)}, the strongest of ${L * H} ${withCard('heads')}, gives ${firstToken}
-  ${amount}.`;
+  // Cards and the full name of a head once a screen, at the side whose rows sum to 1.
+  if (!claim.isShare) return html`${head} gives ${firstToken} most: ${amount}.`;
+  const fullName = `layer ${layerNumber(frame, claim.at.layer)}, head ${claim.at.head}`;
+  return html`Of ${L * H} ${explainTerms('heads')}, ${explainTerms(head)} (${fullName}) gives
+  ${firstToken} most: ${amount}.`;
 }
 
 /** States the further numbers of a side. */
@@ -353,7 +365,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     figure.update(entries);
     const scale = weightScale({ frames, state, theme });
-    legendTitle.textContent = 'attention';
+    legendTitle.textContent = state.scale === 'root' ? 'attention (√ scale)' : 'attention';
     legend.hidden = frames.some(({ pooled }) => pooled);
     drawScale(legendScale, scale);
     render(

@@ -5,7 +5,7 @@
 import { computed, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { defaults, type State } from '../ask/state';
-import { stepWords } from '../ask/steps';
+import { LOG_SEQUENCES, stepWords } from '../ask/steps';
 import { claimOf } from '../claims';
 import {
   isBidirectional,
@@ -21,7 +21,9 @@ import { Figure } from '../page/figure';
 import { lessonLink } from '../page/lessons';
 import { explainTerms } from '../page/terms';
 import { addElement, type View } from '../page/view';
+import { drawChart } from '../plot/chart';
 import type { Study } from '../run/request';
+import { coursesOf, lineOf, QUANTITIES, type Course } from '../timeline/course';
 import { arrows } from '../views/arrows';
 import { attention } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
@@ -91,7 +93,7 @@ function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
 }
 
 const ROW_TEXT =
-  'A score says how well a token’s key fits the query. The head turns scores into weights, and adds up each value times its weight. Values are vectors: the table gives lengths, which do not add up where vectors point different ways.';
+  'A score says how well a token’s key fits the query. Values are vectors: the tables give lengths, which do not add up where vectors point different ways.';
 const FIRST_TEXT = `${MUST_SPEND} Only the first token is visible to all others, so training often makes it the place where such attention does no harm: its key gets high scores, and its value is small.`;
 
 const SINGLE_TOKEN_TEXT = 'A single token has no other to compare with: type more.';
@@ -131,8 +133,10 @@ function sinkCountWords(frame: Frame): string {
         : share > 0
           ? 'Only one head does it.'
           : 'No head does it on this text.';
-  return `${opening} ${gridText} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)} (evenly spread over the tokens that each row sees, it would be ${percent(verdict.even, 0)}): such a head has an attention sink.`;
+  return `${opening} ${gridText} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}${frame.eps === defaults.eps ? ', the usual threshold' : ''} (evenly spread over the tokens that each row sees, it would be ${percent(verdict.even, 0)}): such a head has an attention sink.`;
 }
+
+const SINK_QUANTITY = QUANTITIES.find(({ name }) => name === 'sink_1')!;
 
 /** A change of the loss below this, in nats per token, is small. */
 const SMALL_CHANGE = 0.01;
@@ -283,8 +287,11 @@ const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
         .flatMap((one) => lossesOf(one, context) ?? []);
       render(
         losses.length
-          ? html`${lossTable(losses)}
-              <p>${contrastWords(losses)}</p>`
+          ? html`<details class="more">
+              <summary>What does it cost the softmax and the sigmoid model on your text?</summary>
+              ${lossTable(losses)}
+              <p>${contrastWords(losses)}</p>
+            </details>`
           : nothing,
         lossPlace,
       );
@@ -409,8 +416,8 @@ const outputStep: Build = (place, { context, scope }) => {
       const [frame] = framesOf(shown);
       const at = frame && selectedHead(frame, context.state.peek());
       const details = (frame: Frame, head: Head) =>
-        html`${paragraphs(barsWords(frame, head))}
-          <p class="late">${explainTerms(ablatedWords(frame, head, context))}</p>`;
+        html`<p class="late">${explainTerms(ablatedWords(frame, head, context))}</p>
+          ${paragraphs(barsWords(frame, head))}`;
       render(
         frame?.T === 1
           ? answerBlock(SINGLE_TOKEN_TEXT)
@@ -427,6 +434,32 @@ const outputStep: Build = (place, { context, scope }) => {
   };
 };
 
+/** Draws the share of heads with a sink by step, as measured during training. */
+function drawSinkCourse(
+  place: HTMLElement,
+  courses: readonly Course[],
+  step: number | undefined,
+): void {
+  const lines = courses.map((course) => ({ course, points: lineOf(course, SINK_QUANTITY) }));
+  place.parentElement!.hidden = !lines.length;
+  if (!lines.length) return;
+  const lastStep = Math.max(...lines.flatMap(({ points }) => points.map((point) => point.step)));
+  drawChart(place, {
+    ...{ kind: 'lines', steps: true, dots: false, domain: [0, 0.6], percent: true },
+    xLabel: 'training step (log above 100)',
+    yLabel: `heads with a sink (${LOG_SEQUENCES} other passages)`,
+    label: 'Share of heads with an attention sink by training step',
+    cursor: step ?? lastStep,
+    series: lines.map(({ course: { title, style }, points }) => ({
+      name: title,
+      color: style.color,
+      ...(style.dash ? { dash: style.dash } : {}),
+      places: points.map((point) => point.step),
+      values: points.map(({ value }) => value / 100),
+    })),
+  });
+}
+
 /** Step 5: one head through training. Its slider does not move the first screen, which keeps the trained model. */
 const trainingStep: Build = (place, { context, scope }) => {
   const wordsPlace = addElement(place, 'step-words');
@@ -435,6 +468,9 @@ const trainingStep: Build = (place, { context, scope }) => {
   const [currentMap, finalMap] = [addElement(mapsPlace, ''), addElement(mapsPlace, '')];
   const currentTitle = addElement(currentMap, 'which', 'p');
   addElement(finalMap, 'which', 'p').textContent = 'After training';
+  const coursePlace = addElement(mapsPlace, '');
+  addElement(coursePlace, 'which', 'p').textContent = 'All heads through training';
+  const chartPlace = addElement(coursePlace, 'chart');
   const seedsPlace = addElement(place, '');
   const walkedSubjects = signal<readonly string[] | undefined>(undefined);
   const [initialSubject] = context.state.peek().shown;
@@ -466,6 +502,21 @@ const trainingStep: Build = (place, { context, scope }) => {
     const last = trainedFrame();
     return last && selectedHead(last, context.state.value);
   };
+  const courses = signal<readonly Course[]>([]);
+  let courseKey = '';
+  scope.effect(() => {
+    const models = context.engine.value?.models;
+    const ids = trainedSubjects(context.state.value.shown);
+    if (!models || ids.join() === courseKey) return;
+    const key = ids.join();
+    courseKey = key;
+    void models
+      .timelines()
+      .then((timelines) => coursesOf(timelines, ids))
+      .then((found) => {
+        if (key === courseKey) courses.value = found;
+      }, context.fail);
+  });
   const mapOptions = (frame: Frame) => ({
     at: pinnedHead() ?? selectedHead(frame, walkState.peek()),
     isPlain: true,
@@ -523,6 +574,7 @@ const trainingStep: Build = (place, { context, scope }) => {
       currentTitle.textContent = capital(stepName);
       const frames = framesOf(shownOf(context, context.state.value.shown));
       render(foldedText('How sure is that?', seedWords(frames, context)), seedsPlace);
+      drawSinkCourse(chartPlace, courses.value, step?.step);
       figure.update(walkEntries);
       trainedMap.update(shownOf(context, trainedSubjects(walkState.value.shown)));
     },
@@ -542,7 +594,11 @@ const labStep: Build = (place, { context, scope }) => {
     ...{ leftRun: PRESET.leftRun, rightRun: PRESET.rightRun, controls: [] as readonly string[] },
   }));
   const labContext: Context = { ...context, state };
-  import('../lab/embedded').then(({ build }) => build(picture, labContext, scope), context.fail);
+  // Imported statically, the rules would be a file of the first screen.
+  void Promise.all([import('../lab/embedded'), import('../lab/embedded.css')]).then(
+    ([{ build }]) => build(picture, labContext, scope, false),
+    context.fail,
+  );
   return {
     draw: () =>
       render(
@@ -576,7 +632,7 @@ function twinWords([first, second]: readonly Frame[], context: Context): string 
   return (
     `Yes${perplexityRise > 0 ? ', at a price' : ''}. On average over 100 other passages ${percent(twinShare)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
     `size, same data) ${percent(sinkShare, 0)}. The loss of the sigmoid model is ${show(twinLoss)} nats per token against ${show(loss)}: its perplexity is ` +
-    `${Math.abs(perplexityRise).toFixed(0)}% ${perplexityRise > 0 ? 'higher' : 'lower'}.${perplexityRise > 0 ? ' Two models alone do not show why.' : ''}`
+    `${Math.abs(perplexityRise).toFixed(0)}% ${perplexityRise > 0 ? 'higher' : 'lower'}.${perplexityRise > 0 ? ' These are two models: Compare has further seeds.' : ''}`
   );
 }
 
@@ -584,8 +640,7 @@ const SUMMARY = 'An attention sink is where heads put the attention that they mu
 const TAKEAWAYS = {
   'Why is it there?': `${MUST_SPEND} The first token is visible to all, and its value adds little.`,
   'Is it harmful?':
-    'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, the first one must stay, or what the model writes gets much worse. ' +
-    'And the hidden state of a sink’s token has a few very large numbers, which are hard to store in few bits. (“Why it matters” measures both.)',
+    'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, the first one must stay, or what the model writes gets much worse (step 2; “Why it matters” measures it).',
 } as const;
 
 /** Draws what to remember, and links to lessons and rooms. */

@@ -143,8 +143,16 @@ const conditionsWords = (count: number, seeds: number, texts = 'texts of seed 1'
 type Action = Exclude<Name, 'kept'>;
 /** The actions on the first token, in the order of the buttons. */
 const ACTIONS: Readonly<Record<Action, string>> = {
-  ...{ deleted: 'Hide it', restored: 'Show it again', control: 'Hide the second instead' },
+  ...{ deleted: 'Hide the first token', restored: 'Show it again' },
+  control: 'Hide the second instead',
 };
+
+/** The bars of the repeated shares, in the order of the rows. */
+const BARS: readonly (readonly [Name, string])[] = [
+  ['kept', 'nothing hidden'],
+  ['control', 'second token hidden'],
+  ['deleted', 'first token hidden'],
+];
 
 /**
  * Draws the recorded texts of a published model: the text with the first token, next to the text without this token or
@@ -164,8 +172,7 @@ export class RecordedTexts {
     const { model, file, prompt, count, first, back } = recorded;
     const { texts, trials } = readRecorded(recorded);
     const { heading, text } = verdictOf(trials, count)!;
-    const repeatedShare = (one: Name) =>
-      percent(mean(trials.map((trial) => trial[one].repeated)), 0);
+    const repeatedMean = (one: Name) => mean(trials.map((trial) => trial[one].repeated));
     const [textBefore, textAfter] = [texts.restored.slice(0, back), texts.restored.slice(back)];
     const shownText =
       name !== 'restored'
@@ -175,16 +182,30 @@ export class RecordedTexts {
     // Writes no spaces between the tags of the template, which would be part of the texts.
     render(
       html`<p class="answer">${heading}.</p>
-        <p>
-          Another model, the larger ${model}, continues the gray text. It has no start token: its
-          sink is whatever token stands first, here “${first}”. At the right, the tokens that it
-          writes cannot attend to it: ${repeatedShare('deleted')} of them then repeat phrases of
-          three tokens, over eight texts; with all tokens visible ${repeatedShare('kept')} do, and
-          with the second one hidden instead ${repeatedShare('control')}.
-        </p>
+        <div class="recorded-intro">
+          <p>
+            Another model, the larger ${model}, continues the gray text. It has no start token: its
+            sink is whatever token comes first, here “${first}”. While it is hidden, no written
+            token can attend to it: the attention that it took goes to other tokens (step 3).
+          </p>
+          <table class="repeated">
+            <caption>
+              Written tokens that repeat a phrase of three tokens, over ${trials.length} texts
+            </caption>
+            ${BARS.map(
+              ([one, title]) =>
+                html`<tr>
+                  <th scope="row">${title}</th>
+                  <td class="bar" style=${`--share: ${repeatedMean(one)}`}>
+                    ${percent(repeatedMean(one), 0)}
+                  </td>
+                </tr>`,
+            )}
+          </table>
+        </div>
         <div class="recorded-texts">
           <div>
-            <p class="which">With the first token</p>
+            <p class="which">Nothing hidden</p>
             <p class="recorded" data-text="kept">
               <span class="written">${promptSpan}${texts.kept}</span>
             </p>

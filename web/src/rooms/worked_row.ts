@@ -176,7 +176,7 @@ export function rowSumWords(workedRow: WorkedRow, frame: Frame): string {
   if (!ruleWords || !Number.isFinite(outputWithoutFirst))
     return `The weights of this row sum to ${sumWords(sum)}.`;
   const withoutWords = reducesOutput(workedRow)
-    ? ` Without it they would share all 100%, and the head would write ${lengthWords(outputWithoutFirst)} instead of ${lengthWords(output)}.`
+    ? ` Without it they would share all 100%, and the head would write a vector of length ${lengthWords(outputWithoutFirst)} instead of ${lengthWords(output)}.`
     : '';
   return `${ruleWords}${othersWords} ${otherCount === 1 ? 'takes' : 'take'}.${withoutWords}`;
 }

@@ -161,12 +161,18 @@ export interface Course {
   readonly timeline: Timeline;
 }
 
-/** Loads the courses of all models that have one, without those that cannot be loaded. */
-export async function coursesOf(timelines: Timelines): Promise<Course[]> {
+/**
+ * Loads the courses of models that have one, without those that cannot be loaded.
+ * @param ids the ids of the models; absent: all models
+ */
+export async function coursesOf(timelines: Timelines, ids?: readonly string[]): Promise<Course[]> {
+  const styled = timelines.cards.map((card, i) => ({ ...card, style: styleOf(i) }));
   const settled = await Promise.allSettled(
-    timelines.cards.map(async ({ id, title }, i) => {
-      return { id, title, style: styleOf(i), timeline: await timelines.get(id) };
-    }),
+    styled
+      .filter(({ id }) => ids?.includes(id) ?? true)
+      .map(async ({ id, title, style }) => {
+        return { id, title, style, timeline: await timelines.get(id) };
+      }),
   );
   return settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
 }

@@ -242,7 +242,7 @@ export const training: View = {
     details.addEventListener('toggle', () => redraw());
     let redraw = () => {};
     timelines()
-      .then(coursesOf)
+      .then((all) => coursesOf(all))
       .then((found) => {
         loadedCourses.value = found;
         redraw();
