@@ -47,7 +47,10 @@ export interface Tab {
   readonly views: readonly View[];
   /** Explains a research view in a sentence for newcomers. */
   readonly explanation?: string;
-  /** Whether a frame needs the tab, besides having its views; a link opens the tab in any case. */
+  /**
+   * Whether to list the tab for a frame that one of its views fits; absent: always. A link to one of its views lists it
+   * in any case.
+   */
   readonly isOffered?: (frame: Frame) => boolean;
 }
 
@@ -170,13 +173,13 @@ export interface Choice {
   readonly views: readonly View[];
 }
 
-/** Returns the views that apply to one of the frames. */
+/** Returns the views that apply to at least one of the frames; all of them if there are no frames. */
 export function fittingViews(all: readonly View[], frames: readonly Frame[]): readonly View[] {
   return all.filter(({ fits }) => !fits || !frames.length || frames.some(fits));
 }
 
 /**
- * Returns the tabs of a question that apply to one of the frames.
+ * Returns the tabs of a question that apply to at least one of the frames.
  * @param name the name of a view whose tab is listed in any case
  */
 export function tabsOf({ tabs }: Question, frames: readonly Frame[], name = ''): readonly Tab[] {

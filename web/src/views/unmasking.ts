@@ -42,7 +42,7 @@ const HIDDEN_KEYS = {
   random: 'a random key of each step hidden',
 } as const;
 
-/** The last course of each frame, by its tokens. */
+/** The last course of each frame, by the frame's tokens. */
 const courses = new WeakMap<Frame['tokens'], UnmaskingRun>();
 
 /** Runs a course of unmasking and reports each step. */
