@@ -17,7 +17,7 @@ export interface ExperimentRequest {
   readonly question: Question;
 }
 
-/** A setting to measure of a model: edits and a question. */
+/** A setting in which a model is measured: its edits and the question. */
 export interface Setting {
   /** The edits as a link writes them after the model's name, such as `~evict(window,64)`; '' for none. */
   readonly edits: string;

@@ -1,6 +1,6 @@
 /**
  * Draws lines, bars and points as SVG, updated in place. Scales and their ticks are d3's. A chart is few SVG elements,
- * drawn in about a millisecond; a general library takes a dozen.
+ * drawn in about a millisecond; a general library needs a dozen milliseconds.
  */
 import { scaleLinear, scaleLog, scaleSymlog } from 'd3-scale';
 import { html, nothing, render, svg } from 'lit';

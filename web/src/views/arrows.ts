@@ -15,8 +15,9 @@ const AXIS_Y = SIZE.y + 34;
 
 interface KeyVectors {
   readonly T: number;
+  /** The cosine of each query and key, [T, T]. */
   readonly cos: ArrayLike<number>;
-  /** [T] */
+  /** The norm of each key, [T]. */
   readonly norms: ArrayLike<number>;
 }
 

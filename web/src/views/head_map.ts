@@ -9,7 +9,7 @@ import { headName, real, show } from '../words';
 import { addElement, setText, type DrawOptions, type ViewApi, type View } from '../page/view';
 
 interface HeadNumbers {
-  /** [L, H] */
+  /** The value of the quantity for each head, [L, H]. */
   readonly data: ArrayLike<number>;
   readonly scale: Scale;
   /** The symbol of the quantity, such as α₁. */

@@ -124,7 +124,7 @@ export const QUESTIONS: readonly Question[] = [
   },
 ];
 
-const researchTab = (view: View, explanation: string): Tab => ({
+const createResearchTab = (view: View, explanation: string): Tab => ({
   title: view.title,
   views: [view],
   explanation,
@@ -135,23 +135,26 @@ export const RESEARCH: Question = {
   title: 'Research views',
   hint: '',
   tabs: [
-    researchTab(
+    createResearchTab(
       logitParts,
       'Which layers make the first key attractive: each layer’s part of the score.',
     ),
-    researchTab(sinkTag, 'Whether the sink adds one and the same vector to every token.'),
-    researchTab(
+    createResearchTab(sinkTag, 'Whether the sink adds one and the same vector to every token.'),
+    createResearchTab(
       context,
       'Whether the sink depends on the length of the text, up to the model’s context.',
     ),
-    researchTab(
+    createResearchTab(
       compression,
       'In which layers all hidden states point in nearly the same directions.',
     ),
-    researchTab(suffix, 'A search for a few tokens that move the sink or spoil what follows.'),
-    researchTab(gate, 'A factor by which each head scales what it writes.'),
-    researchTab(router, 'Which experts of a mixture each token is sent to.'),
-    researchTab(unmasking, 'Where attention goes while a model fills in hidden words.'),
+    createResearchTab(
+      suffix,
+      'A search for a few tokens that move the sink or spoil what follows.',
+    ),
+    createResearchTab(gate, 'A factor by which each head scales what it writes.'),
+    createResearchTab(router, 'Which experts of a mixture each token is sent to.'),
+    createResearchTab(unmasking, 'Where attention goes while a model fills in hidden words.'),
   ],
 };
 

@@ -13,7 +13,7 @@ import { quantity } from '../save/numbers';
 import { capital, headName, headWords, percent, show } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
-/** Whether a head with this weight on the first token has a sink. The comparison has 32 bits, as in the core. */
+/** Whether a head with this weight on the first token has a sink. It compares 32-bit floats, as the core does. */
 const hasSink = (weight: number, { eps }: Frame) => weight > Math.fround(eps);
 
 /** Returns the mean norm of each head's output over all tokens except the first, [L, H]. */

@@ -37,7 +37,7 @@ const HIDDEN_KEY_CHOICES = [
   ['random', 'random'],
 ] as const;
 
-const HIDDEN_KEYS = {
+const HIDDEN_KEY_WORDS = {
   strongest: 'the strongest key of each step hidden',
   random: 'a random key of each step hidden',
 } as const;
@@ -90,7 +90,7 @@ export const unmasking: View = {
           T: addMasks(frame, masked).length,
           ...(hiddenKey === 'none'
             ? {}
-            : { class: 'counterfactual', title: `${frame.title}, ${HIDDEN_KEYS[hiddenKey]}` }),
+            : { class: 'counterfactual', title: `${frame.title}, ${HIDDEN_KEY_WORDS[hiddenKey]}` }),
         }
       : {},
   numbers: (frame) => {
