@@ -8,7 +8,7 @@ import type { State } from './ask/state';
 import { answerOf as contestWords, compareKeys } from './views/arrows';
 import { lossChange } from './views/change';
 import { outputWords, outputNormsOf } from './views/outputs';
-import { emergence } from './views/training';
+import { emergenceOf } from './views/training';
 import type { Choice } from './views/index';
 import { normProfile } from './views/norms';
 import { formatLossChange } from './views/settings';
@@ -118,7 +118,7 @@ export function togetherWords(
 }
 
 function emergenceAnswer(frame: Frame): string {
-  const course = emergence(frame);
+  const course = emergenceOf(frame);
   if (!course) return '';
   if (course.isNone) return 'At no step of the training did many heads have a sink.';
   const { from, last } = course;
@@ -130,7 +130,7 @@ function emergenceAnswer(frame: Frame): string {
 
 /** Returns the numbers behind the answer about the sink's emergence. */
 export function emergenceWords(frame: Frame): string {
-  const course = emergence(frame);
+  const course = emergenceOf(frame);
   if (!course || course.isNone || course.last <= course.from) return '';
   const { step, last } = course;
   const half = step ? `; half as many at step ${step.toLocaleString('en')}` : '';

@@ -533,8 +533,8 @@ describe('fragility', () => {
       fragility.viewOf!(stateOf({ perturbation: 'weight' })),
     ]).toEqual([likeness, perturbations]);
     expect([
-      fragility.embeds!(stateOf({ repeats: 4 })),
-      fragility.embeds!(stateOf({ perturbation: 'weight' })),
+      fragility.embedStateOf!(stateOf({ repeats: 4 })),
+      fragility.embedStateOf!(stateOf({ perturbation: 'weight' })),
     ]).toEqual([{ input: 'repeat', T: 5 }, {}]);
   });
 

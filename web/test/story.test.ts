@@ -200,7 +200,7 @@ describe('what each head writes', () => {
     expect([...written.norms].map((n) => Number(n.toFixed(4)))).toEqual([2, 1, 0.5, 4.5]);
     // Heads L0H1 and L1H0 give the first token more than 30%; 0.3 itself is not more.
     expect(written).toMatchObject({
-      ownNorm: 0.5,
+      selectedNorm: 0.5,
       othersMean: 2.5,
       sinkMean: 0.75,
       noSinkMean: 3.25,

@@ -5,7 +5,7 @@ import { answerOf, emergenceWords } from '../src/answers';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { OTHER_RUNS } from '../src/timeline/seeds';
-import { emergence, training } from '../src/views/training';
+import { emergenceOf, training } from '../src/views/training';
 import { choiceOf } from '../src/views';
 import { drawn } from './drawn';
 import { frameOf, tensor } from './fixture';
@@ -79,11 +79,11 @@ describe('the emergence of the sink', () => {
     Object.assign(all, { early });
     await view([of('softmax')]);
     for (const id of Object.keys(all)) if (!(id in few)) delete all[id];
-    expect(emergence(of('softmax'))).toEqual({ isNone: false, step: 20, from: 0, last: 60 });
-    expect(emergence(of('few'))).toMatchObject({ isNone: true });
-    expect(emergence(of('enough'))).toMatchObject({ isNone: false });
-    expect(emergence(of('early'))).toEqual({ isNone: false, step: 0, from: 40, last: 60 });
-    expect(emergence(of('another'))).toBeUndefined();
+    expect(emergenceOf(of('softmax'))).toEqual({ isNone: false, step: 20, from: 0, last: 60 });
+    expect(emergenceOf(of('few'))).toMatchObject({ isNone: true });
+    expect(emergenceOf(of('enough'))).toMatchObject({ isNone: false });
+    expect(emergenceOf(of('early'))).toEqual({ isNone: false, step: 0, from: 40, last: 60 });
+    expect(emergenceOf(of('another'))).toBeUndefined();
     const answer = (id: string) =>
       answerOf(choiceOf('training', [of(id)]), of(id), { layer: 0, head: 0 }, defaults);
     expect(['softmax', 'few', 'early', 'enough', 'half', 'falls'].map(answer)).toEqual([

@@ -46,15 +46,15 @@ function experimentState(state: State): State {
 
 /** Returns the shown models without edits, since the experiment adds its own. */
 function basesOf({ shown }: State): string[] {
-  const basesText = shown.flatMap((text) => {
+  const bases = shown.flatMap((text) => {
     const parsed = parseSubject(text);
     return parsed ? [printSubject({ ...parsed, edits: [] })] : [];
   });
-  return [...new Set(basesText)].slice(0, MAX_SUBJECTS);
+  return [...new Set(bases)].slice(0, MAX_SUBJECTS);
 }
 
-/** The longest prompt whose map is shown, in tokens: a larger map has no visible cells and fills the memory. */
-const MAP_TOKENS = 256;
+/** The longest prompt whose map is shown, in tokens: a larger map has cells too small to see, and fills the memory. */
+const MAX_MAP_TOKENS = 256;
 
 /**
  * The number of settings of one model that are measured before the next model's turn, once the sentence has its
@@ -66,14 +66,15 @@ const SETTINGS_PER_TURN = 8;
  * Orders the studies: first those that the sentence needs, then a few of each model by turns, so that no model waits
  * for another to be complete.
  */
-function interleave(lists: readonly (readonly Study[])[], lead: number): Study[] {
-  const turnOf = (i: number) => (i < lead ? 0 : 1 + Math.floor((i - lead) / SETTINGS_PER_TURN));
+function interleave(lists: readonly (readonly Study[])[], leadCount: number): Study[] {
+  const turnOf = (i: number) =>
+    i < leadCount ? 0 : 1 + Math.floor((i - leadCount) / SETTINGS_PER_TURN);
   const studies = lists.flatMap((list) => list.map((one, i) => ({ ...one, turn: turnOf(i) })));
   return studies.sort((a, b) => a.turn - b.turn);
 }
 
 /** The detail of the event `ended`, which a figure dispatches when all its settings are measured. */
-interface Ended {
+interface EndedDetail {
   readonly view: 'experiment';
   readonly says: string;
   /** The measured settings of all models. */
@@ -107,7 +108,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   const detailPart = addElement(side, 'experiment-detail');
   const footer = addElement(isEmbed ? root : side, isEmbed ? 'figure-foot' : 'experiment-foot');
 
-  // The room states conditions that all models share once, under the charts; an embed's figure states all of them.
+  // The room states the conditions that all models share once, under its charts; an embed's figure states all its own.
   let statedConditions: readonly string[] = [];
   const figureOptions = isEmbed ? {} : { stated: () => statedConditions };
 
@@ -121,11 +122,14 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     return bases[Math.min(outer.state.value.at, bases.length - 1)]!;
   };
 
-  /** Returns the subjects whose first prompt is shown: the chosen model, or all if the plan needs their runs. */
+  /**
+   * Returns the subjects whose first prompt is run for the detail: that of the chosen model, or those of all models if
+   * the plan needs their frames. An embed has no detail and runs them only for the plan.
+   */
   const shownSubjects = (engine: Engine): string[] => {
-    if (isEmbed && !experiment().isLed) return [];
+    if (isEmbed && !experiment().needsDetailFrame) return [];
     const edits = experiment().editsOf(requestOf(engine));
-    const bases = experiment().isLed ? basesOf(outer.state.value) : [chosenBase()];
+    const bases = experiment().needsDetailFrame ? basesOf(outer.state.value) : [chosenBase()];
     return bases.map((base) => `${base}${edits}`);
   };
 
@@ -134,11 +138,13 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     basesOf(outer.state.value).map((base) => {
       const request = requestOf(engine);
       const subject = `${base}${experiment().editsOf(request)}`;
-      const [lead] = experiment().isLed ? shownOf(outer, [subject]) : [];
+      const [detailed] = experiment().needsDetailFrame ? shownOf(outer, [subject]) : [];
       // The frame may have been read for another room, without the numbers that the plan needs.
       const isUsable =
-        lead?.frame && !lead.isStale && isRead(experiment().detail, lead.frame, request.describe);
-      const frame = isUsable ? lead.frame : undefined;
+        detailed?.frame &&
+        !detailed.isStale &&
+        isRead(experiment().detail, detailed.frame, request.describe);
+      const frame = isUsable ? detailed.frame : undefined;
       return { base, settings: experiment().plan(request, frame) };
     });
 
@@ -176,17 +182,17 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     // A figure of a long text has no link to its embed: an embed's run keeps all fields, for which a long text needs
     // too much memory.
     (state) => ({
-      ...experiment().embeds?.(state),
+      ...experiment().embedStateOf?.(state),
       ...(state.T > LONG_TEXT ? { hide: [...state.hide, 'links'] } : {}),
     }),
   );
   /** The context of the detail's figure, which shows the chosen model. */
   const detailContext = contextOf(
     (engine) => [`${chosenBase()}${experiment().editsOf(requestOf(engine))}`],
-    ({ T }) => ({ n: 1, at: 0, T: Math.min(T, MAP_TOKENS) }),
+    ({ T }) => ({ n: 1, at: 0, T: Math.min(T, MAX_MAP_TOKENS) }),
   );
 
-  /** Whether the shown edits evict keys, so that the run records which. */
+  /** Whether the shown edits evict keys; if they do, the run also records which. */
   const evictsKeys = (engine: Engine) => experiment().editsOf(requestOf(engine)).includes('~evict');
 
   requestFrames(outer, scope, (_, engine) => {
@@ -195,7 +201,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       views: [experiment().detail],
       more: evictsKeys(engine) ? ['evicted'] : [],
       subjects: shownSubjects(engine),
-      question: { ...question, n: 1, T: Math.min(question.T, MAP_TOKENS) },
+      question: { ...question, n: 1, T: Math.min(question.T, MAX_MAP_TOKENS) },
       studies: interleave(
         plansOf(engine).map(({ base, settings }) =>
           settings.map((setting) => studyOf(base, setting)),
@@ -218,7 +224,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       const isComplete = settings.length > 0 && frames.length === settings.length;
       const key = `${experiment().name} ${outer.state.value.perturbation} ${base}`;
       if (isComplete) cachedFrames.set(key, frames);
-      // The old frames stay until the new ones are complete or more than the old ones.
+      // The old frames stay until the new ones are complete, or at least as many as the old ones.
       const cached = cachedFrames.get(key);
       const usesCached =
         !isComplete && cached !== undefined && frames.length < Math.max(3, cached.length);
@@ -228,7 +234,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
         frames: usesCached ? cached : frames,
         isStale: usesCached,
         errors,
-        isWhole: isComplete,
+        isComplete,
         requiredCount,
       };
     });
@@ -255,7 +261,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       >Open in Sinkscope</a
     >`;
 
-  /** Renders the notes at the side: reports about large models, and the code to embed the experiment. */
+  /** Returns the notes at the side: the experiment's footer, and a button that opens the code to embed it. */
   function sideNotes(): TemplateResult {
     const shown = basesOf(outer.state.value);
     return html`${experiment().footer?.() ?? nothing}
@@ -278,7 +284,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
         return { subject, title, sequences, measured };
       }),
     );
-    const detail: Ended = { view: EXPERIMENT, says, results };
+    const detail: EndedDetail = { view: EXPERIMENT, says, results };
     root.dispatchEvent(new CustomEvent('ended', { detail, bubbles: true }));
   }
 
@@ -348,7 +354,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     );
     const [first] = detailContext.state.value.shown;
     figures.list[1]?.update(subjects.filter(({ subject }) => subject === first));
-    if (isEmbed && groups.length && groups.every(({ isWhole }) => isWhole))
+    if (isEmbed && groups.length && groups.every(({ isComplete }) => isComplete))
       report(finding.text, shownGroups);
   });
 

@@ -9,7 +9,7 @@ import { costOf, editFields, choiceLabels, formatLossChange } from '../views/set
 import { sweep } from '../views/sweep';
 import { percent } from '../words';
 import type { Experiment } from './experiment';
-import { checkbox, choicesIn, lossColumns, settingsTable, slider, uneditedOf } from './parts';
+import { checkbox, choicesIn, lossColumns, settingsTable, slider, baselineOf } from './parts';
 
 const DEFAULT_SWEEP = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };
 /** Policies that a full sweep leaves out: one evicts only once, the other at random. */
@@ -22,8 +22,8 @@ const BUDGETS = [4, 8, 12, 16, 24, 32, 48, 64];
 function editOf(policy: string, budget: number, T: number): string {
   if (policy === 'first') return `~evict(first,${budget},1)`;
   if (policy !== 'snapkv') return `~evict(${policy},${budget})`;
-  const prompt = Math.floor(T / 2);
-  return `~evict(snapkv,${budget},prompt=${prompt},queries=${Math.min(16, budget, prompt)})`;
+  const promptLength = Math.floor(T / 2);
+  return `~evict(snapkv,${budget},prompt=${promptLength},queries=${Math.min(16, budget, promptLength)})`;
 }
 
 const policiesOf = (describe: Describe) => choicesOf(describe, 'evict', 'policy');
@@ -68,13 +68,13 @@ export const cache: Experiment = {
   leadCount: 5,
   says: (groups, { budget }) => {
     const results = groups.flatMap(({ title, frames }) => {
-      const baseline = uneditedOf(frames);
+      const baseline = baselineOf(frames);
       const matches = frames.filter((frame) => editFields(frame, 'evict')?.budget === budget);
       if (!baseline || matches.length < 2) return [];
       const costs = matches
         .map((frame) => ({ frame, cost: costOf(frame, baseline).mean }))
         .sort((a, b) => a.cost - b.cost);
-      return [{ title, order: costs, best: costs[0]!, worst: costs.at(-1)!, T: baseline.T }];
+      return [{ title, costs, best: costs[0]!, worst: costs.at(-1)!, T: baseline.T }];
     });
     if (!results.length) return { heading: 'Which keys should the cache keep?', text: '' };
     const policy = (frame: Frame) => choiceLabels(frame, 'evict').policy;
@@ -87,7 +87,7 @@ export const cache: Experiment = {
     );
     // The heading needs a clear result: each policy that keeps the first token in most heads has a smaller loss than
     // all others.
-    const keepsFirst = main!.order.map(({ frame }) => keptShare(frame) >= 0.5);
+    const keepsFirst = main!.costs.map(({ frame }) => keptShare(frame) >= 0.5);
     const count = keepsFirst.filter(Boolean).length;
     const keepersAreBest =
       0 < count && count < keepsFirst.length && keepsFirst.lastIndexOf(true) < count;

@@ -17,9 +17,9 @@ export interface ExperimentRequest {
   readonly question: Question;
 }
 
-/** A setting to measure of a model: edits and a question. */
+/** A setting in which a model is measured: its edits and the question. */
 export interface Setting {
-  /** The edits in the words of a link, after the model's name. */
+  /** The edits as a link writes them after the model's name, such as `~evict(window,64)`; '' for none. */
   readonly edits: string;
   readonly question: Question;
   readonly measures: readonly string[];
@@ -45,18 +45,18 @@ export interface Experiment {
   /** Returns the chart, for experiments whose chart depends on the state. */
   readonly viewOf?: (state: State) => View;
   /** Returns the part of an embed's state that differs from the page's. */
-  readonly embeds?: (state: State) => Partial<State>;
+  readonly embedStateOf?: (state: State) => Partial<State>;
   /** Returns the edit that the detail shows; '' for none. */
   readonly editsOf: (request: ExperimentRequest) => string;
-  /** Whether the plan depends on the detail's frame of each model. */
-  readonly isLed?: boolean;
-  /** Returns the settings to measure; `lead` is the detail's frame of this model, if any. */
-  readonly plan: (request: ExperimentRequest, lead: Frame | undefined) => readonly Setting[];
+  /** Whether the plan of each model depends on that model's frame of the detail. */
+  readonly needsDetailFrame?: boolean;
+  /** Returns the settings to measure; `detailFrame` is this model's frame of the detail, if it is needed and read. */
+  readonly plan: (request: ExperimentRequest, detailFrame: Frame | undefined) => readonly Setting[];
   /** The number of settings at the start of the plan that the sentence needs, so that they are measured first. */
   readonly leadCount: number;
   /** Returns a heading and a sentence about the available numbers. */
   readonly says: (groups: readonly Group[], state: State) => Finding;
-  /** Returns the table; `file` has the reader's prompts, if commands name them. */
+  /** Returns the table; `file` is the reader's file of prompts, if there is one, which the table's commands name. */
   readonly table: (groups: readonly Group[], file: PromptFile | undefined) => TemplateResult;
   readonly controls: (context: Context) => TemplateResult;
   readonly footer?: () => TemplateResult;

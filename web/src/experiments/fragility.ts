@@ -1,5 +1,5 @@
 /**
- * The experiment Perturbations: a repeated token, one channel, one weight, or the directions of the tag. It shows how
+ * The experiment Fragility: a repeated token, one channel, one weight, or the directions of the tag. It shows how
  * small a change moves a sink, and which architectures resist.
  */
 import { html } from 'lit';
@@ -8,15 +8,15 @@ import { superWeightOf, type Frame } from '../frame';
 import { randomGenerator } from '../ask/question';
 import type { State } from '../ask/state';
 import { channels, peakOf } from '../views/channels';
-import { likeness, countLikeFirst, layerOfFirst } from '../views/likeness';
+import { likeness, countLikeFirst, peakLayerOfFirst } from '../views/likeness';
 import { perturbations } from '../views/perturbations';
 import { editFields, isUnedited, formatLossChange } from '../views/settings';
 import type { View } from '../page/view';
 import { percent } from '../words';
 import type { ExperimentRequest, Experiment, Group, Setting } from './experiment';
-import { costOfMatch, lossColumns, settingsTable, slider, uneditedOf } from './parts';
+import { costOfMatch, lossColumns, settingsTable, slider, baselineOf } from './parts';
 
-/** The ratio of token 1's hidden norm to the others' from which it stands out. */
+/** Token 1 stands out if its hidden norm is at least this many times the others' mean. */
 const LARGE_RATIO = 2;
 /** The number of random controls for a tested channel, weight or direction. */
 const CONTROL_COUNT = 5;
@@ -37,13 +37,13 @@ function drawControls(n: number, excluded: number, seed: number): number[] {
 const addsHeadOutputs = ({ architecture: { norm_place, branch_norms, gate } }: Frame) =>
   norm_place !== 'post' && !branch_norms && gate !== 'output_element';
 
-function planPerturbation({ state, question }: ExperimentRequest, lead: Frame): Setting[] {
-  const { D, F } = lead.architecture;
+function planPerturbation({ state, question }: ExperimentRequest, detailFrame: Frame): Setting[] {
+  const { D, F } = detailFrame.architecture;
   const settingOf = (edits: string): Setting => ({ edits, question, measures: MEASURES });
   if (state.perturbation === 'channel') {
-    const { channel, layer, token, value } = peakOf(lead);
+    const { channel, layer, token, value } = peakOf(detailFrame);
     // Token 1 is the same in all prompts, so the channel of its hidden state can be set to 0 or to its value in the
-    // first.
+    // first prompt.
     const firstTokenEdit = `~clamp_channel(${channel},${layer},${token}`;
     const fixedEdit = `${firstTokenEdit},to=value,value=${value.toFixed(2)})`;
     // With one prompt, setting the channel to its own value would change nothing.
@@ -59,9 +59,12 @@ function planPerturbation({ state, question }: ExperimentRequest, lead: Frame): 
     const seeds = Array.from({ length: CONTROL_COUNT }, (_, i) => state.seed + i);
     const randomSettings = seeds.map((seed) => settingOf(`~project(random,seed=${seed})`));
     const tagSettings = ['~project', '~project(tag,heads)'].map(settingOf);
-    return [settingOf(''), ...(addsHeadOutputs(lead) ? [...tagSettings, ...randomSettings] : [])];
+    return [
+      settingOf(''),
+      ...(addsHeadOutputs(detailFrame) ? [...tagSettings, ...randomSettings] : []),
+    ];
   }
-  const candidate = superWeightOf(lead);
+  const candidate = superWeightOf(detailFrame);
   if (!candidate) return [settingOf('')];
   const { layer, row, column } = candidate;
   const settingAt = (r: number, c: number) => settingOf(`~scale_weight(down,${layer},${r},${c},0)`);
@@ -75,7 +78,7 @@ function planPerturbation({ state, question }: ExperimentRequest, lead: Frame): 
 const repeatedWords = ({ question, first }: Frame) =>
   question.again ? `“${first.at(-1)}”` : 'a random word';
 
-/** States how many copies of a word, and of the start token, have a hidden norm as large as a first token's. */
+/** States how many copies of a word, and of the start token, have at least half of the first token's hidden norm. */
 function repeatFinding(groups: readonly Group[]) {
   const results = groups.flatMap(({ title, frames }) => {
     const unrepeated = frames.find(({ question }) => question.input !== 'repeat');
@@ -83,10 +86,10 @@ function repeatFinding(groups: readonly Group[]) {
     // A model without a start token can repeat only a word.
     const comparable = repeated.filter(({ question, first }) => !question.again || first.length);
     if (!unrepeated || !repeated.length) return [];
-    const layer = layerOfFirst(unrepeated);
+    const layer = peakLayerOfFirst(unrepeated);
     const ratio = unrepeated.tensors.hidden_ratio!.data[layer]!;
     const counts = comparable.map((frame) => countLikeFirst(frame, layer));
-    const sinks = [unrepeated, ...comparable].map(
+    const sinkWords = [unrepeated, ...comparable].map(
       (frame) =>
         `${percent(frame.tensors.sink_ratio!.data[0]!)} on ${frame === unrepeated ? 'text' : repeatedWords(frame)}`,
     );
@@ -96,23 +99,24 @@ function repeatFinding(groups: readonly Group[]) {
         ratio,
         comparable,
         counts,
-        ownCost: countLikeFirst(unrepeated, layer),
+        textCount: countLikeFirst(unrepeated, layer),
         T: unrepeated.T,
-        sinks,
+        sinkWords,
       },
     ];
   });
   const [main] = results;
   if (!main) return { heading: 'What if one token repeats?', text: '' };
-  const isMany = (i: number) => main.ratio >= LARGE_RATIO && main.counts[i]! > 2 * main.ownCost + 4;
+  const hasManyLikeFirst = (i: number) =>
+    main.ratio >= LARGE_RATIO && main.counts[i]! > 2 * main.textCount + 4;
   return {
-    heading: isMany(0)
+    heading: hasManyLikeFirst(0)
       ? 'Repeated tokens behave like first tokens'
-      : isMany(1)
+      : hasManyLikeFirst(1)
         ? 'Copies of the first token behave like it'
         : 'What if one token repeats?',
     text: results
-      .map(({ title, ratio, comparable, counts, ownCost, T, sinks }) => {
+      .map(({ title, ratio, comparable, counts, textCount, T, sinkWords }) => {
         const copies = comparable.map(
           (frame, i) => `${counts[i]} of ${frame.T - 1} copies of ${repeatedWords(frame)}`,
         );
@@ -120,8 +124,8 @@ function repeatFinding(groups: readonly Group[]) {
           `${title}: ${
             ratio < LARGE_RATIO
               ? `the first token’s hidden norm is only ${ratio.toFixed(1)}× that of the others, so no copy can stand out`
-              : `the first token’s hidden norm is ${ratio.toFixed(1)}× that of the others; the norm is at least half as large for ${copies.join(', ')}, and ${ownCost} of ${T - 1} ordinary tokens`
-          }. ` + `Sink₁ ${sinks.join(', ')}.`
+              : `the first token’s hidden norm is ${ratio.toFixed(1)}× that of the others; the norm is at least half as large for ${copies.join(', ')}, and ${textCount} of ${T - 1} ordinary tokens`
+          }. ` + `Sink₁ ${sinkWords.join(', ')}.`
         );
       })
       .join(' '),
@@ -129,16 +133,17 @@ function repeatFinding(groups: readonly Group[]) {
 }
 
 /**
- * States whether removing the tag's directions raises the loss more than removing random ones, and what heads write.
+ * States whether removing the tag's directions from the stream raises the loss more than removing random ones, and
+ * whether removing them from what the heads write does so, too.
  */
 function tagWords({
   ownCost,
   maxControlCost,
-  written: writtenCost,
+  writtenCost,
 }: {
   ownCost: number;
   maxControlCost: number;
-  written?: number | undefined;
+  writtenCost?: number | undefined;
 }) {
   if (ownCost <= 0.02 || ownCost <= 3 * maxControlCost)
     return 'The sink’s tag does not stand out from random directions';
@@ -152,12 +157,12 @@ function tagWords({
 function perturbationFinding(groups: readonly Group[], perturbation: Perturbation) {
   const kind = EDIT_KINDS[perturbation];
   const results = groups.flatMap(({ title, frames }) => {
-    const baseline = uneditedOf(frames);
+    const baseline = baselineOf(frames);
     const perturbed = frames.filter((frame) => editFields(frame, kind));
     const [firstPerturbed, ...others] = perturbed;
     if (!baseline || !firstPerturbed) return [];
-    const tagCost = costOfMatch(frames, (frame) => frame === firstPerturbed)!.mean;
-    const costsWhere = (isMatch: (given: NonNullable<ReturnType<typeof editFields>>) => boolean) =>
+    const ownCost = costOfMatch(frames, (frame) => frame === firstPerturbed)!.mean;
+    const costsWhere = (isMatch: (fields: NonNullable<ReturnType<typeof editFields>>) => boolean) =>
       others
         .filter((frame) => isMatch(editFields(frame, kind)!))
         .map((frame) => costOfMatch(frames, (one) => one === frame)!.mean);
@@ -169,19 +174,19 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
     const [fixedCost] = costsWhere(({ to }) => to === 'value');
     const [writtenCost] = costsWhere(({ from }) => from === 'heads');
     if (!controlCosts.length) return [];
-    const sinks = [baseline, firstPerturbed].map(({ tensors }) =>
+    const sinkWords = [baseline, firstPerturbed].map(({ tensors }) =>
       percent(tensors.sink_ratio!.data[0]!),
     );
     return [
       {
         title,
-        ownCost: tagCost,
+        ownCost,
         maxControlCost: Math.max(...controlCosts),
         count: controlCosts.length,
-        sinks,
-        alone: firstTokenCost,
-        fixed: fixedCost,
-        written: writtenCost,
+        sinkWords,
+        firstTokenCost,
+        fixedCost,
+        writtenCost,
       },
     ];
   });
@@ -209,15 +214,15 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
           ownCost,
           maxControlCost,
           count,
-          sinks,
-          alone: firstTokenCost,
-          fixed: fixedCost,
-          written: writtenCost,
+          sinkWords,
+          firstTokenCost,
+          fixedCost,
+          writtenCost,
         }) =>
           `${title}: ${PERTURBATION_CLAUSES[perturbation]} changes the loss by ${formatLossChange(ownCost)} nats, ${CONTROL_CLAUSES[perturbation](count)} by at most ${formatLossChange(maxControlCost)}` +
           `${firstTokenCost === undefined ? '' : `; at the first token alone, ${formatLossChange(firstTokenCost)}`}` +
           `${fixedCost === undefined ? '' : `, or fixed to its value in the first prompt, ${formatLossChange(fixedCost)}`}` +
-          `${writtenCost === undefined ? '' : `; v₁ out of the output of each head, where the tag is written, by ${formatLossChange(writtenCost)}`}. Sink₁ ${sinks.join(' → ')}.`,
+          `${writtenCost === undefined ? '' : `; v₁ out of the output of each head, where the tag is written, by ${formatLossChange(writtenCost)}`}. Sink₁ ${sinkWords.join(' → ')}.`,
       )
       .join(' '),
   };
@@ -240,7 +245,7 @@ const CONTROL_CLAUSES: Readonly<Record<Perturbation, (count: number) => string>>
   tag: (count) => `as many random directions, drawn ${count} times,`,
 };
 
-/** Explains why a perturbation has no result. */
+/** Why a perturbation has no result, by perturbation. */
 const NO_RESULT_REASONS = {
   weight: 'None of these models sends all tokens through the same feed-forward layer.',
   tag: 'None of these models adds the output of its heads to the stream as W_O makes it.',
@@ -266,12 +271,13 @@ export const fragility: Experiment = {
   viewOf,
   detail: channels,
   editsOf: () => '',
-  embeds: ({ perturbation, repeats }) =>
+  embedStateOf: ({ perturbation, repeats }) =>
     perturbation === 'repeat' ? { input: 'repeat', T: repeats + 1 } : {},
-  isLed: true,
-  plan: (request, lead) => {
+  needsDetailFrame: true,
+  plan: (request, detailFrame) => {
     const { state, question } = request;
-    if (state.perturbation !== 'repeat') return lead ? planPerturbation(request, lead) : [];
+    if (state.perturbation !== 'repeat')
+      return detailFrame ? planPerturbation(request, detailFrame) : [];
     const repeated = { ...question, input: 'repeat' as const, T: state.repeats + 1 };
     const hasStartToken = question.first !== 'none';
     const questions = [

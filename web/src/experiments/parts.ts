@@ -66,7 +66,7 @@ function costWords({ mean, deviation }: Cost): string {
   return `${formatLossChange(mean)}${spread}`;
 }
 
-export function uneditedOf(frames: readonly Frame[]): Frame | undefined {
+export function baselineOf(frames: readonly Frame[]): Frame | undefined {
   return frames.find(isUnedited);
 }
 
@@ -75,7 +75,7 @@ export function costOfMatch(
   frames: readonly Frame[],
   isMatch: (frame: Frame) => boolean,
 ): Cost | undefined {
-  const baseline = uneditedOf(frames);
+  const baseline = baselineOf(frames);
   const match = frames.find((frame) => frame !== baseline && isMatch(frame));
   return baseline && match && costOf(match, baseline);
 }
@@ -114,7 +114,7 @@ export function settingsTable(
         </thead>
         <tbody>
           ${groups.map(({ title, frames }) => {
-            const baseline = uneditedOf(frames);
+            const baseline = baselineOf(frames);
             return frames.map(
               (frame, i) =>
                 html`<tr>

@@ -9,7 +9,7 @@ import { costOf, editFields, choiceLabels, formatLossChange } from '../views/set
 import { errorOf, sweep } from '../views/sweep';
 import { capital, percent } from '../words';
 import type { Experiment } from './experiment';
-import { checkbox, choicesIn, lossColumns, settingsTable, slider, uneditedOf } from './parts';
+import { checkbox, choicesIn, lossColumns, settingsTable, slider, baselineOf } from './parts';
 
 const BITS = [8, 6, 4, 3, 2];
 
@@ -19,7 +19,7 @@ const WEIGHT_SCALES: Readonly<Record<string, string>> = {
   channel: 'one scale per output row',
 };
 
-/** Returns the choices of a scale; weights have none per token. */
+/** Returns the ways to share a scale that apply to what is quantized: weights have no scale per token. */
 const granularitiesOf = (all: readonly (readonly [string, string])[], { quantized }: State) =>
   all
     .filter(([name]) => quantized !== 'weights' || name !== 'token')
@@ -67,7 +67,7 @@ export const quantization: Experiment = {
     const { bits, quantized } = state;
     const [granularity, exactTokens] = [granularityOf(state), exactCountOf(state)];
     const results = groups.flatMap(({ title, frames }) => {
-      const baseline = uneditedOf(frames);
+      const baseline = baselineOf(frames);
       const resultWith = (first: number) => {
         const match = frames.find((frame) => {
           const parameters = editFields(frame, 'quantize');
@@ -83,17 +83,16 @@ export const quantization: Experiment = {
       const labels = frames
         .map((frame) => choiceLabels(frame, 'quantize'))
         .find(({ what }) => what);
-      return allRounded && withExact
-        ? [{ title, plain: allRounded, kept: withExact, labels: labels! }]
-        : [];
+      return allRounded && withExact ? [{ title, allRounded, withExact, labels: labels! }] : [];
     });
     const [main] = results;
     if (!main) return { heading: 'Which token sets the scale?', text: '' };
-    const isRecovered = main.plain.cost > 0.02 && main.kept.cost < main.plain.cost / 2;
+    const isRecovered =
+      main.allRounded.cost > 0.02 && main.withExact.cost < main.allRounded.cost / 2;
     const scale = (quantized === 'weights' && WEIGHT_SCALES[granularity]) || main.labels.by;
     const first = exactTokens === 1 ? 'the first token' : `the first ${exactTokens} tokens`;
     const sentences = results.map(
-      ({ title, plain: allRounded, kept: withExact }) =>
+      ({ title, allRounded, withExact }) =>
         `${title}: the loss changes by ${formatLossChange(allRounded.cost)} nats (relative rounding error ${percent(allRounded.error, 0)})` +
         `${exactTokens ? `; with ${first} kept exact, by ${formatLossChange(withExact.cost)} (${percent(withExact.error, 0)})` : ''}.`,
     );

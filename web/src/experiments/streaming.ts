@@ -16,7 +16,7 @@ import {
   reportedBadge,
   settingsTable,
   slider,
-  uneditedOf,
+  baselineOf,
   type Column,
 } from './parts';
 
@@ -25,7 +25,7 @@ const MEASURES = ['loss_at', 'loss_mean'];
 /** The state for a text many times as long as the training texts of the zoo. */
 const LONG_TEXT = { length: 4000, runs: 1, positions: 'cache' } as const;
 
-/** A change of the loss of at most so many nats per token is called little. */
+/** The largest change of the loss that the sentences call small, in nats per token. */
 const SMALL_CHANGE = 0.05;
 const QUESTION = 'What happens when the first token leaves the cache?';
 const SMALL_RECOVERY = 'Keeping the first token helps little here';
@@ -49,7 +49,7 @@ function editOf({ firstKeys, recentKeys, positions }: State, isFirstKept: boolea
     : `~evict(window,${budget}${positionsOption})`;
 }
 
-/** States the memory of the first model's run, for a run that kept only what its cache holds. */
+/** States the memory of the first model's run, if the run kept only the keys in its cache. */
 function memoryWords([group]: readonly Group[]): string {
   const { bytes } = group?.frames.findLast((frame) => frame.bytes) ?? {};
   return bytes
@@ -67,10 +67,8 @@ function longTextFinding(
 ): Finding | undefined {
   const results = groups.flatMap(({ title, frames }) => {
     const [window, kept] = ['window', 'first'].map((policy) => frames.find(hasPolicy(policy)));
-    const baseline = uneditedOf(frames);
-    return window && baseline && baseline.T < window.T
-      ? [{ title, window, kept, whole: baseline }]
-      : [];
+    const baseline = baselineOf(frames);
+    return window && baseline && baseline.T < window.T ? [{ title, window, kept, baseline }] : [];
   });
   const [main] = results;
   if (!main) return undefined;
@@ -90,7 +88,7 @@ function longTextFinding(
         ? 'With the first token kept, the model reads on'
         : SMALL_RECOVERY,
     text:
-      `${T.toLocaleString('en')} tokens, ${Math.round(T / main.whole.T)} times the context of ${main.title}, with the ` +
+      `${T.toLocaleString('en')} tokens, ${Math.round(T / main.baseline.T)} times the context of ${main.title}, with the ` +
       `last ${firstKeys + recentKeys} keys in the KV cache, positions counted within the cache. ${sentences.join(' ')}${memoryWords(groups)}`,
   };
 }
@@ -118,40 +116,43 @@ export const streaming: Experiment = {
   leadCount: 3,
   says: (groups, state) => {
     const { firstKeys, recentKeys } = state;
-    const longText = longTextFinding(groups, state);
-    if (longText) return longText;
+    const finding = longTextFinding(groups, state);
+    if (finding) return finding;
     const results = groups.flatMap(({ title, frames }) => {
-      const window = costOfMatch(frames, hasPolicy('window'))?.mean;
+      const windowCost = costOfMatch(frames, hasPolicy('window'))?.mean;
       const keptCost = costOfMatch(frames, hasPolicy('first'))?.mean;
-      const firstEvicted = frames.map(queryWithoutFirst).find(Number.isFinite);
-      return window === undefined ? [] : [{ title, window, kept: keptCost, end: firstEvicted }];
+      const firstEvictedAt = frames.map(queryWithoutFirst).find(Number.isFinite);
+      return windowCost === undefined ? [] : [{ title, windowCost, keptCost, firstEvictedAt }];
     });
     const [main, ...others] = results;
     if (!main) return { heading: QUESTION, text: '' };
-    if (main.end === undefined)
+    if (main.firstEvictedAt === undefined)
       return {
         heading: 'The cache holds the whole text',
         text: `The text fits into the cache of ${firstKeys + recentKeys} keys: nothing is evicted.`,
       };
     const tokenWords = firstKeys === 1 ? 'the first token' : `the first ${firstKeys} tokens`;
-    const keptClause = (kept: number | undefined) =>
-      kept === undefined ? '' : `, with ${tokenWords} kept by ${formatLossChange(kept)}`;
+    const keptClause = (cost: number | undefined) =>
+      cost === undefined ? '' : `, with ${tokenWords} kept by ${formatLossChange(cost)}`;
     const isRecovered =
-      main.kept !== undefined && main.window > SMALL_CHANGE && main.kept < main.window / 2;
+      main.keptCost !== undefined &&
+      main.windowCost > SMALL_CHANGE &&
+      main.keptCost < main.windowCost / 2;
     const mainSentence = isRecovered
-      ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} rises by ${main.window.toFixed(3)} nats per ` +
-        `token. Keeping ${tokenWords} recovers ${main.kept! > 0 ? `all but ${main.kept!.toFixed(3)} nats` : 'all of it'}.`
-      : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} changes by ${formatLossChange(main.window)} nats per token${keptClause(main.kept)}.`;
+      ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} rises by ${main.windowCost.toFixed(3)} nats per ` +
+        `token. Keeping ${tokenWords} recovers ${main.keptCost! > 0 ? `all but ${main.keptCost!.toFixed(3)} nats` : 'all of it'}.`
+      : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} changes by ${formatLossChange(main.windowCost)} nats per token${keptClause(main.keptCost)}.`;
     const comparisons = others.map(
-      ({ title, window, kept }) => `${title}: by ${formatLossChange(window)}${keptClause(kept)}.`,
+      ({ title, windowCost, keptCost }) =>
+        `${title}: by ${formatLossChange(windowCost)}${keptClause(keptCost)}.`,
     );
     return {
       heading:
-        main.window <= SMALL_CHANGE
+        main.windowCost <= SMALL_CHANGE
           ? 'Losing the first token costs little here'
-          : isRecovered || main.kept === undefined
+          : isRecovered || main.keptCost === undefined
             ? 'Without the first token, the loss rises'
-            : main.window - main.kept > SMALL_CHANGE
+            : main.windowCost - main.keptCost > SMALL_CHANGE
               ? 'Keeping the first token recovers part of the loss'
               : SMALL_RECOVERY,
       text: [mainSentence, ...comparisons].join(' ') + memoryWords(groups),

@@ -1,6 +1,6 @@
 /**
  * Draws lines, bars and points as SVG, updated in place. Scales and their ticks are d3's. A chart is few SVG elements,
- * drawn in about a millisecond; a general library takes a dozen.
+ * drawn in about a millisecond; a general library needs a dozen milliseconds.
  */
 import { scaleLinear, scaleLog, scaleSymlog } from 'd3-scale';
 import { html, nothing, render, svg } from 'lit';
@@ -54,7 +54,7 @@ export interface ChartData {
   /** Whether lines with few values have a dot at each; true if absent. */
   readonly dots?: boolean;
   /** Called with the x coordinate of a click. */
-  readonly onChoose?: (chooseAt: number) => void;
+  readonly onChoose?: (x: number) => void;
 }
 
 const HEIGHT = 176;
@@ -80,19 +80,20 @@ const watcher =
 
 /** Removes the floating-point error of a tick: 0.30000000000000004 becomes 0.3. */
 const round = (x: number) => Number(x.toPrecision(7));
-const sign = (text: string) => text.replace(/^-/, '−');
-const shortLabel = (x: number) => (x >= 1000 ? `${round(x / 1000)}k` : sign(String(round(x))));
+const withMinusSign = (text: string) => text.replace(/^-/, '−');
+const shortLabel = (x: number) =>
+  x >= 1000 ? `${round(x / 1000)}k` : withMinusSign(String(round(x)));
 
 function yTickWords({ percent }: ChartData): (value: number) => string {
-  if (percent) return (value) => sign(`${round(100 * value)}%`);
+  if (percent) return (value) => withMinusSign(`${round(100 * value)}%`);
   return (value) => (Math.abs(value) >= 1e4 ? value.toExponential(0) : shortLabel(value));
 }
 
 /** Returns as many ticks of a logarithmic axis as fit, preferring round numbers. */
 export function fittingTicks(ticks: readonly number[], y: (value: number) => number): number[] {
   const roundnessRank = (tick: number) => {
-    const lead = Math.round(tick / 10 ** Math.floor(Math.log10(tick) + 1e-9));
-    return lead === 1 ? 0 : lead === 2 || lead === 5 ? 1 : 2;
+    const leadingDigit = Math.round(tick / 10 ** Math.floor(Math.log10(tick) + 1e-9));
+    return leadingDigit === 1 ? 0 : leadingDigit === 2 || leadingDigit === 5 ? 1 : 2;
   };
   const spaced: number[] = [];
   for (const tick of [...ticks].sort((a, b) => roundnessRank(a) - roundnessRank(b)))
@@ -113,7 +114,7 @@ const SHAPES = [
 const SERIES_GAP = 0.08;
 
 /** Returns the points of a series that can be drawn, split at gaps. */
-function segments(series: Series, from: number, isLog: boolean): [number, number][][] {
+function segmentsOf(series: Series, from: number, isLog: boolean): [number, number][][] {
   const runs: [number, number][][] = [[]];
   for (let i = 0; i < series.values.length; i++) {
     const y = series.values[i]!;
@@ -124,11 +125,11 @@ function segments(series: Series, from: number, isLog: boolean): [number, number
   return runs;
 }
 
-function pointOf(color: string, i: number, boundary?: readonly [number, number]) {
-  const chooseAt = boundary
-    ? `translate(${boundary.map((one) => one.toFixed(1)).join()})`
+function drawPoint(color: string, i: number, position?: readonly [number, number]) {
+  const transform = position
+    ? `translate(${position.map((one) => one.toFixed(1)).join()})`
     : nothing;
-  return svg`<path class="point" style=${`fill: var(${color})`} transform=${chooseAt}
+  return svg`<path class="point" style=${`fill: var(${color})`} transform=${transform}
     d=${SHAPES[i % SHAPES.length]!}></path>`;
 }
 
@@ -147,7 +148,7 @@ function lineSample({ color, dash, band, faint }: Series) {
 
 function pointSample({ color }: Series, i: number) {
   return html`<svg class="sample" viewBox="-5 -5 10 10" aria-hidden="true">
-    ${pointOf(color, i)}
+    ${drawPoint(color, i)}
   </svg>`;
 }
 
@@ -160,7 +161,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const { series, log = false, from = 0, kind, cursor, onChoose, height = HEIGHT } = data;
   const hasPoints = kind === 'points';
   const segmentsOfSeries = series.map((one, i) =>
-    segments(one, from + (hasPoints ? SERIES_GAP * (i - (series.length - 1) / 2) : 0), log),
+    segmentsOf(one, from + (hasPoints ? SERIES_GAP * (i - (series.length - 1) / 2) : 0), log),
   );
   const points = segmentsOfSeries.flat(2);
   const xs = points.map(([x]) => x);
@@ -231,7 +232,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     if (hasPoints)
       return [
         errorBars,
-        segmentsOfSeries[i]!.flat().map(([a, b]) => pointOf(one.color, i, [x(a), y(b)])),
+        segmentsOfSeries[i]!.flat().map(([a, b]) => drawPoint(one.color, i, [x(a), y(b)])),
       ];
     const dots =
       data.dots !== false &&

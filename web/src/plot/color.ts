@@ -56,7 +56,7 @@ function ramp(stops: readonly string[]): Uint32Array {
 }
 
 const scaleCache = new Map<string, Scale>();
-/** The most cached scales, since a figure whose range keeps changing would fill the memory. */
+/** The largest number of cached scales: a figure whose range keeps changing would otherwise fill the memory. */
 const MAX_SCALES = 200;
 
 /** Returns a scale, which is cached by theme and range, so that `===` detects a change. */

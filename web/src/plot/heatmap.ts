@@ -25,7 +25,7 @@ interface HeatmapData {
   readonly colTitle?: string;
   readonly rowWords?: readonly string[];
   readonly colWords?: readonly string[];
-  /** A remark that is written next to the column that it describes. */
+  /** A remark that is written on the map. `kind` is a CSS class, which sets its place and color. */
   readonly remark?: { readonly text: string; readonly kind: string };
   /** The ratio of a cell's width to its height; 1 if absent. */
   readonly cellShape?: number;
@@ -102,7 +102,7 @@ function mark(frame: HTMLElement, cell: Cell | undefined, rows: number, cols: nu
 function updateChildren(
   container: HTMLElement,
   count: number,
-  each: (addDiv: HTMLElement, i: number) => void,
+  each: (child: HTMLElement, i: number) => void,
 ): void {
   while (container.childElementCount > count) container.lastElementChild!.remove();
   while (container.childElementCount < count) container.append(document.createElement('span'));
@@ -192,8 +192,8 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
     const box = plot.getBoundingClientRect();
     const col = Math.floor(((event.clientX - box.left) / box.width) * drawnData.cols);
     const row = Math.floor(((event.clientY - box.top) / box.height) * drawnData.rows);
-    const clampIndex = row >= 0 && col >= 0 && row < drawnData.rows && col < drawnData.cols;
-    return clampIndex ? { row, col } : undefined;
+    const isInside = row >= 0 && col >= 0 && row < drawnData.rows && col < drawnData.cols;
+    return isInside ? { row, col } : undefined;
   };
 
   plot.addEventListener('pointermove', (event) => pointAt(cellUnder(event)));
@@ -252,7 +252,8 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
 
   return {
     draw(data) {
-      const repaint = !drawnData || drawnData.data !== data.data || drawnData.scale !== data.scale;
+      const needsPaint =
+        !drawnData || drawnData.data !== data.data || drawnData.scale !== data.scale;
       drawnData = data;
       const { rows, cols, outlined = [] } = data;
       container.classList.toggle('bare', !data.rowWords?.length);
@@ -262,7 +263,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
       plot.setAttribute('aria-label', data.label);
       inner.dataset.row = data.rowTitle ?? '';
       inner.dataset.col = data.colTitle ?? '';
-      if (repaint) paint(canvas, data);
+      if (needsPaint) paint(canvas, data);
       labelAxes();
       while (outlines.length > outlined.length) outlines.pop()!.remove();
       while (outlines.length < outlined.length) outlines.push(addDiv('mark outlined', plot));

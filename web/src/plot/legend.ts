@@ -16,14 +16,14 @@ function placeOf({ low, high, root }: Scale, value: number): number {
 
 /**
  * Fills a legend with a bar, unless the legend has that bar already.
- * @param parts renders the numbers next to or on the bar
+ * @param renderParts returns the bar together with the numbers next to it or on it
  */
 function fillLegend(
   root: HTMLElement,
   scale: Scale,
   name: 'legend' | 'scale',
   ticks: readonly unknown[],
-  parts: (bar: HTMLElement) => readonly (string | Node)[],
+  renderParts: (bar: HTMLElement) => readonly (string | Node)[],
 ): void {
   const previous = drawnLegends.get(root);
   if (previous?.scale === scale && previous.ticks === ticks.join()) return;
@@ -34,7 +34,7 @@ function fillLegend(
   const bar = document.createElement('span');
   bar.className = 'legend-bar';
   bar.style.background = `linear-gradient(to right, ${stops.join(', ')})`;
-  root.replaceChildren(...parts(bar));
+  root.replaceChildren(...renderParts(bar));
   root.classList.remove('legend', 'scale');
   root.classList.add(name);
 }

@@ -36,11 +36,11 @@ function pointAt(angle: number, radius: number): string {
   return `${(radius * Math.cos(angle)).toFixed(2)},${(-radius * Math.sin(angle)).toFixed(2)}`;
 }
 
-function petals(set: RoseSet, most: number): string {
+function petals(set: RoseSet, largestShare: number): string {
   return Array.from(shares(set.angles), (share, i) => {
     const [from, to] = [(i * Math.PI) / BINS, ((i + 1) * Math.PI) / BINS];
     // Makes the area, not the radius, proportional to the share, since the eye compares areas.
-    const radius = 100 * Math.sqrt(share / most);
+    const radius = 100 * Math.sqrt(share / largestShare);
     return `M0,0L${pointAt(from, radius)}A${radius},${radius} 0 0 0 ${pointAt(to, radius)}Z`;
   }).join('');
 }

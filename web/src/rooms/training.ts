@@ -15,7 +15,7 @@ import { sinks } from '../views/sinks';
 import { training } from '../views/training';
 import type { Frame } from '../frame';
 import { addElement } from '../page/view';
-import { emergence } from '../views/training';
+import { emergenceOf } from '../views/training';
 import { explainTerms } from '../page/terms';
 import { headsWords, judged, percent, sharedConditions, tooShortWords } from '../words';
 import { Walk } from './walk';
@@ -24,7 +24,7 @@ import './training.css';
 
 /** States whether training creates the sink, for the loaded courses. */
 function emergenceSentence(frames: readonly Frame[]): string {
-  const emergences = frames.flatMap((frame) => emergence(frame) ?? []);
+  const emergences = frames.flatMap((frame) => emergenceOf(frame) ?? []);
   const formations = emergences.filter(({ isNone, from }) => !isNone && from === 0);
   if (!emergences.length || formations.length < emergences.filter(({ isNone }) => !isNone).length)
     return '';

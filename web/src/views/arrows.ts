@@ -10,13 +10,14 @@ import { addElement, setText, type View } from '../page/view';
 import { queryRange, shownQuery } from './query';
 
 const SIZE = { width: 620, height: 334, x: 310, y: 260, radius: 230 } as const;
-/** The height of the axis below the arrows, which shows the projection of each tip onto the query. */
-const AXIS = SIZE.y + 34;
+/** The y coordinate of the axis below the arrows, which shows the projection of each tip onto the query. */
+const AXIS_Y = SIZE.y + 34;
 
 interface KeyVectors {
   readonly T: number;
+  /** The cosine of each query and key, [T, T]. */
   readonly cos: ArrayLike<number>;
-  /** [T] */
+  /** The norm of each key, [T]. */
   readonly norms: ArrayLike<number>;
 }
 
@@ -155,11 +156,11 @@ function drawPicture(frame: Frame, { T, cos, norms }: KeyVectors, query: number,
       ${highestTip ? svg`<text x=${topX} y=${topY} text-anchor="middle">${laterTips.length > 1 ? `${laterTips.length} other keys` : `key of ${quote(frame, highestTip.j)}`}</text>` : ''}
       ${firstTip ? svg`<text class="first" x=${firstTip.x + 8} y=${firstTip.y - 6}>key of ${quote(frame, firstIndex)}</text>` : ''}
     </g>
-    <path class="axis" d=${`M${x - radius},${AXIS}H${x + radius}M${x},${AXIS - 6}v12`}></path>
-    <text class="note" x=${x} y=${AXIS + 24} text-anchor="middle">score 0</text>
-    ${drawingOrder.map((one) => svg`<circle class=${kindOf(one.j)} cx=${x + one.x} cy=${AXIS} r=${one.j === firstIndex ? 7 : 4}></circle>`)}
-    <text class="note" x=${x + radius} y=${AXIS + 24} text-anchor="end">higher score →</text>
-    <text class="note" x=${x - radius} y=${AXIS + 24}>← lower score</text>
+    <path class="axis" d=${`M${x - radius},${AXIS_Y}H${x + radius}M${x},${AXIS_Y - 6}v12`}></path>
+    <text class="note" x=${x} y=${AXIS_Y + 24} text-anchor="middle">score 0</text>
+    ${drawingOrder.map((one) => svg`<circle class=${kindOf(one.j)} cx=${x + one.x} cy=${AXIS_Y} r=${one.j === firstIndex ? 7 : 4}></circle>`)}
+    <text class="note" x=${x + radius} y=${AXIS_Y + 24} text-anchor="end">higher score →</text>
+    <text class="note" x=${x - radius} y=${AXIS_Y + 24}>← lower score</text>
   </svg>`;
 }
 

@@ -104,7 +104,7 @@ function formatCell(
 
 /** Creates a thumbnail of the whole map with a frame around the exact cells; a click on it moves the frame. */
 function createLocator(root: HTMLElement, onMove: (row: number, col: number) => void) {
-  // Removes the thumbnail from the page without exact cells: then the map must be the figure's only picture.
+  // The thumbnail is in the page only while the map shows exact cells: a whole map must be the figure's only picture.
   const thumbnail = Object.assign(document.createElement('div'), { className: 'locator' });
   // Hides the thumbnail from screen readers, since the arrow keys move the exact cells, too.
   thumbnail.setAttribute('aria-hidden', 'true');

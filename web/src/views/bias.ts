@@ -3,7 +3,7 @@ import { ofHead } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
 import { headsWords, headWords, percent, show } from '../words';
-import { drawHeads } from './head_map';
+import { createHeadsDraw } from './head_map';
 import type { View } from '../page/view';
 
 export const bias: View = {
@@ -26,7 +26,7 @@ export const bias: View = {
     `The bias key receives more than ${percent(frame.eps, 0)} of the attention in ` +
     `${headsWords(frame, frame.tensors.sink_ratio_bias!.data[0]!)}; largest α∗ ` +
     `${show(Math.max(...frame.tensors.alpha_bias!.data))}.`,
-  draw: drawHeads(
+  draw: createHeadsDraw(
     (frame, at) => bias.says(frame, at),
     (frame, { at, theme }) => ({
       heads: {

@@ -9,7 +9,7 @@ import { editFields, settingName } from './settings';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
 /** Returns for each key the share of its possible queries before its eviction; 1 if it was never evicted. */
-function lifetimes({ tensors, T }: Frame): Float32Array {
+function lifetimesOf({ tensors, T }: Frame): Float32Array {
   return Float32Array.from(tensors.evicted!.data, (evictedAt, i) => {
     const key = i % T;
     return Number.isNaN(evictedAt) ? 1 : (evictedAt - key) / (T - key);
@@ -43,7 +43,7 @@ export const cache: View = {
       onPoint: (cell) => point(cell ? { ...headAt(cell.row, headCount), key: cell.col } : {}),
       onChoose: ({ row }) => shownFrame && set(modelHead(shownFrame, headAt(row, headCount))),
     });
-    const cachedLifetimes = cacheLast(lifetimes);
+    const cachedLifetimes = cacheLast(lifetimesOf);
     return (frame, { theme, at }) => {
       const { L, H } = frame.architecture;
       headCount = H;

@@ -20,17 +20,17 @@ import type { Head } from '../frame';
 import { createHeadMap } from './head_map';
 import { addElement, setText, type View } from '../page/view';
 
-const difference = (a: ArrayLike<number>, b: ArrayLike<number>) =>
+const subtract = (a: ArrayLike<number>, b: ArrayLike<number>) =>
   Float32Array.from({ length: a.length }, (_, i) => a[i]! - b[i]!);
 
-/** Returns the run without edits, if it answers the same question. */
+/** Returns the run without edits, if it has as many tokens and the loss of each. */
 function baseOf({ base, T }: Frame): Frame | undefined {
   return base && base.T === T && base.tensors.loss_at ? base : undefined;
 }
 
 /** Returns the loss of each token with the edits minus the loss without; NaN for the first token. */
 export function lossChange(frame: Frame, base: Frame): Float32Array {
-  return difference(frame.tensors.loss_at!.data, base.tensors.loss_at!.data);
+  return subtract(frame.tensors.loss_at!.data, base.tensors.loss_at!.data);
 }
 
 /** Returns the difference of the chosen head's maps; undefined while only one of the runs has this head's map. */
@@ -38,7 +38,7 @@ function mapChange(frame: Frame, base: Frame): Float32Array | undefined {
   const [after, before] = [mapsOf(frame), mapsOf(base)];
   const isSameHead = frame.head?.layer === base.head?.layer && frame.head?.head === base.head?.head;
   if (!after || !before || !isSameHead || after.side !== before.side) return undefined;
-  return difference(after.weights, before.weights);
+  return subtract(after.weights, before.weights);
 }
 
 function sentence(frame: Frame, base: Frame, at: Head): string {
@@ -81,7 +81,7 @@ export const change: View = {
     const { T, architecture } = frame;
     const { L, H } = architecture;
     const map = mapChange(frame, base);
-    const alpha = difference(alphaOfKey(frame, 0), alphaOfKey(base, 0));
+    const alpha = subtract(alphaOfKey(frame, 0), alphaOfKey(base, 0));
     return [
       quantity('loss_change_at', ['token'], { shape: [T], data: lossChange(frame, base) }),
       quantity('alpha_1_change', ['layer', 'head'], { shape: [L, H], data: alpha }),
@@ -156,7 +156,7 @@ export const change: View = {
               : `query ${nameOf(row)} → key ${nameOf(col)}: ${withSign(map[row * side + col]!, 3)}`,
         });
       }
-      const alpha = difference(alphaOfKey(frame, 0), alphaOfKey(base, 0));
+      const alpha = subtract(alphaOfKey(frame, 0), alphaOfKey(base, 0));
       drawHeads(frame, options, {
         data: alpha,
         scale: diverging(theme, largest([alpha], 0.01)),

@@ -19,7 +19,7 @@ interface Peak {
   readonly median: number;
 }
 
-function layerOf({ shape, data }: Tensor, layer: number): Float32Array {
+function layerValues({ shape, data }: Tensor, layer: number): Float32Array {
   const layerSize = shape[1]! * shape[2]!;
   return (data as Float32Array).subarray(layer * layerSize, (layer + 1) * layerSize);
 }
@@ -39,13 +39,13 @@ export function peakOf(frame: Frame, chosen?: number): Peak {
   const { hidden, massive } = frame.tensors;
   // For several prompts `massive` has the mean of their medians, but the picture shows the first prompt.
   const median =
-    frame.sequences > 1 ? medianOf(layerOf(hidden!, layer)) : massive!.data[4 * layer + 3]!;
+    frame.sequences > 1 ? medianOf(layerValues(hidden!, layer)) : massive!.data[4 * layer + 3]!;
   return peakAt(hidden!, layer, median);
 }
 
 function peakAt(hidden: Tensor, layer: number, median: number): Peak {
   const [, , D] = hidden.shape as [number, number, number];
-  const values = layerOf(hidden, layer);
+  const values = layerValues(hidden, layer);
   let peakIndex = 0;
   values.forEach((x, i) => {
     if (Math.abs(x) > Math.abs(values[peakIndex]!)) peakIndex = i;
@@ -93,7 +93,7 @@ export const channels: View = {
     return [
       quantity('hidden', ['token', 'channel'], {
         shape: [T, D],
-        data: layerOf(frame.tensors.hidden!, layer),
+        data: layerValues(frame.tensors.hidden!, layer),
       }),
       { ...quantity('kurtosis', ['layer'], frame.tensors.kurtosis!), from: [-1] },
       ...(frame.tensors.super_weight
@@ -121,13 +121,17 @@ export const channels: View = {
     const map = createHeatmap(addElement(root, 'plot'), {
       onChoose: ({ row, col }) => set({ channel: col, query: row, key: -1, ...selection }),
     });
-    const absolute = cacheLast((values: Float32Array) => values.map(Math.abs));
+    const absoluteValues = cacheLast((values: Float32Array) => values.map(Math.abs));
     let cached: { of: Tensor; layer: number; data: Float32Array } | undefined;
     return (frame, { theme, state, frames, at: { head } }) => {
       const peak = peakOf(frame, state.layer);
       const { hidden } = frame.tensors;
       if (cached?.of !== hidden || cached?.layer !== peak.layer)
-        cached = { of: hidden!, layer: peak.layer, data: absolute(layerOf(hidden!, peak.layer)) };
+        cached = {
+          of: hidden!,
+          layer: peak.layer,
+          data: absoluteValues(layerValues(hidden!, peak.layer)),
+        };
       const { data } = cached!;
       // Selects the layer before this hidden state, for interventions; the embedding is before all layers.
       selection = peak.layer ? { layer: peak.layer - 1, head } : undefined;

@@ -12,7 +12,7 @@ import { show } from '../words';
 const dataOf = (frame: Frame, name: string) => frame.tensors[name]!.data as Float32Array;
 
 /**
- * Returns the depth of the valley, from the lower of both ends to the lowest inner layer, and that layer; NaN if no
+ * Returns the depth of the valley, from the lower of the two ends to the lowest inner layer, and that layer; NaN if no
  * layer is between the ends.
  */
 export function valleyOf(entropy: Float32Array): { depth: number; at: number } {

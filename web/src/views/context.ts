@@ -20,17 +20,17 @@ function sinkByLength({ tensors, eps }: Frame): SinkByLength {
   const { data, shape } = tensors.alpha_by_length!;
   const [n, heads] = shape as [number, number];
   const lengths = Array.from(tensors.lengths!.data);
-  const alphasByText = Array.from({ length: n }, (_, i) =>
+  const alphasByLength = Array.from({ length: n }, (_, i) =>
     Array.from(data.subarray(i * heads, (i + 1) * heads)),
   );
   const harmonic = (T: number) =>
     Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b, 0);
   return {
     lengths,
-    sink: alphasByText.map(
+    sink: alphasByLength.map(
       (alphas) => alphas.filter((alpha) => alpha > Math.fround(eps)).length / heads,
     ),
-    alpha: alphasByText.map((alphas) => mean(alphas)),
+    alpha: alphasByLength.map((alphas) => mean(alphas)),
     uniform: lengths.map((T) => harmonic(T) / T),
   };
 }

@@ -3,7 +3,7 @@ import { alphaOfKey, firstKey, ofHead, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
 import { capital, firstName, headWords, percent } from '../words';
-import { drawHeads } from './head_map';
+import { createHeadsDraw } from './head_map';
 import { outputNormsOf, writesLittle } from './outputs';
 import type { View } from '../page/view';
 
@@ -56,7 +56,7 @@ export const contribution: View = {
       return tensor ? [quantity(name, ['layer', 'head', 'key'], tensor)] : [];
     }),
   says: sentence,
-  draw: drawHeads(sentence, (frame, { at, theme }) => {
+  draw: createHeadsDraw(sentence, (frame, { at, theme }) => {
     const [attention, mixture, output] = sharesOf(frame, at);
     const caption = sentence(frame, at);
     return {

@@ -12,7 +12,7 @@ const MAX_WEIGHTS = 2 ** 24;
 const firstAlphas = (frame: Frame): number[] => [...alphaOfKey(frame, firstKey(frame))];
 
 /** Returns the share of heads whose α₁ exceeds a threshold, for the thresholds 0, 0.01, ..., 1. */
-function byThreshold(frame: Frame): Float32Array {
+function sinkByThreshold(frame: Frame): Float32Array {
   const weights = firstAlphas(frame);
   return Float32Array.from(
     { length: THRESHOLD_STEPS + 1 },
@@ -38,7 +38,7 @@ export const threshold: View = {
   numbers: (frame) => [
     quantity('sink_1_by_eps', ['eps_in_percent'], {
       shape: [THRESHOLD_STEPS + 1],
-      data: byThreshold(frame),
+      data: sinkByThreshold(frame),
     }),
   ],
   says: (frame) => {
@@ -69,7 +69,7 @@ export const threshold: View = {
           {
             name: `heads with α${firstPlace(frame)} > ε`,
             color: '--sink',
-            values: byThreshold(frame),
+            values: sinkByThreshold(frame),
             places: thresholds,
           },
         ],
@@ -78,21 +78,21 @@ export const threshold: View = {
   },
 };
 
-interface Lengths {
-  /** The share of heads with a sink, and the mean and the uniform α₁, each for the first 1, 2, ..., T tokens. */
+/** Numbers of the first 1, 2, ..., T tokens: the share of heads with a sink, the mean α₁ and the uniform α₁. */
+interface SinkByLength {
   readonly sink: Float32Array;
   readonly mean: Float32Array;
   readonly uniform: Float32Array;
 }
 
-const cachedLengths = new WeakMap<Frame, Lengths>();
+const cachedNumbers = new WeakMap<Frame, SinkByLength>();
 
 /**
  * Returns the numbers by length. One map per head suffices: under a causal mask the map of the first n tokens is its
  * upper left corner.
  */
-function byLength(frame: Frame): Lengths {
-  const cached = cachedLengths.get(frame);
+function sinkByLength(frame: Frame): SinkByLength {
+  const cached = cachedNumbers.get(frame);
   if (cached) return cached;
   const { T, eps, architecture } = frame;
   const key = firstKey(frame);
@@ -120,7 +120,7 @@ function byLength(frame: Frame): Lengths {
     result.uniform[t] = t < key ? NaN : (sum += 1 / (t + 1)) / (t + 1 - key);
     if (t < key) result.sink[t] = result.mean[t] = NaN;
   }
-  cachedLengths.set(frame, result);
+  cachedNumbers.set(frame, result);
   return result;
 }
 
@@ -139,7 +139,7 @@ export const length: View = {
     return !frame.pooled && !isBidirectional(frame) && L * H * frame.T ** 2 <= MAX_WEIGHTS;
   },
   numbers: (frame) => {
-    const { sink, mean, uniform } = byLength(frame);
+    const { sink, mean, uniform } = sinkByLength(frame);
     const numberOf = (name: string, data: Float32Array) =>
       quantity(name, ['last_position'], { shape: [frame.T], data });
     return [
@@ -149,7 +149,7 @@ export const length: View = {
     ];
   },
   says: (frame) => {
-    const { sink, mean, uniform } = byLength(frame);
+    const { sink, mean, uniform } = sinkByLength(frame);
     const key = firstKey(frame);
     const lengths = [8, 16, 32, 64, 128, 256, 512].filter((n) => n < frame.T && n > key);
     const subscript = firstPlace(frame);
@@ -166,7 +166,7 @@ export const length: View = {
     const chart = addElement(root, 'chart');
     const captionElement = addElement(root, 'caption', 'p');
     return (frame, { at }) => {
-      const { sink, mean, uniform } = byLength(frame);
+      const { sink, mean, uniform } = sinkByLength(frame);
       const caption = length.says(frame, at);
       setText(captionElement, caption);
       drawChart(chart, {

@@ -3,7 +3,7 @@ import { mean, ofHead } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
 import { headWords, show } from '../words';
-import { drawHeads } from './head_map';
+import { createHeadsDraw } from './head_map';
 import type { View } from '../page/view';
 
 export const gate: View = {
@@ -30,7 +30,7 @@ export const gate: View = {
       `${show(Math.max(...data))}. ${headWords(at)}: ${show(gates[0]!)} at the first token${othersWords}.`
     );
   },
-  draw: drawHeads(
+  draw: createHeadsDraw(
     (frame, at) => gate.says(frame, at),
     ({ tensors, title }, { at, theme }) => ({
       heads: {

@@ -9,7 +9,7 @@ import { headName, real, show } from '../words';
 import { addElement, setText, type DrawOptions, type ViewApi, type View } from '../page/view';
 
 interface HeadNumbers {
-  /** [L, H] */
+  /** The value of the quantity for each head, [L, H]. */
   readonly data: ArrayLike<number>;
   readonly scale: Scale;
   /** The symbol of the quantity, such as α₁. */
@@ -78,7 +78,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
  * Returns the draw function of a view: a map with one number per head, and below it a chart of the chosen head by
  * token.
  */
-export function drawHeads(
+export function createHeadsDraw(
   says: View['says'],
   numbersOf: (frame: Frame, options: DrawOptions) => { heads: HeadNumbers; along: ChartData },
 ): View['draw'] {

@@ -47,7 +47,10 @@ export interface Tab {
   readonly views: readonly View[];
   /** Explains a research view in a sentence for newcomers. */
   readonly explanation?: string;
-  /** Whether a frame needs the tab, besides having its views; a link opens the tab in any case. */
+  /**
+   * Whether to list the tab for a frame that one of its views fits; absent: always. A link to one of its views lists it
+   * in any case.
+   */
   readonly isOffered?: (frame: Frame) => boolean;
 }
 
@@ -121,7 +124,7 @@ export const QUESTIONS: readonly Question[] = [
   },
 ];
 
-const researchTab = (view: View, explanation: string): Tab => ({
+const createResearchTab = (view: View, explanation: string): Tab => ({
   title: view.title,
   views: [view],
   explanation,
@@ -132,23 +135,26 @@ export const RESEARCH: Question = {
   title: 'Research views',
   hint: '',
   tabs: [
-    researchTab(
+    createResearchTab(
       logitParts,
       'Which layers make the first key attractive: each layer’s part of the score.',
     ),
-    researchTab(sinkTag, 'Whether the sink adds one and the same vector to every token.'),
-    researchTab(
+    createResearchTab(sinkTag, 'Whether the sink adds one and the same vector to every token.'),
+    createResearchTab(
       context,
       'Whether the sink depends on the length of the text, up to the model’s context.',
     ),
-    researchTab(
+    createResearchTab(
       compression,
       'In which layers all hidden states point in nearly the same directions.',
     ),
-    researchTab(suffix, 'A search for a few tokens that move the sink or spoil what follows.'),
-    researchTab(gate, 'A factor by which each head scales what it writes.'),
-    researchTab(router, 'Which experts of a mixture each token is sent to.'),
-    researchTab(unmasking, 'Where attention goes while a model fills in hidden words.'),
+    createResearchTab(
+      suffix,
+      'A search for a few tokens that move the sink or spoil what follows.',
+    ),
+    createResearchTab(gate, 'A factor by which each head scales what it writes.'),
+    createResearchTab(router, 'Which experts of a mixture each token is sent to.'),
+    createResearchTab(unmasking, 'Where attention goes while a model fills in hidden words.'),
   ],
 };
 
@@ -170,13 +176,13 @@ export interface Choice {
   readonly views: readonly View[];
 }
 
-/** Returns the views that apply to one of the frames. */
+/** Returns the views that apply to at least one of the frames; all of them if there are no frames. */
 export function fittingViews(all: readonly View[], frames: readonly Frame[]): readonly View[] {
   return all.filter(({ fits }) => !fits || !frames.length || frames.some(fits));
 }
 
 /**
- * Returns the tabs of a question that apply to one of the frames.
+ * Returns the tabs of a question that apply to at least one of the frames.
  * @param name the name of a view whose tab is listed in any case
  */
 export function tabsOf({ tabs }: Question, frames: readonly Frame[], name = ''): readonly Tab[] {

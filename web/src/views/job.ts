@@ -12,7 +12,7 @@ export interface Job {
 }
 
 interface JobDefinition<T> {
-  /** The results by the tokens of their frames; the view's sentence and files read them, too. */
+  /** The result of each frame, by the frame's tokens. The view reads it for its sentence and its saved numbers. */
   readonly results: WeakMap<Frame['tokens'], T>;
   /** The settings that a result depends on; changing one discards the result. */
   readonly settings: readonly (keyof State)[];

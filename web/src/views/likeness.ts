@@ -10,13 +10,13 @@ import { addElement, setText, type View } from '../page/view';
 const MIN_LIKENESS = 0.5;
 
 /** Returns the layer after which the hidden norm of the first token is largest relative to the others. */
-export function layerOfFirst({ tensors }: Frame): number {
+export function peakLayerOfFirst({ tensors }: Frame): number {
   const ratios = tensors.hidden_ratio!.data as Float32Array;
   return ratios.reduce((best, ratio, l) => (ratio > ratios[best]! ? l : best), 0);
 }
 
 /** Returns ‖h_t‖ / ‖h₁‖ after a layer. */
-function likenessOf(frame: Frame, layer = layerOfFirst(frame)): Float32Array {
+function likenessOf(frame: Frame, layer = peakLayerOfFirst(frame)): Float32Array {
   const { data, shape } = frame.tensors.hidden_norm!;
   const T = shape[1]!;
   const norms = (data as Float32Array).subarray(layer * T, (layer + 1) * T);
@@ -46,14 +46,14 @@ export const likeness: View = {
     { ...quantity('hidden_norm', ['layer', 'token'], frame.tensors.hidden_norm!), from: [-1, 0] },
   ],
   says: (frame) =>
-    `${capital(settingName(frame))}: ${countLikeFirst(frame)} of ${laterCount(frame)} later positions have at least half of the first token’s norm, ${stateWords(layerOfFirst(frame))}.`,
+    `${capital(settingName(frame))}: ${countLikeFirst(frame)} of ${laterCount(frame)} later positions have at least half of the first token’s norm, ${stateWords(peakLayerOfFirst(frame))}.`,
   draw(root) {
     const chart = addElement(root, 'chart');
     const captionElement = addElement(root, 'caption', 'p');
     return (frame, { group, frames }) => {
       const members = group.length ? group : [frame];
       const baseline = members.find(({ question }) => question.input !== 'repeat') ?? frame;
-      const layer = layerOfFirst(baseline);
+      const layer = peakLayerOfFirst(baseline);
       const nameOf = (one: Frame) =>
         one.question.input === 'repeat' ? settingName(one) : 'ordinary text';
       const countsText = members

@@ -14,7 +14,7 @@ export interface Parts {
   readonly attention: readonly number[];
   readonly ffn: readonly number[];
   readonly biases: number;
-  /** The head below whose part has the largest size; absent if the parts are not split by head. */
+  /** The head of a lower layer with the largest part in size; absent if the parts are not split by head. */
   readonly head?: Head & { readonly part: number };
 }
 

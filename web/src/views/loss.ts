@@ -12,7 +12,7 @@ const MIN_SPAN = 16;
 const COLORS = ['--ink', '--sink', '--query', '--run-2', '--run-4', '--run-5'];
 const DASHES = ['', '', '', '5,3', '2,3', '6,2,2,2'];
 
-/** A long text has more positions than the picture has pixels. */
+/** The largest number of points of a line: a long text has more positions than the picture has pixels. */
 const MAX_POINTS = 512;
 
 /** Returns the number of positions in the moving average, which for a long text is a 16th of it. */
@@ -42,14 +42,14 @@ export function queryWithoutFirst(frame: Frame): number {
   return policy === 'window' && Number(budget) < frame.T ? Number(budget) : NaN;
 }
 
-const meanLoss = (frame: Frame) =>
+const meanLossWords = (frame: Frame) =>
   `${settingName(frame)} ${show(mean(frame.tensors.loss_at!.data, 1), 3)}`;
 
 /** States the mean loss of each setting, and the length of a line that ends early, at the model's context. */
 function lossWords(all: readonly Frame[]): string {
   const longest = Math.max(...all.map(({ T }) => T));
   const phrases = all.map(
-    (one) => meanLoss(one) + (one.T < longest ? ` over its first ${one.T} tokens` : ''),
+    (one) => meanLossWords(one) + (one.T < longest ? ` over its first ${one.T} tokens` : ''),
   );
   return `Mean loss over the text: ${phrases.join('; ')}.`;
 }
@@ -67,7 +67,7 @@ export const loss: View = {
   drawsAllSettings: true,
   fits: (frame) => !isBidirectional(frame),
   numbers: (frame) => [quantity('loss_at', ['token'], frame.tensors.loss_at!)],
-  says: (frame) => `Mean loss over the text: ${meanLoss(frame)}.`,
+  says: (frame) => `Mean loss over the text: ${meanLossWords(frame)}.`,
   draw(root) {
     const chart = addElement(root, 'chart');
     const captionElement = addElement(root, 'caption', 'p');

@@ -13,13 +13,13 @@ import { percent } from '../words';
 import { createJob, createJobParts, type Job } from './job';
 
 /** The finished share of the work, and the result once the work is complete. */
-interface Measured {
+interface Measurement {
   readonly share: number;
   readonly result?: MaskedLoss;
 }
 
-/** The last measurement of a frame's model and prompts. */
-const results = new WeakMap<Frame['tokens'], Measured>();
+/** The last measurement of each frame, by the frame's tokens. */
+const results = new WeakMap<Frame['tokens'], Measurement>();
 
 const CONDITIONS = [
   ['baseline', 'every key'],

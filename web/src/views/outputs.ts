@@ -13,7 +13,7 @@ import { quantity } from '../save/numbers';
 import { capital, headName, headWords, percent, show } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
-/** Whether a head with this weight on the first token has a sink. The comparison has 32 bits, as in the core. */
+/** Whether a head with this weight on the first token has a sink. It compares 32-bit floats, as the core does. */
 const hasSink = (weight: number, { eps }: Frame) => weight > Math.fround(eps);
 
 /** Returns the mean norm of each head's output over all tokens except the first, [L, H]. */
@@ -32,8 +32,8 @@ function normsOf(frame: Frame): Float32Array {
 
 export interface OutputNorms {
   readonly norms: Float32Array;
-  readonly ownNorm: number;
-  /** The mean over all heads except the selected one. */
+  /** The norm of the selected head's output, and the mean over all other heads. */
+  readonly selectedNorm: number;
   readonly othersMean: number;
   /** The mean over the heads with a sink; NaN if there are none. */
   readonly sinkMean: number;
@@ -54,7 +54,7 @@ export function outputNormsOf(frame: Frame, { layer, head }: Head): OutputNorms 
   const noSinkNorms = allNorms.filter((_, i) => !hasSink(weights[i]!, frame));
   return {
     norms,
-    ownNorm: norms[selectedIndex]!,
+    selectedNorm: norms[selectedIndex]!,
     othersMean: mean(allNorms.filter((_, i) => i !== selectedIndex)),
     sinkMean: mean(sinkNorms),
     noSinkMean: mean(noSinkNorms),
@@ -65,14 +65,14 @@ export function outputNormsOf(frame: Frame, { layer, head }: Head): OutputNorms 
 }
 
 /** Whether the selected head's output is less than half as long as the mean of the others. */
-export const writesLittle = ({ ownNorm, othersMean }: OutputNorms): boolean =>
-  ownNorm < othersMean / 2;
+export const writesLittle = ({ selectedNorm, othersMean }: OutputNorms): boolean =>
+  selectedNorm < othersMean / 2;
 
 /** Returns the plain answer, which compares the selected head with the mean of the others. */
 export function outputWords(outputNorms: OutputNorms): string {
-  const { ownNorm, othersMean } = outputNorms;
+  const { selectedNorm, othersMean } = outputNorms;
   if (writesLittle(outputNorms)) return 'This head writes little.';
-  return ownNorm < othersMean
+  return selectedNorm < othersMean
     ? 'This head writes somewhat less than the others.'
     : 'This head writes no less than the others.';
 }
@@ -97,13 +97,13 @@ export function groupWords(outputNorms: OutputNorms): string {
 function sentence(frame: Frame, at: Head): string {
   if (frame.T < 2) return '';
   const outputNorms = outputNormsOf(frame, at);
-  const { ownNorm, othersMean, sinkMean, noSinkMean, sinkCount } = outputNorms;
+  const { selectedNorm, othersMean, sinkMean, noSinkMean, sinkCount } = outputNorms;
   const headCount = outputNorms.norms.length;
   const groupNote =
     Number.isFinite(sinkMean) && Number.isFinite(noSinkMean)
       ? ` The ${sinkCount} heads that give the first token more than ${percent(frame.eps, 0)} (red) write ${show(sinkMean)} on average, the other ${headCount - sinkCount} (gray) write ${show(noSinkMean)}${exceptionWords(outputNorms)}.`
       : '';
-  return `${outputWords(outputNorms)} The output of ${headWords(at, frame)} has a mean length of ${show(ownNorm)}, that of the other heads ${show(othersMean)}.${groupNote}`;
+  return `${outputWords(outputNorms)} The output of ${headWords(at, frame)} has a mean length of ${show(selectedNorm)}, that of the other heads ${show(othersMean)}.${groupNote}`;
 }
 
 export const outputs: View = {

@@ -16,7 +16,8 @@ function exchangedToken({ tokens, first }: Frame) {
 }
 
 interface Variant {
-  readonly words: string;
+  /** What the text begins with, in words: with a start token first, or without it. */
+  readonly condition: string;
   readonly rows: number;
   /** The relative change of each token after each layer, [L+1, T]; NaN for the start token where it is left out. */
   readonly data: Float32Array;
@@ -38,8 +39,8 @@ function variantsOf({ tensors, first, T }: Frame): Variant[] {
     [startTokens ? `with ${startTokens} first` : 'in the baseline', tensors.reach!],
     [`without ${startTokens}`, tensors.reach_bare!],
   ] as const;
-  return labeledTensors.flatMap(([words, tensor]) =>
-    tensor.data.length ? [{ words, rows: tensor.shape[0]!, data: padTensor(tensor, T) }] : [],
+  return labeledTensors.flatMap(([condition, tensor]) =>
+    tensor.data.length ? [{ condition, rows: tensor.shape[0]!, data: padTensor(tensor, T) }] : [],
   );
 }
 
@@ -56,7 +57,7 @@ function sentence(frame: Frame): string {
   const { tensors, architecture } = frame;
   const replacement = frame.tokens.find(({ id }) => id === exchange.token)!.text;
   const changeWords = variants.map(
-    (one) => `${percent(meanLaterChange(one, exchange.at))} of its norm ${one.words}`,
+    (one) => `${percent(meanLaterChange(one, exchange.at))} of its norm ${one.condition}`,
   );
   const lastMixing = tensors.mixing_bare!.data[architecture.L];
   const difference =
@@ -106,7 +107,7 @@ export const reach: View = {
         if (!variant) return;
         const { rows, data } = variant;
         const { T } = frame;
-        setText(title, capital(variant.words));
+        setText(title, capital(variant.condition));
         map.draw({
           rows,
           cols: T,
@@ -115,7 +116,7 @@ export const reach: View = {
           rowTitle: 'after layer',
           colTitle: 'token',
           cellShape: (3 * rows) / T,
-          label: `How far each token of ${frame.title} moves, ${variant.words}. ${sentence(frame)}`,
+          label: `How far each token of ${frame.title} moves, ${variant.condition}. ${sentence(frame)}`,
           chosen: { row: -1, col: exchangedToken(frame)!.at },
           describe: ({ row, col }) =>
             row < 0 || col < 0

@@ -116,7 +116,7 @@ function createPictures(root: HTMLElement, api: ViewApi, choose: (layer: number)
     const onChoose = ({ row }: Cell) => choose(row);
     return { which, map: createHeatmap(plot, { onChoose }) };
   });
-  return { words: captionElement, legend, tokens, chart, layers };
+  return { captionElement, legend, tokens, chart, layers };
 }
 
 function drawTokens(
@@ -215,13 +215,7 @@ export const router: View = {
     let head = 0;
     let drawnFrame: Frame | undefined;
     const choose = (layer: number) => drawnFrame && api.set(modelHead(drawnFrame, { layer, head }));
-    const {
-      words: captionElement,
-      legend,
-      tokens,
-      chart,
-      layers,
-    } = createPictures(root, api, choose);
+    const { captionElement, legend, tokens, chart, layers } = createPictures(root, api, choose);
     const cachedNumbers = cacheLast((frame: Frame) => ({
       load: expertLoads(frame),
       layers: layers.map(({ which }) => weightsByLayer(frame, which)),

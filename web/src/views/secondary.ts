@@ -45,12 +45,12 @@ export function keysByAttention(frame: Frame): KeyAttention[] {
       const heads = Array.from({ length: H }, (_, h) => alpha[(l * H + h) * T + key]!);
       return mean(heads) / uniform[key]!;
     });
-    const layersAbove = multiples.flatMap((x, l) => (x > SINK_MULTIPLE ? [l] : []));
-    const birth = layersAbove[0] ?? -1;
+    const sinkLayers = multiples.flatMap((x, l) => (x > SINK_MULTIPLE ? [l] : []));
+    const birth = sinkLayers[0] ?? -1;
     const firstLayer = birth < 0 ? 0 : layerNumber(frame, birth);
     const layerNorms = norms.subarray(firstLayer * T, (firstLayer + 1) * T);
     const norm = layerNorms[key]! / mean(layerNorms.filter((_, t) => t !== firstIndex));
-    return { key, multiples, birth, lifetime: layersAbove.length, norm };
+    return { key, multiples, birth, lifetime: sinkLayers.length, norm };
   });
   return keys.sort((a, b) => Math.max(...b.multiples) - Math.max(...a.multiples));
 }

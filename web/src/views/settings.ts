@@ -1,4 +1,4 @@
-/** Names the settings of a model's runs, as legends do, and computes by how much a setting raises the loss. */
+/** Names the settings of a model's runs for legends, and computes by how much a setting raises the loss. */
 import { deviation, mean, type Frame } from '../frame';
 import { stateWords } from '../words';
 

@@ -30,7 +30,7 @@ export interface Search {
   readonly found?: SuffixResult;
 }
 
-/** The last search result for a frame's text. */
+/** The last search of each frame, by the frame's tokens. */
 const searches = new WeakMap<Frame['tokens'], Search>();
 
 /** Returns the conversion of a goal's score to a loss or a weight: the score of `away` is a negative weight. */
@@ -130,7 +130,7 @@ export const suffix: View = {
       if (!search) return;
       const { goal, scores, found } = search;
       const toValue = valueOf(goal);
-      const drawLevel = (name: string, score: number, dash: string) => ({
+      const levelSeries = (name: string, score: number, dash: string) => ({
         name,
         color: '--ink-2',
         dash,
@@ -148,9 +148,9 @@ export const suffix: View = {
           { name: 'found', color: '--sink', values: scores.map(toValue) },
           ...(found
             ? [
-                ...(found.none === null ? [] : [drawLevel('no suffix', found.none, '1,3')]),
-                drawLevel('random, mean of 100', found.random.mean, '3,3'),
-                drawLevel(`random, best of ${found.evaluated}`, found.random.best, '7,3'),
+                ...(found.none === null ? [] : [levelSeries('no suffix', found.none, '1,3')]),
+                levelSeries('random, mean of 100', found.random.mean, '3,3'),
+                levelSeries(`random, best of ${found.evaluated}`, found.random.best, '7,3'),
               ]
             : []),
         ],

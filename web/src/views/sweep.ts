@@ -134,10 +134,10 @@ export const sweep: View = {
       const baseline = group.find(isUnedited);
       const points = group.flatMap((one) => {
         const axis = axisOf(one);
-        return axis ? [{ one, ...axis }] : [];
+        return axis ? [{ frame: one, ...axis }] : [];
       });
       const available = MEASURES.filter(({ read }) =>
-        points.some(({ one }) => read(one, baseline)),
+        points.some(({ frame: one }) => read(one, baseline)),
       );
       const measure =
         available.find(({ name }) => name === state.measure) ?? available[0] ?? MEASURES[0]!;
@@ -153,12 +153,12 @@ export const sweep: View = {
       );
       const lines = new Map<string, typeof points>();
       for (const point of points) {
-        const name = lineName(point.one);
+        const name = lineName(point.frame);
         lines.set(name, [...(lines.get(name) ?? []), point]);
       }
       const series = [...lines].map(([name, linePoints], i): Series => {
         const sorted = [...linePoints].sort((a, b) => a.at - b.at);
-        const values = sorted.map(({ one }) => measure.read(one, baseline));
+        const values = sorted.map(({ frame: one }) => measure.read(one, baseline));
         return {
           name,
           color: `--run-${(i % 6) + 1}`,
@@ -176,11 +176,11 @@ export const sweep: View = {
         const value = axisOf(one) && measure.read(one, baseline)?.mean;
         return Number.isFinite(value) ? [value!] : [];
       });
-      const lastWords = series
+      const lastValueWords = series
         .map(({ name, values }) => `${name} ${formatLast(values)}`)
         .join(', ');
       const axisLabel = points[0]?.axis.label ?? '';
-      const caption = `${measure.label}: at most ${axisLabel}, ${lastWords}.`;
+      const caption = `${measure.label}: at most ${axisLabel}, ${lastValueWords}.`;
       setText(captionElement, series.length ? '' : 'Measuring the first setting …');
       drawChart(chart, {
         kind: 'lines',

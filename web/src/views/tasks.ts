@@ -8,13 +8,13 @@ import { percent } from '../words';
 import { createJob, createJobParts, type Job } from './job';
 
 /** The tasks measured so far, and the finished share of the work. */
-interface Measured {
+interface Measurement {
   readonly results: readonly TaskResult[];
   readonly share: number;
 }
 
-/** The last measurement of a frame's model and prompts. */
-const results = new WeakMap<Frame['tokens'], Measured>();
+/** The last measurement of each frame, by the frame's tokens. */
+const results = new WeakMap<Frame['tokens'], Measurement>();
 
 const resultsOf = (frame: Frame) => results.get(frame.tokens)?.results ?? [];
 
@@ -45,10 +45,10 @@ const formatWithError = ({ mean, error }: { mean: number; error: number | null }
  */
 function changeWords(score: TaskScore): string {
   const { mean, error } = score.change;
-  const to = formatWithError(score);
+  const scoreText = formatWithError(score);
   if (mean !== 0 && (error === null || Math.abs(mean) <= 2 * error))
-    return `does not change clearly (${to})`;
-  return `${['falls to', 'stays at', 'rises to'][Math.sign(mean) + 1]} ${to}`;
+    return `does not change clearly (${scoreText})`;
+  return `${['falls to', 'stays at', 'rises to'][Math.sign(mean) + 1]} ${scoreText}`;
 }
 
 function sentenceOf(task: TaskResult): string {
@@ -137,8 +137,8 @@ export const tasks: View = {
       results,
       settings: [],
       run: async (frame, _, signal, onResult) => {
-        let progress: Measured = { results: [], share: 0 };
-        const report = (change: Partial<Measured>) =>
+        let progress: Measurement = { results: [], share: 0 };
+        const report = (change: Partial<Measurement>) =>
           onResult((progress = { ...progress, ...change }));
         await api.measure(
           'tasks',

@@ -33,12 +33,15 @@ const loadedCourses = signal<readonly Course[]>([]);
 /** Whether loading the courses has ended, in success or failure. */
 const areCoursesSettled = signal(false);
 /** Counts the logs whose loading has ended, in success or failure. */
-const settledLogs = signal(0);
-const loadedLogs = signal(0);
+const settledLogCount = signal(0);
+const loadedLogCount = signal(0);
 const loadingModels = new Set<string>();
 /** The long runs with several seeds, by model; an empty list while their logs are loading. */
 const longRuns = new Map<string, readonly SeedRun[]>();
-/** Sink_1 by step of the visited checkpoints of models on a hub, by repository and question. */
+/**
+ * Sink_1 of the checkpoints on a hub that the reader has visited, by step. The key names the repository, the kind of
+ * run, the number of edits and the question.
+ */
 const visitedSinks = new Map<string, Map<number, number>>();
 
 /** The conditions of a checkpoint's numbers, in words. */
@@ -47,13 +50,17 @@ const CONDITIONS = ` (exact weights, ${MEASURING_CONDITIONS.sequences} held-out 
 /** Below this percentage of heads a model counts as having no sink. */
 const MIN_SINK_PERCENT = 10;
 
-/** Returns a frame's model of the zoo and its step; trained weights have no step. */
+/** Returns a frame's model of the zoo and the step of its checkpoint; the final weights have no step. */
 function zooStepOf(frame: Frame): { id: string; step?: number } {
   const { weights } = arithmeticOf(frame.model.id);
   return stepOf(weights) ?? { id: weights };
 }
 
-function visitsOf(
+/**
+ * Records Sink_1 of a frame's checkpoint on a hub, and returns all visits to checkpoints of its repository under the
+ * same conditions; undefined if the frame has no such checkpoint.
+ */
+function recordVisit(
   frame: Frame,
 ): { repository: string; visits: ReadonlyMap<number, number> } | undefined {
   const checkpoint = checkpointOf(frame.model.id);
@@ -109,7 +116,7 @@ function seriesOf(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number
     quantity.name !== 'sink_1'
       ? []
       : frames.flatMap((frame, i): Series[] => {
-          const hubVisits = visitsOf(frame);
+          const hubVisits = recordVisit(frame);
           if (!hubVisits) return [];
           const values = [...hubVisits.visits.values()].map((sink) => 100 * sink);
           return [
@@ -129,9 +136,10 @@ function seriesOf(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number
 
 /**
  * Returns the step at which Sink_1 first reached half of its last value; undefined until the model's course is loaded.
- * `isNone` tells whether the model counts as having no sink at all steps.
+ * `isNone` tells whether the model counts as having no sink at any step; `from` and `last` are Sink_1 at the first and
+ * at the last step, in percent.
  */
-export function emergence(frame: Frame):
+export function emergenceOf(frame: Frame):
   | {
       readonly isNone: boolean;
       readonly step: number;
@@ -222,13 +230,13 @@ export const training: View = {
     });
   },
   isPending: (frame) => {
-    void settledLogs.value;
+    void settledLogCount.value;
     const { id } = zooStepOf(frame);
     return !areCoursesSettled.value || loadingModels.has(id);
   },
   says: (frame) => {
     // Reads the signals, so that whoever states the sentence is updated when courses or logs load.
-    void [loadedCourses.value, loadedLogs.value];
+    void [loadedCourses.value, loadedLogCount.value];
     return [...sentences(frame), ...(seedSentences(frame).length ? [OTHER_RUNS] : [])].join('\n');
   },
   draw(root, { set, timelines, fail }) {
@@ -260,13 +268,13 @@ export const training: View = {
               longRuns.set(id, runs);
               if (!runs.length) return;
               redraw();
-              loadedLogs.value++;
+              loadedLogCount.value++;
             },
             () => longRuns.delete(id),
           )
           .finally(() => {
             loadingModels.delete(id);
-            settledLogs.value++;
+            settledLogCount.value++;
           });
       }
     };

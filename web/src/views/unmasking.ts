@@ -37,12 +37,12 @@ const HIDDEN_KEY_CHOICES = [
   ['random', 'random'],
 ] as const;
 
-const HIDDEN_KEYS = {
+const HIDDEN_KEY_WORDS = {
   strongest: 'the strongest key of each step hidden',
   random: 'a random key of each step hidden',
 } as const;
 
-/** The last course of each frame, by its tokens. */
+/** The last course of each frame, by the frame's tokens. */
 const courses = new WeakMap<Frame['tokens'], UnmaskingRun>();
 
 /** Runs a course of unmasking and reports each step. */
@@ -90,7 +90,7 @@ export const unmasking: View = {
           T: addMasks(frame, masked).length,
           ...(hiddenKey === 'none'
             ? {}
-            : { class: 'counterfactual', title: `${frame.title}, ${HIDDEN_KEYS[hiddenKey]}` }),
+            : { class: 'counterfactual', title: `${frame.title}, ${HIDDEN_KEY_WORDS[hiddenKey]}` }),
         }
       : {},
   numbers: (frame) => {

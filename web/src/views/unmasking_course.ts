@@ -43,7 +43,7 @@ export interface PositionState {
 }
 
 /** Returns the step and the probability of each position that was filled, by position. */
-function fillings({ steps }: Course) {
+function fillingsOf({ steps }: Course) {
   return new Map(
     steps.flatMap(({ filled }, step) =>
       filled.map(({ place, probability }) => [place, { step, probability }] as const),
@@ -58,7 +58,7 @@ export function positionStates(
   tokenizer: Pick<Tokenizer, 'piece'>,
 ): PositionState[] {
   const { tokens, sink } = course.steps[s]!;
-  const filledAt = fillings(course);
+  const filledAt = fillingsOf(course);
   return tokens.map((id, t) => {
     const filling = filledAt.get(t);
     const isSink = sink.place === t;
@@ -72,14 +72,14 @@ export function positionStates(
   });
 }
 
-/** Counts the steps in which the strongest column differs from that of the step before. */
+/** Counts the steps whose most attended position differs from that of the step before. */
 export function countMoves(steps: readonly UnmaskStep[]): number {
   return steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1]!.sink.place).length;
 }
 
 /** Whether a position is still masked in the text that the model reads in step s. */
 function isMasked(course: Course, s: number, place: number): boolean {
-  const filling = fillings(course).get(place);
+  const filling = fillingsOf(course).get(place);
   return filling !== undefined && filling.step >= s;
 }
 
@@ -93,7 +93,7 @@ export function positionWords(
   if (isMasked(course, s, place)) return `position ${place} (masked)`;
   const original = course.tokens[place]!.text;
   const previous = course.steps[s - 1]?.tokens[place];
-  const isKept = !fillings(course).has(place);
+  const isKept = !fillingsOf(course).has(place);
   return `position ${place} “${readable(isKept ? original : tokenizer.piece(previous!))}”`;
 }
 
@@ -141,7 +141,7 @@ export function alphaMap({ steps, count, tokens }: Course): Float32Array {
 export function quantities(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): Quantity[] {
   const { steps, tokens } = course;
   const [S, T] = [steps.length, tokens.length];
-  const filledAt = fillings(course);
+  const filledAt = fillingsOf(course);
   const labels = positionStates(course, S - 1, tokenizer).map(({ text }) => text);
   const fillingList = Array.from({ length: T }, (_, t) => filledAt.get(t));
   const perStep = (name: string, value: (step: UnmaskStep) => number): Quantity => {
