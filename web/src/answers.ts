@@ -215,11 +215,11 @@ export function answerOf(
   );
 }
 
-/** Returns the full name of the first token, which each screen prints once. */
-export function fullFirstName(frame: Frame): string {
+/** Returns the clause that introduces the first token, which each screen prints once. */
+export function firstTokenClause(frame: Frame): string {
   const name = firstBare(frame);
   if (frame.tokens[firstKey(frame)]?.special) return `${name} is a marker that begins every text`;
-  // The name adds “of this prompt” if other prompts have another first token, since means cover all prompts.
+  // The clause says “of this prompt” if other prompts have another first token, since means cover all prompts.
   const ofPrompt = frame.firstAt?.isCommon === false ? ' of this prompt' : '';
   return `the first token${ofPrompt} is ${name}`;
 }

@@ -223,7 +223,7 @@ export function tooShortWords({ even, least }: Judgment, T: number, eps: number)
 }
 
 /** Names the first token, by its role if it has one. */
-export function firstName(frame: Frame): string {
+export function firstTokenName(frame: Frame): string {
   const key = firstKey(frame);
   const role = frame.tokens[key]?.special ? 'start token' : 'first token';
   // If prompts begin differently, means belong to no token in particular.
@@ -300,14 +300,14 @@ export function purposeWords(frame: Frame, at: Head): string {
   if (frame.operation.name !== 'softmax' || !(ratio! < 0.5) || claim.given < 2 * claim.even)
     return '';
   return (
-    `The sink lets the head say almost nothing: the value of ${firstName(frame)} is ${show(ratio!)}× as long as those of ` +
+    `The sink lets the head say almost nothing: the value of ${firstTokenName(frame)} is ${show(ratio!)}× as long as those of ` +
     'other tokens, so attention on it adds little.'
   );
 }
 
 /** States how much the head gives the first token. */
 export function givesWords(claim: Claim, frame: Frame): string {
-  const [first, number] = [firstName(frame), givenWords(claim)];
+  const [first, number] = [firstTokenName(frame), givenWords(claim)];
   const head = headWords(claim.at, frame);
   // The map beside it shows the first prompt.
   const average = frame.sequences > 1 ? ` on average over ${frame.sequences} prompts` : '';

@@ -1,6 +1,6 @@
 /** The plain answers of Explore: each appears when its condition holds, and has no symbols. */
 import { describe, expect, it } from 'vitest';
-import { answerOf, comparisonAnswer, fullFirstName, togetherWords } from '../src/answers';
+import { answerOf, comparisonAnswer, firstTokenClause, togetherWords } from '../src/answers';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { choiceOf, QUESTIONS } from '../src/views';
@@ -221,11 +221,11 @@ describe('the answer', () => {
   });
 
   it('names the first token, with an explanation if it is a marker', () => {
-    expect(fullFirstName(frameOf())).toBe('<s> is a marker that begins every text');
+    expect(firstTokenClause(frameOf())).toBe('<s> is a marker that begins every text');
     const plain = frameOf().tokens.map((one) => ({ ...one, special: false }));
-    expect(fullFirstName(frameOf({ tokens: plain }))).toBe('the first token is “<s>”');
+    expect(firstTokenClause(frameOf({ tokens: plain }))).toBe('the first token is “<s>”');
     const firstAt = { key: 0, isCommon: false };
-    expect(fullFirstName(frameOf({ tokens: plain, firstAt }))).toBe(
+    expect(firstTokenClause(frameOf({ tokens: plain, firstAt }))).toBe(
       'the first token of this prompt is “<s>”',
     );
   });

@@ -28,7 +28,7 @@ import { heads } from '../views/heads';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice, type Tab } from '../views/index';
 import { addElement, type View } from '../page/view';
-import { answerOf, emergenceWords, fullFirstName, togetherWords } from '../answers';
+import { answerOf, emergenceWords, firstTokenClause, togetherWords } from '../answers';
 import { isOnDisk, isHubId } from '../ask/ids';
 import { isRecordingId } from '../ask/recordings';
 import { parseSubject, type SubjectEdit } from '../ask/subject';
@@ -189,7 +189,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         frame && at && choice.question.name !== 'when'
           ? html`<p class="hint">
               In layer ${layerNumber(frame, at.layer)}, head ${at.head} (${headName(at, frame)});
-              ${fullFirstName(frame)}
+              ${firstTokenClause(frame)}
             </p>`
           : nothing,
       )}
