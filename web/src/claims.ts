@@ -6,7 +6,7 @@
 import {
   cellsOf,
   firstKey,
-  firstWeights,
+  firstTokenWeights,
   mapsOf,
   mean,
   ofHead,
@@ -126,7 +126,7 @@ export function claimOf(
   const maps = isDrawn && !pooled && T > 1 ? mapsOf(frame) : undefined;
   const key = firstKey(frame);
   const column = maps && columnOf(cellsOf(maps, state), T, key);
-  const weights = firstWeights(frame);
+  const weights = firstTokenWeights(frame);
   const [rowSum, ...sums] = column ? [column.rowSum, ...column.sums] : rowSums(frame, at);
   const weight = weights[at.layer * frame.architecture.H + at.head]!;
   const measured = isShare ? ofHead(tensors.alpha!, at)[key]! : weight;

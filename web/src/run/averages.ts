@@ -1,6 +1,6 @@
 /** Measures means and standard deviations over the prompts of a question, and one number per prompt. */
 import { measure, sweep, type Describe, type Tensor } from 'sinkscope';
-import { deviation, mean, present, type Frame } from '../frame';
+import { deviation, mean, withoutNaN, type Frame } from '../frame';
 import type { OpenModel, Watch } from './opened';
 import type { Prompts } from '../ask/question';
 
@@ -114,7 +114,7 @@ export function addPromptNumbers(
     'row_mass_summary',
     masses && mean(Array.from(masses.data).filter((_, i) => i % 3 === 0)),
   );
-  addNumber('value_ratio', measured.value_ratio && mean(present(measured.value_ratio.data)));
+  addNumber('value_ratio', measured.value_ratio && mean(withoutNaN(measured.value_ratio.data)));
   return each;
 }
 
