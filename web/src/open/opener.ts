@@ -245,12 +245,12 @@ export class Opener {
     if (!(isHubId(id) || isOnDisk(id)) || models.canOpen(id)) return true;
     if (isOnDisk(id)) return this.#ask(id);
     const [repository = ''] = hubName(id).split(/[@:]/);
-    const isPassing = this.#trusted.has(repository);
-    if (isPassing || (await isKept(repository))) {
+    const isTemporary = this.#trusted.has(repository);
+    if (isTemporary || (await isKept(repository))) {
       const plan = await this.#resolve(hubName(id), signal);
-      const isFree = isPassing || (await keptOf(plan)) >= plan.bytes;
+      const isFree = isTemporary || (await keptOf(plan)) >= plan.bytes;
       if (isFree && plan.bytes > 0 && !plan.refusal && !plan.choices.length) {
-        models.admit(id, { ...this.#recipe(plan), isPassing });
+        models.admit(id, { ...this.#recipe(plan), isTemporary });
         return true;
       }
     }

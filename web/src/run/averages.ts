@@ -99,13 +99,13 @@ export async function measureWindowLoss(
   };
 }
 
-/** Adds one number of one prompt to each list, by the names of metrics. */
+/** Adds a prompt's number of each metric to the list with the metric's name. */
 export function addPromptNumbers(
-  each: Record<string, number[]>,
+  lists: Record<string, number[]>,
   measured: Readonly<Record<string, Tensor>>,
 ): Record<string, number[]> {
   const addNumber = (name: string, value: number | undefined) =>
-    value === undefined ? undefined : (each[name] ??= []).push(value);
+    value === undefined ? undefined : (lists[name] ??= []).push(value);
   for (const name of ['sink_ratio', 'sink_ratio_raw', 'sink_ratio_bias', 'loss_mean', 'kl_mean'])
     addNumber(name, measured[name]?.data[0]);
   // Takes the mean of each head from the summary, whose rows are mean, minimum and maximum.
@@ -115,7 +115,7 @@ export function addPromptNumbers(
     masses && mean(Array.from(masses.data).filter((_, i) => i % 3 === 0)),
   );
   addNumber('value_ratio', measured.value_ratio && mean(withoutNaN(measured.value_ratio.data)));
-  return each;
+  return lists;
 }
 
 /**
