@@ -118,8 +118,8 @@ export function classSentence(frame: Frame): string {
   if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${size}`;
   const arithmetic = inexactNames.find((one) => INEXACT[one].class === frame.class);
   if (arithmetic) {
-    const { does, means } = INEXACT[arithmetic];
-    return `${does}, ${SOURCE_WORDS[frame.model.source]}, ${size}: ${means}`;
+    const { clause, consequence } = INEXACT[arithmetic];
+    return `${clause}, ${SOURCE_WORDS[frame.model.source]}, ${size}: ${consequence}`;
   }
   return (
     `replaced at inference. The weights (${size}) were trained with ` +

@@ -101,8 +101,10 @@ describe('the source of numbers', () => {
       'on published weights, 1.50 M parameters',
       'on weights from your disk, 1.50 M parameters',
     ]);
-    for (const { class: kind, does, means } of Object.values(INEXACT))
-      expect(said('hub', kind)).toBe(`${does}, on published weights, 1.50 M parameters: ${means}`);
+    for (const { class: kind, clause, consequence } of Object.values(INEXACT))
+      expect(said('hub', kind)).toBe(
+        `${clause}, on published weights, 1.50 M parameters: ${consequence}`,
+      );
     expect(said('zoo', 'counterfactual')).toMatch(
       /^replaced at inference\. The weights \(1\.50 M parameters\) were trained with softmax and/,
     );

@@ -73,7 +73,7 @@ function planPerturbation({ state, question }: ExperimentRequest, lead: Frame): 
 }
 
 const repeatedWords = ({ question, first }: Frame) =>
-  question.again ? `“${first.at(-1)}”` : 'a random word';
+  question.repeatedToken ? `“${first.at(-1)}”` : 'a random word';
 
 /** States how many copies of a word, and of the start token, have a hidden norm as large as a first token's. */
 function repeatFinding(groups: readonly Group[]) {
@@ -81,7 +81,9 @@ function repeatFinding(groups: readonly Group[]) {
     const unrepeated = frames.find(({ question }) => question.input !== 'repeat');
     const repeated = frames.filter(({ question }) => question.input === 'repeat');
     // A model without a start token can repeat only a word.
-    const comparable = repeated.filter(({ question, first }) => !question.again || first.length);
+    const comparable = repeated.filter(
+      ({ question, first }) => !question.repeatedToken || first.length,
+    );
     if (!unrepeated || !repeated.length) return [];
     const layer = layerOfFirst(unrepeated);
     const ratio = unrepeated.tensors.hidden_ratio!.data[layer]!;
@@ -277,7 +279,7 @@ export const fragility: Experiment = {
     const questions = [
       question,
       repeated,
-      ...(hasStartToken ? [{ ...repeated, again: 'first' as const }] : []),
+      ...(hasStartToken ? [{ ...repeated, repeatedToken: 'first' as const }] : []),
     ];
     return questions.map((one) => ({ edits: '', question: one, measures: MEASURES }));
   },

@@ -12,7 +12,7 @@ import {
   type Frame,
   type Head,
 } from '../frame';
-import { csv, factsOf, notes, plain, type Facts } from '../save/numbers';
+import { formatCsv, factsOf, csvNotes, nullForNaN, type Facts } from '../save/numbers';
 import { CLASS_WORDS, firstTokenSubscript, judged } from '../words';
 import type { Reported } from '../ask/zoo';
 
@@ -354,7 +354,7 @@ export function tableCsv(
     'key',
     'prompts',
   ];
-  return csv(notes(frames, facts), head, records);
+  return formatCsv(csvNotes(frames, facts), head, records);
 }
 
 /** Returns the numbers of each prompt as CSV, one prompt per line. */
@@ -368,7 +368,7 @@ export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
       ...names.map((name) => each[name]?.[i] ?? NaN),
     ]),
   );
-  return csv(notes(frames, facts), ['subject', 'class', 'prompt', ...names], records);
+  return formatCsv(csvNotes(frames, facts), ['subject', 'class', 'prompt', ...names], records);
 }
 
 /** Numbers that papers report of their own models, separate from measurements. */
@@ -387,12 +387,12 @@ export function tableJson(
     table: Object.fromEntries(
       columns.map(({ name, of }) => {
         const { mean: middle, deviation, where } = of(frame);
-        const [first, second] = plain([middle, deviation]);
+        const [first, second] = nullForNaN([middle, deviation]);
         return [name, { mean: first, deviation: second, ...where }];
       }),
     ),
     prompts: Object.fromEntries(
-      Object.entries(frame.perPrompt).map(([name, values]) => [name, plain(values)]),
+      Object.entries(frame.perPrompt).map(([name, values]) => [name, nullForNaN(values)]),
     ),
   }));
   const report = {

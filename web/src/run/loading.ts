@@ -3,7 +3,7 @@ import { InputError } from '../ask/errors';
 import type { Recording } from 'sinkscope';
 import { isOnDisk, isHubId, nameOfId } from '../ask/ids';
 import { isRecordingId } from '../ask/recordings';
-import { keyOf, promptsOf, type Prompts, type Question } from '../ask/question';
+import { questionKey, promptsOf, type Prompts, type Question } from '../ask/question';
 import { modelIdOf, parseSubject, type Subject } from '../ask/subject';
 import type { OpenModel, Watch } from './opened';
 import { NO_WEIGHTS } from './recordings';
@@ -98,7 +98,7 @@ export class Loading {
     context: number,
   ): Promise<Prompts> {
     const { V } = model.architecture;
-    const key = `${keyOf({ ...question, window: undefined })} ${context} ${V}`;
+    const key = `${questionKey({ ...question, window: undefined })} ${context} ${V}`;
     if (this.#lastPrompts?.key !== key || this.#lastPrompts.tokenizer !== tokenizer) {
       const texts = await this.#dependencies.texts(question);
       const prompts = promptsOf(tokenizer, question, context, texts, V);

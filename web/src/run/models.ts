@@ -16,13 +16,13 @@ import {
   type Progress,
   type Tokenizer,
 } from 'sinkscope';
-import { InputError, isTooSlow } from '../ask/errors';
+import { InputError, isTimeout } from '../ask/errors';
 import { arithmeticOf } from '../ask/subject';
 import { nearestStep, stepOf, stepWords } from '../ask/steps';
 import type { Choice, OpenModel, Watch } from './opened';
 import { Recordings } from './recordings';
 import type { Timelines } from '../timeline/timelines';
-import { readWithRetry, textOf, zooAddress, type Card, type Zoo } from '../ask/zoo';
+import { readWithRetry, fetchText, zooAddress, type Card, type Zoo } from '../ask/zoo';
 
 /** Returns the id of a model's quantized preview among the open models. */
 export function previewId(id: string): string {
@@ -263,7 +263,7 @@ export class Models {
       signal,
       limit: this.#stepLimit,
     }).catch(async (error: unknown) => {
-      if (isTooSlow(error)) this.#stepLimit *= 2;
+      if (isTimeout(error)) this.#stepLimit *= 2;
       await model.close();
       throw error;
     });
@@ -348,7 +348,7 @@ export class Models {
     const { tokenizer: id, tokenizer_config: config } = this.#card(model);
     const cached = this.#tokenizers.get(id);
     if (cached) return cached;
-    const tokenizer = textOf(`${id}/tokenizer.json`).then((json) =>
+    const tokenizer = fetchText(`${id}/tokenizer.json`).then((json) =>
       openTokenizer(json, JSON.stringify(config)),
     );
     this.#tokenizers.set(id, tokenizer);

@@ -7,7 +7,7 @@
 import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
 import { SinkscopeError, type Progress } from 'sinkscope';
 import { InputError, errorSentence } from '../ask/errors';
-import { keyOf } from '../ask/question';
+import { questionKey } from '../ask/question';
 import { isRecordingId } from '../ask/recordings';
 import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
 import { selectedHead, type Frame, type Head } from '../frame';
@@ -108,7 +108,8 @@ export class Queue {
   ask(request: Request): void {
     const lastRequest = this.#request;
     this.#request = request;
-    const isNewQuestion = lastRequest && keyOf(lastRequest.question) !== keyOf(request.question);
+    const isNewQuestion =
+      lastRequest && questionKey(lastRequest.question) !== questionKey(request.question);
     if (isNewQuestion) this.stopGenerating();
     // Forgets errors of open runs when other names are requested: one view's name failed, and others may succeed.
     if (lastRequest?.reads.join() !== request.reads.join())
@@ -191,7 +192,7 @@ export class Queue {
   /** Returns a key of a subject and its question. */
   #key(subject: string): string {
     const { question, isFixed, reads } = this.#request!;
-    return `${subject} ${keyOf(question)}${isFixed ? ` ${reads.join()}` : ''}`;
+    return `${subject} ${questionKey(question)}${isFixed ? ` ${reads.join()}` : ''}`;
   }
 
   #setEntry(subject: string, change: Entry): void {

@@ -15,7 +15,7 @@ import { EXACT_SIDE, isBidirectional, pooledSide, type Frame, type Head } from '
 import type { OpenModel } from './opened';
 import { isMeasurement } from './measurements';
 import type { Request } from './request';
-import { firstTokens, specialWords, type Prompts, type Question } from '../ask/question';
+import { startTokens, specialWords, type Prompts, type Question } from '../ask/question';
 import {
   atStep,
   choicesOf,
@@ -249,7 +249,7 @@ export async function emptyFrame(
     eps: question.eps,
     dropped: prompts.dropped,
     generated: 0,
-    first: firstTokens(prompts.tokens),
+    first: startTokens(prompts.tokens),
     special: await specialWords(opened.tokenizer),
     ...maskTokenOf(opened),
     sequences: prompts.ids.length,

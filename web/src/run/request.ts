@@ -1,6 +1,6 @@
 /** The requests of rooms to the queue, and its answers. */
 import type { Frame, Head } from '../frame';
-import { keyOf, type Question } from '../ask/question';
+import { questionKey, type Question } from '../ask/question';
 
 /** A subject and a question of which a room wants only means over the prompts; the queue keeps no run of it. */
 export interface Study {
@@ -13,7 +13,7 @@ export interface Study {
 }
 
 export function studyKey({ subject, question, measures }: Study): string {
-  return `${subject} ${keyOf(question)} ${measures.join()}`;
+  return `${subject} ${questionKey(question)} ${measures.join()}`;
 }
 
 export interface Request {

@@ -3,7 +3,7 @@
  */
 import { signal } from '@preact/signals-core';
 import { SinkscopeError } from 'sinkscope';
-import { keyOf, type Prompts } from '../ask/question';
+import { questionKey, type Prompts } from '../ask/question';
 import { editsOf, modelIdOf, parseSubject } from '../ask/subject';
 import type { Frame } from '../frame';
 import { measureAverages, measureWindowLoss } from './averages';
@@ -75,7 +75,7 @@ export class Studies {
    */
   #sweepOf(study: Study, request: Request): Study[] {
     const sweepKey = ({ subject, question, measures, turn }: Study) =>
-      [modelIdOf(parseSubject(subject)!), keyOf(question), measures.join(), turn].join();
+      [modelIdOf(parseSubject(subject)!), questionKey(question), measures.join(), turn].join();
     const remaining = request.studies!.filter((one) => !this.isDone(one));
     const group = remaining.filter(
       (one) => parseSubject(one.subject) && sweepKey(one) === sweepKey(study),
