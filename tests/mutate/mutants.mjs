@@ -918,15 +918,15 @@ export default [
   [
     'probabilities of next tokens are of those shown alone',
     'web/src/run/reading.ts',
-    'probability: powers[id]! / sum',
-    'probability: powers[id]!',
+    'probability: exponentials[id]! / sum',
+    'probability: exponentials[id]!',
     'reading',
   ],
   [
     'the least likely token comes first',
     'web/src/run/reading.ts',
-    'powers[j]! - powers[i]!',
-    'powers[i]! - powers[j]!',
+    'exponentials[j]! - exponentials[i]!',
+    'exponentials[i]! - exponentials[j]!',
     'reading',
   ],
   [

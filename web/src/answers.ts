@@ -31,9 +31,9 @@ function otherSinksAnswer(frame: Frame): string {
   const verdict = judged(frame);
   const { sink_ratio } = frame.tensors;
   if (!verdict.conclusive || firstKey(frame) || !sink_ratio) return '';
-  const later = Array.from(sink_ratio.data).slice(1, keysOf(frame));
-  if (!later.length) return '';
-  if (later.some((share) => share > 0)) return 'In some heads, another token is a sink.';
+  const laterShares = Array.from(sink_ratio.data).slice(1, keysOf(frame));
+  if (!laterShares.length) return '';
+  if (laterShares.some((share) => share > 0)) return 'In some heads, another token is a sink.';
   return verdict.sink > 0 ? 'No token but the first is a sink.' : 'No token is a sink.';
 }
 
@@ -58,16 +58,16 @@ function contributionAnswer(frame: Frame, at: Head): string {
   const amount = gets > 0.5 ? 'Most' : gets > frame.eps ? 'Much' : 'Little';
   const part = writes > 0.5 ? 'most' : writes > 0.25 ? 'some' : 'little';
   // Attention and contribution differ only where a key is a sink.
-  const link = gets > frame.eps === writes > 0.25 ? 'and' : 'and yet';
-  return `${amount} of the attention goes to the first token, ${link} ${part} of what the head writes comes from it.`;
+  const conjunction = gets > frame.eps === writes > 0.25 ? 'and' : 'and yet';
+  return `${amount} of the attention goes to the first token, ${conjunction} ${part} of what the head writes comes from it.`;
 }
 
 /** A change of the loss below this, in nats per token, is small. */
-const SMALL = 0.01;
+const SMALL_CHANGE = 0.01;
 
 const predictionWords = ({ sequences }: Frame, rise: number, verb = 'predicts'): string =>
   `the model ${verb} ${sequences === 1 ? 'this text' : 'these texts'} ${
-    Math.abs(rise) < SMALL ? 'about as well' : rise > 0 ? 'worse' : 'better'
+    Math.abs(rise) < SMALL_CHANGE ? 'about as well' : rise > 0 ? 'worse' : 'better'
   }.`;
 
 const outputAnswer = (frame: Frame, at: Head): string =>
@@ -88,32 +88,32 @@ function changeAnswer(frame: Frame, rise: number | undefined): string {
   return changes.length ? `With this change ${predictionWords(frame, mean(changes))}` : '';
 }
 
-function effectAnswer(frame: Frame, { layer, head }: Head, _: State, hidden = NaN): string {
+function effectAnswer(frame: Frame, { layer, head }: Head, _: State, hiddenRise = NaN): string {
   const rise = frame.tensors.effect?.data[layer * frame.architecture.H + head] ?? NaN;
   if (!Number.isFinite(rise)) return '';
-  if (hidden >= SMALL && Math.abs(rise) < SMALL)
+  if (hiddenRise >= SMALL_CHANGE && Math.abs(rise) < SMALL_CHANGE)
     return 'The model needs the first token, but hardly this one head.';
   return `Without this one head ${predictionWords(frame, rise)}`;
 }
 
 /**
- * Returns the clause after an answer about the dormant heads.
+ * States how the loss changes without each dormant head, and without all of them at once.
  * @param dormant their number
  * @param sinks the number of heads with a sink
  * @param rise rise of the loss without all dormant heads, once measured
  */
-export function togetherWords(
+export function dormantWords(
   { dormant, sinks }: { readonly dormant: number; readonly sinks: number },
   rise: number | undefined,
 ): string {
   const rest = sinks - dormant;
   const restWords = rest > 0 ? `, and by more for the other ${rest}` : '';
-  const each =
-    `Without one head (ablated: its output is set to 0, the first token stays visible) the loss changes by less than ${SMALL} for ` +
+  const eachSentence =
+    `Without one head (ablated: its output is set to 0, the first token stays visible) the loss changes by less than ${SMALL_CHANGE} for ` +
     `${dormant} of the ${sinks} heads with a sink, which are dormant${restWords}.`;
-  if (rise === undefined) return `${each} Without all ${dormant} at once …`;
+  if (rise === undefined) return `${eachSentence} Without all ${dormant} at once …`;
   return Number.isFinite(rise)
-    ? `${each} Without all ${dormant} at once: ${formatLossChange(rise)}.`
+    ? `${eachSentence} Without all ${dormant} at once: ${formatLossChange(rise)}.`
     : '';
 }
 
@@ -128,28 +128,35 @@ function emergenceAnswer(frame: Frame): string {
     : `${opening} at first, and training does not give more heads one.`;
 }
 
-/** Returns the numbers behind the answer about the sink's emergence. */
+/** States the numbers behind the answer about the sink's emergence. */
 export function emergenceWords(frame: Frame): string {
   const course = emergenceOf(frame);
   if (!course || course.isNone || course.last <= course.from) return '';
   const { step, last } = course;
-  const half = step ? `; half as many at step ${step.toLocaleString('en')}` : '';
-  return `On held-out texts ${last.toFixed(0)}% of the heads have a sink at the end of training${half}.`;
+  const halfWords = step ? `; half as many at step ${step.toLocaleString('en')}` : '';
+  return `On held-out texts ${last.toFixed(0)}% of the heads have a sink at the end of training${halfWords}.`;
 }
 
 const ratioWords = (ratio: number, than: string, alike: string): string =>
   ratio > 1.25 ? `larger ${than}` : ratio < 0.8 ? `smaller ${than}` : alike;
 
-/** Compares the first token's vectors with the mean of the others, in the layer where the hidden states differ most. */
+/**
+ * Compares the first token's vectors with the mean of the others: hidden states in the layer where the ratio is largest,
+ * values on average over the layers.
+ */
 function vectorsAnswer({ tensors: { hidden_norm, value_norm } }: Frame): string {
   if (!hidden_norm || !value_norm) return '';
   const ratios = [hidden_norm, value_norm].map((tensor) => {
     const { first, others: rest } = normProfile(tensor);
     return first.map((norm, i) => norm / rest[i]!);
   }) as [number[], number[]];
-  const state = ratioWords(Math.max(...ratios[0]), 'than those of the others', 'about as large');
-  const values = ratioWords(mean(ratios[1]), 'on average', 'about as large on average');
-  return `The first token’s hidden state (its vector after each layer) is ${state}, and its values are ${values}.`;
+  const stateWords = ratioWords(
+    Math.max(...ratios[0]),
+    'than those of the others',
+    'about as large',
+  );
+  const valueWords = ratioWords(mean(ratios[1]), 'on average', 'about as large on average');
+  return `The first token’s hidden state (its vector after each layer) is ${stateWords}, and its values are ${valueWords}.`;
 }
 
 function nextTokenAnswer({ next: [first] }: Frame): string {
@@ -173,8 +180,8 @@ function biasKeyAnswer({ tensors: { sink_ratio_bias } }: Frame): string {
   return `In ${quantity} heads, much of the attention goes to a key that belongs to no token.`;
 }
 
-/** Returns the answer for a head; `hidden` is the rise of the loss with the first token hidden, in nats per token. */
-type Answer = (frame: Frame, at: Head, state: State, hidden?: number) => string;
+/** Returns the answer for a head; `hiddenRise` is the rise of the loss with the first token hidden, in nats per token. */
+type Answer = (frame: Frame, at: Head, state: State, hiddenRise?: number) => string;
 
 const ANSWERS: Readonly<Record<string, Answer>> = {
   attention: attentionAnswer,
@@ -209,30 +216,31 @@ export function answerOf(
 ): string {
   const { name } = view!;
   // The map's sentence asks "what if" until the reader sets an edit.
-  const isIf = name === 'change' || (question.name === 'if' && name === 'attention');
+  const isWhatIf = name === 'change' || (question.name === 'if' && name === 'attention');
   return (
-    (isIf ? changeAnswer(frame, rise) : ANSWERS[name]?.(frame, at, state, rise)) || view!.question
+    (isWhatIf ? changeAnswer(frame, rise) : ANSWERS[name]?.(frame, at, state, rise)) ||
+    view!.question
   );
 }
 
-/** Returns the full name of the first token, which each screen prints once. */
-export function fullFirstName(frame: Frame): string {
+/** Returns the clause that introduces the first token, which each screen prints once. */
+export function firstTokenClause(frame: Frame): string {
   const name = firstBare(frame);
   if (frame.tokens[firstKey(frame)]?.special) return `${name} is a marker that begins every text`;
-  // The name adds “of this prompt” if other prompts have another first token, since means cover all prompts.
+  // The clause says “of this prompt” if other prompts have another first token, since means cover all prompts.
   const ofPrompt = frame.firstAt?.isCommon === false ? ' of this prompt' : '';
   return `the first token${ofPrompt} is ${name}`;
 }
 
 /** Names the models that have a sink; empty if heads cannot be counted. */
 export function comparisonAnswer(frames: readonly Frame[]): string {
-  const all = frames.map((frame) => ({ name: frame.title, verdict: judged(frame) }));
-  if (all.length < 2 || all.some(({ verdict }) => !verdict.conclusive)) return '';
-  const having = all.filter(({ verdict }) => verdict.sink > 0);
-  const [only] = having;
+  const verdicts = frames.map((frame) => ({ name: frame.title, verdict: judged(frame) }));
+  if (verdicts.length < 2 || verdicts.some(({ verdict }) => !verdict.conclusive)) return '';
+  const withSink = verdicts.filter(({ verdict }) => verdict.sink > 0);
+  const [only] = withSink;
   if (!only) return 'None of these models has a sink on this text.';
-  if (having.length === all.length) return 'Each of these models has heads with a sink.';
-  return having.length === 1
+  if (withSink.length === verdicts.length) return 'Each of these models has heads with a sink.';
+  return withSink.length === 1
     ? `Only one of these models has heads with a sink: ${only.name}.`
-    : `${having.length} of ${all.length} models have heads with a sink.`;
+    : `${withSink.length} of ${verdicts.length} models have heads with a sink.`;
 }

@@ -6,7 +6,7 @@
 import {
   cellsOf,
   firstKey,
-  firstWeights,
+  firstTokenWeights,
   mapsOf,
   mean,
   ofHead,
@@ -38,26 +38,26 @@ export interface Column {
  * @param key the index of the column, which is 0 except in recordings with another first token
  */
 export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
-  let unseen = 0;
-  let [strong, first, uniform, given] = [0, 0, 0, 0];
+  let unseenRows = 0;
+  let [strong, columnSum, uniform, given] = [0, 0, 0, 0];
   const sums: number[] = [];
   for (let t = 0; t < T; t++) {
     const row = Array.from({ length: T }, (_, k) => cells[t * T + k]!).filter(Number.isFinite);
     const sum = row.reduce((a, b) => a + Math.abs(b), 0);
     const weight = Math.abs(cells[t * T + key]!);
     sums.push(sum);
-    if (t < key && Number.isNaN(weight)) unseen++;
+    if (t < key && Number.isNaN(weight)) unseenRows++;
     if (Number.isNaN(weight)) continue;
     given += weight;
     if (t === key) continue;
     if (weight > 0.5) strong++;
-    first += weight;
+    columnSum += weight;
     uniform += sum / row.length;
   }
-  const rows = T - 1 - unseen;
+  const rows = T - 1 - unseenRows;
   return {
-    ...{ rows, strong, mean: first / rows, uniform: uniform / rows },
-    ...{ given: given / (T - unseen), rowSum: mean(sums) },
+    ...{ rows, strong, mean: columnSum / rows, uniform: uniform / rows },
+    ...{ given: given / (T - unseenRows), rowSum: mean(sums) },
     sums: [Math.min(...sums), Math.max(...sums)],
   };
 }
@@ -76,8 +76,8 @@ export const WHERE: Readonly<Record<Kind, string>> = {
   none: 'This head does not single out the first token.',
 };
 
-/** The mean below which a column is hardly darker than the paper. */
-const VISIBLE = 0.05;
+/** The mean weight below which a column is hardly darker than the background. */
+const MIN_VISIBLE = 0.05;
 
 export function kindOf({
   rows,
@@ -87,7 +87,7 @@ export function kindOf({
 }: Pick<Column, 'rows' | 'strong' | 'mean' | 'uniform'>): Kind {
   if (rows > 0 && strong >= 0.75 * rows) return 'all';
   if (rows > 0 && strong >= 0.4 * rows) return 'many';
-  return mean > Math.max(VISIBLE, 2 * uniform) ? 'weak' : 'none';
+  return mean > Math.max(MIN_VISIBLE, 2 * uniform) ? 'weak' : 'none';
 }
 
 export interface Claim {
@@ -112,6 +112,7 @@ export interface Claim {
   readonly sums: readonly [number, number];
   /** Whether no head of the model gives the first token a larger weight. */
   readonly isMost: boolean;
+  /** Whether the numbers are those of a quantized preview, so that sentences say "about". */
   readonly isAbout: boolean;
 }
 
@@ -126,7 +127,7 @@ export function claimOf(
   const maps = isDrawn && !pooled && T > 1 ? mapsOf(frame) : undefined;
   const key = firstKey(frame);
   const column = maps && columnOf(cellsOf(maps, state), T, key);
-  const weights = firstWeights(frame);
+  const weights = firstTokenWeights(frame);
   const [rowSum, ...sums] = column ? [column.rowSum, ...column.sums] : rowSums(frame, at);
   const weight = weights[at.layer * frame.architecture.H + at.head]!;
   const measured = isShare ? ofHead(tensors.alpha!, at)[key]! : weight;
@@ -144,7 +145,7 @@ export function claimOf(
   };
 }
 
-/** Whether a frame is that of a quantized preview, whose numbers may differ from the exact ones in the last digit. */
+/** Whether a frame is that of a quantized preview, whose numbers are near the exact ones. */
 export const isPreview = ({ model }: Frame): boolean => Boolean(model.bits && !model.step);
 
 /** Returns the mean, smallest and largest sum of a head's rows, as the model computes them. */

@@ -207,7 +207,7 @@ export function blockWords(frame: Pick<Frame, 'pooled' | 'T'>, place: number): s
 }
 
 /** Returns the attention row sum of a query, in a [T, T] map. */
-export function massOfRow(map: Float32Array, T: number, query: number): number {
+export function rowSumOf(map: Float32Array, T: number, query: number): number {
   const row = map.subarray(query * T, (query + 1) * T);
   return row.reduce((sum, weight) => sum + (Number.isNaN(weight) ? 0 : weight), 0);
 }
@@ -268,29 +268,29 @@ export interface Exact extends Pick<Maps, 'weights' | 'shares' | 'side'> {
   readonly sums: readonly number[];
 }
 
-const knownRows = new WeakMap<Rows, Exact>();
+const exactCache = new WeakMap<Rows, Exact>();
 
 export function exactOf(frame: Frame): Exact | undefined {
   const { T, head } = frame;
   const rows = head?.rows;
   if (!rows || !frame.pooled) return undefined;
-  const cached = knownRows.get(rows);
+  const cached = exactCache.get(rows);
   if (cached) return cached;
   const { query, key, att } = rows;
   const side = att.shape[0]!;
-  const all = visibleRows(frame, att.data, query);
+  const wholeRows = visibleRows(frame, att.data, query);
   const crop = (cells: Float32Array) =>
     Float32Array.from(
       { length: side * side },
       (_, i) => cells[Math.floor(i / side) * T + key + (i % side)]!,
     );
-  const weights = crop(all);
+  const weights = crop(wholeRows);
   const exact = {
     ...{ query, key, side, weights },
-    shares: frame.operation.normalizes ? weights : crop(sharesOf(all, T)),
-    sums: Array.from({ length: side }, (_, row) => massOfRow(all, T, row)),
+    shares: frame.operation.normalizes ? weights : crop(sharesOf(wholeRows, T)),
+    sums: Array.from({ length: side }, (_, row) => rowSumOf(wholeRows, T, row)),
   };
-  knownRows.set(rows, exact);
+  exactCache.set(rows, exact);
   return exact;
 }
 
@@ -324,7 +324,7 @@ export function alphaOfKey(frame: Frame, key: number, name = 'alpha'): Float32Ar
  * Returns the mean weight of the first token in every head, [L, H], as the model uses it. Shares of rows would not do
  * where rows need not sum to 1, since a row with a tiny sum may give all of it to one token.
  */
-export function firstWeights(frame: Frame): Float32Array {
+export function firstTokenWeights(frame: Frame): Float32Array {
   const raw = !frame.operation.normalizes && frame.tensors.alpha_raw;
   const key = firstKey(frame);
   const weights = raw ? alphaOfKey(frame, key, 'alpha_raw').map(Math.abs) : undefined;
@@ -340,7 +340,7 @@ export function keysOf(frame: Pick<Frame, 'T' | 'architecture'>): number {
 }
 
 /** Returns the index of the largest finite value; 0 if there is none. */
-export function indexOfMost(values: ArrayLike<number>): number {
+export function indexOfMax(values: ArrayLike<number>): number {
   let best = 0;
   for (let i = 1; i < values.length; i++)
     if (values[i]! > values[best]! || Number.isNaN(values[best])) best = i;
@@ -362,8 +362,8 @@ export function layerIndex(
   { architecture: { L, layers } }: Pick<Frame, 'architecture'>,
   number: number,
 ): number {
-  const below = layers?.filter((layer) => layer <= number).length ?? number + 1;
-  return Math.min(Math.max(below, 1), L) - 1;
+  const countUpTo = layers?.filter((layer) => layer <= number).length ?? number + 1;
+  return Math.min(Math.max(countUpTo, 1), L) - 1;
 }
 
 /** Returns the requested head, whose layer has the model's number, or the head that gives the first token the largest weight. */
@@ -372,7 +372,7 @@ export function selectedHead(frame: Frame, { layer, head }: Head): Head {
   if (layer >= 0 && head >= 0)
     return { layer: layerIndex(frame, layer), head: Math.min(head, H - 1) };
   // A study with other metrics lacks alpha.
-  const best = frame.tensors.alpha ? indexOfMost(firstWeights(frame)) : 0;
+  const best = frame.tensors.alpha ? indexOfMax(firstTokenWeights(frame)) : 0;
   return headAt(best, H);
 }
 
@@ -387,7 +387,7 @@ export function hiddenLayer(
   const { L, blocks = L } = architecture;
   if (layer >= 0) return layerNumber({ architecture }, Math.min(layer, L - 1)) + 1;
   const sizes = tensors.massive!.data;
-  return indexOfMost(
+  return indexOfMax(
     Array.from({ length: blocks + 1 }, (_, l) => sizes[4 * l]! / sizes[4 * l + 3]!),
   );
 }
@@ -415,7 +415,7 @@ export function massiveOf({ tensors: { massive, massive_at } }: Pick<Frame, 'ten
   };
 }
 
-/** A weight of a layer's down projection, and the hidden state's number that the weight writes. */
+/** A weight of a layer's down projection, and the token whose largest number it writes. */
 interface SuperWeight {
   readonly layer: number;
   readonly row: number;
@@ -425,13 +425,16 @@ interface SuperWeight {
   readonly share: number;
 }
 
-/** Returns the candidate for a super weight, in the layer that writes the largest number; undefined for experts. */
+/**
+ * Returns the candidate for a super weight, in the layer that writes the largest number; undefined for a model with
+ * experts, for which the core finds no candidates.
+ */
 export function superWeightOf({
   tensors: { super_weight },
 }: Pick<Frame, 'tensors'>): SuperWeight | undefined {
   const data = super_weight?.data ?? [];
   const outputs = Array.from({ length: data.length / 6 }, (_, l) => Math.abs(data[6 * l + 5]!));
-  const layer = indexOfMost(outputs);
+  const layer = indexOfMax(outputs);
   if (!Number.isFinite(outputs[layer])) return undefined;
   const [row, column, token, weight, input, output] = Array.from(data).slice(6 * layer) as [
     number,
@@ -453,7 +456,7 @@ export function groupOf(
 }
 
 /** Returns the numbers without NaN, which marks a key/value head that a layer lacks. */
-export const present = (values: ArrayLike<number>): number[] =>
+export const withoutNaN = (values: ArrayLike<number>): number[] =>
   Array.from(values).filter((value) => !Number.isNaN(value));
 
 export function mean(values: ArrayLike<number>, from = 0): number {

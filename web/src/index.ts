@@ -36,7 +36,7 @@ import './page/print.css';
 import './rooms/start.css';
 
 /** The most threads that the engine starts, since they share one memory bus. */
-const MOST_THREADS = 4;
+const MAX_THREADS = 4;
 
 const isEmbed = document.body.classList.contains('embed');
 const engine = signal<Engine | undefined>(undefined);
@@ -97,7 +97,7 @@ const context: Context = {
   notify,
   facts: (change) => {
     const { input, prompt, seed, T } = { ...state.peek(), ...change };
-    const context = {
+    const promptFacts = {
       heldout: { file: `zoo/${heldOutFile(T)}` },
       text: { text: prompt },
       random: { seed },
@@ -105,7 +105,7 @@ const context: Context = {
       file: { ...file.peek(), text: undefined },
     }[input];
     const version = engine.peek()?.models.describe.version ?? '';
-    return { corpus: { kind: input, ...context }, version, link: address() };
+    return { corpus: { kind: input, ...promptFacts }, version, link: address() };
   },
   link: (change) => linkTo(state.value, change),
 };
@@ -127,15 +127,15 @@ async function start(): Promise<void> {
     // The first screen's weights are fetched while the engine starts.
     zooLoading.then(prefetch, () => {});
     // Threads need a cross-origin isolated page; a model of the zoo is too small to need threads.
-    const threads = Math.min(navigator.hardwareConcurrency || 1, MOST_THREADS);
+    const threads = Math.min(navigator.hardwareConcurrency || 1, MAX_THREADS);
     const onLost = (error: Error) => notify(errorSentence(error));
     // An embed of recordings only needs the lab's engine; a page also opens models, which need threads.
     const lab = isEmbed && areRecordings(state.peek().shown);
-    const [first, zoo] = await Promise.all([
+    const [createdEngine, zoo] = await Promise.all([
       createEngine({ base: new URL(ENGINE, base), threads, lab, onLost }),
       zooLoading,
     ]);
-    const models = new Models(first, zoo);
+    const models = new Models(createdEngine, zoo);
     const queue = new Queue({
       models,
       texts: (question) => textsOf(question, zoo, file.peek()),

@@ -38,7 +38,7 @@ const codeSource = (family: string, name: string): Source => ({
   url: `https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/${family}/modeling_${family}.py`,
 });
 
-const documentation = (title: string, page: string): Source => ({
+const documentationSource = (title: string, page: string): Source => ({
   title: `docs of transformers: ${title}`,
   url: `https://huggingface.co/docs/transformers/main/model_doc/${page}`,
 });
@@ -61,14 +61,14 @@ export const REMEDIES: readonly Remedy[] = [
         family: 'granite_swa',
         where: 'in every layer, as a factor on the output that equals it',
         checkpoint: 'ibm-granite/granite-swash-2b',
-        source: documentation('GraniteSWA', 'granite_swa'),
+        source: documentationSource('GraniteSWA', 'granite_swa'),
       },
       {
         name: 'MiMo-V2-Flash',
         family: 'mimo_v2_flash',
         where: 'in layers with a sliding window only',
         checkpoint: 'XiaomiMiMo/MiMo-V2-Flash',
-        source: documentation('MiMo-V2-Flash, key features', 'mimo_v2_flash'),
+        source: documentationSource('MiMo-V2-Flash, key features', 'mimo_v2_flash'),
       },
       {
         name: 'DeepSeek-V4',
@@ -169,21 +169,21 @@ const signed = (value: number) =>
 
 /** States the numbers of a remedy's twin and of softmax, and those of a paper's own pair of models. */
 export function twinWords({ twin, note }: Remedy, zoo: readonly Twin[]): string {
-  const [own, softmax] = [twin, 'softmax'].map((id) => {
+  const [ownTwin, softmax] = [twin, 'softmax'].map((id) => {
     const twinRow = zoo.find((one) => one.id === id);
     if (!twinRow) throw new Error(`The twin “${id}”: expected a model of the zoo, found none.`);
     return twinRow;
   }) as [Twin, Twin];
   const share = ({ measured }: Twin) => `${Number(measured.sink_1).toFixed(0)}%`;
-  const { seeds, outcomes } = own.differs ?? {};
+  const { seeds, outcomes } = ownTwin.differs ?? {};
   const [mean, low, high] = outcomes?.alpha ?? [];
   const measured =
     mean === undefined
-      ? `Sink₁ ${share(own)}, softmax ${share(softmax)}, one seed each`
+      ? `Sink₁ ${share(ownTwin)}, softmax ${share(softmax)}, one seed each`
       : `α₁ ${signed(mean)} (${signed(low!)} to ${signed(high!)}) against softmax, ${seeds} seeds`;
   return [
     `Measured: ${measured}.`,
     ...(note ? [note] : []),
-    ...(own.paper?.says ? [`Reported: ${own.paper.where}.`] : []),
+    ...(ownTwin.paper?.says ? [`Reported: ${ownTwin.paper.where}.`] : []),
   ].join(' ');
 }

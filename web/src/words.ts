@@ -118,8 +118,8 @@ export function classSentence(frame: Frame): string {
   if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${size}`;
   const arithmetic = inexactNames.find((one) => INEXACT[one].class === frame.class);
   if (arithmetic) {
-    const { does, means } = INEXACT[arithmetic];
-    return `${does}, ${SOURCE_WORDS[frame.model.source]}, ${size}: ${means}`;
+    const { clause, consequence } = INEXACT[arithmetic];
+    return `${clause}, ${SOURCE_WORDS[frame.model.source]}, ${size}: ${consequence}`;
   }
   return (
     `replaced at inference. The weights (${size}) were trained with ` +
@@ -158,8 +158,8 @@ type Stamped = Pick<
   | 'setting'
 >;
 
-/** Names the special tokens that the text starts with, and the position of the first token if it differs. */
-export function firstWords(frame: Pick<Frame, 'first' | 'firstAt' | 'special'>): string {
+/** Names the special tokens that the text starts with, and the position of the first token if it is not 0. */
+export function startTokenWords(frame: Pick<Frame, 'first' | 'firstAt' | 'special'>): string {
   const { first, special } = frame;
   const key = firstKey(frame);
   const position = key ? `, first token: position ${key}` : '';
@@ -172,7 +172,7 @@ export function firstWords(frame: Pick<Frame, 'first' | 'firstAt' | 'special'>):
 function settingWords(frame: Stamped): string {
   const { eps, T, sequences } = frame;
   const n = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
-  return `ε = ${eps} · T = ${T} · ${firstWords(frame)} · ${n}`;
+  return `ε = ${eps} · T = ${T} · ${startTokenWords(frame)} · ${n}`;
 }
 
 /** Returns the class of a number and all its conditions, as printed under every figure. */
@@ -203,7 +203,7 @@ export function judged(frame: Frame): Judgment {
   });
 }
 
-/** States the number of heads that a share of all heads is; for several prompts, a mean. */
+/** States a share of all heads as a number of heads, which need not be whole for a mean over prompts. */
 export function headsWords({ architecture: { L, H } }: Frame, share: number): string {
   const headCount = L * H;
   if (!Number.isFinite(share)) return `an unrecorded number of the ${headCount} heads`;
@@ -215,15 +215,15 @@ export function headsWords({ architecture: { L, H } }: Frame, share: number): st
 
 /** Explains that heads are not counted because uniform attention alone would make each of them a sink. */
 export function tooShortWords({ even, least }: Judgment, T: number, eps: number): string {
-  const need = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
+  const minimumWords = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
   return (
     `Heads are not counted: in a text of ${T} ${T === 1 ? 'token' : 'tokens'}, uniform attention alone gives ` +
-    `the first one ${percent(even, 0)}, above ε = ${eps}${need}.`
+    `the first one ${percent(even, 0)}, above ε = ${eps}${minimumWords}.`
   );
 }
 
-/** Names the first token, by its role if it has one. */
-export function firstName(frame: Frame): string {
+/** Names the first token: its role, its text if all prompts share it, and its position if that is not 0. */
+export function firstTokenName(frame: Frame): string {
   const key = firstKey(frame);
   const role = frame.tokens[key]?.special ? 'start token' : 'first token';
   // If prompts begin differently, means belong to no token in particular.
@@ -235,7 +235,7 @@ export function firstName(frame: Frame): string {
 const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
 
 /** Returns the first token's position in subscripts, counted from 1 as in papers. */
-export const firstPlace = (frame: Pick<Frame, 'firstAt'>): string =>
+export const firstTokenSubscript = (frame: Pick<Frame, 'firstAt'>): string =>
   String(firstKey(frame) + 1).replace(/\d/g, (digit) => SUBSCRIPTS[Number(digit)]!);
 
 /** Returns alpha_1 of a head: the share of its attention that the first token receives. */
@@ -258,23 +258,23 @@ export function isBelow({ isShare, isMost, given, even }: Claim): boolean {
 
 /** Formats the number of a claim: the only number about the head that a picture, its caption and its card state. */
 export function givenWords(claim: Claim): string {
-  // A bound is rounded up, so that it holds; that of a preview also for the exact weights, whose numbers differ little.
+  // Rounds a bound up so that it holds; with a preview by a tenth more, so that it also holds for the exact weights.
   if (isBelow(claim)) {
     const bound = claim.isAbout ? 1.1 * claim.given : claim.given;
     return percent(Math.ceil(100 * bound - 1e-4) / 100, 0);
   }
   const number = wholePercent(claim.given);
   if (!claim.isAbout) return number;
-  // A preview's weights are rounded, and so is a large number that they give.
+  // A preview gives only approximate numbers: a large one is rounded to 5%.
   const isLarge = claim.given >= 0.1;
   return `about ${isLarge ? percent(Math.min(0.95, Math.round(20 * claim.given) / 20), 0) : number}`;
 }
 
-/** Names the whole whose share the head's number is. */
+/** Names what the head's number is a share of. */
 export const shareWords = ({ operation: { normalizes } }: Frame): string =>
   normalizes ? 'of its attention' : 'of its row sums';
 
-/** Formats a share next to that of the first token under uniform attention. */
+/** Compares a share with `even`, the first token's share under uniform attention. */
 export function evenWords(share: number, even: number): string {
   const times = share / even;
   if (times < 0.8) return 'less than an even share';
@@ -300,14 +300,14 @@ export function purposeWords(frame: Frame, at: Head): string {
   if (frame.operation.name !== 'softmax' || !(ratio! < 0.5) || claim.given < 2 * claim.even)
     return '';
   return (
-    `The sink lets the head say almost nothing: the value of ${firstName(frame)} is ${show(ratio!)}× as long as those of ` +
+    `The sink lets the head say almost nothing: the value of ${firstTokenName(frame)} is ${show(ratio!)}× as long as those of ` +
     'other tokens, so attention on it adds little.'
   );
 }
 
 /** States how much the head gives the first token. */
-export function givesWords(claim: Claim, frame: Frame): string {
-  const [first, number] = [firstName(frame), givenWords(claim)];
+export function claimSentence(claim: Claim, frame: Frame): string {
+  const [first, number] = [firstTokenName(frame), givenWords(claim)];
   const head = headWords(claim.at, frame);
   // The map beside it shows the first prompt.
   const average = frame.sequences > 1 ? ` on average over ${frame.sequences} prompts` : '';
@@ -324,23 +324,23 @@ export function finding(frame: Frame, at: Head): string {
   const { normalizes } = frame.operation;
   const { L, H } = frame.architecture;
   const claim = claimOf(frame, at);
-  const even = `uniform attention, spread evenly over the tokens that each row sees, would give ${percent(verdict.even, 0)}`;
-  const means = normalizes
-    ? `The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}; ${even}.`
-    : `As a share of its rows that is ${percent(alphaOf(frame, at), 0)}; ${even}.`;
-  const sentence = `${givesWords(claim, frame)} ${means}`;
+  const evenClause = `uniform attention, spread evenly over the tokens that each row sees, would give ${percent(verdict.even, 0)}`;
+  const meanSentence = normalizes
+    ? `The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}; ${evenClause}.`
+    : `As a share of its rows that is ${percent(alphaOf(frame, at), 0)}; ${evenClause}.`;
+  const sentence = `${claimSentence(claim, frame)} ${meanSentence}`;
   if (!verdict.conclusive) return `${sentence} ${tooShortWords(verdict, frame.T, frame.eps)}`;
   const basis = normalizes ? '' : ', both as a share and as a raw weight';
-  const sums = normalizes
+  const sumsSentence = normalizes
     ? ''
-    : ` Rows need not sum to 100%: they sum to ${sumWords(massOf(frame))} on average.`;
-  const called =
+    : ` Rows need not sum to 100%: they sum to ${sumWords(meanRowSum(frame))} on average.`;
+  const sinkClause =
     verdict.sink > 0 ? ': such a head has an attention sink' : ', so none has an attention sink';
   const heads = headsWords(frame, verdict.sink);
   const subjectWords =
     frame.sequences > 1 && verdict.sink > 0 ? `On average ${heads}` : capital(heads);
-  const countSentence = `${subjectWords} give it more than ${percent(frame.eps, 0)}${basis}${called}.`;
-  return `${sentence} ${countSentence}${sums}${biasNote(frame)}`;
+  const countSentence = `${subjectWords} give it more than ${percent(frame.eps, 0)}${basis}${sinkClause}.`;
+  return `${sentence} ${countSentence}${sumsSentence}${biasNote(frame)}`;
 }
 
 /** States the attention on a learned bias key, which belongs to no token. */
@@ -355,24 +355,24 @@ function nameOf({ title, class: kind }: Frame): string {
 }
 
 /** Returns equal keys for models whose losses may be compared: they split the text into the same tokens. */
-const vocabularyOf = ({ tokens, architecture: { V } }: Frame): string =>
+const vocabularyKey = ({ tokens, architecture: { V } }: Frame): string =>
   [V, ...tokens.map(({ text }) => text)].join('\0');
 
 /** Whether the losses of these models are per token of one vocabulary. */
 export function areLossesAlike(frames: readonly Frame[]): boolean {
   const measured = frames.filter(({ tensors }) => Number.isFinite(tensors.loss_mean?.data[0]));
-  return new Set(measured.map(vocabularyOf)).size < 2;
+  return new Set(measured.map(vocabularyKey)).size < 2;
 }
 
 export const OTHER_VOCABULARIES =
   'Losses are per token, and these models split the text into different tokens: a smaller loss is not a better model.';
 
 /** A key for the text that a frame read: frames of one question may differ, since a recording has its own texts. */
-const readIn = ({ tokens, sequences }: Frame): string =>
+const textKey = ({ tokens, sequences }: Frame): string =>
   `${sequences} ${tokens.map(({ text, special }) => (special ? '' : text)).join('')}`;
 
-/** Lists sinks side by side without an order, if models read different texts or one of them is not recorded. */
-function sideBySide(frames: readonly Frame[]): string {
+/** Lists the sinks of models that read different texts, without ranking them. */
+function sideBySideWords(frames: readonly Frame[]): string {
   const models = frames.map((frame) => {
     const { sink, even } = judged(frame);
     const n = frame.sequences === 1 ? 'one prompt' : `${frame.sequences} prompts`;
@@ -384,7 +384,7 @@ function sideBySide(frames: readonly Frame[]): string {
   return `These models read different texts, so their sinks are not ranked. Heads that give the first token much: ${models.join('; ')}.`;
 }
 
-/** Compares the strongest and the weakest sink of several subjects. @param frames of one question */
+/** Compares the strongest and the weakest sink of several subjects. @param frames the answers to one question */
 export function comparison(frames: readonly Frame[]): string {
   if (frames.length < 2) return '';
   const verdicts = frames.map((frame) => ({ frame, verdict: judged(frame) }));
@@ -392,39 +392,40 @@ export function comparison(frames: readonly Frame[]): string {
   if (inconclusive)
     return tooShortWords(inconclusive.verdict, inconclusive.frame.T, inconclusive.frame.eps);
   const isRecorded = frames.some(({ recording }) => recording);
-  if (isRecorded && new Set(frames.map(readIn)).size > 1) return sideBySide(frames);
+  if (isRecorded && new Set(frames.map(textKey)).size > 1) return sideBySideWords(frames);
   const lacking = verdicts.filter(({ verdict }) => !Number.isFinite(verdict.sink));
   if (lacking.length)
     return `Which heads have a sink is not recorded for ${lacking.map(({ frame }) => nameOf(frame)).join(', ')}.`;
-  const order = [...verdicts].sort((a, b) => b.verdict.sink - a.verdict.sink);
-  const [most, least] = [order[0]!, order.at(-1)!];
-  const counts = new Set(frames.map(({ sequences }) => sequences));
+  const byStrength = [...verdicts].sort((a, b) => b.verdict.sink - a.verdict.sink);
+  const [most, least] = [byStrength[0]!, byStrength.at(-1)!];
+  const promptCounts = new Set(frames.map(({ sequences }) => sequences));
   const n = most.frame.sequences;
-  const place =
-    counts.size > 1 ? 'Over their prompts' : n === 1 ? 'On one prompt' : `Over ${n} prompts`;
+  const scopeWords =
+    promptCounts.size > 1 ? 'Over their prompts' : n === 1 ? 'On one prompt' : `Over ${n} prompts`;
   const { eps } = most.frame;
   const uniformWords = `uniform attention would give it ${percent(most.verdict.even, 0)}`;
-  const raw = frames.some(({ operation }) => !operation.normalizes)
+  const rawNote = frames.some(({ operation }) => !operation.normalizes)
     ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';
-  const notes = `${raw}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
+  const notes = `${rawNote}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
   // Heads are counted if all models have the same number of them.
   const isAlike = new Set(frames.map(({ architecture: { L, H } }) => L * H)).size === 1;
-  const share = ({ frame, verdict }: (typeof verdicts)[number]) =>
+  const countWords = ({ frame, verdict }: (typeof verdicts)[number]) =>
     isAlike ? headsWords(frame, verdict.sink) : `${percent(verdict.sink)} of its heads`;
   if (most.verdict.sink === least.verdict.sink)
-    return `${place}, ${share(most)} give the first token more than ${percent(eps, 0)} in each model; ${uniformWords}.${notes}`;
-  const last = verdicts.filter(({ verdict }) => verdict.sink === least.verdict.sink);
-  const rest = last.length === verdicts.length - 1 ? 'the others' : `${last.length} of the others`;
-  const subject = last.length > 1 ? `${rest} have` : `${nameOf(least.frame)} has`;
+    return `${scopeWords}, ${countWords(most)} give the first token more than ${percent(eps, 0)} in each model; ${uniformWords}.${notes}`;
+  const weakest = verdicts.filter(({ verdict }) => verdict.sink === least.verdict.sink);
+  const othersWords =
+    weakest.length === verdicts.length - 1 ? 'the others' : `${weakest.length} of the others`;
+  const subject = weakest.length > 1 ? `${othersWords} have` : `${nameOf(least.frame)} has`;
   return (
-    `${place}, ${nameOf(most.frame)} has the strongest sink: ${share(most)} give the first token more than ` +
-    `${percent(eps, 0)} of their attention (${uniformWords}); ${subject} ${least.verdict.sink ? `the weakest, ${share(least)}` : 'none'}.${notes}`
+    `${scopeWords}, ${nameOf(most.frame)} has the strongest sink: ${countWords(most)} give the first token more than ` +
+    `${percent(eps, 0)} of their attention (${uniformWords}); ${subject} ${least.verdict.sink ? `the weakest, ${countWords(least)}` : 'none'}.${notes}`
   );
 }
 
 /** Returns the mean row sum, over queries, heads and prompts. */
-export function massOf(frame: Frame): number {
+export function meanRowSum(frame: Frame): number {
   const rowSum = overPrompts(frame, 'row_mass_summary').mean;
   if (Number.isFinite(rowSum)) return rowSum;
   return mean(Array.from(frame.tensors.row_mass_summary!.data).filter((_, i) => i % 3 === 0));

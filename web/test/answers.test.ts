@@ -1,6 +1,6 @@
 /** The plain answers of Explore: each appears when its condition holds, and has no symbols. */
 import { describe, expect, it } from 'vitest';
-import { answerOf, comparisonAnswer, fullFirstName, togetherWords } from '../src/answers';
+import { answerOf, comparisonAnswer, firstTokenClause, dormantWords } from '../src/answers';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { choiceOf, QUESTIONS } from '../src/views';
@@ -197,7 +197,7 @@ describe('the answer', () => {
 
   it('says what all dormant heads do together', () => {
     const words = (dormant: number, sinks: number, rise: number | undefined) =>
-      togetherWords({ dormant, sinks }, rise);
+      dormantWords({ dormant, sinks }, rise);
     expect(words(9, 15, undefined)).toBe(
       'Without one head (ablated: its output is set to 0, the first token stays visible) the loss changes by less than 0.01 for 9 of the 15 heads with a sink, which are dormant, and by more for the other 6. Without all 9 at once …',
     );
@@ -221,11 +221,11 @@ describe('the answer', () => {
   });
 
   it('names the first token, with an explanation if it is a marker', () => {
-    expect(fullFirstName(frameOf())).toBe('<s> is a marker that begins every text');
+    expect(firstTokenClause(frameOf())).toBe('<s> is a marker that begins every text');
     const plain = frameOf().tokens.map((one) => ({ ...one, special: false }));
-    expect(fullFirstName(frameOf({ tokens: plain }))).toBe('the first token is “<s>”');
+    expect(firstTokenClause(frameOf({ tokens: plain }))).toBe('the first token is “<s>”');
     const firstAt = { key: 0, isCommon: false };
-    expect(fullFirstName(frameOf({ tokens: plain, firstAt }))).toBe(
+    expect(firstTokenClause(frameOf({ tokens: plain, firstAt }))).toBe(
       'the first token of this prompt is “<s>”',
     );
   });

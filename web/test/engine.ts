@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { createEngine, type AnyTokenizer, type Engine } from 'sinkscope';
 import { vi } from 'vitest';
-import { keyOf, questionOf, textsOf } from '../src/ask/question';
+import { questionKey, questionOf, textsOf } from '../src/ask/question';
 import { idOfRecordingFile } from '../src/ask/recordings';
 import { defaults, type State } from '../src/ask/state';
 import { withoutEdits } from '../src/ask/subject';
@@ -121,7 +121,8 @@ export async function openPage() {
           queue.work.value === undefined &&
           all.every((one) => {
             const { frame, isStale, error } = queue.entries.value.get(one) ?? {};
-            const isOf = frame && (frame.recording || keyOf(frame.question) === keyOf(question));
+            const isOf =
+              frame && (frame.recording || questionKey(frame.question) === questionKey(question));
             return error || (isOf && !isStale);
           }),
       );

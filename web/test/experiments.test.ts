@@ -465,7 +465,9 @@ describe('fragility', () => {
 
   it('repeats a word and the start token, or changes one channel or weight and five others', () => {
     const repeat = plan(fragility, { repeats: 9 });
-    expect(repeat.questions.map(({ input, T, again }) => [input, T, again])).toEqual([
+    expect(
+      repeat.questions.map(({ input, T, repeatedToken }) => [input, T, repeatedToken]),
+    ).toEqual([
       ...[
         ['text', 120, undefined],
         ['repeat', 10, undefined],
@@ -554,11 +556,11 @@ describe('fragility', () => {
           sink_ratio: tensor([1], [0.5]),
         },
       );
-    const copies = (count: number, again?: 'first', first = ['<s>']) =>
+    const copies = (count: number, repeatedToken?: 'first', first = ['<s>']) =>
       setting(
         2,
         undefined,
-        { T, first, question: { ...frameOf().question, input: 'repeat', again } },
+        { T, first, question: { ...frameOf().question, input: 'repeat', repeatedToken } },
         {
           hidden_norm: tensor(
             [2, T],

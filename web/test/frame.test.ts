@@ -6,14 +6,14 @@ import {
   exactOf,
   groupOf,
   hiddenLayer,
-  indexOfMost,
+  indexOfMax,
   isMasked,
   keysOf,
   largest,
   mapsOf,
   maskHidden,
   massiveOf,
-  massOfRow,
+  rowSumOf,
   mean,
   modelHead,
   ofHead,
@@ -100,10 +100,10 @@ describe('a frame', () => {
   it('divides rows by their sum, signed rows by the sum of magnitudes, and returns NaN for empty rows', () => {
     const map = Float32Array.of(0, NaN, 0.5, -1.5);
     expect([...sharesOf(map, 2)]).toEqual([0, NaN, 0.25, -0.75]);
-    expect(massOfRow(map, 2, 1)).toBe(-1);
+    expect(rowSumOf(map, 2, 1)).toBe(-1);
     const rows = Float32Array.of(1, NaN, NaN, 0.25, 0.25, NaN, 0, 0, 2);
     expect([...sharesOf(rows, 3)]).toEqual([1, NaN, NaN, 0.5, 0.5, NaN, 0, 0, 1]);
-    expect([0, 1, 2].map((t) => massOfRow(rows, 3, t))).toEqual([1, 0.5, 2]);
+    expect([0, 1, 2].map((t) => rowSumOf(rows, 3, t))).toEqual([1, 0.5, 2]);
   });
 
   it('has no weight for keys that the head’s cache had evicted, and one pair of maps for each tensor', () => {
@@ -162,7 +162,7 @@ describe('a frame', () => {
       '0.3',
     ]);
     // The first of equal values wins, and NaN never does. Without a chosen layer, the head with the largest alpha counts.
-    expect([[1, 3, 3], [NaN, -1, NaN, 5], [NaN, NaN], []].map(indexOfMost)).toEqual([1, 3, 1, 0]);
+    expect([[1, 3, 3], [NaN, -1, NaN, 5], [NaN, NaN], []].map(indexOfMax)).toEqual([1, 3, 1, 0]);
     const last = tensor([2, 2, 3], [0, 7, 0, 0, 8, 0, 0, 9, 0, 1, 6, 0]);
     expect(selectedHead(frameOf({}, { alpha: last }), { layer: -1, head: 0 })).toEqual({
       ...{ layer: 1, head: 1 },

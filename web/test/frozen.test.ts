@@ -14,7 +14,7 @@ import { parseHash, type Parsed } from '../src/ask/state';
 import { stateOf } from '../src/embed/attributes';
 import { snippets } from '../src/embed/snippets';
 import { selectedHead } from '../src/frame';
-import { plain } from '../src/save/numbers';
+import { nullForNaN } from '../src/save/numbers';
 import { viewNamed } from '../src/views/index';
 import { bytesOf, openPage, standsForScreen } from './engine';
 import { isBuilt, PATIENCE, UNBUILT } from './fixture';
@@ -58,7 +58,7 @@ async function figureOf({ state, problems }: Parsed, recording?: string): Promis
       ...Object.fromEntries(
         view
           .numbers(frame, selectedHead(frame, state))
-          .map(({ name, data }) => [name, plain(data)]),
+          .map(({ name, data }) => [name, nullForNaN(data)]),
       ),
     },
   ]);
@@ -217,7 +217,7 @@ if (next)
 
 describe('a change', () => {
   const values = Float32Array.from({ length: 200 }, (_, i) => Math.sin(i) / (1 + i));
-  const shows = (data: ArrayLike<number>) => showsOf({ alpha: plain(data), T: 26 });
+  const shows = (data: ArrayLike<number>) => showsOf({ alpha: nullForNaN(data), T: 26 });
   const changed = (edit: (all: Float32Array) => void) => {
     const other = values.slice();
     edit(other);

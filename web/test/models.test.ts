@@ -320,7 +320,7 @@ describe('a model opened by a plan', () => {
 
   it('of many is forgotten with its last view, also in another arithmetic', async () => {
     const own = models();
-    own.admit(HUB, { ...recipe, isPassing: true });
+    own.admit(HUB, { ...recipe, isTemporary: true });
     await own.get(`${HUB}~int8`, watch);
     await own.release(new Set([`${HUB}~int8`]));
     expect(own.canOpen(HUB)).toBe(true);

@@ -4,9 +4,9 @@ import { suggestions } from '../src/open/catalog';
 import { checkpointId, checkpointOf, PYTHIA_STEPS } from '../src/ask/steps';
 import { planRows } from '../src/open/words';
 import { loadedWords, runWords, sizeWords } from '../src/run/progress';
-import { isTooSlow, errorSentence } from '../src/ask/errors';
+import { isTimeout, errorSentence } from '../src/ask/errors';
 import { idOfPlan, titleOfFiles, isOnDisk } from '../src/ask/ids';
-import { defaults, linkable, parseHash, printHash } from '../src/ask/state';
+import { defaults, linkableState, parseHash, printHash } from '../src/ask/state';
 
 const file = (name: string) => ({ name, bytes: 5e6, url: `https://hub.example/${name}` });
 
@@ -71,7 +71,7 @@ describe('sizes and rates', () => {
     expect(errorSentence(error)).toBe('owner/name: expected a model, found none (not_found)');
     expect(errorSentence('x')).toBe('x');
     const slow = new SinkscopeError('too_slow', 'run', 'expected an end');
-    expect([slow, error, new Error('too_slow')].map(isTooSlow)).toEqual([true, false, false]);
+    expect([slow, error, new Error('too_slow')].map(isTimeout)).toEqual([true, false, false]);
   });
 });
 
@@ -122,9 +122,9 @@ describe('links', () => {
       false,
     ]);
     const state = { ...defaults, shown: [disk, 'hub:owner/name'] };
-    expect(linkable(state)).toEqual({ ...state, shown: ['hub:owner/name'] });
+    expect(linkableState(state)).toEqual({ ...state, shown: ['hub:owner/name'] });
     // A link names these models if the reader chooses so, for others who have the same files.
-    const named = linkable(state, true);
+    const named = linkableState(state, true);
     expect(parseHash(`#${printHash(named)}`).state.shown).toEqual(state.shown);
   });
 

@@ -454,11 +454,14 @@ describe('the model of a link', () => {
       expect(await opener.admit('hub:owner/name', signal), JSON.stringify(no)).toBe(false);
     }
     expect(await opener.admit('hub:owner/name', signal)).toBe(true);
-    expect(models.admit.mock.lastCall![1]).toMatchObject({ isPassing: false });
+    expect(models.admit.mock.lastCall![1]).toMatchObject({ isTemporary: false });
     hub.cacheList.mockResolvedValue([]);
     opener.trust('owner/name');
     expect(await opener.admit('hub:owner/name@step1', signal)).toBe(true);
-    expect(models.admit.mock.lastCall).toMatchObject(['hub:owner/name@step1', { isPassing: true }]);
+    expect(models.admit.mock.lastCall).toMatchObject([
+      'hub:owner/name@step1',
+      { isTemporary: true },
+    ]);
   });
 
   it('on a disk is the files that it names, or none', async () => {

@@ -2,16 +2,16 @@ import { describe, expect, it } from 'vitest';
 import { planTokenizer, type Model, type Plan, type Tokenizer } from 'sinkscope';
 import {
   randomGenerator,
-  firstTokens,
+  startTokens,
   isInputMissing,
-  keyOf,
+  questionKey,
   promptsOf,
   promptsOfFile,
   questionOf,
   readPrompts,
-  specialOf,
+  specialOption,
   specialWords,
-  splittingOf,
+  guessSplitting,
   textsOf,
 } from '../src/ask/question';
 import { defaults, type State } from '../src/ask/state';
@@ -44,7 +44,7 @@ const ask = (change: Partial<State>, texts: string[] = [], context = 99) =>
 
 describe('a question', () => {
   it('has one key for all questions with the same answer', () => {
-    const key = (change: Partial<State>) => keyOf(questionOf({ ...defaults, ...change }, 3));
+    const key = (change: Partial<State>) => questionKey(questionOf({ ...defaults, ...change }, 3));
     expect(key({ seed: 9, theme: 'dark', layer: 2 })).toBe(key({}));
     expect(key({ input: 'random', prompt: 'x' })).toBe(key({ input: 'random' }));
     for (const change of [
@@ -173,15 +173,15 @@ describe('a question', () => {
 
   it('begins with the named token, if the tokenizer has it', async () => {
     const first = async (name: string) =>
-      firstTokens((await ask({ prompt: 'a', first: name })).tokens);
+      startTokens((await ask({ prompt: 'a', first: name })).tokens);
     // The tokenizer decides, as on the command line; the reader may still add its start token.
     expect(await first('')).toEqual([]);
     expect(await first('bos')).toEqual(['<s>']);
     expect(await first('</s>')).toEqual(['</s>']);
     expect(await first('[CLS]')).toEqual([]);
     expect(await first('none')).toEqual([]);
-    expect(await specialOf(tokenizer, '')).toBe('auto');
-    expect(await specialOf({ ...tokenizer, bos: null }, 'bos')).toBe('auto');
+    expect(await specialOption(tokenizer, '')).toBe('auto');
+    expect(await specialOption({ ...tokenizer, bos: null }, 'bos')).toBe('auto');
     expect(await specialWords(tokenizer)).toEqual({
       automatic: [],
       bos: '<s>',
@@ -213,7 +213,7 @@ describe('the tokens and texts of a source', () => {
     expect((await ask({ input: 'repeat', T: 1 })).ids).toEqual([[0]]);
     const again = {
       ...questionOf({ ...defaults, input: 'repeat', first: 'bos', T: 4 }),
-      again: 'first',
+      repeatedToken: 'first',
     } as const;
     expect((await promptsOf(tokenizer, again, 99, [])).ids).toEqual([[0, 0, 0, 0]]);
     // A model may have fewer tokens than its tokenizer.
@@ -238,9 +238,9 @@ describe('the tokens and texts of a source', () => {
       ...tokenizer,
       encode: (text: string) => tokenizer.encode(text, { special: ['<s>'] }),
     };
-    expect(await specialOf(adds as Tokenizer, 'bos')).toBe('auto');
-    expect(await specialOf({ ...tokenizer }, 'bos')).toEqual(['<s>']);
-    expect(await specialOf({ ...tokenizer }, 'none')).toBe('none');
+    expect(await specialOption(adds as Tokenizer, 'bos')).toBe('auto');
+    expect(await specialOption({ ...tokenizer }, 'bos')).toEqual(['<s>']);
+    expect(await specialOption({ ...tokenizer }, 'none')).toBe('none');
   });
 
   it('are the pieces of one long text in a file, without a note about the rest', async () => {
@@ -278,7 +278,7 @@ describe('the tokens and texts of a source', () => {
       questionOf({ ...defaults, input: 'file' }).file,
     ]).toEqual([3, 0, 0]);
     const seeds = (input: State['input']) =>
-      [1, 2].map((seed) => keyOf(questionOf({ ...defaults, input, seed })));
+      [1, 2].map((seed) => questionKey(questionOf({ ...defaults, input, seed })));
     for (const input of ['random', 'repeat'] as const) expect(new Set(seeds(input)).size).toBe(2);
     for (const input of ['text', 'heldout', 'file'] as const)
       expect(new Set(seeds(input)).size).toBe(1);
@@ -287,9 +287,9 @@ describe('the tokens and texts of a source', () => {
 
 describe('a file of prompts', () => {
   it('has a prompt per line, or blocks between blank lines', () => {
-    expect(splittingOf('one\ntwo\n\nthree\n')).toBe('blocks');
-    expect(splittingOf('one\ntwo\nthree\n')).toBe('lines');
-    expect(splittingOf('one\n\ntwo\n\nthree')).toBe('lines');
+    expect(guessSplitting('one\ntwo\n\nthree\n')).toBe('blocks');
+    expect(guessSplitting('one\ntwo\nthree\n')).toBe('lines');
+    expect(guessSplitting('one\n\ntwo\n\nthree')).toBe('lines');
     expect(promptsOfFile('\ufeffone\r\n \r\ntwo\r\n', 'lines')).toEqual(['one', 'two']);
     expect(promptsOfFile('a\nb\n \n\n\nc\n', 'blocks')).toEqual(['a\nb', 'c']);
     expect(promptsOfFile('a\nb\n\nc\n', 'whole')).toEqual(['a\nb\n\nc']);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Metric } from 'sinkscope';
 import { promptsCsv, sorted, tableCsv, tableJson, tableOf, metricsOf } from '../src/rooms/metrics';
 import { fileName } from '../src/save/menu';
-import { field, placesOf, toCsv, toJson, type Facts, type Quantity } from '../src/save/numbers';
+import { csvField, placesOf, toCsv, toJson, type Facts, type Quantity } from '../src/save/numbers';
 import { deviation, type Frame } from '../src/frame';
 import { frameOf, tensor } from './fixture';
 
@@ -68,8 +68,8 @@ describe('a file of numbers', () => {
   it('has no field that a spreadsheet takes for a formula; a negative number is none', () => {
     const wide = ['＝1', '＋1', '－x', '＠a', ';=1', 'a;=1+1', ' =1', ';;@x'];
     for (const text of ['=1+1', '+1', '-x', '@a', '\tb', ...wide])
-      expect(field(text).replace(/^"/, '')).toMatch(/^'/);
-    expect(field(-0.5)).toBe('-0.5');
+      expect(csvField(text).replace(/^"/, '')).toMatch(/^'/);
+    expect(csvField(-0.5)).toBe('-0.5');
     const fields = read(toCsv([{ frame: hostile, quantities: [likely] }], facts)).flat();
     expect(fields.filter((one) => /^[=+@-]/.test(one))).toEqual([]);
   });

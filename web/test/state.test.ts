@@ -3,7 +3,7 @@ import { createEngine, type Describe } from 'sinkscope';
 import { FORMER_KEYS } from '../src/ask/former';
 import {
   defaults,
-  linkable,
+  linkableState,
   linkTo,
   parseHash,
   printHash,
@@ -169,7 +169,7 @@ describe('the state', () => {
     const longest = '字'.repeat(40_000);
     expect(said(longest)).toMatchObject({ problems: [], state: { prompt: longest } });
     expect(
-      [longest, `${longest}x`].map((prompt) => linkable({ ...defaults, prompt }).prompt),
+      [longest, `${longest}x`].map((prompt) => linkableState({ ...defaults, prompt }).prompt),
     ).toEqual([longest, defaults.prompt]);
     expect([64, 65].map((n) => parseHash(`#first=${'x'.repeat(n)}`).problems.length)).toEqual([
       0, 1,
@@ -231,7 +231,7 @@ describe('the state', () => {
       ],
       input: 'file',
     } as State;
-    expect(linkable(own)).toMatchObject({ shown: ['softmax'], input: 'text' });
+    expect(linkableState(own)).toMatchObject({ shown: ['softmax'], input: 'text' });
     expect(
       linkTo({ ...own, shown: ['disk:0123456789abcdef/my.safetensors'] }, { room: 'explore' }),
     ).toBe('#room=explore');

@@ -8,10 +8,10 @@ import {
   comparison,
   evenWords,
   finding,
-  firstWords,
+  startTokenWords,
   givenWords,
   headsWords,
-  massOf,
+  meanRowSum,
   real,
   tooShortWords,
   show,
@@ -72,9 +72,9 @@ describe('a number', () => {
   });
 
   it('of a row sum is the mean over the prompts, or else over the heads', () => {
-    expect(massOf(frameOf())).toBe(0.5);
+    expect(meanRowSum(frameOf())).toBe(0.5);
     const summary = tensor([2, 2, 3], [1, 9, 9, 2, 9, 9, 3, 9, 9, 4, 9, 9]);
-    expect(massOf(frameOf({ perPrompt: {} }, { row_mass_summary: summary }))).toBe(2.5);
+    expect(meanRowSum(frameOf({ perPrompt: {} }, { row_mass_summary: summary }))).toBe(2.5);
   });
 });
 
@@ -101,8 +101,10 @@ describe('the source of numbers', () => {
       'on published weights, 1.50 M parameters',
       'on weights from your disk, 1.50 M parameters',
     ]);
-    for (const { class: kind, does, means } of Object.values(INEXACT))
-      expect(said('hub', kind)).toBe(`${does}, on published weights, 1.50 M parameters: ${means}`);
+    for (const { class: kind, clause, consequence } of Object.values(INEXACT))
+      expect(said('hub', kind)).toBe(
+        `${clause}, on published weights, 1.50 M parameters: ${consequence}`,
+      );
     expect(said('zoo', 'counterfactual')).toMatch(
       /^replaced at inference\. The weights \(1\.50 M parameters\) were trained with softmax and/,
     );
@@ -129,8 +131,8 @@ describe('the source of numbers', () => {
 
   it('has a stamp with the start, the prompts, and the storage of weights', () => {
     const { model, special } = frameOf();
-    expect(firstWords({ first: ['<s>', '<t>'], special })).toBe('starts with <s> <t>');
-    expect(firstWords({ first: ['<t>'], special })).toBe('starts with <t>');
+    expect(startTokenWords({ first: ['<s>', '<t>'], special })).toBe('starts with <s> <t>');
+    expect(startTokenWords({ first: ['<t>'], special })).toBe('starts with <t>');
     const stored = (change: object) =>
       stampWords(frameOf({ model: { ...model, ...change } } as never))
         .split(' · ')

@@ -11,8 +11,9 @@ interface Words {
   readonly button: string;
   readonly hint: string;
   /** A clause that names the arithmetic. */
-  readonly does: string;
-  readonly means: string;
+  readonly clause: string;
+  /** What the arithmetic does to speed and numbers. */
+  readonly consequence: string;
   readonly footer: string;
 }
 
@@ -23,8 +24,8 @@ export const INEXACT: Readonly<Record<Inexact, Words>> = {
     title: 'with relaxed floats',
     button: 'Add with relaxed floats',
     hint: 'Fused multiply-add: faster; the last digits may differ.',
-    does: 'Matrix products use fused multiply-add where this machine has it',
-    means:
+    clause: 'Matrix products use fused multiply-add where this machine has it',
+    consequence:
       'faster. For the twins, attention weights differ by at most 10⁻⁶ and logits by at most 2·10⁻⁵; the last digits depend on the machine.',
     footer: 'relaxed floats',
   },
@@ -33,8 +34,8 @@ export const INEXACT: Readonly<Record<Inexact, Words>> = {
     title: 'in 8 bits (int8)',
     button: 'Add in 8 bits',
     hint: '8-bit integer matrix products: faster, and approximate.',
-    does: 'Matrix products use 8-bit integers (int8)',
-    means: 'faster, and approximate.',
+    clause: 'Matrix products use 8-bit integers (int8)',
+    consequence: 'faster, and approximate.',
     footer: 'approximate in 8 bits',
   },
 };

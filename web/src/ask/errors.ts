@@ -11,7 +11,7 @@ export function errorSentence(error: unknown): string {
 }
 
 /** Whether an error is a timeout, so that a longer wait may help. */
-export function isTooSlow(error: unknown): boolean {
+export function isTimeout(error: unknown): boolean {
   return error instanceof SinkscopeError && error.code === 'too_slow';
 }
 

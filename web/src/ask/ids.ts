@@ -12,7 +12,7 @@ export function isHubId(id: string): boolean {
   return id.startsWith(HUB_PREFIX);
 }
 
-/** Returns the arguments of resolveHub for a model's id. */
+/** Returns the name that resolveHub takes, from a model's id. */
 export function hubName(id: string): string {
   return id.slice(HUB_PREFIX.length);
 }
@@ -45,8 +45,8 @@ export function fingerprintOf(id: string): string {
 
 /**
  * Returns the id of a plan of the disk; equal files have equal ids. The id's fingerprint is the beginning of
- * the SHA-256 of sizes, first and last MiB of the files of weights, in their order, since hashing many
- * gigabytes takes too long. Without crypto.subtle the fingerprint covers sizes and names alone.
+ * the SHA-256 of names, sizes, and first and last MiB of the files of weights, in their order, since hashing many
+ * gigabytes takes too long. Without crypto.subtle the fingerprint covers names and sizes alone.
  */
 export async function idOfFiles(plan: Plan): Promise<string> {
   const parts = await Promise.all(

@@ -4,7 +4,7 @@
  */
 import { SinkscopeError } from 'sinkscope';
 
-/** The number of step sizes of a matrix, 0 to 128. Each has a bound. */
+/** The number of sizes |n| that a step n of a preview's matrix can have, 0 to 128. A refinement has a bound for each. */
 const STEP_SIZES = 129;
 
 interface Entry {

@@ -20,19 +20,19 @@ export type Question = Pick<State, (typeof QUESTION)[number]> & {
   /** The number of previous tokens that predict each token, in a run of its own; absent: all tokens in one run. */
   readonly window?: number | undefined;
   /** Which token is repeated: `first` is the start token; absent: a random one. */
-  readonly again?: 'first';
+  readonly repeatedToken?: 'first';
 };
 
 export function questionOf(state: State, file = 0): Question {
-  const rows = Object.fromEntries(QUESTION.map((name) => [name, state[name]]));
-  return { ...rows, file: state.input === 'file' ? file : 0 } as unknown as Question;
+  const settings = Object.fromEntries(QUESTION.map((name) => [name, state[name]]));
+  return { ...settings, file: state.input === 'file' ? file : 0 } as unknown as Question;
 }
 
 /**
- * Returns a key of the answer: equal keys have equal answers. Settings that the kind of input does not use are left
- * out.
+ * Returns a key of the question: questions with equal keys have equal answers. Settings that the kind of input does
+ * not use are left out.
  */
-export function keyOf({ prompt, seed, ...rest }: Question): string {
+export function questionKey({ prompt, seed, ...rest }: Question): string {
   const isRandom = rest.input === 'random' || rest.input === 'repeat';
   return JSON.stringify([rest, rest.input === 'text' && prompt, isRandom && seed]);
 }
@@ -76,7 +76,7 @@ function drawId(size: number, special: ReadonlySet<number>, draw: () => number):
 
 function drawSequence(
   tokenizer: Tokenizer,
-  { input, T, again }: Question,
+  { input, T, repeatedToken }: Question,
   { before, after }: Affixes,
   seed: number,
   vocabulary: number,
@@ -85,11 +85,11 @@ function drawSequence(
   // A tokenizer may have tokens beyond the model's embedding.
   const size = Math.min(tokenizer.size, vocabulary);
   const special = new Set(tokenizer.special);
-  const repeatedId = (again && before.at(-1)?.id) ?? drawId(size, special, draw);
-  const rest = Array.from({ length: T - before.length - after.length }, () =>
+  const repeatedId = (repeatedToken && before.at(-1)?.id) ?? drawId(size, special, draw);
+  const drawnTokens = Array.from({ length: T - before.length - after.length }, () =>
     tokenOf(tokenizer, input === 'repeat' ? repeatedId : drawId(size, special, draw)),
   );
-  return [...before, ...rest, ...after].slice(0, T);
+  return [...before, ...drawnTokens, ...after].slice(0, T);
 }
 
 /** The special tokens before and after a text. */
@@ -99,14 +99,14 @@ interface Affixes {
 }
 
 function affixesOf(tokens: readonly Token[]): Affixes {
-  const prefix = tokens.slice(0, firstTokens(tokens).length);
+  const prefix = tokens.slice(0, startTokens(tokens).length);
   const end = tokens.findLastIndex(({ special }) => !special) + 1;
   return { before: prefix, after: tokens.slice(Math.max(end, prefix.length)) };
 }
 
 async function affixesOfText(tokenizer: Tokenizer, special: Special): Promise<Affixes> {
-  const emptyText = await tokenizer.encode('', { special });
-  return affixesOf(emptyText.length ? await tokenizer.encode('a', { special }) : []);
+  const emptyTokens = await tokenizer.encode('', { special });
+  return affixesOf(emptyTokens.length ? await tokenizer.encode('a', { special }) : []);
 }
 
 /** Describes the token ids of a prompt; tokens in the affixes are special. */
@@ -136,11 +136,11 @@ export interface SpecialWords {
 /** The most special tokens to choose from, since some vocabularies have hundreds of unused ones. */
 const MAX_CHOICES = 40;
 
-const cache = new WeakMap<Tokenizer, SpecialWords>();
+const specialWordsCache = new WeakMap<Tokenizer, SpecialWords>();
 
 export async function specialWords(tokenizer: Tokenizer): Promise<SpecialWords> {
-  const words = cache.get(tokenizer) ?? (await readSpecials(tokenizer));
-  cache.set(tokenizer, words);
+  const words = specialWordsCache.get(tokenizer) ?? (await readSpecials(tokenizer));
+  specialWordsCache.set(tokenizer, words);
   return words;
 }
 
@@ -157,7 +157,7 @@ async function readSpecials(tokenizer: Tokenizer): Promise<SpecialWords> {
 }
 
 /** Returns the texts of the special tokens at the start of a prompt. */
-export function firstTokens(tokens: readonly Token[]): string[] {
+export function startTokens(tokens: readonly Token[]): string[] {
   const end = tokens.findIndex(({ special }) => !special);
   return tokens.slice(0, end < 0 ? tokens.length : end).map(({ text }) => text);
 }
@@ -166,7 +166,7 @@ export function firstTokens(tokens: readonly Token[]): string[] {
  * Returns the tokenizer's option for the start of a prompt by the key `first` of a link. A tokenizer that lacks the
  * requested token adds its own special tokens.
  */
-export async function specialOf(
+export async function specialOption(
   tokenizer: Tokenizer,
   first: string,
 ): Promise<'auto' | 'none' | string[]> {
@@ -176,7 +176,7 @@ export async function specialOf(
   return first === 'bos' && bos !== null && automatic[0] !== bos ? [bos] : 'auto';
 }
 
-type Special = Awaited<ReturnType<typeof specialOf>>;
+type Special = Awaited<ReturnType<typeof specialOption>>;
 
 export interface Prompts {
   /** The tokens of the first prompt. */
@@ -203,7 +203,7 @@ async function promptsOfText(
   if (!prompt.trim()) throw new InputError(NO_TEXT);
   const groups = prompt.includes('\t') && groupsOf(promptsOfFile(prompt, 'lines'));
   if (groups) return promptsOfGroups(tokenizer, groups, { ...question, n: Infinity }, special);
-  return piecesOf(tokenizer, prompt, question, special);
+  return cutPrompts(tokenizer, prompt, question, special);
 }
 
 /** Cuts the same number of prompts for each label, all as long as the shortest text, T tokens at most. */
@@ -225,8 +225,8 @@ async function promptsOfGroups(
     ids.push(...pieces);
     labels.push(...pieces.map(() => label));
   }
-  const first = tokensOf(tokenizer, ids[0]!, await affixesOfText(tokenizer, special));
-  return { tokens: first, dropped: 0, ids, groups: labels };
+  const firstPrompt = tokensOf(tokenizer, ids[0]!, await affixesOfText(tokenizer, special));
+  return { tokens: firstPrompt, dropped: 0, ids, groups: labels };
 }
 
 /** Replaces the texts of tokens that share a character: the first token shows it, the others show a dot. */
@@ -241,22 +241,30 @@ function showSharedOnce(tokens: readonly Token[], text: string): Token[] {
 }
 
 /** Cuts a text into prompts of T tokens; a shorter text is one prompt. */
-async function piecesOf(
+async function cutPrompts(
   tokenizer: Tokenizer,
   text: string,
   { T, n }: Question,
   special: Special,
 ): Promise<Prompts> {
-  const all = showSharedOnce(await tokenizer.encode(text, { special }), text);
-  const { before, after } = affixesOf(all);
-  const words = all.slice(before.length, all.length - after.length);
-  const capacity = Math.max(1, Math.min(T, all.length) - before.length - after.length);
-  const promptAt = (from: number) => [...before, ...words.slice(from, from + capacity), ...after];
+  const allTokens = showSharedOnce(await tokenizer.encode(text, { special }), text);
+  const { before, after } = affixesOf(allTokens);
+  const textTokens = allTokens.slice(before.length, allTokens.length - after.length);
+  const capacity = Math.max(1, Math.min(T, allTokens.length) - before.length - after.length);
+  const promptAt = (from: number) => [
+    ...before,
+    ...textTokens.slice(from, from + capacity),
+    ...after,
+  ];
   const tokens = promptAt(0).slice(0, T);
   const ids = [tokens.map(({ id }) => id)];
-  for (let from = capacity; from + capacity <= words.length && ids.length < n; from += capacity)
+  for (
+    let from = capacity;
+    from + capacity <= textTokens.length && ids.length < n;
+    from += capacity
+  )
     ids.push(promptAt(from).map(({ id }) => id));
-  return { tokens, dropped: all.length - tokens.length, ids };
+  return { tokens, dropped: allTokens.length - tokens.length, ids };
 }
 
 /**
@@ -275,20 +283,20 @@ export async function promptsOf(
 ): Promise<Prompts> {
   const T = Math.min(question.T, context);
   const boundedQuestion = { ...question, T };
-  const special = await specialOf(tokenizer, question.first);
+  const special = await specialOption(tokenizer, question.first);
   if (question.input === 'text') return promptsOfText(tokenizer, boundedQuestion, special);
   const affixes = await affixesOfText(tokenizer, special);
   if (question.input === 'random' || question.input === 'repeat') {
-    const all = Array.from({ length: question.n }, (_, i) =>
+    const prompts = Array.from({ length: question.n }, (_, i) =>
       drawSequence(tokenizer, boundedQuestion, affixes, question.seed + i, vocabulary),
     );
-    return { tokens: all[0]!, dropped: 0, ids: all.map((one) => one.map(({ id }) => id)) };
+    return { tokens: prompts[0]!, dropped: 0, ids: prompts.map((one) => one.map(({ id }) => id)) };
   }
   if (!texts.length) throw new InputError(NO_FILE);
   const groups = question.input === 'file' && groupsOf(texts);
   if (groups) return promptsOfGroups(tokenizer, groups, boundedQuestion, special);
   if (texts.length === 1)
-    return { ...(await piecesOf(tokenizer, texts[0]!, boundedQuestion, special)), dropped: 0 };
+    return { ...(await cutPrompts(tokenizer, texts[0]!, boundedQuestion, special)), dropped: 0 };
   const ids = await cutText(tokenizer, texts, { tokens: T, sequences: question.n, special });
   return { tokens: tokensOf(tokenizer, ids[0]!, affixes), dropped: 0, ids };
 }
@@ -310,9 +318,9 @@ const FILE_MAX = 20_000_000;
 
 /** Returns the prompts of a file: its lines, its blocks with their inner line breaks, or the whole file as one. */
 export function promptsOfFile(text: string, splitting: Splitting): string[] {
-  const lines = text.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
+  const normalized = text.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
   const separators = { lines: /\n/, blocks: /\n[^\S\n]*(?:\n[^\S\n]*)+/, whole: /$/ };
-  const parts = lines.split(separators[splitting]);
+  const parts = normalized.split(separators[splitting]);
   return parts.map((part) => part.trim()).filter((part) => part !== '');
 }
 
@@ -327,7 +335,7 @@ export async function textsOf(
 }
 
 /** Guesses how a file is split: into blocks if blank lines separate blocks of several lines, else into lines. */
-export function splittingOf(text: string): Splitting {
+export function guessSplitting(text: string): Splitting {
   const blocks = promptsOfFile(text, 'blocks');
   return blocks.length > 1 && blocks.some((block) => block.includes('\n')) ? 'blocks' : 'lines';
 }
@@ -350,7 +358,7 @@ export async function readPrompts(file: File): Promise<PromptFile> {
     throw new InputError(`${file.name}: expected UTF-8 text, found other bytes.`);
   }
   if (!text.trim()) throw new InputError(`${file.name}: expected prompts, found an empty file.`);
-  return { name: file.name, text, splitting: splittingOf(text), sha256: await sha256Hex(bytes) };
+  return { name: file.name, text, splitting: guessSplitting(text), sha256: await sha256Hex(bytes) };
 }
 
 /** Returns the SHA-256 of bytes in hex; undefined on pages without https, where browsers compute none. */

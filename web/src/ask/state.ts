@@ -207,7 +207,7 @@ export const defaults = Object.fromEntries(
   rows.map(([name, row]) => [name, row.default]),
 ) as unknown as State;
 
-/** Returns the keys in which two states differ. */
+/** Returns the keys in which two states differ, joined by commas. */
 export function differingKeys(state: State, other: State): string {
   return rows.flatMap(([name]) => (Object.is(state[name], other[name]) ? [] : name)).join();
 }
@@ -247,14 +247,14 @@ export function parseHash(hash: string): Parsed {
   return { state: state as unknown as State, problems: problems.slice(0, 5) };
 }
 
-let lastEscaped: { readonly of: string; readonly as: string } = { of: '', as: '' };
+let lastEscaped: { readonly value: string; readonly encoded: string } = { value: '', encoded: '' };
 
 /** Encodes a value for a hash, in which more characters may stay readable than in a form. */
 function escapeValue(value: string): string {
   // All links of a page contain the same long text, whose encoding is cached.
   if (value.length < 20) return encode(value);
-  if (lastEscaped.of !== value) lastEscaped = { of: value, as: encode(value) };
-  return lastEscaped.as;
+  if (lastEscaped.value !== value) lastEscaped = { value, encoded: encode(value) };
+  return lastEscaped.encoded;
 }
 
 function encode(value: string): string {
@@ -287,10 +287,10 @@ export function printHash(state: State, always: readonly (keyof State)[] = []): 
 
 /**
  * Returns the state for a link, without the files that another reader lacks.
- * @param isNamed whether the link names models of the disk, for readers who have the same files
+ * @param keepsDiskModels whether the link names models of the disk, for readers who have the same files
  */
-export function linkable(state: State, isNamed = false): State {
-  const shown = state.shown.filter((one) => isNamed || !isOnDisk(one));
+export function linkableState(state: State, keepsDiskModels = false): State {
+  const shown = state.shown.filter((one) => keepsDiskModels || !isOnDisk(one));
   const input = state.input === 'file' ? defaults.input : state.input;
   const prompt = state.prompt.length > PROMPT_MAX ? defaults.prompt : state.prompt;
   return { ...state, shown: shown.length ? shown : defaults.shown, input, prompt };
@@ -301,5 +301,5 @@ export function linkable(state: State, isNamed = false): State {
  * @param change the keys in which the link differs from the state
  */
 export function linkTo(state: State, change: Partial<State> = {}): string {
-  return `#${printHash(linkable({ ...state, ...change }))}`;
+  return `#${printHash(linkableState({ ...state, ...change }))}`;
 }

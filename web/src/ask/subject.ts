@@ -64,11 +64,11 @@ export function parseSubject(text: string): Subject | undefined {
 }
 
 export function printSubject({ edits, ...model }: Subject): string {
-  const words = edits.map(({ name, values }) => {
+  const editTexts = edits.map(({ name, values }) => {
     const list = values.length ? `(${values.join(',')})` : '';
     return `~${name}${list}`;
   });
-  return `${modelIdOf(model)}${words.join('')}`;
+  return `${modelIdOf(model)}${editTexts.join('')}`;
 }
 
 /** Splits a comma-separated list into subjects; commas inside brackets belong to an edit. */
@@ -100,7 +100,7 @@ export function withoutEdits(text: string): string {
   return parsed ? printSubject({ ...parsed, edits: [] }) : text;
 }
 
-/** Adds a subject to a list, or removes it; the list keeps at least one and at most MOST subjects. */
+/** Adds a subject to a list, or removes it; the list keeps at least one and at most MAX_SUBJECTS subjects. */
 export function toggleSubject(list: readonly string[], text: string): readonly string[] {
   if (list.includes(text)) return list.length > 1 ? list.filter((one) => one !== text) : list;
   return list.length < MAX_SUBJECTS ? [...list, text] : list;
@@ -155,10 +155,10 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
     parameters,
     operation: name,
     isHidden: features === 'mlp',
-    make: (given: Readonly<Record<string, number | string>>): Edit => ({
+    make: (values: Readonly<Record<string, number | string>>): Edit => ({
       kind: 'operation',
       operation: name,
-      ...(Object.keys(given).length ? { parameters: given as Record<string, number> } : {}),
+      ...(Object.keys(values).length ? { parameters: values as Record<string, number> } : {}),
     }),
   }));
   const otherChoices = edits
@@ -166,12 +166,18 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
     .map((row) => {
       const { name, meaning = name } = row;
       const parameters = row.parameters.map((one): Parameter => {
-        const { name: called, meaning: meant, min = 0, max = MAX_INDEX, required } = one;
-        const choices = one.choices && choicesOf({ edits }, name, called);
+        const {
+          name: parameterName,
+          meaning: parameterMeaning,
+          min = 0,
+          max = MAX_INDEX,
+          required,
+        } = one;
+        const choices = one.choices && choicesOf({ edits }, name, parameterName);
         const standard = one.default ?? one.choices?.[0] ?? min;
         return {
-          name: called,
-          meaning: meant,
+          name: parameterName,
+          meaning: parameterMeaning,
           default: standard,
           min,
           max,
@@ -184,10 +190,10 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
         label: meaning,
         parameters,
         isHidden: row.parameters.some(({ type }) => type === 'operation'),
-        make: (given: Readonly<Record<string, number | string>>): Edit => {
+        make: (values: Readonly<Record<string, number | string>>): Edit => {
           const requiredParameters = parameters.filter(({ required }) => required);
-          const standard = requiredParameters.map((one) => [one.name, one.default] as const);
-          return { kind: name, ...Object.fromEntries(standard), ...given } as unknown as Edit;
+          const defaultValues = requiredParameters.map((one) => [one.name, one.default] as const);
+          return { kind: name, ...Object.fromEntries(defaultValues), ...values } as unknown as Edit;
         },
       };
     });
@@ -207,15 +213,15 @@ export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
       throw new InputError(`${printSubject(subject)}: expected an edit of ${names}.`);
     }
     const pairs = values.map((argument, i) => {
-      const [text = '', called] = argument.split('=').reverse();
+      const [text = '', parameterName] = argument.split('=').reverse();
       const value = text === '' ? NaN : Number(text);
       const parameter =
-        called === undefined
+        parameterName === undefined
           ? choice.parameters[i]
-          : choice.parameters.find((one) => one.name === called);
-      if (!parameter && called !== undefined) {
+          : choice.parameters.find((one) => one.name === parameterName);
+      if (!parameter && parameterName !== undefined) {
         const names = choice.parameters.map((one) => one.name).join(', ');
-        throw new InputError(`${name}: expected a parameter of ${names}, found ${called}.`);
+        throw new InputError(`${name}: expected a parameter of ${names}, found ${parameterName}.`);
       }
       if (!parameter)
         throw new InputError(`${name}: expected ${choice.parameters.length} parameters.`);

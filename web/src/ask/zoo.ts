@@ -56,7 +56,7 @@ interface SeedResult {
   readonly loss: number;
 }
 
-/** The runs of a model's shipped recipe, and which of them has the shipped weights. */
+/** Returns the runs of a model's shipped recipe, and which of them has the shipped weights. */
 export function seedsOf({ seed: own = 1, measured, further_seeds = [] }: Card): {
   readonly own: number;
   readonly all: readonly SeedResult[];
@@ -125,7 +125,7 @@ function fetchFile(path: string, cache: RequestCache = 'default'): Promise<Respo
   return fetchNamed(zooAddress(path), path, { cache });
 }
 
-export async function textOf(path: string): Promise<string> {
+export async function fetchText(path: string): Promise<string> {
   return (await fetchFile(path)).text();
 }
 
@@ -150,7 +150,7 @@ export async function readWithRetry<Result>(
 
 function fetchJson<T>(path: string): Promise<T> {
   const read = async () => {
-    const text = await textOf(path);
+    const text = await fetchText(path);
     try {
       return JSON.parse(text) as T;
     } catch (cause) {
@@ -170,7 +170,7 @@ async function fetchUnpacked(path: string): Promise<Uint8Array> {
 }
 
 async function fetchExact({ id }: Card): Promise<Files> {
-  const paths = [textOf(`${id}/config.json`), fetchBytes(`${id}/model.safetensors`)] as const;
+  const paths = [fetchText(`${id}/config.json`), fetchBytes(`${id}/model.safetensors`)] as const;
   const [config, weights] = await Promise.all(paths);
   return { config, weights };
 }
@@ -188,11 +188,11 @@ async function fetchRefined(
   previewFiles: Promise<Files>,
 ): Promise<Files> {
   const path = `${card.id}/${file}`;
-  const [{ config, weights: preview }, rest] = await Promise.all([
+  const [{ config, weights: preview }, refinement] = await Promise.all([
     previewFiles,
     fetchUnpacked(path),
   ]);
-  const weights = refine(preview, rest, path);
+  const weights = refine(preview, refinement, path);
   const hash = (await sha256(weights)) ?? card.sha256;
   if (hash !== card.sha256)
     throw new SinkscopeError('bad_file', path, `expected sha256 ${card.sha256}, found ${hash}`);
@@ -224,11 +224,11 @@ export function heldOutFile(tokens: number): string {
 }
 
 export async function openZoo(): Promise<Zoo> {
-  const texts = new Map<string, Promise<unknown>>();
+  const jsonFiles = new Map<string, Promise<unknown>>();
   const read = <T = string[]>(name: string): Promise<T> => {
-    const cached = texts.get(name) ?? fetchJson<unknown>(name);
-    texts.set(name, cached);
-    cached.catch(() => texts.delete(name));
+    const cached = jsonFiles.get(name) ?? fetchJson<unknown>(name);
+    jsonFiles.set(name, cached);
+    cached.catch(() => jsonFiles.delete(name));
     return cached as Promise<T>;
   };
   const cards = await fetchJson<Card[]>('index.json');
@@ -258,8 +258,8 @@ export async function openZoo(): Promise<Zoo> {
       if (tokens <= SHORT_TOKENS) return passages;
       const passageCount = passagesPerPrompt(tokens);
       // If a prompt needs more tokens than all passages have, all are joined into one text.
-      const count = Math.max(1, Math.floor(passages.length / passageCount));
-      const starts = Array.from({ length: count }, (_, i) => i * passageCount);
+      const promptCount = Math.max(1, Math.floor(passages.length / passageCount));
+      const starts = Array.from({ length: promptCount }, (_, i) => i * passageCount);
       return starts.map((from) => passages.slice(from, from + passageCount).join('\n\n'));
     },
   };

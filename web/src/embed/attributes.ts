@@ -5,9 +5,13 @@ import { defaults, parseHash, printHash, table, type Parsed, type State } from '
 
 type Name = keyof State;
 
+/** The keys of the state by their names in lower case, which are those of the attributes. */
 const NAMES = new Map((Object.keys(table) as Name[]).map((name) => [name.toLowerCase(), name]));
 
-/** All attributes that are read: former names come first, so that an attribute with today's name wins. */
+/**
+ * The keys of links by all attributes that are read; former names come first, so that an attribute with today's name
+ * wins.
+ */
 const KEYS = new Map<string, string>([
   ...Object.keys(FORMER_KEYS).map((name) => [name.toLowerCase(), name] as const),
   ...NAMES,
@@ -39,14 +43,14 @@ export function stateOf(element: Element): Parsed {
 export function writeAttributes(element: Element, state: State, names: readonly Name[]): void {
   for (const name of names) {
     const attribute = name.toLowerCase();
-    const value = printed(state, name);
-    if (value === (element.getAttribute(attribute) ?? printed(defaults, name))) continue;
+    const value = printValue(state, name);
+    if (value === (element.getAttribute(attribute) ?? printValue(defaults, name))) continue;
     element.setAttribute(attribute, value);
   }
 }
 
 /** Returns a key's value as a link writes it. */
-export function printed<N extends Name>(state: State, name: N): string {
+export function printValue<N extends Name>(state: State, name: N): string {
   return (table[name] as { print: (value: State[N]) => string }).print(state[name]);
 }
 

@@ -5,7 +5,7 @@ import { createRef, ref } from 'lit/directives/ref.js';
 import { base } from '../base';
 import { choiceField } from '../page/controls';
 import type { Context } from '../page/context';
-import { linkable, type State, CONTROLS } from '../ask/state';
+import { linkableState, type State, CONTROLS } from '../ask/state';
 import { titleOf } from '../views/index';
 import { embedHash, snippets, type Size } from './snippets';
 import '../page/dialog.css';
@@ -18,16 +18,16 @@ const SIZES: readonly (readonly [string, Size])[] = [
   ['852 × 520', { width: 852, height: 520 }],
 ];
 
-/** Whether pages of other sites may load the element, which a frame with an opaque origin tries. */
-async function isAllowed(): Promise<boolean> {
+/** Tries in a frame with an opaque origin whether pages of other sites may load the element. */
+async function probeAccess(): Promise<boolean> {
   const frame = document.createElement('iframe');
   frame.hidden = true;
   frame.setAttribute('sandbox', 'allow-scripts');
   frame.src = new URL('examples/probe.html', base).href;
-  const job = new AbortController();
+  const listening = new AbortController();
   try {
     return await new Promise((done) => {
-      const { signal } = job;
+      const { signal } = listening;
       const onMessage = ({ source, data }: MessageEvent) =>
         source === frame.contentWindow && data?.sinkscope === 'defined' && done(true);
       addEventListener('message', onMessage, { signal });
@@ -36,7 +36,7 @@ async function isAllowed(): Promise<boolean> {
       document.body.append(frame);
     });
   } finally {
-    job.abort();
+    listening.abort();
     frame.remove();
   }
 }
@@ -51,11 +51,11 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
   dialog.setAttribute('aria-label', `Embed ${titleOf(view)}`);
   const kind = signal(0);
   const size = signal(0);
-  /** Whether pages of other sites may load the element; true until `isAllowed` answers. */
-  const isOpen = signal(true);
+  /** Whether pages of other sites may load the element; true until `probeAccess` answers. */
+  const isAccessible = signal(true);
   const controls = signal<readonly string[]>([]);
   const theme = signal<State['theme']>('auto');
-  const shown = linkable({ ...context.state.peek(), ...pinned });
+  const shown = linkableState({ ...context.state.peek(), ...pinned });
   const state = (): State => ({
     ...shown,
     view,
@@ -76,10 +76,10 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
       context.fail(error);
     }
   };
-  const offered = () => snippets.filter(({ needsScript }) => isOpen.value || !needsScript);
+  const offered = () => snippets.filter(({ needsScript }) => isAccessible.value || !needsScript);
   const preview = createRef<HTMLIFrameElement>();
   const address = () => new URL(`embed.html${embedHash(state())}`, base).href;
-  const first = address();
+  const firstAddress = address();
   const end = effect(() => {
     const [, { width, height }] = SIZES[size.value]!;
     const text = snippets[kind.value]!.make(state(), base, SIZES[size.value]![1]);
@@ -137,7 +137,7 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
           ></textarea>
         </label>
         ${
-          isOpen.value
+          isAccessible.value
             ? nothing
             : html`<p class="hint" data-refused>
                 This server does not allow other sites to load the element (it sends no
@@ -145,7 +145,12 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
               </p>`
         }
         <button type="button" class="primary" @click=${() => void copy(text)}>Copy</button>
-        <iframe ${ref(preview)} class="embed-preview" title="Preview" src=${first}></iframe>`,
+        <iframe
+          ${ref(preview)}
+          class="embed-preview"
+          title="Preview"
+          src=${firstAddress}
+        ></iframe>`,
       dialog,
     );
     Object.assign(preview.value!.style, {
@@ -163,9 +168,9 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
   });
   document.body.append(dialog);
   dialog.showModal();
-  void isAllowed().then((allowed) => {
-    if (allowed) return;
-    isOpen.value = false;
+  void probeAccess().then((isAllowed) => {
+    if (isAllowed) return;
+    isAccessible.value = false;
     if (snippets[kind.peek()]!.needsScript)
       kind.value = snippets.findIndex(({ needsScript }) => !needsScript);
   });

@@ -16,7 +16,7 @@
  * that these iframes do not use to the page.
  */
 import type { State } from '../ask/state';
-import { attributeNames, printed, propertyNames, stateOf } from './attributes';
+import { attributeNames, printValue, propertyNames, stateOf } from './attributes';
 import { keyOf } from './keys';
 import type { Live } from './live';
 import { themeOf, watchTheme } from './theme';
@@ -122,7 +122,7 @@ for (const name of propertyNames)
       const state = { [name]: value } as unknown as State;
       this.setAttribute(
         name.toLowerCase(),
-        typeof value === 'string' ? value : printed(state, name),
+        typeof value === 'string' ? value : printValue(state, name),
       );
     },
     configurable: true,

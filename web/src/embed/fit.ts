@@ -13,7 +13,10 @@ const PICTURE_SELECTOR =
 const MIN_PICTURE_SHARE = 0.65;
 /** The parts that can be hidden, in the order of hiding. */
 const HIDEABLE = ['conditions', 'captions', 'controls', 'axes'] as const;
-/** The factors of larger letters, each for boxes as many times as large as a small screen, and that screen's pixels. */
+/**
+ * The factors by which letters may grow, and the side of a small screen in pixels. A factor is tried in boxes that are
+ * at least that many times as large as a small screen.
+ */
 const [ZOOMS, SMALL_SCREEN] = [[2, 1.6, 1.3], 700];
 /** The delay after which a chart has been redrawn in its new width. */
 const SETTLED_MS = 100;
@@ -50,13 +53,13 @@ function layoutsFor(
       [false, true].map((isSide) => ({ ...DEFAULT_LAYOUT, isSide, hasColumns, ...change })),
     );
   const zooms = ZOOMS.filter((zoom) => Math.min(width, height) >= zoom * SMALL_SCREEN);
-  const steps = [...HIDEABLE.keys(), HIDEABLE.length];
+  const hiddenCounts = [...HIDEABLE.keys(), HIDEABLE.length];
   return [
     ...zooms.flatMap((zoom) => variants({ zoom })),
     ...(cells > 1 ? [false, true] : [false]).flatMap((isSingle) =>
-      steps.flatMap((hiddenCount) => variants({ hiddenCount, isSingle })),
+      hiddenCounts.flatMap((hiddenCount) => variants({ hiddenCount, isSingle })),
     ),
-    ...steps.map((hiddenCount) => ({
+    ...hiddenCounts.map((hiddenCount) => ({
       ...DEFAULT_LAYOUT,
       hiddenCount,
       isSingle: cells > 1,
@@ -91,9 +94,9 @@ function largestSide(pictures: readonly Element[]): number {
 }
 
 /** The width in pixels below which a chart shrinks its letters. */
-const CHART_PX = 180;
+const MIN_CHART_WIDTH = 180;
 const isTooNarrow = (one: Element) =>
-  one.matches('.chart-picture') && one.getBoundingClientRect().width < CHART_PX;
+  one.matches('.chart-picture') && one.getBoundingClientRect().width < MIN_CHART_WIDTH;
 
 /** Applies a layout to the figure. */
 function applyLayout(room: HTMLElement, layout: Layout, width = '100%'): void {
@@ -124,9 +127,9 @@ function tryLayout(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
   if (side < requiredSide || pictures.some(isTooNarrow)) return false;
   if (isFitting()) return true;
   // A map is square, and the parts to its side keep their width.
-  const place = room.querySelector('.cells')!;
-  const cells = [...place.children].filter(isVisible).length;
-  const fullWidth = place.getBoundingClientRect().width;
+  const cellsPlace = room.querySelector('.cells')!;
+  const cells = [...cellsPlace.children].filter(isVisible).length;
+  const fullWidth = cellsPlace.getBoundingClientRect().width;
   const minWidth = fullWidth - cells * (side - requiredSide) + cells;
   const setWidth = (width: number) =>
     applyLayout(room, layout, `${Math.floor(width / layout.zoom)}px`);
@@ -178,7 +181,7 @@ export function createFitter(
   boxOf: () => DOMRect,
 ): { readonly look: () => void; readonly end: () => void } {
   let lastMeasurements = '';
-  let place = 0;
+  let layoutIndex = 0;
   let chosenCell = 0;
   let lastRoom: HTMLElement | undefined;
   let isScheduled = false;
@@ -204,13 +207,13 @@ export function createFitter(
       .join(' ');
     const layouts = layoutsFor(box, cells, pictures);
     const hasChanged = measurements !== lastMeasurements;
-    if (!hasChanged && !hasOverflow(room, layouts[place]!)) return;
+    if (!hasChanged && !hasOverflow(room, layouts[layoutIndex]!)) return;
     lastMeasurements = measurements;
-    const firstLayout = hasChanged ? 0 : place;
+    const firstLayout = hasChanged ? 0 : layoutIndex;
     const index = layouts.findIndex(
       (layout, i) => i >= firstLayout && tryLayout(room, box, layout),
     );
-    place = index < 0 ? layouts.length - 1 : index;
+    layoutIndex = index < 0 ? layouts.length - 1 : index;
     if (index < 0) applyLayout(room, layouts.at(-1)!);
     // A chart takes its new width a moment later, and may then need the next layout.
     else setTimeout(schedule, SETTLED_MS);

@@ -85,7 +85,7 @@ function shareModels(shown: readonly string[]) {
 }
 
 /** Notes the subjects that `borrower` shows, and closes the models that no figure of the document shows. */
-async function release(borrower: object, shown: ReadonlySet<string>): Promise<void> {
+async function setShownSubjects(borrower: object, shown: ReadonlySet<string>): Promise<void> {
   shownSubjects.set(borrower, shown);
   const { models } = await sharedModels!;
   await models.release(new Set([...shownSubjects.values()].flatMap((one) => [...one])));
@@ -125,16 +125,16 @@ export class Live {
     this.#followTheme();
     const context = this.#context();
     for (const problem of problems) context.fail(problem);
-    let end = () => {};
+    let endRoom = () => {};
     let view = '';
     // Builds another room when the view changes.
     const endEffect = effect(() => {
       if (this.#state.value.view === view) return;
       view = this.#state.value.view;
       queueMicrotask(() => {
-        end();
+        endRoom();
         const scope = new Scope(this.#scope);
-        end = () => scope.end();
+        endRoom = () => scope.end();
         this.#root.replaceChildren();
         build(this.#root, context, scope);
       });
@@ -196,7 +196,7 @@ export class Live {
       const file = signal(0);
       const queue = new Queue({
         models,
-        release: (kept) => release(this, kept),
+        release: (kept) => setShownSubjects(this, kept),
         texts: (question) => textsOf(question, zoo, context.file.peek()),
         turn: () => takeTurn(this.#host),
         // On another site the figure does not contact a hub; only the page asks the reader. The figure fetches the

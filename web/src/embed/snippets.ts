@@ -104,9 +104,15 @@ function addressOf(state: State, base: URL): string {
 
 const titleOf = (state: State) => `Sinkscope: ${titleOfView(state.view)}`;
 
-function frameTag(state: State, base: URL, size: Size, source = 'src', more = ''): string {
+function frameTag(
+  state: State,
+  base: URL,
+  size: Size,
+  source = 'src',
+  moreAttributes = '',
+): string {
   return (
-    `<iframe ${more}${source}=${quoteAttribute(addressOf(state, base))} title=${quoteAttribute(titleOf(state))}` +
+    `<iframe ${moreAttributes}${source}=${quoteAttribute(addressOf(state, base))} title=${quoteAttribute(titleOf(state))}` +
     `${printAttributes(sizeAttributes(size, true))} frameborder="0" loading="lazy"></iframe>`
   );
 }

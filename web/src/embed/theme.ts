@@ -53,7 +53,7 @@ export function themeOf(element: Element): Theme {
   return letterLuminance > threshold ? 'dark' : 'light';
 }
 
-/** Calls `look` whenever the host's theme may have changed; returns a function that stops this. */
+/** Calls `onChange` whenever the host's theme may have changed; returns a function that stops this. */
 export function watchTheme(element: Element, onChange: () => void): () => void {
   // Pages set themes by classes and attributes of ancestors, by stylesheets, or by the system's preference.
   const watcher = new MutationObserver(onChange);

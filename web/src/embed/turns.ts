@@ -2,6 +2,7 @@
  * Orders the figures of a document, which share one engine: they take turns in document order, so that the figure that
  * a reader sees first is ready first.
  */
+/** The waiting figures, each with the function that begins its turn. */
 const waiting = new Map<Element, () => void>();
 let isTaken = false;
 

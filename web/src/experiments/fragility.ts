@@ -76,7 +76,7 @@ function planPerturbation({ state, question }: ExperimentRequest, detailFrame: F
 }
 
 const repeatedWords = ({ question, first }: Frame) =>
-  question.again ? `“${first.at(-1)}”` : 'a random word';
+  question.repeatedToken ? `“${first.at(-1)}”` : 'a random word';
 
 /** States how many copies of a word, and of the start token, have at least half of the first token's hidden norm. */
 function repeatFinding(groups: readonly Group[]) {
@@ -84,7 +84,9 @@ function repeatFinding(groups: readonly Group[]) {
     const unrepeated = frames.find(({ question }) => question.input !== 'repeat');
     const repeated = frames.filter(({ question }) => question.input === 'repeat');
     // A model without a start token can repeat only a word.
-    const comparable = repeated.filter(({ question, first }) => !question.again || first.length);
+    const comparable = repeated.filter(
+      ({ question, first }) => !question.repeatedToken || first.length,
+    );
     if (!unrepeated || !repeated.length) return [];
     const layer = peakLayerOfFirst(unrepeated);
     const ratio = unrepeated.tensors.hidden_ratio!.data[layer]!;
@@ -283,7 +285,7 @@ export const fragility: Experiment = {
     const questions = [
       question,
       repeated,
-      ...(hasStartToken ? [{ ...repeated, again: 'first' as const }] : []),
+      ...(hasStartToken ? [{ ...repeated, repeatedToken: 'first' as const }] : []),
     ];
     return questions.map((one) => ({ edits: '', question: one, measures: MEASURES }));
   },

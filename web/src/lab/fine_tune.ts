@@ -4,7 +4,7 @@ import { cutText, labOnward, openTokenizer, type Tokenizer } from 'sinkscope';
 import { base } from '../base';
 import { type Models } from '../run/models';
 import { fetchNamed, InputError } from '../ask/errors';
-import { PASSAGE_FILES, textOf, type Card } from '../ask/zoo';
+import { PASSAGE_FILES, fetchText, type Card } from '../ask/zoo';
 import type { Settings } from './settings';
 import type { Setup } from './setup';
 import { keptText, type OwnText } from './store';
@@ -17,7 +17,7 @@ export const ownText = signal<OwnText | undefined>(undefined);
 const FIRST_IDS: Readonly<Record<string, number>> = { fixed: 0, any: -1 };
 
 async function readPassages(): Promise<string> {
-  const files = await Promise.all(PASSAGE_FILES.map(textOf));
+  const files = await Promise.all(PASSAGE_FILES.map(fetchText));
   return files.flatMap((file) => JSON.parse(file) as string[]).join('\n');
 }
 
@@ -64,7 +64,7 @@ async function heldOutSequences(
 ): Promise<number[][]> {
   const prefix = first >= 0 ? [first] : [];
   const [file] = PASSAGE_FILES;
-  const passages = JSON.parse(await textOf(file)) as string[];
+  const passages = JSON.parse(await fetchText(file)) as string[];
   return cutText(tokenizer, passages, {
     tokens: Math.min(length, HELD_TOKENS) - prefix.length,
     sequences: HELD_SEQUENCES,
@@ -83,7 +83,7 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
   const [trained, found, tokenizerFile] = await Promise.all([
     weightsFor(card, Number(settings.at), models),
     textFor(settings),
-    textOf(`${card.tokenizer}/tokenizer.json`),
+    fetchText(`${card.tokenizer}/tokenizer.json`),
   ]);
   const tokenizerConfig = `${JSON.stringify(card.tokenizer_config, null, 2)}\n`;
   const tokenizer = openTokenizer(tokenizerFile, tokenizerConfig);

@@ -7,94 +7,95 @@ interface Suggestion {
   readonly id: string;
   /** The approximate size of the download; the plan has the exact one. */
   readonly megabytes: number;
-  /** The special tokens that the tokenizer itself prepends. */
-  readonly adds: string;
-  readonly see: string;
+  /** The start token that the tokenizer itself prepends; '' if it prepends none. */
+  readonly bos: string;
+  /** A remark on the model's architecture, or what a paper reports of it. */
+  readonly note: string;
 }
 
 export const suggestions: readonly Suggestion[] = [
   {
     id: 'EleutherAI/pythia-14m',
     megabytes: 53,
-    adds: '',
-    see: 'The smallest model of Gu et al., who report sinks even here; 154 checkpoints show them emerge.',
+    bos: '',
+    note: 'The smallest model of Gu et al., who report sinks even here; 154 checkpoints show them emerge.',
   },
   {
     id: 'EleutherAI/pythia-31m',
     megabytes: 86,
-    adds: '',
-    see: 'Reported: larger Pythia models have stronger sinks. 154 checkpoints.',
+    bos: '',
+    note: 'Reported: larger Pythia models have stronger sinks. 154 checkpoints.',
   },
   {
     id: 'EleutherAI/pythia-70m',
     megabytes: 166,
-    adds: '',
-    see: 'Six layers of eight heads, twice as wide as 31m. 154 checkpoints.',
+    bos: '',
+    note: 'Six layers of eight heads, twice as wide as 31m. 154 checkpoints.',
   },
   {
     id: 'EleutherAI/pythia-160m',
     megabytes: 375,
-    adds: '',
-    see: 'As many layers and heads as GPT-2, with rotary instead of learned positions. 154 checkpoints.',
+    bos: '',
+    note: 'As many layers and heads as GPT-2, with rotary instead of learned positions. 154 checkpoints.',
   },
   {
     id: 'openai-community/gpt2',
     megabytes: 548,
-    adds: '',
-    see: 'Learned positions. Reported for GPT2-XL: the sink stays at the first token if one token is repeated.',
+    bos: '',
+    note: 'Learned positions. Reported for GPT2-XL: the sink stays at the first token if one token is repeated.',
   },
   {
     id: 'HuggingFaceTB/SmolLM2-135M',
     megabytes: 269,
-    adds: '',
-    see: 'Nine query heads share three key heads in 30 layers.',
+    bos: '',
+    note: 'Nine query heads share three key heads in 30 layers.',
   },
   {
     id: 'HuggingFaceTB/SmolLM2-360M',
     megabytes: 724,
-    adds: '',
-    see: 'Fifteen query heads share five key heads in 32 layers.',
+    bos: '',
+    note: 'Fifteen query heads share five key heads in 32 layers.',
   },
   {
     id: 'facebook/opt-125m',
     megabytes: 251,
-    adds: '</s>',
-    see: 'The first token is </s>. Reported: a stronger sink than Pythia of the same size.',
+    bos: '</s>',
+    note: 'The first token is </s>. Reported: a stronger sink than Pythia of the same size.',
   },
   {
     id: 'roneneldan/TinyStories-1M',
     megabytes: 49,
-    adds: '',
-    see: 'Heads of width 4; every other layer attends to 256 tokens only; scores are not scaled.',
+    bos: '',
+    note: 'Heads of width 4; every other layer attends to 256 tokens only; scores are not scaled.',
   },
   {
     id: 'roneneldan/TinyStories-8M',
     megabytes: 112,
-    adds: '',
-    see: 'The same with 256 channels and heads of width 16.',
+    bos: '',
+    note: 'The same with 256 channels and heads of width 16.',
   },
   {
     id: 'roneneldan/TinyStories-33M',
     megabytes: 291,
-    adds: '',
-    see: 'Four layers, heads of width 48.',
+    bos: '',
+    note: 'Four layers, heads of width 48.',
   },
   {
     id: 'Qwen/Qwen2.5-0.5B',
     megabytes: 988,
-    adds: '',
-    see: 'Queries and keys have trained biases; 14 query heads share two key heads.',
+    bos: '',
+    note: 'Queries and keys have trained biases; 14 query heads share two key heads.',
   },
   {
     id: 'Qwen/Qwen3-0.6B',
     megabytes: 1503,
-    adds: '',
-    see: 'Keys are normalized, so only their directions matter: compare cosine and product.',
+    bos: '',
+    note: 'Keys are normalized, so only their directions matter: compare cosine and product.',
   },
   {
     id: 'google/gemma-3-270m',
     megabytes: 540,
-    adds: '<bos>',
-    see: 'Needs an access token of an account that accepted the license. Reported for Gemma 7B: without BOS its scores collapse.',
+    bos: '<bos>',
+    note: 'Needs an access token of an account that accepted the license. Reported for Gemma 7B: without BOS its scores collapse.',
   },
 ];

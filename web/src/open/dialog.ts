@@ -3,7 +3,7 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { filesOfList, type Plan } from 'sinkscope';
 import { suggestions } from './catalog';
-import { ENDPOINT, type Opener, type Several, type Stage } from './opener';
+import { ENDPOINT, type Opener, type Candidate, type Stage } from './opener';
 import { isDownload, planRows } from './words';
 import { loadedWords, sizeWords, type Loaded } from '../run/progress';
 import { fingerprintOf, nameOfId, isOnDisk } from '../ask/ids';
@@ -71,14 +71,14 @@ function moreFields(opener: Opener): TemplateResult {
 function suggestionList(opener: Opener): TemplateResult {
   return html`<ul class="open-list">
     ${suggestions.map(
-      ({ id, megabytes, adds, see }) =>
+      ({ id, megabytes, bos, note }) =>
         html`<li>
           <button type="button" @click=${() => pick(opener, id)}>
             <strong>${id}</strong>
             <span
-              >about ${megabytes} MB · ${adds ? `starts with ${adds}` : 'adds no start token'}</span
+              >about ${megabytes} MB · ${bos ? `starts with ${bos}` : 'adds no start token'}</span
             >
-            <span class="open-see">${see}</span>
+            <span class="open-see">${note}</span>
           </button>
         </li>`,
     )}
@@ -122,17 +122,17 @@ function cacheLine(opener: Opener): TemplateResult | typeof nothing {
 }
 
 /** Renders the stage in which the reader names a model or chooses files. */
-function choosing(opener: Opener): TemplateResult {
+function renderChoice(opener: Opener): TemplateResult {
   return html`${hubForm(opener)} ${diskForm(opener)} ${cacheLine(opener)}`;
 }
 
-function lookingUp(opener: Opener, what: string): TemplateResult {
+function renderLookup(opener: Opener, what: string): TemplateResult {
   return html`<p role="status">${what} …</p>
     <p class="links"><button type="button" @click=${() => opener.back()}>Cancel</button></p>`;
 }
 
 /** Renders the choice among several models. */
-function severalModels(opener: Opener, models: readonly Several[]): TemplateResult {
+function renderModelChoice(opener: Opener, models: readonly Candidate[]): TemplateResult {
   return html`<p>These files hold ${models.length} models. Which one?</p>
     <ul class="open-list">
       ${models.map(
@@ -165,7 +165,7 @@ function placeChoice(opener: Opener): TemplateResult {
 }
 
 /** Asks the reader before the page contacts a hub for a link's model. */
-function asking(opener: Opener, id: string): TemplateResult {
+function renderQuestion(opener: Opener, id: string): TemplateResult {
   const model = nameOfId(id);
   const no = html`<button type="button" @click=${() => opener.hide()}>Not now</button>`;
   if (isOnDisk(id))
@@ -176,7 +176,7 @@ function asking(opener: Opener, id: string): TemplateResult {
       </p>
       ${diskForm(opener)}
       <p class="links">${no}</p>`;
-  if (isRecordingId(id)) return askingRecording(opener, id, no);
+  if (isRecordingId(id)) return renderRecordingQuestion(opener, id, no);
   const host = new URL(opener.fields.endpoint || ENDPOINT).host;
   return html`<p>
       This link shows <strong>${model}</strong> from ${host}. This page contacts ${host} only if you
@@ -191,7 +191,7 @@ function asking(opener: Opener, id: string): TemplateResult {
 }
 
 /** Asks the reader before the page fetches a link's recording. */
-function askingRecording(opener: Opener, id: string, no: TemplateResult): TemplateResult {
+function renderRecordingQuestion(opener: Opener, id: string, no: TemplateResult): TemplateResult {
   const address = addressOfRecording(id)!;
   return html`<p>
       This link shows a recording, <strong>${nameOfId(id)}</strong>, from ${address.host}. This page
@@ -207,7 +207,10 @@ function askingRecording(opener: Opener, id: string, no: TemplateResult): Templa
 }
 
 /** States the size of another site's recording, before the download. */
-function recordingFound(opener: Opener, { id, bytes }: Stage & { readonly name: 'recording' }) {
+function renderFoundRecording(
+  opener: Opener,
+  { id, bytes }: Stage & { readonly name: 'recording' },
+) {
   return html`<h3>${nameOfId(id)}</h3>
     <dl class="open-plan">
       <dt>recording from</dt>
@@ -232,14 +235,14 @@ function obstacleWords(plan: Plan, mayRead: boolean): string {
   return '';
 }
 
-function planned(
+function renderPlan(
   opener: Opener,
   { plan, kept, isSlow }: Stage & { readonly name: 'plan' },
 ): TemplateResult {
   const isKept = kept >= plan.bytes && plan.bytes > 0;
   const problem = obstacleWords(plan, isKept || Boolean(opener.fields.token));
   const back = html`<button type="button" @click=${() => opener.back()}>Back</button>`;
-  const go = html`${placeChoice(opener)}
+  const actions = html`${placeChoice(opener)}
     <p class="links">
       <button type="button" class="primary" @click=${() => void opener.load(plan)}>
         ${isSlow ? 'Wait longer' : isKept ? 'Load from this machine' : 'Download and run'}
@@ -258,11 +261,11 @@ function planned(
       problem
         ? html`<p class="open-problem">${problem}</p>
             <p class="links">${back}</p>`
-        : go
+        : actions
     }`;
 }
 
-function loading(opener: Opener, plan: Plan, loaded: Loaded): TemplateResult {
+function renderLoading(opener: Opener, plan: Plan, loaded: Loaded): TemplateResult {
   const { done, total } = loaded;
   const share = total > 0 ? Math.min(1, done / total) : 0;
   return html`<h3>${plan.id}</h3>
@@ -272,15 +275,15 @@ function loading(opener: Opener, plan: Plan, loaded: Loaded): TemplateResult {
     ${isDownload(plan) ? html`<p class="hint">Downloaded bytes are kept: an interrupted download resumes.</p>` : nothing}`;
 }
 
-function body(opener: Opener): TemplateResult {
+function renderStage(opener: Opener): TemplateResult {
   const { stage } = opener;
-  if (stage.name === 'ask') return asking(opener, stage.id);
-  if (stage.name === 'looking') return lookingUp(opener, stage.what);
-  if (stage.name === 'several') return severalModels(opener, stage.models);
-  if (stage.name === 'plan') return planned(opener, stage);
-  if (stage.name === 'recording') return recordingFound(opener, stage);
-  if (stage.name === 'loading') return loading(opener, stage.plan, stage.loaded);
-  return choosing(opener);
+  if (stage.name === 'ask') return renderQuestion(opener, stage.id);
+  if (stage.name === 'looking') return renderLookup(opener, stage.what);
+  if (stage.name === 'several') return renderModelChoice(opener, stage.models);
+  if (stage.name === 'plan') return renderPlan(opener, stage);
+  if (stage.name === 'recording') return renderFoundRecording(opener, stage);
+  if (stage.name === 'loading') return renderLoading(opener, stage.plan, stage.loaded);
+  return renderChoice(opener);
 }
 
 /** Adds the dialog to the page without opening it. */
@@ -302,7 +305,7 @@ export function createDialog(opener: Opener): { draw(): void } {
       </p>`;
       render(
         html`${head}${error}
-          <div class="open-body">${body(opener)}</div>`,
+          <div class="open-body">${renderStage(opener)}</div>`,
         dialog,
       );
       if (opener.isShown && !dialog.open) dialog.showModal();

@@ -16,7 +16,7 @@ import {
 import { type Models } from '../run/models';
 import { loadedWords, type Loaded } from '../run/progress';
 import { isDownload } from './words';
-import { errorSentence, InputError, isTooSlow } from '../ask/errors';
+import { errorSentence, InputError, isTimeout } from '../ask/errors';
 import {
   idOfAddress,
   idOfRecordingFile,
@@ -43,7 +43,7 @@ export type Stage =
   | { readonly name: 'ask'; readonly id: string }
   | { readonly name: 'looking'; readonly what: string }
   /** Several models; the reader chooses one. */
-  | { readonly name: 'several'; readonly models: readonly Several[] }
+  | { readonly name: 'several'; readonly models: readonly Candidate[] }
   | {
       readonly name: 'plan';
       readonly plan: Plan;
@@ -55,7 +55,8 @@ export type Stage =
   | { readonly name: 'recording'; readonly id: string; readonly bytes: number | undefined }
   | { readonly name: 'loading'; readonly plan: Plan; readonly loaded: Loaded };
 
-export interface Several {
+/** One of several models among which the reader chooses. */
+export interface Candidate {
   readonly title: string;
   readonly bytes: number;
   /** A name to look up on the hub, or the plan of the disk. */
@@ -155,7 +156,7 @@ export class Opener {
       try {
         localStorage.setItem(ENDPOINT_KEY, change.endpoint);
       } catch {
-        // The token is then used for this visit.
+        // The endpoint is then used for this visit only.
       }
     }
     this.#dependencies.changed();
@@ -212,7 +213,7 @@ export class Opener {
     });
   }
 
-  take({ from }: Several): Promise<void> {
+  take({ from }: Candidate): Promise<void> {
     if (typeof from === 'string') return this.lookUp(from);
     return this.#step('Reading the files', (signal) => this.#load(from, signal));
   }
@@ -245,12 +246,12 @@ export class Opener {
     if (!(isHubId(id) || isOnDisk(id)) || models.canOpen(id)) return true;
     if (isOnDisk(id)) return this.#ask(id);
     const [repository = ''] = hubName(id).split(/[@:]/);
-    const isPassing = this.#trusted.has(repository);
-    if (isPassing || (await isKept(repository))) {
+    const isTemporary = this.#trusted.has(repository);
+    if (isTemporary || (await isKept(repository))) {
       const plan = await this.#resolve(hubName(id), signal);
-      const isFree = isPassing || (await keptOf(plan)) >= plan.bytes;
-      if (isFree && plan.bytes > 0 && !plan.refusal && !plan.choices.length) {
-        models.admit(id, { ...this.#recipe(plan), isPassing });
+      const isAgreed = isTemporary || (await keptOf(plan)) >= plan.bytes;
+      if (isAgreed && plan.bytes > 0 && !plan.refusal && !plan.choices.length) {
+        models.admit(id, { ...this.#recipe(plan), isTemporary });
         return true;
       }
     }
@@ -392,7 +393,7 @@ export class Opener {
     } catch (error) {
       if (job.signal.aborted) return;
       const { stage } = this;
-      const isSlow = isTooSlow(error);
+      const isSlow = isTimeout(error);
       // Keeps the downloaded bytes in the cache, so that the same plan can resume.
       const canResume = stage.name === 'loading' && (isSlow || stage.plan.commit !== undefined);
       this.stage = canResume

@@ -117,7 +117,7 @@ export class Picker {
     </form>`;
   }
 
-  #otherForm(arithmetic: Inexact): TemplateResult {
+  #arithmeticForm(arithmetic: Inexact): TemplateResult {
     const { button, hint } = INEXACT[arithmetic];
     const submit = (event: Event) => {
       event.preventDefault();
@@ -135,10 +135,10 @@ export class Picker {
     const { models } = this.#context.engine.peek()!;
     const trainedWith = models.zoo.cards.find(({ id }) => id === this.#model)?.operation;
     // Leaves out the model's own operation, which is no what-if.
-    const all = editChoices(this.#texts ?? models.describe).filter(
+    const offeredEdits = editChoices(this.#texts ?? models.describe).filter(
       ({ operation }) => !operation || operation !== trainedWith,
     );
-    const edit = all.find(({ name }) => name === this.#edit) ?? all[0]!;
+    const edit = offeredEdits.find(({ name }) => name === this.#edit) ?? offeredEdits[0]!;
     const submit = (event: Event) => {
       event.preventDefault();
       const data = new FormData(event.target as HTMLFormElement);
@@ -160,7 +160,7 @@ export class Picker {
             this.draw();
           }}
         >
-          ${all.map(
+          ${offeredEdits.map(
             ({ name, label }) =>
               html`<option value=${name} ?selected=${name === edit.name}>${label}</option>`,
           )}
@@ -205,22 +205,22 @@ export class Picker {
       this.#model = valueOf(event);
       void this.#loadSteps();
     };
-    const full =
+    const countWords =
       shown.length >= MAX_SUBJECTS
         ? `At most ${MAX_SUBJECTS}.`
         : `${shown.length} of ${MAX_SUBJECTS}`;
     render(
       html`<div class="open-head">
           <h2 id="pick-title">Choose models</h2>
-          <span class="hint" role="status">${full}</span>
+          <span class="hint" role="status">${countWords}</span>
           <button type="button" aria-label="Close" @click=${() => this.#dialog.close()}>✕</button>
         </div>
         <div class="open-body">
           ${this.#groups().map(
-            ([name, some]) =>
+            ([name, choices]) =>
               html`<fieldset class="pick-set">
                 <legend>${name}</legend>
-                ${some.map(({ id, title }) => this.#chip(id, title))}
+                ${choices.map(({ id, title }) => this.#chip(id, title))}
               </fieldset>`,
           )}
           ${
@@ -239,9 +239,9 @@ export class Picker {
                 ${this.#groups()
                   .filter(([name]) => name !== SOURCES.recording)
                   .map(
-                    ([name, some]) =>
+                    ([name, choices]) =>
                       html`<optgroup label=${name}>
-                        ${some.map(
+                        ${choices.map(
                           ({ id, title }) =>
                             html`<option value=${id} ?selected=${id === this.#model}>
                               ${title}
@@ -252,7 +252,7 @@ export class Picker {
               </select></label
             >
             ${this.#stepForm()} ${this.#editForm()}
-            ${inexactNames.map((one) => this.#otherForm(one))}
+            ${inexactNames.map((one) => this.#arithmeticForm(one))}
           </fieldset>
           <p class="links">
             <button type="button" @click=${() => context.open()}>Open another model …</button>

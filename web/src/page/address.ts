@@ -3,7 +3,7 @@ import { effect, signal } from '@preact/signals-core';
 import { isOnDisk, isHubId } from '../ask/ids';
 import type { PromptFile } from '../ask/question';
 import { isRecordingId } from '../ask/recordings';
-import { defaults, linkable, linkTo, parseHash, printHash, type State } from '../ask/state';
+import { defaults, linkableState, linkTo, parseHash, printHash, type State } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import type { Models } from '../run/models';
 import { failure, notices } from './messages';
@@ -72,7 +72,7 @@ addEventListener('hashchange', () => {
   notices.value = next.problems;
   // A link cannot carry the reader's own models and files, so the page keeps them.
   const current = state.peek();
-  const carried = { ...linkable(current), ...(file.peek() ? {} : { input: current.input }) };
+  const carried = { ...linkableState(current), ...(file.peek() ? {} : { input: current.input }) };
   if (printHash(next.state) === printHash(carried)) return;
   const { shown, input } = carried;
   const localState = {

@@ -16,7 +16,7 @@ import {
 import { defaults, table, type NumberName, type State } from '../ask/state';
 import { MAX_SUBJECTS, parseSubject, titleOf } from '../ask/subject';
 import { explainTerms, field } from './terms';
-import { firstWords, readable, word } from '../words';
+import { startTokenWords, readable, word } from '../words';
 import { addElement } from './view';
 
 /**
@@ -307,7 +307,7 @@ export function startTokenButton(
   { set }: Context,
   frames: readonly Frame[],
 ): TemplateResult | typeof nothing {
-  const labels = [...new Set(frames.map(firstWords))];
+  const labels = [...new Set(frames.map(startTokenWords))];
   const sample = frames.find(({ special }) => special.bos);
   if (!labels.length || !sample) return nothing;
   const hasNoStart = sample.first.length === 0;

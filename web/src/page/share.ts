@@ -2,7 +2,7 @@
 import { effect, signal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { fingerprintOf, isOnDisk, nameOfId } from '../ask/ids';
-import { linkable, linkTo, printHash } from '../ask/state';
+import { linkableState, linkTo, printHash } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import { sharedLink, state } from './address';
 import type { Context } from './context';
@@ -65,7 +65,7 @@ async function sharePicture(frame: Frame, context: Context): Promise<void> {
 async function copyLinkWithNames(): Promise<void> {
   const ids = [...new Set(omittedNames.value.map((one) => parseSubject(one)!.id))];
   omittedNames.value = [];
-  const hash = `#${printHash(linkable(state.peek(), true))}`;
+  const hash = `#${printHash(linkableState(state.peek(), true))}`;
   const notice = await copyText(sharedLink(hash));
   const names = ids.map((id) => `${nameOfId(id)} (fingerprint ${fingerprintOf(id)})`);
   notify(`${notice} Whoever opens it is asked for the files of ${names.join(', ')}.`);

@@ -37,7 +37,7 @@ import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
 import { comparisonAnswer } from '../answers';
-import { comparison, firstWords, sharedConditions } from '../words';
+import { comparison, startTokenWords, sharedConditions } from '../words';
 import { corpusName, type Card, type OpenModels } from '../ask/zoo';
 import { differenceLine, differencesOf, pathWords } from './differs';
 import {
@@ -342,7 +342,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           ? `held-out text: ${corpusName(state.T)}`
           : INPUTS[state.input],
     );
-    const caption = `ε = ${distinctValues(frames.map(({ eps }) => eps))} · T = ${distinctValues(frames.map(({ T }) => T))} · ${distinctValues(frames.map(firstWords))} · ${distinctValues(inputNames)}.${staleNote}`;
+    const caption = `ε = ${distinctValues(frames.map(({ eps }) => eps))} · T = ${distinctValues(frames.map(({ T }) => T))} · ${distinctValues(frames.map(startTokenWords))} · ${distinctValues(inputNames)}.${staleNote}`;
     const reportedRows =
       rows.length && panel === 'reported' ? reportsOf(frames, context, openModels.value) : [];
     const hasSpread = frames.some(({ sequences }) => sequences > 1);

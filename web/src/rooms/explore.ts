@@ -28,13 +28,13 @@ import { heads } from '../views/heads';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice, type Tab } from '../views/index';
 import { addElement, type View } from '../page/view';
-import { answerOf, emergenceWords, fullFirstName, togetherWords } from '../answers';
+import { answerOf, emergenceWords, firstTokenClause, dormantWords } from '../answers';
 import { isOnDisk, isHubId } from '../ask/ids';
 import { isRecordingId } from '../ask/recordings';
 import { parseSubject, type SubjectEdit } from '../ask/subject';
 import {
   finding,
-  givesWords,
+  claimSentence,
   headName,
   purposeWords,
   show,
@@ -189,7 +189,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         frame && at && choice.question.name !== 'when'
           ? html`<p class="hint">
               In layer ${layerNumber(frame, at.layer)}, head ${at.head} (${headName(at, frame)});
-              ${fullFirstName(frame)}
+              ${firstTokenClause(frame)}
             </p>`
           : nothing,
       )}
@@ -228,11 +228,11 @@ function ablatedWords(
   hiddenRise: number | undefined,
   context: Context,
 ): string {
-  const firstWords = Number.isFinite(hiddenRise)
+  const hiddenSentence = Number.isFinite(hiddenRise)
     ? `Without the first token to attend to, the loss changes by ${formatLossChange(hiddenRise!)} nats per token: all heads must attend elsewhere.`
     : '';
   const rise = lossChangeOf(frame, ablations, context);
-  return `${firstWords} ${togetherWords({ dormant: ablations.length, sinks: sinkCount(frame) }, rise)}`.trim();
+  return `${hiddenSentence} ${dormantWords({ dormant: ablations.length, sinks: sinkCount(frame) }, rise)}`.trim();
 }
 
 /** States the loss with the first token hidden, without an edit by the reader. */
@@ -266,7 +266,7 @@ function numbersOf(
     case 'research':
       return '';
     default:
-      return `${givesWords(claimOf(frame, at), frame)} ${question.name === 'write' ? purposeWords(frame, at) : ''}`.trim();
+      return `${claimSentence(claimOf(frame, at), frame)} ${question.name === 'write' ? purposeWords(frame, at) : ''}`.trim();
   }
 }
 

@@ -4,7 +4,7 @@ import {
   alphaOfKey,
   firstKey,
   headAt,
-  indexOfMost,
+  indexOfMax,
   keysOf,
   layerNumber,
   mean,
@@ -12,8 +12,8 @@ import {
   type Frame,
   type Head,
 } from '../frame';
-import { csv, factsOf, notes, plain, type Facts } from '../save/numbers';
-import { CLASS_WORDS, firstPlace, judged } from '../words';
+import { formatCsv, factsOf, csvNotes, nullForNaN, type Facts } from '../save/numbers';
+import { CLASS_WORDS, firstTokenSubscript, judged } from '../words';
 import type { Reported } from '../ask/zoo';
 
 /** A number with its standard deviation over the prompts (n - 1; NaN for one prompt). */
@@ -54,7 +54,7 @@ function sinkElsewhere(frame: Frame): Cell {
   const count = Math.max(KEY_COUNT, keysOf(frame));
   const shares = Array.from(frame.tensors.sink_ratio!.data).slice(0, count);
   shares[firstKey(frame)] = NaN;
-  const at = indexOfMost(shares);
+  const at = indexOfMax(shares);
   // Returns NaN for a text of one token, which has no other key.
   const cell = cellAt(frame, 'sink_ratio', at === firstKey(frame) ? frame.T : at);
   return { ...cell, ...(cell.mean ? { where: { key: at } } : {}) };
@@ -70,7 +70,7 @@ function whereOf(frame: Frame, at: number, n: number): Head {
 function largestAlpha(frame: Frame): Cell {
   const { H } = frame.architecture;
   const key = firstKey(frame);
-  const at = indexOfMost(alphaOfKey(frame, key));
+  const at = indexOfMax(alphaOfKey(frame, key));
   return { ...cellAt(frame, 'alpha', at * frame.T + key), where: whereOf(frame, at, H) };
 }
 
@@ -79,7 +79,7 @@ function largestHiddenRatio(frame: Frame): Cell {
   const ratios = frame.tensors.hidden_ratio?.data;
   // Falls back to the summary, since a recording may lack the ratios.
   if (!ratios) return cellAt(frame, 'hidden_ratio', 0);
-  const at = indexOfMost(ratios.subarray(1)) + 1;
+  const at = indexOfMax(ratios.subarray(1)) + 1;
   return { ...cellAt(frame, 'hidden_ratio', at), where: { layer: at - 1 } };
 }
 
@@ -90,7 +90,7 @@ const leastOf =
     const { G } = frame.architecture;
     const values = frame.tensors[name]?.data;
     if (!values) return cellAt(frame, name, 0);
-    const at = indexOfMost(Array.from(values, (value) => -value));
+    const at = indexOfMax(Array.from(values, (value) => -value));
     return { ...cellAt(frame, name, at), where: whereOf(frame, at, G) };
   };
 
@@ -279,7 +279,7 @@ export function metricsOf(
 ): readonly TableMetric[] {
   const hasValue = (metric: TableMetric) =>
     frames.some((one) => Number.isFinite(metric.of(one).mean));
-  const [place, ...otherPlaces] = new Set(frames.map(firstPlace));
+  const [place, ...otherPlaces] = new Set(frames.map(firstTokenSubscript));
   const key = firstKey(frames[0] ?? {}) + 1;
   const withIndex = (words: string) =>
     words.replaceAll('₁', place ?? '₁').replace('k > 1', `k ≠ ${key}`);
@@ -354,7 +354,7 @@ export function tableCsv(
     'key',
     'prompts',
   ];
-  return csv(notes(frames, facts), head, records);
+  return formatCsv(csvNotes(frames, facts), head, records);
 }
 
 /** Returns the numbers of each prompt as CSV, one prompt per line. */
@@ -368,7 +368,7 @@ export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
       ...names.map((name) => each[name]?.[i] ?? NaN),
     ]),
   );
-  return csv(notes(frames, facts), ['subject', 'class', 'prompt', ...names], records);
+  return formatCsv(csvNotes(frames, facts), ['subject', 'class', 'prompt', ...names], records);
 }
 
 /** Numbers that papers report of their own models, separate from measurements. */
@@ -387,12 +387,12 @@ export function tableJson(
     table: Object.fromEntries(
       columns.map(({ name, of }) => {
         const { mean: middle, deviation, where } = of(frame);
-        const [first, second] = plain([middle, deviation]);
+        const [first, second] = nullForNaN([middle, deviation]);
         return [name, { mean: first, deviation: second, ...where }];
       }),
     ),
     prompts: Object.fromEntries(
-      Object.entries(frame.perPrompt).map(([name, values]) => [name, plain(values)]),
+      Object.entries(frame.perPrompt).map(([name, values]) => [name, nullForNaN(values)]),
     ),
   }));
   const report = {

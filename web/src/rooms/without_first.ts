@@ -20,7 +20,7 @@ import {
   type Trial,
 } from '../run/without_first';
 import { formatNumber, halfInterval } from '../timeline/seeds';
-import { firstName, percent } from '../words';
+import { firstTokenName, percent } from '../words';
 import './without_first.css';
 
 /** The number of seeds over which texts are compared; the page shows the texts of the first seed. */
@@ -311,7 +311,7 @@ export class DeletionTrial {
     render(
       html`<h2>${verdict?.heading ?? 'What does the model write without its first token?'}</h2>
         <p role="status">
-          ${problem ?? verdict?.text ?? `${frame.title} has read your text and writes on without ${firstName(frame)}: seed ${trials.length + 1} of ${SEED_COUNT}.`}
+          ${problem ?? verdict?.text ?? `${frame.title} has read your text and writes on without ${firstTokenName(frame)}: seed ${trials.length + 1} of ${SEED_COUNT}.`}
         </p>
         ${
           texts

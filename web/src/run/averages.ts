@@ -1,6 +1,6 @@
 /** Measures means and standard deviations over the prompts of a question, and one number per prompt. */
 import { measure, sweep, type Describe, type Tensor } from 'sinkscope';
-import { deviation, mean, present, type Frame } from '../frame';
+import { deviation, mean, withoutNaN, type Frame } from '../frame';
 import type { OpenModel, Watch } from './opened';
 import type { Prompts } from '../ask/question';
 
@@ -99,13 +99,13 @@ export async function measureWindowLoss(
   };
 }
 
-/** Adds one number of one prompt to each list, by the names of metrics. */
+/** Adds a prompt's number of each metric to the list with the metric's name. */
 export function addPromptNumbers(
-  each: Record<string, number[]>,
+  lists: Record<string, number[]>,
   measured: Readonly<Record<string, Tensor>>,
 ): Record<string, number[]> {
   const addNumber = (name: string, value: number | undefined) =>
-    value === undefined ? undefined : (each[name] ??= []).push(value);
+    value === undefined ? undefined : (lists[name] ??= []).push(value);
   for (const name of ['sink_ratio', 'sink_ratio_raw', 'sink_ratio_bias', 'loss_mean', 'kl_mean'])
     addNumber(name, measured[name]?.data[0]);
   // Takes the mean of each head from the summary, whose rows are mean, minimum and maximum.
@@ -114,8 +114,8 @@ export function addPromptNumbers(
     'row_mass_summary',
     masses && mean(Array.from(masses.data).filter((_, i) => i % 3 === 0)),
   );
-  addNumber('value_ratio', measured.value_ratio && mean(present(measured.value_ratio.data)));
-  return each;
+  addNumber('value_ratio', measured.value_ratio && mean(withoutNaN(measured.value_ratio.data)));
+  return lists;
 }
 
 /**

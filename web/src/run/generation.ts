@@ -111,7 +111,7 @@ export class Generation {
     more: number,
     signal: AbortSignal,
   ): Promise<OpenRun | undefined> {
-    // Removes a token from the run that was sampled as the reader stopped, and that no frame shows.
+    // A token that was sampled as the reader stopped is in no frame, so it is removed from the run.
     if (isOpen(cached) && T + more <= cached.capacity) {
       if (cached.run.tokens.length > T) await cached.run.update(idsOf(tokens), { signal });
       return cached;

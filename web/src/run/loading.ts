@@ -3,7 +3,7 @@ import { InputError } from '../ask/errors';
 import type { Recording } from 'sinkscope';
 import { isOnDisk, isHubId, nameOfId } from '../ask/ids';
 import { isRecordingId } from '../ask/recordings';
-import { keyOf, promptsOf, type Prompts, type Question } from '../ask/question';
+import { questionKey, promptsOf, type Prompts, type Question } from '../ask/question';
 import { modelIdOf, parseSubject, type Subject } from '../ask/subject';
 import type { OpenModel, Watch } from './opened';
 import { NO_WEIGHTS } from './recordings';
@@ -19,7 +19,7 @@ export interface Dependencies {
   readonly admit: (id: string, signal: AbortSignal) => Promise<boolean>;
   /** Waits for this queue's turn, if several share an engine; the returned function ends the turn. */
   readonly turn?: () => Promise<() => void>;
-  /** Closes the models that this queue no longer needs; absent: those that are not in the list. */
+  /** Tells an owner of the models which ones this queue still needs; absent: the queue itself closes all others. */
   readonly release?: (kept: ReadonlySet<string>) => Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export class Loading {
   #lastPrompts:
     | {
         readonly key: string;
-        readonly of: OpenModel['tokenizer'];
+        readonly tokenizer: OpenModel['tokenizer'];
         readonly prompts: Promise<Prompts>;
       }
     | undefined;
@@ -55,7 +55,7 @@ export class Loading {
     if (isOutsideZoo && !(await this.#dependencies.admit(parsed.id, watch.signal)))
       throw new InputError(`${nameOfId(parsed.id)} is not loaded yet. Open it to measure it.`);
     watch.signal.throwIfAborted();
-    const opened = await this.#get(id, request, watch);
+    const opened = await this.#openModel(id, request, watch);
     watch.signal.throwIfAborted();
     return { parsed, opened };
   }
@@ -84,10 +84,10 @@ export class Loading {
       !models.canOpen(parsed.id)
     )
       return;
-    this.#get(modelIdOf(parsed), request, watch).catch(() => {});
+    this.#openModel(modelIdOf(parsed), request, watch).catch(() => {});
   }
 
-  #get(id: string, { isPreview, question }: Request, watch: Watch): Promise<OpenModel> {
+  #openModel(id: string, { isPreview, question }: Request, watch: Watch): Promise<OpenModel> {
     const { models } = this.#dependencies;
     return isPreview && question.n === 1 ? models.getPreview(id, watch) : models.get(id, watch);
   }
@@ -98,11 +98,11 @@ export class Loading {
     context: number,
   ): Promise<Prompts> {
     const { V } = model.architecture;
-    const key = `${keyOf({ ...question, window: undefined })} ${context} ${V}`;
-    if (this.#lastPrompts?.key !== key || this.#lastPrompts.of !== tokenizer) {
+    const key = `${questionKey({ ...question, window: undefined })} ${context} ${V}`;
+    if (this.#lastPrompts?.key !== key || this.#lastPrompts.tokenizer !== tokenizer) {
       const texts = await this.#dependencies.texts(question);
       const prompts = promptsOf(tokenizer, question, context, texts, V);
-      this.#lastPrompts = { key, of: tokenizer, prompts };
+      this.#lastPrompts = { key, tokenizer, prompts };
     }
     return this.#lastPrompts.prompts;
   }

@@ -20,7 +20,7 @@ interface Measured {
   readonly spread: Readonly<Record<string, Float32Array>>;
 }
 
-interface Given {
+interface MeasurementInput {
   readonly opened: OpenModel;
   /** The token ids of the prompts, which have equal lengths. */
   readonly ids: readonly (readonly number[])[];
@@ -35,7 +35,7 @@ export interface Measurement {
   /** The unit in which progress counts. */
   readonly steps: string;
   readonly fits: (model: { readonly architecture: Architecture }) => boolean;
-  readonly measure: (given: Given) => Promise<Measured>;
+  readonly measure: (input: MeasurementInput) => Promise<Measured>;
 }
 
 const effects: Measurement = {
@@ -67,13 +67,13 @@ interface Exchange {
 }
 
 /** Chooses the exchange; undefined for a text that is too short or repeats one token. */
-export function exchangeOf(ids: readonly number[], firsts: number): Exchange | undefined {
-  const at = firsts + Math.min(EXCHANGE_INDEX, ids.length - firsts - 2);
+export function exchangeOf(ids: readonly number[], prefixLength: number): Exchange | undefined {
+  const at = prefixLength + Math.min(EXCHANGE_INDEX, ids.length - prefixLength - 2);
   const token = ids
-    .slice(firsts)
+    .slice(prefixLength)
     .reverse()
     .find((id) => id !== ids[at]);
-  return at > firsts && token !== undefined ? { at, token } : undefined;
+  return at > prefixLength && token !== undefined ? { at, token } : undefined;
 }
 
 /** Returns the number of special tokens before the text. */
@@ -82,7 +82,7 @@ function prefixLengthOf(ids: readonly number[], special: readonly number[]): num
   return end < 0 ? ids.length : end;
 }
 
-/** Measures the change of the residual stream when one token of a prompt is exchanged. */
+/** Measures the change of the residual stream when one token of a prompt is exchanged, and the prompt's own mixing. */
 async function measureExchange(
   replica: Replica,
   ids: readonly number[],
@@ -113,23 +113,23 @@ const reach: Measurement = {
     const tensors: Record<string, Tensor[]> = Object.fromEntries(reach.names.map((n) => [n, []]));
     let count = 0;
     const measureText = async (replica: Replica, one: readonly number[]) => {
-      const firsts = prefixLengthOf(one, tokenizer.special);
-      const exchange = exchangeOf(one, firsts);
+      const prefixLength = prefixLengthOf(one, tokenizer.special);
+      const exchange = exchangeOf(one, prefixLength);
       const change = exchange && (await measureExchange(replica, one, exchange, options));
       const { at, token } = exchange ?? { at: 0, token: 0 };
-      const bareExchange = { at: at - firsts, token };
+      const bareExchange = { at: at - prefixLength, token };
       const bareChange =
         change &&
-        firsts &&
-        (await measureExchange(replica, one.slice(firsts), bareExchange, options));
+        prefixLength &&
+        (await measureExchange(replica, one.slice(prefixLength), bareExchange, options));
       onProgress(++count, ids.length);
       return {
         ...(change ? { reach: change.reach! } : {}),
         ...(bareChange ? { reach_bare: bareChange.reach!, mixing_bare: bareChange.mixing! } : {}),
       };
     };
-    for await (const own of spread(model, ids, measureText, { signal }))
-      for (const [name, tensor] of Object.entries(own)) tensors[name]!.push(tensor);
+    for await (const results of spread(model, ids, measureText, { signal }))
+      for (const [name, tensor] of Object.entries(results)) tensors[name]!.push(tensor);
     return average(tensors);
   },
 };
@@ -151,21 +151,21 @@ const lengths: Measurement = {
   fits: (model) => !isBidirectional(model),
   measure: async ({ opened, ids, edits, signal, onProgress }) => {
     const T = ids[0]!.length;
-    const all = lengthsUpTo(T);
+    const measuredLengths = lengthsUpTo(T);
     let count = 0;
     const measureText = async (replica: Replica, one: readonly number[]) => {
       const fields = ['att'];
-      const beginning = one.slice(0, all[0]);
+      const beginning = one.slice(0, measuredLengths[0]);
       const run = await replica.run(beginning, { edits, signal, fields, capacity: T });
       try {
         const alphas: number[] = [];
-        for (const n of all) {
+        for (const n of measuredLengths) {
           if (n > beginning.length) await run.update(one.slice(0, n), { signal });
           const { data } = await run.metric('alpha');
           for (let at = 0; at < data.length; at += n) alphas.push(data[at]!);
-          onProgress(++count, ids.length * all.length);
+          onProgress(++count, ids.length * measuredLengths.length);
         }
-        const shape = [all.length, alphas.length / all.length];
+        const shape = [measuredLengths.length, alphas.length / measuredLengths.length];
         return { shape, data: Float32Array.from(alphas) };
       } finally {
         await run.close();
@@ -174,16 +174,19 @@ const lengths: Measurement = {
     const results: Tensor[] = [];
     for await (const one of spread(opened.model, ids, measureText, { signal })) results.push(one);
     const { tensors, spread: deviations } = average({ alpha_by_length: results });
-    const lengthTensor = { shape: [all.length], data: Float32Array.from(all) };
+    const lengthTensor = {
+      shape: [measuredLengths.length],
+      data: Float32Array.from(measuredLengths),
+    };
     return { tensors: { ...tensors, lengths: lengthTensor }, spread: deviations };
   },
 };
 
 /** Averages each tensor over the prompts that have it. */
-function average(found: Readonly<Record<string, readonly Tensor[]>>): Measured {
+function average(results: Readonly<Record<string, readonly Tensor[]>>): Measured {
   const overTexts = (of: (values: readonly number[]) => number) => (all: readonly Tensor[]) =>
     Float32Array.from(all[0]?.data ?? [], (_, i) => of(all.map(({ data }) => data[i]!)));
-  const entries = Object.entries(found);
+  const entries = Object.entries(results);
   return {
     tensors: Object.fromEntries(
       entries.map(([name, all]) => [

@@ -1,7 +1,6 @@
 /**
- * The open models: models of the zoo, and models that the reader opened by a plan. A model stays open while a room
- * shows it. A model with a plan, which may fill the memory, is then closed, and its plan is remembered for the rest of
- * the visit.
+ * The open models: models of the zoo, which stay open, and models that the reader opened by a plan. A model with a plan
+ * may fill the memory, so it is closed once no room shows it; its plan is remembered for the rest of the visit.
  */
 import {
   cacheClear,
@@ -17,13 +16,13 @@ import {
   type Progress,
   type Tokenizer,
 } from 'sinkscope';
-import { InputError, isTooSlow } from '../ask/errors';
+import { InputError, isTimeout } from '../ask/errors';
 import { arithmeticOf } from '../ask/subject';
 import { nearestStep, stepOf, stepWords } from '../ask/steps';
 import type { Choice, OpenModel, Watch } from './opened';
 import { Recordings } from './recordings';
 import type { Timelines } from '../timeline/timelines';
-import { readWithRetry, textOf, zooAddress, type Card, type Zoo } from '../ask/zoo';
+import { readWithRetry, fetchText, zooAddress, type Card, type Zoo } from '../ask/zoo';
 
 /** Returns the id of a model's quantized preview among the open models. */
 export function previewId(id: string): string {
@@ -37,7 +36,7 @@ interface Recipe {
   readonly plan: Plan;
   readonly token?: string;
   /** Whether the model is a checkpoint that the reader steps through, whose recipe is deleted once no room shows it. */
-  readonly isPassing?: boolean;
+  readonly isTemporary?: boolean;
 }
 
 /** The options of opening a model. */
@@ -206,7 +205,7 @@ export class Models {
     const pinned = this.#pinned;
     if (pinned !== undefined && wanted.has(pinned) && this.isOpen(pinned)) this.unpin(pinned);
     const neededIds = new Set(pinned === undefined ? wanted : [...wanted, pinned]);
-    const isPassing = (id: string) => {
+    const isClosable = (id: string) => {
       const { weights, arithmetic } = arithmeticOf(id);
       const isStep = stepOf(weights) !== undefined;
       const isVariant = arithmetic !== 'exact' || isStep || id.endsWith(previewId(''));
@@ -214,18 +213,18 @@ export class Models {
     };
     const shownWeights = new Set([...neededIds].map((id) => arithmeticOf(id).weights));
     const hiddenOpenings = [...this.#openings].filter(
-      ([id]) => !neededIds.has(id) && isPassing(id),
+      ([id]) => !neededIds.has(id) && isClosable(id),
     );
     // Removes all hidden models from the map first, so that no caller gets a model that is about to close.
     for (const [id, { job }] of hiddenOpenings) {
       this.#openings.delete(id);
       job.abort(new DOMException('', 'AbortError'));
     }
-    for (const [id, { isPassing }] of this.#recipes)
-      if (isPassing && !shownWeights.has(id)) this.#recipes.delete(id);
+    for (const [id, { isTemporary }] of this.#recipes)
+      if (isTemporary && !shownWeights.has(id)) this.#recipes.delete(id);
     for (const [, { model }] of hiddenOpenings) await model.then(closeModel).catch(() => {});
-    const walked = new Set([...shownWeights].flatMap((id) => stepOf(id)?.id ?? []));
-    await (await this.#timelines)?.keepOnly(walked);
+    const idsWithSteps = new Set([...shownWeights].flatMap((id) => stepOf(id)?.id ?? []));
+    await (await this.#timelines)?.keepOnly(idsWithSteps);
   }
 
   /**
@@ -235,10 +234,10 @@ export class Models {
   async #openByPlan(
     id: string,
     recipe: Recipe,
-    how: OpenOptions & { readonly signal: AbortSignal },
+    options: OpenOptions & { readonly signal: AbortSignal },
   ) {
     try {
-      return await this.#openPlan(id, recipe, how);
+      return await this.#openPlan(id, recipe, options);
     } catch (error) {
       if (recipe.source !== 'hub' || !isBroken(error)) throw error;
       await cacheClear(recipe.plan.id).catch(() => {});
@@ -264,26 +263,26 @@ export class Models {
       signal,
       limit: this.#stepLimit,
     }).catch(async (error: unknown) => {
-      if (isTooSlow(error)) this.#stepLimit *= 2;
+      if (isTimeout(error)) this.#stepLimit *= 2;
       await model.close();
       throw error;
     });
     return { id, title, source, model, tokenizer, commit: plan.commit };
   }
 
-  async #openOfZoo(id: string, how: OpenOptions): Promise<OpenModel> {
+  async #openOfZoo(id: string, options: OpenOptions): Promise<OpenModel> {
     const { tokenizer, preview } = this.#card(id);
     const exactFiles = ['config.json', 'model.safetensors'];
     const refinedFiles = preview?.refinement && [preview.file, preview.refinement.file];
-    const names = preview && how.isPreview ? [preview.file] : (refinedFiles ?? exactFiles);
-    const isDamaged = (error: unknown) => {
-      const isUnread = error instanceof SinkscopeError && error.code === 'read';
-      if (!isBroken(error) && !isUnread) return false;
+    const names = preview && options.isPreview ? [preview.file] : (refinedFiles ?? exactFiles);
+    const forgetIfDamaged = (error: unknown) => {
+      const isUnreadable = error instanceof SinkscopeError && error.code === 'read';
+      if (!isBroken(error) && !isUnreadable) return false;
       this.zoo.forget(id);
       return true;
     };
     const paths = [...names.map((name) => `${id}/${name}`), `${tokenizer}/tokenizer.json`];
-    return readWithRetry(paths, () => this.#openZooOnce(id, how), isDamaged);
+    return readWithRetry(paths, () => this.#openZooOnce(id, options), forgetIfDamaged);
   }
 
   async #openZooOnce(
@@ -349,7 +348,7 @@ export class Models {
     const { tokenizer: id, tokenizer_config: config } = this.#card(model);
     const cached = this.#tokenizers.get(id);
     if (cached) return cached;
-    const tokenizer = textOf(`${id}/tokenizer.json`).then((json) =>
+    const tokenizer = fetchText(`${id}/tokenizer.json`).then((json) =>
       openTokenizer(json, JSON.stringify(config)),
     );
     this.#tokenizers.set(id, tokenizer);

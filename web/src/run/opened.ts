@@ -24,6 +24,7 @@ export interface OpenModel extends Choice {
   readonly isPreview?: boolean;
 }
 
+/** The signal that stops an opening or a run, and the function that shows its progress under the name `what`. */
 export interface Watch {
   readonly signal: AbortSignal;
   readonly onProgress: (what: string, done: number, total: number, more?: Progress) => void;

@@ -7,7 +7,7 @@
 import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
 import { SinkscopeError, type Progress } from 'sinkscope';
 import { InputError, errorSentence } from '../ask/errors';
-import { keyOf } from '../ask/question';
+import { questionKey } from '../ask/question';
 import { isRecordingId } from '../ask/recordings';
 import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
 import { selectedHead, type Frame, type Head } from '../frame';
@@ -42,7 +42,7 @@ const MAX_MODEL_BYTES = 2 ** 30;
 /** How long the queue waits for a stopped call to end before it begins the next one. */
 const STOP_MS = 30;
 
-/** A task of the queue: a subject, or a study. */
+/** The task that the queue is working on: a subject, or a study. */
 interface Job {
   readonly abort: AbortController;
   readonly task: string | Study;
@@ -81,7 +81,7 @@ export class Queue {
     this.#studies = new Studies(dependencies, this.#loading);
     this.#generation = new Generation(this.#runs, {
       entry: (subject) => this.#entries.get(subject),
-      set: (subject, change) => this.#set(subject, change),
+      set: (subject, change) => this.#setEntry(subject, change),
       complete: (frame, cached) => this.#completeFrame(frame, cached, this.#request!),
     });
   }
@@ -96,7 +96,7 @@ export class Queue {
     return this.#studies.entry(study);
   }
 
-  /** The present work; undefined if idle. */
+  /** What the queue is doing; undefined if idle. */
   get work(): ReadonlySignal<Work | undefined> {
     return this.#work;
   }
@@ -108,7 +108,8 @@ export class Queue {
   ask(request: Request): void {
     const lastRequest = this.#request;
     this.#request = request;
-    const isNewQuestion = lastRequest && keyOf(lastRequest.question) !== keyOf(request.question);
+    const isNewQuestion =
+      lastRequest && questionKey(lastRequest.question) !== questionKey(request.question);
     if (isNewQuestion) this.stopGenerating();
     // Forgets errors of open runs when other names are requested: one view's name failed, and others may succeed.
     if (lastRequest?.reads.join() !== request.reads.join())
@@ -117,7 +118,7 @@ export class Queue {
           this.#errors.delete(this.#key(subject));
     const job = this.#job;
     if (job && !this.#isWanted(job, Boolean(isNewQuestion))) job.abort.abort(abortError());
-    this.#mark();
+    this.#rebuildEntries();
     void this.#loop();
   }
 
@@ -137,7 +138,7 @@ export class Queue {
     // Does nothing before the first request.
     if (!this.#request) return;
     this.#studies.retry();
-    this.#mark();
+    this.#rebuildEntries();
     void this.#loop();
   }
 
@@ -151,7 +152,7 @@ export class Queue {
     const remaining = (request.studies ?? []).filter((study) => !this.#studies.isDone(study));
     this.#studies.addEntries(remaining.map((study) => [studyKey(study), { error: 'Stopped.' }]));
     this.#job?.abort.abort(abortError());
-    this.#mark();
+    this.#rebuildEntries();
   }
 
   stopGenerating(): void {
@@ -191,10 +192,10 @@ export class Queue {
   /** Returns a key of a subject and its question. */
   #key(subject: string): string {
     const { question, isFixed, reads } = this.#request!;
-    return `${subject} ${keyOf(question)}${isFixed ? ` ${reads.join()}` : ''}`;
+    return `${subject} ${questionKey(question)}${isFixed ? ` ${reads.join()}` : ''}`;
   }
 
-  #set(subject: string, change: Entry): void {
+  #setEntry(subject: string, change: Entry): void {
     const entries = new Map(this.#entries);
     entries.set(subject, { ...entries.get(subject), ...change });
     this.#entries = entries;
@@ -221,7 +222,7 @@ export class Queue {
   }
 
   /** Rebuilds the entries in the order of the request; frames that answer other questions become stale. */
-  #mark(): void {
+  #rebuildEntries(): void {
     const before = this.#entries;
     const { subjects } = this.#request!;
     const entries = subjects.map((subject): [string, Entry] => {
@@ -308,7 +309,7 @@ export class Queue {
       const key = typeof task === 'object' ? studyKey(task) : this.#key(task);
       try {
         if (typeof task === 'object')
-          await this.#studies.measure(task, this.#request!, this.#watch(signal));
+          await this.#studies.measure(task, this.#request!, this.#makeWatch(signal));
         else await this.#answer(task, key, this.#request!, signal);
       } catch (error) {
         const isStopped = error instanceof DOMException && error.name === 'AbortError';
@@ -336,18 +337,18 @@ export class Queue {
       return;
     }
     this.#errors.set(key, errorSentence(error));
-    this.#mark();
+    this.#rebuildEntries();
     if (!this.#entries.has(task)) return;
-    this.#set(task, { error: this.#errors.get(key)! });
+    this.#setEntry(task, { error: this.#errors.get(key)! });
   }
 
-  #watch(signal: AbortSignal): Watch {
+  #makeWatch(signal: AbortSignal): Watch {
     return {
       signal,
       onProgress: (what, done, total, more?: Progress) => {
         if (signal.aborted) return;
-        const isRead = more?.stage === 'read';
-        const text = isRead ? `${what}: ${loadedWords({ ...more, done, total })}` : what;
+        const isReading = more?.stage === 'read';
+        const text = isReading ? `${what}: ${loadedWords({ ...more, done, total })}` : what;
         const since = this.#work.peek()?.since ?? performance.now();
         this.#work.value = { text, share: total > 0 ? done / total : NaN, since };
       },
@@ -360,7 +361,7 @@ export class Queue {
     request: Request,
     signal: AbortSignal,
   ): Promise<void> {
-    const watch = this.#watch(signal);
+    const watch = this.#makeWatch(signal);
     const cached = this.#runs.get(subject);
     const frame = this.#entries.get(subject)?.frame;
     const hasFields =
@@ -376,7 +377,7 @@ export class Queue {
       return this.#answerRecording(subject, key, parsedSubject, request, watch);
     const { parsed, opened } = await this.#loading.open(subject, request, watch);
     // Begins to fetch the other models while this one runs.
-    const detachedWatch = this.#watch(new AbortController().signal);
+    const detachedWatch = this.#makeWatch(new AbortController().signal);
     for (const other of request.subjects) this.#loading.prefetch(other, request, detachedWatch);
     signal.throwIfAborted();
     const { architecture, describe } = opened.model;
@@ -395,8 +396,8 @@ export class Queue {
       opened,
       prompts,
       request,
-      before: lastFrame,
-      last: lastRun,
+      lastFrame,
+      lastRun,
       base,
     };
     const result = await runSubject(args, watch).catch((error: unknown) => {
@@ -422,8 +423,8 @@ export class Queue {
   /** Publishes a frame, as stale if the question has changed meanwhile. */
   #publishFrame(subject: string, frame: Frame): void {
     batch(() => {
-      this.#set(subject, { frame, isStale: false, error: undefined });
-      this.#mark();
+      this.#setEntry(subject, { frame, isStale: false, error: undefined });
+      this.#rebuildEntries();
     });
   }
 
@@ -455,7 +456,7 @@ export class Queue {
   ): Promise<void> {
     const frame = await this.#completeFrame(before, cached, request);
     if (this.#runs.get(subject) !== cached) return;
-    this.#set(subject, { frame, isStale: false, error: undefined });
+    this.#setEntry(subject, { frame, isStale: false, error: undefined });
     const measurement = this.#measurementFor(frame);
     if (!measurement) return;
     this.#job!.measurement = measurement;
@@ -467,7 +468,7 @@ export class Queue {
     const results = await withMeasurement(measurement, frame, opened, ids, watch);
     // Drops the result if tokens have been added meanwhile.
     if (this.#entries.get(subject)?.frame === frame)
-      this.#set(subject, { frame: { ...frame, ...results } });
+      this.#setEntry(subject, { frame: { ...frame, ...results } });
   }
 
   /** Returns the frame with all requested numbers. */
@@ -489,17 +490,17 @@ export class Queue {
     const ids = new Set([...requestedSubjects, ...studiedSubjects].filter(parseSubject).map(idOf));
     const sizes = [...ids].flatMap((id) => this.#models.bytesOf(id) ?? []);
     const isMemoryFull = sizes.reduce((a, b) => a + b, 0) > MAX_MODEL_BYTES && ids.size > 1;
-    const job = this.#nextTask;
-    const next = typeof job === 'object' ? job.subject : job;
-    const remaining = new Set(
+    const task = this.#nextTask;
+    const next = typeof task === 'object' ? task.subject : task;
+    const keptIds = new Set(
       isMemoryFull ? [...ids].filter((id) => !this.#models.bytesOf(id)) : ids,
     );
-    if (next !== undefined && parseSubject(next)) remaining.add(idOf(next));
+    if (next !== undefined && parseSubject(next)) keptIds.add(idOf(next));
     const previews = this.#runs.previews;
     for (const id of ids)
       if (previews.includes(id) || (this.#request?.isPreview && !this.#models.isOpen(id)))
-        remaining.add(previewId(id));
+        keptIds.add(previewId(id));
     this.#runs.keepOnly(requestedSubjects);
-    void this.#release(remaining).catch(() => {});
+    void this.#release(keptIds).catch(() => {});
   }
 }

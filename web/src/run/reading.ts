@@ -15,7 +15,7 @@ import { EXACT_SIDE, isBidirectional, pooledSide, type Frame, type Head } from '
 import type { OpenModel } from './opened';
 import { isMeasurement } from './measurements';
 import type { Request } from './request';
-import { firstTokens, specialWords, type Prompts, type Question } from '../ask/question';
+import { startTokens, specialWords, type Prompts, type Question } from '../ask/question';
 import {
   atStep,
   choicesOf,
@@ -39,7 +39,8 @@ function evictionOf(edits: Frame['edits']) {
 }
 
 /**
- * Returns the largest number of tokens of a run; Infinity if every head's cache stays inside the context.
+ * Returns the largest number of tokens of a run; Infinity if each query sees fewer tokens than the context: those in
+ * its window, or those that every head's cache keeps.
  * @param window the number of tokens in the run of each prediction
  */
 export function contextOf(
@@ -111,7 +112,7 @@ function zoomOf(frame: Frame, { headReads, zoom, cells = Infinity }: Wanted) {
 }
 
 /** Returns the frame's numbers of one head; undefined if it has those of another head. */
-const headAt = ({ head }: Frame, at: Head): Frame['head'] =>
+const headFrameAt = ({ head }: Frame, at: Head): Frame['head'] =>
   head?.layer === at.layer && head.head === at.head ? head : undefined;
 
 /**
@@ -121,7 +122,7 @@ const headAt = ({ head }: Frame, at: Head): Frame['head'] =>
 export function isAnswered(frame: Frame, describe: Describe, wanted: Wanted, at?: Head): boolean {
   const { tensors, lacks = {} } = frame;
   const headNames = wanted.headReads.filter((name) => !(name in lacks));
-  const headFrame = at && headAt(frame, at);
+  const headFrame = at && headFrameAt(frame, at);
   const zoom = at && zoomOf(frame, wanted);
   const { query, key } = headFrame?.rows ?? {};
   return (
@@ -228,7 +229,7 @@ export async function emptyFrame(
   const edits = subjectEdits.filter((_, i) => areEffective[i]);
   const effectiveSubject = { ...subject, edits: subject.edits.filter((_, i) => areEffective[i]) };
   const operationEdit = operationOf(edits);
-  const name = operationEdit ? operationEdit.operation : architecture.attention.operation;
+  const operationName = operationEdit ? operationEdit.operation : architecture.attention.operation;
   const { id, title, source, commit, sha256, step, bits } = opened;
   return {
     subject: text,
@@ -237,7 +238,7 @@ export async function emptyFrame(
     model: { id, title, source, commit, sha256, step, bits },
     class: classOf(edits, subject, describe),
     architecture,
-    operation: describe.operations.find((one) => one.name === name)!,
+    operation: describe.operations.find((one) => one.name === operationName)!,
     edits,
     labels: edits.map((edit) => editLabel(edit, describe)),
     choices: edits.map((edit) => choiceLabels(edit, describe)),
@@ -248,7 +249,7 @@ export async function emptyFrame(
     eps: question.eps,
     dropped: prompts.dropped,
     generated: 0,
-    first: firstTokens(prompts.tokens),
+    first: startTokens(prompts.tokens),
     special: await specialWords(opened.tokenizer),
     ...maskTokenOf(opened),
     sequences: prompts.ids.length,
@@ -263,18 +264,18 @@ export async function emptyFrame(
 
 /**
  * Reads a frame's missing numbers from its run.
- * @param look the previous frame of the subject, and a function that returns the selected head of a frame
+ * @param selection the previous frame of the subject, and a function that returns the selected head of a frame
  */
 export async function completeFrame(
   describe: Describe,
-  given: Frame,
+  source: Frame,
   { run, opened }: { readonly run?: Run | undefined; readonly opened: OpenModel },
   wanted: Wanted,
-  look: { readonly before?: Frame; readonly headOf: (frame: Frame) => Head },
+  selection: { readonly before?: Frame; readonly headOf: (frame: Frame) => Head },
 ): Promise<Frame> {
-  const { before, headOf } = look;
+  const { before, headOf } = selection;
   const { reads, headReads } = wanted;
-  const frame = withMapSide(given, describe, wanted);
+  const frame = withMapSide(source, describe, wanted);
   const isMetric = (name: string) => describe.metrics.some((one) => one.name === name);
   const requestOf = (name: string, at: Partial<Head> = {}): RunRead =>
     isMetric(name)
@@ -287,10 +288,10 @@ export async function completeFrame(
   const similarFrame = 'alpha' in frame.tensors ? frame : before;
   const guessedHead = similarFrame && headOf(similarFrame);
   const tensorsAt = (one: Head): Readonly<Record<string, Tensor>> =>
-    headAt(frame, one)?.tensors ?? {};
+    headFrameAt(frame, one)?.tensors ?? {};
   const isLacking = (name: string) => name in (frame.lacks ?? {});
-  const missingNames = (had: object) =>
-    headReads.filter((name) => !(name in had) && !isLacking(name));
+  const missingNames = (available: object) =>
+    headReads.filter((name) => !(name in available) && !isLacking(name));
   const guessedNames = guessedHead ? missingNames(tensorsAt(guessedHead)) : [];
   const requests = [
     ...names.map((name) => requestOf(name)),
@@ -313,7 +314,7 @@ export async function completeFrame(
   };
   const remainingNames = missingNames(availableTensors);
   const zoom = zoomOf(frame, wanted);
-  const earlierRows = headAt(frame, at)?.rows;
+  const earlierRows = headFrameAt(frame, at)?.rows;
   const rows = isAtZoom(earlierRows, zoom) ? earlierRows : undefined;
   const rowRequests = zoom && !rows ? [rowRequest(frame.T, at, zoom)] : [];
   const headRequests = [...remainingNames.map((name) => requestOf(name, at)), ...rowRequests];
@@ -347,15 +348,18 @@ function mapOptions({ recording, pooled, T }: Frame, { head }: Partial<Head>) {
   return { block: Math.ceil(T / (head === undefined ? Math.min(SMALL_SIDE, pooled) : pooled)) };
 }
 
-/** Returns the frame without maps in another resolution, blocks or single cells, than the wanted one. */
+/**
+ * Returns the frame with the wanted side of its maps, without maps that were read with another side. If maps are pooled,
+ * the frame lacks the metrics that have a number for each query and key.
+ */
 function withMapSide(frame: Frame, { metrics }: Describe, wanted: Wanted): Frame {
   const pooled = mapSide(frame, wanted);
   if (pooled === frame.pooled) return frame;
   const { head: _, pooled: __, lacks: ___, ...rest } = frame;
   const { att: ____, ...tensors } = frame.tensors;
-  const pairs = metrics.filter(({ shape }) => isMapShape(shape)).map(({ name }) => name);
+  const mapMetrics = metrics.filter(({ shape }) => isMapShape(shape)).map(({ name }) => name);
   const reason = `is drawn of texts of up to ${wanted.cells} tokens, and this one has ${frame.T}`;
-  const lacks = Object.fromEntries(pairs.map((name) => [name, reason]));
+  const lacks = Object.fromEntries(mapMetrics.map((name) => [name, reason]));
   return { ...rest, tensors, ...(pooled ? { pooled, lacks } : {}) };
 }
 
@@ -364,10 +368,10 @@ const MAX_PREDICTIONS = 8;
 function likeliestTokens(logits: Tensor, { tokenizer }: OpenModel): Frame['next'] {
   const data = logits.data as Float32Array;
   const maximum = data.reduce((a, b) => Math.max(a, b), -Infinity);
-  const powers = Float64Array.from(data, (x) => Math.exp(x - maximum));
-  const sum = powers.reduce((a, b) => a + b, 0);
-  return Array.from(powers.keys())
-    .sort((i, j) => powers[j]! - powers[i]!)
+  const exponentials = Float64Array.from(data, (x) => Math.exp(x - maximum));
+  const sum = exponentials.reduce((a, b) => a + b, 0);
+  return Array.from(exponentials.keys())
+    .sort((i, j) => exponentials[j]! - exponentials[i]!)
     .slice(0, MAX_PREDICTIONS)
-    .map((id) => ({ text: tokenizer.piece(id), probability: powers[id]! / sum }));
+    .map((id) => ({ text: tokenizer.piece(id), probability: exponentials[id]! / sum }));
 }

@@ -119,7 +119,7 @@ function architectureOf(
   { architecture, conditions, tensors }: Recording,
 ): Architecture {
   const operation = operations.find(({ name }) => name === conditions.model.operation);
-  // The operation's own sink logit takes weight that goes to no key, and not to a bias key.
+  // The tensor att_bias has the weight of a bias key, or that of the operation's own sink logit, which is no key.
   const hasSinkLogit = operation?.parameters.some(({ per_head }) => per_head);
   // A recording of maps alone lacks the model's other sizes.
   const { D, K, U, V, ...others } = architecture;
@@ -148,24 +148,24 @@ function tokensOf({ conditions, tokens }: Recording): Token[] {
 
 /** Reads the file's means over all prompts, their deviations, and one number per prompt. */
 async function meansOf(describe: Describe, recording: Recording, eps: number) {
-  const { tensors: files, conditions } = recording;
+  const { tensors: fileTensors, conditions } = recording;
   const { count, T, kept } = conditions.prompts;
   const isSameLength = kept === 0 || conditions.tokens[0]!.length === T;
   const tensors: Record<string, Tensor> = {};
   const spread: Record<string, Float32Array> = {};
   for (const { name, shape, arguments: args } of describe.metrics) {
-    if (!files.has(`mean.${name}`)) continue;
+    if (!fileTensors.has(`mean.${name}`)) continue;
     // Leaves out averages by token, if the first prompt is shorter than the averaged ones.
     if (shape.includes('T') && !isSameLength) continue;
-    const at = args.includes('eps') ? { eps } : {};
-    tensors[name] = await recording.mean(name, at);
-    if (!files.has(`deviation.${name}`)) continue;
-    const deviation = await recording.deviation(name, at);
+    const options = args.includes('eps') ? { eps } : {};
+    tensors[name] = await recording.mean(name, options);
+    if (!fileTensors.has(`deviation.${name}`)) continue;
+    const deviation = await recording.deviation(name, options);
     spread[name] = deviation.data as Float32Array;
   }
   // Averages the kept prompts if the file has no means but keeps all prompts.
   const hasAllPrompts =
-    kept > 0 && kept === count && ![...files.keys()].some((name) => /^mean\./.test(name));
+    kept > 0 && kept === count && ![...fileTensors.keys()].some((name) => /^mean\./.test(name));
   for (const { name, averaged, arguments: args } of describe.metrics) {
     if (!hasAllPrompts || !averaged || args.includes('base')) continue;
     const result = await recording.measure({ eps, metrics: [name] }).catch((error: unknown) => {
@@ -179,7 +179,7 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
   }
   const perPrompt: Record<string, number[]> = {};
   const readRow = async (name: string) =>
-    files.has(name) ? Array.from((await recording.tensor(name)).data) : undefined;
+    fileTensors.has(name) ? Array.from((await recording.tensor(name)).data) : undefined;
   const sinks = await readRow('prompt.sink_1');
   const epsIndex = conditions.eps.findIndex((one) => Math.fround(one) === Math.fround(eps));
   const E = conditions.eps.length;
@@ -242,9 +242,11 @@ export async function recordedFrame(
 ): Promise<Frame> {
   const { conditions } = recording;
   const { model, prompts } = conditions;
-  const { eps: asked } = question;
-  const isEpsRecorded = conditions.eps.some((one) => Math.fround(one) === Math.fround(asked));
-  const eps = isEpsRecorded ? asked : (conditions.eps[0] ?? asked);
+  const { eps: requestedEps } = question;
+  const isEpsRecorded = conditions.eps.some(
+    (one) => Math.fround(one) === Math.fround(requestedEps),
+  );
+  const eps = isEpsRecorded ? requestedEps : (conditions.eps[0] ?? requestedEps);
   const title = titleOf(recording, id);
   const tokens = tokensOf(recording);
   const first = tokens.filter(({ special }) => special).map(({ text }) => text);

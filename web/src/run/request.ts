@@ -1,19 +1,19 @@
 /** The requests of rooms to the queue, and its answers. */
 import type { Frame, Head } from '../frame';
-import { keyOf, type Question } from '../ask/question';
+import { questionKey, type Question } from '../ask/question';
 
-/** A setting of which only means are read, so that the queue keeps no run. */
+/** A subject and a question of which a room wants only means over the prompts; the queue keeps no run of it. */
 export interface Study {
   readonly subject: string;
   readonly question: Question;
   /** Names of the metrics that are averaged. */
   readonly measures: readonly string[];
-  /** Studies of one model with the same turn are measured in one sweep, and then drawn. */
+  /** The place of the study's sweep: studies of one model with the same turn are measured together. */
   readonly turn?: number;
 }
 
 export function studyKey({ subject, question, measures }: Study): string {
-  return `${subject} ${keyOf(question)} ${measures.join()}`;
+  return `${subject} ${questionKey(question)} ${measures.join()}`;
 }
 
 export interface Request {
@@ -21,7 +21,7 @@ export interface Request {
   readonly question: Question;
   /** Names of metrics and fields in describe, and names of measurements. */
   readonly reads: readonly string[];
-  /** Names that are read of one head. */
+  /** Names of metrics and fields that are read for one head only. */
   readonly headReads: readonly string[];
   readonly head: Head;
   /** The most rows and columns of a map; absent: unlimited. */
@@ -38,12 +38,13 @@ export interface Request {
   readonly studies?: readonly Study[];
 }
 
-/** The present work. */
+/** What the queue is doing, for the page to show. */
 export interface Work {
   /** Names the work on the page; '' if it is not shown. */
   readonly text: string;
   /** The finished share, 0 to 1; NaN while unknown. */
   readonly share: number;
+  /** The time when the work began, by performance.now(). */
   readonly since: number;
 }
 

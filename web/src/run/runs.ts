@@ -112,7 +112,7 @@ export class CachedRuns {
 }
 
 /** The arguments of `runSubject`. */
-interface Given {
+interface RunSubjectArguments {
   readonly subject: Subject;
   readonly text: string;
   readonly key: string;
@@ -120,9 +120,9 @@ interface Given {
   readonly prompts: Prompts;
   readonly request: Request;
   /** The subject's frame of an earlier question. */
-  readonly before: Frame | undefined;
+  readonly lastFrame: Frame | undefined;
   /** The subject's former run, which can be updated to this question. */
-  readonly last: OpenRun | undefined;
+  readonly lastRun: OpenRun | undefined;
   /** A run of the same model and text without edits, if one is open. */
   readonly base: Run | undefined;
 }
@@ -142,7 +142,7 @@ export function canUpdate(
  * views do not change, needs no run.
  */
 export async function runSubject(
-  { subject, text, key, opened, prompts, request, before, last, base }: Given,
+  { subject, text, key, opened, prompts, request, lastFrame, lastRun, base }: RunSubjectArguments,
   watch: Watch,
 ): Promise<{ readonly frame: Frame; readonly cached: CachedRun }> {
   const startTime = performance.now();
@@ -154,9 +154,9 @@ export async function runSubject(
   const T = prompts.tokens.length;
   const fields = fieldsToRecord(describe, request, { architecture, T });
   // Reports no progress of a run that was quick before, since each message delays typing.
-  const wasQuick = before && before.milliseconds < QUICK_MS && T < 2 * before.T;
+  const wasQuick = lastFrame && lastFrame.milliseconds < QUICK_MS && T < 2 * lastFrame.T;
   // An edit may name a token beyond the end of this text, and a typed text grows.
-  const capacity = last?.capacity ?? Math.min(contextOf(architecture, edits), T + EXTRA_TOKENS);
+  const capacity = lastRun?.capacity ?? Math.min(contextOf(architecture, edits), T + EXTRA_TOKENS);
   const options = { edits, fields, capacity };
   const bytes = T > LONG_TEXT ? await opened.model.runBytes(T, options) : 0;
   const onProgress = ({ done, total }: Progress) =>
@@ -181,27 +181,28 @@ export async function runSubject(
     // Measurements beyond the run need an open run.
     const needsMeasurement = request.reads.some(isMeasurement);
     if (fixedReads && !needsMeasurement && isAnswered({ ...frame, ...means }, describe, request)) {
-      close(last);
+      close(lastRun);
       const milliseconds = performance.now() - startTime;
       const cached = { key, capacity: 0, opened, fields: new Set(fields) };
       return { frame: { ...frame, ...means, milliseconds }, cached };
     }
-    await last?.run.update(ids, job);
+    await lastRun?.run.update(ids, job);
     const startOptions = base && edits.length ? { from: { run: base } } : {};
-    const run = last?.run ?? (await opened.model.run(ids, { ...options, ...startOptions, ...job }));
+    const run =
+      lastRun?.run ?? (await opened.model.run(ids, { ...options, ...startOptions, ...job }));
     const milliseconds = performance.now() - startTime;
-    const recordedFields = last?.fields ?? new Set(fields);
+    const recordedFields = lastRun?.fields ?? new Set(fields);
     return {
       frame: { ...frame, ...means, milliseconds },
       cached: { key, run, capacity, opened, fields: recordedFields },
     };
   } catch (error) {
-    if (!watch.signal.aborted) close(last);
+    if (!watch.signal.aborted) close(lastRun);
     throw error;
   }
 }
 
-/** Returns the frame with the numbers of a measurement that takes runs of its own. */
+/** Takes a measurement with runs of its own, and returns the frame's numbers together with its results. */
 export async function withMeasurement(
   measurement: Measurement,
   { tensors, spread, title, edits }: Frame,

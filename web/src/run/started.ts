@@ -20,7 +20,7 @@ import {
 import type { Frame } from '../frame';
 import type { OpenModel } from './opened';
 
-interface Given {
+interface StartedInput {
   readonly frame: Frame;
   /** The frame's model. */
   readonly opened: OpenModel;
@@ -42,8 +42,8 @@ const maskOption = ({ maskToken }: Frame) => (maskToken === undefined ? {} : { m
  * token in the frame's prompts, copied random tokens, and a name over two distances. All prompts begin with the special
  * tokens of the frame's text.
  */
-async function tasks(
-  { frame, opened: { model, tokenizer }, signal }: Given,
+async function measureTasks(
+  { frame, opened: { model, tokenizer }, signal }: StartedInput,
   { onTask, onShare }: { onTask: (found: TaskResult) => void; onShare: OnShare },
 ): Promise<void> {
   const { V, context } = model.architecture;
@@ -85,8 +85,8 @@ export interface MaskedLoss {
  * Measures the loss at masked tokens of the frame's prompts, with every key and without one, and the loss of the causal
  * model from which the frame's model differs in one factor, if both have the same tokens.
  */
-async function maskedLoss(
-  { frame, opened: { model, tokenizer }, signal, baseline }: Given,
+async function measureMaskedLoss(
+  { frame, opened: { model, tokenizer }, signal, baseline }: StartedInput,
   { onShare }: { onShare: OnShare },
 ): Promise<MaskedLoss> {
   const baselineModel = await baseline();
@@ -106,8 +106,8 @@ async function maskedLoss(
 }
 
 /** Searches for tokens that raise a score when inserted between two texts; neither text contains special tokens. */
-async function suffix(
-  { frame: { edits }, opened: { model, tokenizer }, signal }: Given,
+async function findSuffix(
+  { frame: { edits }, opened: { model, tokenizer }, signal }: StartedInput,
   { pair, ...options }: Omit<SuffixOptions, 'signal'> & { pair: SuffixPair },
 ): Promise<{ found: SuffixResult; text: string }> {
   const searchOptions = { ...options, signal, never: tokenizer.special, edits };
@@ -116,8 +116,8 @@ async function suffix(
 }
 
 /** Lets a masked model fill in the mask tokens, and reports each step; the text contains no special tokens. */
-async function unmasking(
-  { frame, opened, signal }: Given,
+async function fillMasks(
+  { frame, opened, signal }: StartedInput,
   {
     tokens,
     onStep,
@@ -137,7 +137,12 @@ async function unmasking(
   });
 }
 
-const startedMeasurements = { tasks, maskedLoss, suffix, unmasking };
+const startedMeasurements = {
+  tasks: measureTasks,
+  maskedLoss: measureMaskedLoss,
+  suffix: findSuffix,
+  unmasking: fillMasks,
+};
 type Started = typeof startedMeasurements;
 
 /** Takes a measurement by its name. */
@@ -147,8 +152,8 @@ export type Measure<Context> = <Name extends keyof Started>(
   options: Parameters<Started[Name]>[1],
 ) => ReturnType<Started[Name]>;
 
-export const takeMeasurement: Measure<Given> = (name, given, options) =>
-  (startedMeasurements[name] as (given: Given, options: never) => unknown)(
-    given,
+export const takeMeasurement: Measure<StartedInput> = (name, input, options) =>
+  (startedMeasurements[name] as (input: StartedInput, options: never) => unknown)(
+    input,
     options as never,
   ) as never;

@@ -3,7 +3,7 @@
  */
 import { signal } from '@preact/signals-core';
 import { SinkscopeError } from 'sinkscope';
-import { keyOf, type Prompts } from '../ask/question';
+import { questionKey, type Prompts } from '../ask/question';
 import { editsOf, modelIdOf, parseSubject } from '../ask/subject';
 import type { Frame } from '../frame';
 import { measureAverages, measureWindowLoss } from './averages';
@@ -47,8 +47,8 @@ export class Studies {
     return this.#entries.peek().has(studyKey(study));
   }
 
-  addEntries(found: readonly (readonly [string, Entry])[]): void {
-    this.#entries.value = new Map([...this.#entries.peek(), ...found].slice(-MAX_ENTRIES));
+  addEntries(entries: readonly (readonly [string, Entry])[]): void {
+    this.#entries.value = new Map([...this.#entries.peek(), ...entries].slice(-MAX_ENTRIES));
   }
 
   /** Forgets failed studies, so that they are measured again. */
@@ -58,21 +58,24 @@ export class Studies {
 
   /** Measures the next study, and the others of the request that belong to the same sweep. */
   async measure(study: Study, request: Request, watch: Watch): Promise<void> {
-    const all = parseSubject(study.subject) ? this.#sweepOf(study, request) : [study];
+    const group = parseSubject(study.subject) ? this.#sweepOf(study, request) : [study];
     try {
-      await this.#sweep(all, request, watch);
+      await this.#sweep(group, request, watch);
     } catch (error) {
       const isLost = error instanceof SinkscopeError && error.code === 'lost';
-      if (all.length < 2 || watch.signal.aborted || isLost) throw error;
+      if (group.length < 2 || watch.signal.aborted || isLost) throw error;
       // Measures the study alone: the engine refuses a whole sweep if it refuses one of its settings.
       await this.#sweep([study], request, watch);
     }
   }
 
-  /** Returns this study and the unmeasured studies of the same model, question and turn. */
+  /**
+   * Returns this study and the unmeasured studies of the same model, question and turn. Studies with a window
+   * are measured one by one, so only the first is returned.
+   */
   #sweepOf(study: Study, request: Request): Study[] {
     const sweepKey = ({ subject, question, measures, turn }: Study) =>
-      [modelIdOf(parseSubject(subject)!), keyOf(question), measures.join(), turn].join();
+      [modelIdOf(parseSubject(subject)!), questionKey(question), measures.join(), turn].join();
     const remaining = request.studies!.filter((one) => !this.isDone(one));
     const group = remaining.filter(
       (one) => parseSubject(one.subject) && sweepKey(one) === sweepKey(study),
@@ -89,7 +92,7 @@ export class Studies {
     const { signal } = watch;
     const startTime = performance.now();
     const { describe } = this.#models;
-    const all = request.studies!;
+    const allStudies = request.studies!;
     const { opened } = await this.#loading.open(
       study.subject,
       { ...request, isPreview: false },
@@ -100,24 +103,30 @@ export class Studies {
     const questions = studies.map((one) => {
       const parsed = parseSubject(one.subject)!;
       const edits = editsOf(parsed, describe);
-      const ends = contextOf(architecture, edits, window);
-      const streaming = canStream(describe, architecture, edits, one.measures, Math.min(T, ends));
-      return { one, parsed, edits, ends, streaming };
+      const context = contextOf(architecture, edits, window);
+      const streaming = canStream(
+        describe,
+        architecture,
+        edits,
+        one.measures,
+        Math.min(T, context),
+      );
+      return { one, parsed, edits, context, streaming };
     });
     // A run beyond the context has other prompts, and no run can begin from a streamed one.
-    const [{ ends, streaming }] = questions as [(typeof questions)[number]];
+    const [{ context, streaming }] = questions as [(typeof questions)[number]];
     const sweptQuestions = questions.filter(
-      (one) => one.ends === ends && one.streaming === streaming,
+      (one) => one.context === context && one.streaming === streaming,
     );
-    const prompts = await this.#loading.prompts(opened, study.question, ends);
-    const doneCount = all.filter((one) => this.isDone(one)).length;
+    const prompts = await this.#loading.prompts(opened, study.question, context);
+    const doneCount = allStudies.filter((one) => this.isDone(one)).length;
     const sweepWatch: Watch = {
       signal,
       onProgress: (_, done, total) =>
         watch.onProgress(
-          `${opened.title}, ${doneCount + 1} of ${all.length} settings`,
+          `${opened.title}, ${doneCount + 1} of ${allStudies.length} settings`,
           doneCount + (sweptQuestions.length * done) / total,
-          all.length,
+          allStudies.length,
         ),
     };
     const cases = sweptQuestions.map(({ edits }) => edits);

@@ -2,9 +2,15 @@
  * Generates text after its first token is deleted: the model has read a prompt, and then continues with the first key,
  * without it, without it for half of the text, and without the second key. The texts are measured over several seeds.
  */
-import { lossUnder, continuePrompt, type Condition, type Writer, type Written } from './writing.ts';
+import {
+  measureLoss,
+  continuePrompt,
+  type Condition,
+  type Writer,
+  type Written,
+} from './writing.ts';
 
-const hideKey = (prompt: number, count: number, key = 0) =>
+const hiddenKeyEdits = (prompt: number, count: number, key = 0) =>
   Array.from({ length: count }, (_, i) => ({
     ...{ kind: 'hide_key' as const, key },
     query: prompt + i,
@@ -16,15 +22,15 @@ const hideKey = (prompt: number, count: number, key = 0) =>
  */
 export const CONDITIONS = {
   kept: { title: 'With the first token', edits: () => [] },
-  deleted: { title: 'Without it', edits: (prompt, count) => hideKey(prompt, count) },
+  deleted: { title: 'Without it', edits: (prompt, count) => hiddenKeyEdits(prompt, count) },
   restored: {
     title: 'Without it, then put back',
-    edits: (prompt, count) => hideKey(prompt, Math.floor(count / 2)),
+    edits: (prompt, count) => hiddenKeyEdits(prompt, Math.floor(count / 2)),
   },
   // Shows whether the loss of any token would do the same.
   control: {
     title: 'Without the second token',
-    edits: (prompt, count) => hideKey(prompt, count, 1),
+    edits: (prompt, count) => hiddenKeyEdits(prompt, count, 1),
   },
 } as const satisfies Readonly<Record<string, Condition>>;
 
@@ -43,7 +49,10 @@ export interface Measures {
 
 export type Trial = Readonly<Record<Name, Measures & Written>>;
 
-/** What lessons/without_first.mjs records: a text without the second token only if it differs, and numbers by seed. */
+/**
+ * What lessons/without_first.mjs writes: one text for each condition, and the measures of every seed. The text of the
+ * control is left out if it equals the text with the first token.
+ */
 export interface RecordedTrials {
   readonly texts: Readonly<Record<Exclude<Name, 'control'>, string> & { control?: string }>;
   readonly trials: Readonly<Record<Name, Readonly<Record<keyof Measures, readonly number[]>>>>;
@@ -95,7 +104,7 @@ export async function runTrial(
       name,
       {
         ...written,
-        loss: await lossUnder(writer, job, written),
+        loss: await measureLoss(writer, job, written),
         repeated: repeatedShare(tokens, job.prompt.length),
         late: repeatedShare(tokens, tokens.length - Math.ceil(written.tokens.length / 2)),
       },

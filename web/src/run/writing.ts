@@ -52,13 +52,15 @@ interface Job {
   readonly signal?: AbortSignal;
 }
 
-/** Returns the first `most` ids of a prompt, with the start token that the tokenizer adds. */
+/** Returns the first `maxTokens` ids of a prompt, with the start token that the tokenizer adds. */
 export async function promptOf(
   { tokenizer }: Writer,
   text: string,
-  most: number,
+  maxTokens: number,
 ): Promise<number[]> {
-  return (await tokenizer.encode(text, { special: 'auto' })).map(({ id }) => id).slice(0, most);
+  return (await tokenizer.encode(text, { special: 'auto' }))
+    .map(({ id }) => id)
+    .slice(0, maxTokens);
 }
 
 /** Generates `count` tokens after the prompt, under a condition. */
@@ -88,7 +90,7 @@ export async function continuePrompt(
  * Returns the loss of a generated text, in nats per token, in the model without conditions: how surprising that model
  * finds the text.
  */
-export async function lossUnder(
+export async function measureLoss(
   { model, edits = [] }: Writer,
   { prompt, signal }: Pick<Job, 'prompt' | 'signal'>,
   { tokens }: Pick<Written, 'tokens'>,

@@ -8,14 +8,17 @@ import { finding, givenWords, headName, stampWords } from '../words';
 /** The size of the picture, which is that of a link's preview. */
 const [WIDTH, HEIGHT] = [1200, 630];
 const MARGIN = 48;
-const MAP = 420;
+const MAP_SIZE = 420;
 const FONT = 'system-ui, Helvetica, Arial, sans-serif';
 const [INK, INK_2, SINK] = ['#1d1b22', '#55525e', '#b0305a'];
 
-/** Breaks a text into at most `most` lines of at most `width`; a longer text ends in an ellipsis. */
+/**
+ * Breaks a text into at most `maxLines` lines, each of which `isWithin` finds short enough; a longer text ends in an
+ * ellipsis.
+ */
 export function linesOf(
   text: string,
-  most: number,
+  maxLines: number,
   isWithin: (line: string) => boolean,
 ): readonly string[] {
   const lines: string[] = [];
@@ -32,11 +35,11 @@ export function linesOf(
     line += part;
   }
   if (line) lines.push(line.trimEnd());
-  if (lines.length <= most) return lines;
-  return [...lines.slice(0, most - 1), `${lines[most - 1]}…`];
+  if (lines.length <= maxLines) return lines;
+  return [...lines.slice(0, maxLines - 1), `${lines[maxLines - 1]}…`];
 }
 
-function mapOf(frame: Frame): HTMLCanvasElement | undefined {
+function drawMap(frame: Frame): HTMLCanvasElement | undefined {
   const cells = drawnMap(frame, { normalize: 'no' });
   if (!cells) return undefined;
   const { T } = frame;
@@ -67,14 +70,14 @@ export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLC
   context.fillStyle = '#fbfaf7';
   context.fillRect(0, 0, WIDTH, HEIGHT);
   context.textBaseline = 'top';
-  const room = WIDTH - MAP - 3 * MARGIN;
+  const textWidth = WIDTH - MAP_SIZE - 3 * MARGIN;
   let y = MARGIN;
-  const write = (text: string, size: number, color: string, most: number, weight = 400) => {
+  const write = (text: string, size: number, color: string, maxLines: number, weight = 400) => {
     context.font = `${weight} ${size}px ${FONT}`;
     context.fillStyle = color;
-    const isWithin = (line: string) => context.measureText(line).width <= room;
-    for (const line of linesOf(text, most, isWithin)) {
-      context.fillText(line, MARGIN, y, room);
+    const isWithin = (line: string) => context.measureText(line).width <= textWidth;
+    for (const line of linesOf(text, maxLines, isWithin)) {
+      context.fillText(line, MARGIN, y, textWidth);
       y += 1.3 * size;
     }
     y += 0.4 * size;
@@ -84,23 +87,23 @@ export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLC
   write(finding(frame, at), 22, INK, 4);
   write(stampWords(frame), 15, INK_2, 2);
   context.imageSmoothingEnabled = false;
-  const map = mapOf(frame);
-  const mapLeft = WIDTH - MARGIN - MAP;
-  if (map) context.drawImage(map, mapLeft, MARGIN, MAP, MAP);
+  const map = drawMap(frame);
+  const mapLeft = WIDTH - MARGIN - MAP_SIZE;
+  if (map) context.drawImage(map, mapLeft, MARGIN, MAP_SIZE, MAP_SIZE);
   context.font = `400 17px ${FONT}`;
   context.fillStyle = INK_2;
   context.fillText(
     `${frame.title}, head ${headName(at)}: rows attend to columns`,
     mapLeft,
-    MARGIN + MAP + 10,
-    MAP,
+    MARGIN + MAP_SIZE + 10,
+    MAP_SIZE,
   );
   // Leaves out the link if it contains a long text, since it would not fit into the picture.
   const [site, hash = ''] = link.split('#');
-  const shown = hash.length > 70 ? site! : link;
+  const shownLink = hash.length > 70 ? site! : link;
   context.font = `600 20px ${FONT}`;
   context.fillText(
-    `Sinkscope ${version} · ${shown}`,
+    `Sinkscope ${version} · ${shownLink}`,
     MARGIN,
     HEIGHT - MARGIN - 4,
     WIDTH - 2 * MARGIN,

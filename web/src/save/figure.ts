@@ -7,8 +7,7 @@ const SVG = 'http://www.w3.org/2000/svg';
 const MARGIN = 12;
 /** Fonts that most programs have; the SVG states the width of each text, so that the layout stays. */
 const FONT = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
-/** The height of the title. */
-const HEAD = 34;
+const TITLE_HEIGHT = 34;
 
 /** The styles that are written into the parts of a chart as attributes. */
 const STYLES = [
@@ -24,7 +23,7 @@ const STYLES = [
   'text-anchor',
 ];
 
-function make(name: string, attributes: Record<string, string | number>): SVGElement {
+function makeNode(name: string, attributes: Record<string, string | number>): SVGElement {
   const node = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(value));
   return node;
@@ -63,9 +62,9 @@ function copyChart(svg: SVGSVGElement, origin: Place): SVGElement {
 }
 
 /** The most cells of a map that is saved as paths; a larger map is saved as pixels. */
-const MOST_PATHS = 40_000;
+const MAX_PATH_CELLS = 40_000;
 /** The size in pixels to which a map of pixels is scaled up, so that no program smooths cells into each other. */
-const PIXELS = 2048;
+const MAP_PIXELS = 2048;
 
 /** Returns a map as one path per color, with a rectangle for each run of cells. */
 function cellsOf({ width, height }: ImageData, data: Uint32Array): SVGElement[] {
@@ -83,31 +82,31 @@ function cellsOf({ width, height }: ImageData, data: Uint32Array): SVGElement[] 
     }
   return [...paths].map(([color, d]) => {
     const [r, g, b] = [color & 255, (color >> 8) & 255, (color >> 16) & 255];
-    return make('path', { d, fill: `#${[r, g, b].map(hex).join('')}` });
+    return makeNode('path', { d, fill: `#${[r, g, b].map(hex).join('')}` });
   });
 }
 
 const hex = (byte: number) => byte.toString(16).padStart(2, '0');
 
-function map(canvas: HTMLCanvasElement, origin: Place): SVGElement {
+function copyMap(canvas: HTMLCanvasElement, origin: Place): SVGElement {
   const { x, y, width, height } = boxOf(canvas, origin);
   const image = canvas.getContext('2d')!.getImageData(0, 0, canvas.width, canvas.height);
-  if (image.width * image.height <= MOST_PATHS) {
-    const group = make('g', {
+  if (image.width * image.height <= MAX_PATH_CELLS) {
+    const group = makeNode('g', {
       transform: `translate(${x} ${y}) scale(${width / image.width} ${height / image.height})`,
       'shape-rendering': 'crispEdges',
     });
     group.append(...cellsOf(image, new Uint32Array(image.data.buffer)));
     return group;
   }
-  const times = Math.max(1, Math.ceil(PIXELS / Math.max(image.width, image.height)));
+  const factor = Math.max(1, Math.ceil(MAP_PIXELS / Math.max(image.width, image.height)));
   const large = document.createElement('canvas');
-  Object.assign(large, { width: times * image.width, height: times * image.height });
+  Object.assign(large, { width: factor * image.width, height: factor * image.height });
   const context = large.getContext('2d')!;
   context.imageSmoothingEnabled = false;
   context.drawImage(canvas, 0, 0, large.width, large.height);
   const href = large.toDataURL();
-  return make('image', { x, y, width, height, href, preserveAspectRatio: 'none' });
+  return makeNode('image', { x, y, width, height, href, preserveAspectRatio: 'none' });
 }
 
 /** Converts color(srgb r g b / a), as browsers write mixed colors, to a color that other programs know. */
@@ -125,12 +124,12 @@ function gradientBox(element: Element, origin: Place, number: number): SVGElemen
   const box = boxOf(element, origin);
   const share = Number((element as HTMLElement).style.getPropertyValue('--share') || NaN);
   if (Number.isFinite(share))
-    return [make('rect', { ...box, width: box.width * share, fill: colors[0] ?? 'none' })];
-  const gradient = make('linearGradient', { id: `scale-${number}` });
+    return [makeNode('rect', { ...box, width: box.width * share, fill: colors[0] ?? 'none' })];
+  const gradient = makeNode('linearGradient', { id: `scale-${number}` });
   colors.forEach((color, i) =>
-    gradient.append(make('stop', { offset: i / (colors.length - 1), 'stop-color': color })),
+    gradient.append(makeNode('stop', { offset: i / (colors.length - 1), 'stop-color': color })),
   );
-  return [gradient, make('rect', { ...box, fill: `url(#scale-${number})` })];
+  return [gradient, makeNode('rect', { ...box, fill: `url(#scale-${number})` })];
 }
 
 /** Yields the lines into which the screen breaks a text. */
@@ -145,11 +144,11 @@ function* linesOf(node: Text): Generator<{ text: string; range: Range }> {
     return range;
   };
   for (let i = 1; i <= words.length; i++) {
-    const breaks =
+    const isLineEnd =
       i === words.length ||
       rangeOf(i, i).getBoundingClientRect().top >
         rangeOf(from, from).getBoundingClientRect().top + 4;
-    if (!breaks) continue;
+    if (!isLineEnd) continue;
     const range = rangeOf(from, i - 1);
     yield { text: range.toString().replace(/\s+/g, ' '), range };
     from = i;
@@ -159,7 +158,7 @@ function* linesOf(node: Text): Generator<{ text: string; range: Range }> {
 /** Selects controls, which are no part of a saved figure, except the chosen one of several choices. */
 const CONTROLS = 'svg, .save, .readout, button, input, select, textarea, summary, label, a.button';
 /** Returns the longest prefix of a text that fits a width, with an ellipsis if it is shortened. */
-function shortened(text: string, width: number, font: string): string {
+function shorten(text: string, width: number, font: string): string {
   const context = (measuring ??= document.createElement('canvas').getContext('2d')!);
   context.font = font;
   const fits = (one: string) => context.measureText(one).width <= width + 1;
@@ -180,7 +179,7 @@ function clippedLabel(span: HTMLElement, origin: Place): SVGElement {
   const room = isUpright ? height - 4 : width - (isRow ? 5 : 0);
   const middle = isUpright ? x + width / 2 : y + height / 2;
   const drop = 0.36 * parseFloat(fontSize);
-  const labelText = make('text', {
+  const labelText = makeNode('text', {
     fill: color,
     'font-size': fontSize,
     'font-family': FONT,
@@ -189,13 +188,16 @@ function clippedLabel(span: HTMLElement, origin: Place): SVGElement {
       ? { transform: `translate(${middle - drop} ${y + 4}) rotate(90)` }
       : { x: isRow ? x + width - 5 : x + width / 2, y: middle + drop }),
   });
-  labelText.textContent = shortened(span.textContent ?? '', room, `${fontSize} ${FONT}`);
+  labelText.textContent = shorten(span.textContent ?? '', room, `${fontSize} ${FONT}`);
   return labelText;
 }
 
 /** Returns all texts of a cell, line by line. */
-function texts(cell: Element, origin: Place): SVGElement[] {
-  const wordTexts: SVGElement[] = visible<HTMLElement>(cell, ':is(.row-words, .col-words) span')
+function copyTexts(cell: Element, origin: Place): SVGElement[] {
+  const textElements: SVGElement[] = visibleElements<HTMLElement>(
+    cell,
+    ':is(.row-words, .col-words) span',
+  )
     .filter(({ textContent }) => textContent)
     .map((span) => clippedLabel(span, origin));
   const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
@@ -212,38 +214,38 @@ function texts(cell: Element, origin: Place): SVGElement[] {
     for (const { text, range } of linesOf(node)) {
       const { x, y, width, height } = boxOf(range, origin);
       // Places the baseline at four fifths of the box, and states the width for programs that replace the font.
-      const textElement = make('text', {
+      const textElement = makeNode('text', {
         ...{ x, y: y + 0.78 * height, textLength: width, lengthAdjust: 'spacingAndGlyphs' },
         ...{ fill: color, 'font-size': fontSize, 'font-family': FONT, 'font-weight': fontWeight },
       });
       textElement.textContent = text;
-      wordTexts.push(textElement);
+      textElements.push(textElement);
     }
   }
-  return wordTexts;
+  return textElements;
 }
 
-function visible<E extends Element>(cell: Element, selector: string): E[] {
+function visibleElements<E extends Element>(cell: Element, selector: string): E[] {
   return [...cell.querySelectorAll<E>(selector)].filter((element) => element.checkVisibility());
 }
 
 /** Returns the colored squares next to the names of a chart's series. */
 function swatches(cell: Element, origin: Place): SVGElement[] {
-  return visible(cell, '.chart-key span:not(:has(svg))').map((span) => {
+  return visibleElements(cell, '.chart-key span:not(:has(svg))').map((span) => {
     const { x, y, height } = boxOf(span, origin);
     const fill = getComputedStyle(span, '::before').backgroundColor;
-    return make('rect', { x, y: y + height / 2 - 5, width: 10, height: 10, rx: 2, fill });
+    return makeNode('rect', { x, y: y + height / 2 - 5, width: 10, height: 10, rx: 2, fill });
   });
 }
 
 /** Returns the bar of each head's output, which a style sheet draws in a frame. */
-function outputs(cell: Element, origin: Place): SVGElement[] {
-  return visible(cell, '.output > span').flatMap((one) => {
+function outputBars(cell: Element, origin: Place): SVGElement[] {
+  return visibleElements(cell, '.output > span').flatMap((one) => {
     const fill = plainColor(getComputedStyle(one).backgroundColor);
     const { color: stroke } = getComputedStyle(cell);
     return [
-      make('rect', { ...boxOf(one, origin), fill }),
-      make('rect', {
+      makeNode('rect', { ...boxOf(one, origin), fill }),
+      makeNode('rect', {
         ...boxOf(one.parentElement!, origin),
         ...{ fill: 'none', stroke, 'stroke-opacity': 0.2 },
       }),
@@ -253,21 +255,21 @@ function outputs(cell: Element, origin: Place): SVGElement[] {
 
 /** Returns the outlines of cells, without those of the pointed and chosen cells. */
 function cellOutlines(cell: Element, origin: Place): SVGElement[] {
-  return visible(cell, '.mark.outlined').map((mark) => {
+  return visibleElements(cell, '.mark.outlined').map((mark) => {
     const stroke = getComputedStyle(mark).color;
-    return make('rect', { ...boxOf(mark, origin), fill: 'none', stroke, 'stroke-width': 1.5 });
+    return makeNode('rect', { ...boxOf(mark, origin), fill: 'none', stroke, 'stroke-width': 1.5 });
   });
 }
 
 /** Returns the names of a map's axes, which a style sheet adds next to the map. */
 function axisNames(cell: Element, origin: Place): SVGElement[] {
-  return visible<HTMLElement>(cell, '.map-inner').flatMap((inner) => {
+  return visibleElements<HTMLElement>(cell, '.map-inner').flatMap((inner) => {
     const { x, y, width, height } = boxOf(inner, origin);
     const fill = getComputedStyle(inner, '::before').color;
     const font = { fill, 'font-size': 11, 'font-family': FONT, 'text-anchor': 'end' };
-    const rows = make('text', { ...font, transform: `translate(${x + 9} ${y}) rotate(-90)` });
+    const rows = makeNode('text', { ...font, transform: `translate(${x + 9} ${y}) rotate(-90)` });
     rows.textContent = inner.dataset.row ?? '';
-    const columns = make('text', { ...font, x: x + width, y: y + height - 1 });
+    const columns = makeNode('text', { ...font, x: x + width, y: y + height - 1 });
     columns.textContent = inner.dataset.col ?? '';
     return [rows, columns].filter(({ textContent }) => textContent);
   });
@@ -282,8 +284,8 @@ function captionLine(
 ) {
   const fill = getComputedStyle(document.body).color;
   const font = { 'font-family': FONT, 'font-size': size, 'font-weight': weight };
-  const textElement = make('text', { x: MARGIN, y, fill, ...font });
-  textElement.textContent = shortened(text, width - 2 * MARGIN, `${weight} ${size}px ${FONT}`);
+  const textElement = makeNode('text', { x: MARGIN, y, fill, ...font });
+  textElement.textContent = shorten(text, width - 2 * MARGIN, `${weight} ${size}px ${FONT}`);
   return textElement;
 }
 
@@ -299,7 +301,7 @@ export interface About {
 }
 
 function textNode(name: string, text: string): SVGElement {
-  const node = make(name, {});
+  const node = makeNode(name, {});
   node.textContent = text;
   return node;
 }
@@ -311,27 +313,29 @@ function textNode(name: string, text: string): SVGElement {
  */
 export function figureOf(cell: HTMLElement, about: About): SVGSVGElement {
   const box = cell.getBoundingClientRect();
-  const origin = { left: box.left - MARGIN, top: box.top - HEAD };
+  const origin = { left: box.left - MARGIN, top: box.top - TITLE_HEIGHT };
   const width = Math.ceil(box.width) + 2 * MARGIN;
-  const height = Math.ceil(box.height) + HEAD + MARGIN + 16;
+  const height = Math.ceil(box.height) + TITLE_HEIGHT + MARGIN + 16;
   const size = { width, height };
-  const svg = make('svg', {
+  const svg = makeNode('svg', {
     ...{ xmlns: SVG, ...size, viewBox: `0 0 ${width} ${height}`, role: 'img' },
   });
   svg.append(
     textNode('title', about.title),
     textNode('desc', about.description),
     textNode('metadata', JSON.stringify(about.facts)),
-    make('rect', { ...size, fill: '#ffffff' }),
+    makeNode('rect', { ...size, fill: '#ffffff' }),
     captionLine(about.title, 22, [15, 600], width),
-    ...visible<HTMLCanvasElement>(cell, 'canvas').map((one) => map(one, origin)),
-    ...visible(cell, '.legend-bar, .next li').flatMap((one, i) => gradientBox(one, origin, i)),
-    ...visible<SVGSVGElement>(cell, 'svg').map((one) => copyChart(one, origin)),
-    ...outputs(cell, origin),
+    ...visibleElements<HTMLCanvasElement>(cell, 'canvas').map((one) => copyMap(one, origin)),
+    ...visibleElements(cell, '.legend-bar, .next li').flatMap((one, i) =>
+      gradientBox(one, origin, i),
+    ),
+    ...visibleElements<SVGSVGElement>(cell, 'svg').map((one) => copyChart(one, origin)),
+    ...outputBars(cell, origin),
     ...cellOutlines(cell, origin),
     ...swatches(cell, origin),
     ...axisNames(cell, origin),
-    ...texts(cell, origin),
+    ...copyTexts(cell, origin),
     captionLine(about.note, height - 10, [10, 400], width),
   );
   return svg as SVGSVGElement;

@@ -19,16 +19,16 @@ export interface Figure {
 export const KINDS = ['SVG', 'PNG', 'CSV', 'JSON'] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** Whether others can open an address, as it is not on this machine or a local network. */
+/** Whether others can open an address: it is neither on this machine nor on a local network. */
 function isPublic(link: string): boolean {
   const { protocol, hostname } = new URL(link);
-  const isOwn =
+  const isLocal =
     !hostname.includes('.') ||
     /^(127|10|192\.168|169\.254|172\.(1[6-9]|2\d|3[01]))\.|\.(local|internal|test|home\.arpa)$/.test(
       hostname,
     ) ||
     hostname.startsWith('[');
-  return protocol.startsWith('http') && !isOwn;
+  return protocol.startsWith('http') && !isLocal;
 }
 
 /** Returns a picture's description, its metadata for programs, and the line below the picture. */
@@ -121,17 +121,21 @@ const EDGE = 8;
 
 /** Makes a <details> a menu, which closes on a click elsewhere and on Escape, and whose content stays in the window. */
 export function makeMenu(menu: HTMLDetailsElement): void {
-  const leave = (event: Event) => {
+  const closeOutside = (event: Event) => {
     if (!event.composedPath().includes(menu)) menu.open = false;
   };
   menu.addEventListener('toggle', () => {
-    document[menu.open ? 'addEventListener' : 'removeEventListener']('pointerdown', leave, true);
-    const opened = menu.lastElementChild as HTMLElement;
-    opened.style.translate = '';
+    document[menu.open ? 'addEventListener' : 'removeEventListener'](
+      'pointerdown',
+      closeOutside,
+      true,
+    );
+    const content = menu.lastElementChild as HTMLElement;
+    content.style.translate = '';
     if (!menu.open) return;
-    const { left, right } = opened.getBoundingClientRect();
+    const { left, right } = content.getBoundingClientRect();
     const overflow = Math.max(0, right - (document.documentElement.clientWidth - EDGE));
-    opened.style.translate = `${Math.max(EDGE - left, -overflow)}px`;
+    content.style.translate = `${Math.max(EDGE - left, -overflow)}px`;
   });
   menu.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape' || !menu.open) return;

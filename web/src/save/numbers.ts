@@ -25,7 +25,7 @@ export function quantity(name: string, axes: readonly string[], tensor: Tensor):
 }
 
 /** Returns numbers along one axis, each with a label. */
-export function labeled(
+export function labeledQuantity(
   name: string,
   axis: string,
   numbers: readonly (readonly [label: string, number: number])[],
@@ -82,7 +82,7 @@ export function factsOf(frame: Frame) {
 }
 
 /** Converts undefined numbers, which are NaN, to null. */
-export function plain(data: ArrayLike<number>): (number | null)[] {
+export function nullForNaN(data: ArrayLike<number>): (number | null)[] {
   return Array.from(data, (value) => (Number.isFinite(value) ? value : null));
 }
 
@@ -101,7 +101,7 @@ export function placesOf(i: number, { shape, from, places }: Quantity): number[]
  * Formats a value as a field of CSV. Texts are protected from spreadsheets, which take a text that begins with = + - @,
  * also full-width ones or after the separator of another country, for a formula. Numbers stay as they are.
  */
-export function field(value: string | number): string {
+export function csvField(value: string | number): string {
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
   const escaped = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/.test(value)
     ? `'${value}`
@@ -113,14 +113,14 @@ export function field(value: string | number): string {
  * Returns CSV with records of equal length. Facts about all records come first, each as a record of a name after # and
  * a value, so that every parser reads the file and a parser that skips comments sees only numbers.
  */
-export function csv(
+export function formatCsv(
   facts: readonly (readonly [string, unknown])[],
   head: readonly string[],
   records: readonly (readonly (string | number)[])[],
 ): string {
   const width = Math.max(2, head.length);
   const line = (cells: readonly (string | number)[]) =>
-    [...cells, ...Array.from({ length: width - cells.length }, () => '')].map(field).join();
+    [...cells, ...Array.from({ length: width - cells.length }, () => '')].map(csvField).join();
   // Writes each note on one line, since a parser that skips comments skips lines.
   const comments = facts.map(([name, value]) => {
     const text = typeof value === 'string' ? value : JSON.stringify(value);
@@ -129,7 +129,7 @@ export function csv(
   return `${[...comments, line(head), ...records.map(line)].join('\n')}\n`;
 }
 
-export function notes(frames: readonly Frame[], { corpus, version, link }: Facts) {
+export function csvNotes(frames: readonly Frame[], { corpus, version, link }: Facts) {
   return [
     ['corpus', corpus],
     ['indices', 'counted from 0'],
@@ -150,7 +150,7 @@ const isOfAttention = ({ axes, shape, from }: Quantity, axis: number, frame: Fra
   axes[axis] === 'layer' && shape[axis] === frame.architecture.L && !from?.[axis];
 
 /** Axes whose places are tokens. */
-const OF_TOKENS = ['query', 'key', 'token'];
+const TOKEN_AXES = ['query', 'key', 'token'];
 
 /**
  * Returns CSV with one value per line, and columns for each axis and for the texts of tokens. Undefined values are left
@@ -159,7 +159,7 @@ const OF_TOKENS = ['query', 'key', 'token'];
 export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
   const quantities = numbers.flatMap((one) => one.quantities);
   const axes = [...new Set(quantities.flatMap((one) => one.axes))];
-  const tokenAxes = axes.filter((axis) => OF_TOKENS.includes(axis));
+  const tokenAxes = axes.filter((axis) => TOKEN_AXES.includes(axis));
   const hasLabels = quantities.some(({ labels }) => labels);
   const records: (string | number)[][] = [];
   for (const { frame, quantities: own } of numbers)
@@ -180,13 +180,13 @@ export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
   const texts = tokenAxes.map((axis) => `${axis}_text`);
   const head = ['subject', 'quantity', ...axes, ...texts, ...(hasLabels ? ['label'] : []), 'value'];
   const frames = numbers.map(({ frame }) => frame);
-  return csv(notes(frames, facts), head, records);
+  return formatCsv(csvNotes(frames, facts), head, records);
 }
 
 export function toJson(figure: string, numbers: readonly Numbers[], facts: Facts): string {
   const subjects = numbers.map(({ frame, quantities }) => ({
     ...factsOf(frame),
-    quantities: quantities.map((one) => ({ ...one, data: plain(one.data) })),
+    quantities: quantities.map((one) => ({ ...one, data: nullForNaN(one.data) })),
   }));
   const { corpus, version, link } = facts;
   const output = {

@@ -3,7 +3,7 @@
  * lists the logs that exist in SEEDS; the log of an interrupted run ends early.
  */
 import { mean, deviation } from '../frame';
-import { textOf } from '../ask/zoo';
+import { fetchText } from '../ask/zoo';
 
 export interface SeedRun {
   readonly seed: number;
@@ -40,7 +40,7 @@ export function seedRuns(id: string): Promise<readonly SeedRun[]> {
     runsById.get(id) ??
     Promise.all(
       (SEEDS[id] ?? []).map(
-        async (seed) => JSON.parse(await textOf(`${id}/seeds/${seed}.json`)) as SeedRun,
+        async (seed) => JSON.parse(await fetchText(`${id}/seeds/${seed}.json`)) as SeedRun,
       ),
     );
   runsById.set(id, runs);

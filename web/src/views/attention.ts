@@ -9,7 +9,7 @@ import {
   gridOf,
   largest,
   mapsOf,
-  massOfRow,
+  rowSumOf,
   visibleKeyEnd,
   type Exact,
   type Frame,
@@ -98,7 +98,7 @@ function formatCell(
   if (Number.isNaN(shares[index])) return `${cellName}: forgotten (not in the cache)`;
   const weight = show(weights[index]!, 4);
   if (frame.operation.normalizes) return `${cellName}: ${weight}`;
-  const sum = map.sums?.[cell.row] ?? massOfRow(weights, frame.T, row);
+  const sum = map.sums?.[cell.row] ?? rowSumOf(weights, frame.T, row);
   return `${cellName}: ${share} of the row, weight ${weight} of row sum ${show(sum, 3)}`;
 }
 
@@ -204,7 +204,7 @@ export const attention: View = {
     const [name, ...axes] = axesOf(frame);
     const map = quantity(name, axes, { shape: [side, side], data: weights });
     if (frame.pooled) return [map, ...blockNumbers(frame, maps)];
-    const masses = Float32Array.from({ length: T }, (_, t) => massOfRow(weights, T, t));
+    const masses = Float32Array.from({ length: T }, (_, t) => rowSumOf(weights, T, t));
     return [map, quantity('row_mass', ['query'], { shape: [T], data: masses })];
   },
   says: (frame, at, state = defaults) => {

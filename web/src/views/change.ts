@@ -2,9 +2,9 @@
 import {
   alphaOfKey,
   blockWords,
-  firstWeights,
+  firstTokenWeights,
   gridOf,
-  indexOfMost,
+  indexOfMax,
   largest,
   mean,
   type Frame,
@@ -45,9 +45,9 @@ function sentence(frame: Frame, base: Frame, at: Head): string {
   const change = lossChange(frame, base);
   const finiteChanges = change.filter((x) => Number.isFinite(x));
   const sizes = Array.from(change, (x) => (Number.isFinite(x) ? Math.abs(x) : -1));
-  const largestAt = indexOfMost(sizes);
+  const largestAt = indexOfMax(sizes);
   const [before, after] = [base, frame].map(
-    (one) => firstWeights(one)[at.layer * one.architecture.H + at.head]!,
+    (one) => firstTokenWeights(one)[at.layer * one.architecture.H + at.head]!,
   );
   const lossWords = finiteChanges.length
     ? `The loss changes by ${withSign(mean(finiteChanges), 3)} nats per token, most at token ${largestAt} ` +

@@ -2,7 +2,7 @@
 import { alphaOfKey, firstKey, isBidirectional, sharesOf, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { firstPlace, percent, show } from '../words';
+import { firstTokenSubscript, percent, show } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 const THRESHOLD_STEPS = 100;
@@ -46,7 +46,7 @@ export const threshold: View = {
     const shareAbove = (eps: number) =>
       percent(alphas.filter((alpha) => alpha > eps).length / alphas.length, 0);
     if (!alphas.every(Number.isFinite)) return 'The attention of the first token is not recorded.';
-    const symbol = `α${firstPlace(frame)}`;
+    const symbol = `α${firstTokenSubscript(frame)}`;
     const uniform = show(frame.tensors.alpha_uniform!.data[firstKey(frame)]!, 2);
     return `Of ${alphas.length} heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${shareAbove(eps)} have ${symbol} > ${eps}`).join(', ')}; uniform attention has ${symbol} = ${uniform}.`;
   },
@@ -58,7 +58,7 @@ export const threshold: View = {
       drawChart(chart, {
         kind: 'lines',
         xLabel: 'threshold ε',
-        yLabel: `Sink${firstPlace(frame)}`,
+        yLabel: `Sink${firstTokenSubscript(frame)}`,
         domain: [0, 1],
         percent: true,
         dots: false,
@@ -67,7 +67,7 @@ export const threshold: View = {
         label: `Share of heads by threshold, ${frame.title}. ${threshold.says(frame, { layer: 0, head: 0 })}`,
         series: [
           {
-            name: `heads with α${firstPlace(frame)} > ε`,
+            name: `heads with α${firstTokenSubscript(frame)} > ε`,
             color: '--sink',
             values: sinkByThreshold(frame),
             places: thresholds,
@@ -152,7 +152,7 @@ export const length: View = {
     const { sink, mean, uniform } = sinkByLength(frame);
     const key = firstKey(frame);
     const lengths = [8, 16, 32, 64, 128, 256, 512].filter((n) => n < frame.T && n > key);
-    const subscript = firstPlace(frame);
+    const subscript = firstTokenSubscript(frame);
     return [...lengths, frame.T]
       .slice(-4)
       .map(
@@ -179,8 +179,8 @@ export const length: View = {
         dots: false,
         label: `Sink₁ by length of the text, ${frame.title}. ${caption}`,
         series: [
-          { name: `Sink${firstPlace(frame)}`, color: '--sink', values: sink },
-          { name: `mean α${firstPlace(frame)}`, color: '--query', values: mean },
+          { name: `Sink${firstTokenSubscript(frame)}`, color: '--sink', values: sink },
+          { name: `mean α${firstTokenSubscript(frame)}`, color: '--query', values: mean },
           { name: 'uniform attention', color: '--ink-2', values: uniform, dash: '3,3' },
         ],
       });

@@ -10,7 +10,7 @@ import { drawLegend } from '../plot/legend';
 import { drawRose } from '../plot/rose';
 import { quantity } from '../save/numbers';
 import type { State } from '../ask/state';
-import { firstPlace, headWords, show, withSign, word } from '../words';
+import { firstTokenSubscript, headWords, show, withSign, word } from '../words';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
 const MAPS = {
@@ -77,7 +77,7 @@ export const geometry: View = {
     const ratio = frame.tensors.key_ratio!.data[at.layer * G + groupOf(frame, at)]!;
     return (
       `Cosine of query and key: ${withSign(mean(first))} with the first key, ${withSign(mean(others))} with the ` +
-      `others. ‖k${firstPlace(frame)}‖ is ${show(ratio)}× the mean norm of the others.`
+      `others. ‖k${firstTokenSubscript(frame)}‖ is ${show(ratio)}× the mean norm of the others.`
     );
   },
   draw(root, { point, pointed, effect, set }) {

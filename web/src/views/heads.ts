@@ -1,5 +1,12 @@
 /** Draws the attention maps of all heads as thumbnails, layers down and heads across. */
-import { firstWeights, layerNumber, maskHidden, modelHead, sharesOf, type Frame } from '../frame';
+import {
+  firstTokenWeights,
+  layerNumber,
+  maskHidden,
+  modelHead,
+  sharesOf,
+  type Frame,
+} from '../frame';
 import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
 import { headName, wholePercent } from '../words';
@@ -107,7 +114,7 @@ export const heads: View = {
       const inputs = [frame.tensors.att, scale, isNormalized];
       const isChanged = inputs.some((one, i) => one !== lastInputs[i]);
       lastInputs = inputs;
-      const weights = firstWeights(frame);
+      const weights = firstTokenWeights(frame);
       [...grid.children].forEach((child, i) => {
         const [l, h] = [Math.floor(i / H), i % H];
         const percentage = wholePercent(weights[i]!);

@@ -3,7 +3,7 @@ import { firstKey, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { settingName } from './settings';
-import { capital, firstPlace, stateWords } from '../words';
+import { capital, firstTokenSubscript, stateWords } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 /** A token resembles the first one if its hidden norm is at least this share of the first token's. */
@@ -74,7 +74,7 @@ export const likeness: View = {
       drawChart(chart, {
         kind: 'lines',
         xLabel: 'token',
-        yLabel: `‖h‖ / ‖h${firstPlace(frame)}‖`,
+        yLabel: `‖h‖ / ‖h${firstTokenSubscript(frame)}‖`,
         domain: [0, maximum],
         label: `Hidden norms over the first token’s, ${frame.model.title}. ${countsText}.`,
         series: members.map((one, i) => ({

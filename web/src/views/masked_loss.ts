@@ -7,7 +7,7 @@ import { isMasked, type Frame } from '../frame';
 import { addElement, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { MaskedLoss } from '../run/started';
-import { labeled } from '../save/numbers';
+import { labeledQuantity } from '../save/numbers';
 import { formatNumber } from '../timeline/seeds';
 import { percent } from '../words';
 import { createJob, createJobParts, type Job } from './job';
@@ -90,7 +90,7 @@ export const maskedLoss: View = {
         name: string,
         value: (conditions: UnmaskConditions[(typeof CONDITIONS)[number][0]]) => number,
       ) =>
-        labeled(
+        labeledQuantity(
           `${i ? 'causal' : 'masked'}_${name}`,
           'condition',
           CONDITIONS.map(([key, label]) => [label, value(conditions[key])]),

@@ -2,7 +2,7 @@
 import { firstKey, largest, ofHead, selectedHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { firstPlace, headWords, show } from '../words';
+import { firstTokenSubscript, headWords, show } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 const massesOf = (frame: Frame, at: Head) => ofHead(frame.tensors.row_mass!, at);
@@ -25,7 +25,7 @@ export const mass: View = {
     const rawAlpha = ofHead(tensors.alpha_raw!, at)[firstKey(frame)]!;
     return (
       `${headWords(at, frame)}: mean ${show(average!)}, min ${show(minimum!)}, max ${show(maximum!)}; ` +
-      `unnormalized α${firstPlace(frame)} ${show(rawAlpha, 3)}.`
+      `unnormalized α${firstTokenSubscript(frame)} ${show(rawAlpha, 3)}.`
     );
   },
   draw(root) {

@@ -1,7 +1,7 @@
 /** Lists the most probable next tokens. */
 import { html, render } from 'lit';
 import { isBidirectional } from '../frame';
-import { labeled } from '../save/numbers';
+import { labeledQuantity } from '../save/numbers';
 import { percent, readable, show } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
@@ -14,7 +14,7 @@ export const next: View = {
   optional: ['next'],
   fits: (frame) => !isBidirectional(frame),
   numbers: ({ next: predictions }) => [
-    labeled(
+    labeledQuantity(
       'probability',
       'rank',
       predictions.map(({ text, probability }) => [text, probability]),

@@ -1,6 +1,6 @@
 /** Draws norms by layer: those of the first token's hidden state, key and value, and the mean of the others'. */
 import type { Tensor } from 'sinkscope';
-import { firstKey, layerNumber, massiveOf, mean, present, type Frame } from '../frame';
+import { firstKey, layerNumber, massiveOf, mean, withoutNaN, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { show, stateWords } from '../words';
@@ -25,9 +25,9 @@ export function normProfile(tensor: Tensor, key = 0): { first: number[]; others:
     ),
   );
   return {
-    first: rows.map((each) => mean(present(each.map((values) => values[key]!)))),
+    first: rows.map((each) => mean(withoutNaN(each.map((values) => values[key]!)))),
     others: rows.map((each) =>
-      mean(present(each.map((values) => mean(values.filter((_, t) => t !== key))))),
+      mean(withoutNaN(each.map((values) => mean(values.filter((_, t) => t !== key))))),
     ),
   };
 }
@@ -60,7 +60,7 @@ export const norms: View = {
   ],
   says: (frame) => {
     const hiddenRatio = Math.max(...frame.tensors.hidden_ratio!.data);
-    const valueRatio = Math.min(...present(frame.tensors.value_ratio!.data));
+    const valueRatio = Math.min(...withoutNaN(frame.tensors.value_ratio!.data));
     return (
       `First token relative to the others: hidden norm up to ${show(hiddenRatio, 1)}×, value norm down to ` +
       `${show(valueRatio)}×.${massiveWords(frame)}`

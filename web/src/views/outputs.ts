@@ -2,7 +2,7 @@
 import { html, render } from 'lit';
 import {
   firstKey,
-  firstWeights,
+  firstTokenWeights,
   layerNumber,
   mean,
   modelHead,
@@ -48,7 +48,7 @@ export interface OutputNorms {
 export function outputNormsOf(frame: Frame, { layer, head }: Head): OutputNorms {
   const norms = normsOf(frame);
   const allNorms = [...norms];
-  const weights = firstWeights(frame);
+  const weights = firstTokenWeights(frame);
   const selectedIndex = layer * frame.architecture.H + head;
   const sinkNorms = allNorms.filter((_, i) => hasSink(weights[i]!, frame));
   const noSinkNorms = allNorms.filter((_, i) => !hasSink(weights[i]!, frame));
@@ -121,7 +121,7 @@ export const outputs: View = {
     const shape = [L, H];
     return [
       quantity('output_norm', ['layer', 'head'], { shape, data: normsOf(frame) }),
-      quantity('alpha_1', ['layer', 'head'], { shape, data: firstWeights(frame) }),
+      quantity('alpha_1', ['layer', 'head'], { shape, data: firstTokenWeights(frame) }),
     ];
   },
   says: sentence,
@@ -134,7 +134,7 @@ export const outputs: View = {
       const { L, H } = frame.architecture;
       const outputNorms = outputNormsOf(frame, at);
       const { norms } = outputNorms;
-      const weights = firstWeights(frame);
+      const weights = firstTokenWeights(frame);
       const maximum = Math.max(...norms);
       const caption = sentence(frame, at);
       setText(

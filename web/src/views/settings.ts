@@ -44,7 +44,7 @@ export function choiceLabels(
 }
 
 export function settingName(frame: Frame): string {
-  const { window, input, again } = frame.question;
+  const { window, input, repeatedToken } = frame.question;
   const edits = frame.edits.map((edit, i) => {
     const format = Object.hasOwn(EDIT_LEGENDS, edit.kind) && EDIT_LEGENDS[edit.kind];
     return format ? format(edit as unknown as EditFields, frame.choices[i]!) : frame.labels[i]!;
@@ -52,7 +52,7 @@ export function settingName(frame: Frame): string {
   const changes = [...edits, ...(window ? [`last ${window}, recomputed`] : [])];
   if (changes.length) return changes.join(' and ');
   if (input !== 'repeat') return UNEDITED;
-  const repeatedWords = again ? frame.first.map((text) => `“${text}”`).join(' ') : 'a word';
+  const repeatedWords = repeatedToken ? frame.first.map((text) => `“${text}”`).join(' ') : 'a word';
   return `${repeatedWords}, ${frame.T - frame.first.length} times`;
 }
 

@@ -2,7 +2,7 @@
  * Draws which share of each head's output for the other tokens is parallel to the first token's value ("catch, tag,
  * release").
  */
-import { headAt, indexOfMost, type Frame, type Head } from '../frame';
+import { headAt, indexOfMax, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { addElement, setText, type View } from '../page/view';
 import { quantity } from '../save/numbers';
@@ -18,7 +18,7 @@ function sentence(frame: Frame, at: Head): string {
   ) as [Float32Array, Float32Array];
   const i = at.layer * H + at.head;
   const finiteShares = Array.from(streamShares, (x) => (Number.isFinite(x) ? x : -1));
-  const largestIndex = indexOfMost(finiteShares);
+  const largestIndex = indexOfMax(finiteShares);
   const headShare =
     `${capital(headWords(at))}: ${percent(mixtureShares[i]!)} of what the head mixes for the other tokens lies along the first ` +
     'token’s value';

@@ -2,11 +2,19 @@
 import { alphaOfKey, firstKey } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { firstPlace, headsWords, judged, massOf, percent, tooShortWords, show } from '../words';
+import {
+  firstTokenSubscript,
+  headsWords,
+  judged,
+  meanRowSum,
+  percent,
+  tooShortWords,
+  show,
+} from '../words';
 import { createHeadMap } from './head_map';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
-const alphaName = (frame: Parameters<View['says']>[0]) => `α${firstPlace(frame)}`;
+const alphaName = (frame: Parameters<View['says']>[0]) => `α${firstTokenSubscript(frame)}`;
 
 export const sinks: View = {
   name: 'sinks',
@@ -42,7 +50,7 @@ export const sinks: View = {
     const nearThreshold = frame.tensors.near_eps?.data[firstKey(frame)] ?? 0;
     return (
       `${headsWords(frame, verdict.sink)} give the first token more than ${percent(frame.eps, 0)}` +
-      `${hasRawWeights ? ` both as a share and as a raw weight; rows sum to ${show(massOf(frame))} on average` : ''} (uniform ` +
+      `${hasRawWeights ? ` both as a share and as a raw weight; rows sum to ${show(meanRowSum(frame))} on average` : ''} (uniform ` +
       `attention: ${percent(verdict.even, 0)})${nearThreshold ? `; ${show(nearThreshold, Number.isInteger(nearThreshold) ? 0 : 1)} within 0.002 of ε` : ''}.`
     );
   },

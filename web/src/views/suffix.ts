@@ -10,7 +10,7 @@ import { createJob, createJobParts, type Job } from './job';
 import { addElement, type DrawOptions, type ViewApi, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { State } from '../ask/state';
-import { labeled } from '../save/numbers';
+import { labeledQuantity } from '../save/numbers';
 import { percent } from '../words';
 
 const STEPS = 12;
@@ -103,7 +103,7 @@ export const suffix: View = {
     const toValue = valueOf(goal);
     return [
       { name: goal, axes: ['step'], shape: [scores.length], data: scores.map(toValue) },
-      labeled(`${goal}_by_suffix`, 'suffix', [
+      labeledQuantity(`${goal}_by_suffix`, 'suffix', [
         ['none', toValue(none ?? NaN)],
         ['random', toValue(random.mean)],
         ['best', toValue(random.best)],

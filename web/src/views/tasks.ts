@@ -3,7 +3,7 @@ import type { TaskResult, TaskScore, TaskScores } from 'sinkscope';
 import { isBidirectional, type Frame } from '../frame';
 import { addElement, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
-import { labeled } from '../save/numbers';
+import { labeledQuantity } from '../save/numbers';
 import { percent } from '../words';
 import { createJob, createJobParts, type Job } from './job';
 
@@ -91,7 +91,7 @@ export const tasks: View = {
     return resultsOf(frame).flatMap((task) => {
       const name = task.name === 'recall' ? `recall_${task.distance!.toFixed(0)}` : task.name;
       const row = (quantity: string, value: (scores: TaskScores) => number) =>
-        labeled(
+        labeledQuantity(
           `${name}_${quantity}`,
           'condition',
           CONDITIONS.map(([key, label]) => [label, value(task[key])]),

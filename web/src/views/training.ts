@@ -4,7 +4,7 @@ import { render } from 'lit';
 import { segmented } from '../page/controls';
 import type { Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
-import { keyOf } from '../ask/question';
+import { questionKey } from '../ask/question';
 import { arithmeticOf } from '../ask/subject';
 import {
   coursesOf,
@@ -65,7 +65,7 @@ function recordVisit(
 ): { repository: string; visits: ReadonlyMap<number, number> } | undefined {
   const checkpoint = checkpointOf(frame.model.id);
   if (!checkpoint) return undefined;
-  const key = `${checkpoint.repository} ${frame.class} ${frame.edits.length} ${keyOf(frame.question)}`;
+  const key = `${checkpoint.repository} ${frame.class} ${frame.edits.length} ${questionKey(frame.question)}`;
   const visitedSteps = visitedSinks.get(key) ?? new Map<number, number>();
   if (!frame.generated) visitedSteps.set(checkpoint.step, judged(frame).sink);
   visitedSinks.set(key, visitedSteps);
