@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { createEngine, SinkscopeError, type LogEntry } from 'sinkscope';
 import { Lab } from '../src/lab/lab';
 import type { Settings } from '../src/lab/settings';
-import type { Kept } from '../src/lab/store';
+import type { SavedTraining } from '../src/lab/store';
 import type { Setup } from '../src/lab/setup';
 import { PATIENCE } from './fixture';
 
@@ -374,7 +374,7 @@ describe('a lab that trains', () => {
 
 describe('a lab of the last visit', () => {
   const log = [{ step: 0 }, { step: 1 }] as unknown as LogEntry[];
-  const kept: Kept = { step: 2, seconds: 4, log, state: Uint8Array.of(2) };
+  const kept: SavedTraining = { step: 2, seconds: 4, log, state: Uint8Array.of(2) };
 
   it('resumes at its step', async () => {
     stored.set('lab-1', { ...kept, of: NAME });

@@ -105,7 +105,7 @@ describe('the course', () => {
     const figures = all.flatMap((lesson) => lesson.figures);
     expect(Object.keys(pictures).sort()).toEqual(figures.map(({ id }) => id).sort());
     for (const { id, state } of figures) expect(pictures[id]!.state, id).toEqual(state);
-    for (const { figure, value } of all.flatMap(({ lives }) => lives))
+    for (const { figure, value } of all.flatMap(({ liveNumbers }) => liveNumbers))
       if (pictures[figure]) expect(values).toHaveProperty(value);
       else expect(readWritings()[figure]!.values, figure).toHaveProperty(value);
   });
@@ -176,7 +176,7 @@ describe('the course', () => {
     expect(when('alpha < uniform').html).toContain(' hidden');
     expect(when('alpha').problems[0]).toMatch(/two values with < or >/);
     // Adjacent cases form a group; another sentence between them starts a new one.
-    const groups = (body: string) => of(body).whens.map(({ group }) => group);
+    const groups = (body: string) => of(body).conditionalSentences.map(({ group }) => group);
     const one = ':when[A.]{figure="map" if="alpha > 1"}';
     expect(groups(`${one} ${one}`)).toEqual([1, 1]);
     expect(groups(`${one} And so. ${one}`)).toEqual([1, 2]);
