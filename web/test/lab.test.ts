@@ -28,7 +28,7 @@ const cards = [
   { id: 'softmax', title: 'Softmax model' },
   { id: 'relu', title: 'ReLU' },
 ] as unknown as Card[];
-/** A trainer's defaults by name, unlike the real one's in steps, seed and optimizer. */
+/** The defaults of a trainer; steps, seed and optimizer differ from the real trainer's. */
 const usual = {
   ...{ steps: 700, seed: 5, batch: 32, length: 32, triggers: 8, first: 0, optimizer: 'sgd' },
   ...{
@@ -118,7 +118,7 @@ describe('a link to a lab', () => {
 });
 
 describe('the settings of a lab', () => {
-  /** Each number has its default and its bounds; each choice its values, the default first or marked. */
+  /** Describes each row: a number by its default and bounds, a choice by its values with the default marked. */
   const said = (table: typeof rows.fromScratch) =>
     table.map(({ name, default: usual, values, low, high, step, isWhole = false }) =>
       values
@@ -303,7 +303,7 @@ describe('sentences of a lab', () => {
     expect(sinkStep(log(0.31))).toBe(0);
     expect(sinkStep(log(0.3))).toBeUndefined();
     expect(sinkStep(log(0.25, 0.375, 0.5))).toBe(10);
-    // Above, below, and above again: the last time counts.
+    // The mean is above ε, below and above again: the sink begins at the last crossing.
     expect(sinkStep(log(1, ...of(20, 0), ...of(20, 1)))).toBe(270);
     expect(sinkStep(log(...of(20, 1), ...of(20, 0)))).toBeUndefined();
     expect(sinkStep(log())).toBeUndefined();
@@ -347,7 +347,7 @@ describe('sentences of a lab', () => {
 });
 
 describe('the head whose map is shown', () => {
-  // Two heads over five tokens; 1 and 8 are triggers; only column 0 and the diagonal have weight.
+  // Two heads over five tokens, of which 1 and 8 are triggers; only column 0 and the diagonal have weight.
   const column = [
     [1, 0.9, 0.8, 0.2, 0.4],
     [1, 0, 0, 0.5, 0.3],
