@@ -42,7 +42,7 @@ import { frameOf, tensor } from './fixture';
 
 const nine = Float32Array.from({ length: 9 }, (_, i) => i);
 
-it('has as its largest number the absolute finite one, or a given least one', () => {
+it('the largest number is the largest finite magnitude, or a given least one', () => {
   expect(
     largest([
       [0.25, -0.5],

@@ -269,7 +269,7 @@ const named = (lab: Lab, name: string): NamedLab => ({
 });
 
 describe('sentences of a lab', () => {
-  it('say which head parked, since when, and what that cost', () => {
+  it('say which models have a sink, since which step, and with what loss', () => {
     const left = named(trained('', 0.6, 0.6), 'softmax');
     const right = named(trained('operation:relu', 0.01, 0.5), 'ReLU / n');
     expect(verdict([left, right])).toBe(

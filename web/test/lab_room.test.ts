@@ -406,7 +406,7 @@ describe('the room of the lab', () => {
     room.scope.end();
   });
 
-  it('draws nothing after it was left, and begins where the engine is late', async () => {
+  it('draws nothing after the reader has left, and begins once a late engine is ready', async () => {
     const page = pageWith();
     const { value } = page.engine;
     page.engine.value = undefined;
@@ -423,7 +423,7 @@ describe('the room of the lab', () => {
     expect(left.all('.lab-set')).toEqual([]);
   });
 
-  it('shares its picture and its code', async () => {
+  it('offers the code that embeds the lab', async () => {
     const own = pageWith();
     const room = roomOf(build, own);
     await drawn();

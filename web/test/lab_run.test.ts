@@ -276,14 +276,14 @@ describe('a lab that trains', () => {
   it.each([Infinity, 50])(
     'measures the old kind of text before every tenth step (pace %s)',
     async (pace) => {
-      const held = ['old'];
+      const heldOut = ['old'];
       let losses = 0;
       heldLoss.mockReset().mockImplementation(async () => ++losses);
-      const lab = new Lab(1, async () => ({ ...setup, held }) as never);
+      const lab = new Lab(1, async () => ({ ...setup, heldOut }) as never);
       await lab.start({ ...SETTINGS, steps: 25 });
       await lab.run(14, pace);
       await lab.run(25, pace);
-      expect(heldLoss.mock.calls.map(([, texts]) => texts)).toEqual([held, held, held]);
+      expect(heldLoss.mock.calls.map(([, texts]) => texts)).toEqual([heldOut, heldOut, heldOut]);
       const measured = lab.log.filter((entry) => 'loss_held' in entry);
       expect([lab.log.length, ...measured.map(({ step, loss_held }) => [step, loss_held])]).toEqual(
         [...[25, [0, 1], [10, 2], [20, 3]]],

@@ -351,7 +351,7 @@ describe('the course', () => {
     expect(problemsOf('a*\n'.repeat(200) + '\n' + 'a*\n'.repeat(200)).problems).toEqual([]);
   });
 
-  it('draw each run of a recipe of protocol B, and name those that were not trained', () => {
+  it('draws each run of a recipe of protocol B, and names the recipes that were not trained', () => {
     const runs = {
       one: { seeds: [1, 2], alpha: [0.1, 0.3], loss: [3.5, 3.7] },
       two: { seeds: [1], alpha: [0], loss: [3.6] },
@@ -421,7 +421,7 @@ describe('the course', () => {
     expect(html.replace(/<[^>]*>/g, ' ')).not.toMatch(/Sink_\d|\beps\b|\balpha\b|`/);
   });
 
-  it('is pages with a title and a link to the next lesson', () => {
+  it('has pages with a title and a link to the next lesson', () => {
     const made = pages();
     for (const { slug, title, number } of all) {
       const html = made[`learn/${slug}/index.html`]!;

@@ -318,7 +318,7 @@ describe('a model opened by a plan', () => {
     expect(release).toHaveBeenCalledExactlyOnceWith(new Set(['relu']));
   });
 
-  it('of many is forgotten with its last view, also in another arithmetic', async () => {
+  it('that the reader steps through is forgotten when no room shows it, also in another arithmetic', async () => {
     const own = models();
     own.admit(HUB, { ...recipe, isPassing: true });
     await own.get(`${HUB}~int8`, watch);

@@ -596,7 +596,7 @@ describe('the queue', () => {
     expect([runs(), given]).toEqual([['run b'], 3]);
   });
 
-  it('measures a self-measured figure again if it reads other names', async () => {
+  it('measures a figure with a fixed list of reads again if that list changes', async () => {
     const { ask, runs, idle } = stageOf();
     ask(['a'], { isFixed: true, reads: ['value_ratio'] });
     await idle();

@@ -273,7 +273,7 @@ describe('the view of training', () => {
     expect(numbers('other')).toEqual([]);
   });
 
-  it('is coming until its courses and the logs of its seeds are read, or are known to be missing', async () => {
+  it('is pending until its courses and the logs of its seeds are read, or are known to be missing', async () => {
     const missing = () => Promise.reject(new Error('no network'));
     for (const [read, id] of [
       [timelines, 'softmax'],

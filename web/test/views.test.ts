@@ -221,7 +221,7 @@ describe('the attention map', () => {
     ]);
   });
 
-  it('of a long text shows the exact cells of a part, and the way there and back', () => {
+  it('of a long text shows the exact cells of a part, and leads there and back', () => {
     const [T, n] = [100, 40];
     const tokens = Array.from({ length: T }, (_, id) => ({ ...frameOf().tokens[1]!, id }));
     const alpha = tensor([2, 2, T], new Float32Array(4 * T).fill(0.5));

@@ -87,7 +87,7 @@ describe('a question of a lesson', () => {
   });
 });
 
-it('heads are counted as they are opened, and those with a sink', () => {
+it('opened heads are counted, and those with a sink among them', () => {
   const { text, all } = placed('<p class="head-count"></p>');
   const count = new HeadCount(all('p')[0]!);
   const scores = [
