@@ -21,12 +21,12 @@ const { version, license } = JSON.parse(readFileSync(resolve(root, 'package.json
 const zooModule = pathToFileURL(resolve(root, '../wasm/loading/zoo.ts')).href;
 const { ZOO } = (await import(zooModule)) as { readonly ZOO: readonly string[] };
 
-const folder = resolve(root, '../models/zoo');
+const zooFolder = resolve(root, '../models/zoo');
 interface Listed {
   readonly id: string;
   readonly preview?: object;
 }
-const cards = (JSON.parse(readFileSync(`${folder}/index.json`, 'utf8')) as Listed[]).filter(
+const cards = (JSON.parse(readFileSync(`${zooFolder}/index.json`, 'utf8')) as Listed[]).filter(
   ({ id }) => ZOO.includes(id),
 );
 
@@ -39,7 +39,7 @@ function isShipped(file: string): boolean {
   return ZOO.includes(id) && name !== 'timeline' && name !== 'refinement.gz';
 }
 /** The zoo's address needs no hash of its contents, since the package's address has a version. */
-const zoo = new Part('zoo', folder, (file) => !file.includes('/') || isShipped(file), 'zoo/');
+const zoo = new Part('zoo', zooFolder, (file) => !file.includes('/') || isShipped(file), 'zoo/');
 /** Engines with threads or 8-bit products are left out: a figure on another site has no threads and no large model. */
 const engine = new Part('engine', binaries, (file) =>
   /^sinkscope\.((lab\.)?(simd\.)?wasm|describe\.json)$/.test(file),

@@ -4,7 +4,7 @@ import { defineConfig, type Plugin } from 'vite';
 import { buildOptions, SHARED_CONFIG } from './ship/build.ts';
 import { previews } from './ship/cards.ts';
 import { home, source } from './ship/home.ts';
-import { course, isLesson } from './ship/lessons.ts';
+import { course, isCoursePage } from './ship/lessons.ts';
 import { writeNotices } from './ship/notices.ts';
 import { buildServiceWorker } from './ship/offline.ts';
 import { filesOf, Part, seedsByModel } from './ship/parts.ts';
@@ -18,20 +18,22 @@ const binaries = resolve(root, '../.build/wasm');
 const models = resolve(root, process.env.SINKSCOPE_ZOO ?? '../models/zoo');
 const zoo = new Part('zoo', models);
 /** Recordings of real models, each fetched on request. */
-const recorded = resolve(root, process.env.SINKSCOPE_RECORDINGS ?? '../models/recordings');
+const recordingsFolder = resolve(root, process.env.SINKSCOPE_RECORDINGS ?? '../models/recordings');
 const isRecording = (file: string) => file.endsWith('.safetensors');
-const shipped = existsSync(recorded) ? filesOf(recorded).filter(isRecording) : [];
-const recordings = shipped.length ? new Part('recordings', recorded, isRecording) : undefined;
+const shipped = existsSync(recordingsFolder) ? filesOf(recordingsFolder).filter(isRecording) : [];
+const recordings = shipped.length
+  ? new Part('recordings', recordingsFolder, isRecording)
+  : undefined;
 /** A model in the zoo's list. */
 interface Listed {
   readonly id: string;
   readonly tokenizer: string;
   readonly preview?: { readonly file: string };
 }
-const first = (JSON.parse(readFileSync(zoo.pathOf('index.json'), 'utf8')) as Listed[]).filter(
-  ({ preview }) => preview,
-);
-const tokenizers = new Set(first.map(({ tokenizer }) => `${tokenizer}/tokenizer.json`));
+const previewedModels = (
+  JSON.parse(readFileSync(zoo.sourceOf('index.json'), 'utf8')) as Listed[]
+).filter(({ preview }) => preview);
+const tokenizers = new Set(previewedModels.map(({ tokenizer }) => `${tokenizer}/tokenizer.json`));
 /**
  * Files that the page's main thread fetches first, so that the browser preloads them. The worker's files are left out:
  * a preload does not serve a worker.
@@ -45,7 +47,7 @@ const PRECACHED = [
   ...PRELOADED,
   'heldout.json',
   'reported.json',
-  ...first.map(({ id, preview }) => `${id}/${preview!.file}`),
+  ...previewedModels.map(({ id, preview }) => `${id}/${preview!.file}`),
 ];
 
 /** Removes the fields of the list that the page does not read. */
@@ -80,7 +82,7 @@ function ship(): Plugin {
     },
     transformIndexHtml: (_, { path }) => [
       // Lessons preload nothing, since a reader sees text before the first figure.
-      ...(isLesson(path) ? [] : PRELOADED).map((name) => ({
+      ...(isCoursePage(path) ? [] : PRELOADED).map((name) => ({
         tag: 'link',
         attrs: { rel: 'preload', as: 'fetch', crossorigin: '', href: zoo.path + name },
         injectTo: 'head' as const,
@@ -93,9 +95,9 @@ function ship(): Plugin {
       // Every first visit fetches some of these files, of which a quarter to a half is indentation. The page does not
       // read a model's license or the measurements before rounding.
       for (const name of zoo.files.filter((one) => one.endsWith('.json'))) {
-        const read = JSON.parse(readFileSync(zoo.pathOf(name), 'utf8'));
-        const shown = name === 'index.json' ? withoutUnreadFields(read) : read;
-        writeFileSync(join(out, zoo.path, name), JSON.stringify(shown));
+        const content = JSON.parse(readFileSync(zoo.sourceOf(name), 'utf8'));
+        const shippedContent = name === 'index.json' ? withoutUnreadFields(content) : content;
+        writeFileSync(join(out, zoo.path, name), JSON.stringify(shippedContent));
       }
       recordings?.copyTo(out);
       const precached = PRECACHED.map((name) => zoo.path + name);

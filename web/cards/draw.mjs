@@ -15,7 +15,7 @@ const here = import.meta.dirname;
 const root = join(here, '..');
 const load = async (file) =>
   (await runnerImport(join(root, file), { configFile: false, root })).module;
-const { cards, fingerprintOf, figuresOf, SIZE } = await load('ship/cards.ts');
+const { cards, fingerprintOf, figureSvgs, SIZE } = await load('ship/cards.ts');
 
 const STYLE = `
   body { display: grid; grid-template-columns: 430px 1fr; gap: 40px; align-items: center; box-sizing: border-box;
@@ -48,7 +48,7 @@ for (const card of cards()) {
         document.querySelector('div').append(image);
       }
     },
-    [card, figuresOf(card)],
+    [card, figureSvgs(card)],
   );
   const bytes = await page.screenshot({ type: 'png' });
   writeFileSync(join(here, `${card.name}.png`), bytes);

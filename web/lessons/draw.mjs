@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { runnerImport } from 'vite';
 import { openStage, saveFrom } from '../../tests/browser/stage.mjs';
 
-const only = process.argv[2] ?? '';
+const nameFilter = process.argv[2] ?? '';
 const here = import.meta.dirname;
 const pictures = join(here, 'pictures');
 const load = async (file) =>
@@ -43,11 +43,11 @@ async function runFigure(attributes) {
       element.style.cssText = `width: ${width}px; padding: 0; border: 0; --sinkscope-height: 0px`;
       globalThis.heard = [];
       element.addEventListener('run', ({ detail }) => {
-        const plain = (number) => ({ ...number, data: Array.from(number.data) });
+        const copyOf = (number) => ({ ...number, data: Array.from(number.data) });
         const results = detail.results.map((one, i) => ({
           // The lab's sentence covers both models.
           ...(detail.says && i === 0 ? { says: detail.says } : {}),
-          ...{ ...one, numbers: one.numbers.map(plain) },
+          ...{ ...one, numbers: one.numbers.map(copyOf) },
         }));
         globalThis.heard.push({ ...detail, results });
       });
@@ -68,7 +68,7 @@ async function runFigure(attributes) {
 }
 
 /** Draws a figure's picture into a file; returns the figure's numbers and sizes for pictures.json. */
-async function draw({ id, state }, { lives, whens }) {
+async function draw({ id, state }, { liveNumbers, conditionalSentences }) {
   const results = await runFigure(state);
   const element = page.locator('sink-scope');
   const height = () => element.evaluate((one) => one.offsetHeight);
@@ -83,38 +83,38 @@ async function draw({ id, state }, { lives, whens }) {
   const size = (name) => Number(new RegExp(`<svg[^>]* ${name}="([\\d.]+)"`).exec(svg)?.[1]);
   writeFileSync(join(pictures, `${id}.svg`), svg);
   const isOfFigure = ({ figure }) => figure === id;
-  const wanted = new Set([
-    ...lives.filter(isOfFigure).map(({ value }) => value),
-    ...whens.filter(isOfFigure).flatMap(({ condition }) => namesIn(condition)),
+  const valueNames = new Set([
+    ...liveNumbers.filter(isOfFigure).map(({ value }) => value),
+    ...conditionalSentences.filter(isOfFigure).flatMap(({ condition }) => namesIn(condition)),
   ]);
   return {
     state,
     says: removeRepeats(results.map(({ says }) => says ?? '')).join(' '),
-    values: Object.fromEntries([...wanted].map((name) => [name, values[name](results)])),
+    values: Object.fromEntries([...valueNames].map((name) => [name, values[name](results)])),
     ...{ width: size('width'), height: size('height'), live, phone },
   };
 }
 
 mkdirSync(pictures, { recursive: true });
-const known = readPictures();
-const made = {};
+const oldPictures = readPictures();
+const drawn = {};
 for (const lesson of lessons)
   for (const figure of lesson.figures) {
-    const isKnown = only && !figure.id.includes(only) && known[figure.id];
-    made[figure.id] = isKnown || (await draw(figure, lesson));
-    console.log(figure.id, JSON.stringify(made[figure.id].values));
+    const oldPicture = nameFilter && !figure.id.includes(nameFilter) && oldPictures[figure.id];
+    drawn[figure.id] = oldPicture || (await draw(figure, lesson));
+    console.log(figure.id, JSON.stringify(drawn[figure.id].values));
   }
 /** The number of seeds over which the texts of a model are compared. */
 const SEEDS = 20;
 const mean = (all) => all.reduce((a, b) => a + b, 0) / all.length;
 const signed = (change) => change.toFixed(3).replace('-', '−');
 const percent = (share) => `${(100 * share).toFixed(0)}%`;
-const knownTexts = readWritings();
+const oldTexts = readWritings();
 const written = {};
 for (const { writes } of lessons)
   for (const { id, model, prompt } of writes) {
-    if (only && !id.includes(only) && knownTexts[id]) {
-      written[id] = knownTexts[id];
+    if (nameFilter && !id.includes(nameFilter) && oldTexts[id]) {
+      written[id] = oldTexts[id];
       continue;
     }
     const texts = await page.evaluate(
@@ -131,11 +131,11 @@ for (const { writes } of lessons)
     const distinct = ({ tokens }) => new Set(tokens).size / tokens.length;
     const caches = ['All keys', 'The last 24 keys', 'The first key and the last 23'];
     const changes = ['last', 'first'].flatMap((name, i) => {
-      const all = intervalOfPairs(texts.map((of) => distinct(of[i + 1]) - distinct(of[0])));
+      const interval = intervalOfPairs(texts.map((all) => distinct(all[i + 1]) - distinct(all[0])));
       return [
-        [`${name}_change`, signed(all.mean)],
-        [`${name}_low`, signed(all.low)],
-        [`${name}_high`, signed(all.high)],
+        [`${name}_change`, signed(interval.mean)],
+        [`${name}_low`, signed(interval.low)],
+        [`${name}_high`, signed(interval.high)],
       ];
     });
     const values = ['full', 'last', 'first'].map((name, i) => [
@@ -154,6 +154,6 @@ for (const { writes } of lessons)
   }
 writeFileSync(join(pictures, 'writings.json'), `${JSON.stringify(written, null, 2)}\n`);
 for (const file of readdirSync(pictures))
-  if (file.endsWith('.svg') && !made[file.replace('.svg', '')]) rmSync(join(pictures, file));
-writeFileSync(join(pictures, 'pictures.json'), `${JSON.stringify(made, null, 2)}\n`);
+  if (file.endsWith('.svg') && !drawn[file.replace('.svg', '')]) rmSync(join(pictures, file));
+writeFileSync(join(pictures, 'pictures.json'), `${JSON.stringify(drawn, null, 2)}\n`);
 await stage.close();

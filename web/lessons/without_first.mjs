@@ -43,9 +43,9 @@ const pieces = tokens.slice(0, Math.floor(COUNT / 2) + 1).map((id) => writer.tok
 
 const perName = (trial, pick) =>
   Object.fromEntries(CONDITION_NAMES.map((name) => [name, pick(trial[name])]));
-const rounded = (value) => Number(value.toFixed(3));
+const round = (value) => Number(value.toFixed(3));
 const MEASURES = ['loss', 'repeated', 'late'];
-// Without the second token the text is that of all tokens; another one is kept too.
+// The text without the second key is usually that with all keys, so it is recorded only if it differs.
 const { control, ...texts } = perName(greedy, ({ text }) => text);
 if (control !== texts.kept) texts.control = control;
 const recorded = {
@@ -53,12 +53,12 @@ const recorded = {
   first: writer.tokenizer.piece(prompt[0]),
   back: pieces.join('').length,
   texts,
-  // By condition and measure, which takes less than by seed.
+  // Lists by condition and measure take less space than an object for each seed.
   trials: Object.fromEntries(
     CONDITION_NAMES.map((name) => [
       name,
       Object.fromEntries(
-        MEASURES.map((measure) => [measure, trials.map((trial) => rounded(trial[name][measure]))]),
+        MEASURES.map((measure) => [measure, trials.map((trial) => round(trial[name][measure]))]),
       ),
     ]),
   ),

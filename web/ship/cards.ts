@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { HtmlTagDescriptor, Plugin } from 'vite';
 import { ROOMS, type RoomName } from '../src/rooms/names.ts';
-import { escaped, lessons } from './lessons.ts';
+import { escapeHtml, lessons } from './lessons.ts';
 import { POLICY_TAGS } from './policy.ts';
 
 /** The size of every picture in pixels, as large previews need it. */
@@ -36,14 +36,14 @@ const FIGURES: Readonly<Record<RoomName, readonly string[]>> = {
   learn: ['2-sums'],
 };
 
-const [start, ...others] = ROOMS;
+const [startRoom, ...otherRooms] = ROOMS;
 
 /** Returns a card for every page that a link may lead to, except embeds. */
 export function cards(): readonly Card[] {
   return [
     ...ROOMS.map((room) => ({
       ...room,
-      page: room === start ? 'index.html' : `${room.name}/index.html`,
+      page: room === startRoom ? 'index.html' : `${room.name}/index.html`,
       figures: FIGURES[room.name],
     })),
     ...lessons().map(({ slug, title, description, figures }) => ({
@@ -60,7 +60,8 @@ export function cards(): readonly Card[] {
   ];
 }
 
-export const figuresOf = ({ figures }: Card): readonly string[] =>
+/** Returns the SVG texts of a card's figures. */
+export const figureSvgs = ({ figures }: Card): readonly string[] =>
   figures.map((name) =>
     readFileSync(join(import.meta.dirname, '../lessons/pictures', `${name}.svg`), 'utf8'),
   );
@@ -68,7 +69,7 @@ export const figuresOf = ({ figures }: Card): readonly string[] =>
 /** Returns a hash of all that a card's picture shows; a test compares it to find outdated pictures. */
 export function fingerprintOf(card: Card): string {
   const hash = createHash('sha256').update(JSON.stringify([card.heading, card.description]));
-  for (const svg of figuresOf(card)) hash.update(svg);
+  for (const svg of figureSvgs(card)) hash.update(svg);
   return hash.digest('hex').slice(0, 16);
 }
 
@@ -102,7 +103,7 @@ function roomPage(card: Card, home: string): string {
   const tags = [...POLICY_TAGS, ...tagsOf(card, home)].map(
     (attributes) =>
       `    <meta ${Object.entries(attributes)
-        .map(([name, value]) => `${name}="${escaped(value)}"`)
+        .map(([name, value]) => `${name}="${escapeHtml(value)}"`)
         .join(' ')} />`,
   );
   const hash = `#room=${card.name}`;
@@ -113,14 +114,14 @@ function roomPage(card: Card, home: string): string {
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <meta name="color-scheme" content="light dark" />
 ${tags.join('\n')}
-    <title>${escaped(card.heading)} · Sinkscope</title>
+    <title>${escapeHtml(card.heading)} · Sinkscope</title>
     <link rel="icon" href="data:," />
     <script src="../room.js" data-hash="${hash}"></script>
   </head>
   <body>
     <main>
-      <h1><a href="../index.html${hash}">${escaped(card.heading)}</a></h1>
-      <p>${escaped(card.description)}</p>
+      <h1><a href="../index.html${hash}">${escapeHtml(card.heading)}</a></h1>
+      <p>${escapeHtml(card.description)}</p>
       <img src="../${pictureOf(card)}" width="${SIZE.width / 2}" height="${SIZE.height / 2}" alt="" />
     </main>
   </body>
@@ -133,26 +134,26 @@ ${tags.join('\n')}
  * @param home the absolute address of the built page; '' if unknown
  */
 export function previews(home: string): Plugin {
-  const all = new Map(cards().map((card) => [card.page, card]));
+  const cardsByPage = new Map(cards().map((card) => [card.page, card]));
   const homeOf = (page: string) => home || '../'.repeat(page.split('/').length - 1) || './';
   return {
     name: 'cards',
     transformIndexHtml: (_, { path }) => {
-      const card = all.get(path.slice(1));
+      const card = cardsByPage.get(path.slice(1));
       const tags = card ? tagsOf(card, homeOf(card.page)) : [];
       return tags.map((attrs): HtmlTagDescriptor => ({ tag: 'meta', attrs, injectTo: 'head' }));
     },
     generateBundle() {
       const emit = (fileName: string, source: string | Uint8Array) =>
         this.emitFile({ type: 'asset', fileName, source });
-      for (const card of all.values())
+      for (const card of cardsByPage.values())
         emit(
           pictureOf(card),
           readFileSync(join(import.meta.dirname, '../cards', `${card.name}.png`)),
         );
       emit('room.js', REDIRECT);
-      for (const { name } of others) {
-        const card = all.get(`${name}/index.html`)!;
+      for (const { name } of otherRooms) {
+        const card = cardsByPage.get(`${name}/index.html`)!;
         emit(card.page, roomPage(card, homeOf(card.page)));
       }
     },

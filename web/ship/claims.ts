@@ -1,6 +1,6 @@
 /** Shows the claims of papers and our tests as a table of a lesson: a row for each section, which a reader unfolds. */
 import { chance, claims, type Claim } from './facts.ts';
-import { make, minus, table, text, type Node } from './nodes.ts';
+import { formatSigned, make, table, text, type Node } from './nodes.ts';
 
 /** The course's names of outcomes, by their column in the logs. */
 const OUTCOMES: Readonly<Record<string, string>> = {
@@ -12,8 +12,8 @@ const OUTCOMES: Readonly<Record<string, string>> = {
 const NOT_TESTED = 'not tested';
 
 const intervalWords = (mean: number, low: number | null, high: number | null) =>
-  minus(mean, 2) +
-  (low === null || high === null ? '' : ` (${minus(low, 2)} to ${minus(high, 2)})`);
+  formatSigned(mean, 2) +
+  (low === null || high === null ? '' : ` (${formatSigned(low, 2)} to ${formatSigned(high, 2)})`);
 
 /** Returns the smallest and the largest Sink_1 in words; they do not affect the verdict. */
 function sinkWords(sinks: readonly number[]): string {
@@ -27,13 +27,13 @@ function effectLines({ effects }: Claim): Node {
   const all = effects.flatMap(
     ({ recipe, against, outcome, name, protocol, seeds, mean, low, high, by_shares, sinks }) => {
       if (mean === null) return [];
-      const words = typeset(name ?? OUTCOMES[outcome] ?? outcome.replaceAll('_', ' '));
+      const outcomeTitle = typeset(name ?? OUTCOMES[outcome] ?? outcome.replaceAll('_', ' '));
       const subtrahend = typeof against === 'number' && against !== 0 ? ` − ${against}` : '';
       const reference = typeof against === 'string' ? ` against ${against}` : '';
-      const shares = by_shares ? `, by shares ${intervalWords(...by_shares)}` : '';
-      const by = protocol ? `, protocol ${protocol.toUpperCase()}` : '';
+      const sharesNote = by_shares ? `, by shares ${intervalWords(...by_shares)}` : '';
+      const protocolNote = protocol ? `, protocol ${protocol.toUpperCase()}` : '';
       return (
-        `${recipe}${reference}: ${words}${subtrahend} ${intervalWords(mean, low, high)}${shares}, n = ${seeds}${by}` +
+        `${recipe}${reference}: ${outcomeTitle}${subtrahend} ${intervalWords(mean, low, high)}${sharesNote}, n = ${seeds}${protocolNote}` +
         sinkWords(sinks)
       );
     },
@@ -50,7 +50,7 @@ const verdictWords = ({ verdict, survives, two_seeds }: Claim) =>
   `${verdict}${survives ? ' †' : ''}${two_seeds ? ', on two seeds' : ''}`;
 
 /** Explains why a claim has no verdict: it cannot be tested here, or runs are missing. */
-function whyNot({ hours, why }: Claim): string {
+function noVerdictReason({ hours, why }: Claim): string {
   const runs = hours && `Its runs are not trained yet: ${hours.join(' to ')} core hours.`;
   return [runs, why && typeset(why)].filter(Boolean).join(' ');
 }
@@ -79,10 +79,10 @@ const VERDICTS = ['agrees', 'differs', 'undecided', NOT_TESTED] as const;
 /** Returns a table of the verdicts: a count of each for every section, which unfolds to the section's claims. */
 export function claimsTables(hrefOf: (state: string) => string): Node[] {
   const all = claims();
-  const linked = ({ claim, seen }: Claim) =>
+  const linkOrText = ({ claim, seen }: Claim) =>
     seen ? make('a', { href: hrefOf(seen) }, [text(typeset(claim))]) : typeset(claim);
   const tested = all.filter(({ verdict }) => verdict !== NOT_TESTED);
-  const count = (among: readonly Claim[], verdict: string) =>
+  const countVerdict = (among: readonly Claim[], verdict: string) =>
     among.filter((one) => one.verdict === verdict).length;
   const { comparisons, directions, survive, by_chance } = chance();
   const places = [...new Set(all.map(placeOf))].sort(
@@ -91,8 +91,8 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
   const span = (words: string, className?: string) =>
     make('span', className ? { className: [className] } : {}, [text(words)]);
   /** Returns the cell of a count; hidden words name its verdict for screen readers, as the column's heading does. */
-  const countOf = (own: readonly Claim[], verdict: string) => {
-    const number = count(own, verdict);
+  const countCell = (group: readonly Claim[], verdict: string) => {
+    const number = countVerdict(group, verdict);
     return make('span', number ? {} : { className: ['none'] }, [
       text(number ? `${number}` : '–'),
       span(` ${verdict},`, 'unseen'),
@@ -100,16 +100,16 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
   };
   const row = (place: string) => {
     const group = all.filter((one) => placeOf(one) === place);
-    const cells = [span(place, 'place'), ...VERDICTS.map((verdict) => countOf(group, verdict))];
+    const cells = [span(place, 'place'), ...VERDICTS.map((verdict) => countCell(group, verdict))];
     return make('details', { className: ['folded'] }, [
       make('summary', { className: ['claims-row'] }, cells),
       table(
         ['Claim', 'Where', 'The source', 'Our test', 'Verdict', 'Before'],
         group.map((one) => [
-          linked(one),
+          linkOrText(one),
           one.section,
           typeset(one.paper ?? '–'),
-          one.verdict === NOT_TESTED ? whyNot(one) : effectLines(one),
+          one.verdict === NOT_TESTED ? noVerdictReason(one) : effectLines(one),
           verdictWords(one),
           one.before ?? '–',
         ]),
@@ -119,8 +119,8 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
   return [
     make('p', {}, [
       text(
-        `Of ${all.length} claims, our models agree with ${count(tested, 'agrees')}, differ from ` +
-          `${count(tested, 'differs')} and leave ${count(tested, 'undecided')} undecided; ` +
+        `Of ${all.length} claims, our models agree with ${countVerdict(tested, 'agrees')}, differ from ` +
+          `${countVerdict(tested, 'differs')} and leave ${countVerdict(tested, 'undecided')} undecided; ` +
           `${all.length - tested.length} are ${NOT_TESTED}. Of ${comparisons} comparisons ` +
           `${directions} have a direction; if no factor had any effect, about ${by_chance.toFixed(0)} would. ` +
           `A † marks the verdicts whose directions survive the procedure of Benjamini and Hochberg at a false ` +

@@ -1,6 +1,6 @@
 /** A dot for each seed of a recipe, and their mean, as a table that needs no JavaScript. */
 import { longRuns, meanOf, modelsOfZoo } from './facts.ts';
-import { fixed, make, table, text, type Node } from './nodes.ts';
+import { formatFixed, make, table, text, type Node } from './nodes.ts';
 
 /** The outcomes that can be drawn, with the number of decimals that each is printed with. */
 const OUTCOMES: Readonly<Record<string, { readonly title: string; readonly digits: number }>> = {
@@ -8,6 +8,7 @@ const OUTCOMES: Readonly<Record<string, { readonly title: string; readonly digit
   loss: { title: 'loss (nats)', digits: 2 },
 };
 
+/** The dots of a recipe, one for each seed. */
 export interface Dots {
   readonly title: string;
   readonly values: readonly number[];
@@ -67,9 +68,9 @@ export function dotsOf(recipes: readonly string[], step: number, outcome: string
   const rows = seedDots(recipes, step, outcome);
   const all = rows.flatMap(({ values }) => values);
   const domain = [Math.min(0, ...all), Math.max(...all)] as const;
-  const words = (value: number) => fixed(value, digits);
+  const format = (value: number) => formatFixed(value, digits);
   const range = (values: readonly number[]) =>
-    `${words(Math.min(...values))} to ${words(Math.max(...values))}`;
+    `${format(Math.min(...values))} to ${format(Math.max(...values))}`;
   const spread = ({ values }: Dots) => Math.max(...values) - Math.min(...values);
   const widest = rows.reduce((a, b) => (spread(b) > spread(a) ? b : a));
   return [
@@ -79,7 +80,7 @@ export function dotsOf(recipes: readonly string[], step: number, outcome: string
         row.title,
         String(row.values.length),
         stripOf(row, domain),
-        `${words(row.mean)} (${range(row.values)})`,
+        `${format(row.mean)} (${range(row.values)})`,
       ]),
     ),
     make('p', { className: ['dots-says'] }, [

@@ -39,15 +39,15 @@ export function longRuns(id: string): readonly Log[] {
 }
 
 /** The outcomes of each run of a recipe of protocol B, in the order of its seeds. */
-export interface Decisive {
+export interface DecisiveRuns {
   readonly seeds: readonly number[];
   readonly alpha: readonly number[];
   readonly loss: readonly number[];
 }
 
-/** Reads the runs of protocol B by the recipe's id, which models/train/pages.py writes. */
+/** Reads the runs of protocol B, by the recipe's id, from the file that models/train/pages.py writes. */
 export const decisiveRuns = () =>
-  readJson('zoo/decisive.json') as Readonly<Record<string, Decisive>>;
+  readJson('zoo/decisive.json') as Readonly<Record<string, DecisiveRuns>>;
 
 const rangeOf = (values: readonly number[]) => ({
   mean: meanOf(values),
@@ -57,8 +57,8 @@ const rangeOf = (values: readonly number[]) => ({
 
 /** Returns protocol A's onset: the first step from which α₁ stays at least 0.1 above uniform attention. */
 function onsetOf({ points }: Log): number {
-  const last = points.findLastIndex(({ alpha }) => !(alpha! >= 0.1));
-  return points[last + 1]?.step ?? NaN;
+  const lastBelow = points.findLastIndex(({ alpha }) => !(alpha! >= 0.1));
+  return points[lastBelow + 1]?.step ?? NaN;
 }
 
 export const meanOf = (values: readonly number[]) =>
@@ -232,7 +232,7 @@ export interface Claim {
     readonly mean: number | null;
     readonly low: number | null;
     readonly high: number | null;
-    /** For claims that a sink is absent: the effect with its interval, of alpha on rows divided by their sums. */
+    /** For claims that a sink is absent: the effect on the alpha of rows divided by their sums, and its interval. */
     readonly by_shares: readonly [number, number, number] | null;
     /** Sink_1^0.3 of each seed or model, in percent. */
     readonly sinks: readonly number[];

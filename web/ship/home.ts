@@ -3,7 +3,7 @@ const {
   GITHUB_SERVER_URL: host,
   GITHUB_REPOSITORY: repository = '',
   SINKSCOPE_FOLDER: folder,
-  SINKSCOPE_HOME: given,
+  SINKSCOPE_HOME: givenHome,
 } = process.env;
 const [owner, name] = repository.split('/');
 
@@ -12,4 +12,4 @@ export const source = host && repository ? `${host}/${repository}` : '';
 
 /** The address of the page's folder on its site (site.ts), '' if unknown. */
 export const home =
-  given ?? (source ? `https://${owner}.github.io/${name}/${folder ? `${folder}/` : ''}` : '');
+  givenHome ?? (source ? `https://${owner}.github.io/${name}/${folder ? `${folder}/` : ''}` : '');

@@ -26,7 +26,7 @@ export const listedFacts = ({ slug, number, title, description, minutes }: Lesso
 });
 
 /** Escapes a text for HTML, also for quoted attributes. */
-export const escaped = (text: string) =>
+export const escapeHtml = (text: string) =>
   text.replace(
     /[&<>"]/g,
     (one) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[one]!,
@@ -41,11 +41,11 @@ function page(title: string, slug: string, main: string): string {
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <meta name="color-scheme" content="light dark" />
-    <title>${escaped(title)} · Sinkscope</title>
+    <title>${escapeHtml(title)} · Sinkscope</title>
     <link rel="icon" href="data:," />
     <link rel="stylesheet" href="/src/learn/learn.css" />
   </head>
-  <body data-lesson="${escaped(slug)}">
+  <body data-lesson="${escapeHtml(slug)}">
     <a class="skip" href="#main">Skip to the lesson</a>
     <header>
       <a class="brand" href="${HOME}">Sinkscope</a>
@@ -64,18 +64,18 @@ function page(title: string, slug: string, main: string): string {
 function lessonPage(lesson: Lesson, all: readonly Lesson[]): string {
   const { slug, number, title, description, minutes, html } = lesson;
   const next = all.find((one) => one.number > number);
-  const after = next
-    ? `<p class="next-lesson">Next: <a href="../${next.slug}/index.html">Lesson ${next.number}. ${escaped(next.title)}</a></p>`
+  const nextLink = next
+    ? `<p class="next-lesson">Next: <a href="../${next.slug}/index.html">Lesson ${next.number}. ${escapeHtml(next.title)}</a></p>`
     : `<p class="next-lesson">This was the last lesson. <a href="${HOME}#room=explore">Explore it yourself</a></p>`;
   return page(
     title,
     slug,
     `<article>
-<h1>${escaped(title)}</h1>
+<h1>${escapeHtml(title)}</h1>
 <p class="lesson-facts">Lesson ${number} of ${all.length} · ${minutes} minutes</p>
-<p class="standfirst">${escaped(description)}</p>
+<p class="standfirst">${escapeHtml(description)}</p>
 ${html}
-${after}
+${nextLink}
 </article>`,
   );
 }
@@ -85,7 +85,7 @@ function glossaryPage(): string {
     .sort((a, b) => a.term.localeCompare(b.term, 'en'))
     .map(
       ({ term, meaning }) =>
-        `<dt id="${anchorOf(term)}">${escaped(term)}</dt><dd>${escaped(meaning)}</dd>`,
+        `<dt id="${anchorOf(term)}">${escapeHtml(term)}</dt><dd>${escapeHtml(meaning)}</dd>`,
     );
   return page(
     'Glossary',
@@ -114,7 +114,7 @@ export function pages(): Readonly<Record<string, string>> {
 }
 
 /** Whether a page belongs to the course, by its path as Vite names it. */
-export const isLesson = (path: string) => path.startsWith('/learn/');
+export const isCoursePage = (path: string) => path.startsWith('/learn/');
 
 /** Returns a plugin that gives Vite the pages of the course as if they were files of its root. */
 export function course(): Plugin {

@@ -16,7 +16,7 @@
  *     :when[It is dark.]{figure="map" if="alpha > 2 uniform"} a sentence while it is true of the run behind a figure;
  *                                                             those that follow one another are its cases
  *     :data[60%]{of="zoo softmax measured sink_1"}            a number of a table, checked by the build
- *     :set[30%]                                               a number that somebody chose, as a threshold is
+ *     :set[30%]                                               a number that somebody chose, such as a threshold
  *     :paper[74%]{of="..."}                                   a number that a paper reports; `of` where a table has it
  *
  * Links that begin with # lead to a state of the page. A lesson may come from somebody who did not write this page:
@@ -56,12 +56,12 @@ import { isTrue } from '../src/learn/conditions.ts';
 import { claimsTables } from './claims.ts';
 import { remedyTable } from './remedies.ts';
 import { linkTerms } from './terms.ts';
-import { make, minus, table, text, type Node } from './nodes.ts';
+import { formatSigned, make, table, text, type Node } from './nodes.ts';
 import { dotsOf } from './dots.ts';
 import { parseGroups, runsOf } from './runs.ts';
 import { fact, longRuns, meanOf, modelsOfZoo, wrongNumber, type Model } from './facts.ts';
 
-export interface FigureOf {
+export interface LessonFigure {
   /** The name of the figure's picture: `1-map`. */
   readonly id: string;
   /** The attributes of the <sink-scope> element. */
@@ -95,7 +95,7 @@ export interface Writing {
 }
 
 /** A sentence that a lesson shows while a condition holds for a figure's run. */
-interface When {
+interface ConditionalSentence {
   readonly figure: string;
   readonly condition: string;
   readonly said: string;
@@ -114,17 +114,17 @@ export interface Lesson {
   /** The number of words of the text, without those of figures and tables. */
   readonly words: number;
   readonly html: string;
-  readonly figures: readonly FigureOf[];
+  readonly figures: readonly LessonFigure[];
   /** The places where a model generates text. */
   readonly writes: readonly Omit<Writing, 'rows' | 'values'>[];
   /** The states of the page that the lesson links to. */
   readonly links: readonly string[];
-  readonly lives: readonly {
+  readonly liveNumbers: readonly {
     readonly figure: string;
     readonly value: string;
     readonly stated: string;
   }[];
-  readonly whens: readonly When[];
+  readonly conditionalSentences: readonly ConditionalSentence[];
   /** The lesson's errors, a sentence each. */
   readonly problems: readonly string[];
 }
@@ -162,8 +162,8 @@ const SCHEMES = ['https:', 'http:', 'mailto:'];
  */
 const MOST = { characters: 20_000, columns: 24, marks: 300, containers: 40 };
 
-/** Checks the bounds of a lesson; returns a sentence for each that it exceeds. */
-function excessOf(source: string): string[] {
+/** Returns a sentence about the first bound that a lesson exceeds; none if it keeps all of them. */
+function exceededBounds(source: string): string[] {
   if (source.length > MOST.characters)
     return [`line 1: ${source.length} characters: expected at most ${MOST.characters} in a lesson`];
   const problems: string[] = [];
@@ -193,9 +193,9 @@ const folder = join(lessonsFolder, 'pictures');
 export const ORDER = JSON.parse(
   readFileSync(join(lessonsFolder, 'order.json'), 'utf8'),
 ) as readonly string[];
-const placeOf = (slug: string) => ORDER.indexOf(slug) + 1;
+const numberOf = (slug: string) => ORDER.indexOf(slug) + 1;
 
-/** Returns the prefix of the names of a lesson's pictures, for lessons of the first edition a number. */
+/** Returns the prefix of the names of a lesson's pictures: the number in its slug if it has one, otherwise the slug. */
 export const picturesPrefix = (slug: string) => /^\d+/.exec(slug)?.[0] ?? slug;
 
 /** The address of the page, relative to a lesson. */
@@ -240,10 +240,10 @@ export const isNarrow = ({ view = '', shown = '' }: Readonly<Record<string, stri
 
 /** Returns a table of the sink and the loss of recipes with three or more seeds, at one step of training. */
 function costTable(ids: readonly string[]): Node {
-  const all = new Map(modelsOfZoo().map((one) => [one.id, one]));
+  const modelsById = new Map(modelsOfZoo().map((one) => [one.id, one]));
   const BASE = 'softmax';
   const rows = ids.map((id) => {
-    const { title, differs, measured } = all.get(id) as Model;
+    const { title, differs, measured } = modelsById.get(id) as Model;
     const bias = measured.sink_bias === undefined ? '–' : `${measured.sink_bias.toFixed(0)}%`;
     if (id === BASE) {
       const runs = longRuns(id);
@@ -259,7 +259,7 @@ function costTable(ids: readonly string[]): Node {
     const { seeds, outcomes } = differs!;
     const interval = (name: string) => {
       const [mean, low, high] = outcomes[name]!;
-      return `${minus(mean, 3)} (${minus(low, 3)} to ${minus(high, 3)})`;
+      return `${formatSigned(mean, 3)} (${formatSigned(low, 3)} to ${formatSigned(high, 3)})`;
     };
     return [title, String(seeds), interval('alpha'), interval('loss'), bias];
   });
@@ -282,7 +282,7 @@ const mathOf = ([tag, ...children]: MathNode): Node =>
     children.map((one) => (typeof one === 'string' ? text(one) : mathOf(one))),
   );
 
-/** Returns a word of a directive if it is a known one. */
+/** Returns a word of a directive; throws unless the word is a known one. */
 function checkedWord(given: string, what: string, known: object): string {
   if (!Object.hasOwn(known, given))
     throw new Error(`The ${what} “${given}”: expected one of ${Object.keys(known).join(', ')}.`);
@@ -291,12 +291,12 @@ function checkedWord(given: string, what: string, known: object): string {
 
 /** Returns a row in its initial state, as a formula and a table, which pages without JavaScript show. */
 function initialRow({ switches = '', beside = '', ...set }: Record<string, string>): Node[] {
-  const words = (all: string) => all.split(/\s+/).filter(Boolean);
-  for (const name of words(switches)) checkedWord(name, 'switch', SWITCHES);
+  const splitWords = (all: string) => all.split(/\s+/).filter(Boolean);
+  for (const name of splitWords(switches)) checkedWord(name, 'switch', SWITCHES);
   for (const [name, value] of Object.entries(set))
     checkedWord(value, name, SWITCHES[checkedWord(name, 'switch', SWITCHES) as Switch].values);
   const row: Row = { ...start, ...(set as Partial<Row>) };
-  const otherForms = words(beside).map((name) => forms[checkedWord(name, 'form', forms)]!);
+  const otherForms = splitWords(beside).map((name) => forms[checkedWord(name, 'form', forms)]!);
   const all = [row, ...otherForms.map((one) => ({ ...row, ...one.set }))].map(attend);
   const score = (i: number) => String(start.scores[i]).replace('-', '−');
   return [
@@ -325,11 +325,11 @@ function initialRow({ switches = '', beside = '', ...set }: Record<string, strin
 
 /** What parsing collects of a lesson. */
 interface Collected {
-  readonly figures: FigureOf[];
+  readonly figures: LessonFigure[];
   readonly writes: { id: string; model: string; prompt: string }[];
   readonly links: string[];
-  readonly lives: { figure: string; value: string; stated: string }[];
-  readonly whens: When[];
+  readonly liveNumbers: { figure: string; value: string; stated: string }[];
+  readonly conditionalSentences: ConditionalSentence[];
   readonly problems: string[];
 }
 
@@ -342,7 +342,7 @@ function takeLabel(node: Node): readonly Node[] {
 }
 
 /** Matches the space between two sentences of prose. */
-const SENTENCE = /(?<=[.!?:]\)?)\s+(?=[“(\p{Lu}])/u;
+const SENTENCE_GAP = /(?<=[.!?:]\)?)\s+(?=[“(\p{Lu}])/u;
 
 /**
  * Splits a paragraph into its sentences, each with its words and the figures whose numbers it states unconditionally.
@@ -359,7 +359,7 @@ function sentencesOf(node: Node): { readonly said: string; readonly figures: rea
     return one.children ? one.children.map(plain).join('') : toString(one);
   };
   const text = plain(node);
-  return text.split(SENTENCE).map((sentence) => ({
+  return text.split(SENTENCE_GAP).map((sentence) => ({
     said: sentence.replaceAll('\uE000', ''),
     figures: figures.splice(0, sentence.split('\uE000').length - 1),
   }));
@@ -368,10 +368,10 @@ function sentencesOf(node: Node): { readonly said: string; readonly figures: rea
 /** Matches a phrase with which a sentence names its text, so that its numbers need not hold for other texts. */
 const NAMES_ITS_TEXT = /\b(?:this|the (?:first|same)) (?:text|step)\b|\bon the text in\b/i;
 
-function directives(slug: string, read: Collected) {
+function directives(slug: string, collected: Collected) {
   const prefix = picturesPrefix(slug);
   /** Figures whose text or step the reader can change. */
-  const changing = new Set<string>();
+  const changingFigures = new Set<string>();
   let group = 0;
   /** All sentences of `:when`. */
   const cases = new WeakSet<Node>();
@@ -379,14 +379,14 @@ function directives(slug: string, read: Collected) {
   const laterCases = new WeakSet<Node>();
   const pictures = readPictures();
   const hrefOf = (state: string) => {
-    read.links.push(state.replace(/^#/, ''));
+    collected.links.push(state.replace(/^#/, ''));
     return `${PAGE}#${state.replace(/^#/, '')}`;
   };
   const errorAt = (node: Node, what: string) =>
-    read.problems.push(`line ${node.position?.start.line ?? '?'}: ${what}`);
-  const replaceBy = (node: Node, made: Node) => {
-    node.data = made.data!;
-    node.children = made.children!;
+    collected.problems.push(`line ${node.position?.start.line ?? '?'}: ${what}`);
+  const replaceBy = (node: Node, replacement: Node) => {
+    node.data = replacement.data!;
+    node.children = replacement.children!;
   };
   /** Returns a number of a figure's run, as it was when the picture was drawn. */
   const valueIn = (figure: string, value: string): string | undefined => {
@@ -400,10 +400,11 @@ function directives(slug: string, read: Collected) {
   const kinds: Readonly<Record<string, (node: Node, given: Record<string, string>) => void>> = {
     figure(node, { id = '', ...state }) {
       const name = `${prefix}-${id}`;
-      read.figures.push({ id: name, state });
+      collected.figures.push({ id: name, state });
       const picture = pictures[name];
-      const stale = picture && staleWords(name, readFileSync(join(folder, `${name}.svg`), 'utf8'));
-      if (stale) errorAt(node, stale);
+      const staleProblem =
+        picture && staleWords(name, readFileSync(join(folder, `${name}.svg`), 'utf8'));
+      if (staleProblem) errorAt(node, staleProblem);
       const image = picture
         ? [
             make('img', {
@@ -445,7 +446,7 @@ function directives(slug: string, read: Collected) {
         (texts?.rows ?? []).map(({ cache, text: said, distinct }) => [cache, said, distinct]),
       );
       recorded.data!.hProperties!.className = ['wide-table', 'recorded'];
-      read.writes.push({ id: name, model, prompt });
+      collected.writes.push({ id: name, model, prompt });
       const element = make('sink-write', { id, model, prompt }, [recorded]);
       replaceBy(
         node,
@@ -535,7 +536,7 @@ function directives(slug: string, read: Collected) {
     },
     live(node, { figure = '', value = '' }) {
       const stated = toString(node);
-      read.lives.push({ figure: `${prefix}-${figure}`, value, stated });
+      collected.liveNumbers.push({ figure: `${prefix}-${figure}`, value, stated });
       const printed = valueIn(figure, value);
       if (printed !== stated)
         errorAt(node, `“${stated}”: ${value} of the figure “${figure}” is ${printed ?? 'unknown'}`);
@@ -544,8 +545,11 @@ function directives(slug: string, read: Collected) {
     },
     when(node, { figure = '', if: condition = '' }) {
       const isHidden = !isTrue(condition, (name) => valueIn(figure, name) ?? '–');
-      const place = { figure: `${prefix}-${figure}`, condition, said: toString(node) };
-      read.whens.push({ ...place, group: laterCases.has(node) ? group : ++group });
+      const sentence = { figure: `${prefix}-${figure}`, condition, said: toString(node) };
+      collected.conditionalSentences.push({
+        ...sentence,
+        group: laterCases.has(node) ? group : ++group,
+      });
       const properties = { className: ['when'], dataFigure: figure, dataIf: condition };
       replaceBy(node, make('span', { ...properties, hidden: isHidden }, node.children));
     },
@@ -581,15 +585,15 @@ function directives(slug: string, read: Collected) {
     const name = node.name ?? '';
     if (type === 'paragraph')
       for (const { said, figures } of sentencesOf(node))
-        if (figures.some((one) => changing.has(one)) && !NAMES_ITS_TEXT.test(said))
+        if (figures.some((one) => changingFigures.has(one)) && !NAMES_ITS_TEXT.test(said))
           errorAt(
             node,
             `“${said.trim()}”: expected “this text”, or a condition (:when) under which it is true`,
           );
     if (type === 'link' && /^lesson \d+$/i.test(toString(node))) {
-      const slugOf = /^(?:\.\.\/)?([\w-]+)/.exec(node.url)?.[1] ?? '';
-      if (toString(node).split(' ')[1] !== String(placeOf(slugOf)))
-        errorAt(node, `“${toString(node)}”: “${slugOf}” is lesson ${placeOf(slugOf)}`);
+      const linkedSlug = /^(?:\.\.\/)?([\w-]+)/.exec(node.url)?.[1] ?? '';
+      if (toString(node).split(' ')[1] !== String(numberOf(linkedSlug)))
+        errorAt(node, `“${toString(node)}”: “${linkedSlug}” is lesson ${numberOf(linkedSlug)}`);
     } else if (type === 'text' && !isSourced && /\blessons? \d/i.test(node.value))
       errorAt(node, `“${node.value.trim()}”: expected the number of a lesson to be a link to it`);
     (node.children ?? []).forEach((child, i, all) => {
@@ -620,7 +624,7 @@ function directives(slug: string, read: Collected) {
   };
   const findChanging = (node: Node): void => {
     const { id = '', controls = '' } = node.attributes ?? {};
-    if (node.name === 'figure' && /\b(?:text|step)\b/.test(controls)) changing.add(id);
+    if (node.name === 'figure' && /\b(?:text|step)\b/.test(controls)) changingFigures.add(id);
     node.children?.forEach(findChanging);
   };
   return () => (tree: Root) => {
@@ -652,12 +656,12 @@ export function minutesOf(html: string): number {
  * @param name the name of its file without the ending: `1-what-is-an-attention-sink`
  */
 export function lessonOf(name: string, source: string): Lesson {
-  const number = placeOf(name);
-  const read: Collected = {
-    ...{ figures: [], writes: [], links: [], lives: [], whens: [] },
-    problems: excessOf(source),
+  const number = numberOf(name);
+  const collected: Collected = {
+    ...{ figures: [], writes: [], links: [], liveNumbers: [], conditionalSentences: [] },
+    problems: exceededBounds(source),
   };
-  if (read.problems.length)
+  if (collected.problems.length)
     return {
       slug: name,
       number,
@@ -666,19 +670,19 @@ export function lessonOf(name: string, source: string): Lesson {
       title: '',
       description: '',
       html: '',
-      ...read,
+      ...collected,
     };
-  const maker = unified()
+  const processor = unified()
     .use(remarkParse)
     .use(remarkDirective)
     .use(remarkMath)
     .use(remarkGfm)
-    .use(directives(name, read))
+    .use(directives(name, collected))
     .use(linkTerms)
     .use(remarkRehype)
     .use(rehypeKatex, { output: 'mathml' })
     .use(rehypeStringify);
-  const tree = maker.parse(source);
+  const tree = processor.parse(source);
   const head = headOf(tree);
   tree.children.splice(0, 2);
   const words = source
@@ -687,9 +691,9 @@ export function lessonOf(name: string, source: string): Lesson {
     .replace(/\{[^{}]*\}|\]\([^)]*\)/g, '')
     .split(/\s+/)
     .filter((word) => /\w/.test(word)).length;
-  const html = maker.stringify(maker.runSync(tree));
+  const html = processor.stringify(processor.runSync(tree));
   return {
     ...{ slug: name, number, words, minutes: minutesOf(html) },
-    ...{ ...head, html, ...read },
+    ...{ ...head, html, ...collected },
   };
 }

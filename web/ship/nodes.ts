@@ -20,7 +20,7 @@ export const make = (
   }) as unknown as Node;
 export const text = (value: string) => ({ type: 'text', value }) as Node;
 
-/** A table of texts; a cell may be a node. */
+/** Returns a table that scrolls if it is wide; a cell is a text or a node. */
 export function table(
   heads: readonly string[],
   rows: readonly (readonly (string | Node)[])[],
@@ -39,9 +39,9 @@ export function table(
 }
 
 /** Formats a number with `digits` decimals, without a sign if it rounds to 0. */
-export const fixed = (value: number, digits: number) =>
+export const formatFixed = (value: number, digits: number) =>
   (Math.abs(value) < 0.5 / 10 ** digits ? 0 : value).toFixed(digits).replace('-', '−');
 
-/** A difference with its sign. */
-export const minus = (value: number, digits: number) =>
+/** Formats a difference with its sign and `digits` decimals. */
+export const formatSigned = (value: number, digits: number) =>
   `${value < 0 ? '−' : value > 0 ? '+' : ''}${Math.abs(value).toFixed(digits)}`;

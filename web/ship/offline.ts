@@ -21,22 +21,22 @@ const ON_DEMAND =
  * Builds the service worker into the built page.
  * @param out the folder of the built page
  * @param zoo the folder of its models, below `out`
- * @param first the models' files that are precached
+ * @param precached the models' files that are precached
  */
 export async function buildServiceWorker(
   out: string,
   zoo: string,
-  first: readonly string[],
+  precached: readonly string[],
 ): Promise<void> {
-  const isAhead = (file: string) =>
-    first.includes(file) || !(file.startsWith(zoo) || ON_DEMAND.test(file));
+  const isPrecached = (file: string) =>
+    precached.includes(file) || !(file.startsWith(zoo) || ON_DEMAND.test(file));
   const files = filesOf(out)
     .filter((file) => !NOT_LOADED.test(file))
     .map((path) => {
       const bytes = readFileSync(join(out, path));
       // Some servers unpack .gz files on their own.
       const contents = path.endsWith('.gz') ? [bytes, gunzipSync(bytes)] : [bytes];
-      return { path, ahead: isAhead(path), hashes: contents.map(hashOf) };
+      return { path, ahead: isPrecached(path), hashes: contents.map(hashOf) };
     });
   await build({
     configFile: false,

@@ -43,7 +43,8 @@ export class Part {
     this.path = path ?? `${name}/${digest(from, this.files)}/`;
   }
 
-  pathOf(name: string): string {
+  /** Returns where the file is before it is copied. */
+  sourceOf(name: string): string {
     return join(this.#from, name);
   }
 

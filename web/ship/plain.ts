@@ -5,7 +5,7 @@
  */
 import type { Plugin } from 'vite';
 import { cards, pictureOf, SIZE } from './cards.ts';
-import { escaped, isLesson } from './lessons.ts';
+import { escapeHtml, isCoursePage } from './lessons.ts';
 import { readPictures } from './markdown.ts';
 
 /** The card of the room Start. */
@@ -43,7 +43,7 @@ export function plain(): Plugin {
     name: 'plain',
     // A lesson can be read without the program.
     transformIndexHtml: (_, { path }) =>
-      isLesson(path)
+      isCoursePage(path)
         ? []
         : [
             { tag: 'style', children: STYLE, injectTo: 'head' },
@@ -65,7 +65,7 @@ export function plain(): Plugin {
                   )
                   .join('') +
                 `<script src="./${SCRIPT}"></script><img src="./${pictureOf(card)}" width="${SIZE.width}" height="${SIZE.height}" loading="lazy" ` +
-                `alt="${escaped(card.figures.map((name) => readPictures()[name]!.says).join(' '))}" />`,
+                `alt="${escapeHtml(card.figures.map((name) => readPictures()[name]!.says).join(' '))}" />`,
               injectTo: 'body-prepend',
             },
           ],

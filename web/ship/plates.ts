@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { renderSVG } from 'uqr';
 import { parseHash, printHash, table, type State } from '../src/ask/state';
-import { escaped } from './lessons.ts';
+import { escapeHtml } from './lessons.ts';
 import { readPictures } from './markdown.ts';
 
 const web = join(import.meta.dirname, '..');
@@ -25,10 +25,11 @@ interface Plate {
 }
 
 /** Replaces `{alpha}` by the picture's number of that name, and `{says}` by the picture's sentence. */
-function fillIn(text: string, of: Readonly<Record<string, string>>): string {
+function fillIn(text: string, numbers: Readonly<Record<string, string>>): string {
   return text.replace(/\{(\w+)\}/g, (_, name: string) => {
-    if (!(name in of)) throw new Error(`plates.json: no number “${name}” in the picture: ${text}`);
-    return of[name]!;
+    if (!(name in numbers))
+      throw new Error(`plates.json: no number “${name}” in the picture: ${text}`);
+    return numbers[name]!;
   });
 }
 
@@ -61,21 +62,21 @@ function withoutTitle(svg: string): string {
 const TITLE_HEIGHT = 26;
 
 export function plates(): readonly Plate[] {
-  const written = JSON.parse(readFileSync(join(web, 'plates/plates.json'), 'utf8')) as Pick<
+  const entries = JSON.parse(readFileSync(join(web, 'plates/plates.json'), 'utf8')) as Pick<
     Plate,
     'figure' | 'title' | 'sentences' | 'question'
   >[];
-  return written.map(({ figure, title, sentences, question }) => {
+  return entries.map(({ figure, title, sentences, question }) => {
     const picture = readPictures()[figure];
     if (!picture) throw new Error(`plates.json: the course has no figure “${figure}”`);
     const svg = readFileSync(join(web, 'lessons/pictures', `${figure}.svg`), 'utf8');
-    const [, described = ''] = /<desc>([^]*?)<\/desc>/.exec(svg) ?? [];
+    const [, description = ''] = /<desc>([^]*?)<\/desc>/.exec(svg) ?? [];
     const numbers = { ...picture.values, says: picture.says };
     return {
       ...{ figure, title, question, svg: withoutTitle(svg) },
       sentences: sentences.map((one) => fillIn(one, numbers)),
       // The conditions in the picture's description, which are escaped already.
-      conditions: described.split('\n').filter((line) => line.includes(' · ε = ')),
+      conditions: description.split('\n').filter((line) => line.includes(' · ε = ')),
       link: `embed.html#${hashOf(picture.state)}`,
     };
   });
@@ -113,17 +114,17 @@ export function plateHtml(
 <html lang="en">
   <head>
     <meta charset="utf-8" />
-    <title>${escaped(title)} · Sinkscope</title>
+    <title>${escapeHtml(title)} · Sinkscope</title>
     <style>${STYLE}</style>
   </head>
   <body>
-    <h1>${escaped(title)}</h1>
+    <h1>${escapeHtml(title)}</h1>
     <div class="figure">${svg}</div>
-    <p>${sentences.map(escaped).join(' ')}</p>
-    <p class="question">${escaped(question)}</p>
+    <p>${sentences.map(escapeHtml).join(' ')}</p>
+    <p class="question">${escapeHtml(question)}</p>
     <div class="lines">${'<div></div>'.repeat(LINES)}</div>
     <footer>
-      <div>${conditions.map((one) => `<p>${one}</p>`).join('')}<p>Live: <a href="${escaped(address)}">${escaped(address)}</a></p></div>
+      <div>${conditions.map((one) => `<p>${one}</p>`).join('')}<p>Live: <a href="${escapeHtml(address)}">${escapeHtml(address)}</a></p></div>
       ${renderSVG(address, { border: 1 })}
     </footer>
   </body>
@@ -140,7 +141,7 @@ export const fileOf = ({ figure }: Plate, paper: (typeof PAPERS)[number]) =>
 export function listHtml(all: readonly Plate[]): string {
   const rows = all.map((plate) => {
     const files = PAPERS.map((paper) => `<a href="${fileOf(plate, paper)}">${paper}</a>`);
-    return `      <li>${escaped(plate.title)} ${files.join(', ')}</li>`;
+    return `      <li>${escapeHtml(plate.title)} ${files.join(', ')}</li>`;
   });
   return `<!doctype html>
 <html lang="en">

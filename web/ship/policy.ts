@@ -1,5 +1,5 @@
 /**
- * The page's Content-Security-Policy: a <meta> in both pages, for hosts that send no headers, and a file `_headers`,
+ * The page's Content-Security-Policy: a <meta> in every page, for hosts that send no headers, and a file `_headers`,
  * which Netlify, Cloudflare Pages and others read. tests/browser/stage.mjs sends the headers of that file.
  */
 import type { HtmlTagDescriptor, Plugin } from 'vite';
@@ -58,12 +58,15 @@ export function policy(): Plugin {
       })),
     generateBundle() {
       // Other sites may load the element, the engine and the models, since no response depends on cookies or users.
-      const open = { 'Access-Control-Allow-Origin': '*', 'X-Content-Type-Options': 'nosniff' };
-      const everywhere = { ...HEADERS, ...open };
+      const crossOriginHeaders = {
+        'Access-Control-Allow-Origin': '*',
+        'X-Content-Type-Options': 'nosniff',
+      };
+      const headersOfAll = { ...HEADERS, ...crossOriginHeaders };
       const lines = (path: string, headers: Readonly<Record<string, string>>) =>
         [path, ...Object.entries(headers).map(([name, value]) => `  ${name}: ${value}`)].join('\n');
       const source = [
-        lines('/*', everywhere),
+        lines('/*', headersOfAll),
         ...IMMUTABLE.map((path) =>
           lines(path, { 'Cache-Control': 'public, max-age=31536000, immutable' }),
         ),

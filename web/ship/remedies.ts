@@ -11,7 +11,7 @@ import {
 import { modelsOfZoo } from './facts.ts';
 import { make, table, text, type Node } from './nodes.ts';
 
-const link = (href: string, words: string) => make('a', { href }, [text(words)]);
+const link = (href: string, label: string) => make('a', { href }, [text(label)]);
 
 /** Returns a row for each remedy, which a reader unfolds: formula, twin of the zoo with its numbers, and models. */
 export function remedyTable(hrefOf: (state: string) => string): Node[] {
@@ -19,14 +19,14 @@ export function remedyTable(hrefOf: (state: string) => string): Node[] {
   return [
     ...REMEDIES.map((remedy) => {
       const { title, formula, twin, families } = remedy;
-      const compared = hrefOf(`room=compare&shown=softmax,${twin}&input=heldout&n=20`);
+      const compareHref = hrefOf(`room=compare&shown=softmax,${twin}&input=heldout&n=20`);
       const names = families.map(({ name }) => name).join(', ');
       return make('details', { className: ['folded', 'remedy'] }, [
         make('summary', {}, [text(`${title}: ${names}`)]),
         make('p', {}, [
           make('code', {}, [text(formula)]),
           text('. '),
-          link(compared, COMPARE_LABEL),
+          link(compareHref, COMPARE_LABEL),
           text(`. ${twinWords(remedy, zoo)}`),
         ]),
         table(

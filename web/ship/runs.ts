@@ -1,6 +1,6 @@
 /** Draws runs of protocol B as a figure that needs no JavaScript: two outcomes of each run, in groups of recipes. */
-import { decisiveRuns, meanOf, modelsOfZoo, type Decisive } from './facts.ts';
-import { fixed, make, table, text, type Node } from './nodes.ts';
+import { decisiveRuns, meanOf, modelsOfZoo, type DecisiveRuns } from './facts.ts';
+import { formatFixed, make, table, text, type Node } from './nodes.ts';
 
 const OUTCOMES = {
   alpha: 'α₁ above uniform attention',
@@ -31,7 +31,7 @@ const EDGE = { left: 46, right: 84, top: 12, bottom: 40 };
 const TICKS = 5;
 /** The approximate width of a letter, in the figure's units. */
 const CHARACTER = 7;
-const LINE = 14;
+const LINE_HEIGHT = 14;
 
 /** Returns the multiples of a round step inside an interval. */
 function ticksOf([low, high]: readonly [number, number]): number[] {
@@ -43,17 +43,17 @@ function ticksOf([low, high]: readonly [number, number]): number[] {
   return Array.from({ length: count }, (_, i) => (first + i) * step);
 }
 
-const words = (value: number) => fixed(value, 2);
+const format = (value: number) => formatFixed(value, 2);
 const rangeOf = (all: readonly number[]) =>
   all.length === 1
-    ? words(all[0]!)
-    : `${words(meanOf(all))} (${words(Math.min(...all))} to ${words(Math.max(...all))})`;
+    ? format(all[0]!)
+    : `${format(meanOf(all))} (${format(Math.min(...all))} to ${format(Math.max(...all))})`;
 
 /** Returns an interval that holds all values, with some margin. */
 function domainOf(values: readonly number[]): readonly [number, number] {
   const [low, high] = [Math.min(...values), Math.max(...values)];
-  const room = (high - low || 1) * 0.06;
-  return [low - room, high + room];
+  const margin = (high - low || 1) * 0.06;
+  return [low - margin, high + margin];
 }
 
 /**
@@ -63,8 +63,8 @@ function domainOf(values: readonly number[]): readonly [number, number] {
  */
 export function runsOf(
   groups: readonly Group[],
-  [across, up]: readonly [Outcome, Outcome],
-  all: Readonly<Record<string, Decisive>> = decisiveRuns(),
+  [xOutcome, yOutcome]: readonly [Outcome, Outcome],
+  all: Readonly<Record<string, DecisiveRuns>> = decisiveRuns(),
 ): Node[] {
   const recipeRuns = groups.map(({ title, recipes }) => ({
     title,
@@ -73,15 +73,18 @@ export function runsOf(
   for (const { title, recipes } of recipeRuns)
     if (recipes.length === 0)
       throw new Error(`“${title}”: expected a recipe with a run, found none.`);
-  const every = recipeRuns.flatMap(({ recipes }) => recipes.map(({ runs }) => runs));
-  const domains = [across, up].map((name) => domainOf(every.flatMap((runs) => runs[name])));
-  const [inX, inY] = domains as [readonly [number, number], readonly [number, number]];
+  const allRuns = recipeRuns.flatMap(({ recipes }) => recipes.map(({ runs }) => runs));
+  const domains = [xOutcome, yOutcome].map((name) =>
+    domainOf(allRuns.flatMap((runs) => runs[name])),
+  );
+  const [xDomain, yDomain] = domains as [readonly [number, number], readonly [number, number]];
   const x = (value: number) =>
-    EDGE.left + ((value - inX[0]) / (inX[1] - inX[0])) * (WIDTH - EDGE.left - EDGE.right);
+    EDGE.left +
+    ((value - xDomain[0]) / (xDomain[1] - xDomain[0])) * (WIDTH - EDGE.left - EDGE.right);
   const y = (value: number) =>
     HEIGHT -
     EDGE.bottom -
-    ((value - inY[0]) / (inY[1] - inY[0])) * (HEIGHT - EDGE.top - EDGE.bottom);
+    ((value - yDomain[0]) / (yDomain[1] - yDomain[0])) * (HEIGHT - EDGE.top - EDGE.bottom);
   const label = (at: { x: number; y: number; className: string; anchor?: string }, value: string) =>
     make(
       'text',
@@ -102,11 +105,11 @@ export function runsOf(
     });
   const bottom = HEIGHT - EDGE.bottom;
   const axes = [
-    ...ticksOf(inX).flatMap((value) => [
+    ...ticksOf(xDomain).flatMap((value) => [
       line('grid', x(value), EDGE.top, x(value), bottom),
-      label({ x: x(value), y: bottom + 16, className: 'tick', anchor: 'middle' }, words(value)),
+      label({ x: x(value), y: bottom + 16, className: 'tick', anchor: 'middle' }, format(value)),
     ]),
-    ...ticksOf(inY).flatMap((value) => [
+    ...ticksOf(yDomain).flatMap((value) => [
       line(
         Math.abs(value) < 1e-9 ? 'zero' : 'grid',
         EDGE.left,
@@ -114,7 +117,7 @@ export function runsOf(
         WIDTH - EDGE.right,
         y(value),
       ),
-      label({ x: EDGE.left - 6, y: y(value) + 4, className: 'tick', anchor: 'end' }, words(value)),
+      label({ x: EDGE.left - 6, y: y(value) + 4, className: 'tick', anchor: 'end' }, format(value)),
     ]),
     label(
       {
@@ -123,50 +126,56 @@ export function runsOf(
         className: 'axis',
         anchor: 'middle',
       },
-      OUTCOMES[across],
+      OUTCOMES[xOutcome],
     ),
-    label({ x: EDGE.left, y: EDGE.top - 1, className: 'axis' }, OUTCOMES[up]),
+    label({ x: EDGE.left, y: EDGE.top - 1, className: 'axis' }, OUTCOMES[yOutcome]),
   ];
-  const places = recipeRuns.map(({ recipes }) =>
-    recipes.map(({ runs }) => [x(meanOf(runs[across])), y(meanOf(runs[up]))] as const),
+  const meanPoints = recipeRuns.map(({ recipes }) =>
+    recipes.map(({ runs }) => [x(meanOf(runs[xOutcome])), y(meanOf(runs[yOutcome]))] as const),
   );
   // A group's name is next to its last mean, or on the nearest free line above or below that mean.
   const names: { readonly x: number; readonly y: number; readonly width: number }[] = [];
   for (const [g, { title }] of recipeRuns.entries()) {
-    const [lastX, lastY] = places[g]!.at(-1)!;
+    const [lastX, lastY] = meanPoints[g]!.at(-1)!;
     const at = { x: lastX + 9, width: title.length * CHARACTER };
     const isFree = (y: number) =>
-      y > EDGE.top + LINE &&
+      y > EDGE.top + LINE_HEIGHT &&
       y < bottom &&
       !names.some(
-        (one) => Math.abs(one.y - y) < LINE && one.x < at.x + at.width && at.x < one.x + one.width,
+        (one) =>
+          Math.abs(one.y - y) < LINE_HEIGHT && one.x < at.x + at.width && at.x < one.x + one.width,
       );
-    const lines = recipeRuns.flatMap((_, i) => [lastY + 4 + i * LINE, lastY + 4 - i * LINE]);
+    const lines = recipeRuns.flatMap((_, i) => [
+      lastY + 4 + i * LINE_HEIGHT,
+      lastY + 4 - i * LINE_HEIGHT,
+    ]);
     names.push({ ...at, y: lines.find(isFree) ?? lastY + 4 });
   }
   const marks = recipeRuns.map(({ title, recipes }, g) =>
     make('g', { className: [`run-${g + 1}`] }, [
       make('polyline', {
-        points: places[g]!.map((at) => at.map((one) => one.toFixed(1)).join(',')).join(' '),
+        points: meanPoints[g]!.map((at) => at.map((one) => one.toFixed(1)).join(',')).join(' '),
       }),
       ...recipes.flatMap(({ runs }) =>
-        runs[across].map((value, i) =>
+        runs[xOutcome].map((value, i) =>
           make('circle', {
             className: ['run'],
             cx: x(value).toFixed(1),
-            cy: y(runs[up][i]!).toFixed(1),
+            cy: y(runs[yOutcome][i]!).toFixed(1),
             r: 2.2,
           }),
         ),
       ),
-      ...places[g]!.map(([cx, cy]) =>
+      ...meanPoints[g]!.map(([cx, cy]) =>
         make('circle', { className: ['mean'], cx: cx.toFixed(1), cy: cy.toFixed(1), r: 4.2 }),
       ),
       label({ ...names[g]!, className: 'name' }, title),
     ]),
   );
   const titles = new Map(modelsOfZoo().map(({ id, title }) => [id, title]));
-  const unknown = groups.flatMap(({ recipes }) => recipes.filter((id) => !Object.hasOwn(all, id)));
+  const untrained = groups.flatMap(({ recipes }) =>
+    recipes.filter((id) => !Object.hasOwn(all, id)),
+  );
   return [
     make('svg', { className: ['runs'], viewBox: `0 0 ${WIDTH} ${HEIGHT}`, ariaHidden: 'true' }, [
       ...axes,
@@ -175,21 +184,21 @@ export function runsOf(
     make('details', {}, [
       make('summary', {}, [text('The same as a table')]),
       table(
-        ['Models', 'Recipe', 'Seeds', OUTCOMES[up], OUTCOMES[across]],
+        ['Models', 'Recipe', 'Seeds', OUTCOMES[yOutcome], OUTCOMES[xOutcome]],
         recipeRuns.flatMap(({ title, recipes }) =>
           recipes.map(({ id, runs }) => [
             title,
             titles.get(id) ?? id,
             String(runs.seeds.length),
-            rangeOf(runs[up]),
-            rangeOf(runs[across]),
+            rangeOf(runs[yOutcome]),
+            rangeOf(runs[xOutcome]),
           ]),
         ),
       ),
       make('p', {}, [
         text(
-          `${every.reduce((sum, { seeds }) => sum + seeds.length, 0)} runs.` +
-            (unknown.length > 0 ? ` Not trained yet: ${unknown.join(', ')}.` : ''),
+          `${allRuns.reduce((sum, { seeds }) => sum + seeds.length, 0)} runs.` +
+            (untrained.length > 0 ? ` Not trained yet: ${untrained.join(', ')}.` : ''),
         ),
       ]),
     ]),

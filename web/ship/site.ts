@@ -69,7 +69,7 @@ function redirectPage(page: string, to: string, script: string): string {
 /** Writes redirects for all pages of a release into `folder`, below `site`. */
 function writeRedirects(site: string, folder: string, release: string): void {
   const up = (depth: number) => '../'.repeat(depth) || './';
-  const below = folder ? 1 : 0;
+  const folderDepth = folder ? 1 : 0;
   const write = (path: string, text: string) => {
     const file = join(site, folder, path);
     mkdirSync(dirname(file), { recursive: true });
@@ -80,14 +80,14 @@ function writeRedirects(site: string, folder: string, release: string): void {
   for (const path of filesOf(releaseFolder)) {
     if (/^(assets|engine|zoo|recordings)\//.test(path)) continue;
     const depth = path.split('/').length - 1;
-    const to = `${up(depth + below)}${release}/${path}`;
+    const to = `${up(depth + folderDepth)}${release}/${path}`;
     if (path.endsWith('.html'))
       write(
         path,
         redirectPage(readFileSync(join(releaseFolder, path), 'utf8'), to, `${up(depth)}goes.js`),
       );
   }
-  write('sink-scope.js', `import '${up(below)}${release}/sink-scope.js';\n`);
+  write('sink-scope.js', `import '${up(folderDepth)}${release}/sink-scope.js';\n`);
   // A host copies this file to its own site, so it has no imports.
   copyFileSync(join(releaseFolder, 'sink-widget.js'), join(site, folder, 'sink-widget.js'));
   write('sw.js', RETIRING_WORKER);
@@ -99,8 +99,10 @@ function headersOf(site: string, releases: readonly string[]): string {
     readFileSync(join(site, release, '_headers'), 'utf8').replace(/^\//gm, `/${release}/`),
   );
   // Paths that other sites load as well. A rule for all paths would send the header twice for a release's files.
-  const open = [`/${LATEST}/*`, '/sink-scope.js', '/sink-widget.js'];
-  return [...open.map((path) => `${path}\n  Access-Control-Allow-Origin: *\n`), ...rules].join('');
+  const openPaths = [`/${LATEST}/*`, '/sink-scope.js', '/sink-widget.js'];
+  return [...openPaths.map((path) => `${path}\n  Access-Control-Allow-Origin: *\n`), ...rules].join(
+    '',
+  );
 }
 
 /**

@@ -14,7 +14,7 @@ export const anchorOf = (term: string) =>
 
 const PATTERNS = TERMS.map((one) => ({
   ...one,
-  whole: RegExp(`(?<![\\w“])(?:${one.pattern.source})(?![\\w”₁])`, 'u'),
+  wholeWord: RegExp(`(?<![\\w“])(?:${one.pattern.source})(?![\\w”₁])`, 'u'),
 }));
 
 /** Elements whose words are no prose, so that terms in them get no link. */
@@ -36,7 +36,7 @@ export const linkTerms = () => (tree: Root) => {
   const nodesOf = (said: string): Node[] => {
     const firstMatch = PATTERNS.filter(({ term }) => !linked.has(term))
       .flatMap((one) => {
-        const match = one.whole.exec(said);
+        const match = one.wholeWord.exec(said);
         return match ? [{ ...one, at: match.index, word: match[0] }] : [];
       })
       // Of two terms that begin at the same place, the longer one contains the other.

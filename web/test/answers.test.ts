@@ -14,7 +14,7 @@ const said = (view: string, change: Partial<Frame> = {}, tensors: Frame['tensors
 const headOf = (name: string, values: number[]) => ({
   head: { ...at, tensors: { [name]: tensor([3, 3], values) } },
 });
-/** Sink_1 and Sink_k of later keys, as shares of heads; enough queries see the second one. */
+/** Returns the share of heads with a sink at each key; of 12 tokens enough queries see the second key. */
 const sinksOf = (...shares: number[]) => ({
   T: 12,
   tensors: { sink_ratio: tensor([12], [...shares, ...Array(12 - shares.length).fill(0)]) },
@@ -89,7 +89,7 @@ describe('the answer', () => {
     expect(of(0.4, 0.3)).toMatch(/^Much .*, and some of what/);
     expect(of(0.1, 0.6)).toMatch(/^Little .*, and yet most of what/);
     expect(of(0.1, 0.1)).toMatch(/^Little .*, and little of what/);
-    // Half and a quarter are not more than that, nor is ε itself.
+    // Exactly half, exactly a quarter and exactly ε do not exceed these bounds.
     expect(of(0.5, 0.5)).toMatch(/^Much .*, and some of what/);
     expect(of(0.9, 0.25)).toMatch(/^Most .*, and yet little of what/);
     const atEps = { alpha: tensor([2, 2, 3], Array(12).fill(0.25)) };
@@ -118,7 +118,7 @@ describe('the answer', () => {
     expect(norms(1, 1)).toBe(
       'The first token’s hidden state (its vector after each layer) is about as large, and its values are about as large on average.',
     );
-    // A quarter more, or a fifth less, is about as large.
+    // “About as large” is at most a quarter more or a fifth less.
     expect(norms(1.25, 1.25)).toMatch(
       /state .* is about as large, .* about as large on average\.$/,
     );

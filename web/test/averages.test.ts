@@ -13,7 +13,7 @@ import { frameOf, tensor } from './fixture';
 
 const watch: Watch = { signal: new AbortController().signal, onProgress: () => {} };
 
-/** Every metric that a test reads, with the columns that `averages` looks at. */
+/** Returns a metric as the core describes it, with the columns that `averages` reads. */
 const metric = (name: string, more: object = {}) => ({
   name,
   averaged: true,
@@ -217,7 +217,7 @@ describe('the single number of a prompt', () => {
       sink_ratio_bias: tensor([1], [0.75]),
       loss_mean: tensor([1], [2]),
       kl_mean: tensor([1], [0.125]),
-      // Mean, least and largest of two heads.
+      // Mean, smallest and largest value of two heads.
       row_mass_summary: tensor([1, 2, 3], [0.5, 0, 9, 1.5, 0, 9]),
       // The second layer lacks a key/value head.
       value_ratio: tensor([2, 2], [1, 4, 2.5, NaN]),

@@ -150,9 +150,9 @@ describe('secondary sinks', () => {
     expect(first).toMatchObject({ key: 2, birth: 1, lifetime: 1, norm: 4 });
     expect(first!.multiples[1]).toBeCloseTo(8, 5);
     expect(second).toMatchObject({ birth: -1, lifetime: 0 });
-    // Neither the first one, nor one that half of the queries do not see.
+    // The list has neither the first key nor a key that half of the queries do not see.
     expect(keysByAttention(frame(alphas)).map(({ key }) => key)).toEqual([2, 1, 3]);
-    // Of seven tokens the first three have enough queries; if a recording counts key 1 as the first, keys 2 and 3.
+    // Of seven tokens, keys 0 to 2 have enough queries. If a recording counts key 1 as the first, keys 2 and 3 are left.
     const keys = (change: object) =>
       keysByAttention({ ...frame(alphas), ...change } as Frame).map(({ key }) => key);
     expect(keys({ T: 7 }).sort()).toEqual([1, 2]);

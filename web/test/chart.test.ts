@@ -80,7 +80,7 @@ describe('points', () => {
     const names = marks('text[text-anchor="middle"]', 'x').flat();
     names.forEach((x, at) => expect(x).toBeCloseTo(middle(at), 1));
     expect(names).toHaveLength(2);
-    // Three are as far apart, the second one over the name.
+    // Three series are as far apart, and the second one is above the name of the place.
     const three = ['--sink', '--query', '--key'].map((color) => line([1, 2], { color }));
     const of = drawn(three, { kind: 'points' }).root.querySelectorAll('.chart-picture .point');
     const [first, second, third] = [0, 2, 4].map((i) =>
@@ -126,7 +126,7 @@ describe('lines', () => {
     expect(marks('.spread', 'x1', 'x2', 'y1', 'y2')).toEqual([
       [46, 46, 144, 144],
       [46 + 284 / 3, 46 + 284 / 3, 83, 22],
-      // Down to the axis, and no farther.
+      // The bar ends at the axis.
       [330, 330, 144, 52.5],
     ]);
   });
@@ -228,7 +228,7 @@ describe('lines', () => {
 
 describe('bars', () => {
   it('stand side by side on 0 and take three quarters of their room', () => {
-    // Half a bar and a bit on both sides: 284 pixels for 3.2 places of 88.75.
+    // With a margin of 0.6 places on both sides, 284 pixels hold 3.2 places of 88.75.
     const { marks } = drawn([line([2, 4, -4])], { kind: 'bars' });
     expect(marks('rect', 'x', 'width', 'y', 'height')).toEqual([
       [65.5, 67.5, 52.5, 30.5],
@@ -295,7 +295,7 @@ describe('axes', () => {
     const places = [0, 100, 400, 4000];
     const { xTicks, marks } = drawn([line([0, 1, 1, 1], { places })], { steps: true });
     expect(xTicks).toEqual(['0', '100', '300', '1k', '3k']);
-    // log(1 + x / 100) of log(41).
+    // A step x is at log(1 + x / 100), and the last one, 4000, at log(41).
     const at = (x: number) => 46 + (284 * Math.log(1 + x / 100)) / Math.log(41);
     marks('circle', 'cx').forEach(([cx], i) => expect(cx).toBeCloseTo(at(places[i]!), 1));
     expect(drawn([line([1], { places: [100_000] })], { steps: true }).xTicks.at(-1)).toBe('100k');
@@ -393,7 +393,7 @@ describe('a rose', () => {
       [...root.querySelectorAll(selector)].map((one) => one.getAttribute('d')!);
     const [others, sink] = of('.rose-set').map((d) => d.split('Z').slice(0, -1));
     expect([others!.length, sink!.length]).toEqual([36, 36]);
-    // Three of four are the most: 100; one of four has a third of that area.
+    // The largest petal, of three out of four, has radius 100; that of one out of four has a third of its area.
     const radius = 100 * Math.sqrt(1 / 3);
     const [x, y] = [Math.cos(Math.PI / 36), Math.sin(Math.PI / 36)];
     expect(others![0]).toBe(

@@ -124,7 +124,7 @@ describe('the number of a claim', () => {
       expect(claim.given).toBeCloseTo(given, 5);
       const said = givenWords(claim);
       const [number] = percents(said);
-      // A bound holds; any other number is rounded.
+      // A bound is no smaller than the value; any other number is the rounded value.
       const isBound = !normalizes && given < claim.even;
       if (isBound) expect(number).toBeGreaterThanOrEqual(100 * given - 0.001);
       expect(Math.abs(number! - 100 * given)).toBeLessThanOrEqual(isBound ? 1 : 0.5001);

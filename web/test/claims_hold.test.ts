@@ -239,7 +239,7 @@ function truthFrom(frame: Frame, at: Head, shown: ArrayLike<number>): Truth {
 
 /* ---- rooms of several models ------------------------------------------------------------------------ */
 
-/** Heads of a model with a sink, as its cells have them. */
+/** Counts the heads of a model with a sink, by the cells of its maps. */
 const sinksOf = ({ alphas, raw, eps, normalizes }: Truth): number =>
   alphas.filter((share, i) => share > eps && (normalizes || raw[i]! > eps)).length;
 
@@ -304,7 +304,7 @@ const COLUMNS: Readonly<Record<string, (truth: Truth, frame: Frame) => number>> 
   'row sum': ({ sums }) => sums,
 };
 
-/** Numbers of a table that are not those of its models. */
+/** Returns the cells of a table whose numbers are not those of its models. */
 function wrongCells(root: Element, truths: readonly Truth[], frames: readonly Frame[]): string[] {
   const [head, ...rows] = [...root.querySelectorAll('.table-of-all tr')].map((row) =>
     [...row.children].map((cell) => cell.textContent!.trim().replace(/\s+/g, ' ')),
@@ -423,7 +423,7 @@ const free = { layer: -1, head: -1 };
 const ATTENTION = /^Attention weights of head/;
 
 const READ = [...['attention', 'sinks', 'heads'].map((name) => viewNamed(name)), row];
-/** Texts of one test: a busy machine takes its time for each. */
+/** The number of texts in one test, few enough for its time limit on a busy machine. */
 const TOGETHER = 8;
 const parts = Array.from({ length: TEXTS.length / TOGETHER }, (_, i) =>
   TEXTS.slice(i * TOGETHER, (i + 1) * TOGETHER),
@@ -522,7 +522,8 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
 /* ---- every view ------------------------------------------------------------------------------------ */
 
 /**
- * Numbers of a picture that a sentence may state: of each row the first, the mean of all and of the others, the ends.
+ * Returns the numbers of a picture that a sentence may state: of all cells, of each row and of each column the first
+ * value, and the mean and the extremes with and without it.
  */
 function givenBy(data: ArrayLike<number>, width: number): number[] {
   const all = Array.from(data);
@@ -574,12 +575,12 @@ function unfounded(said: string, known: readonly number[]): string[] {
   });
 }
 
-/** Numbers that a view works out of its picture, worked out again. */
+/** Numbers that a view derives from its picture, derived here again, by the name of the view. */
 const OWN: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
   sinks: ({ tensors, architecture: { L, H } }) =>
     [tensors.sink_ratio!, tensors.sink_ratio_raw!].map(({ data }) => data[0]! * L * H),
   'sink-tag': ({ architecture: { D } }) => [1 / D],
-  // Among the keys that a query after the first one sees, the first and the others.
+  // The mean cosine with the first key and that with the others, over the keys that queries after the first one see.
   geometry: ({ T, head }) => {
     const cos = head!.tensors.qk_cos!.data;
     const all = Array.from({ length: T * T }, (_, i) => i);

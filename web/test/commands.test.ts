@@ -71,7 +71,7 @@ it('a copied command joins held-out passages where a prompt needs several', () =
 describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
   it.for(HOSTILE)('gives the tokens of a prompt with %s', { timeout: 120_000 }, ([, prompt]) => {
     const line = copied(prompt);
-    // A pasted command contains no character that the terminal obeys.
+    // A pasted command contains no control character that the terminal would act on.
     expect(line).not.toMatch(/[\0-\x09\x0b-\x1f\x7f-\x9f]/);
     const { stdout, stderr } = inShell(line, '--per-prompt --json');
     expect(stdout, stderr).toMatch(/^\{/);
@@ -117,7 +117,7 @@ describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
       const links = [...presets, '', 'first:any', 'from:softmax,at:1000,text:own,first:fixed'];
       for (const link of new Set(links)) {
         const line = labCommandOf(readSettings(link, rows).settings, rows);
-        // If the last option is refused, all words before it were parsed.
+        // The command line refuses the last option, so it has accepted all words before it.
         const { stderr } = inShell(line, '--every 0');
         expect(stderr, line).toBe('sinkscope: --every: expected a whole number above 0, got "0"\n');
       }

@@ -380,7 +380,7 @@ describe('the scatter', () => {
     );
     const falling = four.map((one, i) => ({ ...one, loss: -i }));
     expect(scatterWords(falling, 'loss')).toMatch(/is −1\.00\.$/);
-    // At the bounds: 2 is no small ratio, 5 is a large one, 0.1 is a sink.
+    // The bounds: a ratio of 2 is not small, a ratio of 5 is large, and 0.1 is a sink.
     expect(
       scatterWords([point(0.1, 2), point(0.1, 1.99), point(0.09, 5), point(0.1, 5)], 'ratio'),
     ).toMatch(

@@ -43,7 +43,7 @@ test('a scope that has ended is not kept by its parent', async () => {
     child.end();
     return new WeakRef(child);
   })();
-  // A reference that was created or read in this task is kept until its end.
+  // The target of a WeakRef that was created or read in a task is kept until the task ends.
   await new Promise((done) => setTimeout(done));
   collect();
   expect(ended.deref()).toBeUndefined();

@@ -435,7 +435,7 @@ describe('the tokens', () => {
     own.pointed.value = { query: 2 };
     expect(looks()).toEqual(['0.5', '0.5', String(Math.sqrt(0.5)), '0']);
     own.pointed.value = { query: 3, key: 1 };
-    // Less than one in a hundred is not seen.
+    // A share below 1% is not shaded.
     expect(looks()[0]).toBe('0');
     expect(
       all.map((one) => `${one.classList.contains('query')} ${one.classList.contains('key')}`),

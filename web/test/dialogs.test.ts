@@ -47,7 +47,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-// The address is written a while after a change, when there may be no page any more; a click writes it at once.
+// The address is written some time after a change, perhaps after the test has ended; a click writes it at once.
 afterAll(() => void dispatchEvent(new Event('click')));
 
 describe('the picker of models', () => {
@@ -167,7 +167,7 @@ describe('the picker of models', () => {
     const before = state.value.shown;
     send('Add in 8 bits');
     expect(state.value.shown).toBe(before);
-    // The operation that the model was trained with is no what-if.
+    // The list omits the operation that the model was trained with.
     expect(texts('[name=edit] option')).toEqual(['a power', 'sigmoid', 'evict keys']);
     expect(all<HTMLSelectElement>('[name=edit]')[0]!.value).toBe('sigmoid');
     expect(send('Add counterfactual')).toBe('softmax~sigmoid');
@@ -257,7 +257,7 @@ describe('the code to embed a figure', () => {
       /<sink-scope shown="softmax" prompt="The old man .*" eps="0\.4" layer="1" head="0" view="sinks"/,
     );
     expect(code()).toContain('height="520"');
-    // A picture and a link are there before the script is, or in its place.
+    // A picture and a link are shown until the script has loaded, or if it does not load.
     expect(code()).toMatch(
       /<sink-scope [^>]*><a href="[^"]*embed\.html#[^"]*"><img src="[^"]*\.png" width="100%" alt="Sinkscope: Sink map">/,
     );
@@ -653,7 +653,7 @@ describe('the address', () => {
     follow('#eps=0.2&room=explore&nonsense=1');
     expect(state.value).toMatchObject({ eps: 0.2, room: 'explore' });
     expect([failure.value, notices.value.length]).toEqual(['', 1]);
-    // The link's target keeps values that no link can carry.
+    // Following a link keeps the values that no link can contain.
     file.value = { name: 'a', text: 'b', splitting: 'lines' } as never;
     set({ shown: [DISK, 'softmax'], input: 'file' });
     follow(`#${printHash({ ...state.value, shown: ['softmax'], input: 'text', eps: 0.1 })}`);

@@ -5,7 +5,7 @@ import { defaults, type State } from '../src/ask/state';
 import { domains, groupsIn } from '../src/views/domains';
 import type { Frame } from '../src/frame';
 
-/** One id per word, by its length; a text begins with id 0 on request. */
+/** Encodes each word as its length; a text begins with id 0 on request. */
 const tokenizer = {
   ...{ size: 50, bos: 0, special: [0], specials: [{ id: 0, text: '<s>', kind: 'bos' }] },
   encode: (text: string, { special = 'none' }: { special?: unknown } = {}) => [
@@ -35,7 +35,7 @@ describe('prompts with labels', () => {
     ]);
     const file = await ask({ input: 'file', n: 10 }, lines);
     expect(file).toMatchObject({ ids, ...expected });
-    // Two prompts are one of each label.
+    // Two prompts suffice for one of each label.
     expect((await ask({ input: 'file', n: 2 }, lines)).groups).toEqual(['prose', 'code']);
     expect((await ask({ input: 'file', n: 3 }, lines)).groups).toEqual(['prose', 'code']);
     expect((await ask({ input: 'file', n: 1 }, lines)).groups).toEqual(['prose', 'code']);

@@ -33,7 +33,7 @@ let isSystemDark = false;
 const COLORS: Record<string, number[]> = {
   black: [0, 0, 0, 255],
   white: [255, 255, 255, 255],
-  // 0.299, 0.587 and 0.114 of the light.
+  // The luminance of red, green and blue: 0.299, 0.587 and 0.114.
   red: [255, 0, 0, 255],
   green: [0, 255, 0, 255],
   gray: [128, 128, 128, 255],
@@ -42,7 +42,7 @@ const COLORS: Record<string, number[]> = {
   none: [0, 0, 0, 0],
 };
 let fill = '';
-/** The pixel of the canvas, on which colors blend. */
+/** The canvas's only pixel, onto which colors are blended. */
 let pixel: readonly number[] = COLORS.none!;
 const painted = (under: readonly number[], over: readonly number[]) => {
   const [a, b] = [over[3]! / 255, (under[3]! / 255) * (1 - over[3]! / 255)];

@@ -5,7 +5,7 @@ import { createFitter } from '../src/embed/fit';
 
 /** The heights in pixels of the parts next to the map; some are at its side in a side layout. */
 const HEIGHTS = { conditions: 20, captions: 60, controls: 80, axes: 40, head: 26 };
-/** The width of the words of rows, at the left of each map. */
+/** The width of the row labels at the left of each map. */
 const GUTTER = 50;
 let box: DOMRect;
 let room: HTMLElement;

@@ -66,7 +66,7 @@ const frameOf = (change: Partial<Frame> = {}) => {
   return frameOf_(change, { ...Object.fromEntries(missing), ...frameOf_().tensors });
 };
 
-/** The places that figures are fitted into: the room to fit, and how often the fitting has ended. */
+/** The fitters that were created: the room that each fits, and how often it has ended. */
 const fits = vi.hoisted(() => [] as { roomOf: () => Element | null; ended: number }[]);
 vi.mock('../src/embed/fit', () => ({
   createFitter: (roomOf: () => Element | null) => {
@@ -138,7 +138,7 @@ describe('the engine of a document', () => {
     vi.mocked(createEngine).mockRejectedValue(new Error('no engine'));
     vi.stubGlobal('location', new URL('https://host.example/'));
     const { errors, root } = await opened();
-    // A host page's policy is not ours to change.
+    // The element does not change the policy of a host's page.
     expect(trustOwnScripts).not.toHaveBeenCalled();
     vi.stubGlobal('location', base);
     expect(errors()).toEqual([{ message: 'no engine' }]);
@@ -152,7 +152,7 @@ describe('the engine of a document', () => {
     expect(trustOwnScripts).toHaveBeenCalledTimes(1);
     vi.unstubAllGlobals();
     expect(context().engine.value!.models.describe.version).toBe('1.2.3');
-    // There is one for all figures.
+    // All figures share one engine.
     await opened();
     expect(createEngine).toHaveBeenCalledTimes(1);
   });
@@ -207,7 +207,7 @@ describe('a figure in its element', () => {
     live.follow({ state: { ...context().state.value, view: 'norms' }, problems: [] });
     await turn();
     expect([made.rooms.length, root.textContent, ended.mock.calls.length]).toEqual([2, '', 1]);
-    // The sheet is one for all figures.
+    // All figures share one style sheet.
     expect((await opened()).inside.adoptedStyleSheets[0]).toBe(inside.adoptedStyleSheets[0]);
   });
 
@@ -252,7 +252,7 @@ describe('a figure in its element', () => {
       version: '1.2.3',
       link: link({ room: 'explore' }),
     });
-    // None of these subjects may run on another site.
+    // On another site these functions of the page do nothing.
     for (const other of [embed, choose, inside, trust, notify] as (() => unknown)[])
       expect(other()).toBeUndefined();
   });

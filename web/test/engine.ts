@@ -26,7 +26,7 @@ import { pageOf } from './page';
 const root = pathToFileURL(`${import.meta.dirname}/../../`);
 export const bytesOf = (path: string) => new Uint8Array(readFileSync(new URL(path, root)));
 
-/** The server of the page has the files of the zoo. */
+/** Serves the files of the zoo, as the page's server does. */
 function servesFiles(): void {
   vi.stubGlobal('fetch', async ({ href }: URL) => {
     const path = href.slice(zooAddress('').href.length);
@@ -36,7 +36,7 @@ function servesFiles(): void {
       return new Response('', { status: 404 });
     }
   });
-  // Node.js reads no files of happy-dom, and streams none of its responses.
+  // Node.js cannot read happy-dom's files or stream its responses.
   vi.stubGlobal('Blob', Blob_);
   vi.stubGlobal('File', File_);
   vi.spyOn(WebAssembly, 'instantiateStreaming').mockImplementation(async (source, imports) =>
@@ -44,7 +44,7 @@ function servesFiles(): void {
   );
 }
 
-/** Measurements with runs of their own. */
+/** The names of measurements that need runs of their own. */
 const SLOW = ['effect', 'reach', 'reach_bare', 'mixing_bare'];
 
 export async function openPage() {
@@ -78,7 +78,7 @@ export async function openPage() {
     engine,
     models,
     queue,
-    /** A model of a reader's disk. Its tokenizer needs no worker, which the page has for those of strangers. */
+    /** Opens a model as from a reader's disk, without the worker in which the page opens the tokenizers of strangers. */
     openModel: async (
       name: string,
       config: object,

@@ -44,7 +44,7 @@ const describe_ = {
 } as unknown as Describe;
 const stateOf = (change: Partial<State> = {}): State => ({ ...defaults, ...change });
 
-/** The edits of a plan, and what every setting is measured by. */
+/** Returns the edits of a plan, and the names of the measurements of every setting. */
 function plan(experiment: Experiment, change: Partial<State> = {}, lead?: Frame, T = 120, n = 1) {
   const state = stateOf(change);
   const question = { ...questionOf(state), T, n };
@@ -208,7 +208,7 @@ describe('streaming', () => {
       text: expect.stringMatching(/A: 3\.000 nats per token\.$/),
     });
     expect(says([all(3, 2.96)]).heading).toBe('Keeping the first token helps little here');
-    // 8 tokens are 2.7 contexts of 3.
+    // 8 tokens are 2.7 times the context of 3 tokens.
     const shorter = group('A', setting(2), setting(3, window, { T: 8 }));
     expect(says([shorter]).text).toMatch(/^8 tokens, 3 times the context of A/);
     expect(says([all(3, 2.9)], { firstKeys: 3 }).text).toMatch(/keeps the first 3 tokens\.$/);
@@ -273,7 +273,7 @@ describe('the cache', () => {
       ['loss_mean,keeps_first,kl_mean'],
       '~evict(h2o,24)',
     ]);
-    // No cache as large as the text, and no first key without another one.
+    // The plan has no cache as large as the text, and none that keeps the first key alone.
     expect(plan(cache, { budget: 1 }, undefined, 24).edits).toEqual([
       ...['', '~evict(window,1)', '~evict(h2o,1)', '~evict(tova,1)'],
       ...['~evict(window,8)', '~evict(first,8,1)', '~evict(h2o,8)', '~evict(tova,8)'],
@@ -313,8 +313,8 @@ describe('the cache', () => {
     });
     const close = [evict('window', 3, 0.5), evict('h2o', 2.25, 0.75)];
     expect(says(setting(2), ...close).heading).toBe('Which keys should the cache keep?');
-    // First the best cache keeps the first token in few heads; then a cache that keeps it has a higher loss than one
-    // that does not.
+    // In the first case the best cache keeps the first token in few heads; in the second a cache that keeps it has a
+    // higher loss than one that does not.
     for (const others of [
       [evict('h2o', 2.25, 0.29), evict('window', 3, 0)],
       [evict('h2o', 2.25, 1), evict('window', 2.5, 0), evict('tova', 3, 1)],
@@ -381,7 +381,7 @@ describe('quantization', () => {
       6, 8, 4, 3, 2,
     ]);
     expect(plan(quantization, { sweep: 'all' }).edits).toHaveLength(1 + 3 * 5 * 2);
-    // Weights belong to no token.
+    // Weights belong to no token, so the plan has no exact first tokens.
     const weights = plan(quantization, { quantized: 'weights', granularity: 'token', bits: 5 });
     expect(weights.edits).toEqual([
       '',
@@ -498,7 +498,7 @@ describe('fragility', () => {
       ...['', '~project', '~project(tag,heads)'],
       ...[3, 4, 5, 6, 7].map((seed) => `~project(random,seed=${seed})`),
     ]);
-    // If a norm or a gate turns a head's output, its tag is no direction of the stream.
+    // If a norm or a gate changes a head's output, its tag is not a direction of the stream.
     for (const turned of [
       { norm_place: 'post' },
       { branch_norms: true },
@@ -512,7 +512,7 @@ describe('fragility', () => {
         ).edits,
       ).toEqual(['']);
     for (const one of weight.slice(2)) expect(one).toMatch(/^~scale_weight\(down,0,[0-7],\d+,0\)$/);
-    // Three columns leave two others, so two control weights.
+    // Of three columns two are left for control weights.
     const thin = lead({ architecture: { ...frameOf().architecture, D: 8, F: 3 } });
     const few = plan(fragility, { perturbation: 'weight' }, thin).edits;
     expect([few.length, new Set(few).size]).toEqual([4, 4]);
@@ -521,7 +521,7 @@ describe('fragility', () => {
       tensors: { ...lead().tensors, super_weight: tensor([2, 6], new Float32Array(12).fill(NaN)) },
     };
     expect(plan(fragility, { perturbation: 'weight' }, none).edits).toEqual(['']);
-    // A narrow stream has fewer others.
+    // A narrow stream has fewer other channels for controls.
     const narrow = lead({ architecture: { ...frameOf().architecture, D: 8, F: 16 } });
     expect(
       plan(
@@ -669,7 +669,7 @@ describe('fragility', () => {
         stateOf({ perturbation: 'tag' }),
       ).heading,
     ).toBe('Later tokens use the directions of the tag');
-    // At the bounds: half of the stream's loss, three times chance (0.25 here), and 0.02 nats.
+    // The bounds: half of the stream's loss, three times chance (0.25 here), and 0.02 nats.
     expect(says(3, 2.5).heading).toContain('hardly what the sink writes');
     expect(says(3, 2.5625).heading).toContain('use the tag that the sink writes');
     expect(says(2.8125, 2).heading).toContain('hardly what the sink writes');

@@ -178,10 +178,10 @@ describe('cells', () => {
       frames: [{}, {}],
       group: [{}],
     });
-    // A cell of one frame has the frame's whole title; of a group, that of the model.
+    // A cell of one frame has the frame's whole title; a cell of a group has the title of the model.
     one.update(of(frameOf({ title: 'Softmax model at step 40' }), twin()));
     expect(titles()[0]).toBe('Softmax model at step 40');
-    // A single one is named by the room.
+    // The room names a single model, so its cell has no title.
     one.update(of(frameOf()));
     expect([cells(), titles()]).toEqual([['cell 1 softmax'], ['']]);
     one.update([]);
@@ -225,7 +225,7 @@ describe('cells', () => {
     expect(document.querySelector('.cell')).toBe(first);
     one.update(of(twin(), at(80)));
     expect(cells()).toEqual(['cell 2 sigmoid', 'cell 1 softmax@80']);
-    // Two steps of one model are two cells.
+    // Two steps of one model have two cells.
     one.update(of(twin(), at(80), at(40)));
     expect(cells()).toEqual(['cell 2 sigmoid', 'cell 1 softmax@80', 'cell 3 softmax@40']);
     const hub = (step: string) => frameOf({ subject: `hub:EleutherAI/pythia-14m@step${step}` });
@@ -301,7 +301,7 @@ describe('cells', () => {
     expect(badges()).toEqual(['COUNTERFACTUAL']);
     one.update(of(setting('', { class: 'relaxed' }), setting('~x')));
     expect([badges(), titles()]).toEqual([['RELAXED'], ['']]);
-    // The first that is measured leads.
+    // The first subject that has a frame leads the cell.
     one.update([{ subject: 'softmax', isStale: true }, ...of(setting('~x'))]);
     expect(drawn.at(-1)![0]).toBe('Softmax ~x');
   });
@@ -347,7 +347,7 @@ describe('drawing', () => {
     expect(drawn).toHaveLength(4);
     scope.end();
     expect([watching.size, document.querySelector('.figure')]).toEqual([0, null]);
-    // Near means a short way of scrolling.
+    // A figure is drawn once it is a short scroll away from the window.
     const near = (at: number) => {
       top = at;
       return figure(of(frameOf())).drawn.length;

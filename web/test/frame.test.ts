@@ -42,7 +42,7 @@ import { frameOf, tensor } from './fixture';
 
 const nine = Float32Array.from({ length: 9 }, (_, i) => i);
 
-it('has as its largest number the absolute finite one, or a given least one', () => {
+it('the largest number is the largest finite magnitude, or a given least one', () => {
   expect(
     largest([
       [0.25, -0.5],
@@ -109,7 +109,7 @@ describe('a frame', () => {
   it('has no weight for keys that the head’s cache had evicted, and one pair of maps for each tensor', () => {
     const att = tensor([3, 3], [1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5]);
     const head = { layer: 1, head: 0, tensors: { att } };
-    // The first query without each key: in the third head the first key is gone at the last query.
+    // For each key, the first query that no longer has it: in the third head the last query lacks the first key.
     const evicted = tensor([2, 2, 3], [0, 0, 0, 1, 1, 1, 2, 3, 3, 0, 0, 0]);
     const frame = frameOf({ head } as never, { evicted });
     const maps = mapsOf(frame)!;
@@ -205,7 +205,7 @@ describe('a frame', () => {
     ]);
   });
 
-  // Per layer: the three largest numbers and the median; and their channels.
+  // For each layer the three largest numbers and the median; below, the places of these numbers.
   const massive = tensor([3, 4], [9, 3, 1, 3, 8, 2, 1, 0.5, 40, 2, 1, 10]);
   const massive_at = tensor([3, 6], [5, 6, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0]);
 
@@ -255,7 +255,7 @@ describe('a frame', () => {
   });
 
   it('takes the super weight of the layer that writes most, whatever its sign', () => {
-    // Row, column, token, weight, input, output of each layer.
+    // For each layer: row, column, token, weight, input and output.
     const super_weight = tensor([2, 6], [1, 2, 0, 1, 1, 3, 4, 5, 6, -2, 3, -8]);
     expect(superWeightOf(frameOf({}, { super_weight }))).toEqual({
       layer: 1,
@@ -342,10 +342,10 @@ describe('statements about a sink', () => {
       sink: 0.1,
       of: 'shares and raw weights',
     });
-    // The sink is the smaller number of heads, by shares or by raw weights.
+    // The sink is the smaller of two shares of heads: by shares of rows, and by raw weights.
     expect(judge({ ...known, sinkRaw: 1, normalizes: false }).sink).toBe(0.4);
     expect(judge({ ...known, even: 0.46, normalizes: true }).conclusive).toBe(false);
-    // At the bound itself a uniform head is not above eps.
+    // Uniform attention of exactly eps is not above eps.
     expect(judge({ ...known, even: 0.3, normalizes: true }).conclusive).toBe(true);
     expect(judge({ ...known, even: 0.3001, normalizes: true }).conclusive).toBe(false);
   });

@@ -65,7 +65,7 @@ async function figureOf({ state, problems }: Parsed, recording?: string): Promis
   return showsOf(Object.fromEntries(found));
 }
 
-/** Addresses below the page's own that releases keep. */
+/** Paths below the page's address that every release keeps. */
 const FILES = ['sink-scope.js', 'sink-widget.js', 'embed.html', ...cards().map((one) => one.page)];
 
 function expectKept(path: string): void {
@@ -79,7 +79,7 @@ function openLink(address: string): Promise<Shows> {
   return figureOf(parseHash(hash));
 }
 
-/** Opens pasted code as a host does: an element with attributes, or the frame of an address. */
+/** Opens pasted code as a host does: an element with its attributes, or a frame with its address. */
 function openSnippet(code: string): Promise<Shows> {
   for (const [, path] of code.matchAll(RegExp(`${HOME}([\\w./-]+\\w)`, 'g'))) expectKept(path!);
   const place = document.createElement('div');

@@ -4,13 +4,13 @@
  */
 
 /**
- * Tolerance, relative to the largest value. A change of the order of a sum changes the seventh digit of all values, and
- * of their mean; a change in the third digit of one value of some hundred, as a page prints it, changes the mean by
- * more.
+ * The tolerance, relative to the largest value. Summing in another order changes the seventh digit of all values and of
+ * their mean, which is tolerated. A change in the third digit of a single value among a few hundred, which a page would
+ * print, changes the mean by more.
  */
 const EQUAL = 2e-6;
 const DIGITS = 9;
-/** The golden ratio, whose multiples, modulo 1, spread evenly, so that every place has a weight of its own. */
+/** The golden ratio, whose multiples modulo 1 are all different, so that each place has a weight of its own. */
 const GOLDEN = (Math.sqrt(5) - 1) / 2;
 const NAMES = ['count', 'undefined', 'mean', 'smallest', 'largest', 'sum by place'];
 
@@ -66,7 +66,7 @@ export function changes(before: Shows, now: Shows): string[] {
   });
 }
 
-/** Names of numbers of earlier releases, and today's. */
+/** Today's name of a number, by its name in earlier releases. */
 const RENAMED: Readonly<Record<string, string>> = { 'conditions licence': 'conditions license' };
 
 /** The address of the release in these tests. */
@@ -86,7 +86,7 @@ export interface Frozen {
 
 const PROMPT = encodeURIComponent('The old man sat at the door and looked over the water.');
 
-/** A page of the course, with what addresses and readers rely on. */
+/** A page of the course: what links into it and its readers rely on. */
 export interface FrozenLesson {
   readonly address: string;
   /** The ids of its figures, or of the glossary's terms: a link may end in any of them. */

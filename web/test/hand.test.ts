@@ -19,7 +19,7 @@ describe('interventions by hand', () => {
         [edit.name, ...edit.values].join(' '),
       );
     const always = ['silence 1 0', 'clamp_channel 7 1 2', 'clamp_channel 7 1 2 to=mean'];
-    // Without a selection of the first token.
+    // Without a selection the first token is hidden.
     expect(of({})).toEqual(['hide_key 0', 'scale_value 0 0', ...always]);
     expect(of({ key: 2 })).toEqual(['hide_key 2', 'scale_value 2 0', ...always]);
     expect(of({ query: 1 })).toEqual(['hide_key 1', 'scale_value 1 0', ...always]);
@@ -34,7 +34,7 @@ describe('interventions by hand', () => {
       ...always,
     ]);
     expect(of({ key: 3 })).toEqual(always); // beyond the text
-    // The number at the crossing of token and channel, after the shown layer.
+    // Clamps the selected channel at the selected token, after the shown layer.
     expect(of({ channel: 4, query: 1 }).slice(-2)).toEqual([
       'clamp_channel 4 2 1',
       'clamp_channel 4 2 1 to=mean',
@@ -51,7 +51,7 @@ describe('interventions by hand', () => {
       name: 'scale_weight',
       values: ['down', '1', '1', '6', '0'],
     });
-    // Experts have no such one.
+    // A model with experts has no super weight.
     const none = frameOf({}, { super_weight: tensor([2, 6], new Float32Array(12).fill(NaN)) });
     expect(last(none).edit.name).toBe('silence');
   });

@@ -31,7 +31,7 @@ describe('interventions', () => {
     expect(root.querySelector('.done')).toBeNull();
     const second = hand(frameOf({ subject: 'sigmoid' }), { shown: ['softmax', 'sigmoid'] });
     expect(second.to(0)).toMatchObject({ shown: ['softmax', 'sigmoid~hide_key(0)'], at: 1 });
-    // One act is in view, on the first token where none is selected; the others are in a closed section.
+    // One intervention is in view, for the first token if none is selected; the others are in a closed section.
     const inView = (change: Partial<State>) =>
       hand(frameOf(), change).links.filter((one) => !one.closest('details'));
     const acts = [{}, { key: 0 }, { query: 1 }, { key: 1, query: 2 }].map((change) =>
@@ -49,7 +49,7 @@ describe('interventions', () => {
     expect([isOpen(-1), isOpen(0), isOpen(-1, 'softmax~hide_key(0)')]).toEqual([
       ...[false, true, true],
     ]);
-    // What is shown already is not shown twice.
+    // A link to a subject that is already shown does not add it again.
     const twice = hand(frameOf(), { shown: ['softmax', 'softmax~silence(1,0)'] });
     expect(twice.to(2)).toMatchObject({ shown: ['softmax~silence(1,0)'], at: 0 });
   });
@@ -109,7 +109,7 @@ describe('interventions', () => {
       'Zero the value of token 1 “a”',
       'Ablate head L1H0',
     ]);
-    // At the ends of the text and of the stream.
+    // The last channel and the last token exist; those beyond them do not.
     expect(says({ channel: 7, query: 2 })).toContain('Zero channel 7 after layer 0, token 2');
     for (const change of [
       { channel: 8, query: 2 },

@@ -239,7 +239,7 @@ describe('a reader', () => {
     const { key, onPoint, onChoose, onBeyond, plot, said } = mapOf({ chosen: { row: -1, col: 2 } });
     const last = () => Object.values(onPoint.mock.lastCall![0]);
     expect([key('ArrowRight'), last()]).toEqual([true, [0, 3]]);
-    // onBeyond is for cells outside the picture only.
+    // The heatmap calls onBeyond only for cells outside the picture.
     expect(onBeyond).not.toHaveBeenCalled();
     key('ArrowRight');
     expect(onPoint).toHaveBeenCalledTimes(1);

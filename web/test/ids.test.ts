@@ -268,7 +268,7 @@ describe('the zoo', () => {
     await expect(zoo.openModels()).rejects.toThrow(
       'reported.json: expected a file, and no server was reached.',
     );
-    // The file is fetched again.
+    // After the failure the file is fetched again.
     serve();
     expect(await zoo.openModels()).toEqual({ source: 'a paper' });
     serve(() => new Response(`<html>${'x'.repeat(60)}`));

@@ -7,12 +7,12 @@ const texts = import.meta.glob<string>('../src/**/*.ts', {
   import: 'default',
 });
 
-/** What a file imports of the page, types included, as the names of `texts`. */
+/** Returns the page's files that a file imports, also for types only, by their names in `texts`. */
 function importsOf(path: string): string[] {
   const found = texts[path]!.matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']*)'/g);
   return [...found].flatMap(([, name]) => {
     const address = new URL(name!, `file:///web/test/${path}`).pathname;
-    // Files that the build reads, too, are imported with their extension.
+    // Files that web/ship also reads are imported with their extension.
     const whole = address.replace('/web/', '../').replace(/\.ts$/, '');
     return [`${whole}.ts`, `${whole}/index.ts`].filter((one) => one in texts).slice(0, 1);
   });

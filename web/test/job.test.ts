@@ -14,7 +14,7 @@ describe('a job of a view', () => {
   let failures: unknown[];
   let job: Job;
   let show: (frame: Frame, options: DrawOptions) => void;
-  /** The signal, the report function and the end of the last run. */
+  /** The last run: its signal, the function that reports a result, and the function that ends it. */
   let signal: AbortSignal;
   let report: (one: string) => void;
   let end: () => void;

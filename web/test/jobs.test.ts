@@ -93,12 +93,12 @@ describe('a search for a suffix', () => {
       'Search',
       false,
     ]);
-    // Later results are ignored.
+    // Results of a stopped search are ignored.
     onStep!({ suffix: [1], score: 9 } as never, 2 as never);
     expect(lines()).toEqual([['found', 4, 4.25]]);
     click('Search');
     expect([given.length, all('.plot')[0]!.hidden]).toEqual([2, true]);
-    // Another length is another search.
+    // Another length stops the search.
     draw(of, { suffix: 3 });
     expect([given[1]![1].signal!.aborted, text('.primary')]).toEqual([true, 'Search']);
   });
@@ -128,7 +128,7 @@ describe('a search for a suffix', () => {
         labels: ['none', 'random', 'best', 'shuffled', 'found'],
       },
     ]);
-    // The same setting keeps the result, another one drops it.
+    // The same setting keeps the result; another setting drops it.
     draw(of, {});
     expect(lines()).toHaveLength(4);
     draw(of, { goal: 'away' });
@@ -349,7 +349,7 @@ describe('the conditions of a view that hides keys', () => {
         class: 'counterfactual',
         title: 'Softmax model, with and without a key',
       });
-    // All of its prompts count, not only the first.
+    // The view measures all prompts, not only the first.
     expect(tasks.conditions!({ ...masked, sequences: 8 }, defaults).sequences).toBe(8);
   });
 });
@@ -410,7 +410,7 @@ describe('the loss at masked tokens', () => {
       ...['points', ['without the strongest key', 'without a random key']],
     ]);
     expect(chart!.series[0]!.spread).toEqual([0.01, 0.01]);
-    // Room for the end of the lowest bar.
+    // The axis has room for the end of the lowest error bar.
     expect(chart!.domain![0]).toBeCloseTo(-0.06);
     expect(text('.caption')).toBe(
       'Softmax model, 64 masked tokens of 8 prompts, filled in over 8 steps: loss 4.25 ± 0.25 nats. Without its strongest ' +
@@ -438,7 +438,7 @@ describe('the loss at masked tokens', () => {
     const { text, lines, charts } = await measured({ found: alone });
     expect(lines()).toHaveLength(1);
     expect(charts()[0]!.series[0]!.spread).toEqual([NaN, 0.01]);
-    // A bar without an end takes the room of its value.
+    // A value without an error bar needs room for itself alone.
     expect(charts()[0]!.domain![0]).toBeCloseTo(-0.06);
     expect(text('.caption')).toMatch(
       / of 1 prompt, .* the loss changes by 0\.050 on this prompt; .*0\.010\.$/,
@@ -488,7 +488,7 @@ describe('tasks', () => {
     expect(text('.unmask-controls')).toBe('Stop 50%');
     onTask(task('next', 0.5));
     onTask(task('copy', 0.75, { can: false }));
-    // While the job runs, nothing is read out.
+    // While the job runs there is no caption, which a screen reader would read out.
     expect([text('.caption'), all('.plot')[0]!.hidden]).toEqual(['', false]);
     expect(lines()).toEqual([
       ['next token', 0.5, 0, 0.5, 0.25],

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createEngine, type Describe, type LogEntry, type Operation } from 'sinkscope';
 import { fineTune, fromScratch } from '../src/lab/presets';
 import { FINE_TUNE, FROM_SCRATCH } from '../src/lab/table';
-import { letters, setUp } from '../src/lab/from_scratch';
+import { tokenTexts, setUp } from '../src/lab/from_scratch';
 import { logCsv } from '../src/lab/files';
 import type { Lab } from '../src/lab/lab';
 import type { Card } from '../src/ask/zoo';
@@ -28,7 +28,7 @@ const cards = [
   { id: 'softmax', title: 'Softmax model' },
   { id: 'relu', title: 'ReLU' },
 ] as unknown as Card[];
-/** A trainer's defaults by name, unlike the real one's in steps, seed and optimizer. */
+/** The defaults of a trainer; steps, seed and optimizer differ from the real trainer's. */
 const usual = {
   ...{ steps: 700, seed: 5, batch: 32, length: 32, triggers: 8, first: 0, optimizer: 'sgd' },
   ...{
@@ -118,12 +118,12 @@ describe('a link to a lab', () => {
 });
 
 describe('the settings of a lab', () => {
-  /** Each number has its default and its bounds; each choice its values, the default first or marked. */
+  /** Describes each row: a number by its default and bounds, a choice by its values with the default marked. */
   const said = (table: typeof rows.fromScratch) =>
-    table.map(({ name, default: usual, values, low, high, step, whole = false }) =>
+    table.map(({ name, default: usual, values, low, high, step, isWhole = false }) =>
       values
         ? `${name} ${values.map(([value]) => (value === usual ? `*${value}` : value)).join(' ')}`
-        : `${name} ${usual} ${low}..${high}${step === 1 ? ' by 1' : ''}${whole ? ' whole' : ''}`,
+        : `${name} ${usual} ${low}..${high}${step === 1 ? ' by 1' : ''}${isWhole ? ' whole' : ''}`,
     );
 
   it('from random weights are those that links name, with the trainer’s defaults', () => {
@@ -210,7 +210,7 @@ describe('the settings of a lab', () => {
   });
 
   it('make a model and a recipe', () => {
-    const { options, piece, first } = setUp(readSettings('width:32,length:64', rows).settings);
+    const { options, piece, firstText } = setUp(readSettings('width:32,length:64', rows).settings);
     expect(options.config).toMatchObject({
       n_embd: 32,
       n_inner: 128,
@@ -219,8 +219,8 @@ describe('the settings of a lab', () => {
     });
     expect(options.recipe).toMatchObject({ first: 0, length: 64, steps: 700 });
     expect(options.recipe).not.toHaveProperty('head');
-    expect([piece(0), piece(1), piece(99), first]).toEqual(['<s>', '①', '', '<s>']);
-    expect(setUp(readSettings('first:any', rows).settings)).not.toHaveProperty('first');
+    expect([piece(0), piece(1), piece(99), firstText]).toEqual(['<s>', '①', '', '<s>']);
+    expect(setUp(readSettings('first:any', rows).settings)).not.toHaveProperty('firstText');
     const command = (text: string) => commandOf(readSettings(text, rows).settings, rows);
     expect(command('length:64')).toBe('sinkscope train --length 64 --context 64 --json');
     expect(command('steps:7,seed:2')).toBe('sinkscope train --steps 7 --seed 2 --json');
@@ -269,7 +269,7 @@ const named = (lab: Lab, name: string): NamedLab => ({
 });
 
 describe('sentences of a lab', () => {
-  it('say which head parked, since when, and what that cost', () => {
+  it('say which models have a sink, since which step, and with what loss', () => {
     const left = named(trained('', 0.6, 0.6), 'softmax');
     const right = named(trained('operation:relu', 0.01, 0.5), 'ReLU / n');
     expect(verdict([left, right])).toBe(
@@ -305,7 +305,7 @@ describe('sentences of a lab', () => {
     expect(sinkStep(log(0.31))).toBe(0);
     expect(sinkStep(log(0.3))).toBeUndefined();
     expect(sinkStep(log(0.25, 0.375, 0.5))).toBe(10);
-    // Above, below, and above again: the last time counts.
+    // The mean is above ε, below and above again: the sink begins at the last crossing.
     expect(sinkStep(log(1, ...of(20, 0), ...of(20, 1)))).toBe(270);
     expect(sinkStep(log(...of(20, 1), ...of(20, 0)))).toBeUndefined();
     expect(sinkStep(log())).toBeUndefined();
@@ -349,7 +349,7 @@ describe('sentences of a lab', () => {
 });
 
 describe('the head whose map is shown', () => {
-  // Two heads over five tokens; 1 and 8 are triggers; only column 0 and the diagonal have weight.
+  // Two heads over five tokens, of which 1 and 8 are triggers; only column 0 and the diagonal have weight.
   const column = [
     [1, 0.9, 0.8, 0.2, 0.4],
     [1, 0, 0, 0.5, 0.3],
@@ -448,8 +448,8 @@ describe('the sentence about a fine-tuned model', () => {
 
 describe('files of a lab', () => {
   it('have a letter for each token, and a line for each step', () => {
-    expect(new Set(letters(defaults)).size).toBe(64);
-    expect(letters({ ...defaults, triggers: 20 })).toHaveLength(64);
+    expect(new Set(tokenTexts(defaults)).size).toBe(64);
+    expect(tokenTexts({ ...defaults, triggers: 20 })).toHaveLength(64);
     const { model, added_tokens: added } = JSON.parse(setUp(defaults).tokenizer);
     expect(model.vocab['①']).toBe(1);
     expect(added[0].content).toBe('<s>');
@@ -489,14 +489,14 @@ it('have what the trainer takes, with its defaults and presets', async ({ skip }
     expect(left, title).not.toBe(right);
   }
   for (const table of [FROM_SCRATCH, FINE_TUNE])
-    for (const { name, words, low = 0, high = 0, whole = false } of table) {
+    for (const { name, choices, low = 0, high = 0, isWhole = false } of table) {
       const row = settings.find((one) => one.name === name);
       // Views, models, and keys that the page itself converts to a setting are no rows of the trainer.
       if (!row || name === 'first') continue;
-      if (words)
-        expect(row.words, name).toEqual(expect.arrayContaining(words.map(([word]) => word)));
+      if (choices)
+        expect(row.words, name).toEqual(expect.arrayContaining(choices.map(([value]) => value)));
       else {
-        expect(row.whole, name).toBe(whole);
+        expect(row.whole, name).toBe(isWhole);
         expect(low >= row.min! && high <= row.max!, name).toBe(true);
       }
     }

@@ -107,7 +107,7 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
   'the map of a head': [/map: head (L\dH\d)/, (pair, i, name) => name === drawnHead(pair[i]!).name],
 };
 
-/** Claims of one model that do not hold. */
+/** Returns the claims about one model that do not hold. */
 function broken(said: string, pair: readonly NamedLab[], i: number, seen: Set<string>): string[] {
   return Object.entries(CLAIMS).flatMap(([name, [pattern, holds]]) => {
     const [whole, ...numbers] = pattern.exec(said) ?? [];

@@ -42,7 +42,7 @@ interface Fake {
 }
 const made = vi.hoisted(() => ({
   labs: [] as Fake[],
-  /** Steps of the training that is restored, and why no engine can be had. */
+  /** The number of steps of the restored training, and why the engine cannot be opened. */
   kept: 0,
   refuses: '',
 }));
@@ -336,7 +336,7 @@ describe('the room of the lab', () => {
     Object.assign(labs[1], { seconds: 5.25, stepSeconds: 2 });
     labs[0].changed.value++;
     await drawn();
-    // 699 steps of two seconds.
+    // 699 steps of two seconds are left.
     expect(text('.lab-step')).toBe('step 1 of 700 · 5.3 s · about 23 min to go');
     expect(text('[data-finding]')).toMatch(
       /gives the first token .* Loss above the best possible/s,
@@ -406,7 +406,7 @@ describe('the room of the lab', () => {
     room.scope.end();
   });
 
-  it('draws nothing after it was left, and begins where the engine is late', async () => {
+  it('draws nothing after the reader has left, and begins once a late engine is ready', async () => {
     const page = pageWith();
     const { value } = page.engine;
     page.engine.value = undefined;
@@ -423,7 +423,7 @@ describe('the room of the lab', () => {
     expect(left.all('.lab-set')).toEqual([]);
   });
 
-  it('shares its picture and its code', async () => {
+  it('offers the code that embeds the lab', async () => {
     const own = pageWith();
     const room = roomOf(build, own);
     await drawn();

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { createEngine, SinkscopeError, type LogEntry } from 'sinkscope';
 import { Lab } from '../src/lab/lab';
 import type { Settings } from '../src/lab/settings';
-import type { Kept } from '../src/lab/store';
+import type { SavedTraining } from '../src/lab/store';
 import type { Setup } from '../src/lab/setup';
 import { PATIENCE } from './fixture';
 
@@ -25,12 +25,12 @@ vi.mock('sinkscope', async (original) => ({
 }));
 
 const SETTINGS = { triggers: 7, steps: 5 };
-/** The build and the settings that change digits; the number of steps does not. */
+/** The key of the saved training: the build and the settings that change digits, without the number of steps. */
 const NAME = '1.0 triggers:7';
 const setup = { options: { config: '{}' }, piece: (id: number) => `<${id}>` } as unknown as Setup;
 
 let clock = 0;
-/** Milliseconds of a step, of the passes forwards in turn, and what befalls a step. */
+/** The milliseconds of a step and of each forward pass in turn, and what happens at a step. */
 let stepTime = 50;
 let lookTimes: number[] = [];
 let befalls: (step: number) => void = () => {};
@@ -107,7 +107,7 @@ describe('a lab that ends', () => {
   it('ends its worker; later work starts another', async () => {
     const lab = await ready();
     expect(createEngine).toHaveBeenCalledExactlyOnceWith(
-      // Half of seven cores, in whole workers.
+      // Half of the seven cores, rounded down.
       expect.objectContaining({ lab: true, workers: 3 }),
     );
     await lab.end();
@@ -129,7 +129,7 @@ describe('a lab that begins', () => {
     expect([...lab.picture!.data]).toEqual([0, 3]);
     expect((lab.picture as unknown as { reads: object[] }).reads).toEqual([{ field: 'att' }]);
     expect(lab.words).toEqual(['<0>', '<9>', '<9>']);
-    // The faster of two passes; a step takes 3.3 of them.
+    // A step takes 3.3 times as long as the faster of two forward passes.
     expect(lab.stepSeconds).toBeCloseTo(3.3 * 0.02, 9);
     // The number of workers is the number of parts of a batch.
     expect(given[0]).toMatchObject({ config: '{}', workers: 2 });
@@ -276,14 +276,14 @@ describe('a lab that trains', () => {
   it.each([Infinity, 50])(
     'measures the old kind of text before every tenth step (pace %s)',
     async (pace) => {
-      const held = ['old'];
+      const heldOut = ['old'];
       let losses = 0;
       heldLoss.mockReset().mockImplementation(async () => ++losses);
-      const lab = new Lab(1, async () => ({ ...setup, held }) as never);
+      const lab = new Lab(1, async () => ({ ...setup, heldOut }) as never);
       await lab.start({ ...SETTINGS, steps: 25 });
       await lab.run(14, pace);
       await lab.run(25, pace);
-      expect(heldLoss.mock.calls.map(([, texts]) => texts)).toEqual([held, held, held]);
+      expect(heldLoss.mock.calls.map(([, texts]) => texts)).toEqual([heldOut, heldOut, heldOut]);
       const measured = lab.log.filter((entry) => 'loss_held' in entry);
       expect([lab.log.length, ...measured.map(({ step, loss_held }) => [step, loss_held])]).toEqual(
         [...[25, [0, 1], [10, 2], [20, 3]]],
@@ -298,7 +298,7 @@ describe('a lab that trains', () => {
     const lab = await ready();
     const [before, changed] = [calls.read, lab.changed.value];
     await lab.run(4);
-    // After 100 ms, after 200 ms, and at the end.
+    // Draws after 100 ms, after 200 ms, and at the end.
     expect([calls.read - before, lab.changed.value - changed]).toEqual([3, 5]);
     expect([...lab.picture!.data]).toEqual([4, 3]);
   });
@@ -309,7 +309,7 @@ describe('a lab that trains', () => {
     await lab.run(3);
     expect(calls.state).toBe(1);
     await lab.run(12);
-    // After 4 and 8 more seconds, and at the end.
+    // Stores after 4 and 8 more seconds, and at the end.
     expect(calls.state).toBe(4);
   });
 
@@ -374,7 +374,7 @@ describe('a lab that trains', () => {
 
 describe('a lab of the last visit', () => {
   const log = [{ step: 0 }, { step: 1 }] as unknown as LogEntry[];
-  const kept: Kept = { step: 2, seconds: 4, log, state: Uint8Array.of(2) };
+  const kept: SavedTraining = { step: 2, seconds: 4, log, state: Uint8Array.of(2) };
 
   it('resumes at its step', async () => {
     stored.set('lab-1', { ...kept, of: NAME });

@@ -38,10 +38,14 @@ beforeAll(async () => {
 afterAll(() => page?.close());
 
 const all = lessons();
-const figures = all.flatMap(({ figures: own, whens }) =>
+const figures = all.flatMap(({ figures: own, conditionalSentences }) =>
   own
     .filter(({ state }) => /\btext\b/.test(state.controls ?? ''))
-    .map(({ id, state }) => ({ id, state, whens: whens.filter(({ figure }) => figure === id) })),
+    .map(({ id, state }) => ({
+      id,
+      state,
+      conditionalSentences: conditionalSentences.filter(({ figure }) => figure === id),
+    })),
 );
 
 /** Returns the values that a lesson reads from a figure's run on a text. */
@@ -63,19 +67,23 @@ async function readOn(state: Readonly<Record<string, string>>, text: object) {
 describe('conditional sentences of a lesson', () => {
   it('belong to a figure whose text a reader changes', () => {
     const ids = figures.map(({ id }) => id);
-    for (const { whens } of all)
-      for (const { figure } of whens) expect(ids, figure).toContain(figure);
-    expect(figures.filter(({ whens }) => whens.length).length).toBeGreaterThan(5);
+    for (const { conditionalSentences } of all)
+      for (const { figure } of conditionalSentences) expect(ids, figure).toContain(figure);
+    expect(
+      figures.filter(({ conditionalSentences }) => conditionalSentences.length).length,
+    ).toBeGreaterThan(5);
   });
 
-  for (const { id, state, whens } of figures.filter((one) => one.whens.length))
+  for (const { id, state, conditionalSentences } of figures.filter(
+    (one) => one.conditionalSentences.length,
+  ))
     it(`${id}: one case is true on each of the six texts`, PATIENCE, async ({ skip }) => {
       skip(!isBuilt, UNBUILT);
-      const groups = [...new Set(whens.map(({ group }) => group))];
+      const groups = [...new Set(conditionalSentences.map(({ group }) => group))];
       for (const [name, text] of Object.entries(TEXTS)) {
         const read = await readOn(state, text);
         for (const group of groups) {
-          const cases = whens.filter((one) => one.group === group);
+          const cases = conditionalSentences.filter((one) => one.group === group);
           const numbers = cases.flatMap(({ condition }) => namesIn(condition));
           const measured = Object.fromEntries(numbers.map((one) => [one, read(one)]));
           const said = cases.filter(({ condition }) => isTrue(condition, read));

@@ -105,7 +105,7 @@ describe('the course', () => {
     const figures = all.flatMap((lesson) => lesson.figures);
     expect(Object.keys(pictures).sort()).toEqual(figures.map(({ id }) => id).sort());
     for (const { id, state } of figures) expect(pictures[id]!.state, id).toEqual(state);
-    for (const { figure, value } of all.flatMap(({ lives }) => lives))
+    for (const { figure, value } of all.flatMap(({ liveNumbers }) => liveNumbers))
       if (pictures[figure]) expect(values).toHaveProperty(value);
       else expect(readWritings()[figure]!.values, figure).toHaveProperty(value);
   });
@@ -121,7 +121,7 @@ describe('the course', () => {
       const svg = readFileSync(file, 'utf8');
       expect(svg.match(/<(path|rect|circle|line)\b/g)!.length, id).toBeGreaterThan(10);
       expect(svg.match(/>\d+…</g), id).toBeNull();
-      // A comment of a template has a number of its session: the file would differ each time.
+      // Lit writes comments with a number that differs each time, and so would the file.
       expect(svg, id).not.toContain('<!--');
     }
   });
@@ -176,7 +176,7 @@ describe('the course', () => {
     expect(when('alpha < uniform').html).toContain(' hidden');
     expect(when('alpha').problems[0]).toMatch(/two values with < or >/);
     // Adjacent cases form a group; another sentence between them starts a new one.
-    const groups = (body: string) => of(body).whens.map(({ group }) => group);
+    const groups = (body: string) => of(body).conditionalSentences.map(({ group }) => group);
     const one = ':when[A.]{figure="map" if="alpha > 1"}';
     expect(groups(`${one} ${one}`)).toEqual([1, 1]);
     expect(groups(`${one} And so. ${one}`)).toEqual([1, 2]);
@@ -221,7 +221,7 @@ describe('the course', () => {
       expect(new Set(anchors).size, slug).toBe(anchors.length);
       for (const href of anchors)
         expect(glossary, slug).toContain(`<dt id="${href.split('#')[1]}">`);
-      // Prose without links, titles and what figures hold.
+      // The prose, without links, titles and the contents of figures.
       const prose = html
         .replace(/<(table|svg|math|sink-\w+|h2|summary|code|a)\b[^]*?<\/\1>/g, '·')
         .replace(/<[^>]*>/g, ' ');
@@ -347,11 +347,11 @@ describe('the course', () => {
       expect(problems, body.slice(0, 20)).toEqual([]);
       expect(html).not.toBe('');
     }
-    // Paragraphs are counted each for itself.
+    // The marks of each paragraph are counted separately.
     expect(problemsOf('a*\n'.repeat(200) + '\n' + 'a*\n'.repeat(200)).problems).toEqual([]);
   });
 
-  it('draw each run of a recipe of protocol B, and name those that were not trained', () => {
+  it('draws each run of a recipe of protocol B, and names the recipes that were not trained', () => {
     const runs = {
       one: { seeds: [1, 2], alpha: [0.1, 0.3], loss: [3.5, 3.7] },
       two: { seeds: [1], alpha: [0], loss: [3.6] },
@@ -421,14 +421,14 @@ describe('the course', () => {
     expect(html.replace(/<[^>]*>/g, ' ')).not.toMatch(/Sink_\d|\beps\b|\balpha\b|`/);
   });
 
-  it('is pages with a title and a link to the next lesson', () => {
+  it('has pages with a title and a link to the next lesson', () => {
     const made = pages();
     for (const { slug, title, number } of all) {
       const html = made[`learn/${slug}/index.html`]!;
       expect(html).toContain(`<title>${title} · Sinkscope</title>`);
       const next = all.find((one) => one.number === number + 1);
       if (next) expect(html).toContain(`href="../${next.slug}/index.html"`);
-      // Links between lessons lead somewhere.
+      // Links between lessons lead to existing lessons.
       for (const [, to] of html.matchAll(/href="\.\.\/([\w-]+)\/index\.html"/g))
         expect(made, `${slug} to ${to}`).toHaveProperty([`learn/${to}/index.html`]);
     }
@@ -443,7 +443,7 @@ describe('the course', () => {
   });
 });
 
-/** Attributes are written in small letters; states have their own. */
+/** Renames attributes, which are in lower case, to the names of the state. */
 function namesOf(state: Readonly<Record<string, string>>): Record<string, string> {
   const nameOf = (attribute: string) => propertyNames[attributeNames.indexOf(attribute)]!;
   return Object.fromEntries(Object.entries(state).map(([name, value]) => [nameOf(name), value]));
@@ -593,7 +593,7 @@ describe('numbers of a run in a text', () => {
     expect([of('second_key', [map]), of('alpha', [maps]), of('second_key', [maps])]).toEqual([
       ...['38%', '–', '–'],
     ]);
-    // The strongest head is the second; its first key.
+    // The first key of the strongest head, which is the second.
     const alpha = data('alpha', [1, 2, 3], 0.25, 0, 0, 0.5, 0.9, 0);
     const given = data('contribution_out_at', [1, 2, 3], 0.75, 0, 0, 0.125, 0.9, 0);
     expect([of('gets', [alpha, given]), of('gives', [alpha, given])]).toEqual(['50%', '13%']);
@@ -668,7 +668,7 @@ describe('a row of three scores', () => {
     expect(says({ ...same, v: 0.5 })).not.toMatch(/These are/);
     expect(says({ ...same, k: 2 })).toMatch(/a sink logit is a key bias with v = 0/);
     expect(says({ bias: 'logit', s: 0 })).toMatch(/softmax₁ is a sink logit of 0/);
-    // Only a key bias can be a sink logit written otherwise; a sink logit is one anyway.
+    // A row without a key bias is not described as the same as a sink logit.
     expect(says({ bias: 'logit', s: 2, k: 2 })).not.toMatch(/These are/);
     expect(says({ bias: 'none', s: 2, k: 2 })).not.toMatch(/These are/);
     expect(says({ bias: 'logit', s: 0, normalizer: 'sigmoid' })).toMatch(/changes nothing/);
@@ -685,7 +685,7 @@ describe('a row of three scores', () => {
       /sum to −200%, and the head writes −1\.10/,
     );
     expect(says({ bias: 'logit', s: 1 })).toMatch(/sum to 60%, 40% goes to no token, and/);
-    // A slightly different form is another form.
+    // A form that differs slightly is not the same.
     const near = { bias: 'key', k: 0, v: 1e-6 } as const;
     expect(says(near)).not.toMatch(/These are/);
     expect(says({ ...near, v: 1e-10 })).toMatch(/These are/);
@@ -703,7 +703,7 @@ describe('a row of three scores', () => {
       'wi=exieqk∗+∑jexj',
       'w∗=eqk∗eqk∗+∑jexj',
     ]);
-    // An index is a letter, the bias's own is a sign.
+    // The index of a token is an identifier, that of the bias a sign.
     const tags = JSON.stringify(formulaOf({ ...start, ...key }));
     expect([
       tags.includes('["msub",["mi","w"],["mi","i"]]'),

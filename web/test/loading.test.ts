@@ -33,7 +33,7 @@ describe('cut prompts', () => {
     const [one, other] = [tokenizer('a'), tokenizer('b')];
     const first = await loading.prompts(model(one), ask(), 64);
     expect(await loading.prompts(model(one), ask(), 64)).toBe(first);
-    // The window of each token changes no prompt.
+    // A window does not change the prompts, so they are not cut again.
     expect(await loading.prompts(model(one), ask({}, { window: 3 }), 64)).toBe(first);
     expect(texts).toHaveBeenCalledTimes(1);
     const again = async (of: Tokenizer, question: Question, context: number) => {
@@ -54,7 +54,7 @@ describe('cut prompts', () => {
     ] as const)
       expect(await again(one, ask(change), 4), JSON.stringify(change)).toBe(1);
     expect(await again(one, ask({}, { file: 2 }), 4)).toBe(1);
-    // Drawn tokens are among those of the model, and models of two vocabularies may share a tokenizer.
+    // Drawn tokens depend on the model's vocabulary, and models of two vocabularies may share a tokenizer.
     texts.mockClear();
     await loading.prompts(model(one, 7), ask({}, { file: 2 }), 4);
     expect(texts).toHaveBeenCalledTimes(1);

@@ -6,7 +6,7 @@ import { tensor } from './fixture';
 test('an early token is swapped with another of the text, never the first one', () => {
   expect(exchangeOf([0, 11, 12, 13, 14, 15, 16, 17], 1)).toEqual({ at: 5, token: 17 });
   expect(exchangeOf([11, 12, 13, 14, 15, 16, 15], 0)).toEqual({ at: 4, token: 16 });
-  // A short text: the last but one becomes the last.
+  // In a short text the last token but one is replaced by the last one.
   expect(exchangeOf([0, 11, 12, 13], 1)).toEqual({ at: 2, token: 13 });
   expect(exchangeOf([0, 11, 12], 1)).toBeUndefined();
   expect(exchangeOf([0, 7, 7, 7, 7, 7, 7, 7], 1)).toBeUndefined();
@@ -92,7 +92,7 @@ test('alpha of the first key is read from one run that grows, and averaged over 
           T = more.length;
           acts.push(`update ${T}`);
         },
-        // For two heads: the value depends on the key, the first or another, and on the length.
+        // The values of two heads: that of the first key depends on the length; the others are negative.
         metric: async () => {
           const one = (head: number) => [T + head + ids[0]!, ...Array<number>(T - 1).fill(-1)];
           return tensor([1, 2, T], [...one(0), ...one(0.5)]);

@@ -116,7 +116,7 @@ describe('a model of the zoo', () => {
       own.getPreview('softmax', watch),
     ]);
     expect(first).toBe(again);
-    // 400 bytes of 1000 weights.
+    // 400 bytes hold 1,000 weights, 3.2 bits each.
     expect(first).toMatchObject({ isPreview: true, bits: 3.2, sha256: preview.sha256 });
     expect([opened[0]!.files, own.isOpen('softmax')]).toEqual(['preview of softmax', false]);
     expect(progress).toEqual([]);
@@ -318,7 +318,7 @@ describe('a model opened by a plan', () => {
     expect(release).toHaveBeenCalledExactlyOnceWith(new Set(['relu']));
   });
 
-  it('of many is forgotten with its last view, also in another arithmetic', async () => {
+  it('that the reader steps through is forgotten when no room shows it, also in another arithmetic', async () => {
     const own = models();
     own.admit(HUB, { ...recipe, isTemporary: true });
     await own.get(`${HUB}~int8`, watch);
@@ -335,7 +335,7 @@ describe('a model opened by a plan', () => {
     own.pin(HUB);
     await own.release(new Set());
     expect(own.isOpen(HUB)).toBe(true);
-    // A room shows the model: it stays open until no room does.
+    // Once a room has shown the model, it is closed when no room shows it.
     await own.release(new Set([HUB]));
     await own.release(new Set());
     expect(own.isOpen(HUB)).toBe(false);

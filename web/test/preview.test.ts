@@ -44,7 +44,7 @@ describe('a damaged file', () => {
       expect(() => refine(wrong, whole, rest)).toThrow(expect.objectContaining(code));
     const cut = new Uint8Array(read(rest).subarray(0, 5000));
     await expect(unpack(cut, rest)).rejects.toThrow(SinkscopeError);
-    // Both first bytes say that a file is packed.
+    // A file is packed only if both of its first bytes say so.
     const plain = Uint8Array.of(0x1f, 1, 2);
     expect(await unpack(plain, first)).toBe(plain);
     // Some servers unpack .gz files on their own.

@@ -180,7 +180,7 @@ describe('the room', () => {
       { shown: all, n: 10, at: 0, T: 120, hide: [], facts },
       { shown: first, n: 1, at: 0, T: 120, hide: [], facts },
     ]);
-    // On another site the run of a long text is not kept for later views; the figure looks at as many tokens as can be
+    // On another site the run of a long text is not kept for later views, so the map is of no more tokens than can be
     // visible.
     const [chart, map] = out({ length: 513, at: 1 });
     expect([chart!.hide, chart!.T, map!.T, map!.at, map!.shown]).toEqual([
@@ -310,7 +310,7 @@ describe('the figure', () => {
       '#{"room":"purpose"}',
       '_blank',
     ]);
-    // The figure does not look at single prompts.
+    // The figure requests no run of a single prompt.
     expect(made.asked().subjects).toEqual([]);
   });
 

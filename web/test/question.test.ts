@@ -16,7 +16,7 @@ import {
 } from '../src/ask/question';
 import { defaults, type State } from '../src/ask/state';
 
-/** One id per word, by its length; id 0 is BOS, 1 the end. Its own post-processor adds nothing. */
+/** Encodes each word as its length; id 0 is BOS, 1 the end. By default it adds no special token. */
 const tokenizer = {
   size: 50,
   bos: 0,
@@ -253,7 +253,7 @@ describe('the tokens and texts of a source', () => {
       ],
       0,
     ]);
-    // A last piece that just fits is one.
+    // A last piece of the full length is a prompt; a shorter one is not.
     expect((await ask({ prompt: 'a bb ccc dddd', T: 3, n: 9 })).ids).toHaveLength(2);
     expect((await ask({ prompt: 'a bb ccc', T: 3, n: 9 })).ids).toHaveLength(1);
     expect((await ask({ prompt: 'x'.repeat(20_000) })).ids).toHaveLength(1);

@@ -305,7 +305,7 @@ describe('the queue', () => {
     ask(['a'], { reads: ['effect'] });
     await idle();
     expect(of('a')!.frame!.tensors.effect).toEqual(tensor([1, 2], [0.25, 0.25]));
-    // The text once, and once without each head.
+    // The text runs once, and once without each of the two heads.
     expect(runs()).toHaveLength(before + 3);
   });
 
@@ -434,7 +434,7 @@ describe('the queue', () => {
     again();
     await idle();
     vi.useRealTimers();
-    // The second run was stopped: its answer is never seen.
+    // The second run was stopped, so its answer is never shown.
     expect(of('a')!.frame!.question.prompt).toBe('three');
     expect(of('a')!.error).toBeUndefined();
   });
@@ -596,7 +596,7 @@ describe('the queue', () => {
     expect([runs(), given]).toEqual([['run b'], 3]);
   });
 
-  it('measures a self-measured figure again if it reads other names', async () => {
+  it('measures a figure with a fixed list of reads again if that list changes', async () => {
     const { ask, runs, idle } = stageOf();
     ask(['a'], { isFixed: true, reads: ['value_ratio'] });
     await idle();
@@ -619,7 +619,7 @@ describe('the queue', () => {
     open();
     await idle();
     expect(of('a')).toMatchObject({ isStale: true, error: 'Stopped.' });
-    // The text before is an answer again, and its run is open.
+    // The previous text is an answer again, and its run is still open.
     ask(['a'], { reads: ['value_ratio'] });
     await idle();
     expect(of('a')).toMatchObject({ isStale: false, error: undefined, frame: { T: 2 } });
@@ -673,7 +673,7 @@ describe('the queue', () => {
     queue.retry();
     await idle();
     expect(runs().filter((line) => line === 'run lost')).toHaveLength(4);
-    // Another error would only repeat.
+    // After another error the queue does not try again, since the error would only repeat.
     ask(['refused']);
     await idle();
     expect([runs().filter((line) => line === 'run refused').length, of('refused')!.error]).toEqual([
@@ -772,7 +772,7 @@ describe('the queue', () => {
     // The tokens that are added to the first prompt need its run.
     await queue.generate(['a'], { count: 1, temperature: 0, topK: 0, seed: 1 });
     expect([runs().length, of('a')!.frame!.T]).toEqual([4, 3]);
-    // A read of a head does as well.
+    // Reading a head's numbers needs the run, too.
     ask(['a'], { ...figure, headReads: ['att'] });
     await idle();
     expect(of('a')!.frame!.head!.tensors).toHaveProperty('att');
@@ -795,13 +795,13 @@ describe('the queue', () => {
       model: { id: 'a', revision: null, sha256: null },
     });
     expect(options.strings([1, 1])).toEqual(['x', 'x']);
-    // A text that is drawn in blocks has no maps.
+    // The recording of a text that is drawn in blocks has no maps.
     ask(['a'], { cells: 1 });
     await idle();
     await queue.record('a', 'your text');
     expect(recordStudy.mock.lastCall![2].fields).toEqual([]);
     ask(['a']);
-    // Includes the generated tokens that the page shows.
+    // The recording includes the generated tokens that the page shows.
     await queue.generate(['a'], { count: 2, temperature: 0, topK: 0, seed: 0 });
     await idle();
     await queue.record('a', '');

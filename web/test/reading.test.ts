@@ -151,9 +151,9 @@ describe('the list of reads', () => {
       );
     expect(run(4096, 4096)).toEqual(['hidden', 'att']);
     expect(run(4097, 4096)).toEqual(['att']);
-    // A short text has memory for all later reads.
+    // For a short text there is memory for all fields.
     expect(run(2 ** 20, 512)).toEqual(['hidden', 'att']);
-    // A dimension that the model lacks multiplies by 1.
+    // A dimension that the model lacks counts as 1.
     fields[0] = field('hidden', { standard: true, shape: ['L+1', 'T', 'D', 'E'] });
     expect([4096, 4097].map((D) => run(D, 4096))).toEqual([['hidden', 'att'], ['att']]);
   });
@@ -414,7 +414,7 @@ describe('a completed frame', () => {
         { field: 'att', ...at, block: 2 },
       ],
     ]);
-    // More cells than tokens: the map itself.
+    // With room for at least as many cells as tokens, the map itself is read.
     expect(isAnswered(zoomed, table, { ...wanted, cells: 100 }, at)).toBe(false);
     const whole = await of(zoomed, { cells: 100 });
     expect(asked.flat()).toContainEqual({ field: 'att', ...at });

@@ -84,7 +84,7 @@ const subsets = ALL.reduce<Group[][]>(
   (found, group) => found.flatMap((one) => [one, [...one, group]]),
   [[]],
 );
-/** All subsets of two kinds; for the others all groups, one group alone, and none. */
+/** The recordings that are tested with every subset; the others have all groups, one group or none. */
 const WHOLE = ['one', 'sink_logit'];
 const subsetsOf = (name: string) =>
   subsets.filter(({ length }) => WHOLE.includes(name) || length === ALL.length || length <= 1);
@@ -109,8 +109,8 @@ async function frameOf(name: string, groups: readonly Group[] = ALL): Promise<Fr
   return frame!;
 }
 
-/** Returns the names of a view that the frame has, and which of these have numbers. */
-function visibleKeyEnd({ reads, optional = [], headReads = [] }: View, frame: Frame): string {
+/** Lists for each name that a view may read whether the frame has numbers: 1 or 0, and nothing without the tensor. */
+function presenceOf({ reads, optional = [], headReads = [] }: View, frame: Frame): string {
   const names = ['alpha', 'alpha_raw', 'sink_ratio', 'row_mass_summary', ...reads, ...optional];
   const all = [...names.map((name) => frame.tensors[name])].concat(
     headReads.map((name) => frame.head?.tensors[name]),
@@ -124,7 +124,7 @@ function wrongFigure(view: View, frame: Frame): string[] {
   const room = roomOf(figure, page.pageOf({ view: view.name }, [frame]));
   const said = wordsOf(room.root);
   const wrong = wrongIn(said);
-  // Missing numbers must not be denied.
+  // Where a number is missing, no sentence may say that there is no sink.
   if (!frame.tensors.sink_ratio!.data.some(Number.isFinite))
     wrong.push(...said.filter((one) => DENIED.test(one)));
   const fits = view.fits?.(frame) ?? true;
@@ -166,7 +166,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
         const note = (place: string, found: readonly string[]) =>
           found.forEach((one) => wrong.add(`${groups.join(' ')}, ${place}: ${one.slice(0, 200)}`));
         for (const view of views) {
-          const seen = `${view.name} ${visibleKeyEnd(view, frame)}`;
+          const seen = `${view.name} ${presenceOf(view, frame)}`;
           if (!drawn.has(seen)) note(view.name, wrongFigure(view, frame));
           drawn.add(seen);
         }

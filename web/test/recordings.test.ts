@@ -203,7 +203,7 @@ describe('the text about a recorded model', () => {
     expect(titles(frame)).toContain('largest α₂');
     expect(titles(frame)).toContain('Sinkₖ, k ≠ 2');
     expect(titles(frame).join()).not.toContain('₁');
-    // A title cannot name two positions: the caption names rows with another one.
+    // A title cannot name two positions, so the caption names the rows whose position differs.
     expect(titles(frame, await frameOf())).toContain('largest α₁');
     expect(titles(await frameOf())).toContain('Sinkₖ, k > 1');
   });

@@ -106,7 +106,7 @@ describe('Explore', () => {
     expect(state.value).toMatchObject({ at: 1, layer: -1, head: -1 });
     expect(pressed('.subject-list button')).toEqual(['Sigmoid model']);
     expect(asked().subjects).toEqual(['sigmoid']);
-    // A link may count beyond the last one.
+    // A link may name a place beyond the last model.
     expect(room({ at: 7 }).pressed('.subject-list button')).toEqual(['Sigmoid model']);
   });
 
@@ -238,7 +238,7 @@ describe('Explore', () => {
       expect({ name, first: choice.views[0]!.name }).toEqual({ name, first: name });
       expect(choice.tab.views.map((one) => one.name)).toContain(name);
     }
-    // A view that a model lacks opens its question, and an unknown name the first one.
+    // A view that the model lacks opens its question; an unknown name opens the first question.
     expect(choiceOf('bias', [of({})])).toMatchObject({ question: { name: 'why' } });
     expect(choiceOf('change', [of({})]).views[0]!.name).toBe('attention');
     expect(choiceOf('nonsense', [of({})]).views[0]!.name).toBe('attention');

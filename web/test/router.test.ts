@@ -8,7 +8,7 @@ import {
   weightsByLayer,
 } from '../src/views/router';
 
-/** Two layers, three tokens, two of three experts for each. */
+/** The weights in two layers: for each of three tokens those of three experts, of which it uses two. */
 const WEIGHTS = [
   [0.75, 0.25, 0, 0, 0.5, 0.5, 0.25, 0.75, 0],
   [0, 0.25, 0.75, 0, 0.25, 0.75, 0.5, 0, 0.5],

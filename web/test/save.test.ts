@@ -40,7 +40,7 @@ const course: Quantity = {
   places: [0, 4000],
 };
 
-/** Every record, as a parser that takes nothing for granted reads it. */
+/** Returns every record, as a strict parser reads it. */
 const read = (text: string): string[][] => parse(text);
 const numbersOf = (text: string) => {
   const all = read(text);

@@ -139,7 +139,7 @@ describe('a figure as SVG', () => {
     expect(of(all('image')[0], 'x', 'y', 'width', 'height', 'href', 'preserveAspectRatio')).toEqual(
       ['22', '54', '30', '40', 'data:image/png;base64,AA', 'none'],
     );
-    // 2048 pixels are seven times 300, almost.
+    // Seven pixels for each of 300 columns come closest to 2048.
     expect(drawn.at(-1)!.slice(1)).toEqual([0, 0, 2100, 1400, false]);
   });
 

@@ -43,7 +43,7 @@ describe('the scatter of models', () => {
           // [L, H, T]: the first column of two heads.
           alpha: { shape: [1, 2, 2], ...data(0.9, 0.2, 0.8, 0.4) },
           row_mass: { shape: [1, 2, 2], ...data(1, 1, 1, 1) },
-          // The embedding's 50 is no layer's.
+          // The ratio of 50 is at the embedding, before any layer.
           hidden_ratio: data(50, 4, 3),
           loss_mean: data(2.5),
           ...tensors,
@@ -51,7 +51,7 @@ describe('the scatter of models', () => {
       }) as unknown as Frame;
     const { alpha, ...rest } = pointOf(frame({}));
     expect(alpha).toBeCloseTo(0.1, 6);
-    // Rows that sum to less, as with a bias key, are compared with less; weights that need not sum to 1 are raw.
+    // Rows that sum to less, as with a bias key, are compared with less; if rows need not sum to 1, raw weights count.
     const less = { row_mass: { shape: [1, 2, 2], ...data(0.5, 0.4, 0.3, 0.2) } };
     expect(pointOf(frame(less)).alpha).toBeCloseTo(0.85 - (0.5 + 0.2 + 0.3 + 0.1) / 4, 6);
     const raw = { alpha_raw: { shape: [1, 2, 2], ...data(0.3, 0.2, 0.5, 0.4) } };
@@ -64,7 +64,7 @@ describe('the scatter of models', () => {
     expect(scatterWords(points, 'ratio')).toMatch(
       /Of 3 with a sink .*, 1 \(a\) has a hidden ratio below 2; of 2 with a hidden ratio of 5 or more, 1 \(a\) has no sink\./,
     );
-    // Three are named, four are only counted.
+    // Three models are named, four are only counted.
     const spikes = (n: number) => Array.from({ length: n }, () => point(0, 9));
     const few = scatterWords([...spikes(3), point(0, 3)], 'ratio');
     expect(few).toMatch(/None has a sink .*3 \(a, a, a\) have no sink/);
@@ -75,7 +75,7 @@ describe('the scatter of models', () => {
     expect(scatterWords(low.slice(0, 2), 'ratio')).toBe(
       'a: α₁ 0.50 above uniform attention at hidden ratio 3.00; a: α₁ 0.50 above uniform attention at hidden ratio 3.00.',
     );
-    // Losses per token of other vocabularies are in no order.
+    // Losses per token of models with different vocabularies cannot be compared.
     const losses = points.map((one, i) => ({ ...one, loss: i }));
     expect(scatterWords(losses, 'loss')).toMatch(/rank correlation/);
     expect(scatterWords(losses, 'loss', false)).toBe(OTHER_VOCABULARIES);

@@ -14,7 +14,7 @@ import {
 } from '../src/timeline/seeds';
 import { seedsOf, type Card } from '../src/ask/zoo';
 
-/** A made-up log of Sink_1 at steps of 2,000, up to the last value. */
+/** Returns a made-up log with a value of Sink_1 every 2,000 steps. */
 const run = (seed: number, ...sinks: (number | null)[]): SeedRun => ({
   seed,
   training: { steps: 12_000 },
@@ -59,7 +59,7 @@ describe('runs over seeds', () => {
     expect(bandOf(three, 'sink_0.3').map(({ step }) => step)).toEqual([0, 2000, 4000]);
     expect(bandOf(three.slice(0, 1), 'sink_0.3')).toEqual([]);
     expect(bandOf(three.slice(0, 2), 'sink_0.3').map(({ seeds }) => seeds)).toEqual([2, 2, 2]);
-    // Runs that were measured at other steps are sorted in.
+    // Runs may be measured at different steps, which are listed in order.
     const late = { ...three[1]!, points: [{ step: 1000, 'sink_0.3': 5 }] } as unknown as SeedRun;
     expect(statisticsByStep([three[0]!, late], 'sink_0.3').map(({ step }) => step)).toEqual([
       0, 1000, 2000, 4000, 6000,
@@ -87,7 +87,7 @@ describe('runs over seeds', () => {
     expect(seedWords(three)).toBe(
       'Over 3 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 60.0%.',
     );
-    // Only the requested outcome; nothing if no run has it.
+    // The sentence has only the requested outcomes, and is empty if no run has one.
     const one = { name: 'sink_0.3', title: 'sink', unit: '', digits: 0, within: [0, 100] } as const;
     expect(seedWords(three, [one])).toMatch(/12,000: sink 20 to 60\.$/);
     expect(seedWords(three, [{ ...one, name: 'eviction' }])).toBe('');
@@ -96,7 +96,7 @@ describe('runs over seeds', () => {
       'Over 2 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 40.0%.',
     );
     expect(seedWords([three[0]!, run(3, 0, 90)])).toBe('');
-    // The step is the last one of a model that ended earlier, and never later than their own.
+    // The values are at the runs' last step, or at the last step of a model that ended earlier.
     const far = [run(1, 0, 10, 20, 70), run(2, 0, 30, 40, 50)];
     expect([Infinity, 4000].map((last) => spreadOf(far, undefined, last)!.values)).toEqual(
       [
@@ -140,7 +140,7 @@ describe('runs over seeds', () => {
 
   it('have no interval beyond the range of the outcome', () => {
     const outcome = OUTCOMES.find(({ name }) => name === 'sink_0.3')!;
-    // Every set of four to seven shares on a coarse grid, from all equal to both ends of the scale.
+    // Tries sets of four to seven shares on a coarse grid, from all equal ones to both ends of the scale.
     let wide = 0;
     for (let code = 0; code < 5 ** 4; code++) {
       const n = 4 + (code % 4);

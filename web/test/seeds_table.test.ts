@@ -6,7 +6,7 @@ import type { Card } from '../src/ask/zoo';
 import { seedsTable } from '../src/rooms/seeds_table';
 import { shown } from './page';
 
-/** Made up: runs of a recipe, each with the same outcomes at every step but the last. */
+/** Returns made-up runs of a recipe, each with the same outcomes at every step but the last. */
 const runsOf = (steps: number[], sinks: number[]) =>
   sinks.map((sink, i) => ({
     seed: i + 1,

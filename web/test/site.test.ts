@@ -67,7 +67,7 @@ it('a new release changes nothing in the folders of older ones, and takes latest
   writeSite(site);
   expect(read('0.1.0/index.html')).toBe(before);
   expect(read('latest/index.html')).toContain('0.2.0/index.html');
-  // No folder of the site is taken for a release.
+  // The folders that writeSite has made are not taken for releases.
   expect(writeSite(site).versions).toEqual(['0.1.0', '0.2.0']);
 });
 

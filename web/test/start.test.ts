@@ -32,7 +32,7 @@ vi.mock('../src/page/figure', () => ({
 }));
 
 const more = { row_mass: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 1, 0.5, 0.75, 0, 0, 0]) };
-/** Of the head that is shown. */
+/** The head that is shown. */
 const head = {
   layer: 1,
   head: 0,
@@ -150,7 +150,7 @@ describe('the first sentence', () => {
     expect(said('all', 'none')).toBe(why);
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
     expect(said('weak', 'none')).toBe(why);
-    // Another operation than softmax, or another pair, says no reason.
+    // The sentence gives no reason for an operation other than softmax, or for another pair of kinds.
     const free = { ...softmax(), operation: { ...softmax().operation, normalizes: false } };
     const kinds = ['all', 'none'].map((kind) => ({ kind }) as never);
     expect(leadSentence([free, sigmoid()], kinds)).toMatch(/every text\. In .*, they do not\.$/);
@@ -290,7 +290,7 @@ describe('the rest of the room', () => {
 });
 
 describe('the story', () => {
-  /** What the observer of the steps reports. */
+  /** Reports steps as the observer of the steps does. */
   let report: (steps: readonly Element[]) => void;
   const observed: Element[] = [];
   beforeEach(() => {
@@ -385,7 +385,7 @@ describe('the story', () => {
     await last();
     expect(scrolled).toEqual([['4', { behavior: 'auto', block: 'start' }]]);
     scrolled.length = 0;
-    // What else changes does not scroll.
+    // Other changes of the state do not scroll.
     set({ layer: 0, head: 1 });
     set({ why: 0 });
     room({ shown, why: 6 }, both());

@@ -124,7 +124,7 @@ describe('the state', () => {
       (former) => viewNamed(parseHash(`view=${former}`).state.view).name,
     );
     expect(views).toEqual(['cache', 'likeness', 'sink-tag', 'compression']);
-    // A text keeps its words.
+    // Former names in the reader's text are kept.
     expect(parseHash('prompt=kept~quantise').state.prompt).toBe('kept~quantise');
     const given = new Map([['left', 'steps:2']]);
     const element = { getAttribute: (name: string) => given.get(name) ?? null } as Element;
@@ -410,7 +410,7 @@ describe('the title of an edited model', () => {
           const said = title(`softmax@1400~${name}${given.length ? `(${given.join()})` : ''}`);
           expect(said).toMatch(/^Model at step 1,400, \S/);
           const edit = said.replace(/^Model at step 1,400, /, '');
-          // No name of the table of edits, no list of parameters, nothing that is left open.
+          // The title has no identifier, no list of parameters and no undefined value.
           expect(edit, said).not.toMatch(/_|=|[{}[\]]|undefined|NaN|\(\d+\)$/);
           expect(edit, said).not.toMatch(/hide key|silence|scale value|clamp|quantize/);
           count++;

@@ -1,16 +1,16 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { forget, keep, keepText, keptOf, keptText } from '../src/lab/store';
+import { deleteTraining, saveTraining, saveText, readTraining, readText } from '../src/lab/store';
 
 const kept = { step: 1, seconds: 2, log: [{ step: 1 }] as never, state: new Uint8Array([1]) };
 
 /** Returns the result of each call; none may reject. */
 const all = () =>
   Promise.all([
-    keptOf(0, 'a'),
-    keep(0, 'a', kept),
-    forget(0),
-    keepText({ name: 'a.txt', text: 'a' }),
-    keptText(),
+    readTraining(0, 'a'),
+    saveTraining(0, 'a', kept),
+    deleteTraining(0),
+    saveText({ name: 'a.txt', text: 'a' }),
+    readText(),
   ]);
 
 afterEach(() => vi.unstubAllGlobals());

@@ -31,7 +31,7 @@ vi.mock('../src/page/figure', () => ({
 }));
 
 const at = { layer: 1, head: 0 };
-/** Queries after the first one: cosines with the first key, then with their own. */
+/** Returns the cosines of three queries with the first, the second and the third key, as far as they see them. */
 const cosines = (first: number, second: number, third: number) =>
   tensor([3, 3], [1, 0, 0, first, second, 0, first, second, third]);
 const keyed = (cos = cosines(0.5, -0.25, -0.75), norms: number[] = [1, 4, 4]) =>
@@ -77,7 +77,7 @@ describe('queries and keys as arrows', () => {
         normRatio: 1,
       }),
     ).toMatch(/^Almost every/);
-    // The borders: a quarter and three quarters of the rows, and right angles.
+    // The bounds: a quarter and three quarters of the rows, and right angles.
     const border = (change: object) =>
       answerOf({
         rowCount: 8,
@@ -103,17 +103,17 @@ describe('queries and keys as arrows', () => {
     expect([short(cosines(0.5, -0.5, -0.5), 1), short(cosines(0.5, -0.5, -0.5), 4)]).toEqual([
       ...[true, false],
     ]);
-    // A right angle with the first key, or with the others on average.
+    // The sentence is absent for a right angle with the first key, or with the others on average.
     expect(short(cosines(0, -0.5, -0.5), 1)).toBe(false);
     expect(short(cosines(0.5, 0, 0), 1)).toBe(false);
     expect(arrows.says(keyed(cosines(0, -0.5, -0.5)), at)).toContain('key is 0 on average');
-    // Of a recording another key may count as the first.
+    // In a recording another key may count as the first.
     const later = { ...keyed(cosines(0.5, -0.25, 0.75)), firstAt: { key: 1, isCommon: true } };
     expect(compareKeys(later as unknown as Frame, at)).toMatchObject({
       ...{ rowCount: 1, winCount: 0, firstCosine: -0.25, otherCosine: 0.625, normRatio: 4 / 2.5 },
     });
     expect(compareKeys({ ...keyed(), T: 1 } as Frame, at)).toBeUndefined();
-    // Two heads of a layer share the keys, so their norms.
+    // Two heads of a layer share the keys, and so their norms.
     const { head, ...plain } = keyed();
     const grouped = {
       ...plain,
@@ -130,7 +130,7 @@ describe('queries and keys as arrows', () => {
     expect(view.text('.caption')).toMatch(
       /In head L1H0 the cosine of query and key is \+0\.50 on average with the first key and −0\.42 with the others; the first key is 0\.25× as long as these, and has the highest score in all 2 later rows\. It wins although it is short: .* scores below zero, however long it is\.$/,
     );
-    // Of a long key, and of keys that do not point away, this is not said.
+    // The caption does not say this of a long key, or of keys that do not point away.
     for (const [cos, norm] of [
       [keyed(), 9],
       [keyed(cosines(0.9, 0.25, 0.9)), undefined],
@@ -155,7 +155,7 @@ describe('queries and keys as arrows', () => {
     expect(x).toBeCloseTo(radius * 0.25 * 0.5, 3);
     expect(-y).toBeCloseTo(radius * 0.25 * Math.sqrt(0.75), 3);
     expect(tip('other')[0]).toBeCloseTo(-0.25 * radius, 3);
-    // Under the tips are their scores.
+    // The scores are marked below the tips.
     expect(Number(view.all('circle.first')[0]!.getAttribute('cx'))).toBeCloseTo(310 + x, 3);
     const input = view.all('input')[0] as HTMLInputElement;
     input.value = '2';
@@ -172,7 +172,7 @@ describe('queries and keys as arrows', () => {
     );
     // Gray arrows are labeled, too.
     expect(view.texts('svg text')[1]).toBe('2 other keys');
-    // A shorter text has no such token.
+    // In a shorter text, which lacks the selected token, the last one is drawn.
     view.draw({ ...keyed(), T: 2, tokens: keyed().tokens.slice(0, 2) } as Frame, { query: 2 });
     expect(view.texts('svg text')[1]).toBe('key of “a”');
     expect(view.text('.range span')).toMatch(/^Query of token 1/);
@@ -260,7 +260,7 @@ const card = (id: string, loss: number, sink_1 = 50) => ({
   measured: { sink_1, loss },
 });
 
-/** Values of two numbers of three tokens; head L1H0 attends to the first one, whose value is short. */
+/** The values of three tokens, two numbers each; head L1H0 attends to the first token, whose value is short. */
 const rowed = (change: Partial<Frame> = {}, scores: readonly number[] = [3, 1, -1]) => {
   const powers = scores.map(Math.exp);
   const soft = powers.map((power) => power / powers.reduce((a, b) => a + b));
@@ -310,13 +310,13 @@ describe('one row, worked out', () => {
     );
     // Without the first token softmax shares the row among the others.
     expect(worked.outputWithoutFirst).toBeCloseTo(Math.hypot(3 * e1, 4 * e1 + 5 * e) / (e1 + e), 5);
-    // The row in the middle, where none is selected; the first row sees no other token.
+    // The row in the middle is shown if none is selected, or if the first row is, which sees no other token.
     expect([workOutRow(rowed(), -1)!.query, workOutRow(rowed(), 0)!.query]).toEqual([1, 1]);
     expect(workOutRow(rowed(), 1)!.topEntries).toHaveLength(2);
-    // Nothing of means over blocks, of a single token, and where scores or values are not recorded.
+    // There is no row for means over blocks, for a single token, or without recorded scores or values.
     expect(workOutRow(rowed({ pooled: 2 }), 2)).toBeUndefined();
     expect(workOutRow(keyed(), 2)).toBeUndefined();
-    // Heads that share their values.
+    // The two heads share their values.
     const shared = rowed({ architecture: { ...rowed().architecture, G: 1 } } as never);
     const v = tensor([2, 1, 3, 2], [...Array<number>(6).fill(7), 0, 1, 0, 1, 0, 1]);
     const grouped = { ...shared, tensors: { ...shared.tensors, v } } as Frame;
@@ -403,7 +403,7 @@ const sigmoid = (more: Frame) =>
 
 describe('the row that is shown first', () => {
   const T = 6;
-  /** A frame whose first column and whose rest of each row are given. */
+  /** Returns a frame with these weights on the first token, and these sums of each row's other weights. */
   const mapOf = (first: readonly number[], rest: readonly number[]) =>
     ({
       ...rowed(),
@@ -502,7 +502,7 @@ describe('the story', () => {
     expect(all('div:has(> .step-words)')).toHaveLength(0);
     expect(all('[data-recorded-texts]')).toHaveLength(1);
     expect(needs()).toMatchObject({ views: [], subjects: [], heads: {} });
-    // What hiding the first token costs is measured, with nothing else.
+    // Only the cost of hiding the first token is measured.
     expect(needs().studies.map(({ subject }) => subject)).toEqual([
       'softmax',
       'softmax~hide_key(0)',
@@ -780,7 +780,7 @@ describe('the story', () => {
     expect(end(twins, [card('softmax', 3), card('sigmoid', 2.9, 0)])[3]).toMatch(
       /^Yes\. .* 10% lower\.$/,
     );
-    // Another model is no twin, and of models without a card nothing is measured.
+    // Another model is no twin, and models without a card have no measurements.
     expect(end([keyed(), { ...sigmoid(keyed()), model: { id: 'b' } } as never])).toHaveLength(3);
     expect(end([keyed()])).toHaveLength(3);
     expect(end(twins, [])).toHaveLength(3);

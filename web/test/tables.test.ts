@@ -40,7 +40,7 @@ describe('tables of the page', () => {
   });
 
   it('have every room that a file builds, once; figure is that of embeds', () => {
-    // Rooms run in a page only, so that their text is read.
+    // Rooms run only in a page, so this test reads their source text.
     const files = import.meta.glob<string>('../src/rooms/*.ts', {
       eager: true,
       query: '?raw',

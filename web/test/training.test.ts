@@ -13,7 +13,7 @@ import { frameOf, tensor } from './fixture';
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 
-/** Made up: long runs of a model, by their Sink_1 at the last step. */
+/** Returns made-up long runs of a model, by their Sink_1 at the last step. */
 const logs: Record<string, number[]> = { softmax: [10, 30], lost: [] };
 const fetched: string[] = [];
 vi.mock('../src/timeline/seeds', async (load) => ({
@@ -69,7 +69,7 @@ const named = (chart: { series: readonly { name: string }[] }, part: string) =>
 describe('the emergence of the sink', () => {
   it('is the step at which the sink reaches half its final value, in loaded courses', async () => {
     const few = { ...all };
-    // Hardly a head, just enough, and one that was there before the training.
+    // One model has too small a sink, one just enough; the sink of a third is larger before the training.
     Object.assign(all, { few: timeline(9.9), enough: timeline(10), half: timeline(50) });
     const falls = timeline(12);
     falls.log[0]!.sink_1 = 20;
@@ -273,7 +273,7 @@ describe('the view of training', () => {
     expect(numbers('other')).toEqual([]);
   });
 
-  it('is coming until its courses and the logs of its seeds are read, or are known to be missing', async () => {
+  it('is pending until its courses and the logs of its seeds are read, or are known to be missing', async () => {
     const missing = () => Promise.reject(new Error('no network'));
     for (const [read, id] of [
       [timelines, 'softmax'],

@@ -221,7 +221,7 @@ describe('the attention map', () => {
     ]);
   });
 
-  it('of a long text shows the exact cells of a part, and the way there and back', () => {
+  it('of a long text shows the exact cells of a part, and leads there and back', () => {
     const [T, n] = [100, 40];
     const tokens = Array.from({ length: T }, (_, id) => ({ ...frameOf().tokens[1]!, id }));
     const alpha = tensor([2, 2, T], new Float32Array(4 * T).fill(0.5));
@@ -519,7 +519,7 @@ describe('query-key geometry', () => {
 });
 
 describe('the router', () => {
-  /** Two layers, three tokens, two of three experts for each. */
+  /** The weights in two layers: for each of three tokens those of three experts, of which it uses two. */
   const weights = [
     [0.75, 0.25, 0, 0, 0.5, 0.5, 0.25, 0.75, 0],
     [0, 0.25, 0.75, 0, 0.25, 0.75, 0.5, 0, 0.5],
@@ -825,7 +825,7 @@ describe('lines and bars', () => {
     expect(
       length.fits!({ ...frame, architecture: architecture({ mask: { kind: 'bidirectional' } }) }),
     ).toBe(false);
-    // 2 layers of 2 heads: 2048² weights each are the most.
+    // For 2 layers of 2 heads, 2048² weights a head are the limit.
     expect([2048, 2049].map((T) => length.fits!({ ...base(), T }))).toEqual([true, false]);
   });
 
@@ -1398,7 +1398,7 @@ describe('caches and settings', () => {
     const [short, long] = view.charts()[0]!.series;
     expect([short!.name, long!.name]).toEqual(['last 20', 'baseline']);
     expect([short!.color, long!.color]).toEqual(['--sink', '--ink']);
-    // From a quarter of the text on; means of up to 16 losses: 1 to 10, 24 to 39.
+    // The lines begin after a quarter of the text; a point is the mean of up to 16 losses: here 1 to 10, and 24 to 39.
     expect([long!.places![0], long!.values[0], long!.places!.length]).toEqual([10, 5.5, 30]);
     expect([Array.from(long!.places!).at(-1), Array.from(long!.values).at(-1)]).toEqual([39, 31.5]);
     expect([short!.places![0], Array.from(short!.places!).at(-1)]).toEqual([8, 29]);
@@ -1755,7 +1755,7 @@ describe('further views of a frame', () => {
     expect(view.point.mock.calls).toEqual([[{ layer: 1, head: 1 }], [{}]]);
     view.pointed.value = { layer: 1, head: 0 };
     expect(thumbs.map((one) => one.classList.contains('lit'))).toEqual([false, false, true, false]);
-    // The same maps are not painted again; another frame's are; as shares if the reader normalizes rows.
+    // The same maps are not painted again.
     view.draw(frame, { layer: 0, head: 0 });
     expect(painted).toHaveLength(4);
     expect(thumbs[0]!.getAttribute('aria-selected')).toBe('true');

@@ -99,7 +99,7 @@ describe('the slider', () => {
     expect(root.className).toBe('walk');
   });
 
-  it('ends at both ends', async () => {
+  it('has no previous checkpoint at its start, and no next one at its end', async () => {
     const { walk, button } = await walkOf(['softmax@0']);
     const isDisabled = () =>
       ['Previous checkpoint', 'Next checkpoint'].map((name) => button(name).disabled);

@@ -87,7 +87,7 @@ describe('a question of a lesson', () => {
   });
 });
 
-it('heads are counted as they are opened, and those with a sink', () => {
+it('opened heads are counted, and those with a sink among them', () => {
   const { text, all } = placed('<p class="head-count"></p>');
   const count = new HeadCount(all('p')[0]!);
   const scores = [
@@ -162,7 +162,7 @@ describe('one row of attention', () => {
     expect(all('[role=region]')[0]!.getAttribute('aria-label')).toBe(
       'One row of attention, with a choice of bias, gate',
     );
-    // e is the bias's, too: of e + 1 + 1/e + e.
+    // The bias has weight e as well: the sum is e + 1 + 1/e + e.
     expect([cells()[3], all('.nowhere').length]).toEqual(['40%', 1]);
     slide('Value v of the bias', '-1');
     expect(text('[role=status]')).toContain('the head writes');
@@ -198,7 +198,7 @@ describe('a model that generates with three caches', () => {
       text: `text of ${name}`,
       tokens: name === 'full' ? [1, 2, 3, 4] : [1, 1, 1, 2],
     }));
-    // A lesson is whole before its program runs.
+    // A lesson is complete before its program runs.
     const element = document.createElement('sink-write');
     element.innerHTML = '<p class="recorded">recorded</p>';
     element.setAttribute('model', 'softmax');

@@ -33,7 +33,7 @@ it('a text falls apart only if it repeats itself or is far less likely', () => {
   expect(kindOf([0.1, 0.3, 0.2])).toBe('worse');
   expect(kindOf([0.1, 0.1, 0.1], [2, 2.4, 2])).toBe('worse');
   expect(kindOf([0.6, 0.6, 0.6])).toBe('same');
-  // The borders: half of the text, and a nat.
+  // The bounds: half of the text, and a nat.
   expect(kindOf([0.125, 0.5, 0.25], [2, 2, 2], [0, 0, 0], 0)).toBe('apart');
   expect(kindOf([0.125, 0.46875, 0.25], [2, 2, 2], [0, 0, 0], 0)).toBe('worse');
   expect(kindOf([0.125, 0.125, 0.125], [2, 3, 2], [0, 0, 0], 0)).toBe('apart');

@@ -21,9 +21,9 @@ interface Chart {
   /** Explains the lines of a task with triggers. */
   readonly key?: string;
   /** Explains the lines of a training with a trigger planted in its text. */
-  readonly keyOfPlanted?: string;
+  readonly plantedKey?: string;
   /** Explains the lines of a training with held-out text. */
-  readonly keyOfHeld?: string;
+  readonly heldOutKey?: string;
   readonly lines: readonly Line[];
   readonly domain?: readonly [number, number];
   readonly percent?: boolean;
@@ -34,7 +34,7 @@ const CHARTS: readonly Chart[] = [
   {
     title: 'attention on the first token',
     key: 'dashed at triggers',
-    keyOfPlanted: 'dotted after the planted trigger',
+    plantedKey: 'dotted after the planted trigger',
     lines: [{ column: 'first_elsewhere' }, { column: 'first_triggers', dash: '3,3' }],
     domain: [0, 0.5],
     percent: true,
@@ -42,8 +42,8 @@ const CHARTS: readonly Chart[] = [
   {
     title: 'loss',
     key: 'dashed at triggers, dotted the best possible',
-    keyOfPlanted: 'dotted after the trigger',
-    keyOfHeld: 'dashed on the old kind of text',
+    plantedKey: 'dotted after the trigger',
+    heldOutKey: 'dashed on the old kind of text',
     lines: [
       { column: 'loss_elsewhere' },
       { column: 'loss_triggers', dash: '3,3' },
@@ -85,7 +85,7 @@ const CHARTS: readonly Chart[] = [
   },
 ];
 
-/** Returns a column of the log as a line of at most POINTS points. */
+/** Returns a column of the log as a line of at most MAX_POINTS points. */
 function lineOf(
   { log }: Lab,
   { column, dash, isFaint }: Line,
@@ -125,41 +125,32 @@ export function createCharts(
   const places = charts.map(({ isHalf }) => addElement(root, isHalf ? 'plot half' : 'plot'));
   return (pair) => {
     // Hides the charts before the first step.
-    const isBegun = pair.some(({ lab }) => lab.log.length);
-    for (const place of places) place.hidden = !isBegun;
-    if (!isBegun) return;
+    const hasBegun = pair.some(({ lab }) => lab.log.length);
+    for (const place of places) place.hidden = !hasBegun;
+    if (!hasBegun) return;
     const isPlanted = pair.some(({ lab }) => Number(lab.settings.planted) > 0);
     charts.forEach((chart, i) => {
-      const {
-        title,
-        key,
-        keyOfPlanted,
-        keyOfHeld,
-        lines,
-        domain,
-        percent: isShare,
-        isHalf,
-      } = chart;
+      const { title, key, plantedKey, heldOutKey, lines, domain, percent: isShare, isHalf } = chart;
       // Leaves out lines without numbers, such as attention on triggers or the best possible loss for a text.
-      const isThere = ({ column }: Line, at: number) =>
+      const isShown = ({ column }: Line, at: number) =>
         at === 0 || pair.some(({ lab }) => Number.isFinite(recentMean(lab, column)));
-      const shown = lines.filter(isThere);
+      const shown = lines.filter(isShown);
       const series = pair.flatMap(({ lab, name }, side) =>
         shown.map((line) => lineOf(lab, line, COLORS[side]!, name)),
       );
-      const last = pair.map(({ lab, name }) => {
+      const lastValues = pair.map(({ lab, name }) => {
         const value = recentMean(lab, lines[0]!.column);
         return `${name} ${isShare ? percent(value, 0) : show(value)}`;
       });
-      const isHeld = shown.some(({ column }) => column === 'loss_held');
-      const keys = [isPlanted ? keyOfPlanted : !isHeld && key, isHeld && keyOfHeld];
-      const read = [title, ...(shown.length > 1 ? keys : [])].filter(Boolean).join('; ');
+      const hasHeldOut = shown.some(({ column }) => column === 'loss_held');
+      const keys = [isPlanted ? plantedKey : !hasHeldOut && key, hasHeldOut && heldOutKey];
+      const caption = [title, ...(shown.length > 1 ? keys : [])].filter(Boolean).join('; ');
       drawChart(places[i]!, {
         kind: 'lines',
         series,
         xLabel: '',
-        yLabel: read,
-        label: `${read}; by step: ${last.join(', ')}`,
+        yLabel: caption,
+        label: `${caption}; by step: ${lastValues.join(', ')}`,
         height: isHalf ? HALF_HEIGHT : FULL_HEIGHT,
         dots: false,
         ...(domain ? { domain } : {}),

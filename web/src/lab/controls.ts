@@ -4,7 +4,7 @@ import { copyCommandButton } from '../page/command';
 import { choiceField, numberInput, segmented } from '../page/controls';
 import type { Context } from '../page/context';
 import { ownText } from './fine_tune';
-import { keepText } from './store';
+import { saveText } from './store';
 import type { Pair, Side } from './pair';
 import { fromScratch, fineTune } from './presets';
 import {
@@ -31,12 +31,12 @@ function durationWords(seconds: number): string {
 export class Controls {
   readonly #context;
   readonly #pair;
-  readonly #again;
+  readonly #reset;
 
-  constructor(context: Context, pair: Pair, again: () => void) {
+  constructor(context: Context, pair: Pair, reset: () => void) {
     this.#context = context;
     this.#pair = pair;
-    this.#again = again;
+    this.#reset = reset;
   }
 
   /** Renders the buttons Train, one step and Reset, and the progress. */
@@ -48,12 +48,12 @@ export class Controls {
     const remaining = durationWords(pair.secondsLeft);
     const label = isRunning ? 'Pause' : isOver ? `${pair.moreSteps} more steps` : 'Train';
     const isLoading = labs.some(({ stage }) => stage === 'loading');
-    const cost = isLoading
+    const progressNote = isLoading
       ? ' · loading …'
       : remaining && !isOver
         ? ` · about ${remaining} to go`
         : '';
-    const speed = this.#rows(settings).find(({ name }) => name === 'speed');
+    const speedRow = this.#rows(settings).find(({ name }) => name === 'speed');
     return html`<button
         type="button"
         class="primary train"
@@ -71,15 +71,15 @@ export class Controls {
       >
         One step
       </button>
-      <button type="button" aria-keyshortcuts="R" @click=${this.#again}>Reset</button>
-      ${speed ? this.#field('both', speed, settings) : nothing}
+      <button type="button" aria-keyshortcuts="R" @click=${this.#reset}>Reset</button>
+      ${speedRow ? this.#field('both', speedRow, settings) : nothing}
       <span class="lab-step"
-        >step <strong>${step}</strong> of ${steps} · ${seconds.toFixed(1)} s${cost}</span
+        >step <strong>${step}</strong> of ${steps} · ${seconds.toFixed(1)} s${progressNote}</span
       >`;
   }
 
-  /** Renders the choice between random and trained weights, and of the text for trained ones. */
-  course(): TemplateResult {
+  /** Renders the choice between new models and fine-tuning, and for fine-tuning the choice of its text. */
+  trainingChoice(): TemplateResult {
     const isFineTuning = isFineTune(this.#context.state.value.leftRun);
     return html`${this.#courseChoice(isFineTuning)}
     ${isFineTuning ? this.#text(this.#pair.requestedSettings()[0]!.settings) : nothing}`;
@@ -139,12 +139,12 @@ export class Controls {
 
   /** Renders the choice of the text for fine-tuning: the passages of this page, or a file, which resets the labs. */
   #text(settings: Settings): TemplateResult {
-    const change = async (event: Event) => {
+    const useChosenFile = async (event: Event) => {
       const input = event.target as HTMLInputElement;
       const [chosen] = input.files ?? [];
       if (!chosen) return;
       ownText.value = { name: chosen.name, text: await chosen.text() };
-      await keepText(ownText.value);
+      await saveText(ownText.value);
       input.value = '';
       if (settings.text === 'own') void this.#pair.reset();
       else this.#pair.change('both', { text: 'own' });
@@ -152,7 +152,7 @@ export class Controls {
     return html`<label class="file"
         >Choose a text file<input
           type="file"
-          @change=${(event: Event) => void change(event).catch(this.#context.fail)}
+          @change=${(event: Event) => void useChosenFile(event).catch(this.#context.fail)}
       /></label>
       ${
         settings.text === 'own'

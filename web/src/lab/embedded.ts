@@ -22,7 +22,7 @@ const CHARTS = 2;
 export interface Trained {
   readonly view: 'lab';
   readonly says: string;
-  /** The results of the left and of the right model; numbers by step are [steps]. */
+  /** The results of the left and of the right model; each array of numbers has an entry for each step. */
   readonly results: readonly {
     readonly subject: string;
     readonly title: string;
@@ -61,9 +61,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   const charts = addElement(grid, 'lab-charts');
   const drawCharts = createCharts(charts, CHARTS);
   const drawMaps = (theme = context.theme.peek()) => {
-    const pairNames = pair.namedLabs();
-    pairNames.forEach((one, i) => maps[i]!(one, theme));
-    drawCharts(pairNames);
+    const labs = pair.namedLabs();
+    labs.forEach((one, i) => maps[i]!(one, theme));
+    drawCharts(labs);
   };
   const menu = addSaveMenu(bar, context, () => {
     return { pair: pair.namedLabs(), columns: pair.columns, grid, draw: drawMaps };
@@ -93,11 +93,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
 
   /** Resets the training when its settings change, and redraws after changes. */
   function follow(): void {
-    let from = '';
+    let lastRuns = '';
     scope.effect(() => {
       const { leftRun, rightRun } = context.state.value;
-      if (from && from !== leftRun + rightRun) void pair.reset();
-      from = `${leftRun}${rightRun}`;
+      if (lastRuns && lastRuns !== leftRun + rightRun) void pair.reset();
+      lastRuns = `${leftRun}${rightRun}`;
     });
     let redrawTimer = 0;
     scope.onEnd(() => clearTimeout(redrawTimer));

@@ -3,13 +3,13 @@ import type { Context } from '../page/context';
 import type { Theme } from '../plot/color';
 import { figureOf, pngOf, svgText } from '../save/figure';
 import { addKinds, aboutOf, downloadFile, KINDS, onPaper, type Kind } from '../save/menu';
-import { logCsv, logJson, modelFiles, modelZip, type Logged } from './files';
+import { logCsv, logJson, modelFiles, modelZip, type LabLog } from './files';
 import { verdict, type NamedLab } from './words';
 
 /** Opens the model in Explore, with the sample as its text. */
 export async function openInExplore({ name, lab }: NamedLab, context: Context): Promise<void> {
   const { setup, words, settings, step } = lab;
-  const isFixed = setup!.first !== undefined;
+  const isFixed = setup!.firstText !== undefined;
   const title = `${name} after ${step} steps`.replaceAll('/', ' ');
   context.set({
     input: 'text',
@@ -23,22 +23,26 @@ export async function openInExplore({ name, lab }: NamedLab, context: Context): 
 
 /** Saves the model's folder as a ZIP archive. */
 export async function saveModel({ name, lab }: NamedLab): Promise<void> {
-  const words = `${name} after ${lab.step} steps`.toLowerCase();
-  const folder = `sinkscope-lab-${words.replace(/[^\p{L}\p{N}.]+/gu, '-')}`.slice(0, 100);
+  const title = `${name} after ${lab.step} steps`.toLowerCase();
+  const folder = `sinkscope-lab-${title.replace(/[^\p{L}\p{N}.]+/gu, '-')}`.slice(0, 100);
   downloadFile(await modelZip(folder, await lab.exportTrained()), `${folder}.zip`);
 }
 
-interface Shown {
+/** The labs that the menu saves, and how to draw their picture. */
+interface SavedView {
   readonly pair: readonly NamedLab[];
   readonly columns: readonly string[];
   readonly grid: HTMLElement;
   readonly context: Context;
-  /** Draws the room in the theme of the document. */
+  /** Draws both labs, in the page's theme unless another is given. */
   readonly draw: (theme?: Theme) => void;
 }
 
-async function fileOf(kind: Kind, { pair, columns, grid, context, draw }: Shown): Promise<Blob> {
-  const logged = pair.map(({ name, lab, command }): Logged => {
+async function fileOf(
+  kind: Kind,
+  { pair, columns, grid, context, draw }: SavedView,
+): Promise<Blob> {
+  const logged = pair.map(({ name, lab, command }): LabLog => {
     return { name, settings: lab.settings, log: lab.log, command };
   });
   const { version, link } = context.facts();
@@ -64,11 +68,11 @@ async function fileOf(kind: Kind, { pair, columns, grid, context, draw }: Shown)
   return kind === 'PNG' ? pngOf(picture) : new Blob([svgText(picture)], { type: 'image/svg+xml' });
 }
 
-/** Adds a menu that saves the lab's picture and numbers; `shown` returns the state at the reader's click. */
+/** Adds a menu that saves the lab's picture and numbers; `shown` returns what to save, at the reader's click. */
 export function addSaveMenu(
   place: HTMLElement,
   context: Context,
-  shown: () => Omit<Shown, 'context'>,
+  shown: () => Omit<SavedView, 'context'>,
 ): HTMLElement {
   return addKinds(
     place,

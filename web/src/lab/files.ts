@@ -21,11 +21,13 @@ async function filesOf({ setup, weights, steps, defaults }: Trained) {
     settings: { ...defaults, ...options.recipe },
     steps_done: steps,
     from: source ? { ...source, sha256: await sha256(options.begin!) } : null,
-    text: text ? { name: text.name, tokens: text.tokens, sha256: await sha256(text.words) } : null,
+    text: text
+      ? { name: text.name, tokens: text.tokens, sha256: await sha256(text.content) }
+      : null,
   } as LabRecipe;
   return labFolder({
     ...{ config: options.config, weights, tokenizer, tokenizerConfig, recipe },
-    ...(text ? { text: text.words } : {}),
+    ...(text ? { text: text.content } : {}),
   });
 }
 
@@ -46,7 +48,8 @@ export async function modelZip(folder: string, trained: Trained): Promise<Blob> 
   return new Blob([zipSync(Object.fromEntries(files)) as BlobPart], { type: 'application/zip' });
 }
 
-export interface Logged {
+/** The log of a lab, and what repeats its training. */
+export interface LabLog {
   readonly name: string;
   readonly settings: Settings;
   readonly log: readonly LogEntry[];
@@ -62,7 +65,7 @@ interface Origin {
 
 /** Returns the logs as CSV, with a line for each step of each lab. */
 export function logCsv(
-  labs: readonly Logged[],
+  labs: readonly LabLog[],
   columns: readonly string[],
   { version, link }: Origin,
 ) {
@@ -79,6 +82,6 @@ export function logCsv(
   );
 }
 
-export function logJson(labs: readonly Logged[], { version, link }: Origin): string {
+export function logJson(labs: readonly LabLog[], { version, link }: Origin): string {
   return `${JSON.stringify({ measured_by: `Sinkscope ${version}`, link, labs }, null, 1)}\n`;
 }

@@ -7,7 +7,7 @@ import { fetchNamed, InputError } from '../ask/errors';
 import { PASSAGE_FILES, fetchText, type Card } from '../ask/zoo';
 import type { Settings } from './settings';
 import type { Setup } from './setup';
-import { keptText, type OwnText } from './store';
+import { readText, type OwnText } from './store';
 import { HELD_SEQUENCES, HELD_TOKENS, TRAINED_STEPS } from './table';
 
 /** The reader's text, which the browser stores. */
@@ -29,7 +29,7 @@ async function readLicense() {
 async function textFor(settings: Settings) {
   if (settings.text === 'license') return readLicense();
   if (settings.text !== 'own') return { name: 'the passages', text: await readPassages() };
-  ownText.value ??= await keptText();
+  ownText.value ??= await readText();
   if (ownText.value) return ownText.value;
   throw new InputError(
     'Links do not contain your text: choose its file again, or use the passages of this page.',
@@ -55,7 +55,8 @@ async function weightsFor(card: Card, at: number, models: Models) {
 }
 
 /**
- * Returns held-out sequences of the training's length: beginnings of passages like those that the zoo was trained on.
+ * Returns held-out sequences: beginnings of passages like those that the zoo was trained on. They are as long as the
+ * sequences of the training, but at most HELD_TOKENS tokens.
  */
 async function heldOutSequences(
   tokenizer: Tokenizer,
@@ -80,37 +81,46 @@ function architectureChanges(settings: Settings): Record<string, string> {
 
 export async function setUp(settings: Settings, models: Models): Promise<Setup> {
   const card = models.zoo.cards.find(({ id }) => id === settings.from)!;
-  const [trained, found, tokenizerFile] = await Promise.all([
+  const [checkpoint, chosenText, tokenizerFile] = await Promise.all([
     weightsFor(card, Number(settings.at), models),
     textFor(settings),
     fetchText(`${card.tokenizer}/tokenizer.json`),
   ]);
   const tokenizerConfig = `${JSON.stringify(card.tokenizer_config, null, 2)}\n`;
   const tokenizer = openTokenizer(tokenizerFile, tokenizerConfig);
-  const text = Int32Array.from(tokenizer.encode(found.text, { special: 'none' }), ({ id }) => id);
+  const text = Int32Array.from(
+    tokenizer.encode(chosenText.text, { special: 'none' }),
+    ({ id }) => id,
+  );
   const { optimizer, learning_rate, weight_decay, length, batch, planted, seed, steps } = settings;
   const recipe = { optimizer, learning_rate, weight_decay, length, batch, planted, seed, steps };
   const first = FIRST_IDS[String(settings.first)];
-  const fineTune = labOnward(JSON.parse(trained.config) as object, architectureChanges(settings), {
-    ...(recipe as Record<string, number | string>),
-    ...(first === undefined ? {} : { first }),
-  });
-  const firstId = Number(fineTune.recipe.first);
+  const labOptions = labOnward(
+    JSON.parse(checkpoint.config) as object,
+    architectureChanges(settings),
+    {
+      ...(recipe as Record<string, number | string>),
+      ...(first === undefined ? {} : { first }),
+    },
+  );
+  const firstId = Number(labOptions.recipe.first);
   // Measures forgetting only if the model is not trained on the same passages.
-  const isNew = settings.text !== 'passages';
-  const heldOut = isNew ? { held: await heldOutSequences(tokenizer, Number(length), firstId) } : {};
+  const isNewText = settings.text !== 'passages';
+  const heldOut = isNewText
+    ? { heldOut: await heldOutSequences(tokenizer, Number(length), firstId) }
+    : {};
   return {
     ...heldOut,
-    options: { ...fineTune, begin: trained.begin, text },
+    options: { ...labOptions, begin: checkpoint.begin, text },
     piece: (id) => pieceOf(tokenizer, id),
     tokenizer: tokenizerFile,
     tokenizerConfig,
-    text: { tokens: text.length, name: found.name, words: found.text },
+    text: { tokens: text.length, name: chosenText.name, content: chosenText.text },
     source: {
       model: `models/zoo/${card.id}`,
-      step: Number(settings.at) >= TRAINED_STEPS ? null : trained.step,
+      step: Number(settings.at) >= TRAINED_STEPS ? null : checkpoint.step,
     },
-    ...(firstId >= 0 ? { first: pieceOf(tokenizer, firstId) } : {}),
+    ...(firstId >= 0 ? { firstText: pieceOf(tokenizer, firstId) } : {}),
   };
 }
 

@@ -11,7 +11,7 @@ function tokenizerOf({ triggers, first }: Settings) {
 }
 
 /** Returns the text of each token: a ringed number for a trigger, a letter or digit for any other token. */
-export const letters = (settings: Settings): readonly string[] => tokenizerOf(settings).words;
+export const tokenTexts = (settings: Settings): readonly string[] => tokenizerOf(settings).words;
 
 export function setUp(settings: Settings): Setup {
   const { width, length } = settings;
@@ -26,6 +26,6 @@ export function setUp(settings: Settings): Setup {
     piece: (id) => words[id] ?? '',
     tokenizer,
     tokenizerConfig,
-    ...(isFixed ? { first: words[0]! } : {}),
+    ...(isFixed ? { firstText: words[0]! } : {}),
   };
 }

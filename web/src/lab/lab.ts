@@ -16,7 +16,7 @@ import { errorSentence } from '../ask/errors';
 import type { Trained } from './files';
 import { recipeOf, type Settings } from './settings';
 import type { Setup } from './setup';
-import { forget, keep, keptOf, type Kept } from './store';
+import { deleteTraining, saveTraining, readTraining, type SavedTraining } from './store';
 
 export type Stage = 'loading' | 'ready' | 'running' | 'ended' | 'diverged' | 'lost' | 'refused';
 
@@ -49,18 +49,18 @@ async function timeForward(training: Training): Promise<number> {
 export class Lab {
   readonly changed = signal(0);
   stage: Stage = 'loading';
-  /** Why the lab is not ready. */
+  /** Why the lab cannot train; '' if it can. */
   error = '';
   settings: Settings = {};
   log: LogEntry[] = [];
   sample: readonly number[] = [];
   picture: Picture | undefined;
-  /** The model and its recipe; undefined before the first training. */
+  /** The model and its recipe; undefined before the first model is ready. */
   setup: Setup | undefined;
   /** The seconds of training so far. */
   seconds = 0;
   /** The last saved state, from which training continues if its worker ends; undefined if none was saved. */
-  saved: Kept | undefined;
+  saved: SavedTraining | undefined;
   readonly #prepare: (settings: Settings) => Promise<Setup>;
   /** The seconds of a forward pass, measured before training. */
   #forwardSeconds = NaN;
@@ -78,15 +78,15 @@ export class Lab {
 
   /**
    * Creates a lab without a model.
-   * @param isKept whether the training is saved for the next visit
+   * @param isSaved whether the training is saved for the next visit
    */
-  constructor(side: number, prepare: (settings: Settings) => Promise<Setup>, isKept = true) {
+  constructor(side: number, prepare: (settings: Settings) => Promise<Setup>, isSaved = true) {
     this.#side = side;
-    this.#isSaved = isKept;
+    this.#isSaved = isSaved;
     this.#prepare = prepare;
   }
 
-  /** Whether the lab has a model; a refused or lost one leaves only its picture. */
+  /** Whether the lab has a model; if its worker was lost, only the picture is left. */
   get hasModel(): boolean {
     return this.#training !== undefined;
   }
@@ -110,7 +110,7 @@ export class Lab {
     return this.sample.map((id) => this.setup?.piece(id) ?? '');
   }
 
-  /** Returns the engine, which is fetched with the first lab. */
+  /** Returns the lab's engine, which the first call creates. */
   engine(): Promise<Engine> {
     this.#engine ??= createEngine({ base: new URL(ENGINE, base), lab: true, workers: WORKERS });
     this.#engine.catch(() => (this.#engine = undefined));
@@ -122,7 +122,9 @@ export class Lab {
     const generation = ++this.#generation;
     this.settings = settings;
     this.#setStage('loading');
-    const saved = await keptOf(this.#side, await this.#keyOf(settings)).catch(() => undefined);
+    const saved = await readTraining(this.#side, await this.#keyOf(settings)).catch(
+      () => undefined,
+    );
     if (generation !== this.#generation) return;
     if (saved) await this.start(settings, saved);
     // Starts again if nothing was saved or this build refuses the saved state.
@@ -137,7 +139,7 @@ export class Lab {
   }
 
   /** Starts a new model with these settings, or continues the saved one. */
-  async start(settings: Settings, from?: Kept): Promise<void> {
+  async start(settings: Settings, from?: SavedTraining): Promise<void> {
     const generation = ++this.#generation;
     this.settings = settings;
     this.#setStage('loading');
@@ -148,7 +150,7 @@ export class Lab {
     this.seconds = from?.seconds ?? 0;
     if (!from) {
       this.picture = undefined;
-      if (this.#isSaved) await forget(this.#side);
+      if (this.#isSaved) await deleteTraining(this.#side);
     }
     const previous = this.#training;
     this.#training = undefined;
@@ -217,7 +219,7 @@ export class Lab {
       this.changed.value = this.changed.peek() + 1;
     };
     try {
-      for await (const entry of this.#steps(training, until - this.step, pace, signal)) {
+      for await (const entry of this.#takeSteps(training, until - this.step, pace, signal)) {
         this.log.push({ ...entry, step: this.step });
         if (performance.now() - drawnAt >= FRAME_MS) await drawFrame();
       }
@@ -238,18 +240,18 @@ export class Lab {
   async #save(training: Training): Promise<void> {
     const { step, seconds } = this;
     this.saved = { step, seconds, log: [...this.log], state: await training.state() };
-    if (this.#isSaved) await keep(this.#side, this.#key, this.saved);
+    if (this.#isSaved) await saveTraining(this.#side, this.#key, this.saved);
   }
 
   /** Trains `count` steps and yields their entries; every tenth has the loss on held-out text before the step. */
-  async *#steps(training: Training, count: number, pace: number, signal: AbortSignal) {
-    const heldOut = this.setup?.held;
+  async *#takeSteps(training: Training, count: number, pace: number, signal: AbortSignal) {
+    const heldOut = this.setup?.heldOut;
     for (let left = count; left > 0;) {
-      const sinceHeld = this.step % HELD_OUT_STEPS;
-      const batch = heldOut ? Math.min(left, HELD_OUT_STEPS - sinceHeld) : left;
+      const stepsSinceHeldOut = this.step % HELD_OUT_STEPS;
+      const batch = heldOut ? Math.min(left, HELD_OUT_STEPS - stepsSinceHeldOut) : left;
       let heldMeasures: Readonly<Record<string, number>> =
-        heldOut && !sinceHeld ? { loss_held: await heldLoss(training, heldOut) } : {};
-      for await (const entry of this.#runSteps(training, batch, pace, signal)) {
+        heldOut && !stepsSinceHeldOut ? { loss_held: await heldLoss(training, heldOut) } : {};
+      for await (const entry of this.#takePacedSteps(training, batch, pace, signal)) {
         yield { ...heldMeasures, ...entry };
         heldMeasures = {};
       }
@@ -258,7 +260,7 @@ export class Lab {
   }
 
   /** Trains `count` steps, at the given pace, and yields their entries. */
-  async *#runSteps(training: Training, count: number, pace: number, signal: AbortSignal) {
+  async *#takePacedSteps(training: Training, count: number, pace: number, signal: AbortSignal) {
     if (pace === Infinity) {
       yield* training.run(count, { signal });
       return;
@@ -313,12 +315,12 @@ export class Lab {
     };
   }
 
-  #fail(error: unknown, otherwise: 'lost' | 'refused'): void {
+  #fail(error: unknown, stage: 'lost' | 'refused'): void {
     const code = error instanceof SinkscopeError ? error.code : '';
     this.error = errorSentence(error);
     // Drops the training, which is lost with its worker; the engine starts another worker for the next training.
     if (code === 'lost' || code === 'closed') this.#training = undefined;
-    this.#setStage(code === 'diverged' ? 'diverged' : otherwise);
+    this.#setStage(code === 'diverged' ? 'diverged' : stage);
   }
 
   #setStage(stage: Stage): void {

@@ -15,27 +15,27 @@ const WORD_WIDTH = 10;
 
 /** What the buttons under a map do. */
 export interface Actions {
-  readonly inside: (named: NamedLab) => void;
+  readonly explore: (named: NamedLab) => void;
   readonly saveModel: (named: NamedLab) => void;
-  readonly again: () => void;
+  readonly reset: () => void;
   readonly change: (side: 0 | 1, more: Settings) => void;
 }
 
 /**
  * Adds a lab's map to the grid.
- * @param acts what the buttons under the map do; absent: no buttons
+ * @param actions what the buttons under the map do; absent: no buttons
  */
 export function createMap(
   grid: HTMLElement,
   side: 0 | 1,
-  acts?: Actions,
+  actions?: Actions,
 ): (named: NamedLab, theme: Theme) => void {
   const place = addElement(grid, 'lab-map', 'section');
   place.dataset.side = ['left', 'right'][side];
   place.dataset.view = 'attention';
   const title = addElement(place, 'caption', 'p');
   const map = createHeatmap(addElement(place, 'plot'));
-  const under = addElement(place, 'lab-under');
+  const footer = addElement(place, 'lab-under');
   return (named, theme) => {
     place.setAttribute('aria-label', `Attention of lab ${side + 1}: ${named.name}`);
     render(
@@ -45,16 +45,16 @@ export function createMap(
     );
     drawMap(map, named, theme, place.clientWidth);
     render(
-      html`${troubleNote(named, acts)}
+      html`${troubleNote(named, actions)}
       ${
-        acts
+        actions
           ? html`<p class="numbers">
-              ${exportButtons(named, acts)}
-              ${headChoice(named, (head) => acts.change(side, { head }))}
+              ${exportButtons(named, actions)}
+              ${headChoice(named, (head) => actions.change(side, { head }))}
             </p>`
           : nothing
       }`,
-      under,
+      footer,
     );
   };
 }
@@ -65,28 +65,28 @@ function drawMap(map: Heatmap, named: NamedLab, theme: Theme, width: number): vo
   if (!headShown) return;
   const { words, setup } = lab;
   const T = words.length;
-  const read = words.map((text) => (text === setup?.first ? '<s>' : text));
+  const labels = words.map((text) => (text === setup?.firstText ? '<s>' : text));
   map.draw({
     rows: T,
     cols: T,
     data: headShown.weights,
     scale: operation?.proxy === 'share_abs' ? diverging(theme, 1) : sequential(theme, 1, true),
     label: `Attention map of ${name} after ${lab.step} steps: ${caption(named)}`,
-    ...(width >= T * WORD_WIDTH ? { rowWords: read, colWords: read } : {}),
+    ...(width >= T * WORD_WIDTH ? { rowWords: labels, colWords: labels } : {}),
     describe: ({ row, col }) => {
       if (row < 0 || col < 0) return '';
-      if (col > row) return `“${read[row]}” cannot attend to later tokens`;
+      if (col > row) return `“${labels[row]}” cannot attend to later tokens`;
       const share = percent(headShown.shares[row * T + col]!, 1);
       const weight = show(headShown.weights[row * T + col]!, 3);
-      return `query ${row} “${read[row]}” → key ${col} “${read[col]}”: ${share} of the row, weight ${weight}`;
+      return `query ${row} “${labels[row]}” → key ${col} “${labels[col]}”: ${share} of the row, weight ${weight}`;
     },
   });
 }
 
 /** Renders the buttons that export the model. */
-function exportButtons(named: NamedLab, { inside, saveModel }: Actions) {
+function exportButtons(named: NamedLab, { explore, saveModel }: Actions) {
   const isDisabled = !named.lab.picture || !named.lab.hasModel;
-  return html`<button type="button" ?disabled=${isDisabled} @click=${() => inside(named)}>
+  return html`<button type="button" ?disabled=${isDisabled} @click=${() => explore(named)}>
       Open in Explore
     </button>
     <button type="button" ?disabled=${isDisabled} @click=${() => saveModel(named)}>
@@ -113,17 +113,17 @@ function headChoice({ lab }: NamedLab, choose: (head: number) => void) {
 }
 
 /** Renders the reason why a training stopped, with a button that continues it. */
-function troubleNote({ lab }: NamedLab, acts?: Actions) {
+function troubleNote({ lab }: NamedLab, actions?: Actions) {
   const { stage, error, saved, settings } = lab;
   if (!error) return nothing;
-  const goOn =
+  const continueButton =
     stage === 'lost' && saved
       ? html`<button type="button" @click=${() => void lab.start(settings, saved)}>
           Continue from step ${saved.step}
         </button>`
       : nothing;
   return html`<p class="trouble" role="alert">
-    ${error} ${goOn}
-    ${acts && stage === 'lost' ? html`<button type="button" @click=${acts.again}>Reset</button>` : nothing}
+    ${error} ${continueButton}
+    ${actions && stage === 'lost' ? html`<button type="button" @click=${actions.reset}>Reset</button>` : nothing}
   </p>`;
 }

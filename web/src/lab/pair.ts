@@ -36,7 +36,7 @@ export class Pair {
   #context;
   #describe: Describe | undefined;
   /** Whether training was paused because the tab is hidden. */
-  #isHidden = false;
+  #isPausedWhileHidden = false;
 
   /**
    * Uses the labs of the visit, or creates two.
@@ -136,13 +136,13 @@ export class Pair {
     return this.labs.some((lab) => lab.isRunning);
   }
 
-  /** Whether Train can do something, also if only one of the labs is left. */
+  /** Whether Train can do something; one lab that can be trained is enough. */
   get canTrain(): boolean {
     const stages = this.labs.map(({ stage }) => stage);
     return !stages.includes('loading') && (stages.includes('ready') || stages.includes('ended'));
   }
 
-  /** Whether both labs have reached their last step. */
+  /** Whether neither lab has steps left; false if both diverged. */
   get isOver(): boolean {
     const stages = this.labs.map(({ stage }) => stage);
     return (
@@ -154,7 +154,7 @@ export class Pair {
     return Math.min(...this.labs.map(({ step }) => step));
   }
 
-  /** The number of steps by which Train prolongs a finished training, which is that of a new training. */
+  /** By how many steps Train prolongs a finished training: as many as a new training has by default. */
   get moreSteps(): number {
     const rows = settingsOf(this.labs[0].settings, tables);
     return Number(rows.find(({ name }) => name === 'steps')!.default);
@@ -198,10 +198,10 @@ export class Pair {
   /** Pauses training while the tab is hidden. */
   #updateVisibility(): void {
     if (document.hidden && this.isRunning) {
-      this.#isHidden = true;
+      this.#isPausedWhileHidden = true;
       void this.pause();
-    } else if (!document.hidden && this.#isHidden) {
-      this.#isHidden = false;
+    } else if (!document.hidden && this.#isPausedWhileHidden) {
+      this.#isPausedWhileHidden = false;
       this.#context.notify('Training paused while this tab was hidden.');
       this.train();
     }

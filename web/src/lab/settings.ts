@@ -1,6 +1,6 @@
 /**
  * Reads and writes a lab's settings by the tables of table.ts. A link has the settings that differ from the defaults,
- * `operation:relu,width:32` or `from:softmax,first:any`. A part that is not of the table is refused with a sentence.
+ * `operation:relu,width:32` or `from:softmax,first:any`. A part that is not in the table is refused with a sentence.
  */
 import type { Describe } from 'sinkscope';
 import { LAB_MODEL } from 'sinkscope';
@@ -34,14 +34,14 @@ export function tablesOf({ operations, training }: Describe, cards: readonly Car
   const trainableOperations = operations.filter(
     ({ trainable, features }) => trainable && features !== 'mlp',
   );
-  const dynamicChoices: Readonly<Record<string, Row['words']>> = {
+  const dynamicChoices: Readonly<Record<string, Row['choices']>> = {
     operation: trainableOperations.map(({ name, label }) => [name, label] as const),
     from: cards.map(({ id, title }) => [id, title] as const),
   };
   const fillRows = (rows: readonly Row[]) =>
     rows.map((row) => {
       const addedChoices = dynamicChoices[row.name];
-      const values = addedChoices ? [...(row.words ?? []), ...addedChoices] : row.words;
+      const values = addedChoices ? [...(row.choices ?? []), ...addedChoices] : row.choices;
       return {
         ...row,
         values,
@@ -63,7 +63,7 @@ export const settingsOf = (settings: Settings, { fromScratch, fineTune }: Tables
 
 /** Explains why a value is impossible; undefined if it is possible. */
 export function refusal(
-  { label, values, low = -Infinity, high = Infinity, whole }: Setting,
+  { label, values, low = -Infinity, high = Infinity, isWhole }: Setting,
   value: Value,
 ) {
   if (values)
@@ -74,8 +74,8 @@ export function refusal(
     typeof value === 'number' &&
     value >= low &&
     value <= high &&
-    (!whole || Number.isInteger(value));
-  const kind = whole ? 'a whole number' : 'a number';
+    (!isWhole || Number.isInteger(value));
+  const kind = isWhole ? 'a whole number' : 'a number';
   return isValid
     ? undefined
     : `${label}: expected ${kind} from ${low} to ${high}, found “${value}”`;
@@ -120,10 +120,10 @@ export function recipeOf(settings: Settings): string {
 
 /** Returns the settings of the model, or those of its training. */
 export function pickSettings(settings: Settings, isModel: boolean): Record<string, Value> {
-  const shownRows = tableOf(settings).filter(
+  const rows = tableOf(settings).filter(
     (row) => Boolean(row.isModel) === isModel && (!row.isDisplayOnly || row.name === 'steps'),
   );
-  return Object.fromEntries(shownRows.map(({ name }) => [name, settings[name]!]));
+  return Object.fromEntries(rows.map(({ name }) => [name, settings[name]!]));
 }
 
 /** Returns the command that repeats the run. */
@@ -148,7 +148,7 @@ export function commandOf(settings: Settings, tables: Tables): string {
         ? PASSAGE_FILES.map((file) => `--text-file models/zoo/${file}`).join(' ')
         : `--text-file ${settings.text === 'own' ? 'FILE' : 'LICENSE'}`,
     );
-    // The page cuts the passages if they are shorter than a sequence; the command does not.
+    // The page cuts longer held-out sequences to HELD_TOKENS tokens; the command cannot.
     if (settings.text !== 'passages' && Number(settings.length) <= HELD_TOKENS)
       words.push(`--held-file models/zoo/${PASSAGE_FILES[0]} --held ${HELD_SEQUENCES}`);
   } else {
@@ -165,10 +165,10 @@ export function namesOf(
 ): readonly [string, string] {
   const wordOf = ({ name, label, values }: Setting, settings: Settings) => {
     const valueLabel = values?.find(([value]) => value === settings[name])?.[1];
-    const isNamed = name === 'operation' || name === 'from';
-    return isNamed ? (valueLabel ?? '') : `${label} ${valueLabel ?? settings[name]}`;
+    const standsAlone = name === 'operation' || name === 'from';
+    return standsAlone ? (valueLabel ?? '') : `${label} ${valueLabel ?? settings[name]}`;
   };
-  const name = (own: Settings, other: Settings) => {
+  const nameOf = (own: Settings, other: Settings) => {
     const nameRow = isFineTune(own) ? 'from' : 'operation';
     return settingsOf(own, tables)
       .filter((row) => row.name === nameRow || own[row.name] !== other[row.name])
@@ -176,5 +176,5 @@ export function namesOf(
       .map((row) => wordOf(row, own))
       .join(', ');
   };
-  return [name(...pair), name(pair[1], pair[0])];
+  return [nameOf(...pair), nameOf(pair[1], pair[0])];
 }

@@ -9,11 +9,11 @@ export interface Setup {
   readonly tokenizer: string;
   readonly tokenizerConfig: string;
   /** The text of the token before every sequence; absent: sequences have no such token. */
-  readonly first?: string;
-  /** For training on a text: its number of tokens, its name, and its words. */
-  readonly text?: { readonly tokens: number; readonly name: string; readonly words: string };
+  readonly firstText?: string;
+  /** For training on a text: its number of tokens, its name, and the text itself. */
+  readonly text?: { readonly tokens: number; readonly name: string; readonly content: string };
   /** Held-out sequences like those of the model's earlier training; absent: nothing to measure. */
-  readonly held?: readonly (readonly number[])[];
+  readonly heldOut?: readonly (readonly number[])[];
   /** The model that training continues from, by its folder, and the step if it is a checkpoint. */
   readonly source?: { readonly model: string; readonly step: number | null };
 }

@@ -5,7 +5,8 @@
 import { del, get, set } from 'idb-keyval';
 import type { LogEntry } from 'sinkscope';
 
-export interface Kept {
+/** A training so far, which can continue in another worker. */
+export interface SavedTraining {
   readonly step: number;
   /** The seconds of training so far. */
   readonly seconds: number;
@@ -14,7 +15,7 @@ export interface Kept {
   readonly state: Uint8Array;
 }
 
-interface Stored extends Kept {
+interface Stored extends SavedTraining {
   /** A key of all settings that the training's digits depend on. */
   readonly of: string;
 }
@@ -40,32 +41,34 @@ async function attempt<T>(use: () => Promise<T>): Promise<T | undefined> {
 const read = (key: string): Promise<unknown> => attempt(() => get(key));
 
 /** Reads the saved training with this key; undefined if another training, or none, is saved. */
-export async function keptOf(side: number, of: string): Promise<Kept | undefined> {
+export async function readTraining(side: number, key: string): Promise<SavedTraining | undefined> {
   const stored = (await read(storageKey(side))) as Partial<Stored> | undefined;
-  const isWhole =
-    stored?.of === of &&
+  const isComplete =
+    stored?.of === key &&
     stored.state instanceof Uint8Array &&
     Array.isArray(stored.log) &&
     stored.log.length === stored.step;
-  return isWhole ? (stored as Stored) : undefined;
+  return isComplete ? (stored as Stored) : undefined;
 }
 
-/** Saves a training. */
-export async function keep(side: number, of: string, kept: Kept): Promise<void> {
-  await attempt(() => set(storageKey(side), { ...kept, of } satisfies Stored));
+export async function saveTraining(
+  side: number,
+  key: string,
+  training: SavedTraining,
+): Promise<void> {
+  await attempt(() => set(storageKey(side), { ...training, of: key } satisfies Stored));
 }
 
-/** Deletes a saved training. */
-export async function forget(side: number): Promise<void> {
+export async function deleteTraining(side: number): Promise<void> {
   await attempt(() => del(storageKey(side)));
 }
 
-export async function keepText(text: OwnText): Promise<void> {
+export async function saveText(text: OwnText): Promise<void> {
   await attempt(() => set(TEXT, text));
 }
 
-/** Reads the reader's saved text. */
-export async function keptText(): Promise<OwnText | undefined> {
+/** Reads the reader's saved text; undefined if none is saved. */
+export async function readText(): Promise<OwnText | undefined> {
   const stored = (await read(TEXT)) as Partial<OwnText> | undefined;
   return typeof stored?.text === 'string' && typeof stored.name === 'string'
     ? (stored as OwnText)

@@ -5,17 +5,17 @@
 import { LAB_MODEL, labOnward } from 'sinkscope';
 
 export type Value = number | string;
-type Words = readonly (readonly [Value, string])[];
+type Choices = readonly (readonly [Value, string])[];
 
 export interface Row {
   readonly name: string;
   readonly label: string;
   readonly default?: Value;
   /** The choices with their labels; absent: numbers from low to high. */
-  readonly words?: Words;
+  readonly choices?: Choices;
   readonly low?: number;
   readonly high?: number;
-  readonly whole?: boolean;
+  readonly isWhole?: boolean;
   /** The step of the field's buttons, for numbers. */
   readonly step?: number | 'any';
   /** Whether the setting is the model's, not its training's. */
@@ -31,24 +31,29 @@ export interface Row {
 
 type More = Partial<Omit<Row, 'name' | 'label'>>;
 
-const labelsOf = (...values: Value[]): Words =>
+const labelsOf = (...values: Value[]): Choices =>
   values.map((value) => [value, String(value)] as const);
 
-function choiceRow(name: string, label: string, words: Words, more: More = {}): Row {
-  return { name, label, words, ...more };
+function choiceRow(name: string, label: string, choices: Choices, more: More = {}): Row {
+  return { name, label, choices, ...more };
 }
 
 /** Returns a row for a setting of the model, with the package's default. */
-function modelRow(name: keyof typeof LAB_MODEL, label: string, words: Words, hint?: string): Row {
+function modelRow(
+  name: keyof typeof LAB_MODEL,
+  label: string,
+  choices: Choices,
+  hint?: string,
+): Row {
   return {
-    ...{ name, label, default: LAB_MODEL[name], words, isModel: true },
+    ...{ name, label, default: LAB_MODEL[name], choices, isModel: true },
     ...(hint ? { hint } : {}),
   };
 }
 
 /** Returns a row for a whole number. */
 function wholeRow(name: string, label: string, range: Range, more: More = {}): Row {
-  return { ...realRow(name, label, range, more), whole: true, step: 1 };
+  return { ...realRow(name, label, range, more), isWhole: true, step: 1 };
 }
 
 type Range = readonly [low: number, high: number];
@@ -67,12 +72,12 @@ const LENGTH = wholeRow('length', 'length', [4, 128]);
 const BATCH = wholeRow('batch', 'batch', [1, 256]);
 const STEPS = wholeRow('steps', 'steps', [1, 20_000], { isShared: true, isDisplayOnly: true });
 const KEY_BIAS = 'a learned key with value 0 that every query can attend to';
-const OUTPUT_GATES: Words = [
+const OUTPUT_GATES: Choices = [
   ['output_element', 'of the output, each channel'],
   ['output_head', 'of the output, each head'],
 ];
 
-/** Rows that both tables share, at their ends. */
+/** The last rows of both tables. */
 const COMMON_ROWS: readonly Row[] = [
   wholeRow('seed', 'seed', [0, 1e9], { isShared: true }),
   wholeRow('head', 'head shown', [-1, 255], {

@@ -119,7 +119,7 @@ function headWords(named: NamedLab, { layer, head, share, weight }: ShownHead): 
   return `head ${headName({ layer, head })} gives the first token ${portion}`;
 }
 
-/** Returns the caption under a map during training. */
+/** Returns the caption of a lab's map: how much attention the first token gets. */
 export function caption(named: NamedLab): string {
   const { lab } = named;
   const headShown = shownHead(lab);
@@ -131,7 +131,7 @@ export function caption(named: NamedLab): string {
   return `gives the first token ${amount} outside triggers${headNote}`;
 }
 
-/** States how much attention a model gives the first token, and since which step. */
+/** States how much attention a model gives the first token, and of a sink also its beginning and its value norm. */
 function modelWords(named: NamedLab, side: number): string {
   const { lab, name, operation } = named;
   const positionWords = side ? '' : ' at positions without a trigger';
@@ -151,7 +151,7 @@ function modelWords(named: NamedLab, side: number): string {
 
 /** Compares means over all heads before and after fine-tuning. */
 function fineTuneWords({ name, lab, operation }: NamedLab): string {
-  const words = operation?.normalizes ? (value: number) => percent(value, 0) : show;
+  const format = operation?.normalizes ? (value: number) => percent(value, 0) : show;
   const quantity = operation?.normalizes
     ? `attention on the first token (uniform: ${percent(uniformShare(lab.settings), 0)})`
     : 'weight on the first token';
@@ -161,14 +161,14 @@ function fineTuneWords({ name, lab, operation }: NamedLab): string {
   const plantedWords =
     Number(lab.settings.planted) > 0
       ? `; after the planted trigger: loss ${change('loss_triggers', show)}, attention on the first token ` +
-        change('first_triggers', words)
+        change('first_triggers', format)
       : '';
   const heldLosses = lab.log.flatMap(({ loss_held: loss }) => loss ?? []);
   const oldTextWords = heldLosses.length
     ? `, loss on the old kind of text ${nats(heldLosses[0]!)} → ${nats(heldLosses.at(-1)!)}`
     : '';
   return (
-    `${capitalize(name)}: ${quantity} ${change('first_elsewhere', words)}, its value norm relative to the others ` +
+    `${capitalize(name)}: ${quantity} ${change('first_elsewhere', format)}, its value norm relative to the others ` +
     `${change('value_ratio', show)}, loss ${oldTextWords && 'on the new text '}${change('loss', nats)}${oldTextWords}${plantedWords}`
   );
 }
@@ -206,7 +206,10 @@ export function shortVerdict(pair: readonly [NamedLab, NamedLab]): string {
     : sinkWords(pair);
 }
 
-/** States which models have a sink, since which step, and with what loss. */
+/**
+ * States which models have a sink, since which step, and with what loss; of fine-tuned models, how their means changed.
+ * Returns '' before both have trained a step.
+ */
 export function verdict(pair: readonly [NamedLab, NamedLab]): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
   if (isFineTune(pair[0].lab.settings)) return `${pair.map(fineTuneWords).join('. ')}.`;

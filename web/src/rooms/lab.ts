@@ -8,7 +8,7 @@ import { addEmbedButton, allows } from '../page/controls';
 import type { Context, Scope } from '../page/context';
 import { createCharts } from '../lab/charts';
 import { Controls } from '../lab/controls';
-import { letters } from '../lab/from_scratch';
+import { tokenTexts } from '../lab/from_scratch';
 import { addSaveMenu, openInExplore, saveModel } from '../lab/export';
 import { createMap, type Actions } from '../lab/map';
 import { Pair } from '../lab/pair';
@@ -35,13 +35,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const retry = () => (pair.isReady ? void pair.reset() : openLabs());
   const controls = new Controls(context, pair, retry);
   const actions: Actions = {
-    inside: (namedLab) =>
+    explore: (namedLab) =>
       void pair
         .pause()
         .then(() => openInExplore(namedLab, context))
         .catch(context.fail),
     saveModel: (namedLab) => void saveModel(namedLab).catch(context.fail),
-    again: retry,
+    reset: retry,
     change: (side, more) => pair.change(side, more),
   };
   const maps = ([0, 1] as const).map((side) => createMap(grid, side, actions));
@@ -93,7 +93,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(
       html`<div class="lab-title">
           <h1>Lab</h1>
-          ${pair.isReady ? controls.course() : nothing}
+          ${pair.isReady ? controls.trainingChoice() : nothing}
         </div>
         <p
           class="lead"
@@ -171,7 +171,7 @@ function explanation(pair: Pair): TemplateResult {
 
 function taskWords(settings: Settings): string {
   return (
-    `The Bigram-Backcopy task (Guo et al. 2024): sequences over ${letters(settings).length} tokens that begin with a ` +
+    `The Bigram-Backcopy task (Guo et al. 2024): sequences over ${tokenTexts(settings).length} tokens that begin with a ` +
     'start token. After a trigger (a ringed number) the token before it repeats; after any other token ' +
     'the next is drawn from a bigram table, so the best possible loss is known. Attention is needed ' +
     'only at triggers: what does it do elsewhere? Both models have the same seed and read the same ' +
