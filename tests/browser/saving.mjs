@@ -228,7 +228,7 @@ export const saving = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'numbers of every subject, with all that is needed to get them again'(stage) {
+  async 'saved numbers are those of every subject, with all that is needed to repeat them'(stage) {
     const page = await stage.open('room=compare&shown=softmax,softmax~sigmoid&T=12');
     await page.waitForFunction(
       () => document.querySelectorAll('[data-view="sinks"] .cell').length === 2,

@@ -140,7 +140,7 @@ test('vocab.txt of BERT: a text is between [CLS] and [SEP]', async () => {
   tokenizer.close();
 });
 
-test('vocab.json with merges.txt, a GGUF, and invalid sources', async () => {
+test('vocab.json with merges.txt and a GGUF are opened, and invalid sources are rejected', async () => {
   const at = (name) => readFileSync(new URL(`tokenizers/${name}`, golden), 'utf8');
   const [vocab, merges] = ['gpt2/vocab.json', 'gpt2/merges.txt'].map(at);
   const gguf = new Map(Object.entries(JSON.parse(at('gemma.gguf.json'))));

@@ -143,7 +143,7 @@ export const templateOf = (...single) => ({
   special_tokens: {},
 });
 
-/** Asserts that two values are equal: numbers within a part of the tolerance of F32, all else exactly. */
+/** Asserts that two values are equal: numbers within 2e-5, all else exactly. */
 export function near(found, expected, where) {
   if (typeof expected === 'number')
     return assert.ok(Math.abs(found - expected) < 2e-5, `${where}: ${found}, not ${expected}`);

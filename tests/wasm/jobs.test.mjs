@@ -70,7 +70,7 @@ test('progress counts finished tokens only, as whole numbers', async (t) => {
     const reached = [];
     await model.run([1, 2, 3, 4, 5, 6, 7], { onProgress: ({ done }) => reached.push(done) });
     t.mock.restoreAll();
-    // After one and two of three pieces 2.3 and 4.7 tokens are through.
+    // After one and two of three pieces, 2.3 and 4.7 tokens are finished.
     assert.deepEqual(reached, [2, 4, 7]);
   });
 });

@@ -50,7 +50,7 @@ function attempt(tokenizer, text) {
 
 for (const { name, file, whole, ...hashes } of battery.cases) {
   const refusal = REFUSED[name];
-  test(`${name}: ${refusal ? 'rejected by name' : 'ids, offsets and decoded texts'}`, () => {
+  test(`${name}: ${refusal ? 'rejected by name' : 'has the ids, offsets and decoded texts of the library'}`, () => {
     if (refusal) {
       const [code, where] = refusal;
       assert.throws(() => openTokenizer(file), { code, where });

@@ -74,7 +74,7 @@ const hundred = Array.from({ length: 100 }, (_, i) => i / 100);
 const cut = (whole, part) => whole.slice(0, Math.floor(whole.length * part));
 const gguf = (values) => () => tokenizerOfGguf((key) => values[key]);
 
-test('files cut short at every hundredth', () => {
+test('a file cut short at any hundredth is rejected, but for merges.txt at the end of a line', () => {
   const json = JSON.stringify(file);
   const cuts = [
     ...hundred.map((part) => () => ({ json: cut(json, part) })),
@@ -130,7 +130,7 @@ function spoil(value, random) {
   return copy;
 }
 
-test('three thousand values of another kind', () => {
+test('a file with a value of another kind opens or is rejected with a known error', () => {
   const random = createRandom(2);
   const small = shrink();
   const config = { bos_token: '<s>', eos_token: { content: '</s>' }, add_bos_token: true };
@@ -351,7 +351,7 @@ test('errors that JavaScript throws are reported in a sentence', () => {
   }
 });
 
-test('stages within stages, deeper than any stack', () => {
+test('stages nested deeper than any stack are rejected', () => {
   const depth = 200000;
   const json = JSON.stringify({ ...shrink(), pre_tokenizer: 0 });
   const nested = `${'{"type":"Sequence","pretokenizers":['.repeat(depth)}${']}'.repeat(depth)}`;
