@@ -25,7 +25,7 @@ const zoo = (path) => readFile(`${root}models/zoo/${path}`);
 const finding = (page) => text(page, '[data-finding]');
 const map = (page, nth = 0) => page.locator('[data-view="attention"] .heatmap').nth(nth);
 
-/** Opens a model in Node.js and measures a text, outside the browser. */
+/** Opens a model and encodes a text in Node.js, outside the browser. */
 async function openInNode(id, prompt, kernels) {
   const engine = await createEngine({ worker: false, kernels });
   const [config, weights] = await Promise.all([
@@ -652,7 +652,7 @@ const reading = {
     return `${stops} stops`;
   },
 
-  async 'the hand hides a key, silences a head, drops a value; the change is reported; Back undoes'(
+  async 'What if hides a key, ablates a head and zeroes a value; the change is reported, and Back undoes it'(
     stage,
   ) {
     const page = await stage.open('room=explore&shown=softmax&view=change&layer=3&head=1');
@@ -774,9 +774,7 @@ const reading = {
     assert.deepEqual([...page.troubles, ...wild.troubles], []);
   },
 
-  async 'a link is followed though the address of a change before it is still to be written'(
-    stage,
-  ) {
+  async 'a link is followed while the address of an earlier change is still to be written'(stage) {
     const page = await stage.open('room=explore&shown=softmax&view=change');
     const timers = await page.evaluate(() => {
       const later = [];
@@ -995,7 +993,9 @@ const comparing = {
     assert.ok(place <= 0, `the table has ${place} px too many`);
   },
 
-  async 'what a model does anyway is no what-if, and its last step is the trained weights'(stage) {
+  async 'an edit to what a model does anyway is no what-if, and its last step is the trained weights'(
+    stage,
+  ) {
     const page = await stage.open('room=compare&shown=softmax,softmax~softmax,softmax@4000');
     await page.locator('.metrics tr[data-subject]').nth(2).waitFor();
     await settled(page);

@@ -79,7 +79,7 @@ export async function openStage() {
     allowed,
     /** Returns the violations of the Content-Security-Policy since the last call, and clears them. */
     takeViolations: () => violated.splice(0),
-    /** Opens a page and waits for its sink, or for a message if `ready` says so. */
+    /** Opens a page and waits until its sink is drawn, unless `waits` is false. */
     async open(hash = '', options = {}) {
       const { file = 'index.html', width = 1280, scheme = 'light', script, waits = true } = options;
       const context = await browser.newContext({
@@ -188,7 +188,7 @@ export async function ask(page, question, tab) {
     await page.locator('.asks.selected').getByRole('button', { name: tab, exact: true }).click();
 }
 
-/** Opens every tab of every question and every research view, and looks at each. */
+/** Opens every tab of every question and every research view, and calls `look` with the title of each. */
 export async function everyTab(page, look) {
   const open = async (button) => {
     await button.click();

@@ -201,7 +201,7 @@ function binary(own = {}) {
   };
   const module = new Module(exports, /** @type {any} */ ('binary'));
   const at = (address) => new Uint8Array(memory.buffer, address);
-  /** Returns a function that fills the view. */
+  /** Adds an export that fills the view and logs its arguments. */
   const shows = (name, ...view) => {
     exports[`ss_wasm_${name}`] = (...args) => {
       assert.equal(args.at(-1), 64);

@@ -154,7 +154,7 @@ test('vocab.json with merges.txt and a GGUF are opened, and invalid sources are 
     assert.match((await failure(guardTokenizer(source))).code, /bad_tokenizer|unsupported/);
 });
 
-/** A worker that reports the slowness of its machine, and answers when the test lets it. */
+/** Makes workers that report the slowness of their machine at once, and answer when the test lets them. */
 function stubWorker({ benchmarkMs }) {
   const workers = [];
   const start = () => {

@@ -36,7 +36,7 @@ function memory(room = Infinity) {
 const file = new Uint8Array(21 * 2 ** 20);
 for (let i = 0; i < file.length; i++) file[i] = i % 251;
 const numbered = (length, from = 0) => file.subarray(from, from + length);
-/** Lists the entries of a store by first byte and length, and whether their bytes equal the file's. */
+/** Lists the parts in a store by first byte and length; asserts that each has its checksum and the file's bytes. */
 const layout = ({ files }) =>
   [...files].flatMap(([name, bytes]) => {
     const part = partOf(name);

@@ -179,7 +179,7 @@ test('a recorded prompt has the requested fields, the small ones, and exact metr
   });
 });
 
-/** Returns a fake run of three tokens with distinct numbers in its fields and metrics. */
+/** Returns a fake run of three tokens with the numbers of its fields and metrics by name; an Error is thrown. */
 function runOf(known) {
   const read = async (reads) =>
     reads.map(({ field, metric }) => {
