@@ -814,7 +814,7 @@ const reading = {
     const { effect } = await saved('effects');
     assert.ok(Math.abs(effect[20] - rise) < 1e-5, `${effect[20]} and ${rise}`);
     const said = await text(page, '.view-effects .caption');
-    // A last setting ablates all dormant heads together.
+    // The lead also states the effect of ablating all dormant heads at once.
     const { first_share } = await saved('effects');
     const dormant = effect.flatMap((one, i) =>
       Math.abs(one) < 0.01 && first_share[i] > 0.3
@@ -1287,7 +1287,7 @@ const training = {
     await rows.first().waitFor();
     const reported = await rows.allTextContents();
     assert.equal(reported.length, 6, reported.join('\n'));
-    // First the shown model: the seeds of its recipe, and which of them has the shipped weights.
+    // The first row is that of the shown model: it lists the seeds of its recipe, and which has the shipped weights.
     const [softmax] = index.filter(({ id }) => id === 'softmax');
     const all = [softmax.measured, ...softmax.further_seeds].map(({ sink_1 }) => sink_1);
     const ends = [Math.min(...all), Math.max(...all)].map((x) => x.toFixed(1)).join(' to ');

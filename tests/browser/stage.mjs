@@ -107,7 +107,7 @@ export async function openStage() {
         const own = r.url().startsWith(origin) || /^(data|blob):/.test(r.url());
         if (!own) page.troubles.push(`asks ${r.url()}`);
       });
-      // A request that the page itself cancels is no failure, such as that of a hidden checkpoint.
+      // A request that the page itself cancels, such as that of a hidden checkpoint, is no failure.
       page.on('requestfailed', (r) => {
         if (r.failure()?.errorText !== 'net::ERR_ABORTED') page.troubles.push(`failed: ${r.url()}`);
       });

@@ -120,7 +120,7 @@ for (const worker of [false, true])
     });
   });
 
-test('memory does not grow over 50 times open, run, close', async () => {
+test('memory does not grow while a model is opened, run and closed 50 times', async () => {
   await withEngine({}, async (engine) => {
     const cycle = async (i) => {
       const model = await engine.open(files(i % 2 ? softmax : tiny));

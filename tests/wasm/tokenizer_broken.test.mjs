@@ -283,7 +283,7 @@ test('invalid metadata of a GGUF names the key', () => {
   }
 });
 
-test('pieces of no length are rejected', () => {
+test('a FixedLength without a length above 0 is rejected', () => {
   for (const length of [0, -3, 0.5, null]) {
     const pre_tokenizer = { type: 'FixedLength', length };
     const refused = failure(() => ({ json: { ...shrink(), pre_tokenizer } }));

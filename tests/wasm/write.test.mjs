@@ -106,7 +106,7 @@ test('halves are rounded to the nearest, and to the even one in a tie', () => {
   );
 });
 
-test('every half is itself', () => {
+test('the number of every finite half is converted to this half', () => {
   // All finite numbers are tried: exponent 0 is that of subnormal numbers, and the largest exponent that of
   // infinity and NaN.
   for (let bits = 0; bits < 0x7c00; bits++) {
