@@ -20,7 +20,7 @@ static struct {
 
 #define CASE(text) (check_state.sentence = (text), (void)printf("- %s\n", check_state.sentence))
 
-/* Counts; true if the caller should say what differs. */
+/* Counts a check; returns true if it failed, so that the caller prints what differs. */
 static inline bool check_failed(bool passed, const char *file, int line, const char *what) {
     if (passed) {
         check_state.passed++;
@@ -65,7 +65,7 @@ static inline void check_has_golden(bool has_golden, const char *row, const char
             printf("    expected %s\n    found    %s\n", check_e, check_a);                        \
     } while (0)
 
-/* n bytes alike; else says which is the first that differs. */
+/* Checks that n bytes are equal; otherwise prints the first that differs. */
 static inline void check_bits(const void *actual, const void *expected, size_t n, const char *file,
                               int line, const char *what) {
     const unsigned char *a = actual, *e = expected;
@@ -79,7 +79,7 @@ static inline void check_bits(const void *actual, const void *expected, size_t n
 #define CHECK_BITS(actual, expected, n)                                                            \
     check_bits((actual), (expected), (n), __FILE__, __LINE__, #actual " has the bits of " #expected)
 
-/* The last line of every test program, and its exit status. */
+/* Prints the last line of a test program; returns its exit status. */
 static inline int check_done(void) {
     printf("%ld passed, %ld failed\n", check_state.passed, check_state.failed);
     return check_state.failed != 0;

@@ -1,10 +1,10 @@
-// Measures the cost of a reader's act relative to a whole run: processor time, in one thread, and the number of the
-// frame.
+// Measures the cost of a reader's act relative to a whole run, and of reading a frame afterwards: processor time in one
+// thread.
 //
 //     node tests/bench/acts.mjs [MODEL FOLDER OR GGUF ...] [--tokens 64] [--rounds 9]
 //
 // Each round does every act once, and whole runs between them; a ratio is of medians. Without models: the softmax
-// model, and SmolLM2-135M where models/fetch/smollm2 has brought it.
+// model, and SmolLM2-135M where models/fetch/smollm2 has fetched it.
 import { existsSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { createEngine } from '../../wasm/index.ts';
@@ -42,7 +42,7 @@ async function timeOf(act) {
   return { made, ms: (user + system) / 1000 };
 }
 
-/** Lists the acts of a reader. Each act prepares a run and is then timeOf; run() closes what the act opened. */
+/** Lists the acts of a reader. Each act prepares a run, which is not timed, and then acts on it. */
 function actsOf(model, text) {
   const { L } = model.architecture;
   const upper = Math.floor((3 * L) / 4);

@@ -94,7 +94,7 @@ const SETTINGS = [
  * Measures the effect of perturbing the largest number of the stream, and the weight that writes it. Five other numbers
  * and weights are the control.
  */
-async function perturbations({ model, sequences }) {
+async function measurePerturbations({ model, sequences }) {
   const { D, F } = model.architecture;
   const run = await model.run(sequences[0], { fields: ['hidden', 'spikes'] });
   const hidden = await run.field('hidden');
@@ -131,7 +131,7 @@ async function perturbations({ model, sequences }) {
 }
 
 /** Counts the repeated tokens whose hidden norm is at least half that of token 1 in ordinary text. */
-async function copies({ model, sequences, first, word }) {
+async function countCopies({ model, sequences, first, word }) {
   const normsOf = async (ids) => {
     const found = await measure(model, [ids], {
       metrics: ['hidden_norm', 'hidden_ratio', 'sink_ratio'],
@@ -180,7 +180,7 @@ async function heads({ model, sequences }) {
 }
 
 /** Measures how far the later tokens move, after the last layer, if an early token is exchanged. */
-async function reach({ model, sequences, first }) {
+async function measureInfluence({ model, sequences, first }) {
   const { L } = model.architecture;
   const moved = async (from) => {
     const each = [];
@@ -261,10 +261,12 @@ for (const name of positionals) {
       for (const [label, most] of groups) report(`five ${label}s, at most`, signed(most));
     });
   await costs('keys and bits', SETTINGS);
-  await costs('strikes', values.skip.includes('strikes') ? [] : await perturbations(opened));
-  await timed('copies', async () => report('100 copies', await copies(opened)));
+  await costs('strikes', values.skip.includes('strikes') ? [] : await measurePerturbations(opened));
+  await timed('copies', async () => report('100 copies', await countCopies(opened)));
   await timed('effects', async () => report('heads', await heads(opened)));
-  await timed('reach', async () => report('influence of one token', await reach(opened)));
+  await timed('reach', async () =>
+    report('influence of one token', await measureInfluence(opened)),
+  );
   report('seconds: all', ((performance.now() - began) / 1000).toFixed(1));
   columns.push({ name: basename(name), reported });
   await model.close();

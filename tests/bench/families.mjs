@@ -1,6 +1,7 @@
 /**
- * Deviations of each family from Hugging Face transformers: the goldens in tests/golden/hf-* (safetensors) and gguf-*, and
- * the tokenizer's golden in tests/golden/tokenizers whose split pattern the family's published models have.
+ * Measures the deviations of each family from Hugging Face transformers, on the goldens in tests/golden/hf-*
+ * (safetensors) and gguf-*, and names the tokenizer's golden in tests/golden/tokenizers whose split pattern the family's
+ * published models have.
  *
  *     cmake --build .build/native --target test_golden && node tests/bench/families.mjs
  *

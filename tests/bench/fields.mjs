@@ -3,7 +3,7 @@
 //
 //     node tests/bench/fields.mjs [FOLDER OF BINARIES ...] [--each] [--rounds 15]
 //
-// The softmax model, whose weights stay in a cache, and a random model in GPT-2's sizes, of four layers.
+// The models are the softmax model, whose weights stay in a cache, and a random one of four layers in GPT-2's sizes.
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';

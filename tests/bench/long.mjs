@@ -1,5 +1,5 @@
 /**
- * Measures the time and memory of long texts in one thread: of `measure` over T tokens, allLengths T in its own process, and of
+ * Measures the time and memory of long texts in one thread: of `measure` over T tokens, each T in its own process, and of
  * reading the map of one head that a run of 2,048 tokens, or fewer if no T is that large, computes on demand.
  *
  *     node tests/bench/long.mjs [MODEL.gguf] [T ...]        SmolLM2 of models/fetch/smollm2, T = 1,024 to 8,192

@@ -1,5 +1,7 @@
-// Compares the base and the SIMD binary in Chromium: node tests/bench/matmul.mjs BASE.wasm
-// SIMD.wasm
+// Compares the base and the SIMD binary in Chromium.
+//
+//     node tests/bench/matmul.mjs BASE.wasm SIMD.wasm
+//
 // Both run in turn on one page, and the best of several rounds counts, so that another program on
 // the machine disturbs both alike. Exits with 1 if SIMD is less than four times as fast at some
 // shape.

@@ -6,7 +6,7 @@
 // Measures one worker and two in alternation. --alone: one worker only. --relaxed: relaxed floats. --three: instead of the
 // summary, the three metrics that models.reference.time_study computes with PyTorch.
 //
-// Wall time, and processor time of all threads together. PyTorch's part: python -m models.reference.time_study
+// Prints wall time, and processor time of all threads together. PyTorch's part: python -m models.reference.time_study
 import { readFileSync } from 'node:fs';
 import { createEngine, measure } from '../../wasm/index.ts';
 import { median } from './peers/table.mjs';

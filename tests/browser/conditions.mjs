@@ -29,7 +29,7 @@ async function serve(answer) {
   return `http://127.0.0.1:${server.address().port}/`;
 }
 
-/** Installs what npm would: the packed package and its dependencies. */
+/** Answers with a file that npm would have installed: of the packed package or of its dependencies. */
 async function installed(path) {
   const own = normalize(decodeURIComponent(path)).replace(
     '/node_modules/sinkscope/',

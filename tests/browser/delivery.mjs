@@ -116,7 +116,7 @@ export const delivery = {
     }
   },
 
-  async 'where the headers of _headers are sent, the page is set apart and takes the engine with threads'({
+  async 'where the headers of _headers are sent, the page is cross-origin isolated and takes the engine with threads'({
     browser,
     origin,
   }) {
@@ -128,7 +128,9 @@ export const delivery = {
     assert.deepEqual(engines, ['sinkscope.threads.simd.wasm']);
   },
 
-  async 'the policy is in both pages and in _headers, and refuses what the page has not'(stage) {
+  async 'the policy is in both pages and in _headers, and refuses what the page does not use'(
+    stage,
+  ) {
     const headers = await readFile(join(pageRoot, '_headers'), 'utf8');
     const [, policy] = headers.match(/Content-Security-Policy: (.*)/);
     const unquoted = (html) => html.replaceAll('&#39;', "'");
@@ -214,7 +216,7 @@ export const delivery = {
     }
   },
 
-  async 'a page whose policy forbids WebAssembly names the word that is missing'({ browser }) {
+  async 'a page whose policy forbids WebAssembly names the keyword that is missing'({ browser }) {
     const without = (value) => value.replace(" 'wasm-unsafe-eval'", '');
     const sent = { 'content-security-policy': "script-src 'self'; worker-src 'self'" };
     const host = createHost({ sent, change: without });
@@ -232,7 +234,7 @@ export const delivery = {
     }
   },
 
-  async 'without JavaScript there is a picture, and a sentence of what it is'(stage) {
+  async 'without JavaScript there is a picture, and a sentence that says so'(stage) {
     const context = await stage.browser.newContext({ javaScriptEnabled: false });
     const page = await context.newPage();
     for (const file of ['index.html', 'embed.html']) {

@@ -65,7 +65,7 @@ async function firefox() {
   };
 }
 
-/** Starts a process and keeps its output for errors. */
+/** Starts a process, which may write to descriptor 3; `failed` rejects if it cannot start. */
 function start(command, argv, options = {}) {
   const child = spawn(command, argv, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'], ...options });
   const failed = new Promise((_, reject) => child.once('error', reject));

@@ -389,7 +389,7 @@ export const embed = {
       await runs(page, 2);
       assert.match(await finding.textContent(), /last 61 keys/);
       assert.equal(await figure.getAttribute('recentkeys'), '60');
-      // The host has the title of its page, and none of our styles.
+      // The figure adds neither a title nor styles to the page of the host.
       assert.equal(await figure.locator('h1').count(), 0);
       assert.equal(await page.locator('link[rel=stylesheet], style').count(), 0);
       assert.match(await figure.getByRole('link').getAttribute('href'), /room=purpose/);
@@ -472,7 +472,7 @@ export const embed = {
     await runs(page, count + 1);
   },
 
-  'from another site: the element, and an iframe that has the height it asks for': (stage) =>
+  'another site shows the element, and an iframe that has the height it asks for': (stage) =>
     checkOnOtherSite(stage, 'elsewhere.html', async (page, site) => {
       await runs(page, 1);
       const threads = page.workers().map((worker) => worker.url());
@@ -502,14 +502,16 @@ export const embed = {
       assert.ok(!heights.includes('1234px'));
     }),
 
-  'a host that lets no script run: the iframe alone': (stage) =>
+  'a host that lets no script run shows the iframe alone': (stage) =>
     checkOnOtherSite(stage, 'strict.html', async (page) => {
       const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
       await isDrawn(frame);
       await page.screenshot({ path: `${pictures}/embed-strict.png` });
     }),
 
-  async 'a page of a Jupyter Book, made by Sphinx and MyST as Jupyter Book makes it'(stage) {
+  async 'a page that Sphinx and MyST make, as Jupyter Book does, runs the figure and sets its theme'(
+    stage,
+  ) {
     const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
     try {
       await copyFile(join(root, 'web/examples/book.md'), join(folder, 'index.md'));
@@ -542,7 +544,7 @@ export const embed = {
     }
   },
 
-  'a slide that is hidden at first, by iframe and by element': (stage) =>
+  'a figure on a slide that is hidden at first is drawn, by iframe and by element': (stage) =>
     checkOnOtherSite(stage, 'slides.html', async (page) => {
       const at = (slide) =>
         page.waitForFunction(
@@ -700,7 +702,7 @@ export const embed = {
     ]),
   ),
 
-  async 'what gave way in a small frame is a button away'(stage) {
+  async 'what a small frame hides is one button away'(stage) {
     const site = await serveOtherSite(stage.origin, {
       '/': `${FRAMED.replace('<title>', '<html lang="en"><title>')}<main><h1>A course</h1><iframe width="280" height="240" title="A map" src="${stage.origin}/embed.html#view=attention"></iframe></main>`,
     });
@@ -814,7 +816,7 @@ export const embed = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async '</> gives what shows the same figure in another page'(stage) {
+  async '</> gives code that shows the same figure in another page'(stage) {
     const page = await stage.open('room=explore&shown=softmax&T=16', { waits: false });
     await page.locator('[data-view="attention"] .code').click();
     const dialog = page.locator('.embed-dialog');

@@ -150,7 +150,7 @@ const steps = {
     });
   },
 
-  async 'is set apart on a later visit, and shows the same'(browser, address) {
+  async 'is cross-origin isolated on a later visit, and shows the same'(browser, address) {
     await browser.open('about:blank');
     await browser.open(`${address}#room=explore`);
     await ready(browser);

@@ -29,7 +29,7 @@ async function measureByCommand(folder, edit, sequences) {
 }
 
 export const experiments = {
-  async 'streaming: the command line’s numbers, a sentence of them, and what is refused by name'(
+  async 'streaming shows the command line’s numbers and a sentence about them, and names what it refuses'(
     stage,
   ) {
     const page = await stage.open('room=purpose&runs=3');
@@ -84,12 +84,12 @@ export const experiments = {
     return finding(page);
   },
 
-  async 'streaming goes on behind the trained length, by places in the cache'(stage) {
+  async 'streaming continues beyond the trained length with positions in the cache'(stage) {
     const page = await stage.open('room=purpose&shown=softmax&runs=1&length=300&positions=cache');
     assert.match(await text(page, '[data-view="loss"]'), /first 1 \+ last 23, cache positions/);
     assert.match(await text(page, '.question .hint'), /Only 128 tokens ran without eviction/);
     const ticks = await page.locator('.chart-picture text').allTextContents();
-    assert.ok(ticks.includes('250'), `the axis goes on behind the trained 128: ${ticks}`);
+    assert.ok(ticks.includes('250'), `the axis continues beyond the trained 128: ${ticks}`);
     // A file of the reader is one text, whatever its lines.
     await page.getByLabel('prompts from').selectOption('file');
     const passages = JSON.parse(await readFile(`${root}models/zoo/heldout.json`, 'utf8'));
@@ -114,7 +114,7 @@ export const experiments = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'streaming: a long text in little memory, and what a run of it holds'(stage) {
+  async 'streaming runs a long text in little memory, and says how much the run needs'(stage) {
     const page = await stage.open('room=purpose&shown=softmax&runs=1');
     await page.getByLabel('a text of 4,000 tokens').click();
     await page.waitForFunction(() => /length=4000/.test(location.hash));
@@ -225,7 +225,7 @@ export const experiments = {
     return finding(page);
   },
 
-  async 'fragility: repeated tokens, a channel, a weight, beside drawn ones'(stage) {
+  async 'fragility compares repeated tokens, a channel and a weight with random ones'(stage) {
     // The frames of the room shown before lack numbers that this experiment needs.
     const page = await stage.open('experiment=fragility&runs=2&repeats=40&perturbation=channel');
     await page.getByRole('link', { name: 'Why it matters' }).click();

@@ -46,7 +46,7 @@ function count() {
 }
 
 export const few = {
-  async 'few things at a time: controls and words in view of every room'(stage) {
+  async 'every room has few controls and words in view'(stage) {
     const counted = {};
     for (const room of Object.keys(MOST)) {
       const page = await stage.open(`room=${room}`, { waits: false });

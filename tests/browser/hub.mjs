@@ -240,7 +240,7 @@ export const hub = {
     assert.ok(hub.seen(WEIGHTS).every(({ method }) => method === 'HEAD'));
   },
 
-  async 'a worker without writable streams keeps it by its own handles'(stage) {
+  async 'a worker without writable streams caches a model by file handles of its own'(stage) {
     const { page, hub } = await openHubPage(stage);
     await page.evaluate(async () => {
       globalThis.engine = await globalThis.sinkscope.createEngine({ base: '/wasm/', worker: true });

@@ -251,7 +251,7 @@ export const lab = {
     assert.ok(plain.length >= 11, `${plain}`);
     assert.deepEqual(
       special.filter((title) => !plain.includes(title)),
-      // Its question has one tab where a model has no bias key.
+      // Without a bias key “Query and key” is the only tab of its question, and has no button.
       ['Row sums', 'Query and key', 'Bias key', 'Gate'],
     );
     assert.equal(await page.locator('.chip').count(), 12);
@@ -375,7 +375,7 @@ export const lab = {
     }
   },
 
-  async 'what explodes in the lab stops with its step; absurd settings are refused with their number'(
+  async 'a training that explodes stops with its step; absurd settings are refused with their number'(
     stage,
   ) {
     const explodes = `operation:identity,optimizer:sgd,learning_rate:1e25,${SMALL}`;

@@ -150,7 +150,9 @@ export const lessons = {
     }
   },
 
-  async 'a reader trains the two models of a lesson: what the picture says, to the digit'(stage) {
+  async 'a reader trains the two models of a lesson and gets what the picture says, to the digit'(
+    stage,
+  ) {
     const page = await open(stage, slugOf(3));
     const lab = page.locator('#lab');
     await lab.scrollIntoViewIfNeeded();
@@ -233,7 +235,7 @@ export const lessons = {
     await page.screenshot({ path: `${pictures}/lesson-plain.png`, fullPage: true });
   },
 
-  async 'on paper: pictures and answers, no controls'(stage) {
+  async 'a printed lesson has pictures and answers, and no controls'(stage) {
     const page = await open(stage, slugs[0]);
     await readThrough(page);
     await page.emulateMedia({ media: 'print' });

@@ -75,7 +75,7 @@ export const losing = {
 
   async 'where there are no locks, a worker that no longer answers counts as ended'(stage) {
     const { page } = await openHubPage(stage);
-    // Browsers treat plain http on a host name as insecure, such as that of a server in a classroom.
+    // Browsers treat plain http on a host name, such as that of a server in a classroom, as insecure.
     page.origin = page.origin.replace('127.0.0.1', 'insecure.test');
     await page.clock.install();
     await visit(page);

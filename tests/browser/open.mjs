@@ -122,7 +122,7 @@ function drop(page, files) {
 }
 
 export const open = {
-  async 'a model of the hub: its plan, then its run, then from the cache'(stage) {
+  async 'a model of the hub shows its plan, then runs, and later comes from the cache'(stage) {
     const { page, hub } = await openPage(stage);
     await openDialog(page);
     assert.equal(hub.log.length, 0, 'no request is sent before the reader asks for it');
@@ -398,7 +398,7 @@ export const open = {
     const T = prompt.replaceAll(' ', '').length + 2;
     assert.equal(tokens.length, T);
     assert.deepEqual([tokens[0], tokens[T - 1]], ['[CLS]', '[SEP]']);
-    // In a causal model uniform attention gives the first key the mean of 1/n, 10%.
+    // In an encoder every row sees all T tokens; in a causal model the share would be the mean of 1/n, 10%.
     assert.match(
       await finding(page),
       new RegExp(

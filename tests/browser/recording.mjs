@@ -285,7 +285,7 @@ export const recording = {
       assert.deepEqual(page.troubles, []);
     },
 
-  'recording: markup in its words stays text, and lies about shapes are a sentence': async (
+  'recording: markup in its words stays text, and false shapes are refused in a sentence': async (
     stage,
   ) => {
     const evil = '<img src=x onerror="globalThis.hit=1">';

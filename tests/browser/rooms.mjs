@@ -25,7 +25,7 @@ const zoo = (path) => readFile(`${root}models/zoo/${path}`);
 const finding = (page) => text(page, '[data-finding]');
 const map = (page, nth = 0) => page.locator('[data-view="attention"] .heatmap').nth(nth);
 
-/** Opens a model in Node.js and measures a text, outside the browser. */
+/** Opens a model and encodes a text in Node.js, outside the browser. */
 async function openInNode(id, prompt, kernels) {
   const engine = await createEngine({ worker: false, kernels });
   const [config, weights] = await Promise.all([
@@ -204,7 +204,7 @@ const start = {
       }
   },
 
-  async 'all of it without scrolling, at 1280x800 and at 390x844'(stage) {
+  async 'all of the first screen is seen without scrolling, at 1280x800 and at 390x844'(stage) {
     for (const [width, height] of [
       [1280, 800],
       [390, 844],
@@ -244,7 +244,9 @@ const start = {
     }
   },
 
-  async 'the bar holds seven rooms at 390 and 320 px, nothing sideways, 24 px to hit'(stage) {
+  async 'the bar holds seven rooms at 390 and 320 px without sideways scrolling, in targets of 24 px'(
+    stage,
+  ) {
     const page = await stage.open();
     for (const width of [390, 320]) {
       await page.setViewportSize({ width, height: 844 });
@@ -266,7 +268,7 @@ const start = {
     }
   },
 
-  async 'one walks from room to room, there and back, without an error'(stage) {
+  async 'a reader goes from room to room and back without an error'(stage) {
     const page = await stage.open();
     const names = await page.locator('nav.rooms a').allTextContents();
     for (const name of [...names, ...names]) {
@@ -405,7 +407,7 @@ const reading = {
   async 'a short text has its share with a caveat, heads are counted where that means something, and no text asks for one'(
     stage,
   ) {
-    // The first screen of whatever a visitor types first: a share, uniform attention, and no refusal.
+    // Whatever a visitor types first, the first screen shows a share and that of uniform attention.
     const first = await stage.open();
     for (const words of [
       'The quick brown fox jumps over the lazy dog',
@@ -592,9 +594,7 @@ const reading = {
     }
   },
 
-  async 'the map is read by the keyboard, and one stop of the tabulator leads over all words'(
-    stage,
-  ) {
+  async 'the map is read by the keyboard, and all words are one tab stop'(stage) {
     const isThere = (page) =>
       page.evaluate(
         () => document.activeElement.closest('[data-view="attention"] .heatmap') !== null,
@@ -652,7 +652,7 @@ const reading = {
     return `${stops} stops`;
   },
 
-  async 'the hand hides a key, silences a head, drops a value; the change is reported; Back undoes'(
+  async 'What if hides a key, ablates a head and zeroes a value; the change is reported, and Back undoes it'(
     stage,
   ) {
     const page = await stage.open('room=explore&shown=softmax&view=change&layer=3&head=1');
@@ -731,7 +731,7 @@ const reading = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'the hand takes hold of a number where token and channel meet, by the keyboard too'(stage) {
+  async 'a click on a channel of a token offers edits of this number, by the keyboard too'(stage) {
     const page = await stage.open('room=explore&shown=softmax&view=channels');
     const picture = page.locator('.view-channels .heatmap');
     assert.match(
@@ -774,9 +774,7 @@ const reading = {
     assert.deepEqual([...page.troubles, ...wild.troubles], []);
   },
 
-  async 'a link is followed though the address of a change before it is still to be written'(
-    stage,
-  ) {
+  async 'a link is followed while the address of an earlier change is still to be written'(stage) {
     const page = await stage.open('room=explore&shown=softmax&view=change');
     const timers = await page.evaluate(() => {
       const later = [];
@@ -816,7 +814,7 @@ const reading = {
     const { effect } = await saved('effects');
     assert.ok(Math.abs(effect[20] - rise) < 1e-5, `${effect[20]} and ${rise}`);
     const said = await text(page, '.view-effects .caption');
-    // A last setting ablates all dormant heads together.
+    // The lead also states the effect of ablating all dormant heads at once.
     const { first_share } = await saved('effects');
     const dormant = effect.flatMap((one, i) =>
       Math.abs(one) < 0.01 && first_share[i] > 0.3
@@ -876,7 +874,7 @@ const reading = {
     return said;
   },
 
-  async 'random and repeated tokens, the first token, and how many'(stage) {
+  async 'a text may be random or repeated tokens, with a chosen length and first token'(stage) {
     const page = await stage.open('room=explore&T=16');
     await openSection(page, 'settings');
     const kind = page.getByLabel('prompts from');
@@ -953,7 +951,7 @@ const reading = {
 };
 
 const comparing = {
-  async 'two to six subjects answer the same, on shared scales, with a table'(stage) {
+  async 'two to six subjects are compared on one text, with a table'(stage) {
     const page = await stage.open(
       'room=compare&shown=softmax,sigmoid,softmax@1000,softmax~sigmoid&input=heldout&n=10',
     );
@@ -995,7 +993,9 @@ const comparing = {
     assert.ok(place <= 0, `the table has ${place} px too many`);
   },
 
-  async 'what a model does anyway is no what-if, and its last step is the trained weights'(stage) {
+  async 'an edit to what a model does anyway is no what-if, and its last step is the trained weights'(
+    stage,
+  ) {
     const page = await stage.open('room=compare&shown=softmax,softmax~softmax,softmax@4000');
     await page.locator('.metrics tr[data-subject]').nth(2).waitFor();
     await settled(page);
@@ -1214,7 +1214,7 @@ const eight = {
 };
 
 const training = {
-  async 'the slider walks every subject through its training; the last stop are the trained weights'(
+  async 'the slider moves every subject through its training and ends at the trained weights'(
     stage,
   ) {
     const page = await stage.open('room=training');
@@ -1274,7 +1274,7 @@ const training = {
       shown.said,
     );
     assert.match(shown.said, /^Softmax model, seed 1, at step 4,000: .*BOS first\)\./);
-    // It has no long runs: its 2,000 steps are those of softmax.
+    // The model `short` has no long runs: its 2,000 steps are those of softmax.
     assert.deepEqual(await logs('short'), []);
     const without = await bands('short');
     assert.equal(without.drawn, 0);
@@ -1287,7 +1287,7 @@ const training = {
     await rows.first().waitFor();
     const reported = await rows.allTextContents();
     assert.equal(reported.length, 6, reported.join('\n'));
-    // First the shown model: the seeds of its recipe, and which of them has the shipped weights.
+    // The first row is that of the shown model: it lists the seeds of its recipe, and which has the shipped weights.
     const [softmax] = index.filter(({ id }) => id === 'softmax');
     const all = [softmax.measured, ...softmax.further_seeds].map(({ sink_1 }) => sink_1);
     const ends = [Math.min(...all), Math.max(...all)].map((x) => x.toFixed(1)).join(' to ');

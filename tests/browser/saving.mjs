@@ -16,8 +16,8 @@ async function evaluateOnEmptyPage(page, run, given) {
 }
 
 /**
- * Parses a text as XML in the browser, and returns the name of its root, or the error. This runs on an empty page,
- * because the policy of Sinkscope lets no text become markup.
+ * Parses a text as XML in the browser. Returns the name of its root and the number of its texts, or the error. This runs
+ * on an empty page, because the policy of Sinkscope lets no text become markup.
  */
 const asXml = (page, text) =>
   evaluateOnEmptyPage(
@@ -32,7 +32,7 @@ const asXml = (page, text) =>
     text,
   );
 
-/** Opens the softmax model from files, with this text as token 2 of its vocabulary. */
+/** Opens the softmax model from files, with this text in its vocabulary in place of the token of the last merge. */
 async function openWith(page, content) {
   const zoo = (name) => readFile(`${root}models/zoo/softmax/${name}`);
   const json = JSON.parse(await zoo('tokenizer.json'));
@@ -228,7 +228,7 @@ export const saving = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'numbers of every subject, with all that is needed to get them again'(stage) {
+  async 'saved numbers are those of every subject, with all that is needed to repeat them'(stage) {
     const page = await stage.open('room=compare&shown=softmax,softmax~sigmoid&T=12');
     await page.waitForFunction(
       () => document.querySelectorAll('[data-view="sinks"] .cell').length === 2,

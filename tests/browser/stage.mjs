@@ -79,7 +79,7 @@ export async function openStage() {
     allowed,
     /** Returns the violations of the Content-Security-Policy since the last call, and clears them. */
     takeViolations: () => violated.splice(0),
-    /** Opens a page and waits for its sink, or for a message if `ready` says so. */
+    /** Opens a page and waits until its sink is drawn, unless `waits` is false. */
     async open(hash = '', options = {}) {
       const { file = 'index.html', width = 1280, scheme = 'light', script, waits = true } = options;
       const context = await browser.newContext({
@@ -107,7 +107,7 @@ export async function openStage() {
         const own = r.url().startsWith(origin) || /^(data|blob):/.test(r.url());
         if (!own) page.troubles.push(`asks ${r.url()}`);
       });
-      // A request that the page itself cancels is no failure, such as that of a hidden checkpoint.
+      // A request that the page itself cancels, such as that of a hidden checkpoint, is no failure.
       page.on('requestfailed', (r) => {
         if (r.failure()?.errorText !== 'net::ERR_ABORTED') page.troubles.push(`failed: ${r.url()}`);
       });
@@ -188,7 +188,7 @@ export async function ask(page, question, tab) {
     await page.locator('.asks.selected').getByRole('button', { name: tab, exact: true }).click();
 }
 
-/** Opens every tab of every question and every research view, and looks at each. */
+/** Opens every tab of every question and every research view, and calls `look` with the title of each. */
 export async function everyTab(page, look) {
   const open = async (button) => {
     await button.click();

@@ -86,7 +86,7 @@ async function choose(page, { config, weights, tokenizer }) {
   await openFiles(page, files);
 }
 
-/** Waits for a message of the page or its dialog that matches. */
+/** Waits for a message of the page or its dialog that matches; returns all messages. */
 async function message(page, says = /./) {
   const selector = '.message:not([hidden]), #open[open] .open-error:not([hidden])';
   const message = page.locator(selector).filter({ hasText: says }).first();

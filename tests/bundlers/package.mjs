@@ -39,7 +39,7 @@ test('the types are found by every way to resolve a module that has exports', ()
   assert.equal(status, 0, text);
 });
 
-test('links of the README lead to files of the package, and its fields name an author and words', () => {
+test('links of the README lead to files of the package, and its fields name an author and keywords', () => {
   const readme = readFileSync(join(inside, 'README.md'), 'utf8');
   const links = [...readme.matchAll(/\]\(([^)\s]+)\)/g)].map(([, to]) => to);
   assert.ok(links.length > 0);

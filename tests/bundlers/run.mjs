@@ -40,7 +40,7 @@ globalThis.look = look;
 const PAGE = (script) =>
   `<!doctype html><html><title>A page</title><script type="module" src="${script}"></script></html>`;
 
-/** For each bundler, the files of the project, the command that builds it, and the folder of the site. */
+/** For each bundler, the files of the project, and a function that builds it and returns the folder of the site. */
 const BUNDLERS = {
   Vite: {
     files: { 'index.html': PAGE('./main.js'), 'main.js': LOOK },

@@ -30,12 +30,13 @@ const etagOf = (bytes) => `"${createHash('sha256').update(bytes).digest('hex')}"
  *   length            a false Content-Length is sent
  *   gzip              the body is compressed, whatever the request accepts
  *   etag              another ETag is sent, or none if it is null
+ *   garbage           the body has other bytes of the same length
  *   noRange           a requested range is ignored
  *   hang              no byte of the body comes
  *   silent            no answer comes
  * @typedef {{ host?: 'hub' | 'cdn', path: RegExp, method?: string, times?: number, status?: number,
  *   headers?: Record<string, string>, cut?: number, slow?: number, length?: number, gzip?: boolean,
- *   etag?: string | null, noRange?: boolean, hang?: boolean, silent?: boolean }} Fault
+ *   etag?: string | null, garbage?: boolean, noRange?: boolean, hang?: boolean, silent?: boolean }} Fault
  */
 
 class Hub {

@@ -60,7 +60,7 @@ def obey(order: dict[str, Any], failure: int) -> int:
 
 
 def end_orphans() -> None:
-    """Kill the processes that an order left behind, such as a Ray cluster, which would use up processor time."""
+    """Kills the processes that an order left behind, such as a Ray cluster, which would use up processor time."""
     while children := Path("/proc/thread-self/children").read_text().split():
         for child in map(int, children):
             os.kill(child, signal.SIGKILL)

@@ -26,7 +26,7 @@ const build = '.build/mutate';
 /** Number of nearest tests that run before the others of a room. */
 const NEAR = 4;
 /** Option -k of pytest for the tests in tests/record that start a Ray cluster, JupyterLab or a build. */
-const SLOW = 'ray_with or nothing_is_lost or jupyterlab or wheel';
+const SLOW = 'ray_with or no_row_is_lost or jupyterlab or wheel';
 mkdirSync(build, { recursive: true });
 
 /**

@@ -180,7 +180,7 @@ static void fold_spread_groups(const kernel_set *set, size_t n, size_t start) {
     fold_groups(set, n, start, true);
 }
 
-/* Tests one row, then a tile of five rows, at different offsets. */
+/* Hashes products of one row, then of a tile of five rows, at different offsets. */
 static void fold_fixed(const kernel_set *set, size_t n, size_t start) {
     static ss_fixed rows[SS_FIXED_ROWS * 4];
     static ss_fixed_tile tile[4];

@@ -125,8 +125,8 @@ static void check_promises(const cJSON *description) {
     }
 }
 
-/* Lists the metrics that have no meaningful mean over sequences: uniform attention, maps of one
-   head, parts of logits, indices. */
+/* Checks that all metrics have a mean over sequences but those for which it means nothing: uniform
+ * attention, maps of one head, parts of logits, indices. Checks their ranges, too. */
 static void check_metrics(const cJSON *metrics) {
     CASE("the description tells which metrics have a mean over sequences, and their ranges");
     const char *single =
@@ -152,8 +152,9 @@ static void check_metrics(const cJSON *metrics) {
     }
 }
 
-/* Checks which fields a run records by default: maps and the residual stream, but not the inputs of
- * the feed-forward or its spikes. Fields with one number a token are averaged over sequences. */
+/* Checks which fields a run records by default (maps and the residual stream, but not spikes or
+ * rounding errors), always, or when it streams, and which are averaged over sequences (those with
+ * one number a token). */
 static void check_fields(const cJSON *fields) {
     static const struct {
         const char *name, *key;

@@ -593,7 +593,8 @@ static void check_updates_of_streams(void) {
     close_model(&model);
 }
 
-/* Starts an update by two more tokens and abandons it after `steps` steps. */
+/* Starts to extend a run, two tokens a piece, and abandons it after `steps` pieces; the next update
+ * must equal a new run. */
 static void update_stopped(const ss_run_desc *desc, int steps) {
     opened_run run = open_run(desc);
     ss_error err;

@@ -525,8 +525,8 @@ static float entropy_along(int T, int D, int directions, float first, bool other
     return entropy;
 }
 
-/* Returns the error of the entropy of a matrix with the singular values 1, 1 - by, 1 - 2 by, ...,
- * to which two reflections are applied. */
+/* Returns the error of the entropy of a matrix with the singular values 1, 1 - decrement,
+ * 1 - 2 decrement, ..., to which two reflections are applied. */
 static float spectrum_error(int T, int D, float decrement) {
     int n = T < D ? T : D;
     double whole = 0, entropy = 0;

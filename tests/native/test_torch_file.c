@@ -188,7 +188,7 @@ static void check_places_of_errors(void) {
     close_file(&file);
 }
 
-/* Checks a pickle with n copies of opcodes between other opcodes. */
+/* Checks that a pickle with n copies of opcodes after other opcodes is refused. */
 static void check_repeated_opcodes(const char *before, const char *opcodes, size_t width,
                                    size_t n) {
     size_t first = strlen(before);

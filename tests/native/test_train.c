@@ -117,8 +117,8 @@ static double norm_of_numbers(const float *x, size_t n) {
     return sqrt(sum);
 }
 
-/* Returns the relative error of a tensor's derivatives; derivatives of tiny size are compared
- * relative to those of the largest tensor. */
+/* Returns the largest relative error over the tensors' derivatives; derivatives of tiny size are
+ * compared relative to those of the largest tensor. */
 static double compare(const char *folder, const live_model *live, const opened_file *golden) {
     double worst = 0, most = 0;
     const ss_container *sums = &live->sums_file.container;
@@ -485,7 +485,8 @@ static void check_conditional_draws(void) {
     close_train(opened);
 }
 
-/* Counts the tokens of a text that repeats 0, 1 .. 19, so that the next token is known. */
+/* Checks the tokens of a text that repeats 0, 1 .. 19, so that the next token is known, and notes
+ * where its pieces begin. */
 static void count_text(const ss_sequence *s, void *context) {
     counts *c = context;
     CHECK_INT(s->tokens[0], 7);

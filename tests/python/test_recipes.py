@@ -133,7 +133,7 @@ def test_a_step_reads_the_same_number_of_tokens_at_every_context() -> None:
 
 
 def test_the_cost_of_eviction_is_that_of_the_lost_keys() -> None:
-    """A model that attends only to its first token loses nothing while the cache keeps that token."""
+    """Losing the only key with weight changes the loss, but not if all values are zero."""
     recipe = recipes()["softmax"]
     config = recipe.config | {"num_hidden_layers": 1, "sliding_window": 2}
     arch = dataclasses.replace(architecture(config), mask=architecture(recipe.config).mask)
@@ -168,7 +168,7 @@ def test_a_log_continues_with_its_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [p["step"] for p in protocol.read_log(recipe, 1, tmp_path)["points"]] == [0]
 
 
-def test_even_attention_is_no_sink() -> None:
+def test_uniform_attention_is_no_sink() -> None:
     recipe = recipes()["softmax"]
     arch = architecture(recipe.config | {"num_hidden_layers": 2})
     weights = initial_weights(arch, 1, recipe.training)

@@ -146,7 +146,7 @@ def test_most_queries_show_a_window_of_weights() -> None:
         assert torch.equal(mask_ranges_of_weights(first, t, "causal", t)[0] > 0, t >= width) is is_window
 
 
-def test_a_cache_goes_on_if_its_keys_do() -> None:
+def test_a_cache_continues_if_it_begins_with_the_same_keys() -> None:
     layer = _Layer(nn.Identity(), None)  # type: ignore[arg-type]
     layer.length, keys = 3, torch.arange(8.0).view(1, 4, 2)
     for before, arguments, follows in (

@@ -39,7 +39,7 @@ def recording() -> sinkscope.Recording:
                             progress=False)
 
 
-def test_the_strongest_head_is_selected_and_a_picture_left(recording: sinkscope.Recording) -> None:
+def test_the_strongest_head_is_selected_and_a_picture_is_kept(recording: sinkscope.Recording) -> None:
     widget = show(recording)
     assert widget.prompt == 0
     alpha = recording["mean.alpha"][..., 0]

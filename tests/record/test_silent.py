@@ -407,7 +407,7 @@ def test_experts_are_no_layers_of_a_hybrid_that_is_watched() -> None:
 
 
 class Guided(nn.Module):
-    """A model that runs each sequence together with a copy without its first tokens."""
+    """A model that runs each sequence together with a copy whose first tokens are replaced."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()

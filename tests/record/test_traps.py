@@ -71,7 +71,7 @@ def test_cached_decoding_has_fewer_queries_than_keys(name: str) -> None:
 def flash_like(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
                attention_mask: torch.Tensor | None, sliding_window: int | None = None,
                **options: object) -> tuple[torch.Tensor, None]:
-    """Causal, windowed and padded without a map-shaped mask, as FlashAttention is called."""
+    """Attends causally, within the window and without pads, but gets no map-shaped mask, like FlashAttention."""
     S, n = key.shape[2], query.shape[2]
     at = torch.arange(S - n, S)[:, None]
     visible = torch.arange(S) <= at if module.is_causal else torch.ones(n, S, dtype=torch.bool)
@@ -99,8 +99,8 @@ def test_flash_attention_passes_no_mask(name: str, padded: bool) -> None:
 
 
 def test_the_mask_is_that_of_the_backend() -> None:
-    """A name without a mask makes a causal model bidirectional: the recording says so, and a model whose logits
-    change is refused."""
+    """An implementation without a mask function makes a causal model bidirectional: the recording says so, and a model
+    whose logits change is refused."""
     model = FAMILIES["llama"].make("sdpa")
     ids = torch.tensor(inputs(FAMILIES["llama"], 1))
     with torch.no_grad():
@@ -385,7 +385,7 @@ def test_pooled_maps_are_means_of_what_is_visible(name: str, monkeypatch: pytest
     from sinkscope import attention, gather
 
     monkeypatch.setattr(gather, "POOLED_SIZE", 10)
-    monkeypatch.setattr(attention, "CPU_CELLS", 7 * 4 * T)  # chunks across the cells
+    monkeypatch.setattr(attention, "CPU_CELLS", 7 * 4 * T)  # chunks end within cells
     family = FAMILIES[name]
     model = family.make(family.implementations[0])
     prompt = inputs(family, 1)

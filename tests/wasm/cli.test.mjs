@@ -228,7 +228,7 @@ test('a model comes from the hub', async () => {
   }
 });
 
-test('a summary for people, a usage, and errors on one line with exit code 1', async () => {
+test('the command prints a summary for people, its usage, and errors on one line with exit code 1', async () => {
   const text = (await run('measure', zoo('softmax'), '--text-file', whole, '--sequences', '1'))
     .stdout;
   assert.match(text, /Sink_1 +\d+\.\d\d%/);

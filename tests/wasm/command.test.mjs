@@ -125,7 +125,7 @@ test('a recording is recognized by its header within the file', async () => {
     assert.equal(await isRecording(path()), is);
 });
 
-test('differences have a line each, one-sided values a note, and the end has a count', () => {
+test('each difference has a line, tensors of one recording alone are noted, and the last line counts', () => {
   const whole = { name: 'operation', a: 'softmax', b: { x: 1 } };
   const one = { name: 'alpha', index: [1, 2], a: 0.5, b: 0.25, difference: 0.25, count: 3, of: 8 };
   const gone = { ...one, index: [0], a: 1, b: null, difference: Infinity };
@@ -260,7 +260,7 @@ test('training can be interrupted at any time, and uses the requested kernels', 
   assert.deepEqual([status, stderr], [0, '']);
   assert.match(stdout, /^step +0 +loss \d/m);
   assert.deepEqual(process.listeners('SIGINT'), before);
-  // Of ten steps one is printed.
+  // Every tenth step is printed.
   const more = await said('train', ...size, ...recipe.with(-1, '12'), '--kernels', 'base');
   assert.deepEqual(
     more.stdout
@@ -348,7 +348,7 @@ test('texts are joined in the requested number, without incomplete groups, or gr
     await assert.rejects(of(more), { message: sentence });
 });
 
-test('a speed has two digits below ten, and the number of workers its noun', () => {
+test('a speed below ten has two digits, and --special bos needs a start token', () => {
   const words = (rate, length) => speedWords(rate, { replicas: { length } });
   assert.equal(words(9.96, 1), 'sinkscope: 10 sequences a second, 1 worker\n');
   assert.equal(words(0.123, 2), 'sinkscope: 0.12 sequences a second, 2 workers\n');
@@ -483,7 +483,7 @@ function sheetOf() {
   const shapes = {
     ...{ alpha: [2, 2, 3], keys: [3], one: [1], hidden: [3], groups: [2, 2], kinds: [2, 3] },
   };
-  /** Numbers from a start on, one of them undefined. */
+  /** Returns the metrics: their numbers count up from `start`, and one of them is undefined. */
   const metrics = (start, put) =>
     Object.fromEntries(
       Object.entries(shapes).map(([name, shape]) => {
@@ -502,7 +502,7 @@ function sheetOf() {
   return { describe, found, measured, ofPrompt };
 }
 
-test('CSV has the place of each number: its layer by the model, its head or group, its key, its index', () => {
+test('CSV has the place of each number: its layer as the model counts it, its head or group, its key, its index', () => {
   const { describe, found, measured } = sheetOf();
   const lines = (more) =>
     toCsv({ ...found, ...more }, describe)

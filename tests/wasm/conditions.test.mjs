@@ -85,7 +85,7 @@ test('missing and null conditions have their defaults', () => {
   assert.deepEqual(read({ ...least, versions: { a: 1 } }).versions, { a: '1' });
 });
 
-test('the license of a recording before 1.0, whose key had another spelling', () => {
+test('the license of a recording before 1.0 is read, whose key had another spelling', () => {
   assert.equal(read({ ...least, licence: 'MIT' }).license, 'MIT');
   assert.equal(read({ ...least, licence: 'MIT', license: 'Apache-2.0' }).license, 'Apache-2.0');
 });

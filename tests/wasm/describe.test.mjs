@@ -64,7 +64,7 @@ test('texts of another build, and missing ones, are rejected', async () => {
   }
 });
 
-test('describe keeps its promises', async () => {
+test('every table of describe has unique names, and its rows refer to known fields, arguments and letters', async () => {
   await withEngine({}, async (engine) => {
     const describe = await engine.explain();
     const { operations, metrics, fields, edits, status, letters } = describe;

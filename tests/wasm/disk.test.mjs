@@ -146,7 +146,7 @@ test('the list of a picker keeps the folders', () => {
   );
 });
 
-/** Imitates an entry of a dropped folder, whose files a browser returns a hundred at a time, then none. */
+/** Imitates an entry of a dropped folder, which lists its files in parts, as a browser does: two at a time, then none. */
 function entry(path, inside) {
   const name = path.split('/').at(-1);
   if (inside === undefined) {

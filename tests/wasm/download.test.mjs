@@ -276,7 +276,7 @@ test('a silent connection is given up, and a download leaves no timer', async (t
   assert.equal(timers(), before);
 });
 
-test('a cancelled download ends its request, with the reason', async (t) => {
+test('a canceled download ends its request, with the reason', async (t) => {
   let asked;
   t.mock.method(globalThis, 'fetch', async (_, { signal }) => ((asked = signal), whole()));
   const reader = (await fetchFile(address, { wait: 0 })).stream.getReader();

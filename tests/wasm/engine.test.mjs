@@ -93,7 +93,7 @@ test('generation does not depend on how the prompt was cut, and the seed repeats
     };
     assert.deepEqual(await drawnWith(0), tokens);
     assert.notDeepEqual(await drawnWith(1), tokens);
-    // By default the likeliest token is taken; with a temperature alone all may be drawn, by seed 1.
+    // By default the likeliest token is taken; if only a temperature is given, all may be drawn, from seed 1.
     const drawnBy = async (given) => {
       const run = await model.run(long);
       for await (const _ of run.generate({ count: 6, ...given }));

@@ -133,7 +133,7 @@ test('each name of a way to split has its patterns, its normal form and its merg
   assert.throws(() => tokenizerOfGguf({}), { code: 'argument', where: 'read' });
 });
 
-test('tokens that begin and end a text, or have another role', () => {
+test('the metadata names the tokens that begin and end a text or have another role', () => {
   const ids = { bos_token_id: 0, eos_token_id: 7, unknown_token_id: 1, padding_token_id: 2 };
   const named = { bos_token: 'a', eos_token: '<unk>', unk_token: 'b', pad_token: 'ab' };
   assert.deepEqual(read({ ...gpt2, ...ids }).config, config(named));
@@ -150,7 +150,7 @@ test('tokens that begin and end a text, or have another role', () => {
     const { json } = read({ ...gpt2, ...ids, add_bos_token, add_eos_token, pre });
     assert.deepEqual(json.post_processor, wanted);
   }
-  // The first token of a text is one of the vocabulary's, unless the file says otherwise.
+  // Without a bos_token_id no token is put in front of a text.
   assert.equal(read({ ...gpt2, pre: 'llama3' }).json.post_processor, null);
   assert.equal(read({ ...gpt2, add_bos_token: false }).json.post_processor, null);
   for (const role of ['bos', 'eos'])
@@ -213,7 +213,7 @@ const added = (id, content, isSpecial = true, normalized = false) => ({
   special: isSpecial,
 });
 
-test('a SentencePiece vocabulary: stages, tokens of bytes, a token for the unknown', () => {
+test('a SentencePiece vocabulary has its stages, its byte tokens and its unknown token', () => {
   const block = { type: 'Replace', pattern: { String: ' ' }, content: '▁' };
   const space = { type: 'Replace', pattern: { String: '▁' }, content: ' ' };
   const strip = { type: 'Strip', content: ' ', start: 1, stop: 0 };

@@ -140,7 +140,7 @@ test('vocab.txt of BERT: a text is between [CLS] and [SEP]', async () => {
   tokenizer.close();
 });
 
-test('vocab.json with merges.txt, a GGUF, and invalid sources', async () => {
+test('vocab.json with merges.txt and a GGUF are opened, and invalid sources are rejected', async () => {
   const at = (name) => readFileSync(new URL(`tokenizers/${name}`, golden), 'utf8');
   const [vocab, merges] = ['gpt2/vocab.json', 'gpt2/merges.txt'].map(at);
   const gguf = new Map(Object.entries(JSON.parse(at('gemma.gguf.json'))));
@@ -154,7 +154,7 @@ test('vocab.json with merges.txt, a GGUF, and invalid sources', async () => {
     assert.match((await failure(guardTokenizer(source))).code, /bad_tokenizer|unsupported/);
 });
 
-/** A worker that reports the slowness of its machine, and answers when the test lets it. */
+/** Makes workers that report the slowness of their machine at once, and answer when the test lets them. */
 function stubWorker({ benchmarkMs }) {
   const workers = [];
   const start = () => {

@@ -110,7 +110,7 @@ export async function withEngine(options, use) {
   }
 }
 
-/** Returns the code and place of a promise's error. @param {Promise<unknown>} promise */
+/** Returns name, code, place and sentence of a promise's error. @param {Promise<unknown>} promise */
 export async function failure(promise) {
   const error = await promise.then(
     () => ({ code: 'none', where: '', text: 'it succeeded' }),
@@ -129,8 +129,9 @@ export function caught(call) {
   return 'nothing';
 }
 
-/** Pieces of a template of tokenizer.json: a token by its name, the text, and their concatenation. @param {string} id */
+/** Returns the piece of a template of tokenizer.json that is a token, by its name. @param {string} id */
 export const special = (id) => ({ SpecialToken: { id, type_id: 0 } });
+/** The piece of a template that is the text. */
 export const sequence = { Sequence: { id: 'A', type_id: 0 } };
 /**
  * Makes a post-processor of these pieces.
@@ -143,7 +144,7 @@ export const templateOf = (...single) => ({
   special_tokens: {},
 });
 
-/** Asserts that two values are equal: numbers within a part of the tolerance of F32, all else exactly. */
+/** Asserts that two values are equal: numbers within 2e-5, all else exactly. */
 export function near(found, expected, where) {
   if (typeof expected === 'number')
     return assert.ok(Math.abs(found - expected) < 2e-5, `${where}: ${found}, not ${expected}`);

@@ -108,7 +108,7 @@ test('names are read in all their forms, and nothing else is accepted', () => {
   }
 });
 
-test('a revision, a request for merging and an old name without owner are found', async () => {
+test('a revision, a pull request and an old name without an owner are found', async () => {
   const plans = await Promise.all(
     ['sinkscope/softmax@v0', 'sinkscope/softmax@refs/pr/1', 'legacy'].map((id) => resolve(id)),
   );
@@ -195,7 +195,7 @@ test('a model beyond 32-bit addresses is rejected before it is fetched', async (
   assert.ok((await plain(MEMORY_LIMIT + 1)).refusal);
 });
 
-test('a run is estimated by its formula', () => {
+test('the memory of a run is estimated by its formula', () => {
   const llama = {
     num_hidden_layers: 2,
     hidden_size: 8,
@@ -248,7 +248,7 @@ test('what a list says of a file counts only if it can be true, and a list of no
     ),
     [0, undefined, 7],
   );
-  // Without a list the usual files are asked for; where the hub refuses, nothing is.
+  // Without a list the usual files are probed, unless the hub refuses access.
   answers.list = undefined;
   for (const [status, isProbed] of [
     [404, true],

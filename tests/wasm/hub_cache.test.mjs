@@ -144,7 +144,7 @@ function answerWith(t, tags) {
   return asked;
 }
 
-test('a response that is not read to its end is cancelled', async (t) => {
+test('a response that is not read to its end is canceled', async (t) => {
   const asked = answerWith(t, [['"a"'], ['"a"'], ['"a"'], ['"b"']]);
   const isEnded = () => asked.map(({ aborted }) => aborted);
   await read({}, 4);

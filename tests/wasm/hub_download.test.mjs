@@ -60,7 +60,7 @@ test('a cut connection is continued at its last byte', async () => {
 
 test('a store that rejects a range sends the whole file', async (t) => {
   hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
-  // A page only learns that a request failed if another site does not allow a range.
+  // If another site does not allow ranges, a page learns only that its request failed.
   const { fetch } = globalThis;
   const refused = [];
   t.mock.method(globalThis, 'fetch', async (address, options) => {
@@ -237,7 +237,7 @@ test('only the bytes that are read are fetched', async () => {
   assert.equal(hub.seen(PATH, 'cdn').length, 1);
 });
 
-test('an empty file, and one that comes compressed without a request for it', async () => {
+test('an empty file is read, and so is one that comes compressed without a request for it', async () => {
   hub.repository('sinkscope/softmax').revisions.main.files['empty.txt'] = Buffer.alloc(0);
   const empty = `${hub.endpoint}/sinkscope/softmax/resolve/main/empty.txt`;
   const { bytes, stream } = await openDownload(empty);

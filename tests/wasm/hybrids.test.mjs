@@ -1,4 +1,4 @@
-// Tests models in which only some layers have attention: layers have the numbers of the model, and tensors of
+// Tests models in which only some layers have attention: layers are numbered as in the model, and tensors of
 // attention have a row for each layer with attention.
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -71,7 +71,7 @@ test('edits name layers by their numbers, and one without attention is refused w
   assert.ok(Math.abs(mean[H + 1] - change) < 1e-5);
 });
 
-test('a run goes on, and changes its text, to the bits of a new one', async () => {
+test('a run that continues or changes its text has the bits of a new one', async () => {
   const run = await model.run(ids.slice(0, 12), { capacity: 20 });
   for await (const _ of run.generate({ count: 6 }));
   const again = await model.run(run.tokens);
@@ -81,7 +81,7 @@ test('a run goes on, and changes its text, to the bits of a new one', async () =
   assert.deepEqual(await run.field('hidden'), await fresh.field('hidden'));
 });
 
-test('a recording of it keeps the numbers of layers, and prints the digits of the model', async () => {
+test('a recording of a hybrid keeps the numbers of layers, and prints the digits of the model', async () => {
   const cli = fileURLToPath(new URL('wasm/cli.js', root));
   const run = (...args) => spawnSync('node', [cli, ...args], { encoding: 'utf8' }).stdout;
   const out = join(folder, 'hybrid.safetensors');

@@ -70,7 +70,7 @@ test('progress counts finished tokens only, as whole numbers', async (t) => {
     const reached = [];
     await model.run([1, 2, 3, 4, 5, 6, 7], { onProgress: ({ done }) => reached.push(done) });
     t.mock.restoreAll();
-    // After one and two of three pieces 2.3 and 4.7 tokens are through.
+    // After one and two of three pieces, 2.3 and 4.7 tokens are finished.
     assert.deepEqual(reached, [2, 4, 7]);
   });
 });
@@ -120,7 +120,7 @@ for (const worker of [false, true])
     });
   });
 
-test('memory does not grow over 50 times open, run, close', async () => {
+test('memory does not grow while a model is opened, run and closed 50 times', async () => {
   await withEngine({}, async (engine) => {
     const cycle = async (i) => {
       const model = await engine.open(files(i % 2 ? softmax : tiny));

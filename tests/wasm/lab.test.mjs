@@ -97,7 +97,7 @@ test('a trained model continues with its own keys, changed on request', async ()
   ]);
 });
 
-test('the words of a vocabulary: ringed numbers, CJK characters beyond the 20th, letters, digits, Hangul, numbers', async () => {
+test('the words of a vocabulary are ringed numbers, CJK characters beyond the 20th, letters, digits, Hangul and numbers', async () => {
   const { words, tokenizer, tokenizerConfig } = labTokenizer();
   const letters = 'abcdefghijklmnopqrstuvwxyz';
   const plain = [...letters, ...letters.toUpperCase(), ...'0123456789+='];

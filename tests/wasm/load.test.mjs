@@ -84,7 +84,7 @@ for (const [kind, source] of Object.entries(SOURCES)) {
   });
 }
 
-test('a text gives the same numbers as the calls below', async () => {
+test('a text gives the same numbers as the lower-level calls', async () => {
   const own = await engine.open(files(softmax));
   const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
   const ids = tokenizer.encode(TEXT).map(({ id }) => id);
@@ -107,7 +107,7 @@ test('a text gives the same numbers as the calls below', async () => {
   await model.close();
 });
 
-test('where rows need not sum to 1 the weights that the model uses decide', async () => {
+test('where rows need not sum to 1, alpha and sinks are those of the weights that the model uses', async () => {
   const model = await load(sigmoid, { engine });
   const { alpha, layer, head, sink } = await model.measure(TEXT);
   const own = await engine.open(files(sigmoid));

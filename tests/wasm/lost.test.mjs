@@ -281,7 +281,7 @@ test('an object closed after its worker has ended starts no other worker', async
 const ended = (worker) => (worker.threadId === -1 ? undefined : once(worker, 'exit'));
 
 test(
-  'a worker whose start is in vain ends, and no other thread tries it',
+  'a worker that fails to start is ended, and no other thread tries to start',
   { timeout: 60_000 },
   async (t) => {
     const warn = t.mock.method(console, 'warn', () => {});
@@ -294,7 +294,7 @@ test(
     assert.deepEqual([tooMany.code, tooMany.where], ['argument', 'threads']);
     assert.equal(started.length, count + 2);
     await Promise.all(started.slice(count).map(ended));
-    // This folder has one binary, so that a later purpose of the engine finds none.
+    // This folder has one binary, so that the engine finds none for eight bits.
     const name = 'sinkscope.simd.wasm';
     copyFileSync(new URL(name, binaries), join(folder, name));
     const engine = await createEngine({ base, kernels: 'simd', workers: 1 });

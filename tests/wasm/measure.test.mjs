@@ -57,7 +57,7 @@ test('progress has a rate of runs a second', async () => {
     const began = performance.now();
     const late = [];
     await measure(model, await cut(texts), {
-      // The finished work took no longer at this rate than the whole call so far.
+      // At the reported rate, the finished sequences took no longer than the call so far.
       onProgress: ({ done, rate }) => late.push(done / rate - (performance.now() - began) / 1000),
     });
     assert.equal(late.length, 2);
@@ -304,6 +304,6 @@ test('heads are counted only where uniform attention alone is at most eps', () =
     conclusive: true,
     least: leastTokens(0.3),
   });
-  // If rows need not sum to 1, a sink is one by share and by weight.
+  // If rows need not sum to 1, heads are counted both by share and by weight, and the smaller count holds.
   assert.equal(judge({ ...known, even: 0.1, normalizes: false }).sink, 0.1);
 });

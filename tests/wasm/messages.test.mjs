@@ -54,7 +54,7 @@ test('transferred values move, as an argument and as an answer', async () => {
   );
 });
 
-test('an error arrives as a value with its place, and a report without an answer', async () => {
+test('an error arrives as a value with its place, a report reaches its listener, and a stray answer is dropped', async () => {
   const { near, far } = ports();
   const reports = [];
   const calls = callThrough(near, (...report) => reports.push(report));

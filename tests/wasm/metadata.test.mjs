@@ -1,4 +1,4 @@
-// The metadata of a GGUF file through the ABI, in this thread and out of a worker.
+// The metadata of a GGUF file through the ABI, in this thread and from a worker.
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -8,7 +8,7 @@ import { files, golden, tiny, withEngine } from './helper.mjs';
 const weights = readFileSync(new URL('gguf-llama-gqa-f32/model.gguf', golden));
 
 for (const worker of [false, true]) {
-  test(`values and lists of metadata ${worker ? 'out of a worker' : 'in this thread'}`, async () => {
+  test(`values and lists of metadata ${worker ? 'from a worker' : 'in this thread'}`, async () => {
     await withEngine({ worker }, async (engine) => {
       const model = await engine.open({ weights });
       assert.equal(await model.metadata('general.architecture'), 'llama');
@@ -40,8 +40,8 @@ test('a byte order mark in a token is a letter', async () => {
 });
 
 test('numbers of every type of the format are read, single and in lists', () => {
-  // The types by their ids in the format: the method of Node.js that writes a value, its size, and two values,
-  // and the first is the largest valid one.
+  // Each type by its id in the format: the method of Node.js that writes a value, the size of a value, and two
+  // values.
   const types =
     /** @type {[number, (bytes: Buffer, value: any, at: number) => void, number, any[]][]} */ ([
       [0, (b, v, at) => b.writeUInt8(v, at), 1, [255, 1]],

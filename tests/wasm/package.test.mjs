@@ -34,7 +34,7 @@ await engine.open('softmax');
 `;
 
 test(
-  'the packed package runs, types and answers in an empty project',
+  'the packed package runs, passes the type check and answers in an empty project',
   { timeout: 120_000 },
   async () => {
     const folder = installInto('installed-node', {

@@ -171,7 +171,7 @@ for (const dtype of ['F32', 'BF16'])
     }
   });
 
-// Sums of integers are exact: each way of rounding gives one set of bits.
+// Sums of integers are exact in any order, so every build gives the same bits.
 for (const { folder, tokens, edit } of cases.filter(({ edit }) => !edit?.match(/weight/))) {
   const name = folder.pathname.split('/').at(-2) + (edit ? ` under ${edit}` : '');
   test(`${name}: in eight bits SIMD, relaxed SIMD and native give the same bits`, async (context) => {

@@ -36,7 +36,7 @@ function memory(room = Infinity) {
 const file = new Uint8Array(21 * 2 ** 20);
 for (let i = 0; i < file.length; i++) file[i] = i % 251;
 const numbered = (length, from = 0) => file.subarray(from, from + length);
-/** Lists the entries of a store by first byte and length, and whether their bytes equal the file's. */
+/** Lists the parts in a store by first byte and length; asserts that each has its checksum and the file's bytes. */
 const layout = ({ files }) =>
   [...files].flatMap(([name, bytes]) => {
     const part = partOf(name);
@@ -194,7 +194,8 @@ test('a chain begins at the first byte, takes the longest part each time, and en
 });
 
 test('a checksum is FNV-1a of words in two chains, then of the remaining bytes', () => {
-  // Computed by hand: the length and each odd byte go into the first, whose complement begins the second.
+  // The definition: the length and the bytes after the last full pair of words begin the first chain, whose
+  // complement begins the second.
   const step = (sum, word) =>
     Number((BigInt.asUintN(32, BigInt(sum ^ word)) * 0x01000193n) % 2n ** 32n);
   const expected = (bytes) => {

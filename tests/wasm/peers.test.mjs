@@ -57,7 +57,7 @@ test('a wrong answer is rejected, with the actual and the expected one', () => {
   assert.match(refusal(right(), undefined, TOLERANCE.exact), /was not asked/);
 });
 
-test('medians of an odd and an even number, and our ratios to others', () => {
+test('the table has the medians of odd and even numbers of times, and our ratios to other engines', () => {
   assert.equal(median([30, 1, 2]), 2);
   assert.equal(median([4, 100, 1, 2]), 3);
   const found = summary({ ours: [1, 9, 3], peer: [8, 4] });

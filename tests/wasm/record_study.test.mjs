@@ -78,7 +78,7 @@ function played() {
   return { runs, model: { describe, architecture, arithmetic: 'float', run } };
 }
 
-/** Returns the conditions of a file and its tensors, as numbers. */
+/** Returns the conditions of a file, and its tensors: F32 as numbers, others by their type. */
 function opened(file) {
   const bytes = Buffer.from(file);
   const header = JSON.parse(bytes.subarray(8, 8 + Number(bytes.readBigUInt64LE(0))).toString());

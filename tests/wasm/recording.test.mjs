@@ -172,7 +172,7 @@ test('maps in half precision are within their rounding, and alpha beside them is
     const { L, H } = model.architecture;
     const saved = 2 * L * H * 16 * 16;
     assert.ok(Math.abs(wide.length - bytes.length - saved) < 64);
-    // A recording of all its prompts: its numbers are the means.
+    // The recording stores every prompt, so that their numbers give the means.
     const { metrics, sequences: n } = await measure(recording);
     assert.equal(n, 1);
     same(metrics.sink_ratio.mean, (await run.metric('sink_ratio')).data);

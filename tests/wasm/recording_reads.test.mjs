@@ -119,7 +119,7 @@ test('a tensor is read whole, or for a layer and a head', async () => {
     );
 });
 
-test('means and deviations: their shapes by the sizes, their numbers by the threshold', async () => {
+test('means and deviations have the shapes of the sizes and the numbers of the threshold', async () => {
   const { recording } = await opened({
     'mean.alpha': tensor([4], [1, 2, 3, 4]),
     'deviation.alpha': tensor([4], [5, 6, 7, 8]),

@@ -23,7 +23,7 @@ function compare(actual, expected) {
 }
 
 test(
-  'SmolLM2 from GGUF: tokens, maps, hidden states, logits and greedy text',
+  'SmolLM2 from GGUF has the tokens, maps, hidden states, logits and greedy text of transformers',
   { skip },
   async (t) => {
     const about = JSON.parse(readFileSync(new URL('golden.json', folder), 'utf8'));

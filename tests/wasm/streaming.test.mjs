@@ -7,7 +7,7 @@ import { failure, files, softmax, withEngine } from './helper.mjs';
 const ids = Array.from({ length: 700 }, (_, i) => (i * i * 31 + (i >> 3)) % 1024);
 const evict = { kind: 'evict', policy: 'h2o', budget: 32, positions: 'cache' };
 
-test('losses far beyond the context are those of a run that keeps all', async () => {
+test('losses far beyond the context are those of a run that keeps all keys and values', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const [whole, streamed] = await Promise.all(
@@ -25,7 +25,7 @@ test('losses far beyond the context are those of a run that keeps all', async ()
   });
 });
 
-test('its memory is known in advance, and grows by 12 bytes with each token', async () => {
+test('the memory of a streaming run is known in advance, and grows by 12 bytes with each token', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const bytes = (n, streaming = true) =>
@@ -37,7 +37,7 @@ test('its memory is known in advance, and grows by 12 bytes with each token', as
   });
 });
 
-test('fields that it does not store are rejected by name', async () => {
+test('fields that a streaming run does not store are rejected by name', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const short = ids.slice(0, 100);

@@ -176,7 +176,7 @@ test('means and deviations are those of a sample, for each threshold, and progre
   const { metrics, byEps, ...others } = found;
   assert.deepEqual(others, { eps: 0.5, T: 1, sequences: 2 });
   assert.deepEqual(Object.keys(metrics), ['loss', 'sink', 'rare']);
-  // Ten times eps is added if given, and all of these get the first.
+  // The fake model adds ten times eps to the first token: 1 + 5 and 3 + 5. Every metric gets the first eps.
   assert.deepEqual(close(metrics.loss), close(of(6, 8)));
   assert.deepEqual(close(metrics.sink), close(of(6, 8)));
   assert.deepEqual(metrics.rare, { shape: [1], mean: [null], deviation: [null] });
@@ -202,7 +202,7 @@ test('means and deviations are those of a sample, for each threshold, and progre
   });
 });
 
-test('without names a study measures the summary, and of streams what their fields allow', async () => {
+test('without names a study measures the summary, and a streaming study what its fields allow', async () => {
   const names = async (cases, options) => {
     const [one] = await sweep(noting().model, [[1]], cases, options);
     return Object.keys(one.metrics);
@@ -378,7 +378,7 @@ test('a text is cut as often as it fits, to its last token, up to the requested 
 });
 
 test('a threshold needs enough tokens that uniform attention does not exceed it', async () => {
-  // (1 + 1/2) / 2, and the share for the longest text that is tried.
+  // Uniform attention over 2 tokens is (1 + 1/2) / 2; over 4096, the longest text that is tried, sum / 4096.
   let sum = 0;
   for (let t = 1; t <= 4096; t++) sum += 1 / t;
   for (const [eps, least] of [
@@ -666,7 +666,7 @@ test('texts are predicted from their middle on; copies have default sizes', asyn
   }
 });
 
-/** Words with the preceding blank, and marks, are separate tokens; one id for each. */
+/** A fake tokenizer: each word with the blank before it, and each punctuation mark, is a token. */
 const places = {
   known: [],
   encode: async (text, options = {}) => {
@@ -821,7 +821,7 @@ test('unmasking in one step moves nothing; ties go to the leftmost position, the
   assert.deepEqual(found.moves, { mean: 0, error: null });
   assert.equal(found.baseline.accuracy.mean, 1 / 2);
   assert.ok(Math.abs(found.baseline.loss.mean - Math.log(3)) < 1e-6);
-  // One position of three, and at least one with any share.
+  // The masked share of three positions is rounded, and is at least one position.
   for (const [masked, predicted] of [
     [0.01, 1],
     [0.5, 2],

@@ -17,7 +17,7 @@ async function withModel(use, engine = {}) {
   );
 }
 
-/** Asserts that two values are equal: numbers within a part of the tolerance of F32, all else exactly. */
+/** Asserts that two values are equal: fractions within 2e-5, all else exactly. */
 function near(found, expected, where) {
   if (typeof expected === 'number' && !Number.isInteger(expected))
     return assert.ok(Math.abs(found - expected) < 2e-5, `${where}: ${found}, not ${expected}`);

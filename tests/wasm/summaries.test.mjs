@@ -10,7 +10,7 @@ const lines = (text) => {
   return text.slice(0, -1).split('\n');
 };
 
-test('tasks: each by its name, with its chance, and a deviation for several prompts', () => {
+test('each task is printed with its name, its chance and the standard error over prompts', () => {
   const score = (mean, error) => ({ mean, error });
   const row = (accuracy, loss, choice = null) => ({
     accuracy: score(accuracy, 0.0125),
@@ -66,7 +66,7 @@ test('tasks: each by its name, with its chance, and a deviation for several prom
   );
 });
 
-test('suffix: beside random ones, on its own text and on others', () => {
+test('a suffix is printed next to random ones, on its own text and on others', () => {
   const found = {
     model: 'softmax',
     goal: 'loss',
@@ -113,7 +113,7 @@ test('suffix: beside random ones, on its own text and on others', () => {
   ]);
 });
 
-test('unmask: the effect of each key, beside a causal model if there is one', () => {
+test('unmasking is printed with the effect of each key, and that of a causal model if there is one', () => {
   const row = (loss, change, error, accuracy) => ({
     loss: { mean: loss, change: { mean: change, error } },
     accuracy: { mean: accuracy },

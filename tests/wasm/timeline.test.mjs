@@ -326,7 +326,7 @@ for (const [id, step] of [
       loss: metrics.loss_mean.mean[0],
       alpha_max: most('alpha', 64),
     };
-    // A head within rounding of eps in one of 2400 maps is 0.04 %.
+    // Sink_1 is the share of 2400 maps: one map within rounding of eps changes it by 0.04 percentage points.
     for (const [name, tolerance] of Object.entries({ sink_1: 0.05, loss: 0.001, alpha_max: 0.001 }))
       assert.ok(
         Math.abs(found[name] - stored[name]) <= tolerance,

@@ -38,7 +38,7 @@ test('an index gives the numbers of parameters and bytes: one byte for a step, f
   ]);
 });
 
-test('the last accepted value is accepted, and the next is rejected with its place', () => {
+test('a value at its bound is accepted, and one beyond it is rejected with its place', () => {
   const set = (path) => (value) => (made) => {
     const keys = path.match(/\w+/g);
     const last = keys.pop();

@@ -15,8 +15,8 @@ const TENSORS = [
   { name: 'c.weight', shape: [2, 4], coded: true },
 ];
 /**
- * The checkpoints: steps of the tensors a and c, numbers of b, and how the steps are read. The expected sums
- * are written out below.
+ * The checkpoints. `seed` draws the codes of the tensors a and c and the numbers of b; `scale` and `from_previous` say
+ * how the codes of a and of c are read. The expected sums are written out below.
  */
 export const CHECKPOINTS = [
   { step: 0, scale: [0.1, 0.3], from_previous: [false, false], seed: 1 },

@@ -25,7 +25,7 @@ test('ids, spans and decoded texts are those of the reference', () => {
   }
 });
 
-test('the size, the special tokens and the pieces', () => {
+test('a tokenizer has its size, its special tokens and its pieces, and an unknown id has no text', () => {
   assert.equal(tokenizer.size, 1024);
   assert.equal(tokenizer.bos, 0);
   assert.deepEqual(tokenizer.special, [0, 1]);
@@ -66,7 +66,7 @@ test('half a surrogate pair is read as U+FFFD and keeps its place', () => {
   assert.equal(tokenizer.decode(tokens.map(({ id }) => id)), 'a\ufffdb');
 });
 
-test('a megabyte of text takes seconds', () => {
+test('a megabyte of text is encoded within seconds', () => {
   const text = 'The quick brown fox jumps over it. '.repeat(28600);
   const start = performance.now();
   const tokens = tokenizer.encode(text);
@@ -112,7 +112,7 @@ const llama = {
   },
 };
 
-test('a SentencePiece vocabulary: block signs, byte tokens, a space prepended to the text', () => {
+test('a SentencePiece vocabulary writes spaces as block signs, missing characters as bytes, and puts a space in front', () => {
   const tokenizer = openTokenizer(llama);
   const spans = (text) => tokenizer.encode(text).map(({ id, start, end }) => [id, start, end]);
   assert.equal(tokenizer.bos, 1);

@@ -17,8 +17,9 @@ const REFUSED = {
   'unigram Precompiled': ['unsupported', 'normalizer.type'],
 };
 
-/** Marks texts for which the library's offsets are wrong, or it fails. */
+/** Stands for the hash of offsets that are wrong in the library, and are not compared. */
 const NOTHING = '--------';
+/** Stands for the hash of a text that the library refuses. */
 const ERROR = 'refused!';
 
 /** Returns the FNV-1a hash of whole numbers, as 8 hexadecimal digits. */
@@ -38,7 +39,7 @@ const COLUMNS = {
     Array.from(tokenizer.decode(own(tokens).map(({ id }) => id)), (sign) => sign.codePointAt(0)),
 };
 
-/** Returns the tokens of a text, or the error that encoding ends in. */
+/** Returns the tokens of a text; null if encoding it is refused. */
 function attempt(tokenizer, text) {
   try {
     return tokenizer.encode(text);
@@ -50,7 +51,7 @@ function attempt(tokenizer, text) {
 
 for (const { name, file, whole, ...hashes } of battery.cases) {
   const refusal = REFUSED[name];
-  test(`${name}: ${refusal ? 'rejected by name' : 'ids, offsets and decoded texts'}`, () => {
+  test(`${name}: ${refusal ? 'rejected by name' : 'has the ids, offsets and decoded texts of the library'}`, () => {
     if (refusal) {
       const [code, where] = refusal;
       assert.throws(() => openTokenizer(file), { code, where });

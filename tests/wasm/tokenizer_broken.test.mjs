@@ -74,7 +74,7 @@ const hundred = Array.from({ length: 100 }, (_, i) => i / 100);
 const cut = (whole, part) => whole.slice(0, Math.floor(whole.length * part));
 const gguf = (values) => () => tokenizerOfGguf((key) => values[key]);
 
-test('files cut short at every hundredth', () => {
+test('a file cut short at any hundredth is rejected, but for merges.txt at the end of a line', () => {
   const json = JSON.stringify(file);
   const cuts = [
     ...hundred.map((part) => () => ({ json: cut(json, part) })),
@@ -130,7 +130,7 @@ function spoil(value, random) {
   return copy;
 }
 
-test('three thousand values of another kind', () => {
+test('a file with a value of another kind opens or is rejected with a known error', () => {
   const random = createRandom(2);
   const small = shrink();
   const config = { bos_token: '<s>', eos_token: { content: '</s>' }, add_bos_token: true };
@@ -283,7 +283,7 @@ test('invalid metadata of a GGUF names the key', () => {
   }
 });
 
-test('pieces of no length are rejected', () => {
+test('a FixedLength without a length above 0 is rejected', () => {
   for (const length of [0, -3, 0.5, null]) {
     const pre_tokenizer = { type: 'FixedLength', length };
     const refused = failure(() => ({ json: { ...shrink(), pre_tokenizer } }));
@@ -351,7 +351,7 @@ test('errors that JavaScript throws are reported in a sentence', () => {
   }
 });
 
-test('stages within stages, deeper than any stack', () => {
+test('stages nested deeper than any stack are rejected', () => {
   const depth = 200000;
   const json = JSON.stringify({ ...shrink(), pre_tokenizer: 0 });
   const nested = `${'{"type":"Sequence","pretokenizers":['.repeat(depth)}${']}'.repeat(depth)}`;

@@ -228,7 +228,7 @@ function work({ from, to }) {
   }
 }
 
-/** Runs seeds in a worker until one does not answer. Returns the index of this seed. */
+/** Runs seeds in a worker until one does not answer, or time is up. Returns the seed from which to continue. */
 function watch(range, tally, until) {
   return new Promise((resolve) => {
     const options = { workerData: range, resourceLimits: { maxOldGenerationSizeMb: 1024 } };

@@ -92,7 +92,7 @@ function compare(what, expected, found) {
 /** Bytes for which SmolLM2's vocabulary has no token; its own library drops them as well. */
 const MISSING = /[\x04\x06\x13\x14\x16\x1d\u{40000}-\u{bffff}]/u;
 
-test('vocab.txt: the tokens of the same vocabulary in tokenizer.json, uncased and cased', () => {
+test('vocab.txt gives the tokens of the same vocabulary in tokenizer.json, uncased and cased', () => {
   const { model } = JSON.parse(read('bert/tokenizer.json'));
   const words = Object.entries(model.vocab).sort((a, b) => a[1] - b[1]);
   const text = words.map(([word]) => `${word}\r\n`).join('');
@@ -161,7 +161,7 @@ function checkCase(name, tokenizer, form, golden) {
 }
 
 for (const [name, open] of Object.entries(cases)) {
-  test(`${name}: ids, spans and decoded texts of a thousand lines`, () => {
+  test(`${name}: the ids, spans and decoded texts of a thousand lines are those of the golden`, () => {
     const golden = JSON.parse(read(`${name}.json`));
     const { tokenizer, form } = open(golden);
     checkCase(name, tokenizer, form, golden);
@@ -204,10 +204,14 @@ const publishedCases = {
 };
 
 for (const [name, open] of Object.entries(publishedCases)) {
-  test(`the published ${name}`, { skip }, () => {
-    const { tokenizer, form } = open();
-    checkCase(name, tokenizer, form, JSON.parse(read(`full-${name}.json`)));
-  });
+  test(
+    `the published ${name} gives the ids, spans and decoded texts of the golden`,
+    { skip },
+    () => {
+      const { tokenizer, form } = open();
+      checkCase(name, tokenizer, form, JSON.parse(read(`full-${name}.json`)));
+    },
+  );
 }
 
 test('each way to split gives the ids of the reference, also in a sequence of its own', () => {

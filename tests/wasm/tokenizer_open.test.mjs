@@ -81,7 +81,7 @@ test('special tokens come from the template or from the options', () => {
   refuses(() => tokenizer.piece('a'), 'argument', 'id', 'expected a number, got "a"');
 });
 
-test('ids read as texts: special ones, and those beyond the vocabulary, as none', () => {
+test('special ids and ids beyond the vocabulary decode to no text', () => {
   const tokenizer = openTokenizer({ ...both, decoder: { type: 'Fuse' } });
   assert.equal(tokenizer.size, 7);
   assert.equal(tokenizer.decode([3, 2, 5, 9, 0, 4]), 'ab<m>a');
@@ -93,7 +93,7 @@ test('ids read as texts: special ones, and those beyond the vocabulary, as none'
   );
 });
 
-test('the start token: from the configuration, else the template, else a usual name', () => {
+test('the start token comes from the configuration, else from the template, else from a usual name', () => {
   const named = (names) => ({
     added_tokens: names.map((name, i) => added(i + 7, name)),
     model: {
@@ -152,7 +152,7 @@ test('special tokens are in the order of their ids, each with its kind', () => {
 });
 
 // The defaults of tokenizers 0.23, which refuses a file without the other fields.
-test('optional keys: characters of a WordPiece, and of a piece of fixed length', () => {
+test('without their optional keys, WordPiece takes words of 100 characters and FixedLength cuts pieces of 5', () => {
   const model = {
     type: 'WordPiece',
     ...{ continuing_subword_prefix: '##', unk_token: '?', vocab: { '?': 0, a: 1, '##a': 2 } },
@@ -344,7 +344,7 @@ test('configurations that the library reads otherwise are adapted when they are 
   assert.equal(openTokenizer(spaces).decode([0, 1, 2]), 'a .');
 });
 
-test('a template may have tokens behind the text only', () => {
+test('a template may have tokens only after the text', () => {
   const file = { ...plain, post_processor: template(text, special('</s>')) };
   assert.deepEqual(
     openTokenizer(file)
@@ -354,7 +354,7 @@ test('a template may have tokens behind the text only', () => {
   );
 });
 
-test('a template is known where a letter is two tokens, too', () => {
+test('a template is also recognized where a letter is two tokens', () => {
   const file = {
     added_tokens: [added(2, '<s>')],
     normalizer: { type: 'Prepend', prepend: '\u2581' },

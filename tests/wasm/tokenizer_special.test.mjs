@@ -32,7 +32,7 @@ test('OPT puts </s> in front, and a caller may choose otherwise', () => {
   failsAt('special', () => opt.encode(text, { bos: true, special: 'none' }));
 });
 
-test('special tokens with their names and kinds', () => {
+test('special tokens have their names and kinds', () => {
   assert.deepEqual(opt.specials, [
     { id: 1, text: '<pad>', kind: 'pad' },
     { id: 2, text: '</s>', kind: 'bos' },
@@ -63,7 +63,7 @@ test('special tokens with their names and kinds', () => {
 const letters = { a: 0, b: 1, '#': 2, '##': 3, 'a#': 4, '</s>': 5, Ġ: 6, Ġa: 7, '<x>': 8 };
 const ids = (tokenizer, text, options) => tokenizer.encode(text, options).map(({ id }) => id);
 
-test("merges of '#', line ends of Windows, a comment in the first line", () => {
+test("merges.txt may have merges of '#', line ends of Windows and a comment in the first line", () => {
   const of = (merges) => open(tokenizerOfVocabulary(letters, merges));
   assert.deepEqual(ids(of('# #\na #'), '##'), [3]);
   assert.deepEqual(ids(of('#version: 0.2\r\n# #\r\n'), '##'), [3]);
@@ -92,7 +92,7 @@ test('tokenizer_config.json and special_tokens_map.json decide which tokens are 
   });
 });
 
-test('a GGUF of SentencePiece: a BOS by default, tokens with unusual names, user-defined tokens', () => {
+test('a GGUF of SentencePiece adds a BOS by default, and has tokens with unusual names and user-defined ones', () => {
   const key = 'tokenizer.ggml.';
   const values = {
     [`${key}model`]: 'llama',
@@ -127,7 +127,7 @@ function splitter(stage) {
   return (text) => tokenizer.encode(text).map((token) => token.text);
 }
 
-test('every behavior of Split, as the Rust library has it', () => {
+test('every behavior of Split is that of the Rust library', () => {
   const cases = [
     ['Isolated', false, ['ab', ' ', ' ', 'cd', ' ', 'ab']],
     ['Isolated', true, ['ab', ' ', ' ', 'cd', ' ', 'ab']],

@@ -30,7 +30,7 @@ async function withModel(use) {
   await withEngine({}, async (engine) => use(await engine.open(files(bidirectional)), engine));
 }
 
-/** Returns the probabilities of all tokens except the mask at each masked position, from a run of its own. */
+/** Returns the likeliest token other than the mask at each masked position, its probability, and alpha of this run. */
 async function guesses(model, tokens) {
   const run = await model.run(tokens, { fields: ['att', 'logits'] });
   const logits = await run.field('logits');

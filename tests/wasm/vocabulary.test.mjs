@@ -1,4 +1,4 @@
-// Vocabularies of words and of bytes, their merges and their surfaces: every border, to the sentence.
+// Vocabularies of words and of bytes, their merges and their surfaces: every bound, and the sentence of every error.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { MergeRanks, slotCountFor } from '../../wasm/text/merges.ts';
@@ -138,7 +138,7 @@ test('a template has the tokens that are put at the ends of a text', () => {
   assert.deepEqual(makeTemplate('b', 'e'), templateOf(special('b'), sequence, special('e')));
 });
 
-test('a tokenizer.json of the byte-level kind, with all keys and with none', () => {
+test('a tokenizer.json of the byte-level kind is made with all optional keys and with none', () => {
   const given = { vocab: { a: 0 }, merges: [], addedTokens: [1], postProcessor: null };
   const bytes = {
     type: 'ByteLevel',
@@ -183,7 +183,7 @@ test('a tokenizer.json of the byte-level kind, with all keys and with none', () 
 const END = '<|endoftext|>';
 const added = (id, content) => ({ id, content, normalized: false, special: true });
 
-test('vocab.json with merges.txt: the tokens that begin and end a text, and added ones', () => {
+test('vocab.json with merges.txt has the tokens that begin and end a text, and added ones', () => {
   const vocab = { a: 0, b: 1, ab: 2, '<s>': 3, '</s>': 4, [END]: 5 };
   const of = (config, map, table = vocab) => tokenizerOfVocabulary(table, 'a b', config, map);
   const { [END]: _end, ...without } = vocab;
@@ -284,7 +284,7 @@ test('the lines of merges.txt: a comment may be first, empty lines are skipped, 
   );
 });
 
-test('vocab.txt: the number of its line is the id of a token, and five of them have roles', () => {
+test('vocab.txt: the number of a line is the id of its token, and five tokens have roles', () => {
   const roles = {
     unk_token: '[UNK]',
     sep_token: '[SEP]',
@@ -388,7 +388,7 @@ test('a stage reports whether tokens are bytes, and whether they write spaces as
     );
 });
 
-test('the text of a token', () => {
+test('the text of a token depends on the model and the decoder of its file', () => {
   const plain = (model) => ({ model });
   const bytes = { ...plain({}), decoder: { type: 'ByteLevel' } };
   const added = [

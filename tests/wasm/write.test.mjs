@@ -106,7 +106,7 @@ test('halves are rounded to the nearest, and to the even one in a tie', () => {
   );
 });
 
-test('every half is itself', () => {
+test('the number of every finite half is converted to this half', () => {
   // All finite numbers are tried: exponent 0 is that of subnormal numbers, and the largest exponent that of
   // infinity and NaN.
   for (let bits = 0; bits < 0x7c00; bits++) {
@@ -117,7 +117,7 @@ test('every half is itself', () => {
   }
 });
 
-test('a tensor as a part of the file: integers, singles or halves', () => {
+test('a tensor is written as integers, singles or halves', () => {
   const shape = [2];
   const [whole, single] = [Int32Array.of(1, 2), Float32Array.of(1, 2)];
   assert.deepEqual(part({ shape, data: whole }, true), { dtype: 'I32', shape, data: whole });
@@ -131,7 +131,7 @@ test('a tensor as a part of the file: integers, singles or halves', () => {
   });
 });
 
-test('a file: its header ends at a multiple of 8, wide numbers are first, without gaps', () => {
+test('the header of a file ends at a multiple of 8, and tensors follow without gaps, wide numbers first', () => {
   const all = Float32Array.of(9, 1, 2, 9);
   const parts = (name) =>
     new Map([
@@ -179,7 +179,7 @@ test('a recorded prompt has the requested fields, the small ones, and exact metr
   });
 });
 
-/** Returns a fake run of three tokens with distinct numbers in its fields and metrics. */
+/** Returns a fake run of three tokens with the numbers of its fields and metrics by name; an Error is thrown. */
 function runOf(known) {
   const read = async (reads) =>
     reads.map(({ field, metric }) => {
@@ -226,7 +226,7 @@ test('a prompt is stored under its number; tensors that the run lacks are omitte
   );
 });
 
-test('means have thresholds as their first dimension if their metric counts', () => {
+test('means have thresholds as their first dimension if their metric takes eps', () => {
   const measured = (shape, mean, deviation) => ({ shape, mean, deviation });
   const alpha = measured([2], [1, null], [0, null]);
   const parts = new Map();
@@ -247,7 +247,7 @@ test('means have thresholds as their first dimension if their metric counts', ()
   });
 });
 
-test('conditions: metrics, inputs, and facts of the model', () => {
+test('the conditions state metrics, inputs and facts of the model', () => {
   const measured = {
     ids: [
       [4, 5],
@@ -375,7 +375,7 @@ const maps = (shape, first = 1) => ({
   data: Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => first + i),
 });
 
-test('maps of other programs: their default conditions, and all allowed ones', () => {
+test('maps of other programs have default conditions, and take all allowed ones', () => {
   const plain = opened(recordMaps([{ att: maps([1, 2, 2, 2]) }]));
   const wanted = {
     model: {

@@ -92,7 +92,7 @@ export const SHAPES = {
   },
 };
 
-/** Collects bytes in a buffer that grows. */
+/** Collects pieces of bytes and counts their length. */
 export class Bytes {
   parts = [];
   length = 0;

@@ -40,8 +40,8 @@ export function median(values) {
 export const isOurs = (name) => name.startsWith('ours');
 
 /**
- * Returns the medians of each engine, and the ratio of each of ours to each of the others. Engines in 8 bits are
- * compared only with each other.
+ * Returns the medians of each engine, and the ratio of each of ours to each of the others. Only our engine in 8 bits is
+ * compared with others in 8 bits.
  */
 export function summary(times) {
   const ms = Object.fromEntries(Object.entries(times).map(([name, all]) => [name, median(all)]));
