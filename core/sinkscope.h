@@ -7,7 +7,8 @@
  * to its right. This header includes the stages that are C, in that order. The core opens no
  * file, prints nothing, keeps no global state and allocates no memory: every init takes an arena on
  * memory that the caller owns, and has a twin that computes the size of that memory. (cJSON, inside
- * model/ and report/, is the one user of malloc, and frees what it takes before the call returns.)
+ * model/, report/ and train/, is the one user of malloc, and frees what it takes before the call
+ * returns.)
  *
  * A complete use, without error checks:
  *
@@ -23,8 +24,8 @@
  *     ss_metric_measure(&run.trace, index, &args, sink);
  *
  * Letters: L layers, H query heads, G key/value heads, T tokens, D model width, K head width,
- * F feed-forward width, V vocabulary, E experts. A capital is a size, a small letter an index; a
- * pointer's comment gives its shape.
+ * U value width, F feed-forward width, V vocabulary, E experts. A capital is a size, a small letter
+ * an index; a pointer's comment gives its shape.
  *
  * Words: a QUERY looks at KEYS and mixes their VALUES by its WEIGHTS; the SCORES are what the
  * attention operation turns into weights. A SINK is a key that receives attention from most queries

@@ -27,14 +27,14 @@ typedef enum ss_status {
 
 typedef struct ss_error {
     ss_status code;
-    char where[96]; /* tensor name, key or byte offset; UTF-8, ends with NUL */
-    char text[768]; /* one sentence with expected and actual; UTF-8, ends with NUL */
+    char where[96]; /* tensor name, key or byte offset; printable ASCII, ends with NUL */
+    char text[768]; /* one sentence with expected and actual; printable ASCII, ends with NUL */
 } ss_error;
 
 /* Returns one word for a code, "bad_file"; "unknown" outside the table. */
 const char *ss_status_name(ss_status code);
 
-/* Returns one sentence for a code. */
+/* Returns the meaning of a code in a few words; NULL in a build without explanations (doc.h). */
 const char *ss_status_meaning(ss_status code);
 
 /*

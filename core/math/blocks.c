@@ -122,8 +122,9 @@ READER(read_q5_1) {
     read_five_bits(g, blocks, lanes, SS_Q5_1, 4, 0);
 }
 
-/* Reads numbers from the low or the high halves of bytes. The fifth bit of number k of group i is
- * bit i of byte fifths + k of the block; with fifths 0 there are no fifth bits. */
+/* Reads the factors and summands of Q4_K or Q5_K, and the numbers from the low or the high halves
+ * of the bytes from `at` on. The fifth bit of number k of group i is bit i of byte fifths + k of
+ * the block; with fifths 0 there are no fifth bits. */
 NOINLINE void read_block_nibbles(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
                                  size_t at, size_t fifths) {
     float d[SS_PANEL], m[SS_PANEL];
@@ -157,7 +158,7 @@ READER(read_q5_k) {
 }
 
 /*
- * | 128 bytes: low four bits | 64 bytes: high two bits | 16 x int8 scales | d: half |
+ * Q6_K: | 128 bytes: low four bits | 64 bytes: high two bits | 16 x int8 scales | d: half |
  * d s_i (q - 32) for sixteen groups of 16. A block has two halves of 128 numbers, each of four
  * quarters of 32: quarters 0 and 1 are the low nibbles of 64 bytes, 2 and 3 the high ones.
  */

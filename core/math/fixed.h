@@ -16,9 +16,10 @@
  *
  * where c is 8 for nibbles and 11 for bytes. Both integer sums are exact, below 2^41 and 2^34; V
  * rounds the former once, the conversion to float rounds each once, and each operation written here
- * rounds once (d carries V's 2^c). A group with a NaN or an infinity has X = 0 and unit NaN, and so
- * the sum is NaN. Integer sums do not depend on the order, so a row gives the same bits alone as
- * among others, and fixed.c the same as fixed_simd.c.
+ * rounds once (the 2^c by which V is too small is stored in the row's unit and, for bytes, in d). A
+ * group with a NaN or an infinity has X = 0 and unit NaN, and so the sum is NaN. Integer sums do
+ * not depend on the order, so a row gives the same bits alone as among others, and fixed.c the same
+ * as fixed_simd.c.
  */
 #ifndef SS_MATH_FIXED_H
 #define SS_MATH_FIXED_H
@@ -41,12 +42,7 @@ typedef struct ss_fixed_tile {
     float unit[SS_FIXED_ROWS], sum[SS_FIXED_ROWS];
 } ss_fixed_tile;
 
-/*
- * Groups of eight outputs, with their integers interleaved. Bytes are [k/2][lane][k%2]. Of nibbles,
- * four inputs of all lanes take 16 bytes, [lane%4][k%2][k/2%2], with lanes 0..3 in the low halves
- * and 4..7 in the high ones: 16-bit words shifted right by 0, 4, 8 and 12 are pairs of inputs of
- * four lanes.
- */
+/* How the numbers of a group follow from its integers q. */
 typedef enum ss_fixed_kind {
     SS_BYTES,           /* d q; d is a half */
     SS_NIBBLES_MINUS_8, /* d (q - 8), q a nibble */
@@ -54,6 +50,13 @@ typedef enum ss_fixed_kind {
                          */
     SS_NIBBLES_SCALED,  /* d q + m; d and m are products of halves and scales */
 } ss_fixed_kind;
+
+/*
+ * Groups of eight outputs, with their integers interleaved. Bytes are [k/2][lane][k%2]. Of nibbles,
+ * four inputs of all lanes take 16 bytes, [lane%4][k%2][k/2%2], with lanes 0..3 in the low halves
+ * and 4..7 in the high ones: 16-bit words shifted right by 0, 4, 8 and 12 are pairs of inputs of
+ * four lanes.
+ */
 typedef struct ss_fixed_groups {
     size_t n;
     ss_fixed_kind kind;

@@ -59,7 +59,8 @@ INLINE void add_quad(int MR, v128_t *low, v128_t *high, const number *a, const i
 #endif
 }
 
-/* The panel that a product works on, and its first row. */
+/* The part of a product that is computed next: the panel that begins with output n, times the rows
+ * from t on. */
 typedef struct panel_place {
     const ss_rows8 *rows;
     const ss_int8 *w;

@@ -55,7 +55,7 @@
 /*
  * sums[lane] += a[0]*rows[lane][0] + a[1]*rows[lane][1] + ... for eight rows of Kin weights: one
  * row of ss_matmul's product, added in the same order, without panels. The weights are floats as a
- * file stores them, little-endian and unaligned, here and in the next two kernels.
+ * file stores them, little-endian and unaligned, here and in ss_times_columns and ss_interleave.
  */
 #define SS_TIMES_ROWS_ARGS                                                                         \
     float sums[SS_PANEL], const float *a, const void *const rows[SS_PANEL], size_t Kin

@@ -318,9 +318,9 @@ static void multiply_piece(const void *job, size_t i, size_t worker) {
     multiply_panels(p, n, end - n, panels);
 }
 
-/* Returns the number of outputs of a piece: as many as one worker unpacks at a time. A product that
- * unpacks nothing has four pieces per worker, so that no thread waits long for another's last
- * piece. */
+/* Returns the number of outputs of a piece: as many as one worker unpacks at a time. A product of
+ * one row, or with packed or interleaved weights, has four pieces per worker, so that no thread
+ * waits long for another's last piece. */
 static size_t piece_columns(const ss_matrix *w, size_t T, size_t workers) {
     if (T > 1 && !w->panels && !w->interleaved) return w->in_out ? PANELS * SS_PANEL : SS_PANEL;
     size_t pieces = workers > 1 ? 4 * workers : 1;
@@ -362,8 +362,8 @@ static void find_fixed_outputs(fixed_outputs *e, const ss_matrix *w, size_t n) {
     if (!e->panel) find_outputs(&e->rows, w, n, NULL);
 }
 
-/* Returns the largest number of inputs per read: all of them if the file's bytes are used in place.
- */
+/* Returns the largest number of inputs per read: all of them if the file's bytes are used in place
+ * and their factors need no unpacking. */
 static size_t max_fixed_inputs(const fixed_outputs *e) {
     return e->panel && ss_dtype_block(e->w->type) == SS_GROUP ? e->w->in : STRIP;
 }

@@ -24,13 +24,14 @@ typedef struct ss_matrix {
     const float *scales; /* [total] for SS_I8, one per output of the tensor; else NULL */
     size_t in, out;      /* K rows and N columns of the product */
     size_t total;        /* outputs of the tensor; this matrix may be a part of it */
-    size_t first;    /* output n of the matrix is output first + n / group * step + n % group of the
-                        tensor */
-    size_t group;    /* number of adjacent outputs; the next group begins `step` outputs later */
-    size_t step;     /* outputs of the tensor from one group to the next */
-    size_t pair;     /* width of heads whose rows the file stores as adjacent rotary pairs; or 0 */
-    size_t unpaired; /* rows at the end of such a head, which do not rotate and stay in place */
-    bool pairs_last; /* the file has the unpaired rows before the pairs */
+    size_t first; /* output n of the matrix is output first + n / group * step + n % group of the
+                     tensor */
+    size_t group; /* number of adjacent outputs; the next group begins `step` outputs later */
+    size_t step;  /* outputs of the tensor from one group to the next */
+    size_t pair;  /* width of heads whose rows the file stores as adjacent rotary pairs; or 0 */
+    size_t
+        unpaired; /* number of rows of such a head that do not rotate; they are its last outputs */
+    bool pairs_last;      /* the file has the unpaired rows before the pairs */
     const float *panels;  /* all columns as a product reads them (pack.h), for frequent products;
                              NULL: each product unpacks them */
     struct ss_int8 *int8; /* all columns in eight bits (int8.h), which makes the product

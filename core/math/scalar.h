@@ -2,7 +2,7 @@
  * Scalar functions: one definition for native and wasm, so that both give the same bits.
  *
  * The functions use only IEEE operations that round once (+ - * / sqrt, comparisons), in a fixed
- * order, and no libm. The vector kernels repeat ss_expf and ss_sigmoidf lane by lane, operation by
+ * order, and no libm. The vector kernels repeat the functions of floats lane by lane, operation by
  * operation.
  */
 #ifndef SS_MATH_SCALAR_H
@@ -78,7 +78,8 @@ static inline float ss_sigmoidf(float x) {
 /*
  * Constants of ss_gelu_erff: x Phi(x), with Phi the normal distribution, is max(x, 0) - u Q(u) with
  * u = |x| and Q its upper tail. A polynomial in t = 1 / (1 + 0.35 u) approximates Q(u) e^(u^2/2)
- * with an error of at most 8e-9 / u e^(-u^2/2); models/reference/fit_gelu.py prints the constants.
+ * with an error of at most 8e-9 / (u e^(-u^2/2)); models/reference/fit_gelu.py prints the
+ * constants.
  */
 #define SS_GELU_P 0.35f
 #define SS_GELU_C1 0.138784975f

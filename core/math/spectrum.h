@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-/* The number of rows and of columns of H^T H that are multiplied at a time. */
+/* Rows of H, and columns of H^T H, that are multiplied at a time. */
 #define SS_SPECTRUM_ROWS 128
 #define SS_SPECTRUM_COLUMNS 20
 

@@ -119,7 +119,6 @@ typedef struct ss_metric_job {
     const ss_trace *trace;
     int T;
     int first; /* first token of the stream to measure */
-    ss_field_id field;
     float (*value)(const ss_trace *trace, int head, int T);
     float *out;
 } ss_metric_job;
@@ -132,9 +131,9 @@ void ss_run_each_head(const ss_metric_job *job, ss_piece *piece);
 void ss_measure_each_head(const ss_trace *trace, const ss_metric_args *args,
                           float (*value)(const ss_trace *trace, int head, int T), float *out);
 
-/* Return row statistics, which are computed before a metric is measured, or a recording's own
- * numbers: ss_mass_of the sum of a query's row, ss_factor_of the factor that turns the row's
- * weights into shares. */
+/* ss_mass_of returns the sum of the weights of query t, ss_factor_of the factor that turns them
+ * into shares. Both return a recording's own number if it has one, else a row statistic, which is
+ * computed before a metric is measured. */
 float ss_mass_of(const ss_trace *trace, int head, int t);
 float ss_factor_of(const ss_trace *trace, int head, int t);
 

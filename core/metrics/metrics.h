@@ -52,7 +52,7 @@ const ss_metric *ss_metrics(int *n);
 /*
  * Writes the shape of a metric of the trace to dims and returns its rank. Returns -1, with
  * SS_BAD_REQUEST, if the index, layer, head or T is out of range, a field was not recorded, a
- * recording lacks the weights, or eps is not a number.
+ * recording lacks the weights, eps is not finite, or args->base cannot be compared with.
  */
 int ss_metric_shape(size_t dims[SS_RANK_MAX], const ss_trace *trace, int metric,
                     const ss_metric_args *args, ss_error *err);

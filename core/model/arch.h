@@ -188,7 +188,7 @@ typedef struct ss_arch {
                           and rotary_width */
     bool unrotated[SS_LAYERS_MAX]; /* [L] layers whose queries and keys have no positions */
     int window;                   /* keys that a query of a windowed layer sees, its own included */
-    bool windowed[SS_LAYERS_MAX]; /* [L] */
+    bool windowed[SS_LAYERS_MAX]; /* [L] layers with that window */
     int prefix;     /* number of first keys that every query sees, usually 0; or SS_EVERY_KEY */
     int mask_token; /* id of the token that replaces hidden tokens in masked diffusion; or -1 */
     float embedding_scale; /* factor of token vectors; usually 1 */
@@ -244,7 +244,7 @@ typedef struct ss_arch {
     int shared_F;        /* width of the shared expert, which every token uses; 0: there is none */
     int dense_F; /* feed-forward width of the layers without experts, in a model that also has
                     layers with experts */
-    bool dense[SS_LAYERS_MAX]; /* [L] */
+    bool dense[SS_LAYERS_MAX]; /* [L] layers without experts, in such a model */
     bool tied;                 /* the LM head uses the matrix of the embedding */
     ss_attention attention;
     bool window_sinks; /* only layers with a window have sink logits; the others have softmax */

@@ -91,14 +91,15 @@ void ss_load_norm(ss_loader *loader, ss_norm *norm, const char *name, bool has_b
 void ss_load_qkv(ss_loader *loader, ss_layer *layer, const ss_arch *arch, const char *name,
                  ss_layout layout, bool by_group);
 
-/* Loads the head like ss_load_linear, by a name without prefix; a tied head is the embedding. */
+/* Loads the head like ss_load_linear, by a name without prefix. A tied head is the embedding; if
+ * the file has the head as well, it must be equal to the embedding. */
 void ss_load_head(ss_loader *loader, ss_model *model, const char *name);
 
 /* Loads the head like ss_load_head, with a bias [V], which a tied head has as well. */
 void ss_load_biased_head(ss_loader *loader, ss_model *model, const char *name);
 
-/* Loads numbers as floats in the arena. Their shape is [rows][n]; [n] if rows is 0; that of a
- * single number if both are 0. */
+/* Loads numbers as floats, in the arena or, from a live container, in place. Their shape is
+ * [rows][n]; [n] if rows is 0; that of a single number if both are 0. */
 float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n);
 
 /* Loads a convolution's kernels, one for each channel: [channels][1][kernel] in safetensors files,

@@ -118,15 +118,16 @@ ss_status ss_model_open(ss_model *model, const ss_arch *arch, const ss_container
                         ss_arena *arena, ss_error *err);
 
 /*
- * Takes memory for panels of all weight matrices and fills them, so that later products unpack no
- * weights. This saves a sixth of a run of 64 tokens and takes four bytes per weight. No bit of a
- * run changes. If the weights of the model have changed, the call is repeated with the arena reset.
- * A measuring arena only counts.
+ * Takes memory for panels of all weight matrices of the layers and the head and fills them, so that
+ * later products unpack no weights; products in fixed point (math/fixed.h) need no panels. This
+ * saves a sixth of a run of 64 tokens and takes four bytes per weight. No bit of a run changes. If
+ * the weights of the model have changed, the call is repeated with the arena reset. A measuring
+ * arena only counts.
  */
 void ss_model_keep_panels(ss_model *model, ss_arena *arena);
 
 /*
- * Interleaves the weights of all matrices that are not quantized (math/matrix.h): products then
+ * Interleaves the weights of those large matrices that math/matrix.h can interleave: products then
  * read memory in one stream, and a run of one token takes about half the time. No bit of a run
  * changes, but the bytes of the model's files do: the caller must own them, and no two tensors may
  * share numbers. `work` has ss_model_interleave_work floats.
@@ -136,9 +137,9 @@ void ss_model_interleave(ss_model *model, float *work);
 
 /*
  * Makes copies of the weights in eight bits (math/int8.h), a byte per weight. From then on,
- * products with queries, keys, values, outputs, gates, feed-forwards and the head are approximate.
- * Norms, attention, routers and feature maps stay in floats. A measuring arena only counts; `work`
- * has ss_matrix_work(0, widest, 1) floats.
+ * the projections to queries, keys, values and gates, the output projection, mixers, feed-forwards
+ * and the head are approximate. Norms, attention, routers and feature maps stay in floats. A
+ * measuring arena only counts; `work` has ss_matrix_work(0, widest, 1) floats.
  */
 void ss_model_keep_int8(ss_model *model, ss_arena *arena, float *work);
 

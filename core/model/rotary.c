@@ -145,7 +145,7 @@ static float llama3_original_share(const ss_rotary *rotary, float frequency) {
     return (float)fmin(fmax(ramp, 0.0), 1.0);
 }
 
-/* Writes the frequencies base^(-2j/width), rounded to float as in training. */
+/* Writes the frequencies base^(-2j/width), rounded to float as in training, after the scaling. */
 void ss_rotary_frequencies(float *out, const ss_rotary *rotary, int width) {
     for (int j = 0; j < width / 2; j++) {
         float frequency = 1.0f / (float)ss_pow(rotary->base, (double)(2 * j) / (double)width);

@@ -12,7 +12,7 @@
 
 #define SS_VERSION "1.0.0"
 
-/* Number of bytes that fit either text; ss_describe fails if a table outgrows them. */
+/* Number of bytes that hold either text; ss_describe fails if a table outgrows them. */
 #define SS_DESCRIBE_BYTES 65536
 
 /* Writes NUL-ended JSON into out[bytes]; abi is the version of the calls that JavaScript makes.

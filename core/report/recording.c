@@ -526,7 +526,7 @@ size_t ss_recording_size(ss_bytes file) {
     return ss_add_size(&bytes, bytes, json_bytes + 4 * SS_ARENA_MORE) ? bytes : SIZE_MAX;
 }
 
-/* Copies the JSON into the arena and reads it; the parsed header is freed afterwards. */
+/* Copies the JSON into the arena, since the caller frees the metadata, and reads it. */
 static ss_status open_conditions(ss_recording *r, const cJSON *metadata, ss_arena *arena,
                                  ss_error *err) {
     const char *text = string_of(metadata, "sinkscope", err);

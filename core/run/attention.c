@@ -16,8 +16,8 @@ static size_t bias_keys(const ss_arch *arch) {
     return arch->bias_key != SS_OWNER_NONE;
 }
 
-/* Fills scratch->keys with the bias key or its value (zeros if `first` is NULL), followed by T rows
- * of the trace. Returns these rows. */
+/* Fills scratch->keys with the bias key or its value (zeros if `bias_row` is NULL), followed by T
+ * rows of the trace. Returns these rows. */
 static float *prepend_bias_key(const ss_pass *pass, const ss_scratch *scratch,
                                const float *bias_row, const float *rows, size_t T, size_t width) {
     size_t bias = bias_keys(&pass->trace->model->arch);
@@ -155,8 +155,9 @@ void ss_soft_cap(float *x, float cap, size_t n) {
     for (size_t i = 0; i < n; i++) x[i] = (2.0f * x[i] - 1.0f) * cap;
 }
 
-/* Finishes the scores x[B+keys] of query t, whose vector is q: scale, cap and distances.
- * `evicted_n` is the number of evicted slots before the query's own. */
+/* Finishes the scores x[B+keys] of query t, whose vector is q: applies edits, scale, cap and
+ * distances. Returns the query as edits see it, with its visible keys. `evicted_n` is the number of
+ * evicted slots before the query's own. */
 static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int evicted_n,
                          bool is_recomputed, const float *q, float *x, size_t keys) {
     const ss_trace *trace = pass->trace;

@@ -81,8 +81,8 @@ float ss_share_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* Propagates through a share of at least 1: w_j = x_j / |sum x| if |sum x| exceeds 1. The
- * derivative of |sum x| is the sign of the sum. */
+/* Propagates through w_j = x_j / max(|sum x|, 1). Where |sum x| exceeds 1, its derivative is the
+ * sign of the sum; elsewhere the weights are the scores. */
 float ss_share_of_at_least_1_back(SS_BACK_ARGS) {
     (void)parameters;
     float sum = ss_sum(x, n), magnitude = fabsf(sum);

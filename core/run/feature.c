@@ -42,13 +42,12 @@ static float alibi_slope(int H, int h) {
     return (float)slope;
 }
 
-/*
- * Returns the index of T5's bucket of a distance d: d itself below 16, then 16 + floor(16 ln(d/16)
- * / ln 8), at most 31. The table has the smallest distances of buckets 17 .. 31.
- */
+/* The smallest distances of T5's buckets 17 .. 31. */
 static const unsigned char bucket_starts[] = {19, 21, 24, 27, 31, 35, 40, 46,
                                               52, 59, 67, 77, 87, 99, 113};
 
+/* Returns the index of T5's bucket of a distance d: d itself below 16, then 16 + floor(16 ln(d/16)
+ * / ln 8), at most 31. */
 static float bucket_of(int distance) {
     int bucket = 16;
     if (distance < 16) return (float)(distance > 0 ? distance : 0);

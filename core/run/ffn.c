@@ -17,7 +17,8 @@ static void clamped_swiglu(float *gate, const float *up, const ss_arch *arch, si
     }
 }
 
-/* Replaces x by p x^2 + beta x above 0, and by n (e^min(x, eps) - 1 - x) + beta x below. */
+/* Computes xIELU with the curve (p, n, beta, eps): replaces x by p x^2 + beta x above 0, and by n
+ * (e^min(x, eps) - 1 - x) + beta x below. */
 static void xielu(float *x, const float *curve, size_t n) {
     double p = (double)curve[0], below = (double)curve[1], beta = (double)curve[2];
     double eps = (double)curve[3];

@@ -262,8 +262,8 @@ static void add_heads(float *out, const ss_arch *arch, int n) {
     }
 }
 
-/* Turns head outputs [n][H*U] into the input of W_O: adds value biases, applies gates, sums
- * heads. */
+/* Turns head outputs [n][H*U] into the input of W_O: adds value biases, applies gates and edits,
+ * sums heads. */
 static void finish_heads(ss_pass *pass, int a, float *out, int t0, int n) {
     const ss_model *model = pass->trace->model;
     const float *biases = model->layers[model->arch.layers[a]].value_biases;

@@ -9,8 +9,8 @@
 
 enum { Q, K, V };
 
-/* A number that is added to squared lengths, so that DeltaNet's queries and keys divided by them
- * stay finite. */
+/* DeltaNet divides queries and keys by their lengths; this number is added to the squared lengths,
+ * so that none is 0. */
 #define LENGTH_GUARD 1e-6f
 
 static size_t width_of(const ss_mixer_sizes *sizes, int part) {

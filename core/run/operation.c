@@ -322,7 +322,8 @@ static bool lacks_sinks(const ss_arch *arch, int a) {
     return arch->window_sinks && !arch->windowed[a];
 }
 
-/* Checks per-head parameters, which are NaN unless a tensor of the model gives them. */
+/* Checks that the model has tensors for per-head parameters that are NaN, since the config does not
+ * give them. */
 static ss_status check_sinks(const ss_choice *choice, const ss_model *model, ss_error *err) {
     for (int a = 0; a < model->arch.L; a++)
         for (int p = 0; p < SS_PARAMETERS_MAX; p++)

@@ -31,7 +31,7 @@ typedef struct ss_cache {
     float *
         score_factor; /* [L*H][S] second factor; the key with the lowest product is evicted first */
     ss_angles rotary[2];  /* angles of rotations by -n positions, like `angles` below but without a
-                             size factor;  NULL: no key moves */
+                             size factor; NULL: no key moves */
     int32_t *rotary_back; /* [min(C, SS_ROTARY_ROWS)] the n of each row; 0: the row is empty */
     int32_t *filled;      /* [L*G] slots filled before the chunk; NULL: the run does not stream */
     int32_t *tokens;      /* [L*G][S] token in each slot */

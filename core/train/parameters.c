@@ -175,8 +175,8 @@ static const ss_tensor *scales_of(const ss_container *from, const ss_entry *matr
     return is_valid ? &scales->tensor : NULL;
 }
 
-/* Converts a tensor of any type to floats; returns false for a type that stores no plain numbers.
- */
+/* Converts a tensor to floats; returns false for a type that weights do not have or that stores
+ * blocks, and for I8 without scales. */
 static bool unpack(float *numbers, const ss_container *from, const ss_entry *entry) {
     const ss_tensor *tensor = &entry->tensor;
     if (!entry->readable || !ss_dtype_is_weight(tensor->type) || ss_dtype_block(tensor->type) != 1)

@@ -27,10 +27,11 @@ ss_status ss_parameters_size(size_t *bytes, size_t *numbers, size_t *panels, con
                              ss_error *err);
 
 /*
- * Copies the weights from a file that has tensors of the same names and shapes, in any type.
+ * Copies the weights from a file that has tensors of the same names and shapes, in any type of
+ * weights but GGUF's blocks.
  * Tensors that only a variant has (sink logits, a bias key, a gate) keep their values if the file
  * lacks them, so that a variant can be fine-tuned from the base model. Returns SS_BAD_TENSOR with
- * the name of any other tensor that is missing or has another shape.
+ * the name of any other tensor that is missing or has another shape or type.
  */
 ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *from, ss_error *err);
 

@@ -35,8 +35,8 @@ typedef struct ss_train_desc {
     const ss_recipe *recipe; /* recipe and text must outlive the training */
     const int32_t *text;     /* [text_n] tokens of the task text, or NULL */
     size_t text_n;
-    const ss_container *
-        begin; /* initial weights; tensors that it lacks are drawn at random; NULL: all are drawn */
+    const ss_container *begin; /* initial weights; tensors of a variant that it lacks are drawn at
+                                  random; NULL: all are drawn */
 } ss_train_desc;
 
 typedef struct ss_train {

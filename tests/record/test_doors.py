@@ -10,7 +10,8 @@ import sinkscope
 import torch
 import transformers as tf
 from families import FAMILIES, T, as_batch, inputs
-from sinkscope.attention import UnsupportedModel
+from sinkscope.attention import Place, UnsupportedModel
+from sinkscope.probe import _tower_name
 from sinkscope.recorder import Recorder, split_batch
 from sinkscope.settings import FIELDS, Settings
 from sinkscope.studies import _check_arguments
@@ -206,6 +207,11 @@ def test_towers_are_recorded_one_at_a_time() -> None:
         result = sinkscope.record(model, None, [prompt], tokens=T, part="text_model", progress=False)
         alpha = torch.stack(text)[:, 0].sum(-2) / queries
         assert np.abs(result["mean.alpha"] - alpha.numpy()).max() < 1e-5
+
+
+@pytest.mark.parametrize("tower", ["vision_model", "vision_tower", "model.vision_tower"])
+def test_a_tower_is_named_without_the_encoder_inside_it(tower: str) -> None:
+    assert _tower_name((Place(f"{tower}.encoder.layers", 0, 0),)) == tower
 
 
 def test_an_offloaded_model_gives_the_numbers_of_one_in_memory() -> None:

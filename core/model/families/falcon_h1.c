@@ -25,8 +25,8 @@ static void read_factors(ss_json *json, const char *key, float *factors, int n) 
     if (i != n) ss_json_refuse(json, key, n == 2 ? "2 numbers" : "5 numbers", "something else");
 }
 
-/* Reads the bounds [low, high] of steps. Python writes an infinite bound as Infinity, which is no
- * JSON number. */
+/* Reads the bounds [low, high] of steps. transformers writes an infinite bound as the object
+ * {"__float__": "Infinity"}, since JSON has no number for it. */
 static void read_limits(ss_mixer_sizes *sizes, ss_json *json) {
     const char *key = "time_step_limit";
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, key);

@@ -218,6 +218,9 @@ void ss_load_ends(ss_model *model, ss_loader *loader, const char *norm);
 /* Loads embedding, head and final norm. Later names get the prefix "model.", unless a prefix is
  * set. */
 void ss_load_llama_ends(ss_model *model, ss_loader *loader);
+
+/* Loads embedding, head and final norm under GPT-2's names. Later names get the prefix
+ * "transformer." if the file has it. */
 void ss_load_gpt2_ends(ss_model *model, ss_loader *loader);
 
 /* Loads q, k, v, o, and the other tensors of attention that arch asks for. */

@@ -8,9 +8,10 @@
  *     "mask": {"kind": "causal"}, {"kind": "window", "window": w}, {"kind": "prefix", "prefix": p},
  *             {"kind": "bidirectional"}; "mask_token": id
  *     "bias_key", "bias_key_value", "value_bias": "head", "shared"
- *     "gate": "output_element", "output_head", "value_element", "value_head"
- *     "norm": "pre", "post"; "norm_kind": "rms", "layer"
- *     "feed_forward": "gated", "plain"; "heads": "joined", "added"
+ *     "gate": "output_element", "output_head", "value_element", "value_head",
+ *             "value_state"
+ *     "norm": "pre", "post", "sandwich"; "norm_kind": "rms", "layer"
+ *     "feed_forward": "gated", "plain", "none"; "heads": "joined", "added"
  */
 #ifndef SS_MODEL_VARIANT_H
 #define SS_MODEL_VARIANT_H

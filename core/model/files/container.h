@@ -32,8 +32,8 @@ typedef struct ss_container {
                   copied */
 } ss_container;
 
-/* Determines the format by the first bytes; a file that is neither GGUF nor zip counts as
- * safetensors. */
+/* Determines the format by the first bytes; a file that is neither GGUF, zip nor a pickle of
+ * torch.save counts as safetensors. */
 ss_format ss_container_format(ss_bytes file);
 
 /* Returns an upper bound of the arena bytes that ss_container_open takes, without parsing the
@@ -42,8 +42,9 @@ size_t ss_container_size(const ss_bytes *files, int n);
 
 /*
  * Reads the headers of n >= 1 files of one format and checks every entry: its range is inside the
- * file, overlaps no other and has the size of its shape, and its name is unique. Returns
- * SS_BAD_FILE with the tensor's name or the byte; SS_NO_MEMORY if the arena is too small.
+ * file, overlaps no other (tensors of a torch file may share numbers) and has the size of its
+ * shape, and its name is unique. Returns SS_BAD_FILE with the tensor's name or the byte;
+ * SS_NO_MEMORY if the arena is too small.
  */
 ss_status ss_container_open(ss_container *container, const ss_bytes *files, int n, ss_arena *arena,
                             ss_error *err);
@@ -51,16 +52,16 @@ ss_status ss_container_open(ss_container *container, const ss_bytes *files, int 
 /* Returns the entry of that name, or NULL. */
 const ss_entry *ss_container_find(const ss_container *container, const char *name);
 
-/*
- * The reader of a format: `size` returns an upper bound of the bytes of entries and names, `read`
- * makes the entries of one file, in file order. `read` detects overlaps with ss_entries_apart;
- * names are compared after all files are read.
- */
 typedef struct ss_entries {
     ss_entry *entries;
     size_t n;
 } ss_entries;
 
+/*
+ * The reader of a format: `size` returns an upper bound of the bytes of entries and names, `read`
+ * makes the entries of one file. `read` detects overlaps with ss_entries_apart, if the format
+ * forbids them; names are compared after all files are read.
+ */
 typedef struct ss_format_reader {
     const char *name;
     size_t (*size)(ss_bytes file);

@@ -1,9 +1,9 @@
 /*
- * Reads keys of a JSON object, for config.json and the safetensors header.
+ * Reads keys of a JSON object: config.json, a safetensors header, a recording's JSON or a recipe.
  *
  * A reader keeps the first error and returns defaults from then on, so that a family only lists its
  * keys and one check at the end is enough. cJSON calls malloc, which the rest of the core never
- * does; ss_arch_read and ss_container_open free everything before they return.
+ * does; the functions of sinkscope.h that read JSON free everything before they return.
  *
  * An object with a duplicate key is refused, since readers differ in which of the values they use.
  */

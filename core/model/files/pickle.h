@@ -1,8 +1,8 @@
 /*
  * Pickle: the subset of Python's format that stores a table of tensors; it executes nothing.
  *
- * A pickle is a program for a stack machine. This machine knows constants, containers and seven
- * kinds of names; a "call" of such a name only makes a value of one of the kinds below. All other
+ * A pickle is a program for a stack machine. This machine knows constants, containers and a
+ * few names; a "call" of such a name only makes a value of one of the kinds below. All other
  * opcodes and names are refused, and the error says where they are.
  *
  * Values point into the pickle or the arena. Containers are never traversed, so a container that

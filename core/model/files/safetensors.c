@@ -15,7 +15,8 @@
 /* The one key of the header that is not a tensor. */
 #define METADATA "__metadata__"
 
-/* Length of the shortest entry: {"":{"dtype":"U8","shape":[],"data_offsets":[0,0]}}. */
+/* Lower bound of the length of an entry; the shortest is
+ * "":{"dtype":"U8","shape":[],"data_offsets":[0,0]}. */
 #define ENTRY_BYTES_MIN 48
 
 static size_t measure(ss_bytes file) {

@@ -50,7 +50,8 @@ static bool find_end(size_t *at, ss_bytes file) {
     return false;
 }
 
-/* Reads the number of records, and the bytes of the directory, from the zip64 end record. */
+/* Reads the number of records, and the start and size of the directory, from the zip64 end record.
+ */
 static ss_status read_end64(ss_zip *zip, uint64_t *start, uint64_t *bytes, size_t end,
                             ss_error *err) {
     ss_bytes file = zip->file;

@@ -24,7 +24,7 @@ typedef struct ss_zip {
 } ss_zip;
 
 /* Iterate over the directory. Both return SS_BAD_FILE with the byte or the record's name;
- * SS_UNSUPPORTED for compressed contents. */
+ * SS_UNSUPPORTED for compressed or encrypted contents. */
 ss_status ss_zip_begin(ss_zip *zip, ss_bytes file, ss_error *err);
 ss_status ss_zip_next(ss_zip *zip, ss_zip_record *record, ss_error *err);
 

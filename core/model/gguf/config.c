@@ -488,8 +488,8 @@ static void put_llama(ss_gguf_source *source) {
     if (is_moe(source)) put_experts(source);
 }
 
-/* Writes the keys of falcon, with parallel attention and feed-forward: llama.cpp does not convert
- * Falcon with ALiBi. */
+/* Writes the keys of falcon and bloom. Falcon's attention and feed-forward stay parallel, as they
+ * are by default: llama.cpp does not convert the Falcon models with ALiBi, where they are not. */
 static void put_falcon(ss_gguf_source *source) {
     put_keys(source, falcon_keys);
     put_bool(source, "new_decoder_architecture", true);

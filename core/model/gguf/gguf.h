@@ -12,11 +12,14 @@
  * every container.
  *
  * Converters change tensors; the family files, which ask the loader for the format, undo this:
- * llama rows of q and k (and their biases) are permuted within each head: those of a rotary pair, j
- * and K/2 + j, lie side by side gpt2 Conv1D matrices are transposed, to [out][in] gptneox q, k, v
- * of each head become all of q, all of k, all of v falcon q, k, v of each group of heads likewise;
- * bloom as gptneox gemma2 norms keep 1 + w, also in gemma3 and nemotron qwen3moe the experts of a
- * layer are one tensor, also in hunyuan-moe, olmoe and granitemoe
+ *
+ *     llama      rows of q and k (and their biases) are permuted within each head: those of a
+ *                rotary pair, j and K/2 + j, are adjacent
+ *     gpt2       Conv1D matrices are transposed, to [out][in]
+ *     gptneox    q, k, v of each head become all of q, all of k, all of v; also in bloom
+ *     falcon     the same with q, k, v of each group of heads
+ *     gemma2     norms store 1 + w; also in gemma3 and nemotron
+ *     qwen3moe   the experts of a layer are one tensor; also in hunyuan-moe, olmoe and granitemoe
  */
 #ifndef SS_MODEL_GGUF_H
 #define SS_MODEL_GGUF_H

@@ -64,8 +64,8 @@ static void orthonormalize(float *directions, size_t count, size_t n) {
     }
 }
 
-/* Writes directions[H][n]: the values of the key from values[G][K], or W_O times these; zeros for
- * heads that the edit does not select. */
+/* Writes directions[H][n]: the values of the key from key_values[G][U], or W_O times these; zeros
+ * for heads that the edit does not select. */
 static void find_tags(const ss_hook *hook, const float *values, const float *key_values,
                       float *directions, size_t n) {
     const ss_model *model = hook->pass->trace->model;

@@ -49,16 +49,16 @@ typedef struct ss_edit {
 /* Hook points of the forward pass; hook.h describes the data that edits see there. */
 enum {
     SS_AT_START = 1,   /* once, before any token: choices of heads, positions */
-    SS_AT_HIDDEN = 2,  /* rows [n][1][D] of the residual stream, l = 0 .. L */
+    SS_AT_HIDDEN = 2,  /* rows [n][1][D] of the residual stream after l layers */
     SS_AT_QUERIES = 4, /* rows [n][H][K] */
     SS_AT_KEYS = 8,    /* rows [n][G][K] */
-    SS_AT_VALUES = 16, /* rows [n][G][K] */
+    SS_AT_VALUES = 16, /* rows [n][G][U] */
     SS_AT_MASK = 32,   /* query t of head h: visible keys and their positions */
     SS_AT_SCORES = 64, /* rows [keys]: scores of one query before scale and distances; hook.q is the
                           query's vector */
     SS_AT_WEIGHTS = 128, /* rows [keys]: weights of one query, and the bias key's */
-    SS_AT_HEADS = 256,   /* rows [n][H][K]: output of each head */
-    SS_AT_PRODUCT = 512  /* rows [n][width] = in linear + bias */
+    SS_AT_HEADS = 256,   /* rows [n][H][U]: output of each head */
+    SS_AT_PRODUCT = 512  /* rows [n][width]: a product with weights, bias included */
 };
 
 struct ss_hook;

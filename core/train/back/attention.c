@@ -106,7 +106,7 @@ static void map_back(const ss_attention_back *s, const ss_layer *layer, const ss
 
 /* ---- one head ----------------------------------------------------------------------------- */
 
-/* Writes the bias key or its value (zeros if `first` is NULL), then T rows of the trace. */
+/* Writes the bias key or its value (zeros if `bias_row` is NULL), then T rows of the trace. */
 static void prepend_bias_key(float *out, const float *bias_row, size_t bias, const float *rows,
                              size_t T, size_t K) {
     memset(out, 0, bias * K * sizeof *out);
@@ -125,7 +125,7 @@ static void open_gap(float *x, size_t first, size_t hidden_n, size_t n) {
 }
 
 /* Turns d[n], the derivative with respect to a row of weights, into that with respect to the row's
- * scores. Hidden keys get 0. */
+ * scores. Hidden keys get 0. Returns the derivative with respect to the operation's parameter. */
 static float row_back(const ss_attention_back *s, float *d, const float *weights, size_t n,
                       const ss_choice *choice, size_t bias, size_t keys_max) {
     float *x = s->row, *w = s->row + keys_max;
@@ -145,7 +145,7 @@ static float row_back(const ss_attention_back *s, float *d, const float *weights
 }
 
 /* Turns s->d from the derivative with respect to the weights of head h into that with respect to
- * the products q.k. */
+ * the products q.k. Returns the derivative with respect to the operation's parameter. */
 static float scores_back(const ss_attention_back *s, const ss_trace *trace, int l, int h) {
     const ss_arch *arch = &trace->model->arch;
     const ss_choice *choice = &trace->choices[l * arch->H + h];

@@ -165,15 +165,16 @@ static void read_stream(const ss_backward *b, const ss_trace *traces, int n, int
 
 /* ---- blocks ------------------------------------------------------------------------------- */
 
-/* Computes dx from d, the derivative with respect to the output of a product with x. */
+/* Propagates d, the derivative with respect to the output of a product with x: adds the derivatives
+ * with respect to weights and bias to sums, and writes the derivative with respect to x to dx. */
 static void product_back(const ss_backward *b, float *dx, const float *x, const float *d,
                          const ss_linear *linear, const ss_linear *sums, size_t rows) {
     ss_linear_back_weights(x, d, sums, rows, b->work);
     ss_linear_back_inputs(dx, d, linear, rows, b->work);
 }
 
-/* Adds the derivative with respect to y to dy; d is the derivative with respect to the output of a
- * product with y. */
+/* Propagates d like product_back, for a product with y, but adds the derivative with respect to y
+ * to dy. */
 static void add_product_back(const ss_backward *b, const float *d, const ss_linear *linear,
                              const ss_linear *sums, size_t rows) {
     product_back(b, b->part, b->y, d, linear, sums, rows);

@@ -401,7 +401,7 @@ def _tower_name(path: tuple[Place, ...]) -> str:
     """Returns the name of the part of the model that makes a call, such as vision_model."""
     head = path[0].container.rpartition(".")[0] if path else ""
     outer = head.removesuffix(".encoder")  # vision_model.encoder.layers belongs to vision_model
-    return outer if outer.endswith(("_model", "_tower_name")) else head or "the model"
+    return outer if outer.endswith(("_model", "_tower")) else head or "the model"
 
 
 def window_of(first: Tensor, last: Tensor, kind: str) -> int | None:
