@@ -72,9 +72,9 @@ addEventListener('hashchange', () => {
   notices.value = next.problems;
   // A link cannot carry the reader's own models and files, so the page keeps them.
   const current = state.peek();
-  const carried = { ...linkable(current), ...(file.peek() ? {} : { input: current.input }) };
-  if (printHash(next.state) === printHash(carried)) return;
-  const { shown, input } = carried;
+  const linkedState = { ...linkable(current), ...(file.peek() ? {} : { input: current.input }) };
+  if (printHash(next.state) === printHash(linkedState)) return;
+  const { shown, input } = linkedState;
   const localState = {
     ...(next.state.shown.join() === shown.join() ? { shown: current.shown } : {}),
     ...(next.state.input === input ? { input: current.input } : {}),
@@ -84,8 +84,11 @@ addEventListener('hashchange', () => {
   lastHistoryKey = historyKeyOf(state.peek());
 });
 
-/** Replaces names in the state that this page does not have. */
-export function checkNames(models: Models, rooms: readonly { readonly name: string }[]): void {
+/** Replaces names of rooms and models that this page does not have by the defaults, and shows a notice about each. */
+export function replaceUnknownNames(
+  models: Models,
+  rooms: readonly { readonly name: string }[],
+): void {
   const current = state.peek();
   if (!rooms.some(({ name }) => name === current.room)) {
     notices.value = [

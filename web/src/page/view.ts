@@ -33,7 +33,7 @@ export interface DrawOptions {
   readonly isPlain?: boolean;
   /** Whether the room's heading is the plain answer, so that the caption has only the numbers. */
   readonly isAnswered?: boolean;
-  /** A label on the picture, and its kind. */
+  /** A remark next to the column of the map that it describes; its kind is a CSS class. */
   readonly remark?: { readonly text: string; readonly kind: string };
 }
 
@@ -63,8 +63,8 @@ export interface View {
   readonly formula?: string;
   readonly source?: string;
   /**
-   * The metrics and fields that the view reads, by their names in describe; the first tells whether it covers all
-   * prompts.
+   * The names in describe of the metrics and fields that the view reads. If the first one is averaged over the prompts,
+   * the view's numbers are means over all prompts, otherwise they are of the first prompt.
    */
   readonly reads: readonly string[];
   /** Names of metrics and fields that the view also draws if a frame has them. */
@@ -98,8 +98,8 @@ export interface View {
   readonly draw: (root: HTMLElement, api: ViewApi) => Update;
 }
 
-/** Whether a frame, which may have been read for another view, has all numbers of this view that the model has. */
-export function isRead(
+/** Whether a frame, which may have been read for another view, has all numbers of this view that its model has. */
+export function hasNumbersOf(
   { reads, headReads = [] }: View,
   { tensors, head, architecture }: Frame,
   { fields }: Pick<Describe, 'fields'>,
