@@ -26,12 +26,14 @@ export class HeadCount {
   }
 
   #update(): void {
-    const opened = this.#scores.filter(({ layer, head }) => this.#opened.has(`${layer} ${head}`));
-    const sinkCount = opened.filter(({ alpha }) => alpha > this.#eps).length;
+    const openedHeads = this.#scores.filter(({ layer, head }) =>
+      this.#opened.has(`${layer} ${head}`),
+    );
+    const sinkCount = openedHeads.filter(({ alpha }) => alpha > this.#eps).length;
     const headCount = this.#scores.length;
-    const isDone = headCount > 0 && opened.length === headCount;
-    this.#place.textContent = opened.length
-      ? `You have opened ${opened.length} of ${headCount} heads: ${sinkCount} give the first token more than ` +
+    const isDone = headCount > 0 && openedHeads.length === headCount;
+    this.#place.textContent = openedHeads.length
+      ? `You have opened ${openedHeads.length} of ${headCount} heads: ${sinkCount} give the first token more than ` +
         `${Math.round(100 * this.#eps)}%.${isDone ? ` That is ${Math.round((100 * sinkCount) / headCount)}% of all heads: Sink₁.` : ''}`
       : 'Open heads in the picture: this line counts those with a sink.';
   }

@@ -51,7 +51,7 @@ const percent = (share: number | undefined) =>
   share === undefined || !Number.isFinite(share) ? '–' : `${(100 * share).toFixed(0)}%`;
 
 /** Returns α₁ under uniform attention: the mean of 1, 1/2, ..., 1/T. */
-const uniform = ({ T }: Result) => mean(Array.from({ length: T }, (_, t) => 1 / (t + 1)));
+const uniformAlpha = ({ T }: Result) => mean(Array.from({ length: T }, (_, t) => 1 / (t + 1)));
 
 /** Returns the mean of the first column of a map [T, T]. */
 function firstColumnMean(result: Result | undefined): number | undefined {
@@ -83,7 +83,7 @@ function meanRowSum(result: Result | undefined): number | undefined {
   return sums && mean(sums.data);
 }
 
-const ratio = (value: number | undefined) =>
+const formatRatio = (value: number | undefined) =>
   value === undefined || !Number.isFinite(value) ? '–' : `${value.toFixed(value < 0.995 ? 2 : 1)}×`;
 const formatFixed = (value: number | undefined) =>
   value === undefined || !Number.isFinite(value) ? '–' : value.toFixed(2).replace('-', '−');
@@ -147,7 +147,7 @@ const percentOfSecond =
 /** Functions that print the values, by the names of the values in lessons. */
 export const valueFormatters: Readonly<Record<string, ValueFormatter>> = {
   tokens: ([first]) => String(first?.T ?? '–'),
-  uniform: ([first]) => percent(first && uniform(first)),
+  uniform: ([first]) => percent(first && uniformAlpha(first)),
   heads: ([first]) => String(first ? headScores(first).length : '–'),
   count: ([first]) =>
     String(first ? headScores(first).filter(({ alpha }) => alpha > first.eps).length : '–'),
@@ -177,32 +177,32 @@ export const valueFormatters: Readonly<Record<string, ValueFormatter>> = {
     percent(first && Math.max(...Array.from(find(first, 'alpha_1')?.data ?? [NaN]))),
   output: ([first]) => formatFixed(outputNorms(first)?.strongest),
   other_outputs: ([first]) => formatFixed(outputNorms(first)?.others),
-  embedding_ratio: ([first]) => ratio(firstRatios(first, 'hidden_norm')?.[0]),
+  embedding_ratio: ([first]) => formatRatio(firstRatios(first, 'hidden_norm')?.[0]),
   hidden_ratio: ([first]) => {
     const all = firstRatios(first, 'hidden_norm');
-    return ratio(all && Math.max(...all));
+    return formatRatio(all && Math.max(...all));
   },
   value_ratio: ([first]) => {
     const all = firstRatios(first, 'value_norm');
-    return ratio(all && Math.min(...all));
+    return formatRatio(all && Math.min(...all));
   },
   cos_first: ([first]) => formatFixed(columnMeans(first, 'cos')?.first),
   cos_others: ([first]) => formatFixed(columnMeans(first, 'cos')?.others),
   key_size: ([first]) => {
     // Takes one row of ‖q‖‖k‖, since its cells share the norm of the query, which cancels.
     const row = columnMeans(first, 'norm')?.lastRow;
-    return ratio(row && row[0]! / mean(row.slice(1)));
+    return formatRatio(row && row[0]! / mean(row.slice(1)));
   },
   /** The loss of the second subject minus that of the first, in nats. */
-  rise: (results) => rise(results[0], results[1]),
-  second_rise: (results) => rise(results[0], results[2]),
+  rise: (results) => formatRise(results[0], results[1]),
+  second_rise: (results) => formatRise(results[0], results[2]),
 };
 
 /** Returns a value by its name in a lesson; a dash for an unknown name. */
 export const valueOf = (name: string, results: readonly Result[]): string =>
   Object.hasOwn(valueFormatters, name) ? valueFormatters[name]!(results) : '–';
 
-function rise(base: Result | undefined, other: Result | undefined): string {
+function formatRise(base: Result | undefined, other: Result | undefined): string {
   const [from, to] = [lossOf(base), lossOf(other)];
   return from === undefined || to === undefined ? '–' : (to - from).toFixed(2).replace('-', '−');
 }

@@ -19,11 +19,11 @@ export interface Range {
 export function judgeNumber(guess: number, answer: number, { min, max, unit }: Range): Judgment {
   const error = guess - answer;
   const share = Math.abs(error) / (max - min);
-  const points = unit === '%' ? ' points' : unit;
+  const unitWords = unit === '%' ? ' points' : unit;
   const size = Number(Math.abs(error).toFixed(2));
   if (share <= RIGHT_ERROR) return { verdict: 'right', sentence: `Right: it is ${answer}${unit}.` };
   const direction = error > 0 ? 'too high' : 'too low';
-  const correction = `${size}${points} ${direction}; it is ${answer}${unit}.`;
+  const correction = `${size}${unitWords} ${direction}; it is ${answer}${unit}.`;
   return share <= NEAR_ERROR
     ? { verdict: 'near', sentence: `Near: ${correction}` }
     : { verdict: 'wrong', sentence: `Wrong: ${correction}` };
@@ -76,12 +76,13 @@ export function keepGuess(guess: Guess): void {
 
 /** Counts the guesses of a lesson, and of all lessons, in words. */
 export function countWords(guesses: readonly Guess[], lesson: string): string {
-  const words = (of: readonly Guess[]) =>
+  const verdictCounts = (of: readonly Guess[]) =>
     (['right', 'near', 'wrong'] as const)
       .map((verdict) => `${of.filter((one) => one.verdict === verdict).length} ${verdict}`)
       .join(', ');
   const inLesson = guesses.filter((one) => one.lesson === lesson);
   if (!inLesson.length) return '';
-  const all = inLesson.length < guesses.length ? ` In all lessons so far: ${words(guesses)}.` : '';
-  return `Your predictions in this lesson: ${words(inLesson)}.${all}`;
+  const totalNote =
+    inLesson.length < guesses.length ? ` In all lessons so far: ${verdictCounts(guesses)}.` : '';
+  return `Your predictions in this lesson: ${verdictCounts(inLesson)}.${totalNote}`;
 }

@@ -57,10 +57,10 @@ class SinkWrite extends HTMLElement {
     });
     const prompt = await promptOf(writer, this.#prompt, LENGTH - 1);
     const count = LENGTH - prompt.length;
-    const all: Written[] = [];
+    const texts: Written[] = [];
     for (const cache of CACHES)
-      all.push(await continuePrompt(writer, cache, { prompt, count, seed }));
-    return all;
+      texts.push(await continuePrompt(writer, cache, { prompt, count, seed }));
+    return texts;
   }
 
   async #start(): Promise<void> {
@@ -68,8 +68,8 @@ class SinkWrite extends HTMLElement {
     this.#problem = '';
     this.#draw();
     try {
-      const all = await this.write(this.#seed);
-      CACHES.forEach(({ name }, i) => this.#textsByCache.set(name, all[i]!));
+      const texts = await this.write(this.#seed);
+      CACHES.forEach(({ name }, i) => this.#textsByCache.set(name, texts[i]!));
       // Removes the recorded texts, which belong to the first prompt and seed.
       this.querySelector('.recorded')?.remove();
       this.dataset.seed = String(this.#seed);

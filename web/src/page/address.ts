@@ -11,11 +11,11 @@ import { failure, notices } from './messages';
 /** The delay of address changes, since browsers refuse frequent ones. */
 const ADDRESS_MS = 150;
 
-const parsed = parseHash(location.hash);
-export const state = signal<State>(parsed.state);
+const initialLink = parseHash(location.hash);
+export const state = signal<State>(initialLink.state);
 /** The reader's file of prompts, which no link can carry. */
 export const file = signal<PromptFile | undefined>(undefined);
-notices.value = parsed.problems;
+notices.value = initialLink.problems;
 
 export function set(change: Partial<State>): void {
   const current = state.peek();

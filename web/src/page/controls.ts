@@ -164,7 +164,7 @@ export function addModelButton(isFull: boolean, { pick }: Context): TemplateResu
  * Returns the list of models that a room compares, with a button that adds models and, for each but the last, one that
  * removes it.
  * @param show replaces the whole list
- * @param renderName renders a model's name; absent: as text
+ * @param renderName renders a model's name, by default as text
  */
 export function subjectList(
   label: string,

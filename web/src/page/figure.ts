@@ -280,7 +280,7 @@ export class Figure {
     return { root, title, badge, stamp, conditions: '', update, scope };
   }
 
-  /** Draws the figure once in a theme; absent: the reader's. */
+  /** Draws the figure once in a theme, by default the reader's. */
   #drawIn(theme?: Theme): void {
     this.#paperTheme = theme;
     this.#draw();

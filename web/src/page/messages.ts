@@ -92,13 +92,13 @@ export function drawMessages(
     };
     const draw = () => {
       progress.hidden = !shownWork && !downloadText;
-      const share =
+      const progressBar =
         shownWork && shownWork.share >= 0
           ? html`<progress max="1" .value=${shownWork.share} aria-label="Progress"></progress>`
           : nothing;
       render(
         shownWork || downloadText
-          ? html`<span>${downloadText ?? shownWork!.text} …</span> ${share}
+          ? html`<span>${downloadText ?? shownWork!.text} …</span> ${progressBar}
               <button type="button" @click=${stop}>Stop</button>`
           : nothing,
         progress,

@@ -73,7 +73,7 @@ async function copyLinkWithNames(): Promise<void> {
 
 /** Draws the offer to add the names that the copied link leaves out. */
 export function drawNamesOffer(place: HTMLElement, context: Context): void {
-  const unshared = addElement(place, 'unshared');
+  const namesPlace = addElement(place, 'unshared');
   effect(() => {
     const names = [
       ...new Set(omittedSubjects.value.map((one) => nameOf({ subject: one }, context))),
@@ -92,14 +92,14 @@ export function drawNamesOffer(place: HTMLElement, context: Context): void {
             </button>
           </p>`
         : nothing,
-      unshared,
+      namesPlace,
     );
   });
 }
 
 /** Draws the offer of a picture of the sentence, after its link was copied. */
 export function drawPictureOffer(place: HTMLElement, context: Context): void {
-  const offered = addElement(place, 'offered');
+  const picturePlace = addElement(place, 'offered');
   effect(() => {
     const frame = isPictureOffered.value ? picturedFrame(context) : undefined;
     render(
@@ -121,7 +121,7 @@ export function drawPictureOffer(place: HTMLElement, context: Context): void {
             </button>
           </p>`
         : nothing,
-      offered,
+      picturePlace,
     );
   });
 }

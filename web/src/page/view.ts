@@ -79,7 +79,7 @@ export interface View {
   readonly needsSeveralSettings?: boolean;
   /** Whether the view compares an edited frame with its `base`, the frame of the same subject without edits. */
   readonly needsBaseline?: boolean;
-  /** Whether the view applies to a frame; absent: to any. */
+  /** Whether the view applies to a frame; without this function, it applies to all. */
   readonly fits?: (frame: Frame) => boolean;
   /** The conditions that differ from the frame's, if settings of the view change the run. */
   readonly conditions?: (
@@ -90,7 +90,7 @@ export interface View {
   readonly numbers: (frame: Frame, at: Head) => readonly Quantity[];
   /**
    * Returns the view's sentence, which is the caption and the picture's alternative text.
-   * @param state the page's state; absent: the defaults
+   * @param state the page's state; without it, the defaults apply
    */
   readonly says: (frame: Frame, at: Head, state?: State) => string;
   /** Whether the sentence still waits for data other than the frame; reads signals. */

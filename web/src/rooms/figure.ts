@@ -28,7 +28,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const controls = addElement(root, 'figure-controls');
   const figure = new Figure(root, view, context, scope, { isEmbed: true });
   const foot = addElement(root, 'figure-foot', 'p');
-  const steps = addElement(root, 'figure-steps');
+  const stepsPlace = addElement(root, 'figure-steps');
   let walk: Walk | undefined;
   let walkScope: Scope | undefined;
   root.addEventListener('choose-step', (event) => walk?.go((event as CustomEvent<number>).detail));
@@ -45,8 +45,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     if (hasSlider === Boolean(walk)) return;
     walkScope?.end();
     walkScope = hasSlider ? scope.child() : undefined;
-    walk = walkScope && new Walk(steps, context, walkScope);
-    if (!walk) render(nothing, steps);
+    walk = walkScope && new Walk(stepsPlace, context, walkScope);
+    if (!walk) render(nothing, stepsPlace);
   });
 
   requestFrames(context, scope, () => ({ views: [view], isFixed: !view.needsSeveralSettings }));

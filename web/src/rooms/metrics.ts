@@ -51,8 +51,8 @@ const MIN_KEY_COUNT = 10;
 
 /** Returns the largest Sink_k of a key other than the first one, among the keys that enough queries see. */
 function sinkElsewhere(frame: Frame): Cell {
-  const count = Math.max(MIN_KEY_COUNT, keysOf(frame));
-  const shares = Array.from(frame.tensors.sink_ratio!.data).slice(0, count);
+  const keyCount = Math.max(MIN_KEY_COUNT, keysOf(frame));
+  const shares = Array.from(frame.tensors.sink_ratio!.data).slice(0, keyCount);
   shares[firstKey(frame)] = NaN;
   const at = indexOfMost(shares);
   // Returns NaN for a text of one token, which has no other key.

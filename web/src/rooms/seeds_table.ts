@@ -12,7 +12,7 @@ import { explainTerms } from '../page/terms';
 import {
   formatNumber,
   halfInterval,
-  halfWords,
+  halfIntervalWords,
   OTHER_RUNS,
   OUTCOMES,
   seedRuns,
@@ -117,7 +117,7 @@ function stripOf(
 /** Returns the line of the recipe with the shown weights; only three outcomes of its seeds are known. */
 function shownLine(card: Card): Line {
   const { own, all } = seedsOf(card);
-  const shown = all.findIndex(({ seed }) => seed === own);
+  const shownIndex = all.findIndex(({ seed }) => seed === own);
   const steps = Number(card.training?.steps);
   const stepsNote = steps ? `${steps.toLocaleString('en')} steps, as shown: ` : '';
   const seeds = all.map(({ seed }) => seed);
@@ -134,7 +134,7 @@ function shownLine(card: Card): Line {
         ? stripOf(
             all.map((one) => one[cardKeys[name as keyof typeof cardKeys]]).filter(Number.isFinite),
             within,
-            shown,
+            shownIndex,
           )
         : undefined,
     ),
@@ -163,7 +163,7 @@ function spreadWords({ dots, mean: at, low }: Strip, digits: number, unit: strin
   if (dots.length === 1) return html`${formatNumber(at, digits)}${unit}`;
   const rangeWords = formatRange(Math.min(...dots), Math.max(...dots), digits);
   return Number.isFinite(low)
-    ? html`${formatNumber(at, digits)} ± ${halfWords(at - low, digits)}${unit}
+    ? html`${formatNumber(at, digits)} ± ${halfIntervalWords(at - low, digits)}${unit}
         <span class="spread">${rangeWords}</span>`
     : html`${rangeWords}${unit}`;
 }

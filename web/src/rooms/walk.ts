@@ -70,7 +70,8 @@ export class Walk {
 
   /**
    * Adds the slider to the page.
-   * @param isReady returns whether the walk may begin by itself, at the first stored step; absent: never
+   * @param isReady returns whether the walk may begin by itself, at the first stored step; without it, the reader
+   * begins
    */
   constructor(root: HTMLElement, context: Context, scope: Scope, isReady?: () => boolean) {
     this.#context = context;

@@ -21,7 +21,7 @@ export interface Quantity {
   readonly inSeeds: string;
   readonly unit: string;
   readonly isLog?: boolean;
-  /** The smallest range of the axis; absent: the range of the values. */
+  /** The smallest range of the axis; without it, the axis has the range of the values. */
   readonly domain?: readonly [number, number];
   /** The range of possible values. */
   readonly within: readonly [number, number];

@@ -147,7 +147,7 @@ export function halfInterval(values: readonly number[], [low, high]: Outcome['wi
 }
 
 /** Formats the number after a ±, so that a small value does not round to 0. */
-export function halfWords(half: number, digits: number): string {
+export function halfIntervalWords(half: number, digits: number): string {
   const smallestShown = 10 ** -digits;
   return half > 0 && half < smallestShown / 2
     ? `<${formatNumber(smallestShown, digits)}`
@@ -210,7 +210,7 @@ export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string
     );
     const half = halfInterval(values, within);
     const interval = Number.isFinite(half)
-      ? ` (mean ${formatNumber(mean(values), digits)} ± ${halfWords(half, digits)}, 95% interval)`
+      ? ` (mean ${formatNumber(mean(values), digits)} ± ${halfIntervalWords(half, digits)}, 95% interval)`
       : '';
     return `${title} ${low} to ${high}${unit}${interval}`;
   });
