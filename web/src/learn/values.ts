@@ -77,7 +77,6 @@ const lossOf = (result: Result | undefined) => {
   return losses && mean(Array.from(losses.data).filter(Number.isFinite));
 };
 
-/** Returns the mean row sum. */
 function meanRowSum(result: Result | undefined): number | undefined {
   const sums = result && find(result, 'row_mass');
   return sums && mean(sums.data);
