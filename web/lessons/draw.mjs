@@ -19,7 +19,7 @@ const load = async (file) =>
     .module;
 
 const { isNarrow, lessonOf, ORDER, readPictures, readWritings } = await load('ship/markdown.ts');
-const { values } = await load('src/learn/values.ts');
+const { valueFormatters } = await load('src/learn/values.ts');
 const { removeRepeats } = await load('src/embed/label.ts');
 const { namesIn } = await load('src/learn/conditions.ts');
 const { intervalOfPairs } = await load('ship/facts.ts');
@@ -90,7 +90,9 @@ async function draw({ id, state }, { liveNumbers, conditionalSentences }) {
   return {
     state,
     says: removeRepeats(results.map(({ says }) => says ?? '')).join(' '),
-    values: Object.fromEntries([...valueNames].map((name) => [name, values[name](results)])),
+    values: Object.fromEntries(
+      [...valueNames].map((name) => [name, valueFormatters[name](results)]),
+    ),
     ...{ width: size('width'), height: size('height'), live, phone },
   };
 }

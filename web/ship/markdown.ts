@@ -37,10 +37,10 @@ import remarkRehype from 'remark-rehype';
 import { unified } from 'unified';
 import {
   attend,
+  defaultRow,
   forms,
   formulaOf,
   percent,
-  start,
   SWITCHES,
   type MathNode,
   type Row,
@@ -295,10 +295,10 @@ function initialRow({ switches = '', beside = '', ...set }: Record<string, strin
   for (const name of splitWords(switches)) checkedWord(name, 'switch', SWITCHES);
   for (const [name, value] of Object.entries(set))
     checkedWord(value, name, SWITCHES[checkedWord(name, 'switch', SWITCHES) as Switch].values);
-  const row: Row = { ...start, ...(set as Partial<Row>) };
+  const row: Row = { ...defaultRow, ...(set as Partial<Row>) };
   const otherForms = splitWords(beside).map((name) => forms[checkedWord(name, 'form', forms)]!);
-  const all = [row, ...otherForms.map((one) => ({ ...row, ...one.set }))].map(attend);
-  const score = (i: number) => String(start.scores[i]).replace('-', '−');
+  const all = [row, ...otherForms.map((one) => ({ ...row, ...one.settings }))].map(attend);
+  const score = (i: number) => String(defaultRow.scores[i]).replace('-', '−');
   return [
     make(
       'p',
@@ -308,7 +308,7 @@ function initialRow({ switches = '', beside = '', ...set }: Record<string, strin
     table(
       ['Token', 'Score x', 'This formula', ...otherForms.map(({ title }) => title)],
       [
-        ...start.scores.map((_, i) => [
+        ...defaultRow.scores.map((_, i) => [
           `token ${i + 1}`,
           score(i),
           ...all.map(({ weights }) => percent(weights[i]!)),

@@ -11,7 +11,7 @@ import { base } from './base';
 import { acceptDrops } from './open/drop';
 import { Opener } from './open/opener';
 import type { Picker } from './open/picker';
-import { address, checkNames, file, set, state } from './page/address';
+import { address, replaceUnknownNames, file, set, state } from './page/address';
 import type { Context, Engine } from './page/context';
 import { enter } from './page/enter';
 import { drawMessages, fail, failure, offerNewer, notify } from './page/messages';
@@ -84,7 +84,7 @@ const context: Context = {
     promptFileVersion.value = promptFileVersion.peek() + 1;
   },
   open: (name) => opener.invite(name),
-  inside: (given) => void opener.openFiles(given),
+  openFiles: (given) => void opener.openFiles(given),
   pick: () =>
     void import('./open/picker').then(
       ({ Picker }) => (picker ??= new Picker(context)).show(),
@@ -142,8 +142,8 @@ async function start(): Promise<void> {
       admit: (id, abort) => opener.admit(id, abort),
     });
     failure.value = '';
-    engine.value = { models, queue, file: promptFileVersion };
-    checkNames(models, rooms);
+    engine.value = { models, queue, fileVersion: promptFileVersion };
+    replaceUnknownNames(models, rooms);
   } catch (error) {
     fail(error);
     render(
@@ -163,7 +163,7 @@ effect(() => {
 });
 addEventListener('hashchange', () => {
   const models = engine.peek()?.models;
-  if (models) checkNames(models, rooms);
+  if (models) replaceUnknownNames(models, rooms);
 });
 if (!isEmbed) drawHeader(place('header'), rooms, () => opener.show());
 drawNamesOffer(place('messages'), context);

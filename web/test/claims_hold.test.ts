@@ -7,7 +7,7 @@ import { render, type TemplateResult } from 'lit';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { labConfig, labTokenizer, openTokenizer } from 'sinkscope';
 import { selectedHead, type Frame, type Head } from '../src/frame';
-import { isRead } from '../src/page/view';
+import { hasNumbersOf } from '../src/page/view';
 import { build as compare } from '../src/rooms/compare';
 import { build as explore } from '../src/rooms/explore';
 import { build as figure } from '../src/rooms/figure';
@@ -624,7 +624,7 @@ describe.skipIf(!isBuilt)(`of five kinds of subjects (${UNBUILT})`, () => {
       let said = 0;
       for (const view of views) {
         const fits = view.fits?.(frame!) ?? true;
-        if (!fits || APART.includes(view.name) || !isRead(view, frame!, page.models.describe))
+        if (!fits || APART.includes(view.name) || !hasNumbersOf(view, frame!, page.models.describe))
           continue;
         forgetPlots();
         const room = roomOf(figure, page.pageOf({ view: view.name, prompt, ...change }, [frame!]));

@@ -13,7 +13,7 @@ import {
   type Context,
   type Shown,
 } from '../src/page/context';
-import { isRead, type View } from '../src/page/view';
+import { hasNumbersOf, type View } from '../src/page/view';
 import { frameOf, tensor } from './fixture';
 
 setFlagsFromString('--expose-gc');
@@ -95,7 +95,7 @@ describe('what is shown', () => {
   it('is requested with the frames that views compare it with', () => {
     const ask = vi.fn();
     const state = signal({ ...defaults, shown: ['a~silence(1,0)', 'b'], layer: 1, head: 2 });
-    const context = { state, engine: signal({ queue: { ask }, file: signal(0) }) };
+    const context = { state, engine: signal({ queue: { ask }, fileVersion: signal(0) }) };
     const view = { reads: ['x', 'y'], headReads: ['q'], needsBaseline: true } as unknown as View;
     requestFrames(context as unknown as Context, new Scope(), () => ({
       views: [view, view],
@@ -130,7 +130,7 @@ test('a view fits a frame that has what it reads, of a model that has the parts'
     { name: 'q', needs: null },
   ] as unknown as Describe['fields'];
   const of = (view: object, change: object = {}) =>
-    isRead({ reads: [], ...view } as unknown as View, { ...frameOf(), ...change } as Frame, {
+    hasNumbersOf({ reads: [], ...view } as unknown as View, { ...frameOf(), ...change } as Frame, {
       fields,
     });
   expect([of({ reads: ['alpha'] }), of({ reads: ['alpha', 'entropy'] })]).toEqual([true, false]);

@@ -12,7 +12,7 @@ import {
   EXAMPLES,
   exampleField,
   fileField,
-  firstField,
+  startTokenField,
   generateControls,
   colorChips,
   nameOf,
@@ -224,7 +224,7 @@ describe('the start of a text', () => {
   const special = { automatic: ['<s>'], bos: '<s>', choices: ['<s>', '</s>'] };
   const frame = (change: object = {}) => frameOf({ special, ...change } as never);
   const options = (first: string, ...frames: Frame[]) =>
-    shown(firstField(as(context({ first })), frames))
+    shown(startTokenField(as(context({ first })), frames))
       .all<HTMLOptionElement>('option')
       .map((one) => `${one.value}|${one.textContent}${one.hasAttribute('selected') ? '*' : ''}`);
 

@@ -6,7 +6,7 @@ import { defaults, linkTo, parseHash, printHash, type State } from '../src/ask/s
 import { showEmbed } from '../src/embed/dialog';
 import { snippets } from '../src/embed/snippets';
 import { Picker } from '../src/open/picker';
-import { address, checkNames, file, set, sharedLink, state } from '../src/page/address';
+import { address, replaceUnknownNames, file, set, sharedLink, state } from '../src/page/address';
 import { enter } from '../src/page/enter';
 import { fail, failure, notices, notify, offerNewer } from '../src/page/messages';
 import { drawMessages } from '../src/page/messages';
@@ -694,10 +694,10 @@ describe('the address', () => {
     const rooms = [{ name: 'start' }, { name: 'explore' }];
     set({ room: 'explore', shown: ['softmax', 'hub:a/b', DISK, 'recording:x.safetensors'] });
     const before = state.value;
-    checkNames(models, rooms);
+    replaceUnknownNames(models, rooms);
     expect([state.value, notices.value]).toEqual([before, []]);
     set({ room: 'attic', shown: ['gone', 'softmax@40', 'lost'], at: 2 });
-    checkNames(models, rooms);
+    replaceUnknownNames(models, rooms);
     expect(state.value).toMatchObject({ room: 'start', shown: ['softmax@40'], at: 0 });
     expect(notices.value).toEqual([
       'The link names the room “attic”, which this page does not have.',
@@ -705,7 +705,7 @@ describe('the address', () => {
       'The link names the model “lost”, which this page does not have.',
     ]);
     set({ shown: ['gone'] });
-    checkNames(models, rooms);
+    replaceUnknownNames(models, rooms);
     expect(state.value.shown).toEqual(defaults.shown);
   });
 });

@@ -11,7 +11,7 @@ describe('differences of configs', () => {
 
   it('are found at any depth, in fields that no code names', () => {
     expect(differencesOf([softmax, sigmoid])).toEqual({
-      alike: 3,
+      equalCount: 3,
       differences: [
         { path: ['attention', 'operation'], values: ['softmax', 'sigmoid'] },
         { path: ['attention', 'parameters', 'bias'], values: [undefined, '-4.85203'] },

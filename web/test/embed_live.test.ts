@@ -237,7 +237,7 @@ describe('a figure in its element', () => {
 
   it('links to the page for what it lacks', async () => {
     const { context } = await opened('view=sinks&prompt=Hello&eps=0.4');
-    const { open, pick, embed, choose, inside, trust, notify, link, facts } = context();
+    const { open, pick, embed, choose, openFiles, trust, notify, link, facts } = context();
     open();
     pick();
     const [first, second] = vi.mocked(window.open).mock.calls;
@@ -253,7 +253,7 @@ describe('a figure in its element', () => {
       link: link({ room: 'explore' }),
     });
     // On another site these functions of the page do nothing.
-    for (const other of [embed, choose, inside, trust, notify] as (() => unknown)[])
+    for (const other of [embed, choose, openFiles, trust, notify] as (() => unknown)[])
       expect(other()).toBeUndefined();
   });
 

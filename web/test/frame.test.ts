@@ -25,7 +25,7 @@ import {
   pooledSide,
 } from '../src/frame';
 import { defaults } from '../src/ask/state';
-import { movesOf } from '../src/page/hand';
+import { interventionsOf } from '../src/page/hand';
 import {
   classSentence,
   comparison,
@@ -137,7 +137,7 @@ describe('a frame', () => {
     expect(selectedHead(frame, { layer: -1, head: -1 })).toEqual({ layer: 1, head: 0 });
     expect([0, 1].map((layer) => modelHead(frame, { layer, head: 1 }).layer)).toEqual([1, 4]);
     expect(modelHead(frameOf(), { layer: 1, head: 0 })).toEqual({ layer: 1, head: 0 });
-    const moves = movesOf(frame, {
+    const moves = interventionsOf(frame, {
       ...defaults,
       layer: 4,
       head: 1,

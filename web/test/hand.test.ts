@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { superWeightOf } from '../src/frame';
-import { toggleEdit, movesOf } from '../src/page/hand';
+import { toggleEdit, interventionsOf } from '../src/page/hand';
 import { defaults } from '../src/ask/state';
 import { withoutEdits } from '../src/ask/subject';
 import { change, lossChange } from '../src/views/change';
@@ -15,7 +15,7 @@ describe('interventions by hand', () => {
   test('act on the selection: a key, its value, a head, the largest channel', () => {
     const frame = frameOf({}, massive);
     const of = (change: Partial<typeof defaults>) =>
-      movesOf(frame, { ...defaults, layer: 1, head: 0, ...change }).map(({ edit }) =>
+      interventionsOf(frame, { ...defaults, layer: 1, head: 0, ...change }).map(({ edit }) =>
         [edit.name, ...edit.values].join(' '),
       );
     const always = ['silence 1 0', 'clamp_channel 7 1 2', 'clamp_channel 7 1 2 to=mean'];
@@ -45,7 +45,8 @@ describe('interventions by hand', () => {
 
   test('zero the weight that writes the largest number, where it is known', () => {
     const super_weight = tensor([2, 6], [3, 5, 0, 0.5, 4, 2, 1, 6, 2, -0.5, 8, -5]);
-    const last = (frame: Parameters<typeof movesOf>[0]) => movesOf(frame, defaults).at(-1)!;
+    const last = (frame: Parameters<typeof interventionsOf>[0]) =>
+      interventionsOf(frame, defaults).at(-1)!;
     expect(superWeightOf(frameOf({}, { super_weight }))).toMatchObject({ layer: 1, share: 0.8 });
     expect(last(frameOf({}, { super_weight })).edit).toEqual({
       name: 'scale_weight',
@@ -60,7 +61,7 @@ describe('interventions by hand', () => {
     const { architecture } = frameOf();
     const frame = frameOf({ architecture: { ...architecture, H: 2, G: 1 } });
     const at = { ...defaults, layer: 0, head: 1, key: 0, scope: 'head' as const };
-    expect(movesOf(frame, at)[1]!.edit.values).toEqual(['0', '0', '0', '0']);
+    expect(interventionsOf(frame, at)[1]!.edit.values).toEqual(['0', '0', '0', '0']);
   });
 
   test('are undone by the same move that makes them', () => {

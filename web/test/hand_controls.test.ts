@@ -4,7 +4,7 @@ import { html, render } from 'lit';
 import { describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { interventionControls, movesOf } from '../src/page/hand';
+import { interventionControls, interventionsOf } from '../src/page/hand';
 import { explainTerms, field } from '../src/page/terms';
 import { frameOf, tensor } from './fixture';
 import { pageOf, shown } from './page';
@@ -92,7 +92,7 @@ describe('interventions', () => {
       super_weight: tensor([2, 6], [3, 5, 0, 0.5, 4, 2, 1, 6, 2, -0.5, 8, -5]),
     };
     const says = (change: Partial<State>, tensors: Frame['tensors'] = massive) =>
-      movesOf(frameOf({}, tensors), { ...defaults, ...change }).map((one) => one.says);
+      interventionsOf(frameOf({}, tensors), { ...defaults, ...change }).map((one) => one.says);
     expect(says({}).slice(3)).toEqual([
       'Zero channel 7 (the largest) after layer 0, token 2',
       'Set channel 7 there to its mean',
@@ -123,7 +123,7 @@ describe('interventions', () => {
     const architecture = { ...frameOf().architecture, H: 4, G: 2 };
     const at = { ...defaults, key: 0, scope: 'head' as const, layer: 0 };
     const values = [0, 1, 2, 3].map(
-      (head) => movesOf(frameOf({ architecture }), { ...at, head })[1]!.edit.values[3],
+      (head) => interventionsOf(frameOf({ architecture }), { ...at, head })[1]!.edit.values[3],
     );
     expect(values).toEqual(['0', '0', '1', '1']);
   });

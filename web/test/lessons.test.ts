@@ -19,13 +19,13 @@ import { REMEDIES, twinWords } from '../src/remedies';
 import { attributeNames, propertyNames } from '../src/embed/attributes';
 import { parseHash } from '../src/ask/state';
 import { parseSubject } from '../src/ask/subject';
-import { headScores, valueOf, values, type Run } from '../src/learn/values';
+import { headScores, valueOf, valueFormatters, type Run } from '../src/learn/values';
 import {
   attend,
+  defaultRow,
   formulaOf,
   forms,
   rowWords,
-  start,
   type MathNode,
   type Row,
 } from '../src/learn/rows';
@@ -106,7 +106,7 @@ describe('the course', () => {
     expect(Object.keys(pictures).sort()).toEqual(figures.map(({ id }) => id).sort());
     for (const { id, state } of figures) expect(pictures[id]!.state, id).toEqual(state);
     for (const { figure, value } of all.flatMap(({ liveNumbers }) => liveNumbers))
-      if (pictures[figure]) expect(values).toHaveProperty(value);
+      if (pictures[figure]) expect(valueFormatters).toHaveProperty(value);
       else expect(readWritings()[figure]!.values, figure).toHaveProperty(value);
   });
 
@@ -552,11 +552,11 @@ describe('numbers of a run in a text', () => {
       '0.90',
       '0.35',
     ]);
-    expect(values.count!([result])).toBe('4');
-    expect(values.count!([{ ...result, eps: 0.45 }])).toBe('2');
-    expect(values.share!([{ ...result, eps: 0.45 }])).toBe('50%');
+    expect(valueFormatters.count!([result])).toBe('4');
+    expect(valueFormatters.count!([{ ...result, eps: 0.45 }])).toBe('2');
+    expect(valueFormatters.share!([{ ...result, eps: 0.45 }])).toBe('50%');
     // (1 + 1/2 + 1/3) / 3
-    expect(values.uniform!([result])).toBe('61%');
+    expect(valueFormatters.uniform!([result])).toBe('61%');
   });
 
   const data = (name: string, shape: number[], ...values: number[]) => ({
@@ -564,7 +564,7 @@ describe('numbers of a run in a text', () => {
     axes: shape.map(() => ''),
   });
   const of = (name: string, ...results: ReturnType<typeof data>[][]) =>
-    values[name]!(results.map((numbers) => ({ ...run([]), numbers })));
+    valueFormatters[name]!(results.map((numbers) => ({ ...run([]), numbers })));
 
   it('are those of the named figure, by hand', () => {
     const scores = [data('alpha_1', [2, 2], 0.125, 0.5, 0.75, 0.25)];
@@ -621,14 +621,14 @@ describe('numbers of a run in a text', () => {
   });
 
   it('are a dash where a figure has none', () => {
-    for (const of of Object.values(values)) expect(of([])).toMatch(/^(–|NaN)?$/);
+    for (const of of Object.values(valueFormatters)) expect(of([])).toMatch(/^(–|NaN)?$/);
     for (const name of ['constructor', 'toString', 'none']) expect(valueOf(name, [])).toBe('–');
     expect(valueOf('tokens', [{ ...run([]), T: 7 }])).toBe('7');
   });
 });
 
 describe('a row of three scores', () => {
-  const of = (set: Partial<Row> = {}) => attend({ ...start, ...set });
+  const of = (set: Partial<Row> = {}) => attend({ ...defaultRow, ...set });
   const total = (set: Partial<Row> = {}) => of(set).weights.reduce((a, b) => a + b, 0);
   const key = { bias: 'key' } as const;
 
@@ -637,7 +637,7 @@ describe('a row of three scores', () => {
     const near = (set: Partial<Row>, expected: readonly number[]) =>
       of(set).weights.forEach((weight, i) => expect(weight).toBeCloseTo(expected[i]!, 6));
     near({}, [0.66524094, 0.24472848, 0.09003057]);
-    near(forms.softmax1!.set, [0.53444666, 0.19661194, 0.07232949]);
+    near(forms.softmax1!.settings, [0.53444666, 0.19661194, 0.07232949]);
     near({ normalizer: 'sigmoid' }, [0.7310586, 0.5, 0.26894143]);
     near({ bias: 'logit', s: 1 }, [0.39948627, 0.14696279, 0.05406459]);
     near({ normalizer: 'none' }, [1, 0, -1]);
@@ -660,10 +660,10 @@ describe('a row of three scores', () => {
   });
 
   it('shows that softmax1 is a key bias with k = 0 and v = 0', () => {
-    const says = (set: Partial<Row>) => rowWords({ ...start, ...set }, ['softmax1']);
+    const says = (set: Partial<Row>) => rowWords({ ...defaultRow, ...set }, ['softmax1']);
     expect(says(key)).toMatch(/^The three weights sum to \d+%, \d+% goes to no token/);
     const same = { ...key, k: 0, v: 0 };
-    expect(of(same)).toEqual(of(forms.softmax1!.set));
+    expect(of(same)).toEqual(of(forms.softmax1!.settings));
     expect(says(same)).toMatch(/softmax₁ is a key bias with k = 0 and v = 0/);
     expect(says({ ...same, v: 0.5 })).not.toMatch(/These are/);
     expect(says({ ...same, k: 2 })).toMatch(/a sink logit is a key bias with v = 0/);
@@ -676,7 +676,8 @@ describe('a row of three scores', () => {
   });
 
   it('gives its results beside those of other forms', () => {
-    const says = (set: Partial<Row>, ...beside: string[]) => rowWords({ ...start, ...set }, beside);
+    const says = (set: Partial<Row>, ...beside: string[]) =>
+      rowWords({ ...defaultRow, ...set }, beside);
     // Weights 1, 0 and -1 with values 0.1, 1 and 0.8.
     expect(says({ normalizer: 'none' }, 'softmax', 'sigmoid')).toBe(
       'The three weights sum to 0%, and the head writes −0.70 (Softmax: 100% and 0.38; Sigmoid: 150% and 0.79).',
@@ -695,7 +696,7 @@ describe('a row of three scores', () => {
   it('has the formula of its switches', () => {
     const words = ([, ...children]: MathNode): string =>
       children.map((one) => (typeof one === 'string' ? one : words(one))).join('');
-    const formulas = (set: Partial<Row>) => formulaOf({ ...start, ...set }).map(words);
+    const formulas = (set: Partial<Row>) => formulaOf({ ...defaultRow, ...set }).map(words);
     expect(formulas({})).toEqual(['o=∑iwivi', 'wi=exi∑jexj']);
     expect(formulas({ bias: 'logit' })[1]).toBe('wi=exies+∑jexj');
     expect(formulas({ ...key, gate: 'on' })).toEqual([
@@ -704,7 +705,7 @@ describe('a row of three scores', () => {
       'w∗=eqk∗eqk∗+∑jexj',
     ]);
     // The index of a token is an identifier, that of the bias a sign.
-    const tags = JSON.stringify(formulaOf({ ...start, ...key }));
+    const tags = JSON.stringify(formulaOf({ ...defaultRow, ...key }));
     expect([
       tags.includes('["msub",["mi","w"],["mi","i"]]'),
       tags.includes('["msub",["mi","w"],["mo","∗"]]'),

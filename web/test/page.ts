@@ -44,7 +44,7 @@ export function pageOf(
   const entries = signal(entriesOf(frames));
   const calls = {
     ...{ point: vi.fn(), choose: vi.fn(), open: vi.fn(), pick: vi.fn() },
-    ...{ embed: vi.fn(), inside: vi.fn(), trust: vi.fn(), notify: vi.fn() },
+    ...{ embed: vi.fn(), openFiles: vi.fn(), trust: vi.fn(), notify: vi.fn() },
   };
   const own = {
     ...{ entries, ask: vi.fn(), studyEntry: vi.fn(), retry: vi.fn() },
@@ -52,7 +52,7 @@ export function pageOf(
     ...queue,
   };
   const engine = signal<unknown>({
-    file: signal(0),
+    fileVersion: signal(0),
     queue: own,
     models: {
       ...{ zoo: { cards: [] }, choices: [], canOpen: () => true },

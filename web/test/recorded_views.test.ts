@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readdirSync } from 'node:fs';
 import { alphaOfKey, mean, selectedHead, type Frame } from '../src/frame';
-import { isRead, type View } from '../src/page/view';
+import { hasNumbersOf, type View } from '../src/page/view';
 import { build as compare } from '../src/rooms/compare';
 import { build as explore } from '../src/rooms/explore';
 import { readsOf, tableOf } from '../src/rooms/metrics';
@@ -128,7 +128,7 @@ function wrongFigure(view: View, frame: Frame): string[] {
   if (!frame.tensors.sink_ratio!.data.some(Number.isFinite))
     wrong.push(...said.filter((one) => DENIED.test(one)));
   const fits = view.fits?.(frame) ?? true;
-  if (!fits || isRead(view, frame, page.models.describe)) {
+  if (!fits || hasNumbersOf(view, frame, page.models.describe)) {
     const quantities = fits ? view.numbers(frame, selectedHead(frame, free)) : [];
     const numbers = [{ frame, quantities }];
     // Facts, which are JSON, contain no null.

@@ -19,7 +19,7 @@ import { questionOf } from '../src/ask/question';
 import { defaults, parseHash, printHash } from '../src/ask/state';
 import { editsOf, parseSubject, printSubject, splitSubjects } from '../src/ask/subject';
 import { hiddenLayer, mapsOf, selectedHead, type Frame } from '../src/frame';
-import { isRead, lackWords, type View } from '../src/page/view';
+import { hasNumbersOf, lackWords, type View } from '../src/page/view';
 import { completeFrame } from '../src/run/reading';
 import { metricsOf, tableOf } from '../src/rooms/metrics';
 import { recordedFrame, recordedRun, Recordings } from '../src/run/recordings';
@@ -388,7 +388,7 @@ describe('the frame of a recording', () => {
     expect(whole.tensors.att!.shape).toEqual([1, 2, 2, 2]);
     expect(mapsOf(whole)).toMatchObject({ side: 2, block: 2 });
     const view = { title: 'A view', reads: ['att'] } as unknown as View;
-    expect([isRead(view, whole, describe_), lackWords(view, whole)]).toEqual([true, '']);
+    expect([hasNumbersOf(view, whole, describe_), lackWords(view, whole)]).toEqual([true, '']);
   });
 
   it('has a bias key where weight goes to one, but not for a sink logit', async () => {

@@ -6,7 +6,7 @@ import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { markRead } from '../src/page/lessons';
 import { build as compare } from '../src/rooms/compare';
-import { about } from '../src/rooms/about';
+import { aboutModel } from '../src/rooms/about';
 import { build as explore } from '../src/rooms/explore';
 import { SOFTMAX_AND_SIGMOID } from '../src/words';
 import { choiceOf, QUESTIONS as QUESTIONS_, views } from '../src/views';
@@ -488,7 +488,7 @@ const seeds = [
 
 describe('About a model', () => {
   const of = async (frame: Frame, ...cards: object[]) => {
-    const made = shown(about(frame, pageOf({}, [], { models: { zoo: { cards } } }).context));
+    const made = shown(aboutModel(frame, pageOf({}, [], { models: { zoo: { cards } } }).context));
     await vi.advanceTimersByTimeAsync(0);
     return made;
   };

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import {
   panelOf,
-  drawable,
+  drawablePoints,
   pointOf,
   pointsOfRuns,
   rankCorrelation,
@@ -83,7 +83,7 @@ describe('the scatter of models', () => {
       'a: α₁ 0.50 above uniform attention at loss 3.00.',
     );
     expect(scatterWords([], 'ratio')).toBe('');
-    expect(drawable([point(NaN, 2), point(0.1, 0), point(0.1, 2)], 'ratio')).toHaveLength(1);
+    expect(drawablePoints([point(NaN, 2), point(0.1, 0), point(0.1, 2)], 'ratio')).toHaveLength(1);
   });
 
   it('is opened by a link that names its axis or its checkpoints', () => {

@@ -3,7 +3,7 @@ import {
   bandOf,
   formatNumber,
   halfInterval,
-  halfWords,
+  halfIntervalWords,
   OUTCOMES,
   statisticsByStep,
   seedRuns,
@@ -37,7 +37,7 @@ describe('runs over seeds', () => {
     );
     expect(halfInterval([20, 40, 60], share)).toBeNaN();
     // An interval that rounding would hide is small, and not 0.
-    expect([0.0004, 0.0005, 0.0006, 0].map((half) => halfWords(half, 3))).toEqual([
+    expect([0.0004, 0.0005, 0.0006, 0].map((half) => halfIntervalWords(half, 3))).toEqual([
       '<0.001',
       '0.001',
       '0.001',

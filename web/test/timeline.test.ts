@@ -136,7 +136,7 @@ describe('a run in the charts', () => {
       ['row_mass', 0, Infinity, 0, 1, 2],
     ]);
     // Ratios are drawn on a logarithmic axis.
-    expect(QUANTITIES.filter(({ log }) => log).map(({ name }) => name)).toEqual([
+    expect(QUANTITIES.filter(({ isLog }) => isLog).map(({ name }) => name)).toEqual([
       'hidden_ratio',
       'value_ratio',
     ]);

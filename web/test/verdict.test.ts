@@ -7,20 +7,20 @@ beforeEach(() => localStorage.clear());
 
 describe('a guess', () => {
   it('is right, near, or wrong by an amount', () => {
-    expect(judgeNumber(62, 63, share)).toEqual({ verdict: 'right', said: 'Right: it is 63%.' });
+    expect(judgeNumber(62, 63, share)).toEqual({ verdict: 'right', sentence: 'Right: it is 63%.' });
     expect(judgeNumber(53, 63, share)).toEqual({
       verdict: 'near',
-      said: 'Near: 10 points too low; it is 63%.',
+      sentence: 'Near: 10 points too low; it is 63%.',
     });
     expect(judgeNumber(95, 63, share)).toEqual({
       verdict: 'wrong',
-      said: 'Wrong: 32 points too high; it is 63%.',
+      sentence: 'Wrong: 32 points too high; it is 63%.',
     });
-    expect(judgeNumber(3, 15, { min: 0, max: 24, unit: '' }).said).toBe(
+    expect(judgeNumber(3, 15, { min: 0, max: 24, unit: '' }).sentence).toBe(
       'Wrong: 12 too low; it is 15.',
     );
     expect(judgeChoice('One third', 'One third').verdict).toBe('right');
-    expect(judgeChoice('Almost nothing', 'One third').said).toBe(
+    expect(judgeChoice('Almost nothing', 'One third').sentence).toBe(
       'Wrong: the answer is “One third”.',
     );
   });

@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import '../src/learn/row_toy';
 import { HeadCount } from '../src/learn/count';
-import { askFirst } from '../src/learn/predict';
+import { askForGuess } from '../src/learn/predict';
 import '../src/learn/write_toy';
 import { PATIENCE } from './fixture';
 import { readOf } from './page';
@@ -28,7 +28,7 @@ describe('a question of a lesson', () => {
       `<section class="predict"></section><section class="predict" ${data}><p class="predict-question">How many?</p>${answer}</section>`,
     );
     const [, section] = made.all('.predict');
-    askFirst(section!, 'a-lesson', 1, judged);
+    askForGuess(section!, 'a-lesson', 1, judged);
     const details = made.all<HTMLDetailsElement>('details')[0]!;
     return {
       ...{ ...made, details },

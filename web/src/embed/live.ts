@@ -27,7 +27,7 @@ import room from '../rooms/figure.css?inline';
 import fit from './fit.css?inline';
 import lab from '../lab/embedded.css?inline';
 import experiment from '../rooms/purpose.css?inline';
-import { isRead, type Pointed } from '../page/view';
+import { hasNumbersOf, type Pointed } from '../page/view';
 import { isWholeRoom, titleOf, viewNamed } from '../views/index';
 import { trustOwnScripts } from '../page/trust';
 import { openZoo, type Zoo } from '../ask/zoo';
@@ -193,7 +193,7 @@ export class Live {
   async #open(context: Context): Promise<void> {
     try {
       const { models, zoo } = await shareModels(this.#state.peek().shown);
-      const file = signal(0);
+      const fileVersion = signal(0);
       const queue = new Queue({
         models,
         release: (kept) => setShownSubjects(this, kept),
@@ -208,7 +208,7 @@ export class Live {
           return true;
         },
       });
-      this.#engine.value = { models, queue, file };
+      this.#engine.value = { models, queue, fileVersion };
     } catch (error) {
       context.fail(error);
       const message = document.createElement('p');
@@ -246,7 +246,7 @@ export class Live {
       open: () => void window.open(link({ room: 'explore' }), '_blank', 'noopener'),
       embed: () => {},
       pick: () => void window.open(link({ room: 'explore' }), '_blank', 'noopener'),
-      inside: () => {},
+      openFiles: () => {},
       trust: () => {},
       fail: (error) => host.report('error', { message: errorSentence(error) }),
       notify: () => {},
@@ -269,7 +269,7 @@ export class Live {
     const frames = framesOf(shown).filter((frame) => view.fits?.(frame) ?? true);
     const describe = this.#engine.value?.models.describe;
     const isOutdated = shown.some(({ frame, isStale, error }) => !error && (!frame || isStale));
-    const isComplete = frames.every((frame) => describe && isRead(view, frame, describe));
+    const isComplete = frames.every((frame) => describe && hasNumbersOf(view, frame, describe));
     const isPending = frames.some((frame) => view.isPending?.(frame));
     if (!frames.length || isOutdated || !isComplete || isPending) return;
     const sentences = frames.map((frame) => view.says(frame, selectedHead(frame, state), state));

@@ -9,7 +9,7 @@ import type { ExperimentRequest, Group, Setting } from './experiment';
 import {
   choiceField,
   fileField,
-  firstField,
+  startTokenField,
   numberField,
   roomHeading,
   subjectList,
@@ -33,7 +33,7 @@ import { LONG_TEXT } from '../run/reading';
 import type { State } from '../ask/state';
 import { MAX_SUBJECTS, parseSubject, printSubject } from '../ask/subject';
 import { explainTerms } from '../page/terms';
-import { isRead, addElement, type View } from '../page/view';
+import { hasNumbersOf, addElement, type View } from '../page/view';
 import { EXPERIMENT } from '../views/index';
 import { sharedConditions } from '../words';
 
@@ -110,12 +110,12 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
 
   // The room states the conditions that all models share once, under its charts; an embed's figure states all its own.
   let statedConditions: readonly string[] = [];
-  const figureOptions = isEmbed ? {} : { stated: () => statedConditions };
+  const figureOptions = isEmbed ? {} : { roomConditions: () => statedConditions };
 
   const experiment = () => experiments.find(({ name }) => name === outer.state.value.experiment)!;
-  const requestOf = ({ models: { describe }, file }: Engine): ExperimentRequest => {
+  const requestOf = ({ models: { describe }, fileVersion }: Engine): ExperimentRequest => {
     const state = experimentState(outer.state.value);
-    return { state, describe, question: questionOf(state, file.value) };
+    return { state, describe, question: questionOf(state, fileVersion.value) };
   };
   const chosenBase = (): string => {
     const bases = basesOf(outer.state.value);
@@ -143,7 +143,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       const isUsable =
         detailed?.frame &&
         !detailed.isStale &&
-        isRead(experiment().detail, detailed.frame, request.describe);
+        hasNumbersOf(experiment().detail, detailed.frame, request.describe);
       const frame = isUsable ? detailed.frame : undefined;
       return { base, settings: experiment().plan(request, frame) };
     });
@@ -398,7 +398,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
         ${source === 'text' ? textField(outer, 3, 'source') : source === 'file' ? fileField(outer) : nothing}
         <div class="numbers">
           ${numberField('tokens ≤', 'length', outer)} ${numberField('prompts ≤', 'runs', outer)}
-          ${firstField(outer, frames)}
+          ${startTokenField(outer, frames)}
         </div>
         <p class="hint">
           ${shorterLengths.length ? `Only ${shorterLengths.join(', ')} tokens ran${exceptionNote}: the texts or the context are no longer. ` : ''}${prompts === '1' ? '1 prompt.' : prompts ? `${prompts} prompts; means ± standard deviation.` : ''}

@@ -18,7 +18,7 @@ export async function openInExplore({ name, lab }: NamedLab, context: Context): 
     T: Number(settings.length),
     n: 1,
   });
-  context.inside(await modelFiles(title, await lab.exportTrained()));
+  context.openFiles(await modelFiles(title, await lab.exportTrained()));
 }
 
 /** Saves the model's folder as a ZIP archive. */

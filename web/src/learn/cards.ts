@@ -1,5 +1,5 @@
 /** Shows the meaning of a lesson's terms, which are links to the glossary, as cards on hover, on focus and at a tap. */
-const WAIT_MS = 150;
+const HIDE_DELAY_MS = 150;
 
 /**
  * Adds cards to the terms of a lesson.
@@ -31,13 +31,13 @@ export function addCards(terms: readonly HTMLAnchorElement[]): void {
     card.hidden = false;
     term.setAttribute('aria-describedby', card.id);
     const { left, bottom, top } = term.getBoundingClientRect();
-    const fits = bottom + 6 + card.offsetHeight < innerHeight;
+    const fitsBelow = bottom + 6 + card.offsetHeight < innerHeight;
     card.style.left = `${Math.max(8, Math.min(left, innerWidth - card.offsetWidth - 8))}px`;
-    card.style.top = `${fits ? bottom + 6 : Math.max(8, top - 6 - card.offsetHeight)}px`;
+    card.style.top = `${fitsBelow ? bottom + 6 : Math.max(8, top - 6 - card.offsetHeight)}px`;
   };
   const hideSoon = () => {
     clearTimeout(timer);
-    timer = window.setTimeout(hide, WAIT_MS);
+    timer = window.setTimeout(hide, HIDE_DELAY_MS);
   };
 
   for (const term of terms) {

@@ -7,7 +7,7 @@ const COMPARISON = /^(.+?) (<|>) (.+)$/;
 
 interface Term {
   readonly factor: number;
-  /** The name of a number of the run, multiplied by the factor; undefined: the factor itself. */
+  /** The name of the value of the run that the factor multiplies; a term without a name is the factor itself. */
   readonly name?: string;
 }
 
@@ -17,38 +17,37 @@ interface Comparison {
   readonly isLess: boolean;
 }
 
-function termOf(written: string): Term {
-  const [, number, factor = '1', name] = TERM.exec(written.trim()) ?? [];
+function parseTerm(text: string): Term {
+  const [, number, factor = '1', name] = TERM.exec(text.trim()) ?? [];
   if (number !== undefined) return { factor: Number(number) };
-  if (name === undefined)
-    throw new Error(`“${written}”: expected a number or the name of a value.`);
+  if (name === undefined) throw new Error(`“${text}”: expected a number or the name of a value.`);
   return { factor: Number(factor), name };
 }
 
-function parseCondition(written: string): readonly Comparison[] {
-  return written.split(' and ').map((part) => {
+function parseCondition(condition: string): readonly Comparison[] {
+  return condition.split(' and ').map((part) => {
     const [, left, sign, right] = COMPARISON.exec(part.trim()) ?? [];
     if (left === undefined || right === undefined)
       throw new Error(`“${part}”: expected two values with < or > between them.`);
-    return { left: termOf(left), right: termOf(right), isLess: sign === '<' };
+    return { left: parseTerm(left), right: parseTerm(right), isLess: sign === '<' };
   });
 }
 
 /** Returns the names of the values that a condition compares. */
-export const namesIn = (written: string): string[] =>
-  parseCondition(written).flatMap(({ left, right }) =>
+export const namesIn = (condition: string): string[] =>
+  parseCondition(condition).flatMap(({ left, right }) =>
     [left.name, right.name].filter((name) => name !== undefined),
   );
 
 /**
  * Whether a condition holds.
- * @param read returns a value of the run as a lesson prints it; a dash for an unknown value, which makes every
- * condition false
+ * @param read returns a value of the run as a lesson prints it; a dash for an unknown value, which makes
+ * every comparison with it false
  */
-export function isTrue(written: string, read: (name: string) => string): boolean {
+export function isTrue(condition: string, read: (name: string) => string): boolean {
   const numberOf = ({ factor, name }: Term) =>
     name === undefined ? factor : factor * parseFloat(read(name).replace('−', '-'));
-  return parseCondition(written).every(({ left, right, isLess }) =>
+  return parseCondition(condition).every(({ left, right, isLess }) =>
     isLess ? numberOf(left) < numberOf(right) : numberOf(left) > numberOf(right),
   );
 }

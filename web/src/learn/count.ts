@@ -12,7 +12,7 @@ export class HeadCount {
     this.#update();
   }
 
-  /** Takes the scores of another text; the heads stay open. */
+  /** Replaces the scores by those of another text; the heads that were opened still count. */
   setScores(scores: readonly HeadScore[], eps: number): void {
     this.#scores = scores;
     this.#eps = eps;
@@ -26,13 +26,15 @@ export class HeadCount {
   }
 
   #update(): void {
-    const opened = this.#scores.filter(({ layer, head }) => this.#opened.has(`${layer} ${head}`));
-    const sinks = opened.filter(({ alpha }) => alpha > this.#eps).length;
-    const all = this.#scores.length;
-    const isDone = all > 0 && opened.length === all;
-    this.#place.textContent = opened.length
-      ? `You have opened ${opened.length} of ${all} heads: ${sinks} give the first token more than ` +
-        `${Math.round(100 * this.#eps)}%.${isDone ? ` That is ${Math.round((100 * sinks) / all)}% of all heads: Sink₁.` : ''}`
+    const openedHeads = this.#scores.filter(({ layer, head }) =>
+      this.#opened.has(`${layer} ${head}`),
+    );
+    const sinkCount = openedHeads.filter(({ alpha }) => alpha > this.#eps).length;
+    const headCount = this.#scores.length;
+    const isDone = headCount > 0 && openedHeads.length === headCount;
+    this.#place.textContent = openedHeads.length
+      ? `You have opened ${openedHeads.length} of ${headCount} heads: ${sinkCount} give the first token more than ` +
+        `${Math.round(100 * this.#eps)}%.${isDone ? ` That is ${Math.round((100 * sinkCount) / headCount)}% of all heads: Sink₁.` : ''}`
       : 'Open heads in the picture: this line counts those with a sink.';
   }
 }

@@ -6,7 +6,7 @@ import './write_toy';
 import { addCards } from './cards';
 import { isTrue } from './conditions';
 import { HeadCount } from './count';
-import { askFirst } from './predict';
+import { askForGuess } from './predict';
 import { markRead } from '../page/lessons';
 import { countWords, readGuesses } from './verdict';
 import { headScores, valueOf, type Run } from './values';
@@ -16,19 +16,19 @@ const all = <E extends HTMLElement>(selector: string) => [
 ];
 
 const { lesson = '' } = document.body.dataset;
-const end = document.querySelector('.next-lesson');
+const lessonEnd = document.querySelector('.next-lesson');
 
-const score = Object.assign(document.createElement('p'), { className: 'predict-count' });
-score.setAttribute('role', 'status');
-end?.before(score);
-const count = () => (score.textContent = countWords(readGuesses(), lesson));
-all('.predict').forEach((section, i) => askFirst(section, lesson, i, count));
-count();
+const scoreLine = Object.assign(document.createElement('p'), { className: 'predict-count' });
+scoreLine.setAttribute('role', 'status');
+lessonEnd?.before(scoreLine);
+const showScore = () => (scoreLine.textContent = countWords(readGuesses(), lesson));
+all('.predict').forEach((section, i) => askForGuess(section, lesson, i, showScore));
+showScore();
 
 addCards(all<HTMLAnchorElement>('a.term'));
 
-const counts = new Map<string, HeadCount>();
-for (const place of all('.head-count')) counts.set(place.dataset.figure!, new HeadCount(place));
+const headCounts = new Map<string, HeadCount>();
+for (const place of all('.head-count')) headCounts.set(place.dataset.figure!, new HeadCount(place));
 
 addEventListener('run', (event) => {
   const { detail, target } = event as CustomEvent<Run>;
@@ -38,11 +38,11 @@ addEventListener('run', (event) => {
     place.value = valueOf(place.dataset.value!, detail.results);
   for (const place of all(`.when[data-figure="${CSS.escape(id)}"]`))
     place.hidden = !isTrue(place.dataset.if!, (name) => valueOf(name, detail.results));
-  if (first) counts.get(id)?.setScores(headScores(first), first.eps);
+  if (first) headCounts.get(id)?.setScores(headScores(first), first.eps);
 });
 addEventListener('select', (event) => {
   const { detail, target } = event as CustomEvent<{ layer: number; head: number }>;
-  if (detail) counts.get((target as Element).id)?.open(detail);
+  if (detail) headCounts.get((target as Element).id)?.open(detail);
 });
 
 // Opens the answers before printing.
@@ -50,11 +50,11 @@ addEventListener('beforeprint', () => {
   for (const answer of all<HTMLDetailsElement>('.predict details')) answer.open = true;
 });
 
-if (lesson && end) {
+if (lesson && lessonEnd) {
   const watcher = new IntersectionObserver(([entry]) => {
     if (!entry!.isIntersecting) return;
     markRead(lesson);
     watcher.disconnect();
   });
-  watcher.observe(end);
+  watcher.observe(lessonEnd);
 }

@@ -1,26 +1,26 @@
 /** Asks for a guess before the answer opens. Without JavaScript the answer is a plain <details>. */
 import { html, render } from 'lit';
-import { judgeChoice, judgeNumber, keepGuess, readGuesses, type Judged } from './verdict';
+import { judgeChoice, judgeNumber, keepGuess, readGuesses, type Judgment } from './verdict';
 
 /**
  * Adds the field for a guess to a question.
  * @param lesson the lesson's slug
  * @param question the number of the question in the lesson, from 0
- * @param judged called after each guess
+ * @param onGuess called after each guess
  */
-export function askFirst(
+export function askForGuess(
   section: HTMLElement,
   lesson: string,
   question: number,
-  judged: () => void,
+  onGuess: () => void,
 ): void {
   const answer = section.querySelector('details')!;
   const heading = section.querySelector('.predict-question')!;
   const { choices, min = '0', max = '100', unit = '' } = section.dataset;
   const form = document.createElement('form');
-  const guessed = document.createElement('p');
-  guessed.className = 'predict-guess';
-  guessed.hidden = true;
+  const verdictLine = document.createElement('p');
+  verdictLine.className = 'predict-guess';
+  verdictLine.hidden = true;
   answer.hidden = true;
   heading.id ||= `question-${question}`;
   form.setAttribute('aria-labelledby', heading.id);
@@ -44,39 +44,39 @@ export function askFirst(
               min=${min}
               max=${max}
               value=${middle}
-              @input=${shows}
+              @input=${showValue}
             />
             <output>${middle}${unit}</output></label
           >
           <button>Check</button>`,
     form,
   );
-  function shows(event: Event): void {
+  function showValue(event: Event): void {
     const range = event.target as HTMLInputElement;
     range.nextElementSibling!.textContent = `${range.value}${unit}`;
   }
-  /** Judges a guess; a number by the first number of the answer, which may depend on the reader's text. */
-  function judge(guess: string): Judged {
+  /** Judges a guess. A number is compared with the first one in the answer, which may depend on the reader's text. */
+  function judge(guess: string): Judgment {
     if (choices) return judgeChoice(guess, section.dataset.answer ?? '');
-    const right = answer.querySelector('[data-answers]')!.textContent.replace('−', '-');
+    const rightAnswer = answer.querySelector('[data-answers]')!.textContent.replace('−', '-');
     const range = { min: Number(min), max: Number(max), unit };
-    return judgeNumber(Number(guess), parseFloat(right), range);
+    return judgeNumber(Number(guess), parseFloat(rightAnswer), range);
   }
-  function open(guess: string): void {
-    const { said } = judge(guess);
-    guessed.textContent = `Your guess: ${guess}${choices ? '' : unit}. ${said}`;
+  function showAnswer(guess: string): void {
+    const { sentence } = judge(guess);
+    verdictLine.textContent = `Your guess: ${guess}${choices ? '' : unit}. ${sentence}`;
     form.hidden = true;
-    guessed.hidden = answer.hidden = false;
+    verdictLine.hidden = answer.hidden = false;
     answer.open = true;
   }
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     const guess = String(new FormData(form).get('guess'));
     keepGuess({ lesson, question, guess, verdict: judge(guess).verdict });
-    open(guess);
-    judged();
+    showAnswer(guess);
+    onGuess();
     answer.querySelector('summary')!.focus();
   });
-  answer.before(form, guessed);
-  if (stored) open(stored.guess);
+  answer.before(form, verdictLine);
+  if (stored) showAnswer(stored.guess);
 }

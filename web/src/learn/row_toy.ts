@@ -5,12 +5,12 @@
 import { html, render } from 'lit';
 import {
   attend,
-  fixed,
+  defaultRow,
+  formatFixed,
   forms,
   formulaOf,
   percent,
   rowWords,
-  start,
   SWITCHES,
   type MathNode,
   type Row,
@@ -19,25 +19,25 @@ import {
 
 const signed = (value: number) => value.toFixed(1).replace('-', '−');
 
-/** Values of the row that the reader sets with sliders, each with the switch that it belongs to. */
+/** Values of the row that the reader sets with sliders, each with the switch and the choice that need the value. */
 const SETTINGS = [
-  { name: 's', of: ['bias', 'logit'], label: 'Sink logit s', min: -4, max: 4 },
-  { name: 'k', of: ['bias', 'key'], label: 'Key k of the bias, with q = 1', min: -4, max: 4 },
-  { name: 'v', of: ['bias', 'key'], label: 'Value v of the bias', min: -1, max: 1 },
-  { name: 'g', of: ['gate', 'on'], label: 'Gate g', min: 0, max: 1 },
+  { name: 's', neededBy: ['bias', 'logit'], label: 'Sink logit s', min: -4, max: 4 },
+  { name: 'k', neededBy: ['bias', 'key'], label: 'Key k of the bias, with q = 1', min: -4, max: 4 },
+  { name: 'v', neededBy: ['bias', 'key'], label: 'Value v of the bias', min: -1, max: 1 },
+  { name: 'g', neededBy: ['gate', 'on'], label: 'Gate g', min: 0, max: 1 },
 ] as const;
 
 const MATHML = 'http://www.w3.org/1998/Math/MathML';
 
-function mathOf([tag, ...children]: MathNode): Element {
+function mathElement([tag, ...children]: MathNode): Element {
   const element = document.createElementNS(MATHML, tag);
-  element.append(...children.map((one) => (typeof one === 'string' ? one : mathOf(one))));
+  element.append(...children.map((one) => (typeof one === 'string' ? one : mathElement(one))));
   return element;
 }
 
 class SinkRow extends HTMLElement {
-  #first: Row = start;
-  #row: Row = start;
+  #initialRow: Row = defaultRow;
+  #row: Row = defaultRow;
 
   connectedCallback(): void {
     const names = Object.keys(SWITCHES) as Switch[];
@@ -45,9 +45,9 @@ class SinkRow extends HTMLElement {
       const value = this.getAttribute(name);
       return value && value in SWITCHES[name].values ? [[name, value]] : [];
     });
-    this.#first = { ...start, ...(Object.fromEntries(settings) as Partial<Row>) };
+    this.#initialRow = { ...defaultRow, ...(Object.fromEntries(settings) as Partial<Row>) };
     this.replaceChildren();
-    this.#set(this.#first);
+    this.#set(this.#initialRow);
   }
 
   #set(row: Partial<Row>): void {
@@ -55,7 +55,7 @@ class SinkRow extends HTMLElement {
     this.#draw();
   }
 
-  #words(name: string): string[] {
+  #attributeWords(name: string): string[] {
     return (this.getAttribute(name) ?? '').split(/\s+/).filter(Boolean);
   }
 
@@ -90,10 +90,12 @@ class SinkRow extends HTMLElement {
 
   #draw(): void {
     const row = this.#row;
-    const shownForms = this.#words('beside').filter((name) => name in forms);
-    const switches = this.#words('switches').join(', ');
+    const shownForms = this.#attributeWords('beside').filter((name) => name in forms);
+    const switches = this.#attributeWords('switches').join(', ');
     const description = `One row of attention${switches && `, with a choice of ${switches}`}`;
-    const all = [row, ...shownForms.map((name) => ({ ...row, ...forms[name]!.set }))].map(attend);
+    const results = [row, ...shownForms.map((name) => ({ ...row, ...forms[name]!.settings }))].map(
+      attend,
+    );
     const bar = (share: number, isToken = true) =>
       html`<td>
         <span
@@ -102,12 +104,12 @@ class SinkRow extends HTMLElement {
         ></span
         ><span>${percent(share)}</span>
       </td>`;
-    const set = (i: number) => (value: number) =>
+    const setScore = (i: number) => (value: number) =>
       this.#set({ scores: row.scores.map((old, at) => (at === i ? value : old)) });
     render(
-      html`${this.#words('switches').map((name) => this.#switch(name as Switch))}
+      html`${this.#attributeWords('switches').map((name) => this.#switch(name as Switch))}
         <p class="row-formula" aria-live="off">
-          ${formulaOf(row).map((one) => mathOf(['math', one]))}
+          ${formulaOf(row).map((one) => mathElement(['math', one]))}
         </p>
         <div class="wide-table" tabindex="0" role="region" aria-label=${description}>
           <table>
@@ -125,33 +127,33 @@ class SinkRow extends HTMLElement {
                   html`<tr>
                     <th scope="row">token ${i + 1}<small>value ${row.values[i]}</small></th>
                     <td class="slides">
-                      ${this.#slider(`Score of token ${i + 1}`, score, -6, 6, set(i))}
+                      ${this.#slider(`Score of token ${i + 1}`, score, -6, 6, setScore(i))}
                     </td>
-                    ${all.map(({ weights }) => bar(weights[i]!))}
+                    ${results.map(({ weights }) => bar(weights[i]!))}
                   </tr>`,
               )}
               <tr>
                 <th scope="row">no token</th>
                 <td></td>
-                ${all.map(({ extraWeight }) => (extraWeight ? bar(extraWeight, false) : html`<td>–</td>`))}
+                ${results.map(({ extraWeight }) => (extraWeight ? bar(extraWeight, false) : html`<td>–</td>`))}
               </tr>
               <tr>
                 <th scope="row">The head writes</th>
                 <td></td>
-                ${all.map(({ output }) => html`<td>${fixed(output)}</td>`)}
+                ${results.map(({ output }) => html`<td>${formatFixed(output)}</td>`)}
               </tr>
             </tbody>
           </table>
         </div>
         <p class="settings">
-          ${SETTINGS.filter(({ of: [name, value] }) => row[name] === value).map(
+          ${SETTINGS.filter(({ neededBy: [name, value] }) => row[name] === value).map(
             ({ name, label, min, max }) =>
               html`<span class="setting"
                 >${label}
                 ${this.#slider(label, row[name], min, max, (value) => this.#set({ [name]: value }))}</span
               >`,
           )}
-          <button type="button" @click=${() => this.#set(this.#first)}>Reset</button>
+          <button type="button" @click=${() => this.#set(this.#initialRow)}>Reset</button>
         </p>
         <p role="status">${rowWords(row, shownForms)}</p>`,
       this,

@@ -1,5 +1,6 @@
 /**
- * One row of attention over three tokens, by hand. All its forms are one formula with three switches:
+ * One row of attention over three tokens, computed from given scores. All its forms are one formula with three
+ * switches:
  *
  *     o = g (Σᵢ wᵢ vᵢ + w∗ v∗),   softmax: wᵢ = exp(xᵢ) / (E + Σⱼ exp(xⱼ)),   sigmoid: wᵢ = 1 / (1 + exp(−xᵢ)),   none: wᵢ = xᵢ
  *
@@ -33,17 +34,15 @@ export interface Row {
   readonly g: number;
 }
 
-/** The weights and the output of a row. */
-interface Attended {
-  /** The weights of the tokens. */
+/** The weights of the tokens and the output of a row. */
+interface RowResult {
   readonly weights: readonly number[];
   /** The weight that no token receives: that of the sink logit or of the bias key. */
   readonly extraWeight: number;
-  /** The output of the head. */
   readonly output: number;
 }
 
-export const start: Row = {
+export const defaultRow: Row = {
   scores: [1, 0, -1],
   values: [0.1, 1, 0.8],
   ...{ normalizer: 'softmax', bias: 'none', gate: 'off' },
@@ -52,128 +51,137 @@ export const start: Row = {
 
 /** Named forms of attention, each as settings of the formula. */
 export const forms: Readonly<
-  Record<string, { readonly title: string; readonly set: Partial<Row> }>
+  Record<string, { readonly title: string; readonly settings: Partial<Row> }>
 > = {
-  softmax: { title: 'Softmax', set: { normalizer: 'softmax', bias: 'none', gate: 'off' } },
-  softmax1: { title: 'Softmax₁', set: { normalizer: 'softmax', bias: 'logit', s: 0, gate: 'off' } },
-  sigmoid: { title: 'Sigmoid', set: { normalizer: 'sigmoid', bias: 'none', gate: 'off' } },
+  softmax: { title: 'Softmax', settings: { normalizer: 'softmax', bias: 'none', gate: 'off' } },
+  softmax1: {
+    title: 'Softmax₁',
+    settings: { normalizer: 'softmax', bias: 'logit', s: 0, gate: 'off' },
+  },
+  sigmoid: { title: 'Sigmoid', settings: { normalizer: 'sigmoid', bias: 'none', gate: 'off' } },
 };
 
 const sum = (all: readonly number[]) => all.reduce((a, b) => a + b, 0);
 
-const each: Readonly<Record<'sigmoid' | 'none', (score: number) => number>> = {
+const weightFunctions: Readonly<Record<'sigmoid' | 'none', (score: number) => number>> = {
   sigmoid: (score) => 1 / (1 + Math.exp(-score)),
   none: (score) => score,
 };
 
-/** Computes the weights of the tokens and of the bias key, which is 0 without a bias key. */
-function weigh({ scores, normalizer, bias, s, k }: Row): Omit<Attended, 'output'> {
+/**
+ * Computes the weights of the tokens, and the weight of the bias key or, under softmax, of the sink logit; it is 0
+ * without them.
+ */
+function computeWeights({ scores, normalizer, bias, s, k }: Row): Omit<RowResult, 'output'> {
   if (normalizer !== 'softmax') {
-    const of = each[normalizer];
-    return { weights: scores.map(of), extraWeight: bias === 'key' ? of(k) : 0 };
+    const weightOf = weightFunctions[normalizer];
+    return { weights: scores.map(weightOf), extraWeight: bias === 'key' ? weightOf(k) : 0 };
   }
-  const extra = { none: -Infinity, logit: s, key: k }[bias];
+  const extraScore = { none: -Infinity, logit: s, key: k }[bias];
   // Subtracts the largest score, so that no exponential overflows.
-  const top = Math.max(...scores, extra);
-  const powers = scores.map((score) => Math.exp(score - top));
-  const rest = Math.exp(extra - top);
-  const total = sum(powers) + rest;
-  return { weights: powers.map((power) => power / total), extraWeight: rest / total };
+  const largest = Math.max(...scores, extraScore);
+  const powers = scores.map((score) => Math.exp(score - largest));
+  const extraPower = Math.exp(extraScore - largest);
+  const total = sum(powers) + extraPower;
+  return { weights: powers.map((power) => power / total), extraWeight: extraPower / total };
 }
 
-export function attend(row: Row): Attended {
-  const { weights, extraWeight } = weigh(row);
+export function attend(row: Row): RowResult {
+  const { weights, extraWeight } = computeWeights(row);
   const biasTerm = row.bias === 'key' ? extraWeight * row.v : 0;
-  const mixed = sum(weights.map((weight, i) => weight * row.values[i]!)) + biasTerm;
-  return { weights, extraWeight, output: (row.gate === 'on' ? row.g : 1) * mixed };
+  const weightedSum = sum(weights.map((weight, i) => weight * row.values[i]!)) + biasTerm;
+  return { weights, extraWeight, output: (row.gate === 'on' ? row.g : 1) * weightedSum };
 }
 
-/** An element of MathML with its children; a leaf has a text. */
+/** A MathML element: its tag, and its children, which are elements or texts. */
 export type MathNode = readonly [tag: string, ...children: (MathNode | string)[]];
 
 const mi = (name: string): MathNode => ['mi', name];
 const mn = (value: number): MathNode => ['mn', String(value)];
 const mo = (sign: string): MathNode => ['mo', sign];
-const line = (...all: MathNode[]): MathNode => ['mrow', ...all];
+const mrow = (...all: MathNode[]): MathNode => ['mrow', ...all];
 const sub = (name: string, index: string): MathNode => [
   'msub',
   mi(name),
   index === '∗' ? mo(index) : mi(index),
 ];
-const exp = (...power: MathNode[]): MathNode => ['msup', mi('e'), line(...power)];
-const total = (index: string): MathNode => ['munder', mo('∑'), mi(index)];
+const exp = (...power: MathNode[]): MathNode => ['msup', mi('e'), mrow(...power)];
+const sumSign = (index: string): MathNode => ['munder', mo('∑'), mi(index)];
 
-const score = (index: string): MathNode[] =>
+const scoreSymbols = (index: string): MathNode[] =>
   index === '∗' ? [mi('q'), sub('k', '∗')] : [sub('x', index)];
 
-function weight({ normalizer, bias }: Row, index: string): MathNode {
+function weightFormula({ normalizer, bias }: Row, index: string): MathNode {
   const weightSymbol = sub('w', index);
-  if (normalizer === 'none') return line(weightSymbol, mo('='), ...score(index));
+  if (normalizer === 'none') return mrow(weightSymbol, mo('='), ...scoreSymbols(index));
   const denominator =
     normalizer === 'sigmoid'
-      ? [mn(1), mo('+'), exp(mo('−'), ...score(index))]
+      ? [mn(1), mo('+'), exp(mo('−'), ...scoreSymbols(index))]
       : [
           ...(bias === 'logit' ? [exp(mi('s')), mo('+')] : []),
-          ...(bias === 'key' ? [exp(...score('∗')), mo('+')] : []),
-          total('j'),
-          exp(...score('j')),
+          ...(bias === 'key' ? [exp(...scoreSymbols('∗')), mo('+')] : []),
+          sumSign('j'),
+          exp(...scoreSymbols('j')),
         ];
-  const numerator = normalizer === 'sigmoid' ? mn(1) : exp(...score(index));
-  return line(weightSymbol, mo('='), ['mfrac', numerator, line(...denominator)]);
+  const numerator = normalizer === 'sigmoid' ? mn(1) : exp(...scoreSymbols(index));
+  return mrow(weightSymbol, mo('='), ['mfrac', numerator, mrow(...denominator)]);
 }
 
 /** Returns the formulas of the head's output and of the weights as MathML. */
 export function formulaOf(row: Row): readonly MathNode[] {
   const hasKey = row.bias === 'key';
   const isGated = row.gate === 'on';
-  const mixed = [
-    ...[total('i'), sub('w', 'i'), sub('v', 'i')],
+  const weightedSum = [
+    ...[sumSign('i'), sub('w', 'i'), sub('v', 'i')],
     ...(hasKey ? [mo('+'), sub('w', '∗'), sub('v', '∗')] : []),
   ];
-  const scaled = isGated && hasKey ? [mo('('), ...mixed, mo(')')] : mixed;
+  const scaled = isGated && hasKey ? [mo('('), ...weightedSum, mo(')')] : weightedSum;
   return [
-    line(mi('o'), mo('='), ...(isGated ? [mi('g')] : []), ...scaled),
-    weight(row, 'i'),
-    ...(hasKey ? [weight(row, '∗')] : []),
+    mrow(mi('o'), mo('='), ...(isGated ? [mi('g')] : []), ...scaled),
+    weightFormula(row, 'i'),
+    ...(hasKey ? [weightFormula(row, '∗')] : []),
   ];
 }
 
-const isSame = (a: Attended, b: Attended) =>
+const isSame = (a: RowResult, b: RowResult) =>
   Math.abs(a.extraWeight - b.extraWeight) < 1e-9 &&
   Math.abs(a.output - b.output) < 1e-9 &&
   a.weights.every((weight, i) => Math.abs(weight - b.weights[i]!) < 1e-9);
 
 export const percent = (share: number) => `${(100 * share).toFixed(0).replace('-', '−')}%`;
-export const fixed = (value: number) => value.toFixed(2).replace('-', '−');
+export const formatFixed = (value: number) => value.toFixed(2).replace('-', '−');
 
-/** Names the form that has the row's settings, if any. */
-function formName(row: Row): string | undefined {
+/**
+ * States which other form gives the same weights and output, or that the sink logit has no effect; undefined if neither
+ * holds.
+ */
+function equivalenceWords(row: Row): string | undefined {
   const result = attend(row);
-  const isUnchanged = (set: Partial<Row>) => isSame(result, attend({ ...row, ...set }));
+  const isUnchanged = (settings: Partial<Row>) => isSame(result, attend({ ...row, ...settings }));
   if (row.normalizer !== 'softmax')
     return row.bias === 'logit'
       ? 'A sink logit is a term of softmax’s sum. Without that sum it changes nothing.'
       : undefined;
   const { gate } = row;
-  if (row.bias === 'key' && isUnchanged({ ...forms.softmax1!.set, gate }))
+  if (row.bias === 'key' && isUnchanged({ ...forms.softmax1!.settings, gate }))
     return 'These are the weights and the output of softmax₁: softmax₁ is a key bias with k = 0 and v = 0.';
   if (row.bias === 'key' && isUnchanged({ bias: 'logit', s: row.k }))
     return 'These are the weights and the output of a sink logit s = k: a sink logit is a key bias with v = 0.';
-  if (row.bias === 'logit' && isUnchanged({ ...forms.softmax1!.set, gate }))
+  if (row.bias === 'logit' && isUnchanged({ ...forms.softmax1!.settings, gate }))
     return 'These are the weights and the output of softmax₁: softmax₁ is a sink logit of 0.';
   return undefined;
 }
 
-/** Describes a row and other forms of it in sentences that hold for any numbers. */
-export function rowWords(row: Row, beside: readonly string[]): string {
+/** States the weights and the output of a row, and those of other forms with the same scores. */
+export function rowWords(row: Row, otherForms: readonly string[]): string {
   const result = attend(row);
-  const others = beside.map((name) => {
-    const { title, set } = forms[name]!;
-    const { weights, output } = attend({ ...row, ...set });
-    return `${title}: ${percent(sum(weights))} and ${fixed(output)}`;
+  const others = otherForms.map((name) => {
+    const { title, settings } = forms[name]!;
+    const { weights, output } = attend({ ...row, ...settings });
+    return `${title}: ${percent(sum(weights))} and ${formatFixed(output)}`;
   });
   const extraWords = result.extraWeight ? `, ${percent(result.extraWeight)} goes to no token` : '';
-  const numbers = `The three weights sum to ${percent(sum(result.weights))}${extraWords}, and the head writes ${fixed(result.output)} (${others.join('; ')}).`;
-  const equalForms = formName(row);
-  return equalForms ? `${equalForms} ${numbers}` : numbers;
+  const numbers = `The three weights sum to ${percent(sum(result.weights))}${extraWords}, and the head writes ${formatFixed(result.output)} (${others.join('; ')}).`;
+  const equivalence = equivalenceWords(row);
+  return equivalence ? `${equivalence} ${numbers}` : numbers;
 }

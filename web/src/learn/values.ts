@@ -1,6 +1,6 @@
 /**
  * The numbers that a lesson's text states about the run behind a figure. They are computed from the figure's event
- * (`run` of <sink-scope>), for the reader's text as for the first one.
+ * (`run` of <sink-scope>), for the lesson's own text and for the reader's.
  */
 import type { Quantity } from '../save/numbers';
 
@@ -33,9 +33,9 @@ const mean = (all: ArrayLike<number>) => Array.from(all).reduce((a, b) => a + b,
 export function headScores(result: Result): HeadScore[] {
   const alphas = find(result, 'alpha_1');
   const maps = find(result, 'weight');
-  const from = alphas ?? maps;
-  if (!from) return [];
-  const [L, H] = from.shape as [number, number];
+  const source = alphas ?? maps;
+  if (!source) return [];
+  const [L, H] = source.shape as [number, number];
   const { T } = result;
   const alpha = (i: number) =>
     alphas
@@ -51,30 +51,24 @@ const percent = (share: number | undefined) =>
   share === undefined || !Number.isFinite(share) ? '–' : `${(100 * share).toFixed(0)}%`;
 
 /** Returns α₁ under uniform attention: the mean of 1, 1/2, ..., 1/T. */
-const uniform = ({ T }: Result) => mean(Array.from({ length: T }, (_, t) => 1 / (t + 1)));
+const uniformAlpha = ({ T }: Result) => mean(Array.from({ length: T }, (_, t) => 1 / (t + 1)));
 
 /** Returns the mean of the first column of a map [T, T]. */
-function firstColumn(result: Result | undefined): number | undefined {
+function firstColumnMean(result: Result | undefined): number | undefined {
   const map = result && find(result, 'weight');
   if (!map || map.shape.length !== 2) return undefined;
   const { T } = result;
   return mean(Array.from({ length: T }, (_, t) => map.data[t * T]!));
 }
 
-/** Returns the head with the largest α₁, in a quantity [L, H, key]. */
-function strongest(result: Result, name: string): { at: number; T: number } | undefined {
+/** Returns the first token's element of a quantity [L, H, key], in the head with the largest α₁. */
+function atStrongestHead(result: Result, name: string): number | undefined {
   const alphas = find(result, 'alpha');
   const quantity = find(result, name);
   if (!alphas || !quantity) return undefined;
   const { T } = result;
-  const firsts = Array.from({ length: alphas.data.length / T }, (_, i) => alphas.data[i * T]!);
-  return { at: firsts.indexOf(Math.max(...firsts)), T };
-}
-
-/** Returns a quantity of the head with the largest α₁. */
-function ofStrongest(result: Result, name: string): number | undefined {
-  const head = strongest(result, name);
-  return head && find(result, name)!.data[head.at * head.T];
+  const firstAlphas = Array.from({ length: alphas.data.length / T }, (_, i) => alphas.data[i * T]!);
+  return quantity.data[firstAlphas.indexOf(Math.max(...firstAlphas)) * T];
 }
 
 const lossOf = (result: Result | undefined) => {
@@ -83,19 +77,18 @@ const lossOf = (result: Result | undefined) => {
   return losses && mean(Array.from(losses.data).filter(Number.isFinite));
 };
 
-/** Returns the mean of a head's row sums. */
-function rowSum(result: Result | undefined): number | undefined {
+function meanRowSum(result: Result | undefined): number | undefined {
   const sums = result && find(result, 'row_mass');
   return sums && mean(sums.data);
 }
 
-const ratio = (value: number | undefined) =>
+const formatRatio = (value: number | undefined) =>
   value === undefined || !Number.isFinite(value) ? '–' : `${value.toFixed(value < 0.995 ? 2 : 1)}×`;
-const plain = (value: number | undefined) =>
+const formatFixed = (value: number | undefined) =>
   value === undefined || !Number.isFinite(value) ? '–' : value.toFixed(2).replace('-', '−');
 
 /** Returns the mean attention on the second token over the tokens that see it. */
-function secondColumn(result: Result | undefined): number | undefined {
+function secondColumnMean(result: Result | undefined): number | undefined {
   const map = result && find(result, 'weight');
   if (!map || map.shape.length !== 2) return undefined;
   const { T } = result;
@@ -103,14 +96,16 @@ function secondColumn(result: Result | undefined): number | undefined {
 }
 
 /** Returns the output's norm of the head with the largest α₁, and the mean norm of the other heads. */
-function outputNorms(result: Result | undefined): { own: number; others: number } | undefined {
+function outputNorms(
+  result: Result | undefined,
+): { strongest: number; others: number } | undefined {
   const norms = result && find(result, 'output_norm');
   const alphas = result && find(result, 'alpha_1');
   if (!norms || !alphas) return undefined;
   const shares = Array.from(alphas.data);
   const at = shares.indexOf(Math.max(...shares));
   const otherNorms = Array.from(norms.data).filter((_, i) => i !== at);
-  return { own: norms.data[at]!, others: mean(otherNorms) };
+  return { strongest: norms.data[at]!, others: mean(otherNorms) };
 }
 
 /** Returns the first token's norm divided by the others' mean, for each row [T] of a quantity. */
@@ -124,8 +119,11 @@ function firstRatios(result: Result | undefined, name: string): number[] | undef
   });
 }
 
-/** Returns the mean over the queries after the first one of a map's first column, and of its other visible cells. */
-function columnsOf(result: Result | undefined, name: string) {
+/**
+ * Returns the means of a map's first column and of its other visible cells, over the queries after the first one, and
+ * the visible cells of the last row.
+ */
+function columnMeans(result: Result | undefined, name: string) {
   const map = result && find(result, name);
   if (!map) return undefined;
   const { T } = result;
@@ -135,75 +133,75 @@ function columnsOf(result: Result | undefined, name: string) {
   return {
     first: mean(rows.map((row) => row[0]!)),
     others: mean(rows.flatMap((row) => row.slice(1))),
-    last: rows.at(-1)!,
+    lastRow: rows.at(-1)!,
   };
 }
 
-type Value = (results: readonly Result[]) => string;
-const second =
-  (of: (result: Result | undefined) => number | undefined): Value =>
-  ([, other]) =>
-    percent(of(other));
+type ValueFormatter = (results: readonly Result[]) => string;
+const percentOfSecond =
+  (measure: (result: Result | undefined) => number | undefined): ValueFormatter =>
+  ([, second]) =>
+    percent(measure(second));
 
-/** Functions that print the values, by their names in lessons. */
-export const values: Readonly<Record<string, Value>> = {
+/** Functions that print the values, by the names of the values in lessons. */
+export const valueFormatters: Readonly<Record<string, ValueFormatter>> = {
   tokens: ([first]) => String(first?.T ?? '–'),
-  uniform: ([first]) => percent(first && uniform(first)),
+  uniform: ([first]) => percent(first && uniformAlpha(first)),
   heads: ([first]) => String(first ? headScores(first).length : '–'),
   count: ([first]) =>
     String(first ? headScores(first).filter(({ alpha }) => alpha > first.eps).length : '–'),
   share: ([first]) => {
-    // Takes Sink₁ of several prompts from its own mean, which is not the share of the mean scores.
+    // The mean of Sink₁ over several prompts is not the share of heads whose mean α₁ exceeds ε.
     const sink = first && find(first, 'sink_1');
     if (sink) return percent(sink.data[0]);
     const all = first ? headScores(first) : [];
     return percent(all.filter(({ alpha }) => alpha > first!.eps).length / all.length);
   },
-  alpha: ([first]) => percent(firstColumn(first)),
-  second_alpha: second(firstColumn),
-  gets: ([first]) => percent(first && ofStrongest(first, 'alpha')),
-  gives: ([first]) => percent(first && ofStrongest(first, 'contribution_out_at')),
+  alpha: ([first]) => percent(firstColumnMean(first)),
+  second_alpha: percentOfSecond(firstColumnMean),
+  gets: ([first]) => percent(first && atStrongestHead(first, 'alpha')),
+  gives: ([first]) => percent(first && atStrongestHead(first, 'contribution_out_at')),
   at_10: ([first]) => percent(first && find(first, 'sink_1_by_eps')?.data[10]),
   at_30: ([first]) => percent(first && find(first, 'sink_1_by_eps')?.data[30]),
   at_50: ([first]) => percent(first && find(first, 'sink_1_by_eps')?.data[50]),
-  row_sum: ([first]) => percent(rowSum(first)),
-  second_row_sum: second(rowSum),
+  row_sum: ([first]) => percent(meanRowSum(first)),
+  second_row_sum: percentOfSecond(meanRowSum),
   bias: ([first]) => percent(first && find(first, 'sink_bias')?.data[0]),
   gate: ([first]) => {
     const gates = first && find(first, 'gate_mean');
     return gates ? mean(gates.data).toFixed(2) : '–';
   },
-  second_key: ([first]) => percent(secondColumn(first)),
+  second_key: ([first]) => percent(secondColumnMean(first)),
   most_given: ([first]) =>
     percent(first && Math.max(...Array.from(find(first, 'alpha_1')?.data ?? [NaN]))),
-  output: ([first]) => plain(outputNorms(first)?.own),
-  other_outputs: ([first]) => plain(outputNorms(first)?.others),
-  embedding_ratio: ([first]) => ratio(firstRatios(first, 'hidden_norm')?.[0]),
+  output: ([first]) => formatFixed(outputNorms(first)?.strongest),
+  other_outputs: ([first]) => formatFixed(outputNorms(first)?.others),
+  embedding_ratio: ([first]) => formatRatio(firstRatios(first, 'hidden_norm')?.[0]),
   hidden_ratio: ([first]) => {
     const all = firstRatios(first, 'hidden_norm');
-    return ratio(all && Math.max(...all));
+    return formatRatio(all && Math.max(...all));
   },
   value_ratio: ([first]) => {
     const all = firstRatios(first, 'value_norm');
-    return ratio(all && Math.min(...all));
+    return formatRatio(all && Math.min(...all));
   },
-  cos_first: ([first]) => plain(columnsOf(first, 'cos')?.first),
-  cos_others: ([first]) => plain(columnsOf(first, 'cos')?.others),
+  cos_first: ([first]) => formatFixed(columnMeans(first, 'cos')?.first),
+  cos_others: ([first]) => formatFixed(columnMeans(first, 'cos')?.others),
   key_size: ([first]) => {
-    // Takes one cell of each row, since all of them have the norm of the row's query.
-    const row = columnsOf(first, 'norm')?.last;
-    return ratio(row && row[0]! / mean(row.slice(1)));
+    // Takes one row of ‖q‖‖k‖, since its cells share the norm of the query, which cancels.
+    const row = columnMeans(first, 'norm')?.lastRow;
+    return formatRatio(row && row[0]! / mean(row.slice(1)));
   },
   /** The loss of the second subject minus that of the first, in nats. */
-  rise: (results) => rise(results[0], results[1]),
-  second_rise: (results) => rise(results[0], results[2]),
+  rise: (results) => formatRise(results[0], results[1]),
+  second_rise: (results) => formatRise(results[0], results[2]),
 };
 
 /** Returns a value by its name in a lesson; a dash for an unknown name. */
 export const valueOf = (name: string, results: readonly Result[]): string =>
-  Object.hasOwn(values, name) ? values[name]!(results) : '–';
+  Object.hasOwn(valueFormatters, name) ? valueFormatters[name]!(results) : '–';
 
-function rise(base: Result | undefined, other: Result | undefined): string {
+function formatRise(base: Result | undefined, other: Result | undefined): string {
   const [from, to] = [lossOf(base), lossOf(other)];
   return from === undefined || to === undefined ? '–' : (to - from).toFixed(2).replace('-', '−');
 }

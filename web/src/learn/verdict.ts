@@ -1,14 +1,14 @@
 /** Verdicts on the reader's guesses, stored in this browser, and their counts. */
 type Verdict = 'right' | 'near' | 'wrong';
 
-export interface Judged {
+export interface Judgment {
   readonly verdict: Verdict;
-  readonly said: string;
+  readonly sentence: string;
 }
 
 /** The errors, as shares of the range of guesses, up to which a guess is right or near. */
-const RIGHT = 0.03;
-const NEAR = 0.15;
+const RIGHT_ERROR = 0.03;
+const NEAR_ERROR = 0.15;
 
 export interface Range {
   readonly min: number;
@@ -16,23 +16,23 @@ export interface Range {
   readonly unit: string;
 }
 
-export function judgeNumber(guess: number, answer: number, { min, max, unit }: Range): Judged {
-  const off = guess - answer;
-  const share = Math.abs(off) / (max - min);
-  const points = unit === '%' ? ' points' : unit;
-  const size = Number(Math.abs(off).toFixed(2));
-  if (share <= RIGHT) return { verdict: 'right', said: `Right: it is ${answer}${unit}.` };
-  const direction = off > 0 ? 'too high' : 'too low';
-  const by = `${size}${points} ${direction}; it is ${answer}${unit}.`;
-  return share <= NEAR
-    ? { verdict: 'near', said: `Near: ${by}` }
-    : { verdict: 'wrong', said: `Wrong: ${by}` };
+export function judgeNumber(guess: number, answer: number, { min, max, unit }: Range): Judgment {
+  const error = guess - answer;
+  const share = Math.abs(error) / (max - min);
+  const unitWords = unit === '%' ? ' points' : unit;
+  const size = Number(Math.abs(error).toFixed(2));
+  if (share <= RIGHT_ERROR) return { verdict: 'right', sentence: `Right: it is ${answer}${unit}.` };
+  const direction = error > 0 ? 'too high' : 'too low';
+  const correction = `${size}${unitWords} ${direction}; it is ${answer}${unit}.`;
+  return share <= NEAR_ERROR
+    ? { verdict: 'near', sentence: `Near: ${correction}` }
+    : { verdict: 'wrong', sentence: `Wrong: ${correction}` };
 }
 
-export const judgeChoice = (guess: string, answer: string): Judged =>
+export const judgeChoice = (guess: string, answer: string): Judgment =>
   guess === answer
-    ? { verdict: 'right', said: 'Right.' }
-    : { verdict: 'wrong', said: `Wrong: the answer is “${answer}”.` };
+    ? { verdict: 'right', sentence: 'Right.' }
+    : { verdict: 'wrong', sentence: `Wrong: the answer is “${answer}”.` };
 
 /** A stored guess for a lesson's question; questions count from 0. */
 export interface Guess {
@@ -76,12 +76,13 @@ export function keepGuess(guess: Guess): void {
 
 /** Counts the guesses of a lesson, and of all lessons, in words. */
 export function countWords(guesses: readonly Guess[], lesson: string): string {
-  const words = (of: readonly Guess[]) =>
+  const verdictCounts = (of: readonly Guess[]) =>
     (['right', 'near', 'wrong'] as const)
       .map((verdict) => `${of.filter((one) => one.verdict === verdict).length} ${verdict}`)
       .join(', ');
   const inLesson = guesses.filter((one) => one.lesson === lesson);
   if (!inLesson.length) return '';
-  const all = inLesson.length < guesses.length ? ` In all lessons so far: ${words(guesses)}.` : '';
-  return `Your predictions in this lesson: ${words(inLesson)}.${all}`;
+  const totalNote =
+    inLesson.length < guesses.length ? ` In all lessons so far: ${verdictCounts(guesses)}.` : '';
+  return `Your predictions in this lesson: ${verdictCounts(inLesson)}.${totalNote}`;
 }

@@ -15,14 +15,14 @@ import {
 /** The number of tokens of the longest text, which is the model's context. */
 const LENGTH = 128;
 
-const none: readonly Edit[] = [];
-const evict = (policy: 'window' | 'first', first: number): readonly Edit[] => [
+const noEdits: readonly Edit[] = [];
+const eviction = (policy: 'window' | 'first', first: number): readonly Edit[] => [
   { kind: 'evict', policy, budget: 24, ...(first ? { first } : {}) },
 ];
 const CACHES: readonly (Condition & { readonly name: string })[] = [
-  { name: 'full', title: 'All keys', edits: () => none },
-  { name: 'last', title: 'The last 24 keys', edits: () => evict('window', 0) },
-  { name: 'first', title: 'The first key and the last 23', edits: () => evict('first', 1) },
+  { name: 'full', title: 'All keys', edits: () => noEdits },
+  { name: 'last', title: 'The last 24 keys', edits: () => eviction('window', 0) },
+  { name: 'first', title: 'The first key and the last 23', edits: () => eviction('first', 1) },
 ];
 
 const percent = (share: number) => `${(100 * share).toFixed(0)}%`;
@@ -32,8 +32,8 @@ class SinkWrite extends HTMLElement {
   #seed = 3;
   #isBusy = false;
   #problem = '';
-  readonly #written = new Map<string, Written>();
-  /** The place of the controls and the generated text, next to the recorded texts, which may be parsed later. */
+  readonly #textsByCache = new Map<string, Written>();
+  /** Holds the controls and the generated texts, beside the recorded texts, which may not be parsed yet. */
   readonly #place = document.createElement('div');
 
   connectedCallback(): void {
@@ -57,10 +57,10 @@ class SinkWrite extends HTMLElement {
     });
     const prompt = await promptOf(writer, this.#prompt, LENGTH - 1);
     const count = LENGTH - prompt.length;
-    const all: Written[] = [];
+    const texts: Written[] = [];
     for (const cache of CACHES)
-      all.push(await continuePrompt(writer, cache, { prompt, count, seed }));
-    return all;
+      texts.push(await continuePrompt(writer, cache, { prompt, count, seed }));
+    return texts;
   }
 
   async #start(): Promise<void> {
@@ -68,8 +68,8 @@ class SinkWrite extends HTMLElement {
     this.#problem = '';
     this.#draw();
     try {
-      const all = await this.write(this.#seed);
-      CACHES.forEach(({ name }, i) => this.#written.set(name, all[i]!));
+      const texts = await this.write(this.#seed);
+      CACHES.forEach(({ name }, i) => this.#textsByCache.set(name, texts[i]!));
       // Removes the recorded texts, which belong to the first prompt and seed.
       this.querySelector('.recorded')?.remove();
       this.dataset.seed = String(this.#seed);
@@ -83,7 +83,7 @@ class SinkWrite extends HTMLElement {
   #draw(): void {
     render(
       html`${
-          this.#written.size
+          this.#textsByCache.size
             ? html`<div class="wide-table" tabindex="0" role="region" aria-label="Three texts">
                 <table>
                   <thead>
@@ -95,7 +95,7 @@ class SinkWrite extends HTMLElement {
                   </thead>
                   <tbody>
                     ${CACHES.map(({ name, title }) => {
-                      const written = this.#written.get(name)!;
+                      const written = this.#textsByCache.get(name)!;
                       return html`<tr>
                         <th scope="row">${title}</th>
                         <td>${written.text}</td>

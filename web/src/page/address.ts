@@ -11,11 +11,11 @@ import { failure, notices } from './messages';
 /** The delay of address changes, since browsers refuse frequent ones. */
 const ADDRESS_MS = 150;
 
-const parsed = parseHash(location.hash);
-export const state = signal<State>(parsed.state);
+const initialLink = parseHash(location.hash);
+export const state = signal<State>(initialLink.state);
 /** The reader's file of prompts, which no link can carry. */
 export const file = signal<PromptFile | undefined>(undefined);
-notices.value = parsed.problems;
+notices.value = initialLink.problems;
 
 export function set(change: Partial<State>): void {
   const current = state.peek();
@@ -72,9 +72,12 @@ addEventListener('hashchange', () => {
   notices.value = next.problems;
   // A link cannot carry the reader's own models and files, so the page keeps them.
   const current = state.peek();
-  const carried = { ...linkableState(current), ...(file.peek() ? {} : { input: current.input }) };
-  if (printHash(next.state) === printHash(carried)) return;
-  const { shown, input } = carried;
+  const linkedState = {
+    ...linkableState(current),
+    ...(file.peek() ? {} : { input: current.input }),
+  };
+  if (printHash(next.state) === printHash(linkedState)) return;
+  const { shown, input } = linkedState;
   const localState = {
     ...(next.state.shown.join() === shown.join() ? { shown: current.shown } : {}),
     ...(next.state.input === input ? { input: current.input } : {}),
@@ -84,8 +87,11 @@ addEventListener('hashchange', () => {
   lastHistoryKey = historyKeyOf(state.peek());
 });
 
-/** Replaces names in the state that this page does not have. */
-export function checkNames(models: Models, rooms: readonly { readonly name: string }[]): void {
+/** Replaces names of rooms and models that this page does not have by the defaults, and shows a notice about each. */
+export function replaceUnknownNames(
+  models: Models,
+  rooms: readonly { readonly name: string }[],
+): void {
   const current = state.peek();
   if (!rooms.some(({ name }) => name === current.room)) {
     notices.value = [

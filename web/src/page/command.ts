@@ -33,8 +33,8 @@ function optionWords(name: string, value: string): string[] {
 /** Returns the path of a reader's file, which must not begin with a dash. */
 const pathWord = (name: string) => (name.startsWith('-') ? `./${name}` : name);
 
-function editWords({ kind, ...given }: Edit): string {
-  const { parameters = {}, ...options } = given as Record<string, unknown>;
+function editWords({ kind, ...fields }: Edit): string {
+  const { parameters = {}, ...options } = fields as Record<string, unknown>;
   const entries = Object.entries({ ...options, ...(parameters as object) }).filter(
     ([, value]) => value !== undefined,
   );
@@ -48,7 +48,7 @@ function modelWords({ model, subject }: Frame): string {
   return `models/zoo/${parsed.id}${model.step ? `@${model.step.step}` : ''}`;
 }
 
-/** Returns the options for the prompts; undefined if the command line cannot have them. */
+/** Returns the options for the prompts; undefined if the command line has none for them. */
 function promptWords(frame: Frame, file: PromptFile | undefined): string[] | undefined {
   const { question, T, sequences, generated } = frame;
   const sizeOptions = ['--tokens', String(T), '--sequences', String(sequences)];

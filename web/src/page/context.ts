@@ -15,7 +15,7 @@ import type { Pointed, ViewApi, View } from './view';
 /** What the page can use when the engine runs and the zoo's index has loaded. */
 export interface Engine {
   /** Changes with each new file of prompts and each new way of splitting the file. */
-  readonly file: ReadonlySignal<number>;
+  readonly fileVersion: ReadonlySignal<number>;
   readonly models: Models;
   readonly queue: Queue;
 }
@@ -40,7 +40,7 @@ export interface Context {
    */
   readonly embed: (view: string, figure: Context, pinned: Partial<State>) => void;
   /** Opens a model from its files, such as the lab's. */
-  readonly inside: (files: readonly DiskFile[]) => void;
+  readonly openFiles: (files: readonly DiskFile[]) => void;
   /** Lets all checkpoints of a repository open without asking, since the reader steps through them. */
   readonly trust: (repository: string) => void;
   readonly fail: (error: unknown) => void;
@@ -107,11 +107,11 @@ export function requestFrames(
       isFixed = false,
       heads = {},
       studies = [],
-      ...own
+      ...request
     } = roomRequest(state, engine);
-    const { subjects = state.shown, head = state } = own;
-    const { question = questionOf(state, engine.file.value) } = own;
-    const bases = views.some(({ needsBaseline: compares }) => compares)
+    const { subjects = state.shown, head = state } = request;
+    const { question = questionOf(state, engine.fileVersion.value) } = request;
+    const bases = views.some(({ needsBaseline }) => needsBaseline)
       ? subjects.map(withoutEdits)
       : [];
     engine.queue.ask({
@@ -153,10 +153,11 @@ export function viewApiOf(context: Context, scope: Scope): ViewApi {
   };
 }
 
-/** The frames of the requested subjects, in their order; a subject without one has its error or progress. */
+/** A subject that a room shows, with its frame once it is measured, and the error if that fails. */
 export interface Shown {
   readonly subject: string;
   readonly frame?: Frame;
+  /** Whether the frame answers an earlier question. */
   readonly isStale: boolean;
   readonly error?: string;
 }
@@ -175,9 +176,12 @@ function withBase(frame: Frame, base: Frame): Frame {
 export function shownOf(context: Context, subjects: readonly string[]): Shown[] {
   const entries = context.engine.value?.queue.entries.value;
   return subjects.map((subject) => {
-    const { frame: own, isStale = false, error } = entries?.get(subject) ?? {};
-    const base = own?.edits.length ? entries?.get(withoutEdits(subject)) : undefined;
-    const frame = own && base?.frame && !base.isStale ? withBase(own, base.frame) : own;
+    const { frame: subjectFrame, isStale = false, error } = entries?.get(subject) ?? {};
+    const base = subjectFrame?.edits.length ? entries?.get(withoutEdits(subject)) : undefined;
+    const frame =
+      subjectFrame && base?.frame && !base.isStale
+        ? withBase(subjectFrame, base.frame)
+        : subjectFrame;
     return { subject, isStale, ...(frame ? { frame } : {}), ...(error ? { error } : {}) };
   });
 }

@@ -51,10 +51,10 @@ export function numberField(
   label: string,
   name: NumberName,
   { state, set }: { readonly state: { readonly value: State }; readonly set: Context['set'] },
-  most = Infinity,
+  modelMax = Infinity,
 ): TemplateResult {
   const { low, high, step } = table[name].range;
-  const max = Math.min(high, most);
+  const max = Math.min(high, modelMax);
   return numberInput(label, state.value[name], [low, max, step], (value) => {
     const bounded = Math.min(max, Math.max(low, Number.isFinite(value) ? value : defaults[name]));
     const rounded = step === 1 ? Math.round(bounded) : bounded;
@@ -126,7 +126,7 @@ export const tableRegion = (label: string, table: TemplateResult) =>
 /**
  * Returns the heading of a room.
  * @param below follows the title
- * @param isEmbed whether the title is left out, since a host page has its own
+ * @param isEmbed whether the title is an <h2>, since the host page has its own <h1>
  */
 export function roomHeading(
   title: string,
@@ -141,18 +141,18 @@ export function roomHeading(
     </p>`;
 }
 
-/** Adds the button for the code that embeds the shown figure. */
+/** Adds the button that opens the code for embedding the shown figure. */
 export function addEmbedButton(
-  blockOf: HTMLElement,
+  place: HTMLElement,
   title: string,
   embed: () => void,
 ): HTMLButtonElement {
-  const code = addElement(blockOf, 'code', 'button') as HTMLButtonElement;
-  code.type = 'button';
-  code.textContent = '</>';
-  code.setAttribute('aria-label', `Embed ${title}`);
-  code.addEventListener('click', embed);
-  return code;
+  const button = addElement(place, 'code', 'button') as HTMLButtonElement;
+  button.type = 'button';
+  button.textContent = '</>';
+  button.setAttribute('aria-label', `Embed ${title}`);
+  button.addEventListener('click', embed);
+  return button;
 }
 
 /** Returns the button that opens the picker of models. */
@@ -164,14 +164,14 @@ export function addModelButton(isFull: boolean, { pick }: Context): TemplateResu
  * Returns the list of models that a room compares, with a button that adds models and, for each but the last, one that
  * removes it.
  * @param show replaces the whole list
- * @param named renders a model's name; absent: as text
+ * @param renderName renders a model's name, by default as text
  */
 export function subjectList(
   label: string,
   shown: readonly Pick<Shown, 'subject' | 'frame'>[],
   context: Context,
   show: (subjects: readonly string[]) => void,
-  named: (name: string, i: number) => TemplateResult | string = (name) => name,
+  renderName: (name: string, i: number) => TemplateResult | string = (name) => name,
 ): TemplateResult | typeof nothing {
   if (!allows(context.state.value, 'subjects')) return nothing;
   return html`<div class="subject-list" role="group" aria-label=${label}>
@@ -179,7 +179,7 @@ export function subjectList(
       const name = nameOf(one, context);
       const rest = shown.filter((other) => other !== one);
       return html`<span class="subject"
-        >${named(name, i)}<button
+        >${renderName(name, i)}<button
           type="button"
           aria-label="Remove ${name}"
           ?disabled=${!rest.length}
@@ -249,9 +249,9 @@ export function fileField({ file, choose, fail }: Context): TemplateResult {
 }
 
 /** Returns the control for the start token of a text. */
-export function firstField({ state, set }: Context, frames: readonly Frame[]): TemplateResult {
+export function startTokenField({ state, set }: Context, frames: readonly Frame[]): TemplateResult {
   const { first } = state.value;
-  const automatic = new Set(
+  const automaticNames = new Set(
     frames.map(({ special }) => special.automatic.map(readable).join(' ') || 'none'),
   );
   const names = new Set([...frames.flatMap(({ special }) => special.choices), first]);
@@ -262,7 +262,7 @@ export function firstField({ state, set }: Context, frames: readonly Frame[]): T
     'first token',
     first,
     [
-      ['', `the tokenizer’s default: ${[...automatic].join(' / ')}`],
+      ['', `the tokenizer’s default: ${[...automaticNames].join(' / ')}`],
       ['none', 'none'],
       ...(bos && !(isBosAutomatic && first !== 'bos')
         ? [['bos', `start token ${readable(bos)}`] as const]
@@ -389,7 +389,7 @@ function advancedFields(context: Context, frames: readonly Frame[]): TemplateRes
   const { input, scale } = context.state.value;
   const isRandom = input === 'random' || input === 'repeat';
   return html`<div class="numbers">
-    ${numberField('prompts', 'n', context)} ${firstField(context, frames)}
+    ${numberField('prompts', 'n', context)} ${startTokenField(context, frames)}
     ${numberField('threshold ε', 'eps', context)}
     ${isRandom ? numberField('seed', 'seed', context) : nothing}
     ${choiceField(
@@ -618,8 +618,8 @@ export function troubleNotes(
     </p>`;
   return html`<div class="trouble" role="alert">
     ${failed.map((one) => {
-      const cachedNote = keptResultWords(one);
-      const message = `${nameOf(one, context)}: ${one.error!.replace(/([^.!?])$/, '$1.')}${cachedNote}`;
+      const keptNote = keptResultWords(one);
+      const message = `${nameOf(one, context)}: ${one.error!.replace(/([^.!?])$/, '$1.')}${keptNote}`;
       const models = context.engine.value?.models;
       const id = parseSubject(one.subject)?.id ?? '';
       const isNew = (isHubId(id) || isOnDisk(id) || isRecordingId(id)) && !models?.canOpen(id);

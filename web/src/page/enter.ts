@@ -25,21 +25,23 @@ function tabTitle({ name, title }: Room): string {
  * @param rooms the first one is the default
  */
 export function enter(main: HTMLElement, rooms: readonly Room[], context: Context): void {
-  let entered: { readonly name: string; readonly scope: Scope } | undefined;
-  let current: { readonly name: string; readonly scope: Scope } | undefined;
-  const built = new Map<string, Build>();
-  const entry = computed(() => rooms.find(({ name }) => name === state.value.room) ?? rooms[0]!);
+  let requested: { readonly name: string; readonly scope: Scope } | undefined;
+  let shown: { readonly name: string; readonly scope: Scope } | undefined;
+  const builds = new Map<string, Build>();
+  const roomOfState = computed(
+    () => rooms.find(({ name }) => name === state.value.room) ?? rooms[0]!,
+  );
   effect(() => {
-    const room = entry.value;
+    const room = roomOfState.value;
     const target = room.name;
-    if (entered?.name === target) return;
+    if (requested?.name === target) return;
     const scope = new Scope();
-    entered = { name: target, scope };
+    requested = { name: target, scope };
     // Keeps the previous room until the next one is loaded.
     const show = (build: Build) => {
-      if (entered?.scope !== scope) return;
-      current?.scope.end();
-      current = entered;
+      if (requested?.scope !== scope) return;
+      shown?.scope.end();
+      shown = requested;
       context.point({});
       const root = document.createElement('div');
       root.className = `room room-${target}`;
@@ -48,21 +50,21 @@ export function enter(main: HTMLElement, rooms: readonly Room[], context: Contex
       document.title = tabTitle(room);
       build(root, context, scope);
     };
-    const cached = built.get(target);
+    const cached = builds.get(target);
     // Starts the room outside of this effect, since a room sets state and calls the queue.
     if (cached) queueMicrotask(() => show(cached));
     else
       room.load().then(
         ({ build }) => {
-          built.set(target, build);
+          builds.set(target, build);
           show(build);
         },
         async (error: unknown) => {
           const isNewer = await isReplaced();
-          if (entered?.scope !== scope) return;
-          if (current) {
-            entered = current;
-            set({ room: current.name });
+          if (requested?.scope !== scope) return;
+          if (shown) {
+            requested = shown;
+            set({ room: shown.name });
           }
           if (isNewer) offerNewer(() => location.reload());
           else fail(error);

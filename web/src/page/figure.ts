@@ -25,7 +25,7 @@ import {
 import { explainTerms } from './terms';
 import { addEmbedButton } from './controls';
 import {
-  isRead,
+  hasNumbersOf,
   lackWords,
   addElement,
   setText,
@@ -43,7 +43,7 @@ export interface FigureLook {
   /** Whether the figure is embedded: only the controls that the host requests are shown. */
   readonly isEmbed?: boolean;
   /** Returns the conditions that the room states, which the figure leaves out; saved files state all. */
-  readonly stated?: () => readonly string[];
+  readonly roomConditions?: () => readonly string[];
   /** Returns options of one cell, in addition to those that all cells share. */
   readonly extra?: (frame: Frame, index: number) => Partial<DrawOptions>;
 }
@@ -70,7 +70,7 @@ const withoutStated = (stamp: string, stated: readonly string[]): string =>
  * Returns a key for the cell of each subject, which stays the same while the reader steps through a model's
  * checkpoints.
  */
-function keysOf(subjects: readonly string[]): string[] {
+function cellKeys(subjects: readonly string[]): string[] {
   const names = subjects.map((subject) => {
     const parsed = parseSubject(subject);
     return parsed ? printSubject(atStep(parsed, undefined)).replace(/@step\d+/, '') : subject;
@@ -81,7 +81,7 @@ function keysOf(subjects: readonly string[]): string[] {
   });
 }
 
-/** The content of a cell: one subject, or all settings of a model. The lead is the first that is measured. */
+/** The content of a cell: one subject, all settings of a model, or all subjects. The lead is the first one measured. */
 interface Cluster {
   readonly lead: Shown;
   readonly all: readonly Shown[];
@@ -102,21 +102,15 @@ export class Figure {
   #isVisible = false;
   #isDue = false;
   /** The theme of a saved picture while it is drawn. */
-  #paper: Theme | undefined;
+  #paperTheme: Theme | undefined;
 
-  constructor(
-    position: Element,
-    view: View,
-    context: Context,
-    parent: Scope,
-    look: FigureLook = {},
-  ) {
+  constructor(place: Element, view: View, context: Context, parent: Scope, look: FigureLook = {}) {
     this.#view = view;
     this.#context = context;
     this.#look = look;
     this.#scope = new Scope(parent);
     // An embed is no <section>: its element has the label, and a host's page may embed one view several times.
-    this.root = addElement(position, `figure view-${view.name}`, look.isEmbed ? 'div' : 'section');
+    this.root = addElement(place, `figure view-${view.name}`, look.isEmbed ? 'div' : 'section');
     this.root.dataset.view = view.name;
     if (!look.isEmbed) this.root.setAttribute('aria-label', view.title);
     if (look.isMain) this.root.classList.add('main');
@@ -161,11 +155,11 @@ export class Figure {
       this.#drawnState && differingKeys(state.peek(), this.#drawnState) === 'prompt';
     if (isSame && isTypedOnly && !this.#isDue) return;
     this.#isDue = true;
-    if (this.#isVisible || isPrinting.peek() || this.#isNear()) this.#draw();
+    if (this.#isVisible || isPrinting.peek() || this.#estimateVisibility()) this.#draw();
   }
 
   /** Estimates whether the figure is near the viewport, and stores the estimate until the observer's first report. */
-  #isNear(): boolean {
+  #estimateVisibility(): boolean {
     if (this.#cells.size) return false;
     const { top, bottom } = this.root.getBoundingClientRect();
     return (this.#isVisible = bottom > -120 && top < innerHeight + 120);
@@ -174,11 +168,11 @@ export class Figure {
   #addHead(): void {
     const { title, question, how, formula, source } = this.#view;
     const head = addElement(this.root, 'figure-head', 'header');
-    const position = addElement(head, 'figure-title');
+    const titlePlace = addElement(head, 'figure-title');
     render(
       html`<h2>${title}</h2>
         <p class="question">${question}</p>`,
-      position,
+      titlePlace,
     );
     const howMenu = addElement(head, 'how', 'details') as HTMLDetailsElement;
     makeMenu(howMenu);
@@ -267,7 +261,7 @@ export class Figure {
     return this.#view.conditions?.(frame, this.#context.state.peek()) ?? {};
   }
 
-  /** Returns the frame with the view's conditions: numbers of the first prompt alone must not be called means. */
+  /** Returns the frame for the stamp, which must not call the numbers means if they are of the first prompt alone. */
   #conditionsOf(frame: Frame): Frame {
     const [first] = this.#view.reads;
     const isAveraged = first !== undefined && first in frame.spread;
@@ -286,9 +280,9 @@ export class Figure {
     return { root, title, badge, stamp, conditions: '', update, scope };
   }
 
-  /** Draws the figure once in a theme; absent: the reader's. */
+  /** Draws the figure once in a theme, by default the reader's. */
   #drawIn(theme?: Theme): void {
-    this.#paper = theme;
+    this.#paperTheme = theme;
     this.#draw();
   }
 
@@ -296,7 +290,7 @@ export class Figure {
     this.#isDue = false;
     this.#drawnState = this.#context.state.peek();
     const clusters = this.#clusters();
-    const keys = keysOf(clusters.map(({ lead }) => this.#nameOf(lead.subject)));
+    const keys = cellKeys(clusters.map(({ lead }) => this.#clusterKey(lead.subject)));
     for (const [key, { scope }] of this.#cells) {
       const one = clusters[keys.indexOf(key)]?.lead;
       if (one && (!one.frame || this.#fits(one.frame))) continue;
@@ -338,7 +332,7 @@ export class Figure {
     if (!this.#view.drawsAllSettings) return this.#shown.map((one) => ({ lead: one, all: [one] }));
     const byModel = new Map<string, Shown[]>();
     for (const one of this.#shown) {
-      const key = this.#nameOf(one.subject);
+      const key = this.#clusterKey(one.subject);
       byModel.set(key, [...(byModel.get(key) ?? []), one]);
     }
     return [...byModel.values()].map((all) => ({
@@ -368,40 +362,47 @@ export class Figure {
     const state = this.#context.state.peek();
     const options = {
       state,
-      theme: this.#paper ?? this.#context.theme.peek(),
+      theme: this.#paperTheme ?? this.#context.theme.peek(),
       at: this.#headOf(frame),
       frames,
       group,
     };
     update(frame, { ...options, ...extra?.(frame, i) });
-    // Settings of a model may end at different lengths, such as one at its context.
+    // The settings of a model may differ in T: one may end at the model's context.
     const T = Math.max(...group.map((one) => one.T));
     // The stamp of a picture of all subjects names each subject.
-    const all = this.#view.drawsAllSubjects
+    const sharedTitle = this.#view.drawsAllSubjects
       ? { title: [...new Set(group.map((one) => one.title))].join(', ') }
       : {};
-    const conditions = { ...this.#conditionsOf(frame), T, ...all, ...ownConditions, class: kind };
+    const conditions = {
+      ...this.#conditionsOf(frame),
+      T,
+      ...sharedTitle,
+      ...ownConditions,
+      class: kind,
+    };
     cell.conditions = stampWords(conditions);
     this.#stamp(cell);
     if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
   }
 
   #stamp({ stamp, conditions }: Cell): void {
-    const { isBare, stated } = this.#look;
-    const words = isBare ? '' : withoutStated(conditions, stated?.() ?? []);
+    const { isBare, roomConditions } = this.#look;
+    const words = isBare ? '' : withoutStated(conditions, roomConditions?.() ?? []);
     stamp.hidden = !words;
     if (stamp.textContent !== words) render(explainTerms(words, true), stamp);
   }
 
-  /** Returns the name of a cell's subject. */
-  #nameOf(subject: string): string {
+  /** Returns the key that subjects in one cell share: their model if the view draws all its settings. */
+  #clusterKey(subject: string): string {
     const parsed = this.#view.drawsAllSettings ? parseSubject(subject) : undefined;
     return parsed ? modelIdOf(parsed) : subject;
   }
 
   #isReady(frame: Frame): boolean {
     return (
-      this.#fits(frame) && isRead(this.#view, frame, this.#context.engine.peek()!.models.describe)
+      this.#fits(frame) &&
+      hasNumbersOf(this.#view, frame, this.#context.engine.peek()!.models.describe)
     );
   }
 }

@@ -8,7 +8,7 @@ interface Term {
   readonly pattern: RegExp;
   readonly meaning: string;
   /** Whether only lessons explain the term, since it occurs too often in the page's sentences. */
-  readonly isOfCourse?: true;
+  readonly isLessonOnly?: true;
 }
 
 export const TERMS: readonly Term[] = [
@@ -192,124 +192,124 @@ export const TERMS: readonly Term[] = [
     pattern: /(?<!uniform )[Aa]ttention(?! sink)/,
     meaning:
       'How much a head takes from each token: weights that a head computes from queries and keys, one row for each token.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'score',
     pattern: /[Ss]cores?/,
     meaning:
       'The product of a query and a key, divided by the square root of their size. Softmax turns scores into weights.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'weight of attention',
     pattern: /(?<!initial )(?<!random )[Ww]eights?(?! decay)/,
     meaning:
       'The number between a query and a key that says how much of the key’s value the head takes. The numbers that training changes are called parameters here.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'parameter',
     pattern: /[Pp]arameters?/,
     meaning: 'A number of the model that training changes.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'logit',
     pattern: /(?<!sink )[Ll]ogits?/,
     meaning:
       'A number for each token of the vocabulary, before softmax turns them into probabilities of the next token.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'sink logit',
     pattern: /sink logits?/,
     meaning:
       'A number that a head learns and adds to the sum of softmax, so that attention can go to no token.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'norm',
     pattern: /(?<!-)[Nn]orms?/,
     meaning: 'The length of a vector: the square root of the sum of its squares.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'ablation',
     pattern: /[Aa]blat(?:e[sd]?|ion)/,
     meaning: 'Setting the output of a head or a value to zero, to see what the model loses.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'eviction',
     pattern: /[Ee]vict(?:s|ed|ion)?/,
     meaning: 'Deleting a key and its value from the KV cache to save memory.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'perplexity',
     pattern: /[Pp]erplexity/,
     meaning:
       'e to the loss in nats: a perplexity of 100 means that the model is as unsure as among 100 equally likely tokens.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'learning rate',
     pattern: /[Ll]earning rate/,
     meaning: 'How far one step of training moves the parameters.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'weight decay',
     pattern: /[Ww]eight decay/,
     meaning:
       'A pull of all parameters towards zero at each step of training. It counts per step, times the learning rate.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'checkpoint',
     pattern: /[Cc]heckpoints?/,
     meaning: 'A copy of the parameters at one step of training.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'rotary positions',
     pattern: /rotary positions?|RoPE/,
     meaning:
       'A position encoding that turns queries and keys by an angle that grows with their position.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'massive activation',
     pattern: /massive activations?/,
     meaning:
       'A channel of the residual stream whose size at one token is hundreds of times the median.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'value drain',
     pattern: /value drains?/,
     meaning:
       'A token that receives much attention and has a small value, so that attention on it writes little.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'gate',
     pattern: /[Gg]ates?|[Gg]ated/,
     meaning: 'A number between 0 and 1, computed from the token, that scales what a head writes.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'interval',
     pattern: /95% intervals?|[Ii]ntervals?/,
     meaning:
       'Where the mean over many seeds would be, with 95% confidence, by Student’s t over the seeds that were trained.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
   {
     term: 'quantization',
     pattern: /[Qq]uanti[sz](?:e|ation)/,
     meaning: 'Storing numbers in few bits: all that share a scale are rounded to its steps.',
-    isOfCourse: true,
+    isLessonOnly: true,
   },
 ];

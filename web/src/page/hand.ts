@@ -1,6 +1,7 @@
 /**
  * Interventions in Explore, each as an edit of the subject: hide the selected key, zero its value, ablate the head, set
- * a channel of a token to 0 or to its mean. Every intervention is a link, so that the browser's Back undoes it.
+ * a channel of a token to 0 or to its mean, zero the weight that writes the largest value. Every intervention is a
+ * link, so that the browser's Back undoes it.
  */
 import { html, nothing, type TemplateResult } from 'lit';
 import { choiceField } from './controls';
@@ -25,45 +26,45 @@ import { headWords, quote, stateWords } from '../words';
 /** The scope of an intervention: all heads, the heads of the selected layer, or the selected head. */
 type EditScope = State['scope'];
 
-interface Move {
+interface Intervention {
   readonly says: string;
   readonly edit: SubjectEdit;
 }
 
-function edit(name: string, ...values: readonly (number | string)[]): SubjectEdit {
+function makeEdit(name: string, ...values: readonly (number | string)[]): SubjectEdit {
   return { name, values: values.map(String) };
 }
 
 /** Returns the layer and head to which an edit applies; an edit without them applies to all. */
-function scopeValues(range: EditScope, { layer, head }: Head): number[] {
-  return { all: [], layer: [layer], head: [layer, head] }[range];
+function scopeValues(scope: EditScope, { layer, head }: Head): number[] {
+  return { all: [], layer: [layer], head: [layer, head] }[scope];
 }
 
 /**
  * Returns the channel of a token's hidden state to intervene on: the selected one, or else the one with the largest
  * value.
  */
-function chosenValue(frame: Frame, state: State) {
-  const at = ({ layer, channel, token }: { layer: number; channel: number; token: number }) => ({
-    place: [channel, layer, token],
-    where: `${stateWords(layer)}, token ${token}`,
+function chosenChannel(frame: Frame, state: State) {
+  const channelAt = (at: { layer: number; channel: number; token: number }) => ({
+    place: [at.channel, at.layer, at.token],
+    where: `${stateWords(at.layer)}, token ${at.token}`,
   });
   const { channel, query } = state;
   const massive = massiveOf(frame);
   if (channel < 0 || query < 0 || query >= frame.T || channel >= frame.architecture.D)
-    return massive && { ...at(massive), name: `${massive.channel} (the largest)` };
+    return massive && { ...channelAt(massive), name: `${massive.channel} (the largest)` };
   const layer =
     massive && hiddenLayer(frame, state.layer < 0 ? -1 : layerIndex(frame, state.layer));
   return layer === undefined
     ? undefined
-    : { ...at({ layer, channel, token: query }), name: String(channel) };
+    : { ...channelAt({ layer, channel, token: query }), name: String(channel) };
 }
 
 /** Returns the interventions on the selection. */
-export function movesOf(frame: Frame, state: State): Move[] {
+export function interventionsOf(frame: Frame, state: State): Intervention[] {
   const at = modelHead(frame, selectedHead(frame, state));
   const scope = scopeValues(state.scope, at);
-  const moves: Move[] = [];
+  const interventions: Intervention[] = [];
   // Without a selection, interventions apply to the first token.
   const key = Math.max(0, state.key >= 0 ? state.key : state.query);
   if (key < frame.T) {
@@ -71,23 +72,23 @@ export function movesOf(frame: Frame, state: State): Move[] {
     const [layer, head] = scope;
     const group = head === undefined ? [] : [groupOf(frame, selectedHead(frame, state))];
     const values = layer === undefined ? [] : [layer, ...group];
-    moves.push(
-      { says: `Hide ${name}`, edit: edit('hide_key', key, ...scope) },
-      { says: `Zero the value of ${name}`, edit: edit('scale_value', key, 0, ...values) },
+    interventions.push(
+      { says: `Hide ${name}`, edit: makeEdit('hide_key', key, ...scope) },
+      { says: `Zero the value of ${name}`, edit: makeEdit('scale_value', key, 0, ...values) },
     );
   }
-  moves.push({
+  interventions.push({
     says: `Ablate ${headWords(at)}`,
-    edit: edit('silence', at.layer, at.head),
+    edit: makeEdit('silence', at.layer, at.head),
   });
-  const number = chosenValue(frame, state);
-  if (number) {
-    const { place, name, where } = number;
-    moves.push(
-      { says: `Zero channel ${name} ${where}`, edit: edit('clamp_channel', ...place) },
+  const channel = chosenChannel(frame, state);
+  if (channel) {
+    const { place, name, where } = channel;
+    interventions.push(
+      { says: `Zero channel ${name} ${where}`, edit: makeEdit('clamp_channel', ...place) },
       {
         says: `Set channel ${place[0]!} there to its mean`,
-        edit: edit('clamp_channel', ...place, 'to=mean'),
+        edit: makeEdit('clamp_channel', ...place, 'to=mean'),
       },
     );
   }
@@ -95,22 +96,22 @@ export function movesOf(frame: Frame, state: State): Move[] {
   if (superWeight) {
     const { row, column } = superWeight;
     const layer = layerNumber(frame, superWeight.layer);
-    moves.push({
+    interventions.push({
       says: `Zero weight (${row}, ${column}) of down in layer ${layer}, which writes the largest value`,
-      edit: edit('scale_weight', 'down', layer, row, column, 0),
+      edit: makeEdit('scale_weight', 'down', layer, row, column, 0),
     });
   }
-  return moves;
+  return interventions;
 }
 
 const isSame = (a: SubjectEdit, b: SubjectEdit) =>
   a.name === b.name && a.values.join() === b.values.join();
 
 /** Adds the edit to a subject, or removes it if the subject has it. */
-export function toggleEdit(subject: string, wanted: SubjectEdit): string {
+export function toggleEdit(subject: string, edit: SubjectEdit): string {
   const parsed = parseSubject(subject)!;
-  const otherEdits = parsed.edits.filter((one) => !isSame(one, wanted));
-  const edits = otherEdits.length < parsed.edits.length ? otherEdits : [...otherEdits, wanted];
+  const otherEdits = parsed.edits.filter((one) => !isSame(one, edit));
+  const edits = otherEdits.length < parsed.edits.length ? otherEdits : [...otherEdits, edit];
   return printSubject({ ...parsed, edits });
 }
 
@@ -128,8 +129,8 @@ export function interventionControls(
    * Returns a link to the state after an intervention; a click sets the state itself, since links cannot name local
    * models.
    */
-  const link = (wanted: SubjectEdit, says: string, isDone: boolean) => {
-    const next = toggleEdit(frame.subject, wanted);
+  const link = (edit: SubjectEdit, says: string, isDone: boolean) => {
+    const next = toggleEdit(frame.subject, edit);
     const list = state.shown.map((one) => (one === frame.subject ? next : one));
     const shown = [...new Set(list)];
     const change = { shown, at: shown.indexOf(next), layer, head };
@@ -146,8 +147,8 @@ export function interventionControls(
       >${says}${isDone ? ' ×' : ''}</a
     >`;
   };
-  const [first, ...more] = movesOf(frame, state).filter(
-    (one) => !edits.some((own) => isSame(own, one.edit)),
+  const [first, ...more] = interventionsOf(frame, state).filter(
+    (one) => !edits.some((present) => isSame(present, one.edit)),
   );
   return html`<div class="hand" role="group" aria-label="Intervene">
     ${first ? link(first.edit, first.says, false) : nothing}

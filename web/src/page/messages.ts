@@ -28,22 +28,24 @@ export function fail(error: unknown): void {
   failure.value = errorSentence(error);
 }
 
-/** Offers a newer build; `take` activates it. */
-export function offerNewer(take: () => void): void {
-  activateNewer.value = take;
+/** Offers a newer build, which `activate` activates. */
+export function offerNewer(activate: () => void): void {
+  activateNewer.value = activate;
 }
 
 /** A download that runs in parallel to the queue. */
 interface Download {
   /** Whether the open dialog shows the download, so that the page does not. */
   readonly isShown: boolean;
+  /** The work in progress, in words; undefined if there is none. */
   readonly work: string | undefined;
+  /** Cancels the work. */
   readonly back: () => void;
 }
 
 /**
  * Draws the messages.
- * @param download returns the download; called again whenever `changes` changes
+ * @param download read again whenever `changes` changes
  */
 export function drawMessages(
   place: HTMLElement,
@@ -51,7 +53,7 @@ export function drawMessages(
   download: Download,
   changes: ReadonlySignal<number>,
 ): void {
-  const update = addElement(place, 'newer');
+  const newerPlace = addElement(place, 'newer');
   effect(() => {
     render(
       activateNewer.value
@@ -60,7 +62,7 @@ export function drawMessages(
             <button type="button" @click=${activateNewer.value}>Reload</button>
           </p>`
         : nothing,
-      update,
+      newerPlace,
     );
   });
   const text = addElement(place, 'message', 'p');
@@ -90,13 +92,13 @@ export function drawMessages(
     };
     const draw = () => {
       progress.hidden = !shownWork && !downloadText;
-      const share =
+      const progressBar =
         shownWork && shownWork.share >= 0
           ? html`<progress max="1" .value=${shownWork.share} aria-label="Progress"></progress>`
           : nothing;
       render(
         shownWork || downloadText
-          ? html`<span>${downloadText ?? shownWork!.text} …</span> ${share}
+          ? html`<span>${downloadText ?? shownWork!.text} …</span> ${progressBar}
               <button type="button" @click=${stop}>Stop</button>`
           : nothing,
         progress,

@@ -8,7 +8,7 @@ const CACHE_DELAY_MS = 2000;
  * Starts the service worker, and lets it cache files that were fetched before it ran.
  * @param offer called with a function that activates a newer build
  */
-export function keepForOffline(offer: (take: () => void) => void): void {
+export function keepForOffline(offer: (activate: () => void) => void): void {
   if (!('serviceWorker' in navigator)) return;
   addEventListener('load', () =>
     setTimeout(() => {
@@ -18,7 +18,7 @@ export function keepForOffline(offer: (take: () => void) => void): void {
   );
 }
 
-async function startServiceWorker(offer: (take: () => void) => void): Promise<void> {
+async function startServiceWorker(offer: (activate: () => void) => void): Promise<void> {
   const { serviceWorker } = navigator;
   // On a first visit no service worker controls the page, so the new one is no update.
   const hadController = Boolean(serviceWorker.controller);

@@ -21,7 +21,7 @@ export function drawHeader(
   open: () => void,
 ): void {
   effect(() => {
-    const { room, theme: own, hide } = state.value;
+    const { room, theme, hide } = state.value;
     render(
       html`<a class="brand" tabindex="-1" href=${linkTo(state.value, { room: 'start', why: 0 })}
           >Sinkscope</a
@@ -42,7 +42,7 @@ export function drawHeader(
           <button type="button" @click=${() => void copyLink()}>Share</button>
           ${choiceField(
             'Theme',
-            own,
+            theme,
             [
               ['auto', 'Theme: system'],
               ['light', 'Theme: light'],
@@ -56,7 +56,7 @@ export function drawHeader(
   });
 }
 
-/** Draws the footer: the promise about data, the sources, and the abilities of this browser. */
+/** Draws the footer: the promise about data, the sources, and how this browser runs the engine. */
 export function drawFooter(place: HTMLElement, engine: ReadonlySignal<Engine | undefined>): void {
   const firstSinkMs = signal(0);
   new PerformanceObserver((list) => {
@@ -71,11 +71,11 @@ export function drawFooter(place: HTMLElement, engine: ReadonlySignal<Engine | u
     const usedArithmetics = new Set(
       [...(entries?.keys() ?? [])].map((one) => parseSubject(one)?.arithmetic),
     );
-    const arithmetic = inexactNames
+    const arithmeticNotes = inexactNames
       .filter((one) => usedArithmetics.has(one))
       .map((one) => INEXACT[one].footer);
     const counters = [
-      `${describe.kernels} kernels${arithmetic.length ? `, ${arithmetic.join(' and ')} where a figure says so` : ''}`,
+      `${describe.kernels} kernels${arithmeticNotes.length ? `, ${arithmeticNotes.join(' and ')} where a figure says so` : ''}`,
       ...(firstSinkMs.value ? [`first sink after ${firstSinkMs.value.toFixed(0)} ms`] : []),
       ...(entry?.frame ? [`last run ${entry.frame.milliseconds.toFixed(0)} ms`] : []),
     ];

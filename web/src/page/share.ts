@@ -12,27 +12,27 @@ import { downloadFile } from '../save/menu';
 import { selectedHead, type Frame } from '../frame';
 import { addElement } from './view';
 
-/** Copies a text; returns a notice about it. */
-async function copyText(text: string): Promise<string> {
+/** Copies a link. Returns a notice, which contains the link if the browser refuses to copy. */
+async function copyToClipboard(link: string): Promise<string> {
   try {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(link);
     return 'Link copied.';
   } catch {
-    return `Copy this link: ${text}`;
+    return `Copy this link: ${link}`;
   }
 }
 
 /** The subjects from the reader's disk that the copied link leaves out. */
-const omittedNames = signal<readonly string[]>([]);
+const omittedSubjects = signal<readonly string[]>([]);
 
 /** Whether the page offers a picture of the sentence, which it does after the link is copied. */
 const isPictureOffered = signal(false);
 
 export async function copyLink(): Promise<void> {
   const { shown, input } = state.peek();
-  const notices = [await copyText(sharedLink(linkTo(state.peek())))];
+  const notices = [await copyToClipboard(sharedLink(linkTo(state.peek())))];
   if (input === 'file') notices.push('It does not contain your file of prompts.');
-  omittedNames.value = shown.filter((one) => isOnDisk(one));
+  omittedSubjects.value = shown.filter((one) => isOnDisk(one));
   isPictureOffered.value = true;
   notify(notices.join(' '));
 }
@@ -63,41 +63,43 @@ async function sharePicture(frame: Frame, context: Context): Promise<void> {
 
 /** Copies the link with the names of models on the disk, for readers who have the same files. */
 async function copyLinkWithNames(): Promise<void> {
-  const ids = [...new Set(omittedNames.value.map((one) => parseSubject(one)!.id))];
-  omittedNames.value = [];
+  const ids = [...new Set(omittedSubjects.value.map((one) => parseSubject(one)!.id))];
+  omittedSubjects.value = [];
   const hash = `#${printHash(linkableState(state.peek(), true))}`;
-  const notice = await copyText(sharedLink(hash));
+  const notice = await copyToClipboard(sharedLink(hash));
   const names = ids.map((id) => `${nameOfId(id)} (fingerprint ${fingerprintOf(id)})`);
   notify(`${notice} Whoever opens it is asked for the files of ${names.join(', ')}.`);
 }
 
 /** Draws the offer to add the names that the copied link leaves out. */
 export function drawNamesOffer(place: HTMLElement, context: Context): void {
-  const unshared = addElement(place, 'unshared');
+  const namesPlace = addElement(place, 'unshared');
   effect(() => {
-    const names = [...new Set(omittedNames.value.map((one) => nameOf({ subject: one }, context)))];
-    const isAll = names.length && state.value.shown.every((one) => isOnDisk(one));
+    const names = [
+      ...new Set(omittedSubjects.value.map((one) => nameOf({ subject: one }, context))),
+    ];
+    const areAllOmitted = names.length && state.value.shown.every((one) => isOnDisk(one));
     render(
       names.length
         ? html`<p class="message" role="status">
             The link does not contain ${names.join(', ')}, because those files are on your
-            disk${isAll ? ': it opens the softmax and sigmoid models instead' : ''}.
+            disk${areAllOmitted ? ': it opens the softmax and sigmoid models instead' : ''}.
             <button type="button" @click=${() => void copyLinkWithNames()}>
               Include name and fingerprint
             </button>
-            <button type="button" aria-label="Close" @click=${() => (omittedNames.value = [])}>
+            <button type="button" aria-label="Close" @click=${() => (omittedSubjects.value = [])}>
               ✕
             </button>
           </p>`
         : nothing,
-      unshared,
+      namesPlace,
     );
   });
 }
 
 /** Draws the offer of a picture of the sentence, after its link was copied. */
 export function drawPictureOffer(place: HTMLElement, context: Context): void {
-  const offered = addElement(place, 'offered');
+  const picturePlace = addElement(place, 'offered');
   effect(() => {
     const frame = isPictureOffered.value ? picturedFrame(context) : undefined;
     render(
@@ -119,7 +121,7 @@ export function drawPictureOffer(place: HTMLElement, context: Context): void {
             </button>
           </p>`
         : nothing,
-      offered,
+      picturePlace,
     );
   });
 }

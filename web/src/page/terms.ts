@@ -2,7 +2,7 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { TERMS } from './glossary';
 
-const PAGE_TERMS = TERMS.filter(({ isOfCourse }) => !isOfCourse);
+const PAGE_TERMS = TERMS.filter(({ isLessonOnly }) => !isLessonOnly);
 const ANY_TERM = new RegExp(
   `(?<![\\w“])(?:${PAGE_TERMS.map(({ pattern }) => `(${pattern.source})`).join('|')})(?![\\w”₁])`,
   'gu',
@@ -24,7 +24,7 @@ function openDefinition(event: Event, meaning: string): void {
 }
 
 /** Moves the focus between the terms of a line by arrow keys. */
-function move(event: KeyboardEvent): void {
+function moveFocus(event: KeyboardEvent): void {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   const word = event.currentTarget as HTMLElement;
   if (!step) return;
@@ -52,7 +52,7 @@ export function explainTerms(sentence: string, isOneStop = false): TemplateResul
       .textContent=${match[0]}
       tabindex=${isTabStop ? 0 : -1}
       @click=${(event: Event) => openDefinition(event, meaning)}
-      @keydown=${isOneStop ? move : nothing}
+      @keydown=${isOneStop ? moveFocus : nothing}
     ></button>`;
     parts.push(sentence.slice(from, match.index), word);
     from = match.index + match[0].length;

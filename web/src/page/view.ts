@@ -33,7 +33,7 @@ export interface DrawOptions {
   readonly isPlain?: boolean;
   /** Whether the room's heading is the plain answer, so that the caption has only the numbers. */
   readonly isAnswered?: boolean;
-  /** A label on the picture, and its kind. */
+  /** A remark next to the column of the map that it describes; its kind is a CSS class. */
   readonly remark?: { readonly text: string; readonly kind: string };
 }
 
@@ -63,8 +63,8 @@ export interface View {
   readonly formula?: string;
   readonly source?: string;
   /**
-   * The metrics and fields that the view reads, by their names in describe; the first tells whether it covers all
-   * prompts.
+   * The names in describe of the metrics and fields that the view reads. If the first one is averaged over the prompts,
+   * the view's numbers are means over all prompts, otherwise they are of the first prompt.
    */
   readonly reads: readonly string[];
   /** Names of metrics and fields that the view also draws if a frame has them. */
@@ -79,7 +79,7 @@ export interface View {
   readonly needsSeveralSettings?: boolean;
   /** Whether the view compares an edited frame with its `base`, the frame of the same subject without edits. */
   readonly needsBaseline?: boolean;
-  /** Whether the view applies to a frame; absent: to any. */
+  /** Whether the view applies to a frame; without this function, it applies to all. */
   readonly fits?: (frame: Frame) => boolean;
   /** The conditions that differ from the frame's, if settings of the view change the run. */
   readonly conditions?: (
@@ -90,7 +90,7 @@ export interface View {
   readonly numbers: (frame: Frame, at: Head) => readonly Quantity[];
   /**
    * Returns the view's sentence, which is the caption and the picture's alternative text.
-   * @param state the page's state; absent: the defaults
+   * @param state the page's state; without it, the defaults apply
    */
   readonly says: (frame: Frame, at: Head, state?: State) => string;
   /** Whether the sentence still waits for data other than the frame; reads signals. */
@@ -98,8 +98,8 @@ export interface View {
   readonly draw: (root: HTMLElement, api: ViewApi) => Update;
 }
 
-/** Whether a frame, which may have been read for another view, has all numbers of this view that the model has. */
-export function isRead(
+/** Whether a frame, which may have been read for another view, has all numbers of this view that its model has. */
+export function hasNumbersOf(
   { reads, headReads = [] }: View,
   { tensors, head, architecture }: Frame,
   { fields }: Pick<Describe, 'fields'>,

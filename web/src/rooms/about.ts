@@ -11,8 +11,8 @@ import { seedsTable } from './seeds_table';
 
 function reportedWords({ sink_1, base, where }: Reported): string {
   const baselineWords = base === undefined ? '' : `, baseline ${show(base)}%`;
-  const share = sink_1 === undefined ? '' : `Sink₁ ${show(sink_1)}%${baselineWords}: `;
-  return `Reported: ${share}${where}.`;
+  const sinkWords = sink_1 === undefined ? '' : `Sink₁ ${show(sink_1)}%${baselineWords}: `;
+  return `Reported: ${sinkWords}${where}.`;
 }
 
 /** States measurements of the stored weights, made when the model was added to the zoo. */
@@ -67,7 +67,7 @@ export function cardOf({ model }: Frame, context: Context): Card | undefined {
   return context.engine.peek()?.models.zoo.cards.find((card) => card.id === id);
 }
 
-export function about(frame: Frame, context: Context): TemplateResult {
+export function aboutModel(frame: Frame, context: Context): TemplateResult {
   const card = cardOf(frame, context);
   const edit = operationOf(frame.edits);
   const operationParameters = edit

@@ -42,7 +42,7 @@ import { corpusName, type Card, type OpenModels } from '../ask/zoo';
 import { differenceLine, differencesOf, pathWords } from './differs';
 import {
   metricsOf,
-  MOST_COLUMNS,
+  MAX_COLUMNS,
   promptsCsv,
   readsOf,
   shownColumns,
@@ -54,7 +54,7 @@ import {
   type TableMetric,
 } from './metrics';
 import { metricsTable } from './metrics_table';
-import { addScatter, panelOf, RAW, READS } from './scatter';
+import { addScatter, panelOf, RAW_ALPHA, READS } from './scatter';
 import { seedsTable } from './seeds_table';
 import { Stage } from './stage';
 import './panes.css';
@@ -105,7 +105,7 @@ function openModelRows(
   }));
 }
 
-/** Returns the architecture without unknown sizes of recordings, which are no differences. */
+/** Returns a recording's architecture without sizes that the recording does not state, which are no differences. */
 function recordedArchitecture({ architecture }: Frame): object {
   const { context: _, parameters: __, F, E, ...knownSizes } = architecture;
   return { ...knownSizes, ...(F ? { F } : {}), ...(E ? { E } : {}) };
@@ -160,7 +160,7 @@ function differencesNote(
         </tbody>
       </table>`,
     )}
-    <p class="hint">${result.alike} other settings identical.</p>
+    <p class="hint">${result.equalCount} other settings identical.</p>
   </div>`;
 }
 
@@ -211,7 +211,7 @@ function columnsField(
           ><input
             type="checkbox"
             .checked=${live(isShown)}
-            ?disabled=${isShown ? names.length < 2 : names.length >= MOST_COLUMNS}
+            ?disabled=${isShown ? names.length < 2 : names.length >= MAX_COLUMNS}
             @change=${() => toggle(name)}
           />
           ${title}</label
@@ -233,7 +233,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const head = addElement(root, 'room-head');
   const pictures = addElement(root, 'pictures');
   let statedConditions: readonly string[] = [];
-  const figureLook = { stated: () => statedConditions };
+  const figureLook = { roomConditions: () => statedConditions };
   const stage = new Stage(addElement(pictures, 'stage'), context, scope, figureLook, figureLook);
   const sinkMap = new Figure(pictures, sinks, context, scope, figureLook);
   const numbers = addElement(root, 'figure numbers-of-all', 'section');
@@ -266,13 +266,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
   scope.effect(() => {
     const models = context.engine.value?.models;
-    models?.zoo.openModels().then((found) => (openModels.value = found), context.fail);
-    void models?.explain().then((found) => (explanations.value = found));
+    models?.zoo.openModels().then((models) => (openModels.value = models), context.fail);
+    void models?.explain().then((texts) => (explanations.value = texts));
   });
 
   requestFrames(context, scope, (_, engine) => ({
     views: [sinks, ...stage.choiceFor(framesOf(shown())).views],
-    more: [...readsOf(metricsFor(engine)), ...READS, RAW],
+    more: [...readsOf(metricsFor(engine)), ...READS, RAW_ALPHA],
   }));
   hideUntilDrawn(root, scope, shown);
 
@@ -307,7 +307,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ${troubleNotes(entries, context)}`,
       head,
     );
-    // Lists the titles too, so that a figure does not repeat the model's name above its picture.
+    // Lists the titles too: the models' names are above the pictures, so that the stamps can leave them out.
     statedConditions = [...sharedConditions(frames), ...frames.map(({ title }) => title)];
     const [view] = choice.views;
     pictures.dataset.count = view === sinks ? '6' : String(entries.length);
@@ -316,7 +316,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     sinkMap.update(sinkMap.root.hidden ? [] : entries);
     render(differencesNote(frames, context), differencesPlace);
     saveMenu.hidden = !allows(state, 'save') || !freshFrames.length;
-    // Waits for the table's code, which may still be loading.
+    // The table has no columns until the engine, which describes the metrics, has loaded.
     const engine = context.engine.value;
     const columns = engine ? metricsFor(engine, explanations.value) : [];
     const requiredFields = readsOf(columns.filter(({ isRare }) => !isRare));
@@ -334,7 +334,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const staleNote = rows.some(({ isStale }) => isStale)
       ? ' Gray rows still show the previous conditions.'
       : '';
-    const distinctValues = (values: readonly unknown[]) => [...new Set(values)].join(' / ');
+    const joinDistinct = (values: readonly unknown[]) => [...new Set(values)].join(' / ');
     const inputNames = frames.map(({ recording }) =>
       recording
         ? 'recorded texts'
@@ -342,7 +342,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           ? `held-out text: ${corpusName(state.T)}`
           : INPUTS[state.input],
     );
-    const caption = `ε = ${distinctValues(frames.map(({ eps }) => eps))} · T = ${distinctValues(frames.map(({ T }) => T))} · ${distinctValues(frames.map(startTokenWords))} · ${distinctValues(inputNames)}.${staleNote}`;
+    const caption = `ε = ${joinDistinct(frames.map(({ eps }) => eps))} · T = ${joinDistinct(frames.map(({ T }) => T))} · ${joinDistinct(frames.map(startTokenWords))} · ${joinDistinct(inputNames)}.${staleNote}`;
     const reportedRows =
       rows.length && panel === 'reported' ? reportsOf(frames, context, openModels.value) : [];
     const hasSpread = frames.some(({ sequences }) => sequences > 1);
@@ -371,7 +371,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     // Fetches the code of the table of remedies when a reader opens it.
     if (panel === 'remedies' && !remedies.value)
-      import('./remedies').then((found) => (remedies.value = found), context.fail);
+      import('./remedies').then((module) => (remedies.value = module), context.fail);
     render(
       !rows.length
         ? nothing

@@ -14,7 +14,7 @@ interface Difference {
 interface Differences {
   readonly differences: readonly Difference[];
   /** The number of keys with equal values. */
-  readonly alike: number;
+  readonly equalCount: number;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -74,7 +74,7 @@ export function differencesOf(descriptions: readonly object[]): Differences {
     const { path } = leafMaps.find((one) => one.has(key))!.get(key)!;
     differences.push({ path, values });
   }
-  return { differences, alike: keys.length - differences.length };
+  return { differences, equalCount: keys.length - differences.length };
 }
 
 /**
@@ -93,13 +93,13 @@ export function pathWords(
 
 /** Formats all differences as one line. */
 export function differenceLine(
-  { differences, alike }: Differences,
+  { differences, equalCount }: Differences,
   letters: Readonly<Record<string, string>>,
 ): string {
-  if (!differences.length) return `The architectures are identical in all ${alike} settings.`;
+  if (!differences.length) return `The architectures are identical in all ${equalCount} settings.`;
   const phrases = differences.map(
     ({ path, values }) =>
       `${pathWords(path, letters)}: ${values.map((value) => value ?? '–').join(' | ')}`,
   );
-  return `${phrases.join('; ')}. ${alike} other settings identical.`;
+  return `${phrases.join('; ')}. ${equalCount} other settings identical.`;
 }

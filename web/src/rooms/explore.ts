@@ -43,7 +43,7 @@ import {
 } from '../words';
 import { claimOf } from '../claims';
 import { formatLossChange } from '../views/settings';
-import { about } from './about';
+import { aboutModel } from './about';
 import { ablation, isChangeable, lossChangeOf, lossStudies, WITHOUT_FIRST } from './loss_change';
 import { Stage } from './stage';
 import './panes.css';
@@ -86,7 +86,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const rail = addElement(root, 'rail');
   const middle = addElement(root, 'middle');
   const questionsPlace = addElement(root, 'inspector');
-  // Adds the parts in the order of the eye, which is the tab order: left to right, on a phone the picture first.
+  // Places the parts in reading order, which is the tab order: left to right, on a phone the picture first.
   const isWide = matchMedia('(width >= 820px)');
   const arrange = () => (isWide.matches ? middle.before(rail) : questionsPlace.after(rail));
   arrange();
@@ -97,7 +97,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const handPlace = addElement(middle, '');
   // The picture on the stage states all conditions; other pictures state only conditions that differ.
   let statedConditions: readonly string[] = [];
-  const figureLook = { stated: () => statedConditions };
+  const figureLook = { roomConditions: () => statedConditions };
   const mainLook = { extra: () => ({ isAnswered: true }) };
   const stage = new Stage(addElement(middle, 'stage'), context, scope, mainLook, figureLook);
   let navigator: { readonly figure: Figure; readonly view: View } | undefined;
@@ -165,7 +165,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         context,
         frames,
         subjectButtons(),
-        html`${generateControls(context, frames)} ${hasFacts ? about(frame, context) : nothing}`,
+        html`${generateControls(context, frames)} ${hasFacts ? aboutModel(frame, context) : nothing}`,
       ),
       bar,
     );
@@ -181,7 +181,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
             ? ablatedWords(frame, ablations, hiddenRise, context)
             : choice.question.name === 'if' && needsFirstHidden(choice, frame)
               ? firstHiddenWords(frame, hiddenRise)
-              : numbersOf(choice, frame, at)
+              : detailWords(choice, frame, at)
           : isLoading
             ? `Loading ${nameOf(entries[0]!, context)} …`
             : '',
@@ -248,8 +248,8 @@ function firstHiddenWords(frame: Frame, rise: number | undefined): string {
   return `With the first token hidden from all later ones, in all heads, the loss ${change} nats per token: ${reason}. The button draws the map without it.`;
 }
 
-/** Returns the numbers after the plain answer, unless the view states them itself. */
-function numbersOf(
+/** Returns the sentences below the plain answer; empty if the view itself states the numbers. */
+function detailWords(
   { question }: Choice,
   frame: Frame,
   at: ReturnType<typeof selectedHead>,

@@ -9,12 +9,12 @@ import { Figure } from '../page/figure';
 import type { CONTROLS } from '../ask/state';
 import { selectedHead } from '../frame';
 import { EXPERIMENT, isWholeRoom, LAB, viewNamed } from '../views/index';
-import { isRead, lackWords, addElement } from '../page/view';
+import { hasNumbersOf, lackWords, addElement } from '../page/view';
 import { Walk } from './walk';
 
 const collapseSpaces = (text: string) => text.replace(/\s+/g, ' ').trim();
 
-/** Returns the sentences of a view's settings, each once. */
+/** Splits texts into sentences, and returns each sentence once. */
 function sentencesOf(texts: readonly string[]): string[] {
   return [
     ...new Set(texts.flatMap((text) => collapseSpaces(text).split(/(?<=[.!?]) (?=\p{Lu})/u))),
@@ -28,7 +28,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const controls = addElement(root, 'figure-controls');
   const figure = new Figure(root, view, context, scope, { isEmbed: true });
   const foot = addElement(root, 'figure-foot', 'p');
-  const steps = addElement(root, 'figure-steps');
+  const stepsPlace = addElement(root, 'figure-steps');
   let walk: Walk | undefined;
   let walkScope: Scope | undefined;
   root.addEventListener('choose-step', (event) => walk?.go((event as CustomEvent<number>).detail));
@@ -45,8 +45,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     if (hasSlider === Boolean(walk)) return;
     walkScope?.end();
     walkScope = hasSlider ? scope.child() : undefined;
-    walk = walkScope && new Walk(steps, context, walkScope);
-    if (!walk) render(nothing, steps);
+    walk = walkScope && new Walk(stepsPlace, context, walkScope);
+    if (!walk) render(nothing, stepsPlace);
   });
 
   requestFrames(context, scope, () => ({ views: [view], isFixed: !view.needsSeveralSettings }));
@@ -68,7 +68,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       if (!frame) return [];
       if (!(view.fits?.(frame) ?? true)) return `This view does not apply to ${frame.title}.`;
       const { describe } = context.engine.value!.models;
-      return isRead(view, frame, describe)
+      return hasNumbersOf(view, frame, describe)
         ? view.says(frame, selectedHead(frame, state), state)
         : lackWords(view, frame) || placeholders[i]!;
     });
@@ -99,7 +99,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const printedText = collapseSpaces(figure.root.textContent!);
     for (const one of foot.querySelectorAll('[data-finding] > span')) {
       const sentence = collapseSpaces(one.textContent!).replace(/\.$/, '');
-      // Leaves out conditions that another sentence already contains.
+      // The figure may print the conditions, which are in parentheses at the end, in another place.
       const [aside = ''] = / \([^()]*\)$/.exec(sentence) ?? [];
       const mainText = sentence.slice(0, sentence.length - aside.length);
       // A view of several settings prints one sentence for all, made of a label and a clause for each.
@@ -110,13 +110,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       one.classList.toggle('unseen', isPrinted);
     }
   }
-  // Looks again when the figure is drawn, which may be later than its sentence.
+  // Hides printed sentences again when the figure is drawn, which may be later than its sentence.
   const watcher = new MutationObserver(hidePrinted);
   watcher.observe(figure.root, { childList: true, characterData: true, subtree: true });
   scope.onEnd(() => watcher.disconnect());
 }
 
-/** Loads the code of figures that are whole rooms. */
+/** The functions that load the code of figures that are whole rooms, by the names of their views. */
 const wholeRooms: Readonly<Record<string, () => Promise<{ build: Build }>>> = {
   [LAB]: () => import('../lab/embedded'),
   [EXPERIMENT]: () => import('../experiments/bench'),

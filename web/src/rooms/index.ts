@@ -4,7 +4,7 @@
 import type { Room } from '../page/enter';
 import { ROOMS, type RoomName } from './names';
 
-const LOADS: Readonly<Record<RoomName, Room['load']>> = {
+const LOADERS: Readonly<Record<RoomName, Room['load']>> = {
   start: () => import('./start'),
   explore: () => import('./explore'),
   compare: () => import('./compare'),
@@ -16,7 +16,7 @@ const LOADS: Readonly<Record<RoomName, Room['load']>> = {
 
 export const rooms: readonly Room[] = ROOMS.map(({ name, title }) => ({
   ...{ name, title },
-  load: LOADS[name],
+  load: LOADERS[name],
 }));
 
 /** Loads the room of embed.html with its styles, which the room itself does not import because of <sink-scope>. */

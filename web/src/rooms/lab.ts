@@ -31,9 +31,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const grid = addElement(labPlace, 'lab-grid');
   const foot = addElement(root, 'lab-foot');
   const pair = new Pair(context, scope);
-  // Fetches the engine, also again after a failed download.
-  const retry = () => (pair.isReady ? void pair.reset() : openLabs());
-  const controls = new Controls(context, pair, retry);
+  // Resets both labs, or opens them if the download of the engine had failed.
+  const resetOrOpen = () => (pair.isReady ? void pair.reset() : openLabs());
+  const controls = new Controls(context, pair, resetOrOpen);
   const actions: Actions = {
     explore: (namedLab) =>
       void pair
@@ -41,7 +41,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         .then(() => openInExplore(namedLab, context))
         .catch(context.fail),
     saveModel: (namedLab) => void saveModel(namedLab).catch(context.fail),
-    reset: retry,
+    reset: resetOrOpen,
     change: (side, more) => pair.change(side, more),
   };
   const maps = ([0, 1] as const).map((side) => createMap(grid, side, actions));
@@ -56,7 +56,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   labPlace.addEventListener('keydown', (event) => {
     const isTyped = (event.target as Element).closest('input, select, textarea, summary');
     if (isTyped || event.ctrlKey || event.metaKey || event.altKey) return;
-    const shortcutAction = { t: () => pair.toggle(), s: () => pair.trainOneStep(), r: retry }[
+    const shortcutAction = { t: () => pair.toggle(), s: () => pair.trainOneStep(), r: resetOrOpen }[
       event.key
     ];
     if (!shortcutAction) return;
@@ -87,7 +87,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       (one) => one.leftRun === leftRun && one.rightRun === rightRun,
     );
     const sentence = pair.isRunning ? '' : verdict(pair.namedLabs());
-    const opening =
+    const introduction =
       preset?.claim ??
       'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
     render(
@@ -101,7 +101,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           role="status"
           ?hidden=${!allows(context.state.value, 'finding')}
         >
-          ${sentence || opening}
+          ${sentence || introduction}
         </p>`,
       head,
     );
@@ -112,11 +112,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     labs.forEach((one, i) => maps[i]!(one, theme));
     drawCharts(labs);
   };
-  let drawnTime = 0;
+  let lastDrawTime = 0;
   let drawTimer = 0;
   const draw = () => {
     drawTimer = 0;
-    drawnTime = performance.now();
+    lastDrawTime = performance.now();
     saveMenu.hidden = !allows(context.state.value, 'save');
     render(controls.bar(), buttons);
     drawHead();
@@ -142,7 +142,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         context.state.value.hide,
         ...pair.labs.map(({ changed }) => changed.value),
       ];
-      drawTimer ||= window.setTimeout(draw, Math.max(0, drawnTime + FRAME_MS - performance.now()));
+      drawTimer ||= window.setTimeout(
+        draw,
+        Math.max(0, lastDrawTime + FRAME_MS - performance.now()),
+      );
     });
   };
   const openLabs = () => {

@@ -15,7 +15,9 @@ export const WITHOUT_FIRST = withoutKey(0);
 /** The control of WITHOUT_FIRST: another token, which nearly all queries see too. */
 export const WITHOUT_SECOND = withoutKey(1);
 
-/** Whether edits of the frame's model can be measured: recordings and bidirectional models have no such loss. */
+/**
+ * Whether the effect of edits on the loss can be measured, which needs weights, a causal model and more than one token.
+ */
 export const isChangeable = (frame: Frame | undefined): frame is Frame =>
   frame !== undefined && !frame.recording && frame.T > 1 && !isBidirectional(frame);
 

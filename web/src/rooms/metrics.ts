@@ -46,13 +46,13 @@ function cellAt({ tensors, spread }: Frame, name: string, i: number): Cell {
   return { mean: tensors[name]?.data[i] ?? NaN, deviation: spread[name]?.[i] ?? NaN };
 }
 
-/** The number of keys among which another sink is searched. */
-const KEY_COUNT = 10;
+/** The smallest number of keys among which another sink is searched. */
+const MIN_KEY_COUNT = 10;
 
-/** Returns the largest Sink_k, k > 1, among the keys that enough queries see. */
+/** Returns the largest Sink_k of a key other than the first one, among the keys that enough queries see. */
 function sinkElsewhere(frame: Frame): Cell {
-  const count = Math.max(KEY_COUNT, keysOf(frame));
-  const shares = Array.from(frame.tensors.sink_ratio!.data).slice(0, count);
+  const keyCount = Math.max(MIN_KEY_COUNT, keysOf(frame));
+  const shares = Array.from(frame.tensors.sink_ratio!.data).slice(0, keyCount);
   shares[firstKey(frame)] = NaN;
   const at = indexOfMax(shares);
   // Returns NaN for a text of one token, which has no other key.
@@ -74,17 +74,20 @@ function largestAlpha(frame: Frame): Cell {
   return { ...cellAt(frame, 'alpha', at * frame.T + key), where: whereOf(frame, at, H) };
 }
 
-/** Returns the layer after which the first token's hidden norm is largest, relative to the mean of the others. */
+/**
+ * Returns the largest ratio of the first token's hidden norm to the mean of the others, with the layer after which it
+ * occurs.
+ */
 function largestHiddenRatio(frame: Frame): Cell {
   const ratios = frame.tensors.hidden_ratio?.data;
-  // Falls back to the summary, since a recording may lack the ratios.
+  // A recording may lack the ratios, which leaves the cell empty.
   if (!ratios) return cellAt(frame, 'hidden_ratio', 0);
   const at = indexOfMax(ratios.subarray(1)) + 1;
   return { ...cellAt(frame, 'hidden_ratio', at), where: { layer: at - 1 } };
 }
 
-/** Returns the key/value head with the smallest value of a metric [L, G]. */
-const leastOf =
+/** Returns a function that reads the smallest value of a metric [L, G], with its key/value head. */
+const smallestOf =
   (name: string) =>
   (frame: Frame): Cell => {
     const { G } = frame.architecture;
@@ -95,13 +98,15 @@ const leastOf =
   };
 
 /** A column whose definition may depend on the unit of the first metric that it reads. */
-type Row = Omit<TableMetric, 'meaning'> & { readonly meaning: string | ((unit: string) => string) };
+type OwnColumn = Omit<TableMetric, 'meaning'> & {
+  readonly meaning: string | ((unit: string) => string);
+};
 
 /** The core's units as sentences write them. */
 const UNITS: Readonly<Record<string, string>> = { nat: 'nats', 'of ln n': 'a share of ln n' };
 
-/** Columns that show more of a metric than its mean. */
-const OWN: readonly Row[] = [
+/** Columns that this page defines. They show more of a metric than its mean. */
+const OWN_COLUMNS: readonly OwnColumn[] = [
   {
     name: 'sink_1',
     title: 'Sink₁',
@@ -181,7 +186,7 @@ const OWN: readonly Row[] = [
       'Key norm of the first token over the mean of the others, at the head where it is smallest',
     reads: ['key_ratio'],
     digits: 2,
-    of: leastOf('key_ratio'),
+    of: smallestOf('key_ratio'),
   },
   {
     name: 'value_ratio',
@@ -197,7 +202,7 @@ const OWN: readonly Row[] = [
     meaning: 'The same at the head where it is smallest',
     reads: ['value_ratio'],
     digits: 3,
-    of: leastOf('value_ratio'),
+    of: smallestOf('value_ratio'),
   },
   {
     name: 'entropy',
@@ -247,9 +252,9 @@ function summaryColumn({ name, label, question, unit, shape }: Metric): TableMet
   };
 }
 
-/** Returns the columns of the table: OWN, and the other summaries of describe that need no baseline. */
+/** Returns the columns of the table: OWN_COLUMNS, and the other summaries of describe that need no baseline. */
 export function tableOf({ metrics }: Pick<Describe, 'metrics'>): readonly TableMetric[] {
-  const coveredFields = OWN.flatMap(({ reads }) => reads);
+  const coveredFields = OWN_COLUMNS.flatMap(({ reads }) => reads);
   const otherMetrics = metrics.filter(
     ({ name, summary, averaged, arguments: needs }) =>
       summary && averaged && !needs.includes('base') && !coveredFields.includes(name),
@@ -258,7 +263,7 @@ export function tableOf({ metrics }: Pick<Describe, 'metrics'>): readonly TableM
     const unit = metrics.find((one) => one.name === name)?.unit ?? '';
     return UNITS[unit] ?? unit;
   };
-  const columns = OWN.map(({ meaning, ...row }) => ({
+  const columns = OWN_COLUMNS.map(({ meaning, ...row }) => ({
     ...row,
     meaning: typeof meaning === 'string' ? meaning : meaning(unitOf(row.reads[0])),
   }));
@@ -297,7 +302,7 @@ export function metricsOf(
 }
 
 /** The most columns, without that of the names, that fit on a screen. */
-export const MOST_COLUMNS = 7;
+export const MAX_COLUMNS = 7;
 
 const DEFAULT_COLUMNS = [
   'sink_1',
@@ -313,9 +318,9 @@ export function shownColumns(
   table: readonly TableMetric[],
   chosen: readonly string[],
 ): readonly TableMetric[] {
-  const valid = chosen.filter((name) => table.some((one) => one.name === name));
-  const names = valid.length ? valid : DEFAULT_COLUMNS;
-  return table.filter(({ name }) => names.includes(name)).slice(0, MOST_COLUMNS);
+  const knownNames = chosen.filter((name) => table.some((one) => one.name === name));
+  const names = knownNames.length ? knownNames : DEFAULT_COLUMNS;
+  return table.filter(({ name }) => names.includes(name)).slice(0, MAX_COLUMNS);
 }
 
 /**
@@ -343,7 +348,7 @@ export function tableCsv(
       ];
     }),
   );
-  const head = [
+  const header = [
     'subject',
     'class',
     'metric',
@@ -354,7 +359,7 @@ export function tableCsv(
     'key',
     'prompts',
   ];
-  return formatCsv(csvNotes(frames, facts), head, records);
+  return formatCsv(csvNotes(frames, facts), header, records);
 }
 
 /** Returns the numbers of each prompt as CSV, one prompt per line. */
@@ -374,7 +379,7 @@ export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
 /** Numbers that papers report of their own models, separate from measurements. */
 export type ReportedRow = Reported & { readonly title: string };
 
-/** Returns all measurements as JSON. */
+/** Returns all measurements, and the reported numbers if there are any, as JSON. */
 export function tableJson(
   frames: readonly Frame[],
   table: readonly TableMetric[],
@@ -386,9 +391,9 @@ export function tableJson(
     ...factsOf(frame),
     table: Object.fromEntries(
       columns.map(({ name, of }) => {
-        const { mean: middle, deviation, where } = of(frame);
-        const [first, second] = nullForNaN([middle, deviation]);
-        return [name, { mean: first, deviation: second, ...where }];
+        const { where, ...cell } = of(frame);
+        const [mean, deviation] = nullForNaN([cell.mean, cell.deviation]);
+        return [name, { mean, deviation, ...where }];
       }),
     ),
     prompts: Object.fromEntries(

@@ -23,7 +23,7 @@ import {
   type TableMetric,
 } from './metrics';
 
-/** A frame, and whether it answers the present question. */
+/** A measured frame, which is stale if it answers an earlier question. */
 interface MeasuredRow {
   readonly frame: Frame;
   readonly isStale: boolean;

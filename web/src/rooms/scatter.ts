@@ -59,8 +59,8 @@ const AXES: Readonly<Record<XAxis, Axis>> = {
   },
 };
 
-/** The name of raw weights, which a frame also needs if rows need not sum to 1. */
-export const RAW = 'alpha_raw';
+/** The metric of α from raw weights, which a frame also needs if rows need not sum to 1. */
+export const RAW_ALPHA = 'alpha_raw';
 
 /** The metrics that a frame must have. */
 export const READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
@@ -72,7 +72,8 @@ function alphaAboveUniform(frame: Frame): number {
   const { data } = frame.tensors.row_mass!;
   const uniform = Array.from(data, (sum, i) => sum / visibleKeyEnd(frame, i % frame.T));
   return (
-    mean(alphaOfKey(frame, firstKey(frame), RAW in frame.tensors ? RAW : 'alpha')) - mean(uniform)
+    mean(alphaOfKey(frame, firstKey(frame), RAW_ALPHA in frame.tensors ? RAW_ALPHA : 'alpha')) -
+    mean(uniform)
   );
 }
 
@@ -89,10 +90,10 @@ export function pointOf(frame: Frame): Point {
 }
 
 /** The long runs of a recipe, with the title and the parameters of its model. */
-type Runs = readonly [title: string, size: number, all: readonly SeedRun[]];
+type RecipeRuns = readonly [title: string, size: number, all: readonly SeedRun[]];
 
 /** Returns every measured step of every run. */
-export function pointsOfRuns(runs: readonly Runs[]): Point[] {
+export function pointsOfRuns(runs: readonly RecipeRuns[]): Point[] {
   return runs.flatMap(([name, size, all]) =>
     all.flatMap(({ seed, points }) =>
       points.map(({ step, alpha, hidden_ratio: ratio, loss }) => ({
@@ -104,7 +105,7 @@ export function pointsOfRuns(runs: readonly Runs[]): Point[] {
 }
 
 /** Returns the points that have both numbers; a logarithmic axis needs positive ones. */
-export const drawable = (points: readonly Point[], xAxis: XAxis): Point[] =>
+export const drawablePoints = (points: readonly Point[], xAxis: XAxis): Point[] =>
   points.filter(
     (point) =>
       Number.isFinite(point.alpha) &&
@@ -134,61 +135,61 @@ export function rankCorrelation(xs: readonly number[], ys: readonly number[]): n
   return productSum(a, b) / Math.sqrt(productSum(a, a) * productSum(b, b));
 }
 
-/** The weight above uniform attention from which there is a sink, as in protocol A's onset. */
+/** The weight above uniform attention from which on there is a sink, as in protocol A (models/README.md). */
 const SINK_ALPHA = 0.1;
 /** The norm ratios below which the first token is like others, and above which it is massive. */
-const [EVEN, SPIKE] = [2, 5];
+const [EVEN_RATIO, SPIKE_RATIO] = [2, 5];
 /** The fewest points that support a correlation. */
-const LEAST_POINTS = 4;
+const MIN_POINTS = 4;
 
-/** Counts the models with and without a property, and names them if they are few. */
+/** States how many points these are, with their names if they are few; ends with “have” or “has”. */
 function countWords(points: readonly Point[]): string {
   const titles =
-    points.length && points.length < LEAST_POINTS ? points.map(({ title }) => title) : [];
+    points.length && points.length < MIN_POINTS ? points.map(({ title }) => title) : [];
   const names = titles.length ? ` (${titles.join(', ')})` : '';
   return `${points.length || 'none'}${names} ${points.length > 1 ? 'have' : 'has'}`;
 }
 
 const formatFixed = (value: number, digits = 2) => value.toFixed(digits).replace('-', '−');
 
-/** States the correlation of the points in a sentence or two. */
+/** States the correlation of the points and, against the hidden ratio, how many sinks come with a large norm. */
 export function scatterWords(
   points: readonly Point[],
   xAxis: XAxis,
   isOneVocabulary = true,
 ): string {
-  const drawablePoints = drawable(points, xAxis);
-  if (!drawablePoints.length) return '';
+  const drawnPoints = drawablePoints(points, xAxis);
+  if (!drawnPoints.length) return '';
   const sentences: string[] = [];
   const hasOtherVocabulary = xAxis === 'loss' && !isOneVocabulary;
   if (hasOtherVocabulary) sentences.push(OTHER_VOCABULARIES);
-  if (drawablePoints.length >= LEAST_POINTS && !hasOtherVocabulary) {
+  if (drawnPoints.length >= MIN_POINTS && !hasOtherVocabulary) {
     const rho = rankCorrelation(
-      drawablePoints.map((one) => one[xAxis]),
-      drawablePoints.map(({ alpha }) => alpha),
+      drawnPoints.map((one) => one[xAxis]),
+      drawnPoints.map(({ alpha }) => alpha),
     );
     if (Number.isFinite(rho))
       sentences.push(
-        `Over ${drawablePoints.length} points, the rank correlation of α₁ and ${AXES[xAxis].title} is ${formatFixed(rho)}.`,
+        `Over ${drawnPoints.length} points, the rank correlation of α₁ and ${AXES[xAxis].title} is ${formatFixed(rho)}.`,
       );
   }
-  if (xAxis === 'ratio' && drawablePoints.length >= LEAST_POINTS) {
-    const sinks = drawablePoints.filter(({ alpha }) => alpha >= SINK_ALPHA);
-    const smallNorms = sinks.filter(({ ratio }) => ratio < EVEN);
-    const spikes = drawablePoints.filter(({ ratio }) => ratio >= SPIKE);
+  if (xAxis === 'ratio' && drawnPoints.length >= MIN_POINTS) {
+    const sinks = drawnPoints.filter(({ alpha }) => alpha >= SINK_ALPHA);
+    const smallNorms = sinks.filter(({ ratio }) => ratio < EVEN_RATIO);
+    const spikes = drawnPoints.filter(({ ratio }) => ratio >= SPIKE_RATIO);
     const withoutSink = spikes.filter(({ alpha }) => alpha < SINK_ALPHA);
     const threshold = `(α₁ at least ${SINK_ALPHA} above uniform attention)`;
-    const sinksClause = `Of ${sinks.length} with a sink ${threshold}, ${countWords(smallNorms)} a hidden ratio below ${EVEN}`;
+    const sinksClause = `Of ${sinks.length} with a sink ${threshold}, ${countWords(smallNorms)} a hidden ratio below ${EVEN_RATIO}`;
     const spikesEnd = withoutSink.length ? `${countWords(withoutSink)} no sink` : 'each has a sink';
-    const spikesClause = `of ${spikes.length} with a hidden ratio of ${SPIKE} or more, ${spikesEnd}`;
+    const spikesClause = `of ${spikes.length} with a hidden ratio of ${SPIKE_RATIO} or more, ${spikesEnd}`;
     sentences.push(
       `${sinks.length ? sinksClause : `None has a sink ${threshold}`}; ` +
-        `${spikes.length ? spikesClause : `none has a hidden ratio of ${SPIKE} or more`}.`,
+        `${spikes.length ? spikesClause : `none has a hidden ratio of ${SPIKE_RATIO} or more`}.`,
     );
   }
-  if (drawablePoints.length < LEAST_POINTS)
+  if (drawnPoints.length < MIN_POINTS)
     sentences.push(
-      `${drawablePoints.map((one) => `${one.title}: α₁ ${formatFixed(one.alpha)} above uniform attention at ${AXES[xAxis].title} ${show(one[xAxis])}`).join('; ')}.`,
+      `${drawnPoints.map((one) => `${one.title}: α₁ ${formatFixed(one.alpha)} above uniform attention at ${AXES[xAxis].title} ${show(one[xAxis])}`).join('; ')}.`,
     );
   return sentences.join(' ');
 }
@@ -208,13 +209,16 @@ export function drawScatter(
   width: number,
 ): void {
   const axis = AXES[xAxis];
-  const [front, back] = [drawable(shown, xAxis), drawable(checkpoints, xAxis)];
-  const points = [...front, ...back];
+  const [drawnModels, drawnCheckpoints] = [
+    drawablePoints(shown, xAxis),
+    drawablePoints(checkpoints, xAxis),
+  ];
+  const points = [...drawnModels, ...drawnCheckpoints];
   if (!points.length) return void render(nothing, root);
   const xs = points.map((one) => one[xAxis]);
   const [low, high] = [Math.min(...xs), Math.max(...xs)];
-  const isOne = low === high;
-  const domain = isOne ? [low / 2, low * 2] : [low, high];
+  const isSingleValue = low === high;
+  const domain = isSingleValue ? [low / 2, low * 2] : [low, high];
   const x = (axis.isLog ? scaleLog() : scaleLinear())
     .domain(domain)
     .range([LEFT + 8, width - RIGHT - 8]);
@@ -223,12 +227,14 @@ export function drawScatter(
     .domain([Math.min(0, ...alphas), Math.max(SINK_ALPHA, ...alphas)])
     .range([HEIGHT - BOTTOM, TOP])
     .nice(5);
-  const words = (value: number) =>
+  const formatTick = (value: number) =>
     value >= 1e6 ? `${show(value / 1e6)} M` : value >= 1e3 ? `${show(value / 1e3)} k` : show(value);
   const dot = (point: Point, radius: number, color: string, name: string): TemplateResult =>
     svg`<circle class=${name} r=${radius} cx=${x(point[xAxis]).toFixed(1)} cy=${y(point.alpha).toFixed(1)}
-      style=${`fill: var(${color})`}><title>${point.title}: α₁ ${formatFixed(point.alpha)}, ${axis.title} ${words(point[xAxis])}</title></circle>`;
-  const rough = x.ticks(6).filter((tick) => !axis.isLog || /^[125]/.test(tick.toExponential()));
+      style=${`fill: var(${color})`}><title>${point.title}: α₁ ${formatFixed(point.alpha)}, ${axis.title} ${formatTick(point[xAxis])}</title></circle>`;
+  const labeledTicks = x
+    .ticks(6)
+    .filter((tick) => !axis.isLog || /^[125]/.test(tick.toExponential()));
   render(
     html`<svg
         class="chart-picture scatter-picture"
@@ -242,29 +248,29 @@ export function drawScatter(
             svg`<line class="grid" x1=${LEFT} x2=${width - RIGHT} y1=${y(tick)} y2=${y(tick)}></line>
               <text x=${LEFT - 5} y=${y(tick) + 3.5} text-anchor="end">${formatFixed(tick, 1)}</text>`,
         )}
-        ${rough.map(
+        ${labeledTicks.map(
           (tick) =>
-            svg`<text x=${x(tick)} y=${HEIGHT - BOTTOM + 15} text-anchor="middle">${xAxis === 'ratio' ? tick : words(tick)}</text>`,
+            svg`<text x=${x(tick)} y=${HEIGHT - BOTTOM + 15} text-anchor="middle">${xAxis === 'ratio' ? tick : formatTick(tick)}</text>`,
         )}
-        ${back.map((point) => dot(point, 2, '--ink-3', 'checkpoint'))}
-        ${shown.flatMap((point, i) => (front.includes(point) ? dot(point, 5, colorAt(point, i), 'shown') : []))}
+        ${drawnCheckpoints.map((point) => dot(point, 2, '--ink-3', 'checkpoint'))}
+        ${shown.flatMap((point, i) => (drawnModels.includes(point) ? dot(point, 5, colorAt(point, i), 'shown') : []))}
         <text class="axis" x="6" y="12">α₁ above uniform attention</text>
         <text class="axis" x=${width - RIGHT} y=${HEIGHT - 3} text-anchor="end">${axis.label}</text>
       </svg>
       <p class="chart-key">
         ${shown.map((point, i) => html`<span style="--swatch: var(${colorAt(point, i)})">${point.title}</span>`)}
-        ${back.length ? html`<span style="--swatch: var(--ink-3)">checkpoints of long runs</span>` : nothing}
+        ${drawnCheckpoints.length ? html`<span style="--swatch: var(--ink-3)">checkpoints of long runs</span>` : nothing}
       </p>`,
     root,
   );
 }
 
-/** Loads the logs of every long run of the page, by the titles of their models. */
-async function runsOf(context: Context): Promise<Runs[]> {
+/** Loads the long runs of all recipes that have any. */
+async function runsOf(context: Context): Promise<RecipeRuns[]> {
   const { cards } = context.engine.peek()!.models.zoo;
-  const measured = cards.filter(({ id }) => SEEDS[id]);
+  const cardsWithRuns = cards.filter(({ id }) => SEEDS[id]);
   return Promise.all(
-    measured.map(
+    cardsWithRuns.map(
       async ({ id, title, parameters }) => [title, parameters, await seedRuns(id)] as const,
     ),
   );
@@ -290,18 +296,18 @@ export function addScatter(
   const chart = addElement(place, 'chart');
   const caption = addElement(place, 'caption', 'p');
   const hint = addElement(place, 'hint', 'p');
-  const runs = signal<readonly Runs[] | undefined>(undefined);
+  const runs = signal<readonly RecipeRuns[] | undefined>(undefined);
   const width = signal(640);
   const watcher = new ResizeObserver(([entry]) => {
-    const { width: found } = entry!.contentRect;
-    if (found) width.value = Math.min(MAX_WIDTH, Math.max(280, found));
+    const { width: available } = entry!.contentRect;
+    if (available) width.value = Math.min(MAX_WIDTH, Math.max(280, available));
   });
   watcher.observe(chart);
   scope.onEnd(() => watcher.disconnect());
   scope.effect(() => {
     const { checkpoints } = context.state.value;
     if (checkpoints === 'none' || runs.value || !context.engine.value) return;
-    runsOf(context).then((found) => (runs.value = found), context.fail);
+    runsOf(context).then((loaded) => (runs.value = loaded), context.fail);
   });
   scope.effect(() => {
     const { xAxis, checkpoints } = context.state.value;
@@ -311,7 +317,7 @@ export function addScatter(
     );
     const colors = colorsOf(frames);
     const points = frames.map((frame, i) => ({ ...pointOf(frame), color: colors[i]! }));
-    const logged = checkpoints === 'all' ? pointsOfRuns(runs.value ?? []) : [];
+    const checkpointPoints = checkpoints === 'all' ? pointsOfRuns(runs.value ?? []) : [];
     place.hidden = !points.length;
     render(
       html`<h2>Sink and size, loss, norm</h2>
@@ -336,13 +342,13 @@ export function addScatter(
       )}`,
       controls,
     );
-    drawScatter(chart, points, logged, xAxis, width.value);
-    setText(caption, scatterWords([...points, ...logged], xAxis, areLossesAlike(frames)));
-    const seeds = (runs.value ?? []).flatMap(([, , all]) => all).length;
+    drawScatter(chart, points, checkpointPoints, xAxis, width.value);
+    setText(caption, scatterWords([...points, ...checkpointPoints], xAxis, areLossesAlike(frames)));
+    const runCount = (runs.value ?? []).flatMap(([, , recipeRuns]) => recipeRuns).length;
     setText(
       hint,
-      logged.length
-        ? `Small dots: ${logged.length} checkpoints of ${seeds} runs, over 100 held-out sequences, T = 64; those of one run are not independent. Large dots: the models above, on the text above.`
+      checkpointPoints.length
+        ? `Small dots: ${checkpointPoints.length} checkpoints of ${runCount} runs, over 100 held-out sequences, T = 64; those of one run are not independent. Large dots: the models above, on the text above.`
         : '',
     );
   });

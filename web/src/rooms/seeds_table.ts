@@ -12,7 +12,7 @@ import { explainTerms } from '../page/terms';
 import {
   formatNumber,
   halfInterval,
-  halfWords,
+  halfIntervalWords,
   OTHER_RUNS,
   OUTCOMES,
   seedRuns,
@@ -51,17 +51,17 @@ function drawStrip(strip: Strip, domain: readonly [number, number], hasZero: boo
     .range([EDGE, WIDTH - EDGE])
     .clamp(true);
   const middle = HEIGHT / 2;
-  const upright = (at: number, name: string, reach: number) =>
-    svg`<line class=${name} x1=${x(at)} x2=${x(at)} y1=${middle - reach} y2=${middle + reach}></line>`;
+  const verticalLine = (at: number, name: string, halfHeight: number) =>
+    svg`<line class=${name} x1=${x(at)} x2=${x(at)} y1=${middle - halfHeight} y2=${middle + halfHeight}></line>`;
   return html`<svg class="strip" viewBox="0 0 ${WIDTH} ${HEIGHT}" aria-hidden="true">
     <line class="axis" x1="0" x2=${WIDTH} y1=${middle} y2=${middle}></line>
-    ${hasZero ? upright(0, 'zero', middle) : nothing}
+    ${hasZero ? verticalLine(0, 'zero', middle) : nothing}
     ${
       Number.isFinite(strip.low)
         ? svg`<line class="interval" x1=${x(strip.low)} x2=${x(strip.high)} y1=${middle} y2=${middle}></line>`
         : nothing
     }
-    ${strip.dots.length === 1 ? nothing : upright(strip.mean, 'mean', 5)}
+    ${strip.dots.length === 1 ? nothing : verticalLine(strip.mean, 'mean', 5)}
     ${strip.dots.map((value, i) =>
       i === strip.shown
         ? svg`<circle class="shown" r="3.2" cx=${x(value)} cy=${middle}></circle>`
@@ -70,7 +70,7 @@ function drawStrip(strip: Strip, domain: readonly [number, number], hasZero: boo
   </svg>`;
 }
 
-/** Returns the range of each column, over all lines; the range of shares is cut to possible values. */
+/** Returns the range of each column over the lines, cut to possible values unless they are differences. */
 function domainsOf(lines: readonly Line[]): (readonly [number, number])[] {
   const hasZero = lines.some(({ isDifference }) => isDifference);
   return OUTCOMES.map(({ within }, i): readonly [number, number] => {
@@ -85,13 +85,13 @@ function domainsOf(lines: readonly Line[]): (readonly [number, number])[] {
 }
 
 function cellsOf(lines: readonly Line[]): (TemplateResult | undefined)[][] {
-  const [levels, differences] = [false, true].map((is) =>
-    domainsOf(lines.filter(({ isDifference = false }) => isDifference === is)),
+  const [levelDomains, differenceDomains] = [false, true].map((areDifferences) =>
+    domainsOf(lines.filter(({ isDifference = false }) => isDifference === areDifferences)),
   );
   return lines.map(({ strips, isDifference = false }) =>
     strips.map((strip, i) => {
       const { digits, unit } = OUTCOMES[i]!;
-      const domain = (isDifference ? differences : levels)![i]!;
+      const domain = (isDifference ? differenceDomains : levelDomains)![i]!;
       const words = isDifference ? differenceWords : spreadWords;
       return strip && html`${drawStrip(strip, domain, isDifference)}${words(strip, digits, unit)}`;
     }),
@@ -103,38 +103,38 @@ function stripOf(
   within: Outcome['within'],
   shown?: number,
 ): Strip | undefined {
-  const [at, half] = [mean(dots), halfInterval(dots, within)];
+  const [center, half] = [mean(dots), halfInterval(dots, within)];
   if (!dots.length) return undefined;
   return {
     dots,
-    mean: at,
-    low: at - half,
-    high: at + half,
+    mean: center,
+    low: center - half,
+    high: center + half,
     ...(shown === undefined ? {} : { shown }),
   };
 }
 
-/** Returns the line of the recipe with the shown weights: three outcomes of its further seeds are known. */
+/** Returns the line of the recipe with the shown weights; only three outcomes of its seeds are known. */
 function shownLine(card: Card): Line {
   const { own, all } = seedsOf(card);
-  const shown = all.findIndex(({ seed }) => seed === own);
+  const shownIndex = all.findIndex(({ seed }) => seed === own);
   const steps = Number(card.training?.steps);
-  const trained = steps ? `${steps.toLocaleString('en')} steps, as shown: ` : '';
-  const names = all.map(({ seed }) => seed);
-  const columns = { 'sink_0.3': 'sink_1', value_ratio: 'value_ratio', loss: 'loss' } as const;
+  const stepsNote = steps ? `${steps.toLocaleString('en')} steps, as shown: ` : '';
+  const seeds = all.map(({ seed }) => seed);
+  const cardKeys = { 'sink_0.3': 'sink_1', value_ratio: 'value_ratio', loss: 'loss' } as const;
   return {
     title: card.title,
     more:
-      trained +
+      stepsNote +
       (all.length > 1
-        ? `${all.length} seeds (${names.join(', ')}); the weights here are seed ${own}’s`
+        ? `${all.length} seeds (${seeds.join(', ')}); the weights here are seed ${own}’s`
         : `one seed (${own}): how far another would differ is not known`),
     strips: OUTCOMES.map(({ name, within }) =>
-      name in columns
+      name in cardKeys
         ? stripOf(
-            all.map((one) => one[columns[name as keyof typeof columns]]).filter(Number.isFinite),
+            all.map((one) => one[cardKeys[name as keyof typeof cardKeys]]).filter(Number.isFinite),
             within,
-            shown,
+            shownIndex,
           )
         : undefined,
     ),
@@ -149,8 +149,8 @@ function lineOfDifference({ title, differs }: Card): Line {
     strips: OUTCOMES.map(({ name, within: [least, most] }) => {
       const [at, low, high] = outcomes[name] ?? [];
       if (high === undefined) return undefined;
-      const hasSpace = high <= most - least && low! >= least - most;
-      return { dots: [], mean: at!, low: hasSpace ? low! : NaN, high: hasSpace ? high : NaN };
+      const isPossible = high <= most - least && low! >= least - most;
+      return { dots: [], mean: at!, low: isPossible ? low! : NaN, high: isPossible ? high : NaN };
     }),
     isDifference: true,
   };
@@ -163,7 +163,7 @@ function spreadWords({ dots, mean: at, low }: Strip, digits: number, unit: strin
   if (dots.length === 1) return html`${formatNumber(at, digits)}${unit}`;
   const rangeWords = formatRange(Math.min(...dots), Math.max(...dots), digits);
   return Number.isFinite(low)
-    ? html`${formatNumber(at, digits)} ± ${halfWords(at - low, digits)}${unit}
+    ? html`${formatNumber(at, digits)} ± ${halfIntervalWords(at - low, digits)}${unit}
         <span class="spread">${rangeWords}</span>`
     : html`${rangeWords}${unit}`;
 }
@@ -197,11 +197,11 @@ function linesOf(rows: readonly Row[]): Line[][] {
   );
 }
 
-function pictureNote(kinds: readonly (readonly Line[])[]): TemplateResult {
-  const lines = kinds.flat();
-  const hasLongRuns = kinds.length > 1;
-  const hasSeeds = (enough: number) =>
-    lines.some(({ strips }) => strips.some((strip) => strip && strip.dots.length >= enough));
+function pictureNote(lineGroups: readonly (readonly Line[])[]): TemplateResult {
+  const lines = lineGroups.flat();
+  const hasLongRuns = lineGroups.length > 1;
+  const hasSeeds = (count: number) =>
+    lines.some(({ strips }) => strips.some((strip) => strip && strip.dots.length >= count));
   const { sequences, T, eps } = MEASURING_CONDITIONS;
   return html`<p class="hint">
     Over ${sequences} held-out sequences, T = ${T}, ε =
@@ -211,8 +211,8 @@ function pictureNote(kinds: readonly (readonly Line[])[]): TemplateResult {
   </p>`;
 }
 
-function wideTable(kinds: readonly (readonly Line[])[]): TemplateResult {
-  const cells = cellsOf(kinds.flat());
+function wideTable(lineGroups: readonly (readonly Line[])[]): TemplateResult {
+  const cells = cellsOf(lineGroups.flat());
   let lineIndex = 0;
   return tableRegion(
     'Across seeds, a table',
@@ -226,7 +226,7 @@ function wideTable(kinds: readonly (readonly Line[])[]): TemplateResult {
           ${OUTCOMES.map(({ title }) => html`<th scope="col">${explainTerms(title, true)}</th>`)}
         </tr>
       </thead>
-      ${kinds.map(
+      ${lineGroups.map(
         (lines) =>
           html`<tbody>
             ${lines.map(
@@ -243,8 +243,8 @@ function wideTable(kinds: readonly (readonly Line[])[]): TemplateResult {
 }
 
 /** Returns the narrow layout: a table for each line, with a row for each outcome. */
-function narrowTable(kinds: readonly (readonly Line[])[]): TemplateResult {
-  const lines = kinds.flat();
+function narrowTable(lineGroups: readonly (readonly Line[])[]): TemplateResult {
+  const lines = lineGroups.flat();
   return html`${cellsOf(lines).map(
     (cells, i) =>
       html`<table class="seeds narrow">
@@ -284,9 +284,9 @@ export function seedsTable(cards: readonly Card[], isNarrow: boolean): unknown {
         // Compares models at the same step, the last one that all have reached.
         const step = Math.min(...runs.map((one) => spreadOf(one)?.step ?? Infinity));
         const spreads = runs.map((one) => spreadOf(one, OUTCOMES, step));
-        const kinds = linesOf(cards.map((card, i) => ({ card, spread: spreads[i] })));
-        if (!kinds.length) return nothing;
-        return html`${isNarrow ? narrowTable(kinds) : wideTable(kinds)}${pictureNote(kinds)}`;
+        const lineGroups = linesOf(cards.map((card, i) => ({ card, spread: spreads[i] })));
+        if (!lineGroups.length) return nothing;
+        return html`${isNarrow ? narrowTable(lineGroups) : wideTable(lineGroups)}${pictureNote(lineGroups)}`;
       },
       // Leaves the table out if its logs cannot be fetched, as without a network.
       () => nothing,

@@ -40,8 +40,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const curvesPlace = addElement(grid, 'inspector');
   // Conditions that all models share appear once, under the maps.
   let statedConditions: readonly string[] = [];
-  const figureLook = { stated: () => statedConditions };
-  const map = new Figure(mapsPlace, attention, context, scope, { isMain: true, ...figureLook });
+  const figureLook = { roomConditions: () => statedConditions };
+  const mapFigure = new Figure(mapsPlace, attention, context, scope, {
+    isMain: true,
+    ...figureLook,
+  });
   const conditionsPlace = addElement(mapsPlace, 'stamp', 'p');
   const curvesFigure = new Figure(curvesPlace, training, context, scope);
   const textPlace = addElement(mapsPlace, 'question');
@@ -61,7 +64,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const freshFrames = framesOf(entries.filter(({ isStale }) => !isStale));
     const countSentences = freshFrames.map((frame, i) => {
       const verdict = judged(frame);
-      // Begins in lower case, as a clause of the sentence.
+      // Leaves out the period, since the clauses are joined to one sentence.
       if (!verdict.conclusive) return tooShortWords(verdict, frame.T, frame.eps).slice(0, -1);
       const summary = `${frame.title}: ${headsWords(frame, verdict.sink)}`;
       if (i && judged(freshFrames[0]!).conclusive) return summary;
@@ -98,7 +101,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const conditions = sharedConditions(framesOf(entries));
     statedConditions = [...conditions, ...framesOf(entries).map(({ title }) => title)];
     render(explainTerms(conditions.join(' · '), true), conditionsPlace);
-    map.update(entries);
+    mapFigure.update(entries);
     sinkMap.update(entries);
     curvesFigure.update(entries);
     render(allows(state, 'text') ? textField(context, 2) : nothing, textPlace);

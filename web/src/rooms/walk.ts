@@ -13,14 +13,14 @@ import { nearestStep, stepWords, checkpointId, checkpointOf, PYTHIA_STEPS } from
 /** The milliseconds from the drawing of a checkpoint until the next one is shown. */
 const PLAY_MS = 450;
 
-function isOfZoo(models: Models, { id }: Subject): boolean {
+function hasTimeline(models: Models, { id }: Subject): boolean {
   return models.zoo.cards.some((card) => card.id === id && card.timeline);
 }
 
 /** Returns the steps at which any subject has a checkpoint, in rising order; empty if none has any. */
 async function stepsOf(models: Models, shown: readonly string[]): Promise<number[]> {
   const subjects = shown.flatMap((text) => parseSubject(text) ?? []);
-  const zooSubjects = subjects.filter((subject) => isOfZoo(models, subject));
+  const zooSubjects = subjects.filter((subject) => hasTimeline(models, subject));
   const timelines = zooSubjects.length ? await models.timelines() : undefined;
   const zooSteps = await Promise.all(zooSubjects.map(({ id }) => timelines!.steps(id)));
   const hubSteps = subjects.some(({ id }) => checkpointOf(id)) ? PYTHIA_STEPS : [];
@@ -39,7 +39,7 @@ export function shownAt(
     if (!subject) return text;
     const checkpoint = checkpointOf(subject.id);
     if (checkpoint) return checkpointId({ ...checkpoint, step: nearestStep(PYTHIA_STEPS, step) });
-    if (!isOfZoo(models, subject)) return text;
+    if (!hasTimeline(models, subject)) return text;
     return printSubject(atStep(subject, step >= lastStep ? undefined : step));
   });
   return [...new Set(subjects)];
@@ -70,25 +70,26 @@ export class Walk {
 
   /**
    * Adds the slider to the page.
-   * @param isReady returns whether the walk may begin by itself, at the first stored step; absent: never
+   * @param isReady returns whether the walk may begin by itself, at the first stored step; without it, the reader
+   * begins
    */
   constructor(root: HTMLElement, context: Context, scope: Scope, isReady?: () => boolean) {
     this.#context = context;
     this.#root = root;
     this.#root.classList.add('walk');
     this.#trust = (repository) => context.trust(repository);
-    let requested = '';
+    let requestedKey = '';
     scope.effect(() => {
       const models = context.engine.value?.models;
       const key = context.state.value.shown.map((text) => text.replace(/@(step)?\d+/, '')).join();
-      if (!models || key === requested) return;
-      requested = key;
+      if (!models || key === requestedKey) return;
+      requestedKey = key;
       void stepsOf(models, context.state.peek().shown).then(
         (steps) => (this.#steps.value = steps),
         context.fail,
       );
     });
-    scope.effect(() => render(this.#parts(), this.#root));
+    scope.effect(() => render(this.#template(), this.#root));
     let isWaiting = isReady !== undefined;
     scope.effect(() => {
       const steps = this.#steps.value;
@@ -137,7 +138,7 @@ export class Walk {
     this.#isPlaying.value = false;
   }
 
-  #play(): void {
+  #togglePlaying(): void {
     if (this.#isPlaying.peek()) return this.#stop();
     const steps = this.#steps.peek()!;
     // Begins at the first step again if the slider is at the end.
@@ -167,11 +168,11 @@ export class Walk {
   async #preload(step: number): Promise<void> {
     const models = this.#context.engine.peek()!.models;
     const subjects = this.#context.state.peek().shown.flatMap((text) => parseSubject(text) ?? []);
-    for (const subject of subjects.filter((one) => isOfZoo(models, one)))
+    for (const subject of subjects.filter((one) => hasTimeline(models, one)))
       await (await models.timelines()).preload(subject.id, step);
   }
 
-  #parts(): TemplateResult {
+  #template(): TemplateResult {
     const steps = this.#steps.value;
     if (!steps) return html`<p class="hint">Loading the list of checkpoints …</p>`;
     if (!steps.length)
@@ -184,9 +185,11 @@ export class Walk {
     const index = this.#index();
     const lastIndex = steps.length - 1;
     const step = steps[index]!;
-    const stepCount = steps[lastIndex]!.toLocaleString('en');
+    const lastStepText = steps[lastIndex]!.toLocaleString('en');
     const label =
-      index === lastIndex ? `trained: all ${stepCount} steps` : stepWords(step, steps[lastIndex]!);
+      index === lastIndex
+        ? `trained: all ${lastStepText} steps`
+        : stepWords(step, steps[lastIndex]!);
     const move = (event: Event) =>
       this.go(steps[Number((event.target as HTMLInputElement).value)]!);
     const button = (name: string, to: number, sign: string) =>
@@ -199,7 +202,7 @@ export class Walk {
         ${sign}
       </button>`;
     return html`<div class="walk-buttons">
-        <button type="button" class="walk-play primary" @click=${() => this.#play()}>
+        <button type="button" class="walk-play primary" @click=${() => this.#togglePlaying()}>
           ${this.#isPlaying.value ? 'Pause' : 'Play'}
         </button>
         ${button('Previous checkpoint', index - 1, '◀')}

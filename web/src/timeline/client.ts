@@ -39,7 +39,7 @@ function requestWorker(
   return new Promise<ModelFiles | undefined>((resolve, reject) => {
     signal?.throwIfAborted();
     const cancel = () => {
-      target.postMessage({ job, ...request, isOver: true } satisfies Ask);
+      target.postMessage({ job, ...request, isCanceled: true } satisfies Ask);
       reject(signal!.reason as Error);
     };
     signal?.addEventListener('abort', cancel);
@@ -57,9 +57,9 @@ function requestWorker(
 }
 
 /** Returns a timeline whose checkpoints a worker decodes. */
-export function decodeInWorker(timeline: Timeline, at: URL): Timeline {
-  const address = at.href;
-  const withWorker = <Made>(onWorker: (inWorker: Worker) => Made, locally: () => Made) => {
+export function decodeInWorker(timeline: Timeline, url: URL): Timeline {
+  const address = url.href;
+  const withWorker = <Made>(onWorker: (worker: Worker) => Made, locally: () => Made) => {
     const worker = startWorker();
     return worker ? onWorker(worker) : locally();
   };
@@ -67,18 +67,18 @@ export function decodeInWorker(timeline: Timeline, at: URL): Timeline {
     ...timeline,
     open: (step, options = {}) =>
       withWorker(
-        async (found) => (await requestWorker(found, { address, step }, options))!,
+        async (worker) => (await requestWorker(worker, { address, step }, options))!,
         () => timeline.open(step, options),
       ),
     preload: (step, options = {}) =>
       withWorker(
-        async (found) =>
-          void (await requestWorker(found, { address, step, isAhead: true }, options)),
+        async (worker) =>
+          void (await requestWorker(worker, { address, step, isAhead: true }, options)),
         () => timeline.preload(step, options),
       ),
     forget: () =>
       withWorker(
-        (found) => void requestWorker(found, { address }, {}),
+        (worker) => void requestWorker(worker, { address }, {}),
         () => timeline.forget(),
       ),
   };

@@ -20,8 +20,8 @@ export interface Quantity {
   /** The quantity's name in the logs of long runs. */
   readonly inSeeds: string;
   readonly unit: string;
-  readonly log?: boolean;
-  /** The smallest range of the axis; absent: the range of the values. */
+  readonly isLog?: boolean;
+  /** The smallest range of the axis; without it, the axis has the range of the values. */
   readonly domain?: readonly [number, number];
   /** The range of possible values. */
   readonly within: readonly [number, number];
@@ -74,7 +74,7 @@ export const QUANTITIES: readonly Quantity[] = [
     inSeeds: 'hidden_ratio',
     within: [0, Infinity],
     unit: '×',
-    log: true,
+    isLog: true,
     domain: [0.7, 10],
     digits: 2,
   },
@@ -87,7 +87,7 @@ export const QUANTITIES: readonly Quantity[] = [
     inSeeds: 'value_ratio',
     within: [0, Infinity],
     unit: '×',
-    log: true,
+    isLog: true,
     domain: [0.3, 3],
     digits: 2,
   },
@@ -110,7 +110,7 @@ export interface Point {
   readonly value: number;
 }
 
-/** The style of a run's line, which dashes also distinguish where colors do not. */
+/** The style of a run's line. Dashes distinguish lines for readers who cannot tell their colors apart. */
 interface Style {
   readonly color: string;
   /** Dash lengths in pixels; empty for a solid line. */
@@ -147,10 +147,10 @@ export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
     return STYLED_MODELS.findIndex((id) => id === (stepOf(weights)?.id ?? weights));
   });
   const fixedIndices = indices.map((index, i) => (indices.indexOf(index) === i ? index : -1));
-  const freeStyles = STYLES.map((_, i) => i).filter((i) => !fixedIndices.includes(i));
+  const freeIndices = STYLES.map((_, i) => i).filter((i) => !fixedIndices.includes(i));
   // Gives the colors of the twins, the first two models, to other models only if no color is left.
-  freeStyles.sort((a, b) => Number(a < 2) - Number(b < 2));
-  return fixedIndices.map((index) => styleOf(index < 0 ? (freeStyles.shift() ?? 0) : index).color);
+  freeIndices.sort((a, b) => Number(a < 2) - Number(b < 2));
+  return fixedIndices.map((index) => styleOf(index < 0 ? (freeIndices.shift() ?? 0) : index).color);
 }
 
 /** The course of a model's training: its timeline, title and style. */
@@ -167,14 +167,14 @@ export interface Course {
  */
 export async function coursesOf(timelines: Timelines, ids?: readonly string[]): Promise<Course[]> {
   const styled = timelines.cards.map((card, i) => ({ ...card, style: styleOf(i) }));
-  const settled = await Promise.allSettled(
+  const loadResults = await Promise.allSettled(
     styled
       .filter(({ id }) => ids?.includes(id) ?? true)
       .map(async ({ id, title, style }) => {
         return { id, title, style, timeline: await timelines.get(id) };
       }),
   );
-  return settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  return loadResults.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
 }
 
 function definedPoints(
@@ -206,6 +206,6 @@ export function valueWords(value: number | undefined, { digits, unit }: Quantity
   if (value === undefined) return '–';
   const hasUnitSign = unit === '%' || unit === '×';
   // Prints a share of zero as 0.0%, not as a power of ten.
-  const number = unit === '%' ? value.toFixed(digits) : show(value, digits);
-  return `${number}${unit === '%' ? '%' : hasUnitSign ? ` ${unit}` : ''}`;
+  const numberText = unit === '%' ? value.toFixed(digits) : show(value, digits);
+  return `${numberText}${unit === '%' ? '%' : hasUnitSign ? ` ${unit}` : ''}`;
 }

@@ -1,6 +1,6 @@
 /**
- * Computes statistics over the long runs of a recipe, one run for each seed (models/README.md, "Seeds"). The build
- * lists the logs that exist in SEEDS; the log of an interrupted run ends early.
+ * Computes statistics over the long runs of a recipe, one run for each seed (models/README.md, "Seeds"). SEEDS, which
+ * the build makes, lists the seeds of each model that have a log; the log of an interrupted run ends early.
  */
 import { mean, deviation } from '../frame';
 import { fetchText } from '../ask/zoo';
@@ -10,7 +10,7 @@ export interface SeedRun {
   readonly training: { readonly steps: number };
   /** The positions of the recipe's sink, counted from 1, on which the outcomes are measured. */
   readonly sink_tokens: readonly number[];
-  /** The step and the same outcomes for each point; an undefined outcome is null. */
+  /** For each step that was measured, the step and the outcomes by their names; an undefined outcome is null. */
   readonly points: readonly Readonly<Record<string, number | null>>[];
 }
 
@@ -135,8 +135,8 @@ export function studentT(degrees: number): number {
 }
 
 /**
- * Returns half of the 95% interval of a mean, by Student's t. Returns NaN for fewer than INTERVAL_FROM seeds, and if
- * the interval leaves the range of possible values, since the distribution is then not normal.
+ * Returns half of the 95% interval of a mean, by Student's t. Returns NaN for fewer than MIN_INTERVAL_SEEDS values, and
+ * if the interval leaves the range of possible values, since the distribution is then not normal.
  */
 export function halfInterval(values: readonly number[], [low, high]: Outcome['within']): number {
   const n = values.length;
@@ -147,7 +147,7 @@ export function halfInterval(values: readonly number[], [low, high]: Outcome['wi
 }
 
 /** Formats the number after a ±, so that a small value does not round to 0. */
-export function halfWords(half: number, digits: number): string {
+export function halfIntervalWords(half: number, digits: number): string {
   const smallestShown = 10 ** -digits;
   return half > 0 && half < smallestShown / 2
     ? `<${formatNumber(smallestShown, digits)}`
@@ -167,7 +167,8 @@ export interface Spread {
 }
 
 /**
- * Returns the outcomes of the runs that reached the step; undefined for fewer than two.
+ * Returns the outcomes of the runs that reached FIRST_CLAIMED_STEP, at the last step that all of them have; undefined
+ * for fewer than two such runs.
  * @param maxStep the last step that may be used
  */
 export function spreadOf(
@@ -181,8 +182,8 @@ export function spreadOf(
   const step = Math.min(maxStep, ...longRuns.map(({ points }) => points.at(-1)!.step!));
   const points = longRuns.map(({ points }) => points.find((point) => point.step === step));
   const values = outcomes.map(({ name }) => {
-    const values = points.map((point) => point?.[name] ?? NaN).filter(Number.isFinite);
-    return [name, values.length < MIN_RANGE_SEEDS ? [] : values] as const;
+    const finiteValues = points.map((point) => point?.[name] ?? NaN).filter(Number.isFinite);
+    return [name, finiteValues.length < MIN_RANGE_SEEDS ? [] : finiteValues] as const;
   });
   return {
     seeds: longRuns.length,
@@ -197,7 +198,7 @@ export function spreadOf(
 export const OTHER_RUNS =
   'Long runs are separate trainings with more steps and a later learning-rate decay: the weights shown here come from shorter runs, so losses and sinks at the same step differ.';
 
-/** States the agreement and the spread of the seeds; empty for fewer than two. */
+/** States the range of each outcome over the seeds, and the interval of its mean; empty for fewer than two seeds. */
 export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string {
   const spread = spreadOf(runs, outcomes);
   if (!spread) return '';
@@ -209,7 +210,7 @@ export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string
     );
     const half = halfInterval(values, within);
     const interval = Number.isFinite(half)
-      ? ` (mean ${formatNumber(mean(values), digits)} ± ${halfWords(half, digits)}, 95% interval)`
+      ? ` (mean ${formatNumber(mean(values), digits)} ± ${halfIntervalWords(half, digits)}, 95% interval)`
       : '';
     return `${title} ${low} to ${high}${unit}${interval}`;
   });

@@ -8,7 +8,7 @@ import type { StepFacts } from '../frame';
 export class Timelines {
   /** The cards of models with a timeline, in the order of the zoo. */
   readonly cards: readonly Card[];
-  readonly #open = new Map<string, Promise<Timeline>>();
+  readonly #timelineById = new Map<string, Promise<Timeline>>();
 
   constructor(cards: readonly Card[]) {
     this.cards = cards.filter(({ timeline }) => timeline);
@@ -16,13 +16,13 @@ export class Timelines {
 
   /** Fetches the index of a model's timeline, without weights. */
   get(id: string): Promise<Timeline> {
-    const opening = this.#open.get(id);
-    if (opening) return opening;
+    const cached = this.#timelineById.get(id);
+    if (cached) return cached;
     const address = zooAddress(`${id}/timeline/index.json`);
     const timeline = openTimeline(address).then((one) => decodeInWorker(one, address));
-    this.#open.set(id, timeline);
+    this.#timelineById.set(id, timeline);
     // Forgets a failed download, so that the next call tries again.
-    timeline.catch(() => this.#open.delete(id));
+    timeline.catch(() => this.#timelineById.delete(id));
     return timeline;
   }
 
@@ -32,7 +32,7 @@ export class Timelines {
 
   /**
    * Returns the files of a checkpoint, for the engine to open, and its facts.
-   * @param step the step, in whose place the nearest stored step is opened
+   * @param step the requested step; the nearest stored one is opened
    */
   async open(
     id: string,
@@ -59,7 +59,7 @@ export class Timelines {
 
   /** Frees the weights of models that are no longer shown. */
   async keepOnly(shownIds: ReadonlySet<string>): Promise<void> {
-    const unused = [...this.#open].filter(([id]) => !shownIds.has(id));
+    const unused = [...this.#timelineById].filter(([id]) => !shownIds.has(id));
     for (const [, timeline] of unused) (await timeline.catch(() => undefined))?.forget();
   }
 }

@@ -10,7 +10,7 @@ export interface Ask {
   /** Whether the checkpoint is only prefetched. */
   readonly isAhead?: boolean;
   /** Whether the job is canceled. */
-  readonly isOver?: boolean;
+  readonly isCanceled?: boolean;
 }
 
 export interface Answer {
@@ -22,7 +22,7 @@ export interface Answer {
 }
 
 const timelines = new Map<string, Promise<Timeline>>();
-const jobs = new Map<number, AbortController>();
+const controllers = new Map<number, AbortController>();
 const reply = (answer: Answer) => globalThis.postMessage(answer);
 
 async function answer({ address, step, isAhead, job }: Ask, signal: AbortSignal): Promise<void> {
@@ -39,10 +39,10 @@ async function answer({ address, step, isAhead, job }: Ask, signal: AbortSignal)
 }
 
 addEventListener('message', ({ data }: MessageEvent<Ask>) => {
-  if (data.isOver) return jobs.get(data.job)?.abort();
-  const job = new AbortController();
-  jobs.set(data.job, job);
-  answer(data, job.signal)
+  if (data.isCanceled) return controllers.get(data.job)?.abort();
+  const controller = new AbortController();
+  controllers.set(data.job, controller);
+  answer(data, controller.signal)
     .then(() => reply({ job: data.job }))
     .catch((error: unknown) => {
       const { code, where, text } =
@@ -51,5 +51,5 @@ addEventListener('message', ({ data }: MessageEvent<Ask>) => {
           : { code: 'internal', where: '', text: String(error) };
       reply({ job: data.job, error: { code, where, text } });
     })
-    .finally(() => jobs.delete(data.job));
+    .finally(() => controllers.delete(data.job));
 });

@@ -318,7 +318,7 @@ export const training: View = {
           steps: true,
           xLabel: 'training step (log above 100)',
           yLabel: `${quantity.axis ?? quantity.title}${quantity.unit ? `, ${quantity.unit}` : ''}`,
-          ...(quantity.log ? { log: true } : {}),
+          ...(quantity.isLog ? { log: true } : {}),
           ...(quantity.domain ? { domain: quantity.domain } : {}),
           cursor: step ?? checkpointOf(frame.model.id)?.step ?? lastStep ?? NaN,
           label: `${quantity.title} by training step. ${captions}`,
