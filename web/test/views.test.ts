@@ -1652,7 +1652,7 @@ it('views declare to figures what they need', () => {
     ],
   ]);
   expect(fitting({ edits: [{ kind: 'evict' }] })).toContain('cache');
-  // A caption of several lines must not contain a number by mistake.
+  // A text that is joined from several strings must not contain NaN or undefined by mistake.
   for (const { how, question, title } of views)
     for (const text of [how, question, title]) expect(text).not.toMatch(/NaN|undefined/);
 });
