@@ -112,7 +112,7 @@ export interface Lesson {
   readonly description: string;
   readonly minutes: number;
   /** The number of words of the text, without those of figures and tables. */
-  readonly words: number;
+  readonly wordCount: number;
   readonly html: string;
   readonly figures: readonly LessonFigure[];
   /** The places where a model generates text. */
@@ -651,8 +651,8 @@ export function minutesOf(html: string): number {
     .replace(/<(?:svg|math|sink-row|sink-write)\b[^]*?<\/(?:svg|math|sink-row|sink-write)>/g, ' ')
     .replace(/<details class="[^"]*\bfolded\b[^]*?<\/summary>[^]*?<\/details>/g, ' ')
     .replace(/<[^>]*>/g, ' ');
-  const words = shown.split(/\s+/).filter((word) => /\w/.test(word)).length;
-  return Math.round(words / WORDS_A_MINUTE) + 1;
+  const wordCount = shown.split(/\s+/).filter((word) => /\w/.test(word)).length;
+  return Math.round(wordCount / WORDS_A_MINUTE) + 1;
 }
 
 /**
@@ -669,7 +669,7 @@ export function lessonOf(name: string, source: string): Lesson {
     return {
       slug: name,
       number,
-      words: 0,
+      wordCount: 0,
       minutes: 0,
       title: '',
       description: '',
@@ -689,7 +689,7 @@ export function lessonOf(name: string, source: string): Lesson {
   const tree = processor.parse(source);
   const head = headOf(tree);
   tree.children.splice(0, 2);
-  const words = source
+  const wordCount = source
     .replace(/^::\w+.*$/gm, '')
     .replace(/^## Sources[^]*$/m, '')
     .replace(/\{[^{}]*\}|\]\([^)]*\)/g, '')
@@ -697,7 +697,7 @@ export function lessonOf(name: string, source: string): Lesson {
     .filter((word) => /\w/.test(word)).length;
   const html = processor.stringify(processor.runSync(tree));
   return {
-    ...{ slug: name, number, words, minutes: minutesOf(html) },
+    ...{ slug: name, number, wordCount, minutes: minutesOf(html) },
     ...{ ...head, html, ...collected },
   };
 }
