@@ -68,7 +68,7 @@ const typeset = (said: string) =>
 /**
  * Returns the name of the row that a claim belongs to: a section of a paper, or a whole paper that makes few claims.
  */
-function placeOf({ source, section }: Claim): string {
+function rowNameOf({ source, section }: Claim): string {
   const paper = source.replace(/ \(.*/, '');
   const [part] = /^(?:section \d+|appendix)/.exec(section) ?? [];
   return paper === 'Gu et al. 2025' ? `${paper}, ${part ?? 'appendix'}` : paper;
@@ -85,7 +85,7 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
   const countVerdict = (among: readonly Claim[], verdict: string) =>
     among.filter((one) => one.verdict === verdict).length;
   const { comparisons, directions, survive, by_chance } = chance();
-  const places = [...new Set(all.map(placeOf))].sort(
+  const rowNames = [...new Set(all.map(rowNameOf))].sort(
     (a, b) => Number(!a.startsWith('Gu')) - Number(!b.startsWith('Gu')) || a.localeCompare(b, 'en'),
   );
   const span = (words: string, className?: string) =>
@@ -98,9 +98,9 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
       span(` ${verdict},`, 'unseen'),
     ]);
   };
-  const row = (place: string) => {
-    const group = all.filter((one) => placeOf(one) === place);
-    const cells = [span(place, 'place'), ...VERDICTS.map((verdict) => countCell(group, verdict))];
+  const row = (rowName: string) => {
+    const group = all.filter((one) => rowNameOf(one) === rowName);
+    const cells = [span(rowName, 'place'), ...VERDICTS.map((verdict) => countCell(group, verdict))];
     return make('details', { className: ['folded'] }, [
       make('summary', { className: ['claims-row'] }, cells),
       table(
@@ -134,7 +134,7 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
         { className: ['claims-row', 'claims-heads'], ariaHidden: 'true' },
         ['Source', ...VERDICTS].map((head) => span(head)),
       ),
-      ...places.map(row),
+      ...rowNames.map(row),
     ]),
   ];
 }

@@ -112,7 +112,7 @@ export interface Lesson {
   readonly description: string;
   readonly minutes: number;
   /** The number of words of the text, without those of figures and tables. */
-  readonly words: number;
+  readonly wordCount: number;
   readonly html: string;
   readonly figures: readonly LessonFigure[];
   /** The places where a model generates text. */
@@ -160,34 +160,38 @@ const SCHEMES = ['https:', 'http:', 'mailto:'];
  * Bounds of a lesson, since the time of parsing grows with the square of the depth of its lists, directives and marks.
  * The lessons of the course use a tenth of each bound.
  */
-const MOST = { characters: 20_000, columns: 24, marks: 300, containers: 40 };
+const LIMITS = { characters: 20_000, columns: 24, marks: 300, containers: 40 };
 
 /** Returns a sentence about the first bound that a lesson exceeds; none if it keeps all of them. */
 function exceededBounds(source: string): string[] {
-  if (source.length > MOST.characters)
-    return [`line 1: ${source.length} characters: expected at most ${MOST.characters} in a lesson`];
+  if (source.length > LIMITS.characters)
+    return [
+      `line 1: ${source.length} characters: expected at most ${LIMITS.characters} in a lesson`,
+    ];
   const problems: string[] = [];
   let marks = 0;
   let containers = 0;
   source.split('\n').forEach((line, i) => {
     const [front = ''] = /^(?:[ \t>*+-]|\d+[.)])*/.exec(line)!;
-    if (front.length > MOST.columns)
+    if (front.length > LIMITS.columns)
       problems.push(
-        `line ${i + 1}: nested by ${front.length} columns: expected at most ${MOST.columns}`,
+        `line ${i + 1}: nested by ${front.length} columns: expected at most ${LIMITS.columns}`,
       );
     marks = line.trim() ? marks + (line.match(/[*_~[:$|`!<{]/g)?.length ?? 0) : 0;
-    if (marks > MOST.marks)
-      problems.push(`line ${i + 1}: ${marks} marks: expected at most ${MOST.marks} in a paragraph`);
-    if (/^[ >]*:::+\w/.test(line) && ++containers > MOST.containers)
+    if (marks > LIMITS.marks)
       problems.push(
-        `line ${i + 1}: ${containers} blocks that open with “:::”: expected at most ${MOST.containers}`,
+        `line ${i + 1}: ${marks} marks: expected at most ${LIMITS.marks} in a paragraph`,
+      );
+    if (/^[ >]*:::+\w/.test(line) && ++containers > LIMITS.containers)
+      problems.push(
+        `line ${i + 1}: ${containers} blocks that open with “:::”: expected at most ${LIMITS.containers}`,
       );
   });
   return problems.slice(0, 1);
 }
 
 const lessonsFolder = join(import.meta.dirname, '../lessons');
-const folder = join(lessonsFolder, 'pictures');
+const picturesFolder = join(lessonsFolder, 'pictures');
 
 /** The slugs of the lessons in the order of the course. */
 export const ORDER = JSON.parse(
@@ -203,7 +207,7 @@ const PAGE = '../../index.html';
 const WORDS_A_MINUTE = 110;
 
 export function readPictures(): Readonly<Record<string, Picture>> {
-  const file = join(folder, 'pictures.json');
+  const file = join(picturesFolder, 'pictures.json');
   return existsSync(file)
     ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, Picture>)
     : {};
@@ -222,7 +226,7 @@ export function staleWords(name: string, svg: string): string | undefined {
 }
 
 export function readWritings(): Readonly<Record<string, Writing>> {
-  const file = join(folder, 'writings.json');
+  const file = join(picturesFolder, 'writings.json');
   return existsSync(file)
     ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, Writing>)
     : {};
@@ -403,7 +407,7 @@ function directives(slug: string, collected: Collected) {
       collected.figures.push({ id: name, state });
       const picture = pictures[name];
       const staleProblem =
-        picture && staleWords(name, readFileSync(join(folder, `${name}.svg`), 'utf8'));
+        picture && staleWords(name, readFileSync(join(picturesFolder, `${name}.svg`), 'utf8'));
       if (staleProblem) errorAt(node, staleProblem);
       const image = picture
         ? [
@@ -454,7 +458,7 @@ function directives(slug: string, collected: Collected) {
       );
     },
     deleted(node) {
-      const file = join(folder, 'without_first.json');
+      const file = join(picturesFolder, 'without_first.json');
       const recorded = JSON.parse(readFileSync(file, 'utf8')) as RecordedTrials & {
         prompt: string;
       };
@@ -647,8 +651,8 @@ export function minutesOf(html: string): number {
     .replace(/<(?:svg|math|sink-row|sink-write)\b[^]*?<\/(?:svg|math|sink-row|sink-write)>/g, ' ')
     .replace(/<details class="[^"]*\bfolded\b[^]*?<\/summary>[^]*?<\/details>/g, ' ')
     .replace(/<[^>]*>/g, ' ');
-  const words = shown.split(/\s+/).filter((word) => /\w/.test(word)).length;
-  return Math.round(words / WORDS_A_MINUTE) + 1;
+  const wordCount = shown.split(/\s+/).filter((word) => /\w/.test(word)).length;
+  return Math.round(wordCount / WORDS_A_MINUTE) + 1;
 }
 
 /**
@@ -665,7 +669,7 @@ export function lessonOf(name: string, source: string): Lesson {
     return {
       slug: name,
       number,
-      words: 0,
+      wordCount: 0,
       minutes: 0,
       title: '',
       description: '',
@@ -685,7 +689,7 @@ export function lessonOf(name: string, source: string): Lesson {
   const tree = processor.parse(source);
   const head = headOf(tree);
   tree.children.splice(0, 2);
-  const words = source
+  const wordCount = source
     .replace(/^::\w+.*$/gm, '')
     .replace(/^## Sources[^]*$/m, '')
     .replace(/\{[^{}]*\}|\]\([^)]*\)/g, '')
@@ -693,7 +697,7 @@ export function lessonOf(name: string, source: string): Lesson {
     .filter((word) => /\w/.test(word)).length;
   const html = processor.stringify(processor.runSync(tree));
   return {
-    ...{ slug: name, number, words, minutes: minutesOf(html) },
+    ...{ slug: name, number, wordCount, minutes: minutesOf(html) },
     ...{ ...head, html, ...collected },
   };
 }

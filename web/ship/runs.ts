@@ -134,22 +134,22 @@ export function runsOf(
     recipes.map(({ runs }) => [x(meanOf(runs[xOutcome])), y(meanOf(runs[yOutcome]))] as const),
   );
   // A group's name is next to its last mean, or on the nearest free line above or below that mean.
-  const names: { readonly x: number; readonly y: number; readonly width: number }[] = [];
+  const nameBoxes: { readonly x: number; readonly y: number; readonly width: number }[] = [];
   for (const [g, { title }] of recipeRuns.entries()) {
     const [lastX, lastY] = meanPoints[g]!.at(-1)!;
     const at = { x: lastX + 9, width: title.length * CHARACTER };
     const isFree = (y: number) =>
       y > EDGE.top + LINE_HEIGHT &&
       y < bottom &&
-      !names.some(
+      !nameBoxes.some(
         (one) =>
           Math.abs(one.y - y) < LINE_HEIGHT && one.x < at.x + at.width && at.x < one.x + one.width,
       );
-    const lines = recipeRuns.flatMap((_, i) => [
+    const candidates = recipeRuns.flatMap((_, i) => [
       lastY + 4 + i * LINE_HEIGHT,
       lastY + 4 - i * LINE_HEIGHT,
     ]);
-    names.push({ ...at, y: lines.find(isFree) ?? lastY + 4 });
+    nameBoxes.push({ ...at, y: candidates.find(isFree) ?? lastY + 4 });
   }
   const marks = recipeRuns.map(({ title, recipes }, g) =>
     make('g', { className: [`run-${g + 1}`] }, [
@@ -169,7 +169,7 @@ export function runsOf(
       ...meanPoints[g]!.map(([cx, cy]) =>
         make('circle', { className: ['mean'], cx: cx.toFixed(1), cy: cy.toFixed(1), r: 4.2 }),
       ),
-      label({ ...names[g]!, className: 'name' }, title),
+      label({ ...nameBoxes[g]!, className: 'name' }, title),
     ]),
   );
   const titles = new Map(modelsOfZoo().map(({ id, title }) => [id, title]));

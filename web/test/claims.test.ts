@@ -8,7 +8,7 @@ import { attention } from '../src/views/attention';
 import { selectedHead, sharesOf, type Frame } from '../src/frame';
 import { frameOf, tensor } from './fixture';
 
-/** A causal map, its rows scaled to a sum; the first column is favored by `pull`. */
+/** Returns a causal map whose rows have this sum; `pull` favors the first column. */
 function mapOf(T: number, pull: number, sum: number, draw: () => number): Float32Array {
   const map = new Float32Array(T * T).fill(NaN);
   for (let t = 0; t < T; t++) {

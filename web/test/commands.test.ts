@@ -20,7 +20,7 @@ const zoo = join(root, 'models/zoo');
 const bin = mkdtempSync(join(tmpdir(), 'sinkscope-commands-'));
 afterAll(() => rmSync(bin, { recursive: true }));
 
-/** Puts a `sinkscope` on the shell's path that also prints the values of each prompt. */
+/** Puts a command on the shell's path; `sinkscope` also takes the options in $MORE. */
 const shim = (name: string, script: string) => {
   writeFileSync(join(bin, name), `#!/bin/sh\nexec ${script}\n`);
   chmodSync(join(bin, name), 0o755);

@@ -40,7 +40,7 @@ const full = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
       key_ratio: tensor([2, 2], [1, 0.5, 2, 1]),
       value_ratio: tensor([2, 2], [1, 2, 0.25, 1]),
       entropy_mean: tensor([2, 2], [1, NaN, 2, 3]),
-      // Spread evenly, 0.1 on the first token of each row.
+      // Spread evenly, each row would give the first token 0.1.
       row_mass: tensor([2, 2, 3], [0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.1, 0.2, 0.3]),
       ...tensors,
     },

@@ -100,7 +100,7 @@ export interface FrozenLesson {
   }[];
 }
 
-/** Views that need more than one run of a model, or files that a test has not. */
+/** Views that need more than one run of a model, or files that tests do not have. */
 const LONG_VIEWS = ['lab', 'training', 'effects', 'length'];
 
 /** Whether a figure's numbers are frozen. */

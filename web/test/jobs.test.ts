@@ -310,7 +310,7 @@ describe('unmasking', () => {
     two.given[0]!.onStep(1);
     expect(two.map.data.outlined).toHaveLength(1);
     expect([text('.primary'), map.data, unmasking.says(of, at)]).toEqual(['Stop', undefined, '']);
-    // A narrow map is not higher than wide, a wide one four times as wide as high.
+    // A map is never higher than wide, and at most three times as wide as high.
     expect(two.map.data.cellShape).toBe(1);
     const bare = drawn(unmasking, frame({}));
     expect([bare.text('.caption'), bare.all('.unmask-controls')[0]!.hidden]).toEqual([

@@ -11,7 +11,7 @@ import { zooAddress } from '../src/ask/zoo';
 import type { Frame } from '../src/frame';
 import { Scope, type Context } from '../src/page/context';
 
-/** The server of the page has the texts of the zoo. */
+/** Serves the texts of the zoo, as the page's server does. */
 export function servesZoo(): void {
   vi.stubGlobal('fetch', async (url: URL) => {
     const path = url.href.slice(zooAddress('').href.length);

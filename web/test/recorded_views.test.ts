@@ -131,7 +131,7 @@ function wrongFigure(view: View, frame: Frame): string[] {
   if (!fits || hasNumbersOf(view, frame, page.models.describe)) {
     const quantities = fits ? view.numbers(frame, selectedHead(frame, free)) : [];
     const numbers = [{ frame, quantities }];
-    // Facts, which are JSON, contain no null.
+    // The facts in the file are JSON, in which null is allowed.
     wrong.push(...wrongIn(toCsv(numbers, facts).replaceAll(':null', '').split('\n')));
     if (fits && !room.all('.cell').length) wrong.push('draws nothing');
   } else {
@@ -143,7 +143,7 @@ function wrongFigure(view: View, frame: Frame): string[] {
   return wrong;
 }
 
-/** A room with these frames. */
+/** Returns the problems of a room with these frames. */
 function wrongRoom(build: typeof explore, frames: readonly Frame[], needed = '*'): string[] {
   forgetPlots();
   const room = roomOf(build, page.pageOf({}, frames));

@@ -378,7 +378,7 @@ describe('Training', () => {
     );
     expect(await title([0, 1, 2], [0, 1, 2])).toBe('No sink appears in these trainings.');
     expect(await title([20, 60], [0, 60])).toBe('Training');
-    // Other tests read no course.
+    // Draws a room without courses, so that later tests do not see those of this one.
     await room();
   });
 

@@ -217,7 +217,7 @@ describe('a figure as SVG', () => {
         '<span data-box="110,220,6,10">0</span>' +
         '<span data-box="110,220,10,22" data-style="writing-mode:vertical-rl">abcd</span></div>',
     );
-    // 41 pixels less 5 are six letters.
+    // A box of 41 pixels, less its padding of 5, has room for six letters.
     // The box of a column's word is as wide as the word.
     expect(said).toEqual(['abcdef', 'abcde…', '0', 'ab…']);
     expect(texts.map((text) => of(text, 'text-anchor')[0])).toEqual([

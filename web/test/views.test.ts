@@ -1364,7 +1364,7 @@ describe('caches and settings', () => {
     expect(view.set).toHaveBeenCalledWith({ layer: 1, head: 1 });
     expect(cache.fits!(frame)).toBe(true);
     expect(cache.fits!(base())).toBe(false);
-    // 41 rows of text high at most, and no strip thinner than 0.6.
+    // A row is a 41st as high as the map is wide; a map of many rows is at most 1 / 0.6 times as high as wide.
     expect(view.map.data.cellShape).toBeCloseTo((41 / 4) * (4 / 3));
     const deep = base(
       { ...evict('window', 2), architecture: architecture({ L: 50, H: 2 }) } as never,
@@ -1652,7 +1652,7 @@ it('views declare to figures what they need', () => {
     ],
   ]);
   expect(fitting({ edits: [{ kind: 'evict' }] })).toContain('cache');
-  // A caption of several lines must not contain a number by mistake.
+  // A text that is joined from several strings must not contain NaN or undefined by mistake.
   for (const { how, question, title } of views)
     for (const text of [how, question, title]) expect(text).not.toMatch(/NaN|undefined/);
 });

@@ -212,7 +212,7 @@ describe('a comparison', () => {
 });
 
 describe('a column of a drawn map', () => {
-  /** A map of 9 rows whose first column has these weights from row 1 on, and rows that sum to 1. */
+  /** Returns a map whose first column has these weights from row 1 on, and whose rows sum to 1. */
   const map = (...weights: number[]) => {
     const T = weights.length + 1;
     return Float32Array.from({ length: T * T }, (_, i) => {

@@ -92,11 +92,11 @@ function lineOf(
   color: string,
   name: string,
 ): Series {
-  const size = Math.max(1, Math.ceil(log.length / MAX_POINTS));
+  const stepsPerPoint = Math.max(1, Math.ceil(log.length / MAX_POINTS));
   const values: number[] = [];
   const steps: number[] = [];
-  for (let i = 0; i < log.length; i += size) {
-    const piece = log.slice(i, i + size);
+  for (let i = 0; i < log.length; i += stepsPerPoint) {
+    const piece = log.slice(i, i + stepsPerPoint);
     const value = recentMean({ log: piece }, column);
     // Only some steps measure the old text.
     if (!Number.isFinite(value)) continue;

@@ -81,11 +81,11 @@ export class Controls {
   /** Renders the choice between new models and fine-tuning, and for fine-tuning the choice of its text. */
   trainingChoice(): TemplateResult {
     const isFineTuning = isFineTune(this.#context.state.value.leftRun);
-    return html`${this.#courseChoice(isFineTuning)}
+    return html`${this.#kindChoice(isFineTuning)}
     ${isFineTuning ? this.#text(this.#pair.requestedSettings()[0]!.settings) : nothing}`;
   }
 
-  #courseChoice(isFineTuning: boolean): TemplateResult {
+  #kindChoice(isFineTuning: boolean): TemplateResult {
     return segmented(
       'Training',
       [
@@ -93,8 +93,8 @@ export class Controls {
         ['fineTune', 'Fine-tune'],
       ],
       isFineTuning ? 'fineTune' : 'fromScratch',
-      (course) => {
-        const { leftRun, rightRun } = { fromScratch, fineTune }[course][0]!;
+      (kind) => {
+        const { leftRun, rightRun } = { fromScratch, fineTune }[kind][0]!;
         this.#context.set({ leftRun, rightRun });
       },
     );

@@ -19,7 +19,7 @@ const FRAME_MS = 100;
 const CHARTS = 2;
 
 /** The detail of the event `ended`, which a figure dispatches when both trainings have ended. */
-export interface Trained {
+export interface EndedDetail {
   readonly view: 'lab';
   readonly says: string;
   /** The results of the left and of the right model; each array of numbers has an entry for each step. */
@@ -132,7 +132,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
         data: lab.log.map((entry) => entry[column] ?? NaN),
       })),
     }));
-    const detail: Trained = { view: 'lab', says: sentence, results };
+    const detail: EndedDetail = { view: 'lab', says: sentence, results };
     root.dispatchEvent(new CustomEvent('ended', { detail, bubbles: true }));
   }
 

@@ -37,7 +37,7 @@ async function textFor(settings: Settings) {
 }
 
 /** Reads the config and the weights of a checkpoint. */
-async function weightsFor(card: Card, at: number, models: Models) {
+async function checkpointFor(card: Card, at: number, models: Models) {
   if (at >= TRAINED_STEPS) {
     const { config, weights: begin } = await models.zoo.exact(card.id);
     return { config, begin, step: TRAINED_STEPS };
@@ -82,7 +82,7 @@ function architectureChanges(settings: Settings): Record<string, string> {
 export async function setUp(settings: Settings, models: Models): Promise<Setup> {
   const card = models.zoo.cards.find(({ id }) => id === settings.from)!;
   const [checkpoint, chosenText, tokenizerFile] = await Promise.all([
-    weightsFor(card, Number(settings.at), models),
+    checkpointFor(card, Number(settings.at), models),
     textFor(settings),
     fetchText(`${card.tokenizer}/tokenizer.json`),
   ]);

@@ -248,14 +248,14 @@ export class Lab {
     const heldOut = this.setup?.heldOut;
     for (let left = count; left > 0;) {
       const stepsSinceHeldOut = this.step % HELD_OUT_STEPS;
-      const batch = heldOut ? Math.min(left, HELD_OUT_STEPS - stepsSinceHeldOut) : left;
+      const chunk = heldOut ? Math.min(left, HELD_OUT_STEPS - stepsSinceHeldOut) : left;
       let heldMeasures: Readonly<Record<string, number>> =
         heldOut && !stepsSinceHeldOut ? { loss_held: await heldLoss(training, heldOut) } : {};
-      for await (const entry of this.#takePacedSteps(training, batch, pace, signal)) {
+      for await (const entry of this.#takePacedSteps(training, chunk, pace, signal)) {
         yield { ...heldMeasures, ...entry };
         heldMeasures = {};
       }
-      left -= batch;
+      left -= chunk;
     }
   }
 
