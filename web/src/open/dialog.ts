@@ -5,7 +5,7 @@ import { filesOfList, type Plan } from 'sinkscope';
 import { suggestions } from './catalog';
 import { ENDPOINT, type Opener, type Candidate, type Stage } from './opener';
 import { isDownload, planRows } from './words';
-import { loadedWords, sizeWords, type Loaded } from '../run/progress';
+import { downloadWords, sizeWords, type LoadProgress } from '../run/progress';
 import { fingerprintOf, nameOfId, isOnDisk } from '../ask/ids';
 import { addressOfRecording, isRecordingId } from '../ask/recordings';
 import '../page/dialog.css';
@@ -265,12 +265,12 @@ function renderPlan(
     }`;
 }
 
-function renderLoading(opener: Opener, plan: Plan, loaded: Loaded): TemplateResult {
+function renderLoading(opener: Opener, plan: Plan, loaded: LoadProgress): TemplateResult {
   const { done, total } = loaded;
   const share = total > 0 ? Math.min(1, done / total) : 0;
   return html`<h3>${plan.id}</h3>
     <progress max="1" .value=${share} aria-label="Loaded"></progress>
-    <p class="open-loaded">${loadedWords(loaded)}</p>
+    <p class="open-loaded">${downloadWords(loaded)}</p>
     <p class="links"><button type="button" @click=${() => opener.back()}>Cancel</button></p>
     ${isDownload(plan) ? html`<p class="hint">Downloaded bytes are kept: an interrupted download resumes.</p>` : nothing}`;
 }

@@ -5,7 +5,7 @@ import {
   firstKey,
   headAt,
   indexOfMax,
-  keysOf,
+  comparableKeyCount,
   layerNumber,
   mean,
   overPrompts,
@@ -51,7 +51,7 @@ const KEY_COUNT = 10;
 
 /** Returns the largest Sink_k, k > 1, among the keys that enough queries see. */
 function sinkElsewhere(frame: Frame): Cell {
-  const count = Math.max(KEY_COUNT, keysOf(frame));
+  const count = Math.max(KEY_COUNT, comparableKeyCount(frame));
   const shares = Array.from(frame.tensors.sink_ratio!.data).slice(0, count);
   shares[firstKey(frame)] = NaN;
   const at = indexOfMax(shares);

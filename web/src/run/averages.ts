@@ -14,7 +14,7 @@ export const ALWAYS_READ = [
   'row_mass_summary',
 ];
 
-type Averaged = Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>;
+type Averages = Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>;
 
 /** Returns means, standard deviations and the numbers of each prompt, for each list of edits. */
 export async function measureAverages(
@@ -27,7 +27,7 @@ export async function measureAverages(
     readonly streaming?: boolean;
   },
   { signal, onProgress }: Watch,
-): Promise<Averaged[]> {
+): Promise<Averages[]> {
   const perCase = cases.map((): Record<string, number[]> => ({}));
   const measured = await sweep(model, ids, cases, {
     ...options,
@@ -62,7 +62,7 @@ export async function measureWindowLoss(
   window: number,
   { edits, eps }: { edits: Frame['edits']; eps: number },
   { signal, onProgress }: Watch,
-): Promise<Averaged> {
+): Promise<Averages> {
   const T = ids[0]!.length;
   const size = Math.min(T, window + 1);
   const windowCount = T - size + 1;
@@ -132,7 +132,7 @@ export async function allAverages(
     only,
   }: { edits: Frame['edits']; eps: number; only?: readonly string[] | undefined },
   watch: Watch,
-): Promise<Averaged> {
+): Promise<Averages> {
   // Always includes the loss, since the cost of a setting is a difference of mean losses.
   const isRequested = (name: string) =>
     !only || [...ALWAYS_READ, 'loss_mean', ...only].includes(name);

@@ -216,7 +216,7 @@ export async function withMeasurement(
     edits,
     signal,
     onProgress: (done, total) =>
-      onProgress(`${title}, ${done} of ${total} ${measurement.steps}`, done, total),
+      onProgress(`${title}, ${done} of ${total} ${measurement.progressUnit}`, done, total),
   });
   signal.throwIfAborted();
   return { tensors: { ...tensors, ...results.tensors }, spread: { ...spread, ...results.spread } };

@@ -117,7 +117,7 @@ function plainColor(color: string): string {
   return `rgba(${[r, g, b].map((part) => Math.round(255 * Number(part))).join()},${a})`;
 }
 
-/** Returns a box with a gradient, for a color scale or the bar behind a word. */
+/** Returns the box of a color scale with its gradient, or the bar behind a word. */
 function gradientBox(element: Element, origin: Place, number: number): SVGElement[] {
   const { backgroundImage } = getComputedStyle(element);
   const colors = (backgroundImage.match(/(?:rgba?|color)\([^)]*\)/g) ?? []).map(plainColor);
@@ -155,8 +155,9 @@ function* linesOf(node: Text): Generator<{ text: string; range: Range }> {
   }
 }
 
-/** Selects controls, which are no part of a saved figure, except the chosen one of several choices. */
+/** Selects controls, which a saved figure leaves out; of several choices `copyTexts` keeps the chosen one. */
 const CONTROLS = 'svg, .save, .readout, button, input, select, textarea, summary, label, a.button';
+
 /** Returns the longest prefix of a text that fits a width, with an ellipsis if it is shortened. */
 function shorten(text: string, width: number, font: string): string {
   const context = (measuring ??= document.createElement('canvas').getContext('2d')!);
@@ -192,7 +193,7 @@ function clippedLabel(span: HTMLElement, origin: Place): SVGElement {
   return labelText;
 }
 
-/** Returns all texts of a cell, line by line. */
+/** Returns the visible texts of a cell without those of controls, line by line. */
 function copyTexts(cell: Element, origin: Place): SVGElement[] {
   const textElements: SVGElement[] = visibleElements<HTMLElement>(
     cell,
@@ -307,7 +308,7 @@ function textNode(name: string, text: string): SVGElement {
 }
 
 /**
- * Returns the SVG.
+ * Returns a figure as an SVG.
  * @param cell the element with a view's drawing and its conditions
  * @param about the description, whose title is written above the figure
  */

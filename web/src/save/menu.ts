@@ -53,7 +53,7 @@ export function aboutOf({
       corpus,
       subjects: frames.map(factsOf),
     },
-    // Leaves out the link if it contains a long text, since it would not fit below the picture.
+    // Names the page without its state, since a link's long text would not fit below the picture.
     note: [
       'Sinkscope',
       version,
@@ -117,7 +117,7 @@ export function downloadFile(file: Blob, name: string): void {
 }
 
 /** The space between an open menu and the edge of the window, in pixels. */
-const EDGE = 8;
+const MENU_MARGIN = 8;
 
 /** Makes a <details> a menu, which closes on a click elsewhere and on Escape, and whose content stays in the window. */
 export function makeMenu(menu: HTMLDetailsElement): void {
@@ -134,8 +134,8 @@ export function makeMenu(menu: HTMLDetailsElement): void {
     content.style.translate = '';
     if (!menu.open) return;
     const { left, right } = content.getBoundingClientRect();
-    const overflow = Math.max(0, right - (document.documentElement.clientWidth - EDGE));
-    content.style.translate = `${Math.max(EDGE - left, -overflow)}px`;
+    const overflow = Math.max(0, right - (document.documentElement.clientWidth - MENU_MARGIN));
+    content.style.translate = `${Math.max(MENU_MARGIN - left, -overflow)}px`;
   });
   menu.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape' || !menu.open) return;
