@@ -1256,7 +1256,7 @@ describe('hidden states', () => {
     expect(likeness.says(plain, at)).toBe(
       'Baseline: 1 of 2 later positions have at least half of the first token’s norm, after layer 0.',
     );
-    const question = { ...plain.question, input: 'repeat', again: true } as never;
+    const question = { ...plain.question, input: 'repeat', repeatedToken: true } as never;
     const repeated = base(
       { question },
       {
