@@ -191,9 +191,9 @@ export class Opener {
   openFiles(files: readonly DiskFile[] | Promise<readonly DiskFile[]>): Promise<void> {
     return this.#step('Reading the files', async (signal) => {
       const chosen = await files;
-      const empty = chosen.find(({ file }) => file.size === 0);
-      if (empty)
-        throw new InputError(`${empty.path} is empty: expected a model’s file, found 0 bytes.`);
+      const emptyFile = chosen.find(({ file }) => file.size === 0);
+      if (emptyFile)
+        throw new InputError(`${emptyFile.path} is empty: expected a model’s file, found 0 bytes.`);
       const [only] = chosen;
       if (only && chosen.length === 1 && (await isRecordingFile(only.file))) {
         const id = await idOfRecordingFile(only.file as File);

@@ -41,14 +41,14 @@ export async function measureAverages(
 function averagesOf(
   metrics: Awaited<ReturnType<typeof measure>>['metrics'],
 ): Pick<Frame, 'tensors' | 'spread'> {
-  const all = Object.entries(metrics);
+  const entries = Object.entries(metrics);
   const toFloats = (values: readonly (number | null)[]) =>
     Float32Array.from(values, (x) => x ?? NaN);
   return {
     tensors: Object.fromEntries(
-      all.map(([name, { shape, mean: middle }]) => [name, { shape, data: toFloats(middle) }]),
+      entries.map(([name, { shape, mean: middle }]) => [name, { shape, data: toFloats(middle) }]),
     ),
-    spread: Object.fromEntries(all.map(([name, { deviation: own }]) => [name, toFloats(own)])),
+    spread: Object.fromEntries(entries.map(([name, { deviation: own }]) => [name, toFloats(own)])),
   };
 }
 
@@ -64,10 +64,10 @@ export async function measureWindowLoss(
   { signal, onProgress }: Watch,
 ): Promise<Averages> {
   const T = ids[0]!.length;
-  const size = Math.min(T, window + 1);
-  const windowCount = T - size + 1;
+  const windowSize = Math.min(T, window + 1);
+  const windowCount = T - windowSize + 1;
   const windows = ids.flatMap((one) =>
-    Array.from({ length: windowCount }, (_, from) => one.slice(from, from + size)),
+    Array.from({ length: windowCount }, (_, from) => one.slice(from, from + windowSize)),
   );
   const losses = ids.map(() => new Float32Array(T).fill(NaN));
   await measure(model, windows, {
@@ -80,7 +80,7 @@ export async function measureWindowLoss(
       const windowLosses = losses[Math.floor(i / windowCount)]!;
       const offset = i % windowCount;
       if (offset === 0) windowLosses.set(measured!.data);
-      else windowLosses[offset + size - 1] = measured!.data[size - 1]!;
+      else windowLosses[offset + windowSize - 1] = measured!.data[windowSize - 1]!;
     },
   });
   const promptMeans = losses.map((own) => mean(own, 1));

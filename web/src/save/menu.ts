@@ -42,14 +42,14 @@ export function aboutOf({
   const { corpus, version, link } = facts;
   const frames = numbers.map(({ frame }) => frame);
   const models = [...new Set(frames.map((frame) => frame.title))].join(', ');
-  const address = isPublic(link) ? { link } : {};
+  const linkFact = isPublic(link) ? { link } : {};
   return {
     title: models ? `${title}: ${models}` : title,
     description: [...says, ...frames.map(stampWords)].join('\n'),
     facts: {
       figure: name,
       measured_by: `Sinkscope ${version}`,
-      ...address,
+      ...linkFact,
       corpus,
       subjects: frames.map(factsOf),
     },
@@ -93,15 +93,16 @@ export function fileName(
  */
 export function onPaper<T>(element: Element, draw: (theme?: Theme) => void, take: () => T): T {
   const root = element.getRootNode();
-  const themed = root instanceof ShadowRoot ? (root.host as HTMLElement) : document.documentElement;
-  const { theme } = themed.dataset;
-  themed.dataset.theme = 'light';
+  const themedElement =
+    root instanceof ShadowRoot ? (root.host as HTMLElement) : document.documentElement;
+  const { theme } = themedElement.dataset;
+  themedElement.dataset.theme = 'light';
   draw('light');
   try {
     return take();
   } finally {
-    if (theme === undefined) delete themed.dataset.theme;
-    else themed.dataset.theme = theme;
+    if (theme === undefined) delete themedElement.dataset.theme;
+    else themedElement.dataset.theme = theme;
     draw();
   }
 }
