@@ -3,7 +3,7 @@
  * stage draws; it is empty if its condition does not hold.
  */
 import { claimOf, WHERE } from './claims';
-import { firstKey, keysOf, mean, ofHead, type Frame, type Head } from './frame';
+import { firstKey, comparableKeyCount, mean, ofHead, type Frame, type Head } from './frame';
 import type { State } from './ask/state';
 import { answerOf as contestWords, compareKeys } from './views/arrows';
 import { lossChange } from './views/change';
@@ -31,7 +31,7 @@ function otherSinksAnswer(frame: Frame): string {
   const verdict = judged(frame);
   const { sink_ratio } = frame.tensors;
   if (!verdict.conclusive || firstKey(frame) || !sink_ratio) return '';
-  const laterShares = Array.from(sink_ratio.data).slice(1, keysOf(frame));
+  const laterShares = Array.from(sink_ratio.data).slice(1, comparableKeyCount(frame));
   if (!laterShares.length) return '';
   if (laterShares.some((share) => share > 0)) return 'In some heads, another token is a sink.';
   return verdict.sink > 0 ? 'No token but the first is a sink.' : 'No token is a sink.';

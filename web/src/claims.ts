@@ -1,7 +1,7 @@
 /**
- * Claims about a head's attention map. A claim is computed only from the cells that are drawn, so it is true of the
- * picture on any text, at any step, with rows normalized or not. Every sentence about the map is made from one claim:
- * lead, caption, remark, label, and the picture to share.
+ * Claims about a head's attention map. Its kind is computed only from the cells that are drawn, so it is true of the
+ * picture on any text, at any step, with rows normalized or not; its number is a mean if there are several prompts.
+ * Every sentence about the map is made from one claim: lead, caption, remark, label, and the picture to share.
  */
 import {
   cellsOf,
@@ -68,7 +68,7 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
  */
 export type Kind = 'all' | 'many' | 'weak' | 'none';
 
-/** A clause for each kind of column, without a number. */
+/** A sentence for each kind of column, without a number. */
 export const WHERE: Readonly<Record<Kind, string>> = {
   all: 'Almost every token attends to the first one.',
   many: 'Many tokens attend mostly to the first one.',
@@ -93,8 +93,8 @@ export function kindOf({
 export interface Claim {
   readonly at: Head;
   /**
-   * Measures the first column of the picture; undefined without a picture, for a single token, and for means over
-   * blocks.
+   * Measurements of the first token's column in the picture; undefined without a picture, for a single token, and for
+   * means over blocks.
    */
   readonly column: Column | undefined;
   readonly kind: Kind | undefined;

@@ -335,7 +335,7 @@ export function firstTokenWeights(frame: Frame): Float32Array {
 const MIN_QUERIES = 8;
 
 /** Returns the number of keys that enough queries see, from the first one on. */
-export function keysOf(frame: Pick<Frame, 'T' | 'architecture'>): number {
+export function comparableKeyCount(frame: Pick<Frame, 'T' | 'architecture'>): number {
   return isBidirectional(frame) ? frame.T : Math.max(1, frame.T - MIN_QUERIES + 1);
 }
 
@@ -483,7 +483,7 @@ export function overPrompts(
 }
 
 /** Returns the largest absolute finite value of some arrays, or `least` if that is larger. */
-export function largest(arrays: readonly ArrayLike<number>[], least = 1e-9): number {
+export function largestMagnitude(arrays: readonly ArrayLike<number>[], least = 1e-9): number {
   let size = least;
   for (const array of arrays)
     for (let i = 0; i < array.length; i++) {

@@ -113,7 +113,7 @@ const context: Context = {
 let picker: Picker | undefined;
 let dialog: Promise<{ draw(): void }> | undefined;
 
-/** Fetches the weights of the first shown model, if it has a preview. */
+/** On the start screen, fetches the preview of the first shown model, if it has one. */
 function prefetch({ cards, preview }: Zoo): void {
   const { room, shown } = state.peek();
   const [first] = shown;

@@ -114,15 +114,15 @@ const SOURCE_WORDS = {
 
 export function classSentence(frame: Frame): string {
   if (frame.recording) return recordedWords(frame.recording);
-  const size = `${(frame.architecture.parameters / 1e6).toFixed(2)} M parameters`;
-  if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${size}`;
+  const sizeWords = `${(frame.architecture.parameters / 1e6).toFixed(2)} M parameters`;
+  if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${sizeWords}`;
   const arithmetic = inexactNames.find((one) => INEXACT[one].class === frame.class);
   if (arithmetic) {
     const { clause, consequence } = INEXACT[arithmetic];
-    return `${clause}, ${SOURCE_WORDS[frame.model.source]}, ${size}: ${consequence}`;
+    return `${clause}, ${SOURCE_WORDS[frame.model.source]}, ${sizeWords}: ${consequence}`;
   }
   return (
-    `replaced at inference. The weights (${size}) were trained with ` +
+    `replaced at inference. The weights (${sizeWords}) were trained with ` +
     `${frame.architecture.attention.operation} and without this edit; a model trained with it may ` +
     'behave differently.'
   );
@@ -171,8 +171,8 @@ export function startTokenWords(frame: Pick<Frame, 'first' | 'firstAt' | 'specia
 /** Returns the conditions of a measurement, without the model. */
 function settingWords(frame: Stamped): string {
   const { eps, T, sequences } = frame;
-  const n = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
-  return `ε = ${eps} · T = ${T} · ${startTokenWords(frame)} · ${n}`;
+  const promptWords = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
+  return `ε = ${eps} · T = ${T} · ${startTokenWords(frame)} · ${promptWords}`;
 }
 
 /** Returns the class of a number and all its conditions, as printed under every figure. */

@@ -8,8 +8,8 @@ import {
   hiddenLayer,
   indexOfMax,
   isMasked,
-  keysOf,
-  largest,
+  comparableKeyCount,
+  largestMagnitude,
   mapsOf,
   maskHidden,
   massiveOf,
@@ -44,12 +44,12 @@ const nine = Float32Array.from({ length: 9 }, (_, i) => i);
 
 it('the largest number is the largest finite magnitude, or a given least one', () => {
   expect(
-    largest([
+    largestMagnitude([
       [0.25, -0.5],
       [0.125, NaN, -Infinity],
     ]),
   ).toBe(0.5);
-  expect([largest([[0]]), largest([[0.25]], 1)]).toEqual([1e-9, 1]);
+  expect([largestMagnitude([[0]]), largestMagnitude([[0.25]], 1)]).toEqual([1e-9, 1]);
 });
 
 describe('a frame', () => {
@@ -182,7 +182,7 @@ describe('a frame', () => {
 
   it('counts keys that at least eight queries see, and always the first', () => {
     const at = (T: number, kind = 'causal') =>
-      keysOf({ T, architecture: { mask: { kind } } as Frame['architecture'] });
+      comparableKeyCount({ T, architecture: { mask: { kind } } as Frame['architecture'] });
     expect([1, 7, 8, 9, 64].map((T) => at(T))).toEqual([1, 1, 1, 2, 57]);
     expect(at(64, 'bidirectional')).toBe(64);
   });
@@ -245,10 +245,10 @@ describe('a frame', () => {
       ...{ layer: 5, channel: 30, token: 31, size: 5, median: 5 },
     });
     expect([
-      largest([[9, 1], [2]]),
-      largest([[-3], [Infinity, NaN]]),
-      largest([], 2),
-      largest([[1]], 2),
+      largestMagnitude([[9, 1], [2]]),
+      largestMagnitude([[-3], [Infinity, NaN]]),
+      largestMagnitude([], 2),
+      largestMagnitude([[1]], 2),
     ]).toEqual([...[9, 3, 2, 2]]);
     expect(massiveOf(frameOf())).toBeUndefined();
     expect(massiveOf(frameOf({}, { massive: tensor([0, 4], []), massive_at }))).toBeUndefined();

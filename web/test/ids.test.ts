@@ -14,7 +14,7 @@ import {
 import { planRows } from '../src/open/words';
 import { nearestStep } from '../src/ask/steps';
 import {
-  arithmeticOf,
+  splitArithmetic,
   atStep,
   choicesOf,
   isCounterfactual,
@@ -136,7 +136,7 @@ it('a plan states the format of its weights and how many bytes are cached', () =
 describe('a subject', () => {
   it('is weights and the arithmetic that runs them', () => {
     expect(
-      ['softmax', 'softmax@40~int8', 'hub:a/b@main~relaxed', 'a~int8x'].map(arithmeticOf),
+      ['softmax', 'softmax@40~int8', 'hub:a/b@main~relaxed', 'a~int8x'].map(splitArithmetic),
     ).toEqual([
       { weights: 'softmax', arithmetic: 'exact' },
       { weights: 'softmax@40', arithmetic: 'int8' },

@@ -22,8 +22,8 @@ export function idOfPlan(plan: Plan): string {
   const { revision = 'main', format, files } = plan;
   const suffix = revision === 'main' ? '' : `@${revision}`;
   const [first] = files.weights;
-  const file = format === 'gguf' && first ? `:${first.name}` : '';
-  return `${HUB_PREFIX}${plan.id}${suffix}${file}`;
+  const fileSuffix = format === 'gguf' && first ? `:${first.name}` : '';
+  return `${HUB_PREFIX}${plan.id}${suffix}${fileSuffix}`;
 }
 
 /** Whether the subject is a model or a recording from the reader's disk, which no other reader can open. */

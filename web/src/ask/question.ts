@@ -215,13 +215,17 @@ async function promptsOfGroups(
 ): Promise<Prompts> {
   const perGroup = Math.max(1, Math.floor(n / groups.length));
   const selection = groups.map(({ label, texts }) => ({ label, texts: texts.slice(0, perGroup) }));
-  let tokens = T;
+  let promptLength = T;
   for (const text of selection.flatMap(({ texts }) => texts))
-    tokens = Math.min(tokens, (await tokenizer.encode(text, { special })).length);
+    promptLength = Math.min(promptLength, (await tokenizer.encode(text, { special })).length);
   const ids: number[][] = [];
   const labels: string[] = [];
   for (const { label, texts } of selection) {
-    const pieces = await cutText(tokenizer, texts, { tokens, sequences: texts.length, special });
+    const pieces = await cutText(tokenizer, texts, {
+      tokens: promptLength,
+      sequences: texts.length,
+      special,
+    });
     ids.push(...pieces);
     labels.push(...pieces.map(() => label));
   }

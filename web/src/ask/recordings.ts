@@ -71,8 +71,8 @@ export function nameOfRecording(id: string): string {
 export async function isRecordingFile(file: Blob): Promise<boolean> {
   const MAX_HEADER = 10 ** 8;
   if (file.size < 10) return false;
-  const start = new DataView(await file.slice(0, 8).arrayBuffer());
-  const length = Number(start.getBigUint64(0, true));
+  const lengthView = new DataView(await file.slice(0, 8).arrayBuffer());
+  const length = Number(lengthView.getBigUint64(0, true));
   if (length > Math.min(MAX_HEADER, file.size - 8)) return false;
   return (await file.slice(8, 8 + length).text()).includes('"sinkscope.recording"');
 }

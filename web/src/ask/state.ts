@@ -55,8 +55,8 @@ function subjectsRow(...standard: readonly string[]): Row<readonly string[]> {
     default: standard,
     parse: (t) => {
       const parsed = splitSubjects(t.slice(0, 2000)).map(parseSubject);
-      const fits = parsed.every((one) => one !== undefined);
-      if (!fits || !parsed.length) return undefined;
+      const isValid = parsed.every((one) => one !== undefined);
+      if (!isValid || !parsed.length) return undefined;
       return [...new Set(parsed.map(printSubject))].slice(0, MAX_SUBJECTS);
     },
     print: (v) => v.join(','),
@@ -71,8 +71,8 @@ interface NumberRow extends Row<number> {
 function numberRow(standard: number, low: number, high: number, step = 1): NumberRow {
   const parse = (t: string) => {
     const value = t.trim() === '' ? NaN : Number(t);
-    const fits = value >= low && value <= high && (step !== 1 || Number.isInteger(value));
-    return fits ? value : undefined;
+    const isValid = value >= low && value <= high && (step !== 1 || Number.isInteger(value));
+    return isValid ? value : undefined;
   };
   return { default: standard, parse, print: String, range: { low, high, step } };
 }

@@ -82,7 +82,7 @@ export function modelIdOf({ id, step, arithmetic }: Omit<Subject, 'edits'>): str
 }
 
 /** Returns the id of an opened model's weights, and its arithmetic. */
-export function arithmeticOf(id: string): { weights: string; arithmetic: Arithmetic } {
+export function splitArithmetic(id: string): { weights: string; arithmetic: Arithmetic } {
   const arithmetic = inexactNames.find((one) => id.endsWith(`~${one}`));
   return arithmetic
     ? { weights: id.slice(0, -1 - arithmetic.length), arithmetic }
@@ -142,7 +142,7 @@ interface EditChoice {
   readonly label: string;
   readonly parameters: readonly Parameter[];
   /**
-   * The operation that the edit substitutes, absent for other edits; a model that was trained with it stays the same.
+   * The operation that replaces the model's own; absent for other edits. A model that was trained with it stays the same.
    */
   readonly operation?: string;
   readonly make: (parameters: Readonly<Record<string, number | string>>) => Edit;

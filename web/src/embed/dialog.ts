@@ -49,8 +49,8 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
   const dialog = document.createElement('dialog');
   dialog.className = 'embed-dialog';
   dialog.setAttribute('aria-label', `Embed ${titleOf(view)}`);
-  const kind = signal(0);
-  const size = signal(0);
+  const snippetIndex = signal(0);
+  const sizeIndex = signal(0);
   /** Whether pages of other sites may load the element; true until `probeAccess` answers. */
   const isAccessible = signal(true);
   const controls = signal<readonly string[]>([]);
@@ -80,9 +80,9 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
   const preview = createRef<HTMLIFrameElement>();
   const address = () => new URL(`embed.html${embedHash(state())}`, base).href;
   const firstAddress = address();
-  const end = effect(() => {
-    const [, { width, height }] = SIZES[size.value]!;
-    const text = snippets[kind.value]!.make(state(), base, SIZES[size.value]![1]);
+  const endEffect = effect(() => {
+    const [, { width, height }] = SIZES[sizeIndex.value]!;
+    const text = snippets[snippetIndex.value]!.make(state(), base, SIZES[sizeIndex.value]![1]);
     render(
       html`<div class="embed-head">
           <h2>Embed: ${titleOf(view)}</h2>
@@ -91,9 +91,9 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
         <div class="numbers">
           ${choiceField(
             'for',
-            String(kind.value),
+            String(snippetIndex.value),
             offered().map((one) => [String(snippets.indexOf(one)), one.label] as const),
-            (value) => (kind.value = Number(value)),
+            (value) => (snippetIndex.value = Number(value)),
           )}
           ${choiceField(
             'theme',
@@ -107,9 +107,9 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
           )}
           ${choiceField(
             'size',
-            String(size.value),
+            String(sizeIndex.value),
             SIZES.map(([label], i) => [String(i), label] as const),
-            (value) => (size.value = Number(value)),
+            (value) => (sizeIndex.value = Number(value)),
           )}
         </div>
         <div class="numbers" role="group" aria-label="Controls of the embed">
@@ -163,7 +163,7 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
     preview.value!.dataset.address = target;
   });
   dialog.addEventListener('close', () => {
-    end();
+    endEffect();
     dialog.remove();
   });
   document.body.append(dialog);
@@ -171,7 +171,7 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
   void probeAccess().then((isAllowed) => {
     if (isAllowed) return;
     isAccessible.value = false;
-    if (snippets[kind.peek()]!.needsScript)
-      kind.value = snippets.findIndex(({ needsScript }) => !needsScript);
+    if (snippets[snippetIndex.peek()]!.needsScript)
+      snippetIndex.value = snippets.findIndex(({ needsScript }) => !needsScript);
   });
 }

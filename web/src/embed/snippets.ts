@@ -60,14 +60,14 @@ const printAttributes = (all: readonly (readonly [string, string])[]) =>
 
 /** Returns the attributes of the element, without a size for the lab and experiments, which have their own heights. */
 function elementAttributes(state: State, size: Size): readonly (readonly [string, string])[] {
-  const box = isWholeRoom(state.view) ? [] : sizeAttributes(size, false);
-  return [...attributesOf(embedState(state), pinnedKeys(state)), ...box];
+  const sizePairs = isWholeRoom(state.view) ? [] : sizeAttributes(size, false);
+  return [...attributesOf(embedState(state), pinnedKeys(state)), ...sizePairs];
 }
 
 /** Returns the picture and link that stand for the figure until it is drawn, or where no script runs. */
 function fallbackOf(state: State, base: URL, { width }: Size) {
-  const name = { [LAB]: 'lab', [EXPERIMENT]: 'purpose' }[state.view] ?? 'start';
-  const picture = new URL(`cards/${name}.png`, base).href;
+  const cardName = { [LAB]: 'lab', [EXPERIMENT]: 'purpose' }[state.view] ?? 'start';
+  const picture = new URL(`cards/${cardName}.png`, base).href;
   return {
     link: addressOf(state, base),
     picture,
@@ -78,10 +78,10 @@ function fallbackOf(state: State, base: URL, { width }: Size) {
 
 function elementTag(state: State, base: URL, size: Size): string {
   const { link, picture, width, title } = fallbackOf(state, base, size);
-  const image = `<img src=${quoteAttribute(picture)} width=${quoteAttribute(width)} alt=${quoteAttribute(title)}>`;
+  const imageTag = `<img src=${quoteAttribute(picture)} width=${quoteAttribute(width)} alt=${quoteAttribute(title)}>`;
   return (
     `<sink-scope${printAttributes(elementAttributes(state, size))}>` +
-    `<a href=${quoteAttribute(link)}>${image}</a></sink-scope>`
+    `<a href=${quoteAttribute(link)}>${imageTag}</a></sink-scope>`
   );
 }
 

@@ -5,7 +5,7 @@ import { filesOfList, type Plan } from 'sinkscope';
 import { suggestions } from './catalog';
 import { ENDPOINT, type Opener, type Candidate, type Stage } from './opener';
 import { isDownload, planRows } from './words';
-import { loadedWords, sizeWords, type Loaded } from '../run/progress';
+import { downloadWords, sizeWords, type LoadProgress } from '../run/progress';
 import { fingerprintOf, nameOfId, isOnDisk } from '../ask/ids';
 import { addressOfRecording, isRecordingId } from '../ask/recordings';
 import '../page/dialog.css';
@@ -167,7 +167,7 @@ function placeChoice(opener: Opener): TemplateResult {
 /** Asks the reader before the page contacts a hub for a link's model. */
 function renderQuestion(opener: Opener, id: string): TemplateResult {
   const model = nameOfId(id);
-  const no = html`<button type="button" @click=${() => opener.hide()}>Not now</button>`;
+  const declineButton = html`<button type="button" @click=${() => opener.hide()}>Not now</button>`;
   if (isOnDisk(id))
     return html`<p>
         This link shows <strong>${model}</strong>, which was on the disk of whoever shared it. The
@@ -175,8 +175,8 @@ function renderQuestion(opener: Opener, id: string): TemplateResult {
         files to open it.
       </p>
       ${diskForm(opener)}
-      <p class="links">${no}</p>`;
-  if (isRecordingId(id)) return renderRecordingQuestion(opener, id, no);
+      <p class="links">${declineButton}</p>`;
+  if (isRecordingId(id)) return renderRecordingQuestion(opener, id, declineButton);
   const host = new URL(opener.fields.endpoint || ENDPOINT).host;
   return html`<p>
       This link shows <strong>${model}</strong> from ${host}. This page contacts ${host} only if you
@@ -186,12 +186,16 @@ function renderQuestion(opener: Opener, id: string): TemplateResult {
       <button type="button" class="primary" @click=${() => void opener.lookUp(model)}>
         Look it up
       </button>
-      ${no}
+      ${declineButton}
     </p>`;
 }
 
 /** Asks the reader before the page fetches a link's recording. */
-function renderRecordingQuestion(opener: Opener, id: string, no: TemplateResult): TemplateResult {
+function renderRecordingQuestion(
+  opener: Opener,
+  id: string,
+  declineButton: TemplateResult,
+): TemplateResult {
   const address = addressOfRecording(id)!;
   return html`<p>
       This link shows a recording, <strong>${nameOfId(id)}</strong>, from ${address.host}. This page
@@ -202,7 +206,7 @@ function renderRecordingQuestion(opener: Opener, id: string, no: TemplateResult)
       <button type="button" class="primary" @click=${() => void opener.lookUp(address.href)}>
         Look it up
       </button>
-      ${no}
+      ${declineButton}
     </p>`;
 }
 
@@ -265,12 +269,12 @@ function renderPlan(
     }`;
 }
 
-function renderLoading(opener: Opener, plan: Plan, loaded: Loaded): TemplateResult {
+function renderLoading(opener: Opener, plan: Plan, loaded: LoadProgress): TemplateResult {
   const { done, total } = loaded;
   const share = total > 0 ? Math.min(1, done / total) : 0;
   return html`<h3>${plan.id}</h3>
     <progress max="1" .value=${share} aria-label="Loaded"></progress>
-    <p class="open-loaded">${loadedWords(loaded)}</p>
+    <p class="open-loaded">${downloadWords(loaded)}</p>
     <p class="links"><button type="button" @click=${() => opener.back()}>Cancel</button></p>
     ${isDownload(plan) ? html`<p class="hint">Downloaded bytes are kept: an interrupted download resumes.</p>` : nothing}`;
 }

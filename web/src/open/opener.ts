@@ -14,7 +14,7 @@ import {
   type Plan,
 } from 'sinkscope';
 import { type Models } from '../run/models';
-import { loadedWords, type Loaded } from '../run/progress';
+import { downloadWords, type LoadProgress } from '../run/progress';
 import { isDownload } from './words';
 import { errorSentence, InputError, isTimeout } from '../ask/errors';
 import {
@@ -53,7 +53,7 @@ export type Stage =
     }
   /** A recording on another site; its size is unknown if its server does not state it. */
   | { readonly name: 'recording'; readonly id: string; readonly bytes: number | undefined }
-  | { readonly name: 'loading'; readonly plan: Plan; readonly loaded: Loaded };
+  | { readonly name: 'loading'; readonly plan: Plan; readonly loaded: LoadProgress };
 
 /** One of several models among which the reader chooses. */
 export interface Candidate {
@@ -118,7 +118,7 @@ export class Opener {
   get work(): string | undefined {
     const { stage } = this;
     if (stage.name === 'looking') return stage.what;
-    return stage.name === 'loading' ? `Loading: ${loadedWords(stage.loaded)}` : undefined;
+    return stage.name === 'loading' ? `Loading: ${downloadWords(stage.loaded)}` : undefined;
   }
 
   show(): void {
@@ -191,9 +191,9 @@ export class Opener {
   openFiles(files: readonly DiskFile[] | Promise<readonly DiskFile[]>): Promise<void> {
     return this.#step('Reading the files', async (signal) => {
       const chosen = await files;
-      const empty = chosen.find(({ file }) => file.size === 0);
-      if (empty)
-        throw new InputError(`${empty.path} is empty: expected a model’s file, found 0 bytes.`);
+      const emptyFile = chosen.find(({ file }) => file.size === 0);
+      if (emptyFile)
+        throw new InputError(`${emptyFile.path} is empty: expected a model’s file, found 0 bytes.`);
       const [only] = chosen;
       if (only && chosen.length === 1 && (await isRecordingFile(only.file))) {
         const id = await idOfRecordingFile(only.file as File);

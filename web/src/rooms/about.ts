@@ -4,7 +4,7 @@ import { until } from 'lit/directives/until.js';
 import type { Context } from '../page/context';
 import { isBidirectional, type Frame } from '../frame';
 import { MEASURING_CONDITIONS, stepOf } from '../ask/steps';
-import { arithmeticOf, operationOf } from '../ask/subject';
+import { splitArithmetic, operationOf } from '../ask/subject';
 import { CLASS_WORDS, classSentence, show } from '../words';
 import { seedsOf, type Card, type Reported } from '../ask/zoo';
 import { seedsTable } from './seeds_table';
@@ -62,7 +62,7 @@ async function formulaWords(
 
 /** Returns the zoo's card of a model, at any step of its training. */
 export function cardOf({ model }: Frame, context: Context): Card | undefined {
-  const { weights } = arithmeticOf(model.id);
+  const { weights } = splitArithmetic(model.id);
   const id = stepOf(weights)?.id ?? weights;
   return context.engine.peek()?.models.zoo.cards.find((card) => card.id === id);
 }

@@ -5,7 +5,7 @@ import {
   firstKey,
   headAt,
   indexOfMax,
-  keysOf,
+  comparableKeyCount,
   layerNumber,
   mean,
   overPrompts,
@@ -51,7 +51,7 @@ const MIN_KEY_COUNT = 10;
 
 /** Returns the largest Sink_k of a key other than the first one, among the keys that enough queries see. */
 function sinkElsewhere(frame: Frame): Cell {
-  const keyCount = Math.max(MIN_KEY_COUNT, keysOf(frame));
+  const keyCount = Math.max(MIN_KEY_COUNT, comparableKeyCount(frame));
   const shares = Array.from(frame.tensors.sink_ratio!.data).slice(0, keyCount);
   shares[firstKey(frame)] = NaN;
   const at = indexOfMax(shares);

@@ -14,7 +14,7 @@ export const ALWAYS_READ = [
   'row_mass_summary',
 ];
 
-type Averaged = Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>;
+type Averages = Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>;
 
 /** Returns means, standard deviations and the numbers of each prompt, for each list of edits. */
 export async function measureAverages(
@@ -27,7 +27,7 @@ export async function measureAverages(
     readonly streaming?: boolean;
   },
   { signal, onProgress }: Watch,
-): Promise<Averaged[]> {
+): Promise<Averages[]> {
   const perCase = cases.map((): Record<string, number[]> => ({}));
   const measured = await sweep(model, ids, cases, {
     ...options,
@@ -41,14 +41,14 @@ export async function measureAverages(
 function averagesOf(
   metrics: Awaited<ReturnType<typeof measure>>['metrics'],
 ): Pick<Frame, 'tensors' | 'spread'> {
-  const all = Object.entries(metrics);
+  const entries = Object.entries(metrics);
   const toFloats = (values: readonly (number | null)[]) =>
     Float32Array.from(values, (x) => x ?? NaN);
   return {
     tensors: Object.fromEntries(
-      all.map(([name, { shape, mean: middle }]) => [name, { shape, data: toFloats(middle) }]),
+      entries.map(([name, { shape, mean: middle }]) => [name, { shape, data: toFloats(middle) }]),
     ),
-    spread: Object.fromEntries(all.map(([name, { deviation: own }]) => [name, toFloats(own)])),
+    spread: Object.fromEntries(entries.map(([name, { deviation: own }]) => [name, toFloats(own)])),
   };
 }
 
@@ -62,12 +62,12 @@ export async function measureWindowLoss(
   window: number,
   { edits, eps }: { edits: Frame['edits']; eps: number },
   { signal, onProgress }: Watch,
-): Promise<Averaged> {
+): Promise<Averages> {
   const T = ids[0]!.length;
-  const size = Math.min(T, window + 1);
-  const windowCount = T - size + 1;
+  const windowSize = Math.min(T, window + 1);
+  const windowCount = T - windowSize + 1;
   const windows = ids.flatMap((one) =>
-    Array.from({ length: windowCount }, (_, from) => one.slice(from, from + size)),
+    Array.from({ length: windowCount }, (_, from) => one.slice(from, from + windowSize)),
   );
   const losses = ids.map(() => new Float32Array(T).fill(NaN));
   await measure(model, windows, {
@@ -80,7 +80,7 @@ export async function measureWindowLoss(
       const windowLosses = losses[Math.floor(i / windowCount)]!;
       const offset = i % windowCount;
       if (offset === 0) windowLosses.set(measured!.data);
-      else windowLosses[offset + size - 1] = measured!.data[size - 1]!;
+      else windowLosses[offset + windowSize - 1] = measured!.data[windowSize - 1]!;
     },
   });
   const promptMeans = losses.map((own) => mean(own, 1));
@@ -132,7 +132,7 @@ export async function allAverages(
     only,
   }: { edits: Frame['edits']; eps: number; only?: readonly string[] | undefined },
   watch: Watch,
-): Promise<Averaged> {
+): Promise<Averages> {
   // Always includes the loss, since the cost of a setting is a difference of mean losses.
   const isRequested = (name: string) =>
     !only || [...ALWAYS_READ, 'loss_mean', ...only].includes(name);

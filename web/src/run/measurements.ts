@@ -14,7 +14,7 @@ import {
 import { deviation, isBidirectional, mean } from '../frame';
 import type { OpenModel } from './opened';
 
-interface Measured {
+interface MeasuredTensors {
   readonly tensors: Readonly<Record<string, Tensor>>;
   /** The standard deviations over the prompts; NaN for one prompt. */
   readonly spread: Readonly<Record<string, Float32Array>>;
@@ -32,15 +32,15 @@ interface MeasurementInput {
 export interface Measurement {
   /** The names of the measurement's results. */
   readonly names: readonly string[];
-  /** The unit in which progress counts. */
-  readonly steps: string;
+  /** Names what the progress counts. */
+  readonly progressUnit: string;
   readonly fits: (model: { readonly architecture: Architecture }) => boolean;
-  readonly measure: (input: MeasurementInput) => Promise<Measured>;
+  readonly measure: (input: MeasurementInput) => Promise<MeasuredTensors>;
 }
 
 const effects: Measurement = {
   names: ['effect'],
-  steps: 'heads ablated',
+  progressUnit: 'heads ablated',
   fits: (model) => !isBidirectional(model),
   measure: async ({ opened, ids, onProgress, ...options }) => {
     const effects = await headEffects(opened.model, ids, {
@@ -105,7 +105,7 @@ async function measureExchange(
 /** Measures the influence of one exchanged token, with the start tokens and without them. */
 const reach: Measurement = {
   names: ['reach', 'reach_bare', 'mixing_bare'],
-  steps: 'texts changed',
+  progressUnit: 'texts changed',
   fits: () => true,
   measure: async ({ opened, ids, edits, signal, onProgress }) => {
     const { model, tokenizer } = opened;
@@ -147,7 +147,7 @@ export function lengthsUpTo(T: number): number[] {
 /** Measures alpha_1 of every head for beginnings of a prompt, in one run that grows. */
 const lengths: Measurement = {
   names: ['alpha_by_length', 'lengths'],
-  steps: 'lengths',
+  progressUnit: 'lengths',
   fits: (model) => !isBidirectional(model),
   measure: async ({ opened, ids, edits, signal, onProgress }) => {
     const T = ids[0]!.length;
@@ -183,7 +183,7 @@ const lengths: Measurement = {
 };
 
 /** Averages each tensor over the prompts that have it. */
-function average(results: Readonly<Record<string, readonly Tensor[]>>): Measured {
+function average(results: Readonly<Record<string, readonly Tensor[]>>): MeasuredTensors {
   const overTexts = (of: (values: readonly number[]) => number) => (all: readonly Tensor[]) =>
     Float32Array.from(all[0]?.data ?? [], (_, i) => of(all.map(({ data }) => data[i]!)));
   const entries = Object.entries(results);

@@ -17,7 +17,7 @@ import {
   type Tokenizer,
 } from 'sinkscope';
 import { InputError, isTimeout } from '../ask/errors';
-import { arithmeticOf } from '../ask/subject';
+import { splitArithmetic } from '../ask/subject';
 import { nearestStep, stepOf, stepWords } from '../ask/steps';
 import type { Choice, OpenModel, Watch } from './opened';
 import { Recordings } from './recordings';
@@ -29,7 +29,7 @@ export function previewId(id: string): string {
   return `${id} preview`;
 }
 
-/** The files of a model outside the zoo, and the access token that fetches them, which only the page's memory holds. */
+/** The files of a model outside the zoo, and the access token that fetches them, which is kept in memory only. */
 interface Recipe {
   readonly title: string;
   readonly source: 'hub' | 'disk';
@@ -109,7 +109,7 @@ export class Models {
 
   /** Returns the size of the weights of a model with a plan. */
   bytesOf(id: string): number | undefined {
-    return this.#recipes.get(arithmeticOf(id).weights)?.plan.bytes;
+    return this.#recipes.get(splitArithmetic(id).weights)?.plan.bytes;
   }
 
   /** Adds a model that the reader asked for, so that it opens without a question from now on. */
@@ -156,7 +156,7 @@ export class Models {
   get(id: string, watch: Watch): Promise<OpenModel> {
     const job = new AbortController();
     return this.#openShared(id, job, async () => {
-      const { weights, arithmetic } = arithmeticOf(id);
+      const { weights, arithmetic } = splitArithmetic(id);
       const recipe = this.#recipes.get(weights);
       const checkpoint = stepOf(weights);
       const options = { signal: job.signal, watch, arithmetic };
@@ -195,7 +195,7 @@ export class Models {
     const opening = this.#openings.get(id);
     if (!opening) return;
     // Removes a checkpoint at once, so that a reader who returns to it need not wait for the end of this opening.
-    if (!opening.isDone && stepOf(arithmeticOf(id).weights)) this.#openings.delete(id);
+    if (!opening.isDone && stepOf(splitArithmetic(id).weights)) this.#openings.delete(id);
     opening.job.abort(new DOMException('', 'AbortError'));
   }
 
@@ -206,12 +206,12 @@ export class Models {
     if (pinned !== undefined && wanted.has(pinned) && this.isOpen(pinned)) this.unpin(pinned);
     const neededIds = new Set(pinned === undefined ? wanted : [...wanted, pinned]);
     const isClosable = (id: string) => {
-      const { weights, arithmetic } = arithmeticOf(id);
+      const { weights, arithmetic } = splitArithmetic(id);
       const isStep = stepOf(weights) !== undefined;
       const isVariant = arithmetic !== 'exact' || isStep || id.endsWith(previewId(''));
       return isVariant || this.#recipes.has(id);
     };
-    const shownWeights = new Set([...neededIds].map((id) => arithmeticOf(id).weights));
+    const shownWeights = new Set([...neededIds].map((id) => splitArithmetic(id).weights));
     const hiddenOpenings = [...this.#openings].filter(
       ([id]) => !neededIds.has(id) && isClosable(id),
     );

@@ -14,7 +14,7 @@ function durationWords(seconds: number): string {
   return `${(seconds / 3600).toFixed(1)} h`;
 }
 
-export interface Loaded {
+export interface LoadProgress {
   readonly done: number;
   /** The size of the download in bytes; NaN if unknown. */
   readonly total: number;
@@ -37,7 +37,13 @@ export function runWords(
 }
 
 /** Describes the progress of a download: bytes, rate, remaining time, and the cause of a pause. */
-export function loadedWords({ done, total, rate = NaN, remaining = NaN, note }: Loaded): string {
+export function downloadWords({
+  done,
+  total,
+  rate = NaN,
+  remaining = NaN,
+  note,
+}: LoadProgress): string {
   const parts = [
     Number.isFinite(total) ? `${sizeWords(done)} of ${sizeWords(total)}` : sizeWords(done),
   ];

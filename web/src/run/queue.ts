@@ -16,7 +16,7 @@ import { Loading, type Dependencies } from './loading';
 import { measurements, type Measurement } from './measurements';
 import { previewId } from './models';
 import type { Watch } from './opened';
-import { loadedWords } from './progress';
+import { downloadWords } from './progress';
 import { recordedFrame, recordedRun } from './recordings';
 import { completeFrame, contextOf, isAnswered, fieldsToRecord } from './reading';
 import { studyKey, type Entry, type Request, type Study, type Work } from './request';
@@ -65,9 +65,9 @@ export class Queue {
   readonly #published = signal(this.#entries);
   #publishing: ReturnType<typeof setTimeout> | undefined;
   readonly #work = signal<Work | undefined>(undefined);
-  /** The error of each failed subject, by the key of its question. */
+  /** The error of each failed subject, by the key of the subject and its question. */
   readonly #errors = new Map<string, string>();
-  /** The keys of questions that were in progress when the engine was lost. */
+  /** The keys of tasks that were in progress when the engine was lost. */
   readonly #lostKeys = new Set<string>();
   #request: Request | undefined;
   #job: Job | undefined;
@@ -111,7 +111,7 @@ export class Queue {
     const isNewQuestion =
       lastRequest && questionKey(lastRequest.question) !== questionKey(request.question);
     if (isNewQuestion) this.stopGenerating();
-    // Forgets errors of open runs when other names are requested: one view's name failed, and others may succeed.
+    // If other names are requested, tries failed subjects with open runs again: only one view's numbers may have failed.
     if (lastRequest?.reads.join() !== request.reads.join())
       for (const subject of request.subjects)
         if (this.#runs.get(subject)?.key === this.#key(subject))
@@ -348,7 +348,7 @@ export class Queue {
       onProgress: (what, done, total, more?: Progress) => {
         if (signal.aborted) return;
         const isReading = more?.stage === 'read';
-        const text = isReading ? `${what}: ${loadedWords({ ...more, done, total })}` : what;
+        const text = isReading ? `${what}: ${downloadWords({ ...more, done, total })}` : what;
         const since = this.#work.peek()?.since ?? performance.now();
         this.#work.value = { text, share: total > 0 ? done / total : NaN, since };
       },

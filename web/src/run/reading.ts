@@ -233,7 +233,7 @@ export async function emptyFrame(
   const { id, title, source, commit, sha256, step, bits } = opened;
   return {
     subject: text,
-    // The title of a checkpoint holds its step, which may be the nearest stored one.
+    // The title of a checkpoint already names the stored step, which may only be the nearest to that of the subject.
     title: titleOf(atStep(effectiveSubject, undefined), title, describe),
     model: { id, title, source, commit, sha256, step, bits },
     class: classOf(edits, subject, describe),

@@ -173,9 +173,9 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
     });
     const measurement = result?.metrics[name];
     if (!measurement) continue;
-    const numbers = (list: readonly (number | null)[]) => Float32Array.from(list, (x) => x ?? NaN);
-    tensors[name] = { shape: measurement.shape, data: numbers(measurement.mean) };
-    spread[name] = numbers(measurement.deviation);
+    const toFloats = (list: readonly (number | null)[]) => Float32Array.from(list, (x) => x ?? NaN);
+    tensors[name] = { shape: measurement.shape, data: toFloats(measurement.mean) };
+    spread[name] = toFloats(measurement.deviation);
   }
   const perPrompt: Record<string, number[]> = {};
   const readRow = async (name: string) =>

@@ -165,7 +165,7 @@ export async function runSubject(
       done,
       total,
     );
-  const job = { signal: watch.signal, ...(wasQuick ? {} : { onProgress }) };
+  const runOptions = { signal: watch.signal, ...(wasQuick ? {} : { onProgress }) };
   try {
     const means =
       prompts.ids.length > 1
@@ -186,10 +186,10 @@ export async function runSubject(
       const cached = { key, capacity: 0, opened, fields: new Set(fields) };
       return { frame: { ...frame, ...means, milliseconds }, cached };
     }
-    await lastRun?.run.update(ids, job);
+    await lastRun?.run.update(ids, runOptions);
     const startOptions = base && edits.length ? { from: { run: base } } : {};
     const run =
-      lastRun?.run ?? (await opened.model.run(ids, { ...options, ...startOptions, ...job }));
+      lastRun?.run ?? (await opened.model.run(ids, { ...options, ...startOptions, ...runOptions }));
     const milliseconds = performance.now() - startTime;
     const recordedFields = lastRun?.fields ?? new Set(fields);
     return {
@@ -216,7 +216,7 @@ export async function withMeasurement(
     edits,
     signal,
     onProgress: (done, total) =>
-      onProgress(`${title}, ${done} of ${total} ${measurement.steps}`, done, total),
+      onProgress(`${title}, ${done} of ${total} ${measurement.progressUnit}`, done, total),
   });
   signal.throwIfAborted();
   return { tensors: { ...tensors, ...results.tensors }, spread: { ...spread, ...results.spread } };

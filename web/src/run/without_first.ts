@@ -27,7 +27,7 @@ export const CONDITIONS = {
     title: 'Without it, then put back',
     edits: (prompt, count) => hiddenKeyEdits(prompt, Math.floor(count / 2)),
   },
-  // Shows whether the loss of any token would do the same.
+  // Shows whether hiding any other token would have the same effect.
   control: {
     title: 'Without the second token',
     edits: (prompt, count) => hiddenKeyEdits(prompt, count, 1),

@@ -12,7 +12,7 @@ interface Sampling {
 
 const DEFAULT_SAMPLING: Sampling = { temperature: 0.6, topK: 40 };
 
-/** Edits of the model during generation. */
+/** A condition under which text is generated: a title, and edits of the model. */
 export interface Condition {
   readonly title: string;
   /**

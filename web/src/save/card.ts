@@ -98,7 +98,7 @@ export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLC
     MARGIN + MAP_SIZE + 10,
     MAP_SIZE,
   );
-  // Leaves out the link if it contains a long text, since it would not fit into the picture.
+  // Names the page without its state if the state is long, since the link would not fit into the picture.
   const [site, hash = ''] = link.split('#');
   const shownLink = hash.length > 70 ? site! : link;
   context.font = `600 20px ${FONT}`;

@@ -100,12 +100,12 @@ function copyMap(canvas: HTMLCanvasElement, origin: Place): SVGElement {
     return group;
   }
   const factor = Math.max(1, Math.ceil(MAP_PIXELS / Math.max(image.width, image.height)));
-  const large = document.createElement('canvas');
-  Object.assign(large, { width: factor * image.width, height: factor * image.height });
-  const context = large.getContext('2d')!;
+  const largeCanvas = document.createElement('canvas');
+  Object.assign(largeCanvas, { width: factor * image.width, height: factor * image.height });
+  const context = largeCanvas.getContext('2d')!;
   context.imageSmoothingEnabled = false;
-  context.drawImage(canvas, 0, 0, large.width, large.height);
-  const href = large.toDataURL();
+  context.drawImage(canvas, 0, 0, largeCanvas.width, largeCanvas.height);
+  const href = largeCanvas.toDataURL();
   return makeNode('image', { x, y, width, height, href, preserveAspectRatio: 'none' });
 }
 
@@ -117,7 +117,7 @@ function plainColor(color: string): string {
   return `rgba(${[r, g, b].map((part) => Math.round(255 * Number(part))).join()},${a})`;
 }
 
-/** Returns a box with a gradient, for a color scale or the bar behind a word. */
+/** Returns the box of a color scale with its gradient, or the bar behind a word. */
 function gradientBox(element: Element, origin: Place, number: number): SVGElement[] {
   const { backgroundImage } = getComputedStyle(element);
   const colors = (backgroundImage.match(/(?:rgba?|color)\([^)]*\)/g) ?? []).map(plainColor);
@@ -135,7 +135,7 @@ function gradientBox(element: Element, origin: Place, number: number): SVGElemen
 /** Yields the lines into which the screen breaks a text. */
 function* linesOf(node: Text): Generator<{ text: string; range: Range }> {
   const words = [...node.data.matchAll(/\S+/g)];
-  let from = 0;
+  let lineStart = 0;
   const rangeOf = (first: number, last: number) => {
     const range = document.createRange();
     const [begin, end] = [words[first]!, words[last]!];
@@ -147,16 +147,17 @@ function* linesOf(node: Text): Generator<{ text: string; range: Range }> {
     const isLineEnd =
       i === words.length ||
       rangeOf(i, i).getBoundingClientRect().top >
-        rangeOf(from, from).getBoundingClientRect().top + 4;
+        rangeOf(lineStart, lineStart).getBoundingClientRect().top + 4;
     if (!isLineEnd) continue;
-    const range = rangeOf(from, i - 1);
+    const range = rangeOf(lineStart, i - 1);
     yield { text: range.toString().replace(/\s+/g, ' '), range };
-    from = i;
+    lineStart = i;
   }
 }
 
-/** Selects controls, which are no part of a saved figure, except the chosen one of several choices. */
+/** Selects controls, which a saved figure leaves out; of several choices `copyTexts` keeps the chosen one. */
 const CONTROLS = 'svg, .save, .readout, button, input, select, textarea, summary, label, a.button';
+
 /** Returns the longest prefix of a text that fits a width, with an ellipsis if it is shortened. */
 function shorten(text: string, width: number, font: string): string {
   const context = (measuring ??= document.createElement('canvas').getContext('2d')!);
@@ -176,23 +177,23 @@ function clippedLabel(span: HTMLElement, origin: Place): SVGElement {
   const isUpright = getComputedStyle(span).writingMode !== 'horizontal-tb';
   const isRow = Boolean(span.closest('.row-words'));
   // Adds the padding of a row's word and of an upright word; a column's box is as wide as its word.
-  const room = isUpright ? height - 4 : width - (isRow ? 5 : 0);
+  const labelLength = isUpright ? height - 4 : width - (isRow ? 5 : 0);
   const middle = isUpright ? x + width / 2 : y + height / 2;
-  const drop = 0.36 * parseFloat(fontSize);
+  const baselineShift = 0.36 * parseFloat(fontSize);
   const labelText = makeNode('text', {
     fill: color,
     'font-size': fontSize,
     'font-family': FONT,
     'text-anchor': isRow ? 'end' : isUpright ? 'start' : 'middle',
     ...(isUpright
-      ? { transform: `translate(${middle - drop} ${y + 4}) rotate(90)` }
-      : { x: isRow ? x + width - 5 : x + width / 2, y: middle + drop }),
+      ? { transform: `translate(${middle - baselineShift} ${y + 4}) rotate(90)` }
+      : { x: isRow ? x + width - 5 : x + width / 2, y: middle + baselineShift }),
   });
-  labelText.textContent = shorten(span.textContent ?? '', room, `${fontSize} ${FONT}`);
+  labelText.textContent = shorten(span.textContent ?? '', labelLength, `${fontSize} ${FONT}`);
   return labelText;
 }
 
-/** Returns all texts of a cell, line by line. */
+/** Returns the visible texts of a cell without those of controls, line by line. */
 function copyTexts(cell: Element, origin: Place): SVGElement[] {
   const textElements: SVGElement[] = visibleElements<HTMLElement>(
     cell,
@@ -267,11 +268,14 @@ function axisNames(cell: Element, origin: Place): SVGElement[] {
     const { x, y, width, height } = boxOf(inner, origin);
     const fill = getComputedStyle(inner, '::before').color;
     const font = { fill, 'font-size': 11, 'font-family': FONT, 'text-anchor': 'end' };
-    const rows = makeNode('text', { ...font, transform: `translate(${x + 9} ${y}) rotate(-90)` });
-    rows.textContent = inner.dataset.row ?? '';
-    const columns = makeNode('text', { ...font, x: x + width, y: y + height - 1 });
-    columns.textContent = inner.dataset.col ?? '';
-    return [rows, columns].filter(({ textContent }) => textContent);
+    const rowName = makeNode('text', {
+      ...font,
+      transform: `translate(${x + 9} ${y}) rotate(-90)`,
+    });
+    rowName.textContent = inner.dataset.row ?? '';
+    const columnName = makeNode('text', { ...font, x: x + width, y: y + height - 1 });
+    columnName.textContent = inner.dataset.col ?? '';
+    return [rowName, columnName].filter(({ textContent }) => textContent);
   });
 }
 
@@ -307,7 +311,7 @@ function textNode(name: string, text: string): SVGElement {
 }
 
 /**
- * Returns the SVG.
+ * Returns a figure as an SVG.
  * @param cell the element with a view's drawing and its conditions
  * @param about the description, whose title is written above the figure
  */
@@ -349,8 +353,8 @@ export function svgText(svg: SVGSVGElement): string {
 
 /** Renders the SVG as PNG, in twice the screen's resolution. */
 export async function pngOf(svg: SVGSVGElement): Promise<Blob> {
-  const twice = (name: string) => 2 * Number(svg.getAttribute(name));
-  const [width, height] = [twice('width'), twice('height')];
+  const doubled = (name: string) => 2 * Number(svg.getAttribute(name));
+  const [width, height] = [doubled('width'), doubled('height')];
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(svg))}`;
   await image.decode();

@@ -42,18 +42,18 @@ export function aboutOf({
   const { corpus, version, link } = facts;
   const frames = numbers.map(({ frame }) => frame);
   const models = [...new Set(frames.map((frame) => frame.title))].join(', ');
-  const address = isPublic(link) ? { link } : {};
+  const linkFact = isPublic(link) ? { link } : {};
   return {
     title: models ? `${title}: ${models}` : title,
     description: [...says, ...frames.map(stampWords)].join('\n'),
     facts: {
       figure: name,
       measured_by: `Sinkscope ${version}`,
-      ...address,
+      ...linkFact,
       corpus,
       subjects: frames.map(factsOf),
     },
-    // Leaves out the link if it contains a long text, since it would not fit below the picture.
+    // Names the page without its state, since a link's long text would not fit below the picture.
     note: [
       'Sinkscope',
       version,
@@ -93,15 +93,16 @@ export function fileName(
  */
 export function onPaper<T>(element: Element, draw: (theme?: Theme) => void, take: () => T): T {
   const root = element.getRootNode();
-  const themed = root instanceof ShadowRoot ? (root.host as HTMLElement) : document.documentElement;
-  const { theme } = themed.dataset;
-  themed.dataset.theme = 'light';
+  const themedElement =
+    root instanceof ShadowRoot ? (root.host as HTMLElement) : document.documentElement;
+  const { theme } = themedElement.dataset;
+  themedElement.dataset.theme = 'light';
   draw('light');
   try {
     return take();
   } finally {
-    if (theme === undefined) delete themed.dataset.theme;
-    else themed.dataset.theme = theme;
+    if (theme === undefined) delete themedElement.dataset.theme;
+    else themedElement.dataset.theme = theme;
     draw();
   }
 }
@@ -117,7 +118,7 @@ export function downloadFile(file: Blob, name: string): void {
 }
 
 /** The space between an open menu and the edge of the window, in pixels. */
-const EDGE = 8;
+const MENU_MARGIN = 8;
 
 /** Makes a <details> a menu, which closes on a click elsewhere and on Escape, and whose content stays in the window. */
 export function makeMenu(menu: HTMLDetailsElement): void {
@@ -134,8 +135,8 @@ export function makeMenu(menu: HTMLDetailsElement): void {
     content.style.translate = '';
     if (!menu.open) return;
     const { left, right } = content.getBoundingClientRect();
-    const overflow = Math.max(0, right - (document.documentElement.clientWidth - EDGE));
-    content.style.translate = `${Math.max(EDGE - left, -overflow)}px`;
+    const overflow = Math.max(0, right - (document.documentElement.clientWidth - MENU_MARGIN));
+    content.style.translate = `${Math.max(MENU_MARGIN - left, -overflow)}px`;
   });
   menu.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape' || !menu.open) return;

@@ -118,9 +118,9 @@ export function formatCsv(
   head: readonly string[],
   records: readonly (readonly (string | number)[])[],
 ): string {
-  const width = Math.max(2, head.length);
+  const fieldCount = Math.max(2, head.length);
   const line = (cells: readonly (string | number)[]) =>
-    [...cells, ...Array.from({ length: width - cells.length }, () => '')].map(csvField).join();
+    [...cells, ...Array.from({ length: fieldCount - cells.length }, () => '')].map(csvField).join();
   // Writes each note on one line, since a parser that skips comments skips lines.
   const comments = facts.map(([name, value]) => {
     const text = typeof value === 'string' ? value : JSON.stringify(value);

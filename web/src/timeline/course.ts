@@ -1,7 +1,7 @@
 /** Reads the curves of training from the logs of runs, as lines and points over the steps. */
 import type { Timeline } from 'sinkscope';
 import { stepOf } from '../ask/steps';
-import { arithmeticOf } from '../ask/subject';
+import { splitArithmetic } from '../ask/subject';
 import type { Frame } from '../frame';
 import { show } from '../words';
 import type { Timelines } from './timelines';
@@ -143,7 +143,7 @@ export const STYLED_MODELS = [
 /** Returns a color for each subject: the model's own if it has one, otherwise one of the remaining colors. */
 export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
   const indices = frames.map(({ model }) => {
-    const { weights } = arithmeticOf(model.id);
+    const { weights } = splitArithmetic(model.id);
     return STYLED_MODELS.findIndex((id) => id === (stepOf(weights)?.id ?? weights));
   });
   const fixedIndices = indices.map((index, i) => (indices.indexOf(index) === i ? index : -1));

@@ -7,7 +7,7 @@ import {
   exactOf,
   firstKey,
   gridOf,
-  largest,
+  largestMagnitude,
   mapsOf,
   rowSumOf,
   visibleKeyEnd,
@@ -44,7 +44,7 @@ export function weightScale(
   { frames, state, theme }: Pick<DrawOptions, 'frames' | 'state' | 'theme'>,
   means?: readonly ArrayLike<number>[],
 ) {
-  const maximum = means ? largest(means) : 1;
+  const maximum = means ? largestMagnitude(means) : 1;
   const isSigned = frames.some(({ operation }) => operation.proxy === 'share_abs');
   return isSigned ? diverging(theme, maximum) : sequential(theme, maximum, state.scale === 'root');
 }

@@ -5,7 +5,7 @@ import {
   firstTokenWeights,
   gridOf,
   indexOfMax,
-  largest,
+  largestMagnitude,
   mean,
   type Frame,
   mapsOf,
@@ -132,7 +132,7 @@ export const change: View = {
       const map = mapChange(frame, base);
       mapColumn.hidden = !map;
       if (map) {
-        const scale = diverging(theme, largest([map], 0.01));
+        const scale = diverging(theme, largestMagnitude([map], 0.01));
         setText(mapTitle, `Attention of ${headWords(at, frame)}`);
         drawLegend(legend, scale, [withSign(scale.low), withSign(scale.high)]);
         const { side } = gridOf(frame);
@@ -159,7 +159,7 @@ export const change: View = {
       const alpha = subtract(alphaOfKey(frame, 0), alphaOfKey(base, 0));
       drawHeads(frame, options, {
         data: alpha,
-        scale: diverging(theme, largest([alpha], 0.01)),
+        scale: diverging(theme, largestMagnitude([alpha], 0.01)),
         symbol: 'Δα₁',
         label: `Change of α₁ by layer and head, ${frame.title}`,
       });

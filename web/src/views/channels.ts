@@ -1,6 +1,13 @@
 /** Draws the residual stream as a map of tokens by channels, to show massive activations. */
 import type { Tensor } from 'sinkscope';
-import { hiddenLayer, largest, layerNumber, superWeightOf, type Frame, type Head } from '../frame';
+import {
+  hiddenLayer,
+  largestMagnitude,
+  layerNumber,
+  superWeightOf,
+  type Frame,
+  type Head,
+} from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -136,7 +143,7 @@ export const channels: View = {
       // Selects the layer before this hidden state, for interventions; the embedding is before all layers.
       selection = peak.layer ? { layer: peak.layer - 1, head } : undefined;
       const [, T, D] = hidden!.shape as [number, number, number];
-      const maximum = largest(frames.map((one) => [peakOf(one, state.layer).size]));
+      const maximum = largestMagnitude(frames.map((one) => [peakOf(one, state.layer).size]));
       const scale = sequential(theme, maximum, true);
       setText(captionElement, peakWords(frame, peak));
       drawLegend(legend, scale, ['|h| 0', show(maximum, 1)]);

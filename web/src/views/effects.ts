@@ -1,7 +1,7 @@
 /** Draws how much the loss changes when a head is ablated, and classifies the heads. */
 import { html, render } from 'lit';
 import { labelHead, type HeadLabel } from 'sinkscope';
-import { headAt, isBidirectional, largest, mean, type Frame, type Head } from '../frame';
+import { headAt, isBidirectional, largestMagnitude, mean, type Frame, type Head } from '../frame';
 import { diverging } from '../plot/color';
 import { quantity } from '../save/numbers';
 import { capital, headWords, percent } from '../words';
@@ -123,7 +123,7 @@ export const effects: View = {
       const heads = labeledHeads(frame);
       const selectedWords = changeWords(heads, frame, options.at);
       const caption = `${dormantWords(heads)} ${selectedWords}`;
-      const maximum = largest(
+      const maximum = largestMagnitude(
         options.frames.map(({ tensors }) => tensors.effect?.data ?? []),
         0.01,
       );

@@ -3,7 +3,7 @@
  */
 import { html, render } from 'lit';
 import { segmented } from '../page/controls';
-import { firstKey, groupOf, largest, mean, visibleKeyEnd, type Frame } from '../frame';
+import { firstKey, groupOf, largestMagnitude, mean, visibleKeyEnd, type Frame } from '../frame';
 import { diverging, sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -117,7 +117,7 @@ export const geometry: View = {
       for (const element of [plot, legend]) element.hidden = !shownMap;
       for (const element of [rose, angleLegend]) element.hidden = !!shownMap;
       if (shownMap) {
-        const maximum = state.map === 'cos' ? 1 : largest([tensor.data]);
+        const maximum = state.map === 'cos' ? 1 : largestMagnitude([tensor.data]);
         const scale = shownMap.isSigned ? diverging(theme, maximum) : sequential(theme, maximum);
         drawLegend(legend, scale, [show(scale.low, 1), show(maximum, 1)]);
         const T = frame.T;

@@ -1,5 +1,5 @@
 /** Draws the sum of each query's attention weights. */
-import { firstKey, largest, ofHead, selectedHead, type Frame, type Head } from '../frame';
+import { firstKey, largestMagnitude, ofHead, selectedHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { firstTokenSubscript, headWords, show } from '../words';
@@ -40,7 +40,7 @@ export const mass: View = {
         domain: [
           0,
           1.1 *
-            largest(
+            largestMagnitude(
               frames.map((one) => massesOf(one, selectedHead(one, state))),
               1,
             ),

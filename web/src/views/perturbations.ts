@@ -1,5 +1,5 @@
 /** Draws how much a perturbation raises the loss, next to random controls of the same kind. */
-import { largest } from '../frame';
+import { largestMagnitude } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { costOf, isUnedited, settingName, formatLossChange } from './settings';
@@ -46,7 +46,7 @@ export const perturbations: View = {
         kind: 'bars',
         xLabel: 'change',
         yLabel: 'loss above baseline, nats',
-        domain: [Math.min(0, ...costsByModel.flat()), largest(costsByModel)],
+        domain: [Math.min(0, ...costsByModel.flat()), largestMagnitude(costsByModel)],
         label: `${frame.model.title}. ${caption}.`,
         series: [
           {

@@ -1,6 +1,6 @@
 /** Draws how much later tokens change when one token is replaced, with and without the start token. */
 import type { Tensor } from 'sinkscope';
-import { largest, mean, type Frame } from '../frame';
+import { largestMagnitude, mean, type Frame } from '../frame';
 import { sequential, type Scale } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -132,7 +132,7 @@ export const reach: View = {
         tensors.reach!.data,
         tensors.reach_bare!.data,
       ]);
-      const maximum = largest(changes);
+      const maximum = largestMagnitude(changes);
       const scale = sequential(theme, Math.min(1, maximum), true);
       setText(captionElement, sentence(frame));
       drawLegend(legend, scale, ['0', maximum > 1 ? '100% or more' : percent(maximum, 0)]);

@@ -1,5 +1,5 @@
 /** Draws alpha_k of the chosen head, and Sink_k over all heads, by key position: a sink may be at any position. */
-import { keysOf, ofHead, type Frame, type Head } from '../frame';
+import { comparableKeyCount, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { headWords, percent, quote } from '../words';
@@ -8,14 +8,14 @@ import { addElement, setText, type View } from '../page/view';
 /** Returns up to four keys with a sink, the one with a sink in the most heads first. */
 function keysBySink(frame: Frame): { key: number; sink: number }[] {
   const { data } = frame.tensors.sink_ratio!;
-  return Array.from(data.subarray(0, keysOf(frame)), (sink, key) => ({ key, sink }))
+  return Array.from(data.subarray(0, comparableKeyCount(frame)), (sink, key) => ({ key, sink }))
     .filter(({ sink }) => sink > 0)
     .sort((a, b) => b.sink - a.sink)
     .slice(0, 4);
 }
 
 const alphasOf = (frame: Frame, at: Head) =>
-  ofHead(frame.tensors.alpha!, at).subarray(0, keysOf(frame));
+  ofHead(frame.tensors.alpha!, at).subarray(0, comparableKeyCount(frame));
 
 export const scores: View = {
   name: 'scores',
@@ -48,7 +48,7 @@ export const scores: View = {
     const [alphaChart, sinkChart] = [addElement(root, 'chart'), addElement(root, 'chart')];
     return (frame, { at, frames }) => {
       const headTitle = headWords(at, frame);
-      const uniform = frame.tensors.alpha_uniform!.data.subarray(0, keysOf(frame));
+      const uniform = frame.tensors.alpha_uniform!.data.subarray(0, comparableKeyCount(frame));
       setText(captionElement, scores.says(frame, at));
       drawChart(alphaChart, {
         kind: 'bars',
@@ -62,7 +62,8 @@ export const scores: View = {
           { name: 'uniform attention', color: '--ink-2', values: uniform, dash: '3,3' },
         ],
       });
-      const sinkShares = (one: Frame) => one.tensors.sink_ratio!.data.subarray(0, keysOf(one));
+      const sinkShares = (one: Frame) =>
+        one.tensors.sink_ratio!.data.subarray(0, comparableKeyCount(one));
       drawChart(sinkChart, {
         kind: 'bars',
         from: 1,

@@ -5,7 +5,7 @@ import { segmented } from '../page/controls';
 import type { Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
 import { questionKey } from '../ask/question';
-import { arithmeticOf } from '../ask/subject';
+import { splitArithmetic } from '../ask/subject';
 import {
   coursesOf,
   checkpointPointsOf,
@@ -52,7 +52,7 @@ const MIN_SINK_PERCENT = 10;
 
 /** Returns a frame's model of the zoo and the step of its checkpoint; the final weights have no step. */
 function zooStepOf(frame: Frame): { id: string; step?: number } {
-  const { weights } = arithmeticOf(frame.model.id);
+  const { weights } = splitArithmetic(frame.model.id);
   return stepOf(weights) ?? { id: weights };
 }
 

@@ -5,7 +5,7 @@
 import { html, nothing, render } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { numberField, segmented } from '../page/controls';
-import { isBidirectional, isMasked, largest, type Frame } from '../frame';
+import { isBidirectional, isMasked, largestMagnitude, type Frame } from '../frame';
 import type { OpenModel } from '../run/opened';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
@@ -152,7 +152,7 @@ export const unmasking: View = {
       if (!result) return;
       const { course, data, tokenizer } = result;
       const T = course.tokens.length;
-      const scale = sequential(theme, largest([data]));
+      const scale = sequential(theme, largestMagnitude([data]));
       drawLegend(legend, scale, ['mean α = 0', show(scale.high, 3)]);
       map.draw({
         rows: course.count,
