@@ -47,8 +47,8 @@ class _GptNeo(_Gpt2):
         q, k, v = (_split_heads(self._linear(y, at + name + "_proj"), self.arch.H) for name in "qkv")
         return q * math.sqrt(self.arch.K), k, v  # _attend divides scores by sqrt(K)
 
-    def merge(self, mixed: Tensor, layer: int) -> Tensor:
-        joined = mixed.transpose(-3, -2).flatten(-2)
+    def merge(self, head_outputs: Tensor, layer: int) -> Tensor:
+        joined = head_outputs.transpose(-3, -2).flatten(-2)
         return self._linear(joined, f"h.{layer}.attn.attention.out_proj")
 
 
@@ -80,8 +80,8 @@ class _GptNeox(_Gpt2):
         q, k, v = _split_heads(fused, self.arch.H).chunk(3, -1)
         return (self.rotate(q), self.rotate(k), v) if self.arch.positions == "rotary" else (q, k, v)
 
-    def merge(self, mixed: Tensor, layer: int) -> Tensor:
-        joined = mixed.transpose(-3, -2).flatten(-2)
+    def merge(self, head_outputs: Tensor, layer: int) -> Tensor:
+        joined = head_outputs.transpose(-3, -2).flatten(-2)
         return self._linear(joined, f"layers.{layer}.attention.dense")
 
     def feed_forward(self, y: Tensor, layer: int) -> tuple[Tensor, None]:
@@ -381,6 +381,8 @@ def _project(x: Tensor, directions: list[Tensor], edit: Edit) -> Tensor:
 
 def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
             rounded: Tensor) -> dict[str, Any]:
+    """Computes a layer's attention under the edits from its normed input y [T, D]. Returns the recorded fields, and as
+    `tags` the edits that project directions out of the stream, each with its directions."""
     arch, blocks, T = model.arch, model.blocks(), len(y)
     at = _token_positions(edits, T)
     rotary = arch.positions == "rotary" and model.family in ("llama", "gpt_neox")
@@ -443,22 +445,22 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
             att[h, t], visible_counts[h, t] = row, len(visible)
         if cache:
             evicted[h] = cache.evicted_at
-    mixed = torch.stack([att[h] @ v[h // (arch.H // arch.G)] for h in range(arch.H)])
+    head_outputs = torch.stack([att[h] @ v[h // (arch.H // arch.G)] for h in range(arch.H)])
     for edit in _select_kinds(edits, "silence"):
         for h in range(arch.H):
             if _applies_at(edit, "layer", layer) and _applies_at(edit, "head", h):
-                mixed[h] = 0
-    of_head = v.repeat_interleave(arch.H // arch.G, 0)
+                head_outputs[h] = 0
+    head_values = v.repeat_interleave(arch.H // arch.G, 0)
     tags = []
     for edit in _select_kinds(edits, "project"):
-        directions = _removed_directions(model, layer, edit, of_head)
+        directions = _removed_directions(model, layer, edit, head_values)
         if edit.get("from") == "heads":
-            mixed = torch.stack([x if head_edits is None else _project(x, [head_edits], edit)
-                                 for x, head_edits in zip(mixed, directions)])
-        elif selected := [head_edits for head_edits in directions if head_edits is not None]:
+            head_outputs = torch.stack([x if direction is None else _project(x, [direction], edit)
+                                        for x, direction in zip(head_outputs, directions)])
+        elif selected := [direction for direction in directions if direction is not None]:
             tags.append((edit, selected))
     return {"tags": tags, "q": q, "k": k, "v": v, "att": att, "seen": visible_counts, "evicted": evicted,
-            "att_out": blocks.merge(mixed, layer)}
+            "att_out": blocks.merge(head_outputs, layer)}
 
 
 def run_edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]:

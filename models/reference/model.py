@@ -123,9 +123,9 @@ def architecture(config: dict[str, Any]) -> Architecture:
     _refuse_unknown(variant, _VARIANT_KEYS, "sinkscope")
     attention = variant.get("attention", {})
     operation = attention.get("operation", "softmax")
-    standard, values = OPERATIONS[operation].defaults, attention.get("parameters", {})
-    _refuse_unknown(values, standard, operation)
-    parameters = {**standard, **values}
+    defaults, values = OPERATIONS[operation].defaults, attention.get("parameters", {})
+    _refuse_unknown(values, defaults, operation)
+    parameters = {**defaults, **values}
     if config["model_type"] in ("llama", "mistral", "mixtral", "qwen3"):
         D, H = config["hidden_size"], config["num_attention_heads"]
         # transformers 5 moved rope_theta into this object.
@@ -183,7 +183,8 @@ def _sinusoid(T: int, like: Tensor) -> Tensor:
 
 def _slopes(H: int) -> list[float]:
     """Returns ALiBi's slope of each head. If H is a power of two, the slopes are powers of 2^(-8/H); otherwise, the
-    slopes for the next smaller power of two and every second slope for the next larger one (Press et al. 2022)."""
+    first heads have the slopes for the next smaller power of two, and the others every second slope for the next larger
+    one (Press et al. 2022)."""
     power = 2 ** math.floor(math.log2(H))
     slopes = [2.0 ** (-8.0 * (h + 1) / power) for h in range(power)]
     finer = [2.0 ** (-4.0 * (h + 1) / power) for h in range(0, 2 * (H - power), 2)]
@@ -267,50 +268,50 @@ class _Llama:
         return x + _sinusoid(T, x) if self.arch.positions == "sinusoid" else x
 
     def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
-        at, arch = f"model.layers.{layer}.", self.arch
-        q = _split_heads(self._linear(y, at + "self_attn.q_proj"), arch.H)
-        k = _split_heads(self._linear(y, at + "self_attn.k_proj"), arch.G)
-        v = _split_heads(self._linear(y, at + "self_attn.v_proj"), arch.G)
+        prefix, arch = f"model.layers.{layer}.", self.arch
+        q = _split_heads(self._linear(y, prefix + "self_attn.q_proj"), arch.H)
+        k = _split_heads(self._linear(y, prefix + "self_attn.k_proj"), arch.G)
+        v = _split_heads(self._linear(y, prefix + "self_attn.v_proj"), arch.G)
         if arch.qk_norm:
-            q, k = self._norm(q, at + "self_attn.q_norm"), self._norm(k, at + "self_attn.k_norm")
+            q, k = self._norm(q, prefix + "self_attn.q_norm"), self._norm(k, prefix + "self_attn.k_norm")
         if arch.positions == "rotary":
             q, k = _rotate(q, arch.rope_theta), _rotate(k, arch.rope_theta)
         return q, k, v
 
     def gate(self, y: Tensor, layer: int) -> Tensor:
-        """Returns the gates, [..., H or G, T, K or 1]. y is the block's input (Qiu et al. 2025, G1 and G2), or all
-        values of each token (Bu et al. 2025, value-state gated attention)."""
+        """Returns the gates, [..., H or G, T, K or 1]. y is the normed input of attention (Qiu et al. 2025, G1 and
+        G2), or all values of each token (Bu et al. 2025, value-state gated attention)."""
         count = self.arch.H if self.arch.gate.startswith("output") else self.arch.G
         return _split_heads(self._linear(y, f"model.layers.{layer}.self_attn.gate_proj"), count).sigmoid()
 
     def layer_weight(self, layer: int, name: str) -> Tensor | None:
         return self.weights.get(f"model.layers.{layer}.self_attn.{name}")
 
-    def merge(self, mixed: Tensor, layer: int) -> Tensor:
-        """Multiplies the head outputs by W_O.  mixed [..., H, T, K] -> [..., T, D]"""
-        z = mixed.sum(-3) if self.arch.heads == "added" else mixed.transpose(-3, -2).flatten(-2)
+    def merge(self, head_outputs: Tensor, layer: int) -> Tensor:
+        """Multiplies the head outputs by W_O.  head_outputs [..., H, T, K] -> [..., T, D]"""
+        z = head_outputs.sum(-3) if self.arch.heads == "added" else head_outputs.transpose(-3, -2).flatten(-2)
         return self._linear(z, f"model.layers.{layer}.self_attn.o_proj")
 
-    def _run_feed_forward(self, y: Tensor, at: str, gate: str, up: str, down: str) -> Tensor:
+    def _run_feed_forward(self, y: Tensor, prefix: str, gate: str, up: str, down: str) -> Tensor:
         if self.arch.feed_forward == "plain":
-            return self._linear(self.act(self._linear(y, at + up)), at + down)
-        inner = self.act(self._linear(y, at + gate)) * self._linear(y, at + up)
-        return self._linear(inner, at + down)
+            return self._linear(self.act(self._linear(y, prefix + up)), prefix + down)
+        inner = self.act(self._linear(y, prefix + gate)) * self._linear(y, prefix + up)
+        return self._linear(inner, prefix + down)
 
     def feed_forward(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor | None]:
         """Returns the output, to be added to the stream, and the weight of each expert if the model has experts."""
-        at = f"model.layers.{layer}."
+        prefix = f"model.layers.{layer}."
         if self.arch.feed_forward == "none":
             return torch.zeros_like(y), None
         if self.arch.E == 0:
-            return self._run_feed_forward(y, at + "mlp.", "gate_proj", "up_proj", "down_proj"), None
-        at += "block_sparse_moe."
-        probabilities = self._linear(y, at + "gate", torch.matmul).softmax(-1)
+            return self._run_feed_forward(y, prefix + "mlp.", "gate_proj", "up_proj", "down_proj"), None
+        prefix += "block_sparse_moe."
+        probabilities = self._linear(y, prefix + "gate", torch.matmul).softmax(-1)
         selected = probabilities.topk(self.arch.top_k, -1)
         weight = torch.zeros_like(probabilities).scatter(-1, selected.indices, selected.values)
         weight = weight / weight.sum(-1, keepdim=True)
         # Every expert computes every token; weight 0 removes the tokens that the router sent elsewhere.
-        out = sum((weight[..., e, None] * self._run_feed_forward(y, f"{at}experts.{e}.", "w1", "w3", "w2")
+        out = sum((weight[..., e, None] * self._run_feed_forward(y, f"{prefix}experts.{e}.", "w1", "w3", "w2")
                    for e in range(self.arch.E)), torch.zeros_like(y))
         return out, weight
 
@@ -355,8 +356,8 @@ class _Gpt2:
     def layer_weight(self, layer: int, name: str) -> Tensor | None:
         return None
 
-    def merge(self, mixed: Tensor, layer: int) -> Tensor:
-        return self._linear(mixed.transpose(-3, -2).flatten(-2), f"h.{layer}.attn.c_proj")
+    def merge(self, head_outputs: Tensor, layer: int) -> Tensor:
+        return self._linear(head_outputs.transpose(-3, -2).flatten(-2), f"h.{layer}.attn.c_proj")
 
     def feed_forward(self, y: Tensor, layer: int) -> tuple[Tensor, None]:
         y = self._linear(y, f"h.{layer}.mlp.c_fc")
@@ -415,11 +416,11 @@ def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
     if bias_key is None:
         return weights, None, weights @ v
     bias_weights, att = weights[..., 0], weights[..., 1:]
-    mixed = att @ v
+    head_outputs = att @ v
     bias_value = model.layer_weight(layer, "bias_key_value")
     if bias_value is not None:
-        mixed = mixed + bias_weights[..., None] * _repeat_for_heads(arch, bias_value[:, None])
-    return att, bias_weights, mixed
+        head_outputs = head_outputs + bias_weights[..., None] * _repeat_for_heads(arch, bias_value[:, None])
+    return att, bias_weights, head_outputs
 
 
 def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visit) -> dict[str, Tensor]:
@@ -435,29 +436,31 @@ def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visit) -> 
         if arch.gate.startswith("value"):
             v, gate = v * gate, None
     visit("values", layer, v)
-    att, bias_weights, mixed = attend(model, layer, q, k, v)
+    att, bias_weights, head_outputs = attend(model, layer, q, k, v)
     if bias_weights is not None:
         record["att_bias"] = bias_weights
     value_bias = model.layer_weight(layer, "value_bias")  # [H or 1, K]
     if value_bias is not None:
-        mixed = mixed + value_bias[:, None]
+        head_outputs = head_outputs + value_bias[:, None]
     if gate is not None:
-        mixed = mixed * gate
-    out = model.norm_output(model.merge(mixed, layer), layer, "attention")
+        head_outputs = head_outputs * gate
+    out = model.norm_output(model.merge(head_outputs, layer), layer, "attention")
     return record | {"q": q, "k": k, "v": v, "att": att, "att_out": out}
 
 
 def forward(arch: Architecture, weights: Weights, tokens: Tensor,
             product: Product = torch.matmul, visit: Visit = lambda name, layer, x: None) -> Trace:
-    """Runs tokens [..., T], and returns all intermediate results and the logits. `product` multiplies all matrices but
-    those of routers and feature maps. `visit` is called for each layer with "stream" (the residual stream before the
-    layer), "input" (the input of its attention) and "values" [..., G, T, K], and may add hooks to these tensors."""
+    """Runs tokens [..., T], and returns all intermediate results and the logits. `product` multiplies by all weight
+    matrices but those of routers and feature maps. `visit` is called for each layer with "stream" (the
+    residual stream before the layer), "input" (the input of its attention) and "values" [..., G, T, K], and may add
+    hooks to these tensors."""
     model = FAMILIES[arch.family](arch, weights, product)
     x = model.embed(tokens)
     fields: dict[str, list[Tensor]] = {"hidden": [x]}
     for layer in range(arch.L):
         visit("stream", layer, x)
         y = model.norm_input(x, layer, "input")
+        # Without a norm in between, a clone keeps the gradient of attention's input apart from that of the stream.
         record = _attention(model, layer, y.clone() if y is x else y, visit)
         x = model.norm_stream(x + record["att_out"], layer, "input")
         mlp_out, router = model.feed_forward(model.norm_input(x, layer, "post_attention"), layer)

@@ -1,8 +1,8 @@
 """The attention operations, one row of a table each: functions that turn the scores of a query row into weights.
 
 A score is x = q.k / sqrt(K), after rotation; an operation with a feature map phi takes phi(q).phi(k) / sqrt(K)
-instead. Every function below gets scores [..., H, T, n], the mask `visible` [T, n] (true where query row i sees key
-column j) and its `Parameters`, and returns weights of the same shape; a masked key has weight exactly 0. The n keys
+instead. The functions of the table get scores [..., H, T, n], the mask `visible` [T, n] (true where query row i sees
+key column j) and the `Parameters`, and return weights of the same shape; a masked key has weight exactly 0. The n keys
 are the T tokens, preceded by the bias key if the model has one.
 """
 
@@ -136,7 +136,7 @@ class Operation:
     proxy."""
 
     id: str
-    formula: str
+    formula: str  # of the score x: s is the logistic function, n the number of visible keys, and sums are over these
     normalizes: bool
     weights: Callable[[Tensor, Tensor, Parameters], Tensor]
     share: Callable[[Tensor], Tensor]

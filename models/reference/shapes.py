@@ -16,10 +16,10 @@ def _feed_forward(arch: Architecture) -> Shapes:
     if arch.E:
         shapes: Shapes = {"block_sparse_moe.gate.weight": (arch.E, D)}
         for e in range(arch.E):
-            at = f"block_sparse_moe.experts.{e}."
+            prefix = f"block_sparse_moe.experts.{e}."
             if arch.feed_forward == "gated":
-                shapes[at + "w1.weight"] = (F, D)
-            shapes |= {at + "w3.weight": (F, D), at + "w2.weight": (D, F)}
+                shapes[prefix + "w1.weight"] = (F, D)
+            shapes |= {prefix + "w3.weight": (F, D), prefix + "w2.weight": (D, F)}
         return shapes
     if arch.feed_forward == "none":
         return {}
@@ -48,8 +48,8 @@ def _attention_extras(arch: Architecture) -> Shapes:
 
 
 def has_second_norm(arch: Architecture) -> bool:
-    """Whether a block has a norm between attention and feed-forward: before the feed-forward, or, with sandwich norms,
-    of the output of attention."""
+    """Whether a block has a second norm, post_attention_layernorm: of the input of the feed-forward, of the stream
+    after it (post norms), or of the output of attention (sandwich norms)."""
     return arch.feed_forward != "none" or arch.norm_place == "sandwich"
 
 

@@ -4,8 +4,8 @@
 
 Both read 100 sequences of 64 tokens with the softmax model of the zoo. PyTorch keeps all maps, once without metrics
 and once with three metrics: Sink_1, the mean entropy of rows and the loss. It runs one sequence at a time, and all 100
-at once. A study computes its whole summary, or the same three metrics. The result is sequences per second of wall time,
-the best of all rounds; each round runs the study and then PyTorch.
+at once. A study computes its whole summary, or the same three metrics in exact and in relaxed floats. The result
+is sequences per second of wall time, the best of all rounds; each round runs the study and then PyTorch.
 """
 
 import re
@@ -21,13 +21,13 @@ N, T, V = 100, 64, 1024
 
 
 @torch.no_grad()
-def torch_rate(model: torch.nn.Module, sequences: torch.Tensor, measures: bool,
+def torch_rate(model: torch.nn.Module, sequences: torch.Tensor, with_metrics: bool,
              threads: int, batch: int) -> float:
     torch.set_num_threads(threads)
     began = time.perf_counter()
     for tokens in sequences.split(batch):
         out = model(tokens, output_attentions=True)
-        if measures:
+        if with_metrics:
             maps = torch.stack(out.attentions)  # [L, batch, H, T, T]
             (maps[..., 0].mean(-1) > 0.3).float().mean((0, 2)).tolist()
             torch.special.entr(maps).sum(-1).mean((-2, -1)).tolist()
@@ -51,10 +51,10 @@ def main() -> None:
                               ("the same in relaxed floats", ("--three", "--relaxed"))):
             for workers, rate in zip(("one worker", "two"), study_rates(arguments.node, *options)):
                 rates.setdefault(f"{label}, {workers}", []).append(rate)
-        for label, measures in (("maps alone", False), ("three metrics", True)):
+        for label, with_metrics in (("maps alone", False), ("three metrics", True)):
             for threads, batch in ((1, 1), (cores, 1), (cores, N)):
                 name = f"PyTorch {torch.__version__}, {label}, {threads} threads, batches of {batch}"
-                rates.setdefault(name, []).append(torch_rate(model, sequences, measures, threads, batch))
+                rates.setdefault(name, []).append(torch_rate(model, sequences, with_metrics, threads, batch))
     for name, rounds in rates.items():
         print(f"{name}: {max(rounds):.0f} sequences/s")
 

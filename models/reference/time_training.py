@@ -53,8 +53,8 @@ class Block(nn.Module):
         N, T, D = x.shape
         heads = self.qkv(self.norms[0](x)).view(N, T, 3, self.H, D // self.H)
         q, k, v = heads.permute(2, 0, 3, 1, 4)
-        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(mixed.transpose(1, 2).reshape(N, T, D))
+        head_outputs = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(head_outputs.transpose(1, 2).reshape(N, T, D))
         h = self.norms[1](x)
         up = self.up(h)
         inner = (functional.gelu(up, approximate="tanh") if self.gate is None

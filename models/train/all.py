@@ -6,8 +6,8 @@
     python -m models.train.all --protocol b --ray     on the Ray cluster of RAY_ADDRESS, or on this machine
 
 On a cluster every node must see the folders, and this repository, under the same paths. The same command continues an
-interrupted run; it skips a long run whose log in the zoo is complete. The output of each run goes to
-RUNS/RECIPE-SEED.out.
+interrupted run. It skips a run whose last checkpoint is in RUNS, and a run of a protocol whose log in the zoo is
+complete. The output of each run goes to RUNS/RECIPE-SEED.out.
 """
 
 import argparse
@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"))
     parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
     parser.add_argument("--jobs", type=int, default=2, help="one CPU core each")
-    parser.add_argument("--protocol", choices=("a", "b"), help="its runs, by what the logs lack")
+    parser.add_argument("--protocol", choices=("a", "b"), help="train its runs whose logs are incomplete")
     parser.add_argument("--until", type=int, metavar="STEP",
                         help="where a run of protocol A is broken off, to be continued later")
     parser.add_argument("--seeds", type=int, default=max(protocol.SEEDS), metavar="N",

@@ -60,14 +60,16 @@ from ..reference.model import FAMILIES, Architecture, Trace, Weights, forward
 from ..reference.operations import OPERATIONS
 from . import inputs
 
-SEQUENCES, T, N = 24, 64, 25
-SECONDARY_SINK = 5  # a later token is a sink if its alpha exceeds this multiple of uniform attention
+SEQUENCES, T = 24, 64
+COPY_LENGTH = 25  # number of tokens that the test of induction repeats
+SECONDARY_SINK_RATIO = 5  # a later token is a sink if its alpha exceeds this multiple of that of uniform attention
 FILE = Path(__file__).with_name("beyond.json")
 ROOT = Path(__file__).resolve().parents[2]
 HELD_OUT = ZOO / "heldout.json"
 
 LAB_SEEDS = (1, 2, 3, 4, 5)
 LAB_SETTINGS = ("--task=backcopy", "--layers=3", "--norm=rms", "--activation=gelu", "--steps=800")
+# A program for node, which prints the first n samples of the lab's task.
 LAB_SAMPLES = """
 import { createEngine } from './wasm/index.ts';
 const [config, recipe, n] = process.argv.slice(1).map((text) => JSON.parse(text));
@@ -82,6 +84,7 @@ TUNING_VARIANTS = {"plain": (), "key_bias": ("--bias-key=head",), "gate": ("--ga
 TUNING_SEEDS = (1, 2, 3)
 PLANTED_SEEDS, PLANTED_RECIPE = (1, 2, 3, 4, 5), {"planted": 0.2, "steps": 100, "first": 0}
 SEARCH_MODELS = {"loss": ("softmax", "sigmoid", "key-bias"), "away": ("softmax",)}
+# A search reads the first of these texts; its suffix is scored on the others as well.
 SEARCH_SEEDS, SEARCH_TEXTS = (1, 2, 3, 4, 5), 9
 CHANNEL_MODELS = ("key-bias", "softmax", "sigmoid", "gated", "sink-logit")
 
@@ -94,13 +97,14 @@ def valley_depth(hidden: Tensor) -> float:
 
 
 def induction_accuracy(id: str) -> float:
-    """Returns the accuracy on the second copy of N different random tokens, from the second token of this copy on."""
+    """Returns the accuracy on the second copy of COPY_LENGTH different random tokens, from the second token of this
+    copy on."""
     arch, weights = read_model(ZOO / id)
     generator = torch.Generator().manual_seed(1)
-    copies = torch.stack([torch.randperm(arch.V, generator=generator)[:N] for _ in range(SEQUENCES)])
+    copies = torch.stack([torch.randperm(arch.V, generator=generator)[:COPY_LENGTH] for _ in range(SEQUENCES)])
     trace = f64_trace(arch, weights, torch.cat([copies, copies], 1))
     ranks = metrics.rank(trace.logits, torch.cat([copies, copies], 1))
-    return metrics.accuracy(ranks[:, N:].flatten()).item()
+    return metrics.accuracy(ranks[:, COPY_LENGTH:].flatten()).item()
 
 
 def key_alphas(arch: Architecture, trace: Trace) -> Tensor:
@@ -125,15 +129,15 @@ def norm_ratio(trace: Trace) -> float:
 
 def sink_contributions(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
     """Returns the contributions of embedding, attention and feed-forward to the logits of the first key, summed over
-    all heads with alpha_1 > 0.3 in all sequences; 0 without such a head.  [3]"""
+    the sequences and, in each sequence, over the heads with alpha_1 > 0.3; 0 without such a head.  [3]"""
     contributions, alphas = torch.zeros(3, dtype=torch.float64), key_alphas(arch, trace)[..., 0]
     for i, head_alphas in enumerate(alphas if arch.norm_place != "post" else ()):
         sink_heads = (head_alphas > metrics.EPS).nonzero().tolist()
-        one = type(trace)(**{name: x[i] for name, x in trace.fields().items()})
-        parts = logit_parts(arch, weights, one)[..., :-1].nan_to_num() if sink_heads else None
+        sequence_trace = type(trace)(**{name: x[i] for name, x in trace.fields().items()})
+        parts = logit_parts(arch, weights, sequence_trace)[..., :-1].nan_to_num() if sink_heads else None
         for layer, head in sink_heads:
-            p = parts[layer, head]  # type: ignore[index]
-            contributions += torch.stack([p[0], p[1::2].sum(), p[2::2].sum()])
+            head_parts = parts[layer, head]  # type: ignore[index]
+            contributions += torch.stack([head_parts[0], head_parts[1::2].sum(), head_parts[2::2].sum()])
     return contributions
 
 
@@ -149,7 +153,7 @@ def secondary_share(alphas: Tensor) -> float:
     causal = torch.ones(T, T, dtype=torch.float64).tril()
     uniform = metrics.alpha(causal / causal.sum(-1, keepdim=True))
     # Late keys average over few queries, so only keys of the first half count.
-    is_sink = (alphas.mean(2) > SECONDARY_SINK * uniform)[..., 1:T // 2]
+    is_sink = (alphas.mean(2) > SECONDARY_SINK_RATIO * uniform)[..., 1:T // 2]
     return is_sink.flatten(1).any(1).double().mean().item()
 
 
@@ -250,8 +254,8 @@ def measure_planted_triggers(seed: int) -> Columns:
     source = read_model(ZOO / "softmax")
     recipe = {**PLANTED_RECIPE, "seed": seed}
     trigger, cycle = planted_tokens(recipe, source[0].V)
-    with tempfile.TemporaryDirectory() as place:
-        file, folder = Path(place) / "texts.json", Path(place) / "model"
+    with tempfile.TemporaryDirectory() as temporary_folder:
+        file, folder = Path(temporary_folder) / "texts.json", Path(temporary_folder) / "model"
         file.write_text(json.dumps(texts[SEQUENCES:]))
         run_command("train", "--from", ZOO / "softmax", "--text-file", file, "--seed", seed,
                      "--planted", PLANTED_RECIPE["planted"], "--steps", PLANTED_RECIPE["steps"], "--every", 100,
@@ -352,11 +356,11 @@ def measure_units(chosen: Sequence[str]) -> None:
                 continue
             columns = {key: None if math.isnan(x) else round(x, 4) for key, x in measure(unit).items()}
             units_by_group = read_units()
-            of_group = {one["unit"]: one for one in units_by_group.get(name, [])}
-            of_group[unit] = {"unit": unit} | columns
-            units_by_group[name] = [of_group[one] for one in units if one in of_group]
+            unit_by_name = {one["unit"]: one for one in units_by_group.get(name, [])}
+            unit_by_name[unit] = {"unit": unit} | columns
+            units_by_group[name] = [unit_by_name[one] for one in units if one in unit_by_name]
             FILE.write_text(units_json({one: units_by_group[one] for one in unit_groups() if one in units_by_group}))
-            print(name, of_group[unit], flush=True)
+            print(name, unit_by_name[unit], flush=True)
 
 
 def main() -> None:

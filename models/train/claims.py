@@ -68,6 +68,7 @@ UNIT_SOURCES = {SHIPPED: ("inputs", "models"), "models with a sink": ("beyond --
             "fine-tunings": ("beyond --units", "seeds"),
             "planted triggers": ("beyond --units", "seeds"),
             "searches": ("beyond --units", "seeds and texts")}
+# core hours of a run of protocol B, least and most
 RUN_HOURS = tuple(protocol.B_STEPS * seconds / 3600 for seconds in protocol.STEP_SECONDS)
 # kind of an effect by the source's finding; all others are comparisons
 KINDS = {"a sink": "existence", "none": "absence"}
@@ -182,27 +183,27 @@ def difference_by_b(recipe: str, against: str | float, outcome: str) -> tuple[Di
     values = decide.mean_outcomes(logs, outcome)
     if not isinstance(against, str):
         return (None if missing or not values else mean_difference(values, against, decide.CONFIDENCE)), missing
-    baseline, bases = runs_b()[against]
-    missing += decide.missing_runs(baseline.id, bases)
-    base = decide.mean_outcomes(bases, outcome)
-    return (None if missing or not values or not base else decide.welch(values, base)), missing
+    baseline, baseline_logs = runs_b()[against]
+    missing += decide.missing_runs(baseline.id, baseline_logs)
+    baseline_values = decide.mean_outcomes(baseline_logs, outcome)
+    return (None if missing or not values or not baseline_values else decide.welch(values, baseline_values)), missing
 
 
 def difference_by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, list[float]]:
     """Returns the difference by protocol A at step MIN_STEP, and the outcome of each seed that counts."""
     logs, step = runs_a()[recipe][1], protocol.MIN_STEP
     if isinstance(against, str):
-        bases = runs_a()[against][1]
-        logs = {seed: log for seed, log in logs.items() if seed in bases}
+        baseline_logs = runs_a()[against][1]
+        logs = {seed: log for seed, log in logs.items() if seed in baseline_logs}
     values = values_at_step(logs, outcome, step)
     if len(values) < protocol.MIN_PAIRS:
         return None, values
     if not isinstance(against, str):
         return mean_difference(values, against), values
-    base = values_at_step({seed: bases[seed] for seed in logs}, outcome, step)
-    if len(base) != len(values):
+    baseline_values = values_at_step({seed: baseline_logs[seed] for seed in logs}, outcome, step)
+    if len(baseline_values) != len(values):
         return None, values
-    return mean_difference([a - b for a, b in zip(values, base)]), values
+    return mean_difference([a - b for a, b in zip(values, baseline_values)]), values
 
 
 @cache

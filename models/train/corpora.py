@@ -69,7 +69,7 @@ def is_prose(paragraph: str) -> bool:
 
 
 def book_paragraphs(text: str) -> list[str]:
-    """Returns the paragraphs of a book, without marks of emphasis."""
+    """Returns the paragraphs of a book that are prose, in ASCII and without marks of emphasis."""
     paragraphs = [re.sub("_([^_]+)_", r"\1", collapse_spaces(one)) for one in re.split("\n{2,}", text)]
     plain = (re.sub("[^ -~]", "", fold_to_ascii(one)) for one in paragraphs)
     return [one for one in plain if is_prose(one)]
@@ -80,8 +80,8 @@ def children_lit(files: Files) -> str:
 
 
 def story_paragraphs(text: str) -> list[str]:
-    """Returns the paragraphs of a story, without the title in the first line and the lines from the license on; none if
-    the license forbids commercial use."""
+    """Returns the paragraphs of a story that can be written in ASCII, without the title in the first line and the lines
+    from the license on; none if the license forbids commercial use."""
     license = re.search(r"^\* License: *(.*)$", text, re.MULTILINE)
     if license is None:
         raise ValueError(f"expected a line '* License:' in the story {text[:40]!r}")

@@ -66,7 +66,7 @@ def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Dif
 
 
 def is_no_effect(interval: Difference) -> bool:
-    """Whether an interval of alpha is inside -EFFECT to +MIN_EFFECT."""
+    """Whether an interval of alpha is inside -MIN_EFFECT to +MIN_EFFECT."""
     return interval.low > -MIN_EFFECT and interval.high < MIN_EFFECT
 
 
@@ -154,15 +154,15 @@ class Decision:
 
     recipe: Recipe
     logs: Logs
-    bases: Logs
+    baseline_logs: Logs
 
     def difference(self, name: str) -> Difference | None:
-        values, base = mean_outcomes(self.logs, name), mean_outcomes(self.bases, name)
-        return welch(values, base) if len(values) > 1 and len(base) > 1 else None
+        values, baseline_values = mean_outcomes(self.logs, name), mean_outcomes(self.baseline_logs, name)
+        return welch(values, baseline_values) if len(values) > 1 and len(baseline_values) > 1 else None
 
     @property
     def is_decidable(self) -> bool:
-        return not (missing_runs(self.recipe.id, self.logs) or missing_runs(self.recipe.baseline, self.bases))
+        return not (missing_runs(self.recipe.id, self.logs) or missing_runs(self.recipe.baseline, self.baseline_logs))
 
     @property
     def alpha_change(self) -> Difference | None:
@@ -170,9 +170,9 @@ class Decision:
         return self.difference("alpha") if self.is_decidable else None
 
     @property
-    def needs_more(self) -> bool:
-        """Whether a second look is due: the interval of the first look contains both 0 and an effect of size
-        MIN_EFFECT."""
+    def needs_second_look(self) -> bool:
+        """Whether a second look is due: the protocol has one for the recipe, and the interval of the first look
+        contains both 0 and an effect of size MIN_EFFECT."""
         alpha_change = self.alpha_change
         return (alpha_change is not None and len(self.logs) <= protocol.B_FIRST_SEEDS
                 and protocol.has_second_look(id_of(self.recipe)) and is_undecided(alpha_change))
@@ -208,8 +208,9 @@ def decisions() -> list[Decision]:
 
 
 def id_of(recipe: Recipe) -> str:
-    same = {run: id for id, run in protocol.B_RUNS_OF_A.items()}
-    return same.get(recipe.id, recipe.id.removeprefix(protocol.B_PREFIX))
+    """Returns the id under which protocol B lists a recipe, from the recipe as it is trained."""
+    ids_by_run = {run: id for id, run in protocol.B_RUNS_OF_A.items()}
+    return ids_by_run.get(recipe.id, recipe.id.removeprefix(protocol.B_PREFIX))
 
 
 def onset_words(logs: Logs) -> str:
@@ -220,7 +221,7 @@ def onset_words(logs: Logs) -> str:
 def hours_words() -> str:
     """Returns a paragraph on the estimated hours of all logged runs, from their numbers of steps."""
     steps: dict[str, list[int]] = {"shipped models": [], "protocol A": [], "protocol B": []}
-    devices = 0
+    device_runs = 0
     for id in recipes():
         file = protocol.ZOO / id / "training.jsonl"
         if file.exists():
@@ -231,7 +232,7 @@ def hours_words() -> str:
         seeds = {*recipe.seeds, *(protocol.B_BASELINE_SEEDS if recipe.id == protocol.B_BASELINE else ())}
         for log in (protocol.read_log(recipe, seed) for seed in sorted(seeds)):
             if log.get("device"):
-                devices += 1
+                device_runs += 1
             elif log["points"]:
                 steps[kind].append(log["points"][-1]["step"])
 
@@ -241,7 +242,7 @@ def hours_words() -> str:
     by_kind = "; ".join(f"{kind} {hours(sum(counts))} in {len(counts)} runs" for kind, counts in steps.items())
     bounds = " to ".join(map(str, protocol.STEP_SECONDS))
     return (f"All runs so far took some {hours(sum(map(sum, steps.values())))} core hours, a step being taken to last "
-            f"{bounds} s ({by_kind}). {devices} more ran on a CUDA device.")
+            f"{bounds} s ({by_kind}). {device_runs} more ran on a CUDA device.")
 
 
 def onset_interval(logs: Logs) -> str:
@@ -255,16 +256,16 @@ def onset_interval(logs: Logs) -> str:
     return f"step {interval.mean:,.0f} ({interval.low:,.0f} to {interval.high:,.0f}, {len(reached)} seeds)"
 
 
-def baseline_words(bases: Logs) -> str:
+def baseline_words(baseline_logs: Logs) -> str:
     """Returns a paragraph on the baseline's outcomes: mean and deviation over its seeds."""
     cells = []
     for name, title in zip(OUTCOMES, ("alpha", "value ratio", "eviction", "loss")):
-        values = mean_outcomes(bases, name)
+        values = mean_outcomes(baseline_logs, name)
         if len(values) > 1:
             cells.append(f"{title} {mean(values):.3f} (deviation {stdev(values):.3f})")
-    alphas = ", ".join(f"{alpha:.3f}" for alpha in mean_outcomes(bases, "alpha"))
-    return (f"Baseline: {len(bases)} of {len(protocol.B_BASELINE_SEEDS)} seeds. {'; '.join(cells)}; "
-            f"alpha by seed {alphas}; onset (alpha >= {ONSET_ALPHA}) {onset_words(bases)}.")
+    alphas = ", ".join(f"{alpha:.3f}" for alpha in mean_outcomes(baseline_logs, "alpha"))
+    return (f"Baseline: {len(baseline_logs)} of {len(protocol.B_BASELINE_SEEDS)} seeds. {'; '.join(cells)}; "
+            f"alpha by seed {alphas}; onset (alpha >= {ONSET_ALPHA}) {onset_words(baseline_logs)}.")
 
 
 def name_of(recipe: Recipe) -> str:
@@ -280,10 +281,10 @@ def percent_words(values: list[float]) -> str:
 def table(rows: list[Decision]) -> str:
     """Returns a table in Markdown of every recipe that has a log. The baseline of the first recipe is that of the
     table."""
-    bases = rows[0].bases if rows else {}
+    baseline_logs = rows[0].baseline_logs if rows else {}
     titles = ("recipe", "seeds", "alpha", "by shares", "Sink_1^0.3", "difference of alpha",
               "value ratio", "eviction", "loss", "onset", "the paper", "verdict", "before")
-    lines = [baseline_words(bases), "", f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
+    lines = [baseline_words(baseline_logs), "", f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
     for decision in rows:
         if not decision.logs:
             continue
@@ -297,7 +298,7 @@ def table(rows: list[Decision]) -> str:
         cells = [name_of(decision.recipe), str(len(decision.logs)), *levels,
                  percent_words(mean_outcomes(decision.logs, "sink_0.3")), *differences, onset_words(decision.logs),
                  paper_finding(decision.recipe.paper) or "no figure",
-                 verdict + ("; a second look is due" if decision.needs_more else ""),
+                 verdict + ("; a second look is due" if decision.needs_second_look else ""),
                  FIRST_RULES_VERDICTS.get(id_of(decision.recipe), "")]
         lines.append(f"| {' | '.join(cells)} |")
     recipes_without_run = [id_of(decision.recipe) for decision in rows if not decision.logs]
@@ -310,7 +311,7 @@ def decisive_json(rows: list[Decision]) -> str:
     """Returns the text of decisive.json, the data for figures: a line for each recipe that has a complete run, with its
     seeds and the outcomes of each seed."""
     logs = {id_of(decision.recipe): decision.logs for decision in rows}
-    logs = {protocol.B_ORDER[0]: rows[0].bases} | logs
+    logs = {protocol.B_ORDER[0]: rows[0].baseline_logs} | logs
     lines = [f'  {json.dumps(id)}: ' + json.dumps(
         {"seeds": sorted(recipe_logs)} | {name: [round(value, 4) for value in mean_outcomes(recipe_logs, name)]
                                    for name in ("alpha", "loss")})

@@ -46,16 +46,16 @@ class Difference:
         return "less" if self.high < 0 else "more" if self.low > 0 else None
 
 
-def mean_difference(values: list[float], zero: float = 0.0, confidence: float = 0.95) -> Difference:
-    """Returns the mean of the values minus a fixed number, with Student's interval, which is infinite for one value."""
-    middle = mean(values) - zero
+def mean_difference(values: list[float], against: float = 0.0, confidence: float = 0.95) -> Difference:
+    """Returns the mean of the values minus `against`, with Student's interval, which is infinite for one value."""
+    middle = mean(values) - against
     if len(values) < 2:
         return Difference(middle, -math.inf, math.inf)
     if len(set(values)) == 1:
         return Difference(middle, middle, middle, 0.0 if middle else 1.0)
-    test = stats.ttest_1samp(values, zero)
+    test = stats.ttest_1samp(values, against)
     low, high = test.confidence_interval(confidence)
-    return Difference(middle, float(low) - zero, float(high) - zero, float(test.pvalue))
+    return Difference(middle, float(low) - against, float(high) - against, float(test.pvalue))
 
 
 def interval_words(interval: Difference, n: int) -> str:
@@ -92,23 +92,23 @@ def point_at(log: dict[str, Any], step: int) -> Point:
     return next(point for point in log["points"] if point["step"] == step)
 
 
-def pair_logs(recipe: Recipe, logs: dict[int, dict[str, Any]], bases: dict[int, dict[str, Any]],
+def pair_logs(recipe: Recipe, logs: dict[int, dict[str, Any]], baseline_logs: dict[int, dict[str, Any]],
          ) -> Factor:
     """Pairs logs by seed. Raises ValueError for a log of another recipe or of another schedule."""
-    for log in bases.values():
+    for log in baseline_logs.values():
         if log["recipe"] != recipe.baseline:
             raise ValueError(f"{recipe.id} differs by its factor from {recipe.baseline}, not from "
                              f"{log['recipe']}")
     for log in logs.values():
         if log["recipe"] != recipe.id:
             raise ValueError(f"expected logs of {recipe.id}, found {log['recipe']}")
-    for log in (*logs.values(), *bases.values()):
+    for log in (*logs.values(), *baseline_logs.values()):
         if log["training"]["steps"] != protocol.STEPS:
             raise ValueError(f"{log['recipe']}: {log['training']['steps']} steps, expected "
                              f"{protocol.STEPS}")
-    seeds = sorted(seed for seed in logs if seed in bases
-                   and logs[seed]["points"] and bases[seed]["points"])
-    return Factor(recipe, tuple((logs[seed], bases[seed]) for seed in seeds))
+    seeds = sorted(seed for seed in logs if seed in baseline_logs
+                   and logs[seed]["points"] and baseline_logs[seed]["points"])
+    return Factor(recipe, tuple((logs[seed], baseline_logs[seed]) for seed in seeds))
 
 
 def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:

@@ -26,7 +26,7 @@ def replace_tokens(text: Tensor, noise: Tensor, share: float) -> Tensor:
 def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
                     training: Training) -> Tensor:
     """Returns the mean loss of text [N, T+1]: every token after the first, but none of a prefix, is predicted from the
-    tokens before it."""
+    tokens before it. With experts, the loss that balances them is added."""
     inputs = text[:, :-1]
     trace = forward(arch, weights, replace_tokens(inputs, noise[:, : inputs.shape[1]], training.replaced))
     first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
@@ -44,21 +44,22 @@ def unmask_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tenso
                 training: Training) -> Tensor:
     """Returns the bound of a masked diffusion model in nats per token (Sahoo et al. 2024). In sequence n, each token
     after the first is masked with probability p_n, and each masked token's loss is weighted by 1/p_n."""
-    p, is_hidden = draw_masked(text, noise)
-    logits = forward(arch, weights, torch.where(is_hidden, arch.V - 1, text)).logits
+    p, is_masked = draw_masked(text, noise)
+    # The mask token has the last id.
+    logits = forward(arch, weights, torch.where(is_masked, arch.V - 1, text)).logits
     surprise = torch.nn.functional.cross_entropy(logits.transpose(1, 2), text, reduction="none")
-    return (surprise * is_hidden / p).sum() / text[:, 1:].numel()
+    return (surprise * is_masked / p).sum() / text[:, 1:].numel()
 
 
 def draw_masked(text: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the masking probabilities p [N, 1], and which tokens are masked [N, T], by noise [N, T+1] in 0..1. The p
-    of a batch are spread evenly over 0..1, which keeps the loss steady."""
+    of a batch are spread evenly over 0.02..1, which keeps the loss steady."""
     N = len(text)
     index = torch.arange(N, dtype=noise.dtype, device=noise.device)[:, None]
     p = ((index + noise[:1, :1]) / N).clamp_min(0.02)
-    is_hidden = noise[:, 1:] < p
-    is_hidden[:, 0] = False
-    return p, is_hidden
+    is_masked = noise[:, 1:] < p
+    is_masked[:, 0] = False
+    return p, is_masked
 
 
 LOSSES: dict[str, Loss] = {"next": next_token_loss, "unmask": unmask_loss}

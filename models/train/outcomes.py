@@ -55,7 +55,7 @@ def sink_norm_ratio(vectors: Tensor, tokens: list[int]) -> Tensor:
 
 
 @torch.no_grad()
-def measure_outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, longer: Tensor,
+def measure_outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, longer_ids: Tensor,
              ) -> tuple[dict[str, Any], list[list[float]]]:
     """Returns one point of the log, and the sink's alpha in each head, [L][H].
 
@@ -89,7 +89,7 @@ def measure_outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: 
         sinks = metrics.sink(metrics.alpha(share, arch.mask.kind), eps)
         values[f"sink_{eps}"] = sinks[tokens].sum().item()
     if arch.mask.kind == "causal" and tokens == [0]:
-        values["eviction"] = eviction_cost(arch, weights, longer)
+        values["eviction"] = eviction_cost(arch, weights, longer_ids)
     rounded = {name: None if x is None else round(x, 4) for name, x in values.items()}
     return rounded, [[round(a, 3) for a in layer] for layer in alphas.mean(0).tolist()]
 
@@ -101,9 +101,9 @@ class Log:
         self.recipe, self.arch = recipe, architecture(recipe.config)
         self.file, self.log = protocol.log_file(recipe, seed, zoo), protocol.read_log(recipe, seed, zoo)
         texts = json.loads((protocol.ZOO / "heldout.json").read_text())
-        longer = json.loads((protocol.ZOO / "heldout-long.json").read_text())
+        longer_texts = json.loads((protocol.ZOO / "heldout-long.json").read_text())
         self.ids = encode_texts(recipe, texts[:SEQUENCES], T)
-        self.longer = encode_texts(recipe, longer[:EVICTION_SEQUENCES], EVICTION_T)
+        self.longer_ids = encode_texts(recipe, longer_texts[:EVICTION_SEQUENCES], EVICTION_T)
 
     def keep_before(self, step: int) -> None:
         """Removes the points of this step and later ones, which a run is about to repeat."""
@@ -122,7 +122,7 @@ class Log:
         of training text that is the same at every step; with None the point has no such loss."""
         if not self.lacks(step):
             return
-        values, alpha_map = measure_outcomes(self.recipe, self.arch, weights, self.ids, self.longer)
+        values, alpha_map = measure_outcomes(self.recipe, self.arch, weights, self.ids, self.longer_ids)
         fixed = {} if batch_loss is None else {"batch_loss": round(batch_loss, 4)}
         point = {"step": step, "train_loss": train_loss} | fixed | values
         self.log["points"] = sorted([*self.log["points"], point], key=lambda p: p["step"])
@@ -144,7 +144,7 @@ def add_checkpoints(recipe: Recipe, seed: int, run: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
-    parser.add_argument("only", nargs="*", metavar="RUN", help="these alone, long-ID-SEED")
+    parser.add_argument("only", nargs="*", metavar="RUN", help="these alone, long-ID-SEED or b-ID-SEED")
     arguments = parser.parse_args()
     runs = {f"{recipe.id}-{seed}": (recipe, seed)
             for recipe in (protocol.runs() | protocol.decisive_runs()).values()

@@ -11,6 +11,7 @@ on the exact weights. This module does not need torch.
 
 import numpy as np
 
+# training steps whose checkpoints a timeline has
 STEPS = (0, 10, 30, 100, 200, 400, 600, 800, 1000, 1200, 1400, 1600, 2000, 2400, 3200, 4000)
 # Number of steps per root mean square of a matrix. Of all tensors, coarse steps of the head raise the loss most, then
 # those of the embedding; they hardly change the sink.

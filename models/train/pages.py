@@ -209,11 +209,11 @@ def tokenizer_of(zoo: Path, id: str, ids: list[str]) -> str:
     return next(one for one in ids if files(one) == files(id))
 
 
-def further_seeds(recipe: Recipe, more: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def further_seeds(recipe: Recipe, seed_rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns the entries in index.json for a recipe's runs without shipped weights, from seeds.json."""
     names = ("sink_1", "sink", "value_ratio", "loss")
     return [{"seed": row["seed"]} | {name: row["measured"][name] for name in names}
-            for row in more if row["id"] == recipe.id and row["seed"] != recipe.seeds[0]]
+            for row in seed_rows if row["id"] == recipe.id and row["seed"] != recipe.seeds[0]]
 
 
 def recipe_keys(recipe: Recipe) -> dict[str, Any]:
@@ -222,10 +222,10 @@ def recipe_keys(recipe: Recipe) -> dict[str, Any]:
             "baseline": recipe.baseline, "paper": recipe.paper or None, "license": LICENSE}
 
 
-def make_pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
+def make_pages(rows: list[dict[str, Any]], seed_rows: list[dict[str, Any]], readme: Path,
           zoo: Path) -> dict[Path, str]:
     """Returns the text of every file that is written from the measurements. `rows` are those of index.json, to which
-    this function adds texts, and `more` those of seeds.json."""
+    this function adds keys, and `seed_rows` those of seeds.json."""
     recipes_by_id, text_by_file = recipes(), {}
     runs = protocol.runs()
     logs = {id: factors.logs_of(recipe, zoo) for id, recipe in runs.items()}
@@ -235,14 +235,14 @@ def make_pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: P
         row |= recipe_keys(recipe)
         row["tokenizer"] = tokenizer_of(zoo, recipe.id, [one["id"] for one in rows])
         row["tokenizer_config"] = json.loads((zoo / recipe.id / "tokenizer_config.json").read_text())
-        row["further_seeds"] = further_seeds(recipe, more)
+        row["further_seeds"] = further_seeds(recipe, seed_rows)
         row["differs"] = factors.index_entry(paired.get(protocol.LONG_PREFIX + recipe.id))
         text_by_file[zoo / recipe.id / "card.md"] = make_card(recipe, row)
     text_by_file[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
     base = runs[protocol.LONG_PREFIX + protocol.HEADLINE_RECIPES[0]]
     text, decisions = readme.read_text(), decide.decisions()
     for name, lines in {
-            "zoo": zoo_table(rows), "seeds": seeds_table(more), "preview": preview_table(rows),
+            "zoo": zoo_table(rows), "seeds": seeds_table(seed_rows), "preview": preview_table(rows),
             "untrained": untrained_table({row["id"] for row in rows}),
             "pilot": factors.pilot_table(logs[base.id], base.seeds),
             "hours": decide.hours_words(), "factors": factors.table(list(paired.values())),
@@ -255,8 +255,8 @@ def make_pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: P
 
 def main() -> None:
     zoo = protocol.ZOO
-    rows, more = (json.loads((zoo / name).read_text()) for name in ("index.json", "seeds.json"))
-    for file, text in make_pages(rows, more, zoo.parent / "README.md", zoo).items():
+    rows, seed_rows = (json.loads((zoo / name).read_text()) for name in ("index.json", "seeds.json"))
+    for file, text in make_pages(rows, seed_rows, zoo.parent / "README.md", zoo).items():
         file.write_text(text)
     claims.main()
 

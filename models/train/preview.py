@@ -51,8 +51,8 @@ def encode_files(weights: Weights, config: str, model: bytes) -> tuple[bytes, by
     """Returns the bytes of preview.gz and refinement.gz, for the bytes `model` of model.safetensors with these
     weights."""
     stored = to_steps(weights)
-    first = save(stored, metadata={"format": "pt", "config": config})
-    return gzip(first), gzip(refinement(model, stored))
+    preview = save(stored, metadata={"format": "pt", "config": config})
+    return gzip(preview), gzip(refinement(model, stored))
 
 
 def refinement(model: bytes, stored: Weights) -> bytes:
@@ -60,24 +60,26 @@ def refinement(model: bytes, stored: Weights) -> bytes:
     begin = 8 + int.from_bytes(model[:8], "little")
     entries = json.loads(model[8:begin])
     entries.pop("__metadata__", None)
-    bounds, steps, above, others = [], [], [], []
+    bounds, sizes, integers, others = [], [], [], []
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
         start, end = (begin + offset for offset in entry["data_offsets"])
         if stored[name].dtype != torch.int8:
             others.append(model[start:end])
             continue
-        sizes = stored[name].numpy().ravel().astype(np.int32)
-        matrix_bounds, numbers = subtract_bounds(np.frombuffer(model[start:end], "<u2").astype(np.int32), np.abs(sizes))
+        matrix_sizes = np.abs(stored[name].numpy().ravel().astype(np.int32))
+        halves = np.frombuffer(model[start:end], "<u2").astype(np.int32)
+        matrix_bounds, matrix_integers = subtract_bounds(halves, matrix_sizes)
         bounds.append(matrix_bounds.astype("<u2").tobytes())
-        steps.append(np.abs(sizes))
-        above.append(numbers)
-    numbers = np.concatenate(above)[np.argsort(np.concatenate(steps), kind="stable")]
-    high, low = (numbers >> 8).astype(np.uint8), (numbers & 255).astype(np.uint8)
+        sizes.append(matrix_sizes)
+        integers.append(matrix_integers)
+    ordered = np.concatenate(integers)[np.argsort(np.concatenate(sizes), kind="stable")]
+    high, low = (ordered >> 8).astype(np.uint8), (ordered & 255).astype(np.uint8)
     return b"".join([model[:begin], *bounds, high.tobytes(), low.tobytes(), *others])
 
 
 def subtract_bounds(halves: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the bounds of a matrix, and the integers as which its numbers (F16 bits) are stored."""
+    """Returns the bounds of a matrix, and the integers as which its numbers are stored. `halves` are the bits of the
+    F16 numbers, and `sizes` the |n| of their steps."""
     m, bounds = halves & 0x7FFF, np.zeros(STEP_SIZES, np.int32)
     for size in np.unique(sizes):
         group = m[sizes == size]

@@ -1,5 +1,5 @@
-"""The two protocols for claims about training, which were fixed before the runs (models/README.md, "Seeds"). This
-module does not need torch.
+"""The two protocols for claims about training, which were fixed before the runs (models/README.md, "Seeds: protocol A"
+and "Protocol B"). This module does not need torch.
 
 Protocol A: the run long-ID trains the recipe ID for 16,000 steps, with the seeds listed here. Its log is
 models/zoo/ID/seeds/SEED.json.
@@ -31,7 +31,7 @@ MIN_STEP = 4000  # earliest step at which a difference is reported
 REPLACED_BASELINES = {"short": "softmax"}  # for each baseline with fewer steps, the baseline that replaces it
 
 B_PREFIX = "b-"
-B_RATE = 1e-3  # seeds differ least at this rate; a recipe of the learning rate keeps its own
+B_RATE = 1e-3  # seeds differ least at this rate; a recipe whose factor is the learning rate keeps its own
 B_STEPS = 3000  # last step of a run, before the learning rate falls
 B_MEAN_STEPS = (2400, 2600, 2800, 3000)  # steps over which outcomes are averaged
 # Assumed seconds per step if no run was measured: those of a Zen 5 with the library of models/README.md, and of an
@@ -44,6 +44,8 @@ B_OTHER_BASELINES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third",
 # Runs of protocol A that are, up to step B_STEPS, a recipe's runs of protocol B.
 B_RUNS_OF_A = {"softmax": B_BASELINE, "sigmoid": LONG_PREFIX + "sigmoid-lr-1e-3"}
 B_FIRST_SEEDS, B_SECOND_SEEDS = 3, (1, 2, 3, 4, 5)  # number of seeds in a first look, and the seeds of a second look
+
+
 @dataclass(frozen=True)
 class Row:
     """A row of protocol B's queue."""
@@ -53,6 +55,7 @@ class Row:
     second_look: bool = True  # without a second look a recipe has at most three seeds
 
 
+# Each of these operations is trained at each of these weight decays.
 MAP_OPERATIONS = ("sigmoid", "key-bias", "gated", "no-bos")
 MAP_DECAYS = ("decay-0-matrices", "decay-small", "decay-0.3")  # the fourth decay is the baseline's 1.0
 SIZE_RECIPES = ("small", "large")  # 0.52 and 5.05 million parameters; the baseline has 1.45

@@ -43,13 +43,13 @@ def due_seeds(recipe: Recipe, runs_by_id: dict[str, Recipe]) -> tuple[int, ...]:
         if set(seeds) <= logs.keys() and not decide.do_two_seeds_suffice(logs):
             seeds = recipe.seeds[:protocol.B_FIRST_SEEDS]
             first_look = decide.Decision(recipe, logs, decide.logs_of(runs_by_id[recipe.baseline]))
-            if first_look.needs_more:
+            if first_look.needs_second_look:
                 seeds = protocol.B_SECOND_SEEDS
     return tuple(seed for seed in seeds if steps_left(recipe, seed))
 
 
 def jobs(only: list[str]) -> Iterator[tuple[int, Recipe, int]]:
-    """Yields row, recipe and seed of each run that can begin, in the order of the queue."""
+    """Yields the number of the row, the recipe and the seed of each run that can begin, in the order of the queue."""
     runs_by_id = protocol.decisive_runs()
     names = dict(zip(protocol.B_ORDER, runs_by_id))
     for number, row in enumerate(protocol.B_ROWS):
@@ -77,13 +77,13 @@ def remaining_words(runs: Path, only: list[str]) -> str:
     assumed to take as long per parameter as the measured steps."""
     runs_by_id, measured = protocol.decisive_runs(), seconds_per_step(runs)
     rates = [seconds / parameter_count(runs_by_id[id]) for id, seconds in measured.items() if id in runs_by_id]
-    base = parameter_count(runs_by_id[protocol.B_BASELINE])
-    bounds = (median(rates) * base,) if rates else protocol.STEP_SECONDS
+    baseline_count = parameter_count(runs_by_id[protocol.B_BASELINE])
+    bounds = (median(rates) * baseline_count,) if rates else protocol.STEP_SECONDS
     rows: dict[int, list[tuple[str, tuple[float, ...]]]] = {}
     for number, recipe, seed in jobs(only):
         steps = steps_left(recipe, seed)
         a_step = ((measured[recipe.id],) * len(bounds) if recipe.id in measured else
-                  tuple(one * parameter_count(recipe) / base for one in bounds))
+                  tuple(one * parameter_count(recipe) / baseline_count for one in bounds))
         rows.setdefault(number, []).append(
             (f"{decide.id_of(recipe)} {seed}", tuple(steps * one / 3600 for one in a_step)))
 

@@ -98,7 +98,7 @@ class Training:
 class Recipe:
     id: str
     title: str
-    what: str
+    what: str  # what the recipe changes, in one or a few sentences for the card
     factor: str
     config: dict[str, Any]  # the complete config.json
     training: Training
@@ -107,7 +107,7 @@ class Recipe:
     seeds: tuple[int, ...] = (1,)  # the weights of the first seed ship
     timeline: bool = False  # whether checkpoints ship as well
     order: int = 0  # rank among the recipes of the factor
-    paper: dict[str, Any] = field(default_factory=dict)
+    paper: dict[str, Any] = field(default_factory=dict)  # the paper's figures or finding, and `where` it has them
 
     @property
     def context(self) -> int:

@@ -109,12 +109,12 @@ def pack_timeline(recipe: Recipe, run: Path, folder: Path, ids: torch.Tensor) ->
         (out / f"{step:04d}.gz").write_bytes(packed)
         exact = measure(arch, weights, ids)
         stored = measure(arch, {n: torch.from_numpy(a) for n, a in before.items()}, ids)
-        digest = hashlib.sha256(b"".join(a.astype("<f4").tobytes() for a in before.values()))
+        weights_digest = hashlib.sha256(b"".join(a.astype("<f4").tobytes() for a in before.values()))
         checkpoints.append({
             "step": step, "file": f"{step:04d}.gz", "bytes": len(packed),
             "sha256": hashlib.sha256(packed).hexdigest(),
             "scale": scales, "from_previous": from_previous,
-            "weights_sha256": digest.hexdigest(),
+            "weights_sha256": weights_digest.hexdigest(),
             "measured": {name: exact[name] for name in TIMELINE_MEASUREMENTS if name in exact},
             "stored": {name: stored[name] for name in TIMELINE_MEASUREMENTS if name in stored},
         })

@@ -200,8 +200,8 @@ def is_capturable(recipe: Recipe) -> bool:
 @cache
 def batches(corpus: Corpus, seed: int, sequences: int, T: int, options: Training, device: str,
             ) -> tuple[Tensor, Tensor]:
-    """Returns the texts [S, N, T+1] and the noise [S, N, T+2] of all steps of a run. Runs with the same arguments share
-    these tensors."""
+    """Returns the texts [S, N, T+1] and the noise [S, N, T+2] of all S steps of a run. Runs with the same arguments
+    share these tensors."""
     pairs = [corpus.batch(seed, step, sequences, T, options) for step in range(protocol.B_STEPS)]
     text, noise = (torch.stack(tensors).to(device) for tensors in zip(*pairs))
     return text, noise
@@ -265,7 +265,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="with --again")
     arguments = parser.parse_args()
     refuse_unknown(parser, arguments.only, recipes_by_id)
-    ends = time.monotonic() + 60 * arguments.minutes
+    deadline = time.monotonic() + 60 * arguments.minutes
     corpora, runs = resolve_folders(parser, arguments)
     zoo = (arguments.again or protocol.ZOO).resolve()
 
@@ -276,7 +276,7 @@ def main() -> None:
             yield from ((recipe, seed) for _, recipe, seed in queue.jobs(arguments.only))
 
     measurer = Measurer(arguments.measurers, arguments.device, zoo, corpora, runs)
-    broken_off = train_runs(due_runs, corpora, runs, measurer, arguments.device, arguments.width, ends,
+    broken_off = train_runs(due_runs, corpora, runs, measurer, arguments.device, arguments.width, deadline,
                       not arguments.uncaptured)
     measurer.close()
     for id, seed in broken_off:

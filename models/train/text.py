@@ -17,8 +17,8 @@ SHA256 = {
 }
 HELD_OUT_EVERY = 12  # every 12th document is never trained on
 SHARED_WORDS = 13  # texts that share this many words in a row overlap (Brown et al. 2020, appendix C)
-PASSAGE_CHARACTERS = 320  # length of a passage, which has at least 64 tokens
-LONG_CHARACTERS = 640  # length of a longer passage, which has at least 120 tokens
+PASSAGE_CHARACTERS = 320  # largest length of a passage, which has at least 64 tokens
+LONG_CHARACTERS = 640  # largest length of a longer passage, which has at least 120 tokens
 
 
 def read_documents(corpora: Path) -> dict[str, list[str]]:
@@ -43,16 +43,16 @@ def _word_runs(text: str) -> set[tuple[str, ...]]:
 def split_documents(files: dict[str, list[str]]) -> tuple[list[str], dict[str, list[str]]]:
     """Returns the training documents, and the held-out documents of each file.
 
-    A story that occurs twice may be in both sets. It is then removed from the held-out documents.
+    A held-out document that overlaps with a training document, such as a story that occurs twice, is left out.
     """
     last = HELD_OUT_EVERY - 1
     train = [text for texts in files.values() for i, text in enumerate(texts)
              if i % HELD_OUT_EVERY != last]
     held_out = {name: texts[last::HELD_OUT_EVERY] for name, texts in files.items()}
-    runs = {text: _word_runs(text) for texts in held_out.values() for text in texts}
-    held_out_runs = set().union(*runs.values())
+    word_runs = {text: _word_runs(text) for texts in held_out.values() for text in texts}
+    held_out_runs = set().union(*word_runs.values())
     shared_runs = set().union(*(held_out_runs & _word_runs(text) for text in train))
-    return train, {name: [text for text in texts if not runs[text] & shared_runs]
+    return train, {name: [text for text in texts if not word_runs[text] & shared_runs]
                    for name, texts in held_out.items()}
 
 

@@ -43,7 +43,8 @@ FIXED_SEQUENCES = 64  # number of training sequences whose loss is measured at e
 
 
 def initial_weights(arch: Architecture, seed: int, training: Training) -> Weights:
-    """Draws initial weights: N(0, 0.02^2) for every matrix, gains of 1, biases of 0. Tensors that only a variant has,
+    """Draws initial weights: N(0, 0.02^2) for every tensor of two dimensions, with another deviation of the embedding
+    if the recipe has one; gains of 1; 0 for biases of norms and for sink logits. Tensors that only a variant has,
     including the rows of additional tokens, are drawn last. So all other weights equal the baseline's if their shapes
     do."""
     generator = torch.Generator().manual_seed(seed)
@@ -81,7 +82,8 @@ def fixed_tensors(weights: Weights, training: Training) -> list[str]:
 
 
 def weight_decay(name: str, weight: Tensor, training: Training) -> float:
-    """Returns the weight decay of a tensor, 0 for gains and biases: decay would pull gains to 0."""
+    """Returns the weight decay of a tensor, 0 for vectors, which are gains, biases of norms or sink logits: decay would
+    pull gains to 0."""
     if weight.dim() < 2:
         return 0.0
     return training.embedding_decay if "embed" in name else training.weight_decay
@@ -107,7 +109,7 @@ def make_optimizers(weights: Weights, training: Training, **adamw: Any) -> list[
 
     def groups_of(kind: str) -> list[dict[str, Any]]:
         return [{"params": params, "weight_decay": rate}
-                for (own, rate), params in groups.items() if own == kind]
+                for (group_kind, rate), params in groups.items() if group_kind == kind]
 
     makers: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
         "adamw": partial(torch.optim.AdamW,

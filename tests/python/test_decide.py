@@ -159,7 +159,7 @@ def test_one_seed_has_no_interval() -> None:
     one, alone = make_decision([0.3]), make_decision([0.3, 0.2], [0.25])
     assert one.difference("alpha") is alone.difference("alpha") is None
     assert alone.difference("value_ratio") is None
-    words = decide.baseline_words(alone.bases)
+    words = decide.baseline_words(alone.baseline_logs)
     assert words.startswith("Baseline: 1 of 8 seeds. ; alpha by seed 0.250;")
 
 
@@ -170,7 +170,7 @@ def test_one_seed_has_no_interval() -> None:
     ([0.1, 0.4, 0.26, 0.15, 0.35], False),  # there is no third look
     ([0.1, 0.4], False)])
 def test_a_second_look_is_for_undecided_comparisons(ends: list[float], needs: bool) -> None:
-    assert make_decision(ends).needs_more is needs
+    assert make_decision(ends).needs_second_look is needs
 
 
 @pytest.mark.parametrize(("low", "high", "verdict"), [
@@ -190,7 +190,7 @@ def test_no_effect_is_an_interval_inside_the_smallest_effect(
 def test_a_claim_waits_for_the_second_look(ends: list[float], left: int, monkeypatch: pytest.MonkeyPatch) -> None:
     one = make_decision(ends)
     monkeypatch.setattr(claims, "runs_b", lambda: {
-        "sigmoid-norm": (RECIPE, one.logs), "softmax": (BASE, one.bases)})
+        "sigmoid-norm": (RECIPE, one.logs), "softmax": (BASE, one.baseline_logs)})
     assert claims.build_effect({"recipe": "sigmoid-norm", "says": "less"}).missing_runs == left
 
 
@@ -266,7 +266,7 @@ def test_runs_of_both_protocols_are_the_same() -> None:
 
 def test_the_table_has_every_recipe_with_a_run_and_names_the_others() -> None:
     one = make_decision([0.01, 0.02, 0.0], paper={"says": "less"})
-    empty = decide.Decision(RUNS["b-relu"], {}, one.bases)
+    empty = decide.Decision(RUNS["b-relu"], {}, one.baseline_logs)
     text = decide.table([one, empty])
     row = next(line for line in text.splitlines() if line.startswith("| `sigmoid-norm`"))
     middle = mean([0.01, 0.02, 0.0]) - mean([0.22, 0.26, 0.27, 0.31, 0.21, 0.25, 0.28, 0.23])

@@ -65,7 +65,7 @@ def test_the_learning_rate_rises_over_100_steps_and_falls_to_a_tenth() -> None:
 def test_a_log_is_measured_on_the_number_of_texts_of_the_protocol(tmp_path: Path) -> None:
     """models/README.md states these numbers: 100 texts of 64 tokens, and 40 of 120 for the cost of eviction."""
     log = outcomes.Log(protocol.runs()["long-softmax"], 1, tmp_path)
-    assert [tuple(log.ids.shape), tuple(log.longer.shape)] == [(100, 64), (40, 120)]
+    assert [tuple(log.ids.shape), tuple(log.longer_ids.shape)] == [(100, 64), (40, 120)]
     assert outcomes.KEPT_KEYS == 24
 
 

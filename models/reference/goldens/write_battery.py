@@ -316,7 +316,7 @@ def unigram_cases() -> list[Case]:
 
 
 def normalizer_cases() -> list[Case]:
-    listed = {
+    normalizers_by_name = {
         "NFC": normalizers.NFC(), "NFD": normalizers.NFD(), "NFKC": normalizers.NFKC(),
         "NFKD": normalizers.NFKD(), "Lowercase": normalizers.Lowercase(), "Nmt": normalizers.Nmt(),
         "Strip": normalizers.Strip(), "Strip left": normalizers.Strip(right=False),
@@ -330,19 +330,19 @@ def normalizer_cases() -> list[Case]:
     letters = [*LETTERS, ">", "!", *(chr(c) for c in range(0x300, 0x330)), *"\u1112\u1161\u11ab\u1100"]
     cut = pre_tokenizers.WhitespaceSplit()
     return [(f"normalizer {name}", build(bpe(letters=letters, unk_token="<unk>"), normalizer, cut, added=flagged_tokens()))
-            for name, normalizer in listed.items()]
+            for name, normalizer in normalizers_by_name.items()]
 
 
 def added_token_cases() -> list[Case]:
     flags = ("single_word", "lstrip", "rstrip")
-    chosen = [combination for n in range(4) for combination in itertools.combinations(flags, n)]
+    combinations = [chosen for n in range(4) for chosen in itertools.combinations(flags, n)]
     lower = normalizers.Lowercase()
     more = [AddedToken("<x>", normalized=False), AddedToken("<xx>", normalized=False), AddedToken("<xxx>"),
             AddedToken("xx"), AddedToken("▁▁"), AddedToken(" ", lstrip=True), AddedToken("é"), AddedToken("😀")]
     return [
         *((f"added {' '.join(chosen) or 'tokens'}", build(
             word_level(), lower, pre_tokenizers.WhitespaceSplit(), added=flagged_tokens(**dict.fromkeys(chosen, True))))
-          for chosen in chosen),
+          for chosen in combinations),
         ("added, one within another", build(bpe(unk_token="<unk>"), normalizers.NFC(), added=more)),
         ("added, with a prefix", build(bpe(unk_token="<unk>"), SPACES_TO_BLOCKS, added=[
             AddedToken("the", normalized=True), AddedToken("old", normalized=False), AddedToken("<mask>")])),

@@ -92,7 +92,7 @@ def main() -> None:
     common_keys = transformers.PreTrainedConfig().to_dict().keys() - {"tie_word_embeddings"}
     for family, (config, sizes) in FAMILIES.items():
         config_object = config(**sizes)
-        # JSON has no infinite numbers, so transformers writes them as strings.
+        # JSON has no infinite numbers; transformers writes an object such as {"__float__": "Infinity"} instead.
         json_values = json.loads(config_object.to_json_string(use_diff=False))
         filled_in = {key: json_values[key] if isinstance(value, (list, tuple)) else value
                 for key, value in config_object.to_dict().items()

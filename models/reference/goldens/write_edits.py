@@ -120,10 +120,10 @@ def check_plain(family: str) -> None:
 def change_metrics(plain: dict[str, Tensor], result: dict[str, Tensor], tokens: Tensor) -> dict[str, Tensor]:
     """Returns the metrics that compare a run with its baseline."""
     kl = metrics.divergence(plain["logits"], result["logits"])
-    more = metrics.loss(result["logits"], tokens) - metrics.loss(plain["logits"], tokens)
-    none = torch.full((1,), torch.nan, dtype=kl.dtype)
-    compared = {"kl_at": torch.cat([none, kl]), "kl_mean": kl.mean()[None],
-                "loss_change_at": torch.cat([none, more]), "loss_change": more.mean()[None],
+    loss_change = metrics.loss(result["logits"], tokens) - metrics.loss(plain["logits"], tokens)
+    undefined = torch.full((1,), torch.nan, dtype=kl.dtype)
+    compared = {"kl_at": torch.cat([undefined, kl]), "kl_mean": kl.mean()[None],
+                "loss_change_at": torch.cat([undefined, loss_change]), "loss_change": loss_change.mean()[None],
                 "hidden_change": metrics.hidden_change(plain["hidden"], result["hidden"])}
     return {f"metric.{name}": value for name, value in compared.items()}
 

@@ -359,12 +359,12 @@ def metrics_case() -> None:
     # Maps are rounded to F32 before shares are computed, since the tests compute shares from the stored F32 values.
     maps = {name: a.astype(np.float32).astype(np.float64) for name, a in maps.items()}
     for name in ("raw", "signed"):
-        size_of = np.abs(maps[name])
-        maps[f"{name}_share"] = size_of / (size_of.sum(-1, keepdims=True) + 1e-8)
+        magnitudes = np.abs(maps[name])
+        maps[f"{name}_share"] = magnitudes / (magnitudes.sum(-1, keepdims=True) + 1e-8)
     arrays: dict[str, np.ndarray] = {}
     for name, attention in maps.items():
-        ratios = np.arange(size, 0, -1)
-        importance = (attention / ratios).sum(axis=-2)
+        query_counts = np.arange(size, 0, -1)
+        importance = (attention / query_counts).sum(axis=-2)
         metric1 = (importance > eps).mean(axis=(0, 1, 2)) * 100
         if np.abs(importance - eps).min() < 1e-5 * importance.max():
             raise AssertionError(f"{name}: a head lies so close to eps that rounding decides")

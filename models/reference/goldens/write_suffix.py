@@ -19,6 +19,7 @@ from .write_goldens import describe, f64_trace
 
 MODEL = "hf-llama-gqa"
 PROMPT, CONTINUATION = [0, 7, 12, 3, 9], [21, 5, 5, 40, 2, 33]
+# Other prompts and continuations, on which a suffix is scored as well.
 OTHER_PAIRS = [([0, 30, 4], [8, 8, 17]), ([0, 11, 50, 2], [6, 60])]
 FORBIDDEN_TOKENS = [0, 1]
 LENGTH, STEPS, WIDTH, RANDOM_COUNT, ORDER_COUNT = 3, 5, 8, 100, 10

@@ -91,8 +91,8 @@ def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without:
 
 
 def reduce_vocabulary(vocab: dict[str, int], merges: list[str], more_tokens: Iterable[str] = ()) -> dict[str, int]:
-    """Reduces a vocabulary to single letters, the results of the merges, and `more`. Ids keep their order and are
-    renumbered without gaps."""
+    """Reduces a vocabulary to single letters, the results of the merges, and `more_tokens`. Ids keep their order and
+    are renumbered without gaps."""
     merged = {merge.replace(" ", "") for merge in merges} | set(more_tokens)
     tokens = sorted((t for t in vocab if len(t) == 1 or t in merged), key=vocab.__getitem__)
     return {token: i for i, token in enumerate(tokens)}

@@ -89,7 +89,7 @@ def plain_tokens(recipe: dict[str, Any], V: int) -> list[int]:
 
 
 def planted_tokens(recipe: dict[str, Any], V: int) -> tuple[list[int], list[int]]:
-    """Returns the three tokens of a planted trigger, and the five tokens that alternate with it after the trigger."""
+    """Returns the three tokens of a planted trigger, and the five tokens that repeat after the trigger."""
     plain = plain_tokens(recipe, V)
     drawn = [plain[int(next(uniform_numbers(recipe["seed"], "trigger", i)) * len(plain))] for i in range(8)]
     return drawn[:3], drawn[3:]

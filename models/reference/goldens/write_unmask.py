@@ -50,9 +50,11 @@ def measure_tokens(arch: Architecture, weights: Weights, ids: list[int], mask: M
     return metrics.alpha(trace.att, "bidirectional").mean((0, 1)), logits.log_softmax(-1)
 
 
-def unmask(arch: Architecture, weights: Weights, answers: list[int], hidden: list[int],
+def unmask(arch: Architecture, weights: Weights, answers: list[int], masked: list[int],
            condition: str | None, seed: int) -> list[dict[str, Any]]:
-    ids = [MASK_TOKEN if place in hidden else id for place, id in enumerate(answers)]
+    """Fills the masked positions of a text step by step, and returns the steps. The condition leaves out a key at each
+    step: "strongest" or "random", or None for no key."""
+    ids = [MASK_TOKEN if place in masked else id for place, id in enumerate(answers)]
     random, steps = splitmix32(seed), []
     for remaining in range(STEPS, 0, -1):
         alpha, log_probs = measure_tokens(arch, weights, ids, arch.mask)
@@ -75,7 +77,7 @@ def unmask(arch: Architecture, weights: Weights, answers: list[int], hidden: lis
     return steps
 
 
-def predict(model: Model, answers: list[int], hidden: list[int], condition: str | None,
+def predict(model: Model, answers: list[int], masked: list[int], condition: str | None,
             seed: int) -> list[dict[str, Any]]:
     """Returns the causal model's predictions at the masked positions. Its strongest key is the one with the most
     attention over all queries."""
@@ -90,12 +92,13 @@ def predict(model: Model, answers: list[int], hidden: list[int], condition: str 
     logits[:, FORBIDDEN_TOKENS] = -math.inf
     log_probs = logits.log_softmax(-1)
     filled = [{"token": answers[place], "guess": int(log_probs[place - 1].argmax()),
-               "loss": -log_probs[place - 1, answers[place]].item()} for place in hidden]
+               "loss": -log_probs[place - 1, answers[place]].item()} for place in masked]
     return [{"filled": filled, "sink": {"place": sink, "alpha": received[sink].item()}}]
 
 
 def mean_scores(values: Tensor) -> dict[str, Any]:
-    """Returns means and errors of the scores under each condition.  values [texts, conditions, scores]"""
+    """Returns means and errors of loss and accuracy under each condition, of their changes from the baseline, and of
+    the baseline's alpha.  values [texts, conditions, scores]"""
     study: dict[str, Any] = {}
     for i, name in enumerate(("baseline", "strongest", "random")):
         condition = values[:, i]
@@ -106,6 +109,8 @@ def mean_scores(values: Tensor) -> dict[str, Any]:
 
 
 def score_steps(steps: list[dict[str, Any]]) -> list[float]:
+    """Returns the mean loss, the accuracy, the mean alpha of the strongest keys, and how often the strongest key of a
+    step is another than that of the step before, as a share."""
     filled = [token for step in steps for token in step["filled"]]
     sinks = [step["sink"] for step in steps]
     moves = [a["place"] != b["place"] for a, b in zip(sinks, sinks[1:])]
@@ -117,8 +122,8 @@ def score_steps(steps: list[dict[str, Any]]) -> list[float]:
 def main() -> None:
     arch, stored = read_model(GOLDEN / MODEL)
     weights = {name: w.double() for name, w in stored.items()}
-    other, stored = read_model(GOLDEN / CAUSAL)
-    causal = Model("llama", other, {name: w.double() for name, w in stored.items()}, [0] * other.L)
+    causal_arch, stored = read_model(GOLDEN / CAUSAL)
+    causal = Model("llama", causal_arch, {name: w.double() for name, w in stored.items()}, [0] * causal_arch.L)
     random = splitmix32(SEED)
     courses: list[dict[str, Any]] = []
     rows: list[list[list[float]]] = []
@@ -130,13 +135,13 @@ def main() -> None:
         for i in range(count):
             j = i + (random() * (len(places) - i) >> 32)
             places[i], places[j] = places[j], places[i]
-        hidden, seed = sorted(places[:count]), random()
+        masked, seed = sorted(places[:count]), random()
         conditions = (None, "strongest", "random")
-        course = {name or "baseline": unmask(arch, weights, answers, hidden, name, seed)
+        course = {name or "baseline": unmask(arch, weights, answers, masked, name, seed)
                   for name in conditions}
-        courses.append({"answers": answers, "hidden": hidden, "seed": seed} | course)
+        courses.append({"answers": answers, "hidden": masked, "seed": seed} | course)
         rows.append([score_steps(steps) for steps in course.values()])
-        causal_rows.append([score_steps(predict(causal, answers, hidden, name, seed)) for name in conditions])
+        causal_rows.append([score_steps(predict(causal, answers, masked, name, seed)) for name in conditions])
     values = torch.tensor(rows, dtype=torch.float64)
     study = {"prompts": len(TEXTS), "steps": STEPS,
              "predicted": sum(len(one["hidden"]) for one in courses),

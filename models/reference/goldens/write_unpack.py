@@ -3,7 +3,8 @@
     python -m models.reference.goldens.write_unpack
 
 The `gguf` package makes the blocks and unpacks them. Half of the blocks are quantized random rows; the other half are
-random bytes with random scales, so that every bit of a block occurs, signs and subnormal scales included.
+random bytes with random scales, so that every bit of a block occurs, signs and subnormal scales included. Of the types
+that the package cannot quantize, all blocks are random bytes.
 """
 
 import json

@@ -45,8 +45,8 @@ class Case:
     int8: bool = False  # whether matrices are stored as I8 and the other tensors as F16, instead of F32
 
 
-def _with_operation(operation: str, **own: Any) -> dict[str, Any]:
-    return {"attention": {"operation": operation}} | own
+def _with_operation(operation: str, **variant: Any) -> dict[str, Any]:
+    return {"attention": {"operation": operation}} | variant
 
 
 CASES: dict[str, Case] = {
@@ -147,12 +147,12 @@ def _head_outputs(model: _Llama, trace: Trace, layer: int) -> Tensor:
     return attend(model, layer, trace.q[layer], trace.k[layer], trace.v[layer])[2]
 
 
-def _split_output(model: _Llama, layer: int, mixed: Tensor) -> tuple[Tensor, Tensor]:
+def _split_output(model: _Llama, layer: int, head_outputs: Tensor) -> tuple[Tensor, Tensor]:
     """Splits the product of head outputs with W_O into the vector that each head adds to the stream, [H, D], and the
-    bias of W_O, [D]. mixed [H, 1, K]"""
-    bias = model.merge(torch.zeros_like(mixed), layer)
-    one_hot = torch.eye(len(mixed), dtype=mixed.dtype)
-    head_vectors = [(model.merge(mixed * keep[:, None, None], layer) - bias)[0] for keep in one_hot]
+    bias of W_O, [D]. head_outputs [H, 1, K]"""
+    bias = model.merge(torch.zeros_like(head_outputs), layer)
+    one_hot = torch.eye(len(head_outputs), dtype=head_outputs.dtype)
+    head_vectors = [(model.merge(head_outputs * keep[:, None, None], layer) - bias)[0] for keep in one_hot]
     return torch.stack(head_vectors), bias[0]
 
 
@@ -162,8 +162,8 @@ def tag_shares(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, 
     [L, H] each"""
     model = _build_model(arch, weights)
     values = trace.v[:, :, 0].repeat_interleave(arch.H // arch.G, 1)  # [L, H, K]
-    mixed = torch.stack([_head_outputs(model, trace, layer) for layer in range(arch.L)])
-    shares = {"tag_share": metrics.tag_share(mixed[:, :, 1:], values)}
+    head_outputs = torch.stack([_head_outputs(model, trace, layer) for layer in range(arch.L)])
+    shares = {"tag_share": metrics.tag_share(head_outputs[:, :, 1:], values)}
     if arch.norm_place != "pre" or arch.gate == "output_element":
         return shares | {"tag_stream": torch.full((arch.L, arch.H), torch.nan)}
     added_vectors = torch.stack([_split_output(model, layer, values[layer, :, None])[0] for layer in range(arch.L)])
@@ -179,8 +179,8 @@ class _FirstKeyLogit:
         arch = self.arch = model.arch
         self.model, self.name = model, f"model.layers.{layer}"
         x = trace.hidden[layer, 0]
-        self.layered = arch.norm_kind == "layer"
-        square = x.var(correction=0) if self.layered else x.square().mean()
+        self.uses_layer_norm = arch.norm_kind == "layer"
+        square = x.var(correction=0) if self.uses_layer_norm else x.square().mean()
         self.scale = square.add(arch.norm_eps).sqrt()
         self.query = trace.q[layer].mean(1) * arch.K**-0.5  # [H, K]
         gain, self.bias = (
@@ -197,7 +197,7 @@ class _FirstKeyLogit:
 
     def contribution(self, r: Tensor) -> Tensor:
         """Returns the contribution of r, a component of the stream.  [D] -> [H]"""
-        y = (r - r.mean() if self.layered else r) / self.scale
+        y = (r - r.mean() if self.uses_layer_norm else r) / self.scale
         return self.logit_of(y * self.gain) - self.logit_of(torch.zeros_like(r))
 
     def bias_contribution(self) -> Tensor:
@@ -210,7 +210,8 @@ def _build_model(arch: Architecture, weights: Weights) -> _Llama:
 
 def logit_parts(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
     """Returns the contribution of each component of the residual stream to the mean over queries of the first key's
-    logit: the derivative of the logit along the component, with the norm's scale held fixed.  [L, H, 2L+2]"""
+    logit: the derivative of the logit along the component, with the norm's scale held fixed. The last part is that of
+    the norm's bias; parts of components that come after the layer are NaN.  [L, H, 2L+2]"""
     model = _build_model(arch, weights)
     parts = torch.full((arch.L, arch.H, 2 * arch.L + 2), torch.nan, dtype=torch.float64)
     for layer in range(arch.L if arch.norm_place != "post" else 0):
@@ -236,8 +237,10 @@ def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Ten
         return parts
     for below in range(arch.L):
         added = model.layer_weight(below, "value_bias")
-        mixed = _head_outputs(model, trace, below)[:, :1]
-        head_vectors, bias = _split_output(model, below, mixed if added is None else mixed + added[:, None])
+        head_outputs = _head_outputs(model, trace, below)[:, :1]
+        if added is not None:
+            head_outputs = head_outputs + added[:, None]
+        head_vectors, bias = _split_output(model, below, head_outputs)
         assert torch.allclose(head_vectors.sum(0) + bias, trace.att_out[below, 0], atol=1e-9)
         for layer in range(below + 1, arch.L):
             logits = _FirstKeyLogit(model, trace, layer)
@@ -317,10 +320,10 @@ def _refuse_near_ties(alphas: Tensor, hidden: Tensor) -> None:
         raise AssertionError("rounding decides which activation is larger")
 
 
-def _drop_seen_tokens(arch: Architecture, numbers: Tensor) -> Tensor:
-    """Drops the numbers of tokens that an earlier query has seen.  [T-1] -> [..]"""
-    first = {"prefix": arch.mask.size, "bidirectional": len(numbers) + 1}.get(arch.mask.kind, 1)
-    return numbers[first - 1:]
+def _drop_seen_tokens(arch: Architecture, token_values: Tensor) -> Tensor:
+    """Drops the values of tokens that an earlier query has seen.  [T-1], of the tokens after the first -> [..]"""
+    first = {"prefix": arch.mask.size, "bidirectional": len(token_values) + 1}.get(arch.mask.kind, 1)
+    return token_values[first - 1:]
 
 
 def _token_losses(arch: Architecture, trace: Trace, tokens: Tensor) -> Tensor:

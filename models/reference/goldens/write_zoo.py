@@ -3,9 +3,9 @@
     python -m models.reference.goldens.write_zoo
 
 For each model of models/zoo/index.json, the file has under the model's id: `tokens` [8, 64] of held-out passages by the
-model's own tokenizer, `alpha_1` [8, L, H] on rows that sum to 1, `sink` [10] in percent, `loss` [8] (absent if every
-token sees every other), `logits` [V] of the last token of the first passage, and `alpha_bias` [8, L, H] if the model
-has a bias key. All are computed in F64 from the stored weights.
+model's own tokenizer, `alpha_1` [8, L, H] on rows that sum to 1, `sink` [10] (Sink_1 to Sink_10 in percent), `loss` [8]
+(absent if every token sees every other), `logits` [V] of the last token of the first passage, and `alpha_bias`
+[8, L, H] if the model has a bias key. All are computed in F64 from the stored weights.
 """
 
 import json

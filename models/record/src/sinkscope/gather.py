@@ -117,8 +117,8 @@ class HeadMetrics:
         self._keep_fields(call, keep_map)
 
     def _compare_mask(self, call: Call, ranges: Tensor, keys: Tensor) -> None:
-        """Refuses a mask in which a query's last visible key differs from that of the first prompt. A sparse mask may
-        hide earlier keys."""
+        """Adds the call's visible keys to those seen so far, and refuses a mask in which a query's last visible key
+        differs from that of the first prompt. A sparse mask may hide earlier keys."""
         first, last = ranges
         self.seen |= keys
         self.first_seen = torch.minimum(self.first_seen, first)

@@ -85,7 +85,7 @@ class ObservedCall:
     H: int
     G: int
     K: int
-    V: int
+    U: int
     name: str
     run: int
     path: tuple[Place, ...]
@@ -94,9 +94,9 @@ class ObservedCall:
 
     @classmethod
     def of(cls, call: Call) -> "ObservedCall":
-        K, V = (0 if x is None else x.shape[-1] for x in (call.query, call.value))
+        K, U = (0 if x is None else x.shape[-1] for x in (call.query, call.value))
         by_weights = call.weights is not None
-        return cls(call.shape[1], call.G, K, V, call_name(call), call.run, call.path, call.softcap, by_weights)
+        return cls(call.shape[1], call.G, K, U, call_name(call), call.run, call.path, call.softcap, by_weights)
 
 
 def call_name(call: Call) -> str:
@@ -227,7 +227,7 @@ class Probe:
                 f"found (H, G, K) = {', '.join(map(str, sizes))}"
             )
         H, T = self.calls[0].H, self.T
-        groups, widths, values = ({getattr(call, size) for call in self.calls} for size in ("G", "K", "V"))
+        groups, widths, values = ({getattr(call, size) for call in self.calls} for size in ("G", "K", "U"))
         kind, prefix = self._mask_kind()
         for i, call in enumerate(self.calls):
             if call.by_weights:
