@@ -233,7 +233,7 @@ export const recording = {
 
   'recording: Start shows a real model at one click, and goes back': async (stage) => {
     const page = await stage.open('');
-    await page.locator('.step-2').scrollIntoViewIfNeeded();
+    await page.locator('.step-3').scrollIntoViewIfNeeded();
     await page.getByRole('link', { name: 'See the real model’s attention maps' }).click();
     await page.waitForFunction(() =>
       /SmolLM2/.test(document.querySelector('.start-captions').textContent),
@@ -246,7 +246,7 @@ export const recording = {
     assert.match(await text(page, '.start-facts'), /mean over all 270 heads is 49%/);
     assert.equal(await page.locator('textarea').count(), 0);
     assert.equal(await page.evaluate(() => scrollY), 0);
-    await page.locator('.step-2').scrollIntoViewIfNeeded();
+    await page.locator('.step-3').scrollIntoViewIfNeeded();
     await page.getByRole('link', { name: 'Back to the two small models' }).click();
     await page.waitForFunction(
       () => document.querySelectorAll('.start-captions .twin').length === 2,

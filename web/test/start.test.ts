@@ -315,8 +315,8 @@ describe('the story', () => {
     const { root, all } = room({ shown }, both());
     expect(all('h2').map((one) => one.textContent!.replace(/\s+/g, ' ').trim())).toEqual([
       '1 First, is it only this head?',
-      '2 What if the first token is hidden?',
-      '3 Why does the first token win?',
+      '2 Why does the first token win?',
+      '3 What if the first token is hidden?',
       '4 What does this head write?',
       '5 Was it there from the start?',
       '6 Can you make one?',

@@ -497,7 +497,7 @@ describe('the story', () => {
   }
   const settle = () => new Promise((done) => setTimeout(done));
   it('builds and requests nothing for a step that is not reached', async () => {
-    const { all, needs } = storyOf(2, [keyed()]);
+    const { all, needs } = storyOf(3, [keyed()]);
     await settle();
     expect(all('div:has(> .step-words)')).toHaveLength(0);
     expect(all('[data-recorded-texts]')).toHaveLength(1);
@@ -542,9 +542,9 @@ describe('the story', () => {
     expect(needs().views.map(({ name }) => name)).toEqual(['heads']);
   });
 
-  it('2: removes the generated texts for another model or question, and for nothing else', async () => {
+  it('3: removes the generated texts for another model or question, and for nothing else', async () => {
     const stop = vi.spyOn(DeletionTrial.prototype, 'stop');
-    const { know } = storyOf(2, [keyed()]);
+    const { know } = storyOf(3, [keyed()]);
     await settle();
     const stops = (change: Partial<Frame>) => {
       stop.mockClear();
@@ -557,13 +557,13 @@ describe('the story', () => {
     ]);
   });
 
-  it('2: shows the recorded model, and the reader’s text on request', async () => {
-    const { text, button, all } = storyOf(2, [keyed()]);
+  it('3: shows the recorded model, and the reader’s text on request', async () => {
+    const { text, button, all } = storyOf(3, [keyed()]);
     await settle();
     expect(text('.answer')).toBe('Without the first token the model repeats itself.');
     expect(button('Try it with the small model on your text').disabled).toBe(false);
     const recorded = { ...keyed(), recording: { model: { id: 'a/b' } } } as unknown as Frame;
-    const other = storyOf(2, [recorded]);
+    const other = storyOf(3, [recorded]);
     await settle();
     expect(other.all('.links button')).toHaveLength(0);
     expect(other.text('.links')).toBe('Back to the two small models');
@@ -572,9 +572,9 @@ describe('the story', () => {
     );
   });
 
-  it('2: compares the cost of hiding the first token with that of the second, in each model', async () => {
+  it('3: compares the cost of hiding the first token with that of the second, in each model', async () => {
     const rows = async (frames: Frame[], ...losses: number[]) => {
-      const { texts } = storyOf(2, frames, { losses });
+      const { texts } = storyOf(3, frames, { losses });
       await settle();
       return [texts('.costs tbody tr'), texts('.costs details > p')];
     };
@@ -585,7 +585,7 @@ describe('the story', () => {
         'Softmax model 2.000 2.300 (+0.300) 2.050 (+0.050)',
       ],
       [
-        'Softmax model: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 3).',
+        'Softmax model: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 2).',
       ],
     ]);
     expect(await rows([keyed()], 2, NaN, 1.9, 2.1)).toEqual([
@@ -604,8 +604,8 @@ describe('the story', () => {
     expect(await rows([keyed()], 2, NaN, NaN, NaN)).toEqual([[], []]);
   });
 
-  it('3: works out one row of each model, and has the arrows in a closed section', async () => {
-    const { texts, text, needs, all, state } = storyOf(3, [rowed(), sigmoid(rowed())]);
+  it('2: works out one row of each model, and has the arrows in a closed section', async () => {
+    const { texts, text, needs, all, state } = storyOf(2, [rowed(), sigmoid(rowed())]);
     await settle();
     expect(text('.answer')).toBe(
       'The first token has the highest score, so most of the attention goes to it, but its small value adds little: without it the head would write more.',
@@ -624,7 +624,7 @@ describe('the story', () => {
     input.value = '1';
     input.dispatchEvent(new Event('input'));
     expect([state.value.query, text('.query-range')]).toEqual([1, 'Row of token 1: “a”']);
-    const one = storyOf(3, [{ ...keyed(), T: 1 } as Frame]);
+    const one = storyOf(2, [{ ...keyed(), T: 1 } as Frame]);
     await settle();
     expect(one.text('.answer')).toBe('A single token has no other to compare with: type more.');
   });
@@ -648,28 +648,34 @@ describe('the story', () => {
     ) => {
       const made = storyOf(4, ...given);
       await settle();
-      return made.texts('.step-words > p').slice(1);
+      return [...made.texts('.late :is(tr, p)'), ...made.texts('.step-words > p').slice(1)];
     };
     const [own] = [frame()];
     expect(await words([own, sigmoid(own)], { losses: [2, 2.25] })).toEqual([
-      'With its output set to 0 (the token stays visible), the loss changes by +0.250 nats per token: on this text the model uses what the head writes.',
+      'this head’s output set to 0 +0.250',
+      'first token hidden (step 3) +0.250',
+      'On this text the model uses what the head writes.',
       'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token, gray for others. Select one. Red heads write 0.75 on average, gray heads 3.25.',
     ]);
-    const late = async (...losses: number[]) => (await words([own], { losses }))[0];
+    const late = async (...losses: number[]) =>
+      (await words([own], { losses })).slice(0, -1).join(' | ');
     expect(await late()).toBe('Ablating it …');
-    expect(await late(2.5, 2)).toMatch(
-      /by −0\.500 nats per token: on this text the model does better without what the head writes\.$/,
+    expect(await late(2.5, 2)).toBe(
+      'this head’s output set to 0 −0.500 | On this text the model does better without what the head writes.',
     );
-    expect(await late(0, 0.0023)).toMatch(
-      /by \+0\.002 nats per token: on this text the model barely uses/,
-    );
-    expect(await late(0, 1e-9)).toMatch(/by 0\.000 nats/);
+    expect(await late(0, 0.0023)).toMatch(/\+0\.002 \| On this text the model barely uses/);
+    expect(await late(0, 1e-9)).toMatch(/to 0 0\.000 \|/);
     expect(await late(0, NaN)).toBe('');
-    // The sentence says that the loss rises only if it does.
+    // The sentence says that hiding the token costs more only if it does.
     expect(await late(2, 2.001, 2.3)).toMatch(
-      /barely uses .* Hiding the first token \(step 2\) changes it by \+0\.300:/,
+      /to 0 \+0\.001 \| first token hidden \(step 3\) \+0\.300 \| .* barely uses .* Hiding the token costs more:/,
     );
-    expect(await late(2, 2.2, 2.3)).not.toMatch(/Hiding/);
+    expect(await late(2, 2.2, 2.3)).not.toMatch(/costs more/);
+    const { all } = storyOf(4, [own], { losses: [2, 2.15, 2.3] });
+    await settle();
+    expect(
+      all('.bars td').map((bar) => (bar as HTMLElement).style.getPropertyValue('--share')),
+    ).toEqual([expect.stringMatching(/^0\.(5|49)/), '1']);
     const { needs } = storyOf(4, [own]);
     await settle();
     expect(needs().views).toEqual([outputs]);
@@ -763,7 +769,7 @@ describe('the story', () => {
 
   it('ends with a summary, and for twins with the loss of the model without a sink', () => {
     const end = (frames: readonly Frame[], cards?: readonly object[]) => {
-      const { text, texts } = storyOf(2, frames, cards ? { cards } : {});
+      const { text, texts } = storyOf(3, frames, cards ? { cards } : {});
       return [text('footer .answer'), ...texts('footer dd')];
     };
     const twins = [keyed(), sigmoid(keyed())];
@@ -774,7 +780,7 @@ describe('the story', () => {
     expect(said[0]).toMatch(/^Softmax must hand out 100% in every row/);
     expect(said[1]).toMatch(/^Not by itself, but it gets in the way\./);
     expect(said[2]).toBe(
-      'Yes, at a price. On average over 100 other passages 0.4% of the heads of the sigmoid model have a sink, of the softmax model (same size, same data) 50%. ' +
+      'Yes, but this one predicts a little worse. On average over 100 other passages 0.4% of the heads of the sigmoid model have a sink, of the softmax model (same size, same data) 50%. ' +
         'The loss of the sigmoid model is 3.49 nats per token against 3.41: its perplexity is 8% higher. These are two models: Compare has further seeds.',
     );
     expect(end(twins, [card('softmax', 3), card('sigmoid', 2.9, 0)])[3]).toMatch(
@@ -787,7 +793,7 @@ describe('the story', () => {
   });
 
   it('links to the first lesson and to every other room', () => {
-    const { text, texts, all } = storyOf(2, [keyed()], { ...defaults, shown: ['softmax@40'] });
+    const { text, texts, all } = storyOf(3, [keyed()], { ...defaults, shown: ['softmax@40'] });
     expect(text('footer .button')).toMatch(/^Lesson 1: /);
     expect(texts('footer li a')).toEqual([
       'Explore',

@@ -140,7 +140,7 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
   );
   expect(text('.answer')).toBe('Without the first token the model repeats itself.');
   expect(text('p:not(.answer)')).toMatch(
-    /continues the gray text\. It has no start token: its sink is whatever token comes first, here “The”\. While it is hidden, no written token can attend to it: the attention that it took goes to other tokens \(step 3\)\.$/,
+    /continues the gray text\. It has no start token: its sink is whatever token comes first, here “The”\. While it is hidden, no written token can attend to it: the attention that it took goes to other tokens \(step 2\)\.$/,
   );
   expect(texts('.repeated tr')).toEqual([
     'nothing hidden <1%',

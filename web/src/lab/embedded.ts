@@ -12,11 +12,11 @@ import { createMap } from './map';
 import { Pair } from './pair';
 import { fromScratch, fineTune } from './presets';
 import { printSettings } from './settings';
-import { shortVerdict, verdict } from './words';
+import { shortVerdict, verdict, type NamedLab } from './words';
 
 const FRAME_MS = 100;
-/** The number of charts: attention on the first token, and loss. */
-const CHARTS = 2;
+/** The number of charts: attention on the first token, and on a host's page also the loss. */
+const [CHARTS, EMBED_CHARTS] = [1, 2];
 
 /** The detail of the event `ended`, which a figure dispatches when both trainings have ended. */
 export interface EndedDetail {
@@ -57,16 +57,22 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   const numbersText = addElement(numbers, '', 'p');
   const footer = addElement(root, 'figure-foot', 'p');
   const pair = new Pair(context, scope, true);
+  // Outside of embeds, a model is named by its operation alone: the formula of its bias is in the lab.
+  const namedLabs = () => {
+    const [left, right] = pair.namedLabs();
+    const short = (named: NamedLab) => ({ ...named, name: named.name.replace(/, bias .*/, '') });
+    return isEmbed ? ([left, right] as const) : ([short(left), short(right)] as const);
+  };
   const maps = ([0, 1] as const).map((side) => createMap(grid, side));
   const charts = addElement(grid, 'lab-charts');
-  const drawCharts = createCharts(charts, CHARTS);
+  const drawCharts = createCharts(charts, isEmbed ? EMBED_CHARTS : CHARTS);
   const drawMaps = (theme = context.theme.peek()) => {
-    const labs = pair.namedLabs();
+    const labs = namedLabs();
     labs.forEach((one, i) => maps[i]!(one, theme));
     drawCharts(labs);
   };
   const menu = addSaveMenu(bar, context, () => {
-    return { pair: pair.namedLabs(), columns: pair.columns, grid, draw: drawMaps };
+    return { pair: namedLabs(), columns: pair.columns, grid, draw: drawMaps };
   });
   let isEnded = false;
   let isOpening = false;
@@ -121,7 +127,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
 
   let lastSentence = '';
   function report(): void {
-    const labs = pair.namedLabs();
+    const labs = namedLabs();
     const sentence = verdict(labs);
     if (!pair.isOver || sentence === lastSentence) return;
     lastSentence = sentence;
@@ -146,9 +152,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     const hasTrained = pair.isReady && pair.step > 0;
     const claim = preset?.claim ?? 'Two models with the same task and seed. Press Train.';
     const answer = isEmbed ? verdict : shortVerdict;
-    setText(finding, hasTrained && !isRunning ? answer(pair.namedLabs()) : claim);
+    setText(finding, hasTrained && !isRunning ? answer(namedLabs()) : claim);
     numbers.hidden = isEmbed || !hasTrained;
-    if (hasTrained && !isRunning) setText(numbersText, verdict(pair.namedLabs()));
+    if (hasTrained && !isRunning) setText(numbersText, verdict(namedLabs()));
     finding.hidden = !allows(context.state.peek(), 'finding');
     const trainOrPause = () => (pair.isReady ? pair.toggle() : void open(true));
     render(

@@ -202,8 +202,8 @@ function previewMark(
 /** The steps of the story: questions that a reader asks, one after the other. */
 const STEP_TITLES = [
   'First, is it only this head?',
-  'What if the first token is hidden?',
   'Why does the first token win?',
+  'What if the first token is hidden?',
   'What does this head write?',
   'Was it there from the start?',
   'Can you make one?',

@@ -61,7 +61,7 @@ import { rowAnswer, contrastQuery, row, workOutRow } from './worked_row';
 import { RecordedTexts, DeletionTrial } from './without_first';
 import './story.css';
 
-/** The recording of the real model of step 2. */
+/** The recording of the real model of step 3. */
 const REAL_MODEL = 'smollm2-135m-instruct.safetensors';
 
 /** What the steps that the reader has reached request from the queue, beside the first screen's requests. */
@@ -179,6 +179,44 @@ const allHeadsStep: Build = (place, { context, scope }) => {
   };
 };
 
+/** Step 2: one row, worked out in both models, and in a folded section the source of its scores. */
+const rowStep: Build = (place, { context, scope, shown }) => {
+  const words = addElement(place, 'step-words');
+  // Until the reader selects a row, shows the row in which the models differ most.
+  const state = computed(() => {
+    const { query, ...otherState } = context.state.value;
+    return { ...otherState, query: query < 0 ? contrastQuery(framesOf(shown())) : query };
+  });
+  const rowContext: Context = { ...context, state };
+  const figure = new Figure(place, row, rowContext, scope, { isBare: true });
+  const scores = addElement(place, 'more', 'details');
+  addElement(scores, '', 'summary').textContent = 'Where do the scores come from?';
+  const scoresText = addElement(scores, '', 'p');
+  const arrowsFigure = new Figure(scores, arrows, rowContext, scope, {
+    isBare: true,
+    extra: () => ({ isPlain: true }),
+  });
+  return {
+    needs: () => ({ views: [row, arrows] }),
+    draw: (shown) => {
+      const frames = framesOf(shown);
+      const [frame] = frames;
+      const workedRow = frame && workOutRow(frame, state.peek().query);
+      const answer = frame?.T === 1 ? SINGLE_TOKEN_TEXT : workedRow && rowAnswer(workedRow, frame);
+      render(
+        html`<p class="answer">${answer}</p>
+          ${workedRow ? html`${paragraphs(...(frame.operation.normalizes ? [FIRST_TEXT] : []), ROW_TEXT)} ${queryRange(frame, state.peek(), context.set, 'Row')}` : nothing}`,
+        words,
+      );
+      scores.hidden = !workedRow;
+      if (workedRow)
+        render(explainTerms(arrows.says(frame, selectedHead(frame, state.peek()))), scoresText);
+      figure.update(shown);
+      arrowsFigure.update(shown.slice(0, 1));
+    },
+  };
+};
+
 /** Losses of a model in nats per token; undefined until measured. */
 interface Losses {
   readonly name: string;
@@ -212,7 +250,7 @@ function contrastWords([losses, otherLosses]: readonly Losses[]): string {
   const isAlike =
     Math.abs(otherFirstRise - otherSecondRise) < 0.3 * Math.max(otherFirstRise, otherSecondRise);
   const otherWords = isAlike ? ` ${otherLosses!.name}: about the same.` : '';
-  return `${losses.name}: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 3).${otherWords}`;
+  return `${losses.name}: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 2).${otherWords}`;
 }
 
 function lossWords(loss: number | undefined, baseline: number): string {
@@ -251,7 +289,7 @@ const lossTable = (losses: readonly Losses[]): TemplateResult =>
     </table>`,
   );
 
-/** Step 2: a real model's recorded text without its first token; below it, the small model on the reader's text. */
+/** Step 3: a real model's recorded text without its first token; below it, the small model on the reader's text. */
 const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
   new RecordedTexts(addElement(place, ''), scope);
   const lossPlace = addElement(place, 'costs');
@@ -327,61 +365,43 @@ const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
   };
 };
 
-/** Step 3: one row, worked out in both models, and in a folded section the source of its scores. */
-const rowStep: Build = (place, { context, scope, shown }) => {
-  const words = addElement(place, 'step-words');
-  // Until the reader selects a row, shows the row in which the models differ most.
-  const state = computed(() => {
-    const { query, ...otherState } = context.state.value;
-    return { ...otherState, query: query < 0 ? contrastQuery(framesOf(shown())) : query };
-  });
-  const rowContext: Context = { ...context, state };
-  const figure = new Figure(place, row, rowContext, scope, { isBare: true });
-  const scores = addElement(place, 'more', 'details');
-  addElement(scores, '', 'summary').textContent = 'Where do the scores come from?';
-  const scoresText = addElement(scores, '', 'p');
-  const arrowsFigure = new Figure(scores, arrows, rowContext, scope, {
-    isBare: true,
-    extra: () => ({ isPlain: true }),
-  });
-  return {
-    needs: () => ({ views: [row, arrows] }),
-    draw: (shown) => {
-      const frames = framesOf(shown);
-      const [frame] = frames;
-      const workedRow = frame && workOutRow(frame, state.peek().query);
-      const answer = frame?.T === 1 ? SINGLE_TOKEN_TEXT : workedRow && rowAnswer(workedRow, frame);
-      render(
-        html`<p class="answer">${answer}</p>
-          ${workedRow ? html`${paragraphs(...(frame.operation.normalizes ? [FIRST_TEXT] : []), ROW_TEXT)} ${queryRange(frame, state.peek(), context.set, 'Row')}` : nothing}`,
-        words,
-      );
-      scores.hidden = !workedRow;
-      if (workedRow)
-        render(explainTerms(arrows.says(frame, selectedHead(frame, state.peek()))), scoresText);
-      figure.update(shown);
-      arrowsFigure.update(shown.slice(0, 1));
-    },
-  };
-};
-
-/** States how the loss changes without the head. */
-function ablatedWords(frame: Frame, at: Head, context: Context): string {
-  if (!isChangeable(frame)) return '';
+/**
+ * Compares the change of the loss without the head's output with the change without the first token: two bars and a
+ * sentence. A change that is not measured yet has a bar without length.
+ */
+function changeBars(frame: Frame, at: Head, context: Context): unknown {
+  if (!isChangeable(frame)) return nothing;
   const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
-  if (change === undefined) return 'Ablating it …';
-  if (!Number.isFinite(change)) return '';
+  if (change === undefined) return html`<p>Ablating it …</p>`;
+  if (!Number.isFinite(change)) return nothing;
+  const hiddenChange = lossChangeOf(frame, [WITHOUT_FIRST], context) ?? NaN;
+  const bars = [
+    ['this head’s output set to 0', change],
+    ['first token hidden (step 3)', hiddenChange],
+  ] as const;
+  const maximum = Math.max(...bars.map(([, value]) => Math.abs(value) || 0), SMALL_CHANGE);
   const verb =
     Math.abs(change) < SMALL_CHANGE ? 'barely uses' : change > 0 ? 'uses' : 'does better without';
-  const hiddenChange = lossChangeOf(frame, [WITHOUT_FIRST], context) ?? NaN;
   const comparison =
     hiddenChange > SMALL_CHANGE && hiddenChange > 2 * Math.abs(change)
-      ? ` Hiding the first token (step 2) changes it by ${formatLossChange(hiddenChange)}: all heads must then give their attention to other tokens, and add the values of these.`
+      ? ' Hiding the token costs more: all heads must then give their attention to other tokens, and add the values of these.'
       : '';
-  return (
-    `With its output set to 0 (the token stays visible), the loss changes by ${formatLossChange(change)} nats per token: on this ` +
-    `text the model ${verb} what the head writes.${comparison}`
-  );
+  return html`<table class="bars">
+      <caption>
+        ${explainTerms('Change of the loss on this text, in nats per token')}
+      </caption>
+      ${bars.map(([title, value]) =>
+        Number.isFinite(value)
+          ? html`<tr>
+              <th scope="row">${title}</th>
+              <td class="bar" style=${`--share: ${Math.abs(value) / maximum}`}>
+                ${formatLossChange(value)}
+              </td>
+            </tr>`
+          : nothing,
+      )}
+    </table>
+    <p>${explainTerms(`On this text the model ${verb} what the head writes.${comparison}`)}</p>`;
 }
 
 /** Answers for a head that writes little and whose ablation hardly changes the loss; else empty. */
@@ -416,7 +436,7 @@ const outputStep: Build = (place, { context, scope }) => {
       const [frame] = framesOf(shown);
       const at = frame && selectedHead(frame, context.state.peek());
       const details = (frame: Frame, head: Head) =>
-        html`<p class="late">${explainTerms(ablatedWords(frame, head, context))}</p>
+        html`<div class="late">${changeBars(frame, head, context)}</div>
           ${paragraphs(barsWords(frame, head))}`;
       render(
         frame?.T === 1
@@ -613,8 +633,8 @@ const labStep: Build = (place, { context, scope }) => {
 
 const STEPS: readonly Build[] = [
   allHeadsStep,
-  hiddenTokenStep,
   rowStep,
+  hiddenTokenStep,
   outputStep,
   trainingStep,
   labStep,
@@ -630,7 +650,7 @@ function twinWords([first, second]: readonly Frame[], context: Context): string 
   if (!Number.isFinite(loss + twinLoss + sinkShare + twinShare)) return '';
   const perplexityRise = 100 * Math.expm1(twinLoss - loss);
   return (
-    `Yes${perplexityRise > 0 ? ', at a price' : ''}. On average over 100 other passages ${percent(twinShare)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
+    `Yes${perplexityRise > 0 ? ', but this one predicts a little worse' : ''}. On average over 100 other passages ${percent(twinShare)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
     `size, same data) ${percent(sinkShare, 0)}. The loss of the sigmoid model is ${show(twinLoss)} nats per token against ${show(loss)}: its perplexity is ` +
     `${Math.abs(perplexityRise).toFixed(0)}% ${perplexityRise > 0 ? 'higher' : 'lower'}.${perplexityRise > 0 ? ' These are two models: Compare has further seeds.' : ''}`
   );
@@ -640,7 +660,7 @@ const SUMMARY = 'An attention sink is where heads put the attention that they mu
 const TAKEAWAYS = {
   'Why is it there?': `${MUST_SPEND} The first token is visible to all, and its value adds little.`,
   'Is it harmful?':
-    'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, the first one must stay, or what the model writes gets much worse (step 2; “Why it matters” measures it).',
+    'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, the first one must stay, or what the model writes gets much worse (step 3; “Why it matters” measures it).',
 } as const;
 
 /** Draws what to remember, and links to lessons and rooms. */

@@ -184,11 +184,11 @@ export class RecordedTexts {
       html`<p class="answer">${heading}.</p>
         <div class="recorded-intro">
           <p>
-            Another model, the larger ${model}, continues the gray text. It has no start token: its
-            sink is whatever token comes first, here “${first}”. While it is hidden, no written
-            token can attend to it: the attention that it took goes to other tokens (step 3).
+            Now a real model: ${model} continues the gray text. It has no start token: its sink is
+            whatever token comes first, here “${first}”. While it is hidden, no written token can
+            attend to it: the attention that it took goes to other tokens (step 2).
           </p>
-          <table class="repeated">
+          <table class="bars repeated">
             <caption>
               Written tokens that repeat a phrase of three tokens, over ${trials.length} texts
             </caption>
