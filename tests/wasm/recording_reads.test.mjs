@@ -479,6 +479,6 @@ test('a recording that does not open leaves no bytes, no handle and no entry', (
     log.length = 0;
     assert.throws(() => shelf.add(1, { address: 64, bytes: 9 }), /no (recording|header)/);
     assert.deepEqual(log, [left]);
-    assert.equal(caught(() => shelf.at(1))[0], 'closed');
+    assert.equal(caught(() => shelf.get(1))[0], 'closed');
   }
 });

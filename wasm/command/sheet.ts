@@ -99,7 +99,7 @@ export function toCsv(found: MeasureResult, describe: Describe) {
     const columns = columnsOf(found, describe);
     const records = found.byPrompt.map(({ label, metrics }, i) => [
       ...[...subject, i],
-      ...columns.map(({ name, shape }) => valueOf(shape, metrics[name])),
+      ...columns.map(({ name, shape }) => promptValue(shape, metrics[name])),
       ...(label === undefined ? [] : [label]),
     ]);
     const labels = found.byPrompt.some(({ label }) => label !== undefined) ? ['label'] : [];
@@ -155,16 +155,16 @@ function columnsOf({ metrics }: MeasureResult, describe: Describe) {
  * Reduces a metric of one prompt to one number: at the first key and the first index of a further
  * dimension, as the mean over layers and heads.
  */
-function valueOf(
+function promptValue(
   letters: readonly string[],
   { shape, values }: { shape: readonly number[]; values: readonly (number | null)[] },
 ) {
-  const selected = values.filter((value, i) => {
+  const selectedValues = values.filter((value, i) => {
     const { key = 0, index = 0 } = placeOf(i, letters, shape);
     return value !== null && key === 0 && index === 0;
   });
-  const sum = selected.reduce((a: number, b) => a + Number(b), 0);
-  return selected.length ? sum / selected.length : null;
+  const sum = selectedValues.reduce((a: number, b) => a + Number(b), 0);
+  return selectedValues.length ? sum / selectedValues.length : null;
 }
 
 /**
@@ -180,7 +180,7 @@ export function promptsText(found: MeasureResult, describe: Describe) {
   const rows = found.byPrompt.map(({ label, metrics }, i) => [
     String(i),
     ...columns.map((row) => {
-      const value = valueOf(row.shape, metrics[row.name]);
+      const value = promptValue(row.shape, metrics[row.name]);
       if (value === null) return '-';
       return isShare(row) ? `${(100 * value).toFixed(2)}%` : value.toFixed(3);
     }),

@@ -79,7 +79,7 @@ export async function unmaskModel(engine: Engine, name: string, values: Values) 
     seed: parseCount(values.seed, '--seed'),
   };
   const { causal } = values;
-  const study = await openModel(engine, name, values);
+  const opened = await openModel(engine, name, values);
   const causalModel = causal === undefined ? undefined : await openModel(engine, causal, values);
-  return unmaskOpened(study, options, causalModel);
+  return unmaskOpened(opened, options, causalModel);
 }

@@ -37,7 +37,7 @@ export class Chain {
  * its chains in this call, so two actions never wait for each other. An action whose signal is
  * aborted while it waits is dropped.
  */
-export function inTurn<T>(
+export function runInTurn<T>(
   {
     changes,
     reads = [],

@@ -27,7 +27,7 @@ export async function holdLivenessLock(_name: string) {
   return true;
 }
 
-export const home = (): string | undefined => new URL('..', import.meta.url).href;
+export const packageUrl = (): string | undefined => new URL('..', import.meta.url).href;
 
 export const hasWorkers = true;
 
@@ -36,7 +36,7 @@ export const canShare = () => true;
 export const cores = availableParallelism;
 
 /** Returns a Blob that can be posted; for a Blob on a file, the stream of its bytes. */
-export function portable(blob: Blob): Blob | StreamSource {
+export function toPortable(blob: Blob): Blob | StreamSource {
   try {
     return structuredClone(blob);
   } catch {
@@ -76,7 +76,7 @@ function withClose(stream: ReadableStream<Uint8Array>, close: () => Promise<void
   });
 }
 
-/** Lets pending messages in. */
+/** Waits until the pending messages are handled. */
 export function pause() {
   return new Promise((resolve) => setImmediate(resolve));
 }

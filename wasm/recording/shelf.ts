@@ -12,7 +12,7 @@ type OpenRecording = {
   lengths: number[];
   sizes: { L: number; H: number };
 };
-/** TensorEntry of a tensor in the header. */
+/** Type and shape of a tensor, from the header. */
 type TensorEntry = { dtype: string; shape: readonly number[] };
 
 export class Shelf {
@@ -52,7 +52,7 @@ export class Shelf {
     }
   }
 
-  at(id: number) {
+  get(id: number) {
     const open = this.#open.get(id);
     if (open) return open;
     throw new SinkscopeError('closed', 'recording', 'this recording has been closed');
@@ -64,7 +64,7 @@ export class Shelf {
    * @param second index along the second dimension, which is then dropped; -1 keeps all
    */
   tensor(id: number, name: string, first: number = -1, second: number = -1) {
-    return this.#read(this.at(id).address, name, first, second);
+    return this.#read(this.get(id).address, name, first, second);
   }
 
   #read(address: number, name: string, first: number, second: number) {
@@ -76,11 +76,11 @@ export class Shelf {
 
   /** Returns the address of a recorded prompt's trace. */
   trace(id: number, prompt: number) {
-    return this.#module.handle('recording_prompt', this.at(id).address, prompt);
+    return this.#module.handle('recording_prompt', this.get(id).address, prompt);
   }
 
   remove(id: number) {
-    const { address } = this.at(id);
+    const { address } = this.get(id);
     this.#open.delete(id);
     this.#module.call('recording_close', address);
   }

@@ -37,39 +37,40 @@ export async function measureUnmasking(
     const places = answers.flatMap((id, place) => (place > 0 && !excluded.has(id) ? [place] : []));
     expect(places.length > 0, `sequences[${i}]`, 'a token after the first to hide', 'none');
     const count = Math.max(1, Math.round(masked * places.length));
-    const hidden = new Set(drawSome(places, count, random));
+    const hiddenPlaces = new Set(drawSome(places, count, random));
     return {
       answers,
-      places: places.filter((place) => hidden.has(place)),
-      tokens: answers.map((id, place) => (hidden.has(place) ? mask : id)),
+      places: places.filter((place) => hiddenPlaces.has(place)),
+      tokens: answers.map((id, place) => (hiddenPlaces.has(place) ? mask : id)),
       seed: random(),
     };
   });
   const total = (causal ? 2 : 1) * CONDITIONS.length * items.length;
-  let finished = 0;
+  let runsDone = 0;
   /** Measures every condition of every prompt. */
   const scoreConditions = async (
-    one: typeof model,
-    steps: (
+    studiedModel: typeof model,
+    runSteps: (
       replica: Pick<Model, 'run' | 'architecture' | 'describe'>,
       item: (typeof items)[number],
       without: (typeof CONDITIONS)[number],
     ) => Promise<readonly Pick<UnmaskStep, 'filled' | 'sink'>[]>,
   ) => {
-    const { architecture, describe } = one;
+    const { architecture, describe } = studiedModel;
     /** Scores by prompt, then by condition. */
-    const all: ReturnType<typeof scoresOf>[][] = [];
+    const scoresByPrompt: ReturnType<typeof scoresOf>[][] = [];
     const scoreItem = async (replica: Replica, item: (typeof items)[number]) => {
       const replicaModel = { architecture, describe, run: replica.run.bind(replica) };
       const scores = [];
       for (const without of CONDITIONS) {
-        scores.push(scoresOf(await steps(replicaModel, item, without)));
-        onProgress({ stage: 'measure', done: ++finished, total });
+        scores.push(scoresOf(await runSteps(replicaModel, item, without)));
+        onProgress({ stage: 'measure', done: ++runsDone, total });
       }
       return scores;
     };
-    for await (const scores of spread(one, items, scoreItem, { signal })) all.push(scores);
-    return all;
+    for await (const scores of spread(studiedModel, items, scoreItem, { signal }))
+      scoresByPrompt.push(scores);
+    return scoresByPrompt;
   };
   const shared = { never, edits, signal };
   const maskedScores = await scoreConditions(model, (one, { answers, tokens, seed }, without) =>
@@ -92,17 +93,17 @@ export async function measureUnmasking(
 
 /**
  * Returns the means of the scores over prompts, by condition.
- * @param all scores by prompt, then by condition
+ * @param scoresByPrompt scores by prompt, then by condition
  */
-function conditionsOf(all: ReturnType<typeof scoresOf>[][]) {
+function conditionsOf(scoresByPrompt: ReturnType<typeof scoresOf>[][]) {
   const [baseline, strongest, random] = CONDITIONS.map((_, at) => {
     const scoreOf = (quantity: 'loss' | 'accuracy') => ({
-      ...meanOf(all.map((one) => one[at][quantity])),
-      change: meanOf(all.map((one) => one[at][quantity] - one[0][quantity])),
+      ...meanOf(scoresByPrompt.map((one) => one[at][quantity])),
+      change: meanOf(scoresByPrompt.map((one) => one[at][quantity] - one[0][quantity])),
     });
     return { loss: scoreOf('loss'), accuracy: scoreOf('accuracy') };
   });
-  return { baseline, strongest, random, alpha: meanOf(all.map(([one]) => one.alpha)) };
+  return { baseline, strongest, random, alpha: meanOf(scoresByPrompt.map(([one]) => one.alpha)) };
 }
 
 function checkCausal(
