@@ -111,8 +111,8 @@ export function ablationText({
     ? ''
     : `  Sink_1 says nothing here: uniform attention alone gives the first of ${before.T} tokens ${percent(before.uniform)}.\n`;
   const sign = change !== null && change >= 0 ? '+' : '';
-  const end = change === null ? '' : `  change          ${sign}${change.toFixed(4)} nats\n`;
-  return `${oneLine(model)} on one text\n${line('baseline', before)}${line(condition, after)}${end}${note}`;
+  const changeLine = change === null ? '' : `  change          ${sign}${change.toFixed(4)} nats\n`;
+  return `${oneLine(model)} on one text\n${line('baseline', before)}${line(condition, after)}${changeLine}${note}`;
 }
 
 /** Splits a map of shape [T, T] into its rows. */

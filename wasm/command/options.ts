@@ -17,7 +17,7 @@ type Options = Readonly<Record<string, Option>>;
 interface Command {
   /** Names of positional arguments. */
   names: readonly string[];
-  /** What error messages expect as positional arguments. */
+  /** The positional arguments, as error messages describe them. */
   takes: string;
   usage: readonly string[];
   /** One line of help. */
@@ -523,11 +523,11 @@ export function readArguments(args: readonly string[], describe: Describe) {
     // A value that looks like an option usually means that the value is missing.
     const isValue = inlineValue || !String(value).startsWith('--');
     expect(isValue, rawName, `${expected}, after "=" if it begins with "--"`, value);
-    const earlier = values[name];
+    const previous = values[name];
     // Of an option that is given twice, the last value wins, so that scripts can append to a
     // command.
     values[name] = options[name].repeats
-      ? [...(Array.isArray(earlier) ? earlier : []), String(value)]
+      ? [...(Array.isArray(previous) ? previous : []), String(value)]
       : value;
   }
   if (!values.help) {
@@ -557,10 +557,10 @@ function unknownOptionError(rawName: string, command: Name, describe: Describe) 
 
 /** Adds the default values of the options that were not given. */
 export function withDefaults(command: Name, given: GivenOptions, describe: Describe) {
-  const standards = Object.entries(COMMANDS[command].options(describe)).flatMap(
+  const defaults = Object.entries(COMMANDS[command].options(describe)).flatMap(
     ([name, { standard }]) => (standard === undefined ? [] : [[name, standard]]),
   );
-  return { ...Object.fromEntries(standards), ...given };
+  return { ...Object.fromEntries(defaults), ...given };
 }
 
 /**

@@ -114,10 +114,10 @@ export function differencesText(
   ].flatMap(([which, names]) =>
     names.length ? [`note: only ${which} has ${(names as string[]).join(', ')}`] : [],
   );
-  const end = differences.length
+  const lastLine = differences.length
     ? `${differences.length} differences beyond ${tolerance} in ${compared.length} tensors`
     : `${compared.length} tensors agree within ${tolerance}`;
-  return `${[...lines, ...unmatched, end].join('\n')}\n`;
+  return `${[...lines, ...unmatched, lastLine].join('\n')}\n`;
 }
 
 /** Measures a model, writes a recording, and prints it. */
@@ -148,9 +148,9 @@ export function shellCommand(args: readonly string[]) {
     const [, prefix, path] = /^(--[\w-]+=)?(.*)$/s.exec(one) ?? [];
     return `${prefix ?? ''}${isAbsolute(path) ? basename(path) : path}`;
   });
-  const quoted = (word: string) =>
+  const quote = (word: string) =>
     /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-  return ['sinkscope', ...words].map(quoted).join(' ');
+  return ['sinkscope', ...words].map(quote).join(' ');
 }
 
 /** Compares two recordings, or one recording and a model that is measured under the same conditions. */

@@ -62,21 +62,21 @@ export function suffixText({
   prompt,
   tokens,
   pieces,
-  ...found
+  ...search
 }: Awaited<ReturnType<typeof searchOpened>>) {
   const { name, sign } = QUANTITIES[goal as SuffixGoal];
   const format = (score: number) => (sign * score).toFixed(3);
-  const { random, others } = found;
+  const { random, others } = search;
   const interval = [random.low, random.high].map((x) => sign * x).sort((a, b) => a - b);
   const lines = [
     `${model}: a suffix of ${pieces.length} tokens between ${prompt} tokens and the ${tokens - prompt} after them`,
-    `found ${JSON.stringify(pieces.join(''))} (ids ${found.suffix.join(',')}) of ${found.evaluated} tried`,
+    `found ${JSON.stringify(pieces.join(''))} (ids ${search.suffix.join(',')}) of ${search.evaluated} tried`,
     name,
-    ...(found.none === null ? [] : [`  without a suffix          ${format(found.none)}`]),
+    ...(search.none === null ? [] : [`  without a suffix          ${format(search.none)}`]),
     `  100 random ones           ${format(random.mean)} (5% to 95%: ${interval.map((x) => x.toFixed(3)).join(' to ')})`,
-    `  best of ${`${found.evaluated} random`.padEnd(18)}${format(random.best)}`,
-    `  found                     ${format(found.score)}`,
-    `  found, in another order   ${format(found.shuffled)}`,
+    `  best of ${`${search.evaluated} random`.padEnd(18)}${format(random.best)}`,
+    `  found                     ${format(search.score)}`,
+    `  found, in another order   ${format(search.shuffled)}`,
   ];
   if (others) {
     const mean = (list: readonly number[]) => list.reduce((a, b) => a + b) / list.length;

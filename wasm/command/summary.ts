@@ -13,27 +13,27 @@ const ARITHMETIC_NOTES = {
   int8: 'approximate: products in 8 bits\n',
 };
 
-export function summaryText(found: MeasureResult, describe: Describe) {
-  const { family } = found.architecture;
-  const { sequences, T, special, first, arithmetic } = found;
-  const position = positionOf(found);
-  const thresholdResults = found.byEps ?? [{ eps: found.eps, metrics: found.metrics }];
+export function summaryText(result: MeasureResult, describe: Describe) {
+  const { family } = result.architecture;
+  const { sequences, T, special, first, arithmetic } = result;
+  const position = positionOf(result);
+  const thresholdResults = result.byEps ?? [{ eps: result.eps, metrics: result.metrics }];
   const notes = [
-    cutNote(found),
-    maskNote(found.architecture),
+    cutNote(result),
+    maskNote(result.architecture),
     ...thresholdResults.map(({ eps }) => lengthNote({ T, eps })),
   ].filter(Boolean);
   const lines = describe.metrics
-    .filter(({ name }) => name in found.metrics)
+    .filter(({ name }) => name in result.metrics)
     .flatMap((row) => {
       // The first token of a recording may have another position, which the labels of Sink_k and
       // |h_1| / |h| then name.
       const label = row.label.replace(/_(k|1)\b/g, `_${position + 1}`);
       // A metric with a threshold has a line for each threshold.
-      const hasThreshold = found.byEps?.some(({ metrics }) => row.name in metrics);
+      const hasThreshold = result.byEps?.some(({ metrics }) => row.name in metrics);
       return (hasThreshold ? thresholdResults : thresholdResults.slice(0, 1)).map(
         ({ eps, metrics }) => {
-          const measured = { ...found, metrics: { ...found.metrics, ...metrics } };
+          const measured = { ...result, metrics: { ...result.metrics, ...metrics } };
           const name = hasThreshold ? `${label}, eps ${eps}` : label;
           return `${name.padEnd(16)}  ${metricText(row, measured, describe)}`;
         },
@@ -41,18 +41,18 @@ export function summaryText(found: MeasureResult, describe: Describe) {
     });
   const thresholds = thresholdResults.map(({ eps }) => eps).join(', ');
   // A recording stores the label of an edit, because later versions may have other edits.
-  const editLabels = found.edits.map((edit) =>
+  const editLabels = result.edits.map((edit) =>
     'label' in edit ? edit.label : editLabel(edit, describe),
   );
-  return `${oneLine([found.model, ...editLabels].join(', '))}: ${oneLine(family)}, ${sizeText(found.architecture)}
-${found.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}${position > 0 ? ` at position ${position}` : ''}
+  return `${oneLine([result.model, ...editLabels].join(', '))}: ${oneLine(family)}, ${sizeText(result.architecture)}
+${result.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}${position > 0 ? ` at position ${position}` : ''}
 ${arithmetic ? ARITHMETIC_NOTES[arithmetic] : ''}${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
-${labelLines(found, describe)}`;
+${labelLines(result, describe)}`;
 }
 
 /** Returns the position of the token that counts as the first: 0, except in some recordings. */
-function positionOf(found: MeasureResult) {
-  return 'position' in found ? found.position : 0;
+function positionOf(result: MeasureResult) {
+  return 'position' in result ? result.position : 0;
 }
 
 /** Describes layers and heads; for a hybrid also which layers have attention. */
@@ -67,13 +67,13 @@ function sizeText({
 }
 
 /** Lists the sink rate of each label, with its deviation across the label's sequences. */
-function labelLines(found: MeasureResult, describe: Describe) {
+function labelLines(result: MeasureResult, describe: Describe) {
   const row = describe.metrics.find(({ name }) => name === 'sink_ratio');
-  if (!row || !('byLabel' in found) || !found.byLabel) return '';
-  const lines = found.byLabel.map(({ label, sequences, metrics }) => {
+  if (!row || !('byLabel' in result) || !result.byLabel) return '';
+  const lines = result.byLabel.map(({ label, sequences, metrics }) => {
     const { mean, deviation } = metrics[row.name];
-    const spread = typeof deviation[0] === 'number' ? ` ± ${percent(deviation[0])}` : '';
-    return `  ${oneLine(label)}: ${percent(mean[0])}${spread}, ${sequences} sequences\n`;
+    const deviationText = typeof deviation[0] === 'number' ? ` ± ${percent(deviation[0])}` : '';
+    return `  ${oneLine(label)}: ${percent(mean[0])}${deviationText}, ${sequences} sequences\n`;
   });
   return `${row.label.replace('_k', '_1')} by label\n${lines.join('')}`;
 }
@@ -100,8 +100,8 @@ function maskNote({ mask }: Pick<Architecture, 'mask'>) {
 }
 
 /**
- * Returns a note if the text is too short to interpret Sink_1, by the rule of the page, else an
- * empty string.
+ * Returns a note if the text is too short to interpret Sink_1, by the same rule as the page, else
+ * an empty string.
  */
 function lengthNote({ T, eps }: { T: number; eps: number }) {
   const tokensMin = leastTokens(eps);
@@ -116,11 +116,11 @@ function lengthNote({ T, eps }: { T: number; eps: number }) {
  */
 export function metricText(
   { name, shape: letters, unit }: Metric,
-  found: MeasureResult,
+  result: MeasureResult,
   { defaults: { keys } }: Describe,
 ) {
-  const { metrics, architecture } = found;
-  const position = positionOf(found);
+  const { metrics, architecture } = result;
+  const position = positionOf(result);
   const { shape } = metrics[name];
   const [mean, deviation] = [metrics[name].mean, metrics[name].deviation].map(roundToFloat32);
   const isShare = unit.startsWith('share of');
@@ -145,10 +145,10 @@ export function metricText(
   const at = indexOfLargest(values);
   if (at < 0) return '-';
   // The mean leaves out heads without the number, such as key/value heads that their layer lacks.
-  const known = values.filter((value) => value !== null);
-  const sum = known.reduce((a: number, b) => a + b, 0);
+  const knownValues = values.filter((value) => value !== null);
+  const sum = knownValues.reduce((a: number, b) => a + b, 0);
   const place = `L${layerNumber(architecture, Math.floor(at / heads))}H${at % heads}`;
-  return `mean ${format(sum / known.length)}, largest ${format(values[at])} (${place})`;
+  return `mean ${format(sum / knownValues.length)}, largest ${format(values[at])} (${place})`;
 }
 
 /** Rounds numbers as a recording stores them, so that model and recording print the same digits. */

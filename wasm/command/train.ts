@@ -48,13 +48,13 @@ export async function train(engine: Engine, given: GivenOptions, print: (text: s
     : await planTraining(values, choices);
   const { config, recipe, begin, text } = plan;
   const allSettings = { ...defaults, ...recipe };
-  const out =
+  const outFolder =
     values.out === undefined ? undefined : await openOut(values.out, ['model.safetensors']);
-  const saveFolder = out && (await makeSaver(out, plan, allSettings));
+  const saveFolder = outFolder && (await makeSaver(outFolder, plan, allSettings));
   const heldSequences = await cutHeldSequences(values, plan.tokenizerFiles, allSettings);
   const workers = values.workers === undefined ? undefined : Number(values.workers);
   const training = await engine.train({ config, recipe, begin, text: text?.ids, workers });
-  const show = values.json
+  const printEntry = values.json
     ? (entry: object) => print(`${JSON.stringify(entry)}\n`)
     : (entry: LogEntry) => print(logLine(entry));
   const measureHeldLoss = async (): Promise<{ readonly [column: string]: number }> =>
@@ -71,9 +71,9 @@ export async function train(engine: Engine, given: GivenOptions, print: (text: s
     while (stepsDone < steps) {
       const heldEntry = await measureHeldLoss();
       for await (const entry of training.run(Math.min(every, steps - stepsDone), { signal }))
-        if (stepsDone++ % every === 0) show({ ...entry, ...heldEntry });
+        if (stepsDone++ % every === 0) printEntry({ ...entry, ...heldEntry });
     }
-    show({ ...(await training.look()), ...(await measureHeldLoss()) });
+    printEntry({ ...(await training.look()), ...(await measureHeldLoss()) });
   } catch (error) {
     if (!controller.signal.aborted) throw error;
     process.stderr.write(`sinkscope: stopped after ${stepsDone} steps\n`);
@@ -115,7 +115,7 @@ interface TrainingPlan {
  * @param settings the values of all settings, defaults included
  */
 async function makeSaver(
-  out: Awaited<ReturnType<typeof openOut>>,
+  outFolder: Awaited<ReturnType<typeof openOut>>,
   { config, begin, text, tokenizerFiles, from }: TrainingPlan,
   settings: Record<string, number | string>,
 ) {
@@ -139,10 +139,11 @@ async function makeSaver(
       recipe: { settings, steps_done: stepsDone, from: source ?? null, text: textRecord ?? null },
       ...(text ? { text: text.content } : {}),
     });
-  await out.write(
+  await outFolder.write(
     makeFolder(new Uint8Array(), 0).filter(({ path }) => path !== 'model.safetensors'),
   );
-  return (weights: Uint8Array, stepsDone: number) => out.write(makeFolder(weights, stepsDone));
+  return (weights: Uint8Array, stepsDone: number) =>
+    outFolder.write(makeFolder(weights, stepsDone));
 }
 
 /** Cuts held-out sequences of the training's length, with the same first token. */

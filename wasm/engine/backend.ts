@@ -67,7 +67,8 @@ const PATIENCE_MS = 40;
 export async function openBackend(address: string, report: Report, shared?: Shared) {
   const sharedModule =
     shared && (await loadModule(new URL(shared.address), true).catch(() => undefined));
-  if (sharedModule) return new Backend(sharedModule, report, poolOf(sharedModule, shared.threads));
+  if (sharedModule)
+    return new Backend(sharedModule, report, createPool(sharedModule, shared.threads));
   return new Backend(await loadModule(new URL(address)), report);
 }
 
@@ -75,7 +76,7 @@ export async function openBackend(address: string, report: Report, shared?: Shar
  * Returns a pool that starts threads for models that are large enough; the code of threads is a
  * lazy import.
  */
-function poolOf(module: Module, threads: number): Helpers {
+function createPool(module: Module, threads: number): Helpers {
   let pool: Promise<ThreadPool | undefined> | undefined;
   return {
     async start(parameters) {
@@ -232,11 +233,11 @@ export class Backend {
     let offset = 0;
     try {
       for (const [i, source] of sources.entries()) {
-        const after = sizes.slice(i + 1).reduce((sum, bytes) => sum + bytes, 0);
+        const laterBytes = sizes.slice(i + 1).reduce((sum, bytes) => sum + bytes, 0);
         const block = await readWeights(this.#module, source, signal, (done, total, facts) => {
-          const all = offset + total + after;
-          const remaining = (all - offset - done) / (facts?.rate ?? NaN);
-          report('read', offset + done, all, facts && { ...facts, remaining });
+          const totalBytes = offset + total + laterBytes;
+          const remaining = (totalBytes - offset - done) / (facts?.rate ?? NaN);
+          report('read', offset + done, totalBytes, facts && { ...facts, remaining });
         });
         blocks.push(block);
         offset += block.bytes;

@@ -200,12 +200,12 @@ class Engine implements EngineShape {
     const names = Object.keys(ARITHMETICS);
     expect(names.includes(arithmetic), 'arithmetic', names.join(', '), arithmetic);
     const { config, weights } = files;
-    const all = Array.isArray(weights) ? [...weights] : [weights];
-    expect(all.length > 0, 'weights', 'at least one file', weights);
+    const allWeights = Array.isArray(weights) ? [...weights] : [weights];
+    expect(allWeights.length > 0, 'weights', 'at least one file', weights);
     if (config !== undefined) checkSource(config, 'config', true);
-    for (const source of all) checkSource(source, 'weights', false);
+    for (const source of allWeights) checkSource(source, 'weights', false);
     const links = await this.#linksFor(ARITHMETICS[arithmetic]);
-    const copy = new Copy(links[0], { config, weights: all });
+    const copy = new Copy(links[0], { config, weights: allWeights });
     const { architecture, bytes } = await copy.open(options);
     // slice rounds the number of copies down.
     const helpers = links[0].hasOwnThread ? links.slice(1, 1 + COPY_BYTES_MAX / bytes) : [];
@@ -246,8 +246,8 @@ class Engine implements EngineShape {
   }
 
   async memory() {
-    const all = [...this.#links, ...(await this.#otherLinks())];
-    const open = all.filter((link) => link.isOpen);
+    const allLinks = [...this.#links, ...(await this.#otherLinks())];
+    const open = allLinks.filter((link) => link.isOpen);
     const bytes = await Promise.all(open.map((link) => link.ask((backend) => backend.memory())));
     return bytes.reduce((sum, more) => sum + more, 0);
   }
@@ -437,7 +437,7 @@ class Run implements RunShape {
   #backendRun: BackendRun | undefined;
   /** True once close was called: no action begins any more. */
   #closed = false;
-  /** True once close had its turn. */
+  /** True once the action of close has begun, after all earlier actions. */
   #released = false;
 
   constructor(
@@ -472,7 +472,8 @@ class Run implements RunShape {
 
   /**
    * Performs an action after all earlier ones on this run and on the runs that it needs.
-   * @param how `otherRuns`: runs that it reads
+   * @param options `changes`: whether the action changes this run; `otherRuns`: more runs that it
+   * reads
    */
   #act<T>(
     {

@@ -59,7 +59,7 @@ export async function request(address: URL, init?: RequestInit): Promise<Respons
   );
 }
 
-/** Returns the stream with a call of `close` after its last byte or when it is canceled. */
+/** Returns a stream of the same bytes that calls `close` at its end or when it is canceled. */
 function withClose(stream: ReadableStream<Uint8Array>, close: () => Promise<void>) {
   const reader = stream.getReader();
   return new ReadableStream({
@@ -89,9 +89,9 @@ export async function diskFiles(path: string): Promise<DiskFile[] | undefined> {
   const stats = await stat(path).catch(() => undefined);
   if (!stats) return undefined;
   if (!stats.isDirectory()) return [{ path: basename(path), file: await openAsBlob(path) }];
-  const top = await readdir(path);
-  const recursive = top.some((name) => name.endsWith('.index.json'));
-  const names = recursive ? await readdir(path, { recursive }) : top;
+  const topNames = await readdir(path);
+  const recursive = topNames.some((name) => name.endsWith('.index.json'));
+  const names = recursive ? await readdir(path, { recursive }) : topNames;
   const files = await Promise.all(
     names.map(async (name) => {
       const full = join(path, name);

@@ -86,7 +86,7 @@ export async function beginTraining(
 }
 
 /**
- * Assigns each seat its parts of a batch, in order, and connects the leader to the helpers.
+ * Assigns each backend its parts of a batch, in order, and connects the leader to the helpers.
  * @returns promises that reject if a helper ends too early, and never resolve
  */
 async function shareParts(

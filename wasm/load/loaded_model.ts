@@ -169,10 +169,10 @@ export class LoadedModel {
     if (layer !== undefined) expectInteger(layer, 0, blocks - 1, 'layer');
     if (head !== undefined) expectInteger(head, 0, H - 1, 'head');
     const silenceEdits = layer === undefined ? [] : [{ kind: 'silence', layer, head }];
-    const shared = { eps: options.eps, special: options.special, signal, onProgress };
-    const baseline = await this.measure(text, shared);
+    const sharedOptions = { eps: options.eps, special: options.special, signal, onProgress };
+    const baseline = await this.measure(text, sharedOptions);
     const ablated = await this.measure(text, {
-      ...shared,
+      ...sharedOptions,
       edits: [...(edits ?? []), ...silenceEdits],
     });
     const [lossBefore, lossAfter] = [baseline.loss, ablated.loss];

@@ -16,9 +16,9 @@ type Report = (done: number, total: number, facts?: ReadFacts) => void;
 export type OpenedFile = {
   bytes: number | undefined;
   stream: ReadableStream<Uint8Array>;
-  /** Hash of the whole file, if an earlier visit compared it. */
+  /** SHA-256 of the whole file, if an earlier visit compared it with the one that the hub lists. */
   sha256?: string;
-  /** Stores the hash, once this visit has compared it. */
+  /** Stores this hash for later visits, once this visit has compared it. */
   saveHash?: (sha256: string) => Promise<void>;
 };
 type Hash = Awaited<ReturnType<typeof createSha256>>;

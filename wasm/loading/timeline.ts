@@ -72,7 +72,7 @@ class Timeline implements TimelineShape {
     checkOptions(options, JOB_OPTIONS);
     const { signal } = options;
     const at = this.#indexOf(step);
-    await Promise.all(Array.from({ length: at + 1 }, (_, i) => this.#file(i, signal)));
+    await Promise.all(Array.from({ length: at + 1 }, (_, i) => this.#getFile(i, signal)));
   }
 
   async open(step: number, options: Options = {}): Promise<ModelFiles> {
@@ -125,7 +125,7 @@ class Timeline implements TimelineShape {
     const weights = makeArray(Float32Array, parameters, this.#where('index.json'));
     if (start.weights) weights.set(start.weights);
     const nextCheckpoints = checkpoints.slice(start.at + 1, at + 1);
-    const files = nextCheckpoints.map((_, i) => this.#file(start.at + 1 + i, signal));
+    const files = nextCheckpoints.map((_, i) => this.#getFile(start.at + 1 + i, signal));
     // The loop below reports the first failure; the others must not count as unhandled.
     for (const file of files) file.catch(() => {});
     const total = nextCheckpoints.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -145,7 +145,7 @@ class Timeline implements TimelineShape {
    * Returns an unpacked file. Callers share one download. It stops when the last caller has given
    * up and no other came within GRACE_MS, because the next checkpoint needs most of the same files.
    */
-  #file(at: number, signal?: AbortSignal): Promise<Uint8Array> {
+  #getFile(at: number, signal?: AbortSignal): Promise<Uint8Array> {
     signal?.throwIfAborted();
     const download = this.#files.get(at) ?? this.#fetch(at);
     download.waiting++;

@@ -115,7 +115,10 @@ export class Recording implements RecordingShape {
     return { shape, data: data.slice(at * n, (at + 1) * n) };
   }
 
-  /** Returns the index of a threshold among the measured ones. */
+  /**
+   * Returns the index of a threshold among the measured ones; without `eps`, that of the default
+   * threshold, or 0 if the default was not measured.
+   */
   #thresholdIndex(eps?: number) {
     const { eps: measuredEps } = this.conditions;
     const threshold = eps ?? this.describe.defaults.eps;

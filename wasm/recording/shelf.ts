@@ -17,7 +17,7 @@ type TensorEntry = { dtype: string; shape: readonly number[] };
 
 export class Shelf {
   #module;
-  #open: Map<number, OpenRecording> = new Map();
+  #recordings: Map<number, OpenRecording> = new Map();
 
   constructor(module: Module) {
     this.#module = module;
@@ -44,7 +44,7 @@ export class Shelf {
       const ids = lengths.map((_, i) =>
         names.has(`${i}.tokens`) ? [...this.#read(address, `${i}.tokens`, -1, -1).data] : [],
       );
-      this.#open.set(id, { address, prompts: new Map(), lengths, sizes: { L, H } });
+      this.#recordings.set(id, { address, prompts: new Map(), lengths, sizes: { L, H } });
       return { recording: id, conditions, tensors, ids, bytes: block.bytes };
     } catch (error) {
       module.call('recording_close', address);
@@ -53,7 +53,7 @@ export class Shelf {
   }
 
   get(id: number) {
-    const open = this.#open.get(id);
+    const open = this.#recordings.get(id);
     if (open) return open;
     throw new SinkscopeError('closed', 'recording', 'this recording has been closed');
   }
@@ -81,7 +81,7 @@ export class Shelf {
 
   remove(id: number) {
     const { address } = this.get(id);
-    this.#open.delete(id);
+    this.#recordings.delete(id);
     this.#module.call('recording_close', address);
   }
 }

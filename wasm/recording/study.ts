@@ -205,10 +205,10 @@ function largestDifference(name: string, a: Tensor, b: Tensor, tolerance: number
     const y = b.data[i];
     if (x === y || (Number.isNaN(x) && Number.isNaN(y))) return;
     const gap = Math.abs(x - y);
-    const isFinite = Number.isFinite(gap);
+    const isFiniteGap = Number.isFinite(gap);
     // Norms and activations are large, so their tolerance is relative.
-    if (isFinite && gap <= tolerance * Math.max(1, Math.abs(x), Math.abs(y))) return;
-    const size = isFinite ? gap : Infinity;
+    if (isFiniteGap && gap <= tolerance * Math.max(1, Math.abs(x), Math.abs(y))) return;
+    const size = isFiniteGap ? gap : Infinity;
     count++;
     if (size > worst) [worst, at] = [size, i];
   });

@@ -62,15 +62,15 @@ export function encode(parts: Parts, conditions: unknown) {
   for (const [name, { dtype, shape, data }] of sorted)
     header[name] = { dtype, shape, data_offsets: [at, (at += data.byteLength)] };
   const json = new TextEncoder().encode(JSON.stringify(header));
-  const padded = Math.ceil(json.length / 8) * 8;
-  const file = new Uint8Array(8 + padded + at);
-  new DataView(file.buffer).setBigUint64(0, BigInt(padded), true);
+  const paddedLength = Math.ceil(json.length / 8) * 8;
+  const file = new Uint8Array(8 + paddedLength + at);
+  new DataView(file.buffer).setBigUint64(0, BigInt(paddedLength), true);
   file.set(json, 8);
-  file.fill(0x20, 8 + json.length, 8 + padded);
-  let next = 8 + padded;
+  file.fill(0x20, 8 + json.length, 8 + paddedLength);
+  let offset = 8 + paddedLength;
   for (const [, { data }] of sorted) {
-    file.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), next);
-    next += data.byteLength;
+    file.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), offset);
+    offset += data.byteLength;
   }
   return file;
 }
@@ -82,14 +82,14 @@ export function toHalfBits(numbers: ArrayLike<number>) {
   return Uint16Array.from(numbers, (number) => {
     float[0] = number;
     const signBit = (bits[0] >>> 16) & 0x8000;
-    const rest = bits[0] & 0x7fffffff;
-    if (rest > 0x7f800000) return signBit | 0x7e00;
-    if (rest < 0x38800000) {
+    const magnitude = bits[0] & 0x7fffffff;
+    if (magnitude > 0x7f800000) return signBit | 0x7e00;
+    if (magnitude < 0x38800000) {
       // Subnormal: adding 0.5 makes the last bit of a single worth 2^-24, as in a half.
       float[0] = Math.abs(float[0]) + 0.5;
       return signBit | (bits[0] & 0xffff);
     }
-    const rounded = rest + 0xfff + ((rest >>> 13) & 1);
+    const rounded = magnitude + 0xfff + ((magnitude >>> 13) & 1);
     return signBit | Math.min((rounded - 0x38000000) >>> 13, 0x7c00);
   });
 }
@@ -187,10 +187,10 @@ export function putMeans(
   for (const [name, { shape }] of Object.entries(byEps[0])) {
     const row = describe.metrics[indexOfName(describe.metrics, name, 'metric')];
     const hasThreshold = row.arguments.includes('eps');
-    const all = hasThreshold ? byEps.map((metrics) => metrics[name]) : [byEps[0][name]];
+    const meansByEps = hasThreshold ? byEps.map((metrics) => metrics[name]) : [byEps[0][name]];
     const fullShape = hasThreshold ? [byEps.length, ...shape] : shape;
     const numbers = (kind: 'mean' | 'deviation') =>
-      Float32Array.from(all.flatMap((one) => one[kind].map((x) => x ?? NaN)));
+      Float32Array.from(meansByEps.flatMap((one) => one[kind].map((x) => x ?? NaN)));
     parts.set(`mean.${name}`, makePart({ shape: fullShape, data: numbers('mean') }));
     parts.set(`deviation.${name}`, makePart({ shape: fullShape, data: numbers('deviation') }));
   }

@@ -49,11 +49,11 @@ export async function headEffects(
     try {
       for (let i = offset; i < L * H; i += workersPerSequence) {
         const [layer, head] = [layerNumber(model.architecture, Math.floor(i / H)), i % H];
-        const ablated = [...edits, { kind: 'silence', layer, head }];
+        const ablatedEdits = [...edits, { kind: 'silence', layer, head }];
         const origin = { run: base, layer };
         const run = await replica.run(ids, {
           ...sharedOptions,
-          edits: ablated,
+          edits: ablatedEdits,
           fields: ['loss'],
           from: origin,
         });

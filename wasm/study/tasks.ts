@@ -193,8 +193,8 @@ export async function measureTask(
   const hasChoices = prompts.every(({ choices }) => choices);
   const conditionOf = (_: unknown, at: number) => {
     const scoreOf = (quantity: keyof Scores) => ({
-      ...meanOf(scoresByPrompt.map((one) => one[at][quantity])),
-      change: meanOf(scoresByPrompt.map((one) => one[at][quantity] - one[0][quantity])),
+      ...meanWithError(scoresByPrompt.map((one) => one[at][quantity])),
+      change: meanWithError(scoresByPrompt.map((one) => one[at][quantity] - one[0][quantity])),
     });
     return {
       accuracy: scoreOf('accuracy'),
@@ -303,7 +303,7 @@ function mean(values: readonly number[]) {
 }
 
 /** Returns the mean over prompts and its standard error, which is null for one prompt. */
-export function meanOf(values: readonly number[]): TaskMean {
+export function meanWithError(values: readonly number[]): TaskMean {
   const n = values.length;
   const average = mean(values);
   const squares = values.reduce((sum, x) => sum + (x - average) ** 2, 0);

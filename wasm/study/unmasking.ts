@@ -7,7 +7,7 @@ import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { expect, expectInteger } from '../abi/errors.ts';
 import { randomBits } from '../engine/random.ts';
 import { spread } from './spread.ts';
-import { drawSome, meanOf } from './tasks.ts';
+import { drawSome, meanWithError } from './tasks.ts';
 import { maskOf, predict, unmask, HIDDEN_KEYS } from './unmask.ts';
 import type { Model, Replica } from '../engine/types.ts';
 import type { StudyModel, UnmaskStudyOptions, UnmaskResult, UnmaskStep } from './types.ts';
@@ -72,21 +72,28 @@ export async function measureUnmasking(
       scoresByPrompt.push(scores);
     return scoresByPrompt;
   };
-  const shared = { never, edits, signal };
+  const sharedOptions = { never, edits, signal };
   const maskedScores = await scoreConditions(model, (one, { answers, tokens, seed }, without) =>
-    unmask(one, tokens, { ...shared, steps, mask, answers, seed, ...(without ? { without } : {}) }),
+    unmask(one, tokens, {
+      ...sharedOptions,
+      steps,
+      mask,
+      answers,
+      seed,
+      ...(without ? { without } : {}),
+    }),
   );
   const causalScores =
     causal &&
     (await scoreConditions(causal, async (one, { answers, places, seed }, without) => [
-      await predict(one, answers, places, { ...shared, seed, without }),
+      await predict(one, answers, places, { ...sharedOptions, seed, without }),
     ]));
   return {
     prompts: items.length,
     predicted: items.reduce((sum, { places }) => sum + places.length, 0),
     steps,
     ...conditionsOf(maskedScores),
-    moves: meanOf(maskedScores.map(([one]) => one.moves)),
+    moves: meanWithError(maskedScores.map(([one]) => one.moves)),
     causal: causalScores ? conditionsOf(causalScores) : null,
   };
 }
@@ -98,12 +105,17 @@ export async function measureUnmasking(
 function conditionsOf(scoresByPrompt: ReturnType<typeof scoresOf>[][]) {
   const [baseline, strongest, random] = CONDITIONS.map((_, at) => {
     const scoreOf = (quantity: 'loss' | 'accuracy') => ({
-      ...meanOf(scoresByPrompt.map((one) => one[at][quantity])),
-      change: meanOf(scoresByPrompt.map((one) => one[at][quantity] - one[0][quantity])),
+      ...meanWithError(scoresByPrompt.map((one) => one[at][quantity])),
+      change: meanWithError(scoresByPrompt.map((one) => one[at][quantity] - one[0][quantity])),
     });
     return { loss: scoreOf('loss'), accuracy: scoreOf('accuracy') };
   });
-  return { baseline, strongest, random, alpha: meanOf(scoresByPrompt.map(([one]) => one.alpha)) };
+  return {
+    baseline,
+    strongest,
+    random,
+    alpha: meanWithError(scoresByPrompt.map(([one]) => one.alpha)),
+  };
 }
 
 function checkCausal(
@@ -122,9 +134,9 @@ function scoresOf(steps: readonly Pick<UnmaskStep, 'filled' | 'sink'>[]) {
   const filled = steps.flatMap((step) => step.filled);
   const changes = steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1].sink.place);
   return {
-    loss: meanOf(filled.map(({ loss = NaN }) => loss)).mean,
-    accuracy: meanOf(filled.map(({ token, guess }) => Number(token === guess))).mean,
-    alpha: meanOf(steps.map(({ sink }) => sink.alpha)).mean,
+    loss: meanWithError(filled.map(({ loss = NaN }) => loss)).mean,
+    accuracy: meanWithError(filled.map(({ token, guess }) => Number(token === guess))).mean,
+    alpha: meanWithError(steps.map(({ sink }) => sink.alpha)).mean,
     moves: steps.length > 1 ? changes.length / (steps.length - 1) : 0,
   };
 }
