@@ -63,9 +63,9 @@ function engine(tensors, conditions) {
           ].slice(0, conditions.prompts.kept),
           bytes: 99,
         }),
-      recordingTensor: (id, key, layer, head) =>
+      readRecordingTensor: (id, key, layer, head) =>
         call(`tensor ${id} ${key} ${layer} ${head}`, [tensors[key]]),
-      recordingPrompt: (id, prompt) => call(`prompt ${id} ${prompt}`, 10 + prompt),
+      openRecordedPrompt: (id, prompt) => call(`prompt ${id} ${prompt}`, 10 + prompt),
       read: (run, reads) =>
         call(
           `read ${run} ${JSON.stringify(reads)}`,

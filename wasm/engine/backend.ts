@@ -155,13 +155,13 @@ export class Backend {
    * Reads a recording's tensor by name. A layer and a head select along its first two dimensions;
    * -1 selects all.
    */
-  async recordingTensor(id: number, name: string, layer: number, head: number) {
+  async readRecordingTensor(id: number, name: string, layer: number, head: number) {
     const tensors = [this.#recordings.tensor(id, name, layer, head)];
     return withTransfer(tensors, tensors);
   }
 
   /** Opens a recorded prompt, which is then read like a run. */
-  async recordingPrompt(id: number, prompt: number) {
+  async openRecordedPrompt(id: number, prompt: number) {
     const { sizes, lengths, prompts } = this.#recordings.get(id);
     const openRun = prompts.get(prompt);
     if (openRun !== undefined) return openRun;

@@ -15,7 +15,7 @@ type Message = {
   report?: never[];
 };
 export type Port = {
-  post(message: unknown, moved: Transferable[]): void;
+  post(message: unknown, transferList: Transferable[]): void;
   listen(onMessage: (message: Message) => void): void;
 };
 

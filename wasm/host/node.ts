@@ -12,8 +12,8 @@ import type { DiskFile } from '../loading/types.ts';
 export const portTo = (
   other: import('node:worker_threads').Worker | import('node:worker_threads').MessagePort,
 ): Port => ({
-  post: (message, moved) =>
-    other.postMessage(message, moved as import('node:worker_threads').Transferable[]),
+  post: (message, transferList) =>
+    other.postMessage(message, transferList as import('node:worker_threads').Transferable[]),
   listen: (hear) => other.on('message', hear),
 });
 

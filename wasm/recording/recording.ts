@@ -84,7 +84,7 @@ export class Recording implements RecordingShape {
   /** Returns the id of the run through which a recorded prompt is read. */
   async #run(backend: BackendApi, prompt: number) {
     const { recording } = await this.#openAt(backend);
-    const run = this.#prompts.get(prompt) ?? backend.recordingPrompt(recording, prompt);
+    const run = this.#prompts.get(prompt) ?? backend.openRecordedPrompt(recording, prompt);
     this.#prompts.set(prompt, run);
     return run.catch((error) => {
       this.#prompts.delete(prompt);
@@ -97,7 +97,7 @@ export class Recording implements RecordingShape {
     checkOptions(where, { layer: 'number', head: 'number' });
     const { layer = -1, head = -1 } = where;
     const [tensor] = await this.#link.ask(async (backend) =>
-      backend.recordingTensor((await this.#openAt(backend)).recording, name, layer, head),
+      backend.readRecordingTensor((await this.#openAt(backend)).recording, name, layer, head),
     );
     return tensor;
   }
