@@ -10,10 +10,10 @@ import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
 const source = import.meta.dirname;
-const built = resolve(process.argv[2] ?? join(source, '../.build/package'));
+const target = resolve(process.argv[2] ?? join(source, '../.build/package'));
 const compiler = join(source, 'node_modules/typescript-7/bin/tsc');
 
-rmSync(built, { recursive: true, force: true });
+rmSync(target, { recursive: true, force: true });
 const options = [
   '--composite',
   'false',
@@ -21,23 +21,25 @@ const options = [
   'false',
   '--declaration',
   '--outDir',
-  built,
+  target,
 ];
 execFileSync(process.execPath, [compiler, '-p', source, ...options], { stdio: 'inherit' });
 for (const name of globSync(
   '{cli.js,package.json,README.md,LICENSE,NOTICES.md,*.describe.json,*.wasm}',
   { cwd: source },
 ))
-  cpSync(join(source, name), join(built, name));
+  cpSync(join(source, name), join(target, name));
 
 // The compiler keeps the names of the sources in package.json, in declarations and in the addresses
-// of workers: LINKED and RENAMED match them. GENERIC matches the parameter of typed arrays, which
-// TypeScript before 5.7 does not know.
-const LINKED = /\bindex\.ts(?=[\])])/g;
-const RENAMED = /(['"]\.\.?\/[\w/]+)\.ts(?=['"])/g;
-const GENERIC = /(?<=\b\w+Array)<ArrayBuffer(Like)?>/g;
-for (const name of globSync('{package.json,README.md,**/*.{js,d.ts}}', { cwd: built })) {
-  const file = join(built, name);
-  const text = readFileSync(file, 'utf8').replace(RENAMED, '$1.js').replace(LINKED, 'index.d.ts');
-  writeFileSync(file, name.endsWith('.d.ts') ? text.replace(GENERIC, '') : text);
+// of workers: README_LINK and SOURCE_PATH match them. ARRAY_PARAMETER matches the parameter of
+// typed arrays, which TypeScript before 5.7 does not know.
+const README_LINK = /\bindex\.ts(?=[\])])/g;
+const SOURCE_PATH = /(['"]\.\.?\/[\w/]+)\.ts(?=['"])/g;
+const ARRAY_PARAMETER = /(?<=\b\w+Array)<ArrayBuffer(Like)?>/g;
+for (const name of globSync('{package.json,README.md,**/*.{js,d.ts}}', { cwd: target })) {
+  const file = join(target, name);
+  const text = readFileSync(file, 'utf8')
+    .replace(SOURCE_PATH, '$1.js')
+    .replace(README_LINK, 'index.d.ts');
+  writeFileSync(file, name.endsWith('.d.ts') ? text.replace(ARRAY_PARAMETER, '') : text);
 }

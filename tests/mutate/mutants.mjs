@@ -855,7 +855,7 @@ export default [
   [
     'a deviation between sequences divides by n',
     'wasm/study/measure.ts',
-    'square - mean * mean) * n) / (n - 1))',
+    'meanSquare - mean * mean) * n) / (n - 1))',
     'square - mean * mean) * n) / n)',
     'measure',
   ],

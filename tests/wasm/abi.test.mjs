@@ -6,12 +6,12 @@ import {
   SinkscopeError,
   expect,
   expectInteger,
-  find,
+  indexOfName,
   packError,
-  unlike,
+  argumentError,
   unpackError,
 } from '../../wasm/abi/errors.ts';
-import { sharedMemory } from '../../wasm/abi/memory.ts';
+import { createSharedMemory } from '../../wasm/abi/memory.ts';
 import { Module, copyView } from '../../wasm/abi/module.ts';
 import { caught } from './helper.mjs';
 
@@ -117,7 +117,7 @@ test('an error has place and message, shows the value, and keeps its members whe
     [[1, 2], 'a list of 2'],
     [{}, 'an object'],
   ])
-    assert.equal(unlike('x', 'y', value).text, `expected y, got ${shown}`);
+    assert.equal(argumentError('x', 'y', value).text, `expected y, got ${shown}`);
   assert.deepEqual(packError(error), { code: 'read', where: 'a file', text: 'expected bytes' });
   assert.deepEqual(packError(new TypeError('x')), {
     code: 'internal',
@@ -149,9 +149,9 @@ test('an error has place and message, shows the value, and keeps its members whe
       ],
     );
   const table = [{ name: 'a' }, { name: 'b' }];
-  assert.deepEqual([find(table, 'a', 'row'), find(table, 'b', 'row')], [0, 1]);
+  assert.deepEqual([indexOfName(table, 'a', 'row'), indexOfName(table, 'b', 'row')], [0, 1]);
   assert.deepEqual(
-    caught(() => find(table, 'c', 'row')),
+    caught(() => indexOfName(table, 'c', 'row')),
     ['argument', 'row', 'expected one of a, b, got "c"'],
   );
 });
@@ -168,7 +168,7 @@ test('shared memory is requested in halves, down to twice the minimum of the bin
         if (maximum > most) throw new RangeError('no room');
       }
     };
-    return { asked, found: caught(() => sharedMemory()) };
+    return { asked, found: caught(() => createSharedMemory()) };
   };
   assert.deepEqual(withMost(65536), { asked: [65536], found: 'nothing' });
   assert.deepEqual(withMost(20000).asked, [65536, 32768, 16384]);

@@ -7,21 +7,21 @@ import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import { differencesText, isRecording } from '../../wasm/command/recording.ts';
 import { runCommand } from '../../wasm/command/command.ts';
-import { ablation, ablationText } from '../../wasm/command/loaded.ts';
-import { speedWords } from '../../wasm/command/measure.ts';
-import { specialOf, textsOf } from '../../wasm/command/open.ts';
+import { measureAblation, ablationText } from '../../wasm/command/loaded.ts';
+import { speedText } from '../../wasm/command/measure.ts';
+import { specialOf, readInput } from '../../wasm/command/open.ts';
 import { metricText, summaryText } from '../../wasm/command/summary.ts';
 import {
-  idsOf,
+  parseIds,
   parseCount,
   parseNumber,
   parsePositive,
-  thresholdsOf,
+  parseThresholds,
 } from '../../wasm/command/values.ts';
 import { searchOpened } from '../../wasm/command/suffix.ts';
 import { promptsText, toCsv } from '../../wasm/command/sheet.ts';
 import { makeTasks } from '../../wasm/command/tasks.ts';
-import { codeOf, listOf, readText } from '../../wasm/command/text_file.ts';
+import { codeOf, parseTextList, readText } from '../../wasm/command/text_file.ts';
 import { failure, softmax } from './helper.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-command-'));
@@ -79,7 +79,7 @@ test('a list of texts comes only from a .json file, and contains only texts', ()
     ['ajson', '["x"]', undefined],
     ['a.json.txt', '["x"]', undefined],
   ])
-    assert.deepEqual(listOf(path, text), list, path);
+    assert.deepEqual(parseTextList(path, text), list, path);
 });
 
 test('a text is decoded across its chunks, or rejected with the number of bytes read', async () => {
@@ -286,8 +286,8 @@ test('numbers of options are accepted up to their bounds', () => {
     [parseCount, '999999999', 999999999],
     [(text) => parseNumber(text, 0.5, 2, '--x'), '0.5', 0.5],
     [(text) => parseNumber(text, 0.5, 2, '--x'), '2', 2],
-    [thresholdsOf, '0,1,.3', [0, 1, 0.3]],
-    [idsOf, '0, 5,999999999', [0, 5, 999999999]],
+    [parseThresholds, '0,1,.3', [0, 1, 0.3]],
+    [parseIds, '0, 5,999999999', [0, 5, 999999999]],
   ])
     assert.deepEqual(read(text, '--x'), value);
   const range = 'expected a number from 0.5 to 2';
@@ -299,17 +299,21 @@ test('numbers of options are accepted up to their bounds', () => {
     [(text) => parseNumber(text, 0.5, 2, '--x'), ' ', `--x: ${range}, got " "`],
     [(text) => parseNumber(text, 0.5, 2, '--x'), '2.01', `--x: ${range}, got "2.01"`],
     [(text) => parseNumber(text, 0.5, 2, '--x'), '0.49', `--x: ${range}, got "0.49"`],
-    [thresholdsOf, '0.3,1.01', '--eps: expected a number from 0 to 1, got "1.01"'],
-    [thresholdsOf, '-0.1', '--eps: expected a number from 0 to 1, got "-0.1"'],
-    [idsOf, '', '--ids: expected token ids such as 1, 2, 3, got ""'],
-    [idsOf, '1,,2', '--ids: expected token ids such as 1, 2, 3, got "1,,2"'],
-    [idsOf, 'x'.repeat(81), `--ids: expected token ids such as 1, 2, 3, got "${'x'.repeat(80)}"`],
+    [parseThresholds, '0.3,1.01', '--eps: expected a number from 0 to 1, got "1.01"'],
+    [parseThresholds, '-0.1', '--eps: expected a number from 0 to 1, got "-0.1"'],
+    [parseIds, '', '--ids: expected token ids such as 1, 2, 3, got ""'],
+    [parseIds, '1,,2', '--ids: expected token ids such as 1, 2, 3, got "1,,2"'],
+    [
+      parseIds,
+      'x'.repeat(81),
+      `--ids: expected token ids such as 1, 2, 3, got "${'x'.repeat(80)}"`,
+    ],
   ])
     assert.throws(() => read(text, '--x'), { code: 'argument', message: sentence });
 });
 
 test('texts are joined in the requested number, without incomplete groups, or grouped by label', async () => {
-  const of = (more) => textsOf({ lines: false, label: false, join: '1', ...more });
+  const of = (more) => readInput({ lines: false, label: false, join: '1', ...more });
   const list = written('lines.txt', 'a\n \nb\r\nc\n');
   const json = written('list.json', '["a\\nb","","c"]');
   const file = { 'text-file': list };
@@ -349,7 +353,7 @@ test('texts are joined in the requested number, without incomplete groups, or gr
 });
 
 test('a speed below ten has two digits, and --special bos needs a start token', () => {
-  const words = (rate, length) => speedWords(rate, { replicas: { length } });
+  const words = (rate, length) => speedText(rate, { replicas: { length } });
   assert.equal(words(9.96, 1), 'sinkscope: 10 sequences a second, 1 worker\n');
   assert.equal(words(0.123, 2), 'sinkscope: 0.12 sequences a second, 2 workers\n');
   assert.equal(words(10, 2), 'sinkscope: 10 sequences a second, 2 workers\n');
@@ -583,7 +587,7 @@ test('a prompt has one number for each metric: of the first key and index, the m
 
 test('an ablation needs a layer or an edit', async () => {
   const ablate = async () => ({ before: {}, after: {}, change: 1 });
-  const of = (options) => ablation({ id: 'mine', ablate }, 'a', options);
+  const of = (options) => measureAblation({ id: 'mine', ablate }, 'a', options);
   for (const options of [{ layer: 0 }, { edits: [{ kind: 'park' }] }])
     assert.equal((await of(options)).change, 1);
   for (const options of [{}, { edits: [] }, { head: 1 }])

@@ -2,7 +2,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { tokenizerOfGguf } from '../../wasm/text/gguf_tokenizer.ts';
-import { WORDS } from '../../wasm/text/pre_tokenizers.ts';
+import { GPT2_WORDS } from '../../wasm/text/pre_tokenizers.ts';
 import { sequence, special, templateOf } from './helper.mjs';
 
 const key = 'tokenizer.ggml.';
@@ -53,7 +53,7 @@ test('a byte-level GGUF vocabulary becomes a BPE tokenizer whose tokens, except 
     version: '1.0',
     added_tokens: [added(5, '<é>'), added(6, '<é!>', false), added(7, '<unk>')],
     normalizer: null,
-    pre_tokenizer: { type: 'Sequence', pretokenizers: [split(WORDS), bytes] },
+    pre_tokenizer: { type: 'Sequence', pretokenizers: [split(GPT2_WORDS), bytes] },
     post_processor: null,
     decoder: bytes,
     model: {
@@ -81,7 +81,7 @@ test('each name of a way to split has its patterns, its normal form and its merg
     split(
       `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}]+|${numbers}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`,
     );
-  const [words, one, three] = [split(WORDS), later('\\p{N}'), later('\\p{N}{1,3}')];
+  const [words, one, three] = [split(GPT2_WORDS), later('\\p{N}'), later('\\p{N}{1,3}')];
   // The goldens of the tokenizers library (tokenizer_goldens.test.mjs) hold these patterns to its results.
   const splitOf = (pre) => read({ ...gpt2, pre }).json.pre_tokenizer.pretokenizers.slice(0, -1);
   const falcon = [split('\\p{N}+'), split('[0-9][0-9][0-9]')];

@@ -147,7 +147,7 @@ describe('a browser', () => {
 
   test('posts any Blob, and receives messages', async () => {
     const blob = new Blob(['x']);
-    assert.equal(browser.portable(blob), blob);
+    assert.equal(browser.toPortable(blob), blob);
     /** @type {string[]} */
     const order = [];
     const { port1, port2 } = new MessageChannel();

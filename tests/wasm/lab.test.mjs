@@ -312,7 +312,7 @@ test('steps have all parts in order, up to the requested number or time; a look 
     [5, 0, 1],
   ]) {
     module.calls.length = 0;
-    assert.equal((await trainer.steps(id, most, milliseconds)).length, steps);
+    assert.equal((await trainer.takeSteps(id, most, milliseconds)).length, steps);
     assert.deepEqual(module.calls, Array(steps).fill(parts(1)).flat());
   }
   module.calls.length = 0;
@@ -343,8 +343,8 @@ test('the error that ends a training is thrown after the earlier entries, and ev
   const module = core((name) => name === 'train_finish' && ++steps >= 3);
   const trainer = new Trainer(module, 1);
   const id = trainer.begin({ config: '{}', recipe: '{}', text: new Int32Array() });
-  assert.equal((await trainer.steps(id, 9, 1e9)).length, 2);
-  await assert.rejects(trainer.steps(id, 9, 1e9), { message: 'train_finish' });
+  assert.equal((await trainer.takeSteps(id, 9, 1e9)).length, 2);
+  await assert.rejects(trainer.takeSteps(id, 9, 1e9), { message: 'train_finish' });
   assert.equal(steps, 3);
 });
 
@@ -387,8 +387,8 @@ test('a helper adds the sum, makes the update, and continues until the end of th
   help(parts, [1, 3], port2);
   try {
     const leader = new Helper(port1);
-    const first = leader.parts();
-    assert.equal(leader.parts(), first);
+    const first = leader.requestParts();
+    assert.equal(leader.requestParts(), first);
     assert.deepEqual(await first, [Uint8Array.of(1), Uint8Array.of(2)]);
     const computed = [
       ['compute', 1, true],
@@ -402,20 +402,20 @@ test('a helper adds the sum, makes the update, and continues until the end of th
     calls.length = 0;
     leader.finish(Uint8Array.of(5), true);
     // The helper has already started the next step, and the leader does not request it again.
-    assert.deepEqual(await leader.parts(), [Uint8Array.of(3), Uint8Array.of(4)]);
+    assert.deepEqual(await leader.requestParts(), [Uint8Array.of(3), Uint8Array.of(4)]);
     assert.deepEqual(calls, [...update(5), ...computed]);
     calls.length = 0;
     leader.finish(Uint8Array.of(6), false);
-    const next = await leader.parts();
+    const next = await leader.requestParts();
     assert.equal(next.length, 2);
     assert.deepEqual(calls, [...update(6), ...computed]);
     fails = true;
     leader.finish(Uint8Array.of(7), true);
-    assert.deepEqual(await failure(leader.parts()), {
+    assert.deepEqual(await failure(leader.requestParts()), {
       ...{ name: 'SinkscopeError', code: 'internal', where: '', text: 'Error: explodes' },
     });
     leader.finish(Uint8Array.of(8), true);
-    const waits = failure(leader.parts());
+    const waits = failure(leader.requestParts());
     leader.end();
     assert.deepEqual(await waits, {
       ...{ name: 'SinkscopeError', code: 'closed', where: 'training' },
@@ -436,7 +436,8 @@ function linked(n) {
         asked.push([at, what, id, ...rest]);
         if (what === 'begin') return 10 + at;
         if (what === 'help') return new Promise(() => {});
-        if (what === 'steps') return Array(Math.min(2, rest[0])).fill(Float32Array.of(0.1, NaN));
+        if (what === 'takeSteps')
+          return Array(Math.min(2, rest[0])).fill(Float32Array.of(0.1, NaN));
         if (what === 'look') return Float32Array.of(1 / 3, Infinity);
         if (what === 'sample') return Int32Array.of(rest[0]);
         return what;
@@ -490,7 +491,7 @@ test('a training runs in slices, reports its progress, and gives numbers of seve
     [2, 4, 5].map((done) => ({ stage: 'train', done, total: 5 })),
   );
   for await (const _ of training.run(0)) assert.fail('there is no step');
-  const slices = asked.filter(([, what]) => what === 'steps').map(([, , , ...rest]) => rest);
+  const slices = asked.filter(([, what]) => what === 'takeSteps').map(([, , , ...rest]) => rest);
   assert.deepEqual(
     slices,
     [3, 1, 1, 5, 3, 1].map((most) => [most, 100]),

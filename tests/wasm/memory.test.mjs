@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { sharedMemory } from '../../wasm/abi/memory.ts';
+import { createSharedMemory } from '../../wasm/abi/memory.ts';
 import { loadModule } from '../../wasm/abi/module.ts';
 import { numbers } from '../mutate/draw.mjs';
 import { binaries, randomModel, withEngine } from './helper.mjs';
@@ -16,7 +16,7 @@ const bytesOf = (name) => readFileSync(new URL(name, binaries));
  */
 async function open(name) {
   const module = await WebAssembly.compile(bytesOf(name));
-  const shared = WebAssembly.Module.imports(module).length > 0 ? sharedMemory() : undefined;
+  const shared = WebAssembly.Module.imports(module).length > 0 ? createSharedMemory() : undefined;
   const { exports } = await WebAssembly.instantiate(module, { env: { memory: shared } });
   exports._initialize?.();
   return {

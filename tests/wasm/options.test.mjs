@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { commandWords } from '../../wasm/command/recording.ts';
+import { shellCommand } from '../../wasm/command/recording.ts';
 import { COMMANDS, readArguments, usage, withDefaults } from '../../wasm/command/options.ts';
 import { oneLine, escapeControls } from '../../wasm/command/output.ts';
 import { openTokenizer } from '../../wasm/index.ts';
@@ -373,7 +373,7 @@ test('a recording replaces only a regular file, and reports that before it measu
 
 test('a recording has its command in the syntax of a shell, without the paths of this machine', () => {
   assert.equal(
-    commandWords(['record', '/a/b/m', "--text=it's", '--out=/c/d.safetensors', '$x', '', '=a']),
+    shellCommand(['record', '/a/b/m', "--text=it's", '--out=/c/d.safetensors', '$x', '', '=a']),
     `sinkscope record m '--text=it'\\''s' --out=d.safetensors '$x' '' '=a'`,
   );
 });

@@ -2,7 +2,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
-import { Chain, inTurn } from '../../wasm/engine/chain.ts';
+import { Chain, runInTurn } from '../../wasm/engine/chain.ts';
 import { randomBits } from '../../wasm/engine/random.ts';
 import { files, tiny, withEngine } from './helper.mjs';
 
@@ -182,11 +182,11 @@ test('reads travel together, a change waits for them, and later acts wait for th
   };
   const change = { changes: chain };
   const read = { reads: [chain, chain] };
-  const first = inTurn(read, act('first'));
-  const second = inTurn(read, act('second'));
-  const changed = inTurn({ ...change, ...read }, act('change'));
-  const third = inTurn(read, act('third'));
-  const last = inTurn(change, act('last'));
+  const first = runInTurn(read, act('first'));
+  const second = runInTurn(read, act('second'));
+  const changed = runInTurn({ ...change, ...read }, act('change'));
+  const third = runInTurn(read, act('third'));
+  const last = runInTurn(change, act('last'));
   // A call without a predecessor begins at once.
   assert.deepEqual(began, ['first', 'second']);
   ends.second.resolve(2);
@@ -209,7 +209,7 @@ test('reads travel together, a change waits for them, and later acts wait for th
   await last;
   await turn();
   assert.deepEqual(chain.predecessors(true), []);
-  const again = inTurn(change, act('again'));
+  const again = runInTurn(change, act('again'));
   assert.equal(began.at(-1), 'again');
   ends.again.resolve();
   await again;
@@ -219,13 +219,13 @@ test('an act that is aborted while it waits ends at once, keeps its place, and l
   const chain = new Chain();
   const began = [];
   let end = () => {};
-  const first = inTurn({ changes: chain }, () => new Promise((resolve) => (end = resolve)));
+  const first = runInTurn({ changes: chain }, () => new Promise((resolve) => (end = resolve)));
   const controller = new AbortController();
   const { signal } = controller;
   const act = (name) => async () => void began.push(name);
-  const aborted = inTurn({ changes: chain, signal }, act('aborted'));
+  const aborted = runInTurn({ changes: chain, signal }, act('aborted'));
   const late = new AbortController();
-  const waiting = inTurn({ changes: chain, signal: late.signal }, act('waiting'));
+  const waiting = runInTurn({ changes: chain, signal: late.signal }, act('waiting'));
   assert.equal(getEventListeners(signal, 'abort').length, 1);
   controller.abort(new Error('enough'));
   await assert.rejects(aborted, /enough/);
@@ -236,7 +236,7 @@ test('an act that is aborted while it waits ends at once, keeps its place, and l
   assert.deepEqual(began, ['waiting']);
   for (const one of [signal, late.signal]) assert.equal(getEventListeners(one, 'abort').length, 0);
   // Once a call has begun, its own work follows the signal.
-  const busy = inTurn({ changes: chain, signal: late.signal }, () => turn().then(() => 'whole'));
+  const busy = runInTurn({ changes: chain, signal: late.signal }, () => turn().then(() => 'whole'));
   late.abort();
   assert.equal(await busy, 'whole');
 });

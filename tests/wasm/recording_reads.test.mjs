@@ -63,9 +63,9 @@ function engine(tensors, conditions) {
           ].slice(0, conditions.prompts.kept),
           bytes: 99,
         }),
-      recordingTensor: (id, key, layer, head) =>
+      readRecordingTensor: (id, key, layer, head) =>
         call(`tensor ${id} ${key} ${layer} ${head}`, [tensors[key]]),
-      recordingPrompt: (id, prompt) => call(`prompt ${id} ${prompt}`, 10 + prompt),
+      openRecordedPrompt: (id, prompt) => call(`prompt ${id} ${prompt}`, 10 + prompt),
       read: (run, reads) =>
         call(
           `read ${run} ${JSON.stringify(reads)}`,
@@ -479,6 +479,6 @@ test('a recording that does not open leaves no bytes, no handle and no entry', (
     log.length = 0;
     assert.throws(() => shelf.add(1, { address: 64, bytes: 9 }), /no (recording|header)/);
     assert.deepEqual(log, [left]);
-    assert.equal(caught(() => shelf.at(1))[0], 'closed');
+    assert.equal(caught(() => shelf.get(1))[0], 'closed');
   }
 });

@@ -20,7 +20,7 @@ import {
   textTask,
   unmask,
 } from '../../wasm/index.ts';
-import { drawSome, meanOf } from '../../wasm/study/tasks.ts';
+import { drawSome, meanWithError } from '../../wasm/study/tasks.ts';
 import { failure } from './helper.mjs';
 
 /** Asserts that each promise fails with this place and sentence. */
@@ -492,8 +492,8 @@ test('a model can do a task if it is right more often than by chance, by two err
   const one = { name: 'x', prompts: [right], chance: 0.9999 };
   assert.equal((await measureTask(counting().model, one)).can, true);
   assert.equal((await measureTask(counting().model, { ...one, chance: 1 })).can, false);
-  assert.deepEqual(meanOf([1, 2, 3]), { mean: 2, error: Math.sqrt(1 / 3) });
-  assert.deepEqual(meanOf([2]), { mean: 2, error: null });
+  assert.deepEqual(meanWithError([1, 2, 3]), { mean: 2, error: Math.sqrt(1 / 3) });
+  assert.deepEqual(meanWithError([2]), { mean: 2, error: null });
 });
 
 test('a choice is the answer with the largest logit, of equal ones the lowest id', async () => {

@@ -131,7 +131,7 @@ test('a training that ends waits for no helper', async () => {
   const { port1, port2 } = new MessageChannel();
   trainer.lead(id, [port1], []);
   // The helper is asked for its parts, and never answers.
-  const step = assert.rejects(trainer.steps(id, 1, 0), { code: 'closed', where: 'training' });
+  const step = assert.rejects(trainer.takeSteps(id, 1, 0), { code: 'closed', where: 'training' });
   await once(
     port2.on('message', () => {}),
     'message',

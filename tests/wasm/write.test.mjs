@@ -7,9 +7,9 @@ import {
   conditionsOf,
   encode,
   toHalfBits,
-  keep,
+  addPrompt,
   selectFields,
-  part,
+  makePart,
   putMeans,
 } from '../../wasm/recording/write.ts';
 import { tensorsOf } from '../safetensors.mjs';
@@ -120,11 +120,11 @@ test('the number of every finite half is converted to this half', () => {
 test('a tensor is written as integers, singles or halves', () => {
   const shape = [2];
   const [whole, single] = [Int32Array.of(1, 2), Float32Array.of(1, 2)];
-  assert.deepEqual(part({ shape, data: whole }, true), { dtype: 'I32', shape, data: whole });
-  assert.equal(part({ shape, data: single }).data, single);
-  assert.equal(part({ shape, data: single }).dtype, 'F32');
-  assert.deepEqual(part({ shape, data: [1, 2] }), { dtype: 'F32', shape, data: single });
-  assert.deepEqual(part({ shape, data: single }, true), {
+  assert.deepEqual(makePart({ shape, data: whole }, true), { dtype: 'I32', shape, data: whole });
+  assert.equal(makePart({ shape, data: single }).data, single);
+  assert.equal(makePart({ shape, data: single }).dtype, 'F32');
+  assert.deepEqual(makePart({ shape, data: [1, 2] }), { dtype: 'F32', shape, data: single });
+  assert.deepEqual(makePart({ shape, data: single }, true), {
     dtype: 'F16',
     shape,
     data: Uint16Array.of(0x3c00, 0x4000),
@@ -195,7 +195,7 @@ test('a prompt is stored under its number; tensors that the run lacks are omitte
   const run = runOf({ att: [1, 0.1], loss: [NaN, 2, 3], gate: lost, alpha: [0.1], alpha_raw: [7] });
   const kept = { fields: ['att'], small: ['loss', 'gate'], exact: ['alpha', 'alpha_raw'] };
   const parts = new Map();
-  await keep(parts, 3, run, kept, true);
+  await addPrompt(parts, 3, run, kept, true);
   const f32 = (...numbers) => ({
     dtype: 'F32',
     shape: [numbers.length],
@@ -209,19 +209,19 @@ test('a prompt is stored under its number; tensors that the run lacks are omitte
     '3.alpha_raw': f32(7),
   });
   const single = new Map();
-  await keep(single, 0, run, { fields: ['att'], small: [], exact: [] }, false);
+  await addPrompt(single, 0, run, { fields: ['att'], small: [], exact: [] }, false);
   assert.deepEqual(single.get('0.att'), f32(1, 0.1));
   // A requested small field is kept in full precision.
   const asked = new Map();
-  await keep(asked, 0, run, { fields: ['loss', 'att'], small: [], exact: [] }, true);
+  await addPrompt(asked, 0, run, { fields: ['loss', 'att'], small: [], exact: [] }, true);
   assert.deepEqual([asked.get('0.loss').dtype, asked.get('0.att').dtype], ['F32', 'F16']);
   const broken = runOf({ att: [1], alpha: Object.assign(new Error('ended'), { code: 'lost' }) });
   await assert.rejects(
-    keep(new Map(), 0, broken, { fields: ['att'], small: [], exact: ['alpha'] }, false),
+    addPrompt(new Map(), 0, broken, { fields: ['att'], small: [], exact: ['alpha'] }, false),
     /ended/,
   );
   await assert.rejects(
-    keep(new Map(), 0, runOf({ att: lost }), { fields: ['att'], small: [], exact: [] }, false),
+    addPrompt(new Map(), 0, runOf({ att: lost }), { fields: ['att'], small: [], exact: [] }, false),
     /not recorded/,
   );
 });

@@ -1,15 +1,15 @@
 /** Checks what callers pass, before any work begins. */
-import { expect, unlike } from './errors.ts';
+import { expect, argumentError } from './errors.ts';
 import type { Plan } from '../loading/types.ts';
 
 const isObject = (x: unknown) => typeof x === 'object' && x !== null;
 const isList = (x: unknown) => isObject(x) && Number.isInteger((x as unknown[]).length);
 const isFunction = (x: unknown) => typeof x === 'function';
-const has = (x: unknown, key: string) => isFunction((x as Record<string, unknown>)?.[key]);
+const hasMethod = (x: unknown, key: string) => isFunction((x as Record<string, unknown>)?.[key]);
 
 /**
- * Kinds of values: the phrase for sentences, and the test. Objects of the host are tested by their
- * methods, because those of another frame have other classes.
+ * Kinds of values, each with its phrase in error messages and its test. Objects of the host are
+ * tested by their methods, because those of another frame have other classes.
  */
 const KINDS: Record<string, [string, (x: unknown) => boolean]> = {
   text: ['a string', (x) => typeof x === 'string'],
@@ -23,17 +23,20 @@ const KINDS: Record<string, [string, (x: unknown) => boolean]> = {
   call: ['a function', isFunction],
   object: ['an object', isObject],
   list: ['a list', isList],
-  blob: ['a Blob', (x) => has(x, 'arrayBuffer') && has(x, 'stream')],
-  signal: ['an AbortSignal', (x) => has(x, 'throwIfAborted') && has(x, 'addEventListener')],
-  engine: ['an engine', (x) => isObject(x) && has(x, 'open')],
-  model: ['a model', (x) => isObject(x) && has(x, 'run')],
-  training: ['a training', (x) => isObject(x) && has(x, 'read')],
-  recording: ['a recording', (x) => isObject(x) && has(x, 'pooled')],
-  tokenizer: ['a tokenizer', (x) => isObject(x) && has(x, 'encode')],
+  blob: ['a Blob', (x) => hasMethod(x, 'arrayBuffer') && hasMethod(x, 'stream')],
+  signal: [
+    'an AbortSignal',
+    (x) => hasMethod(x, 'throwIfAborted') && hasMethod(x, 'addEventListener'),
+  ],
+  engine: ['an engine', (x) => isObject(x) && hasMethod(x, 'open')],
+  model: ['a model', (x) => isObject(x) && hasMethod(x, 'run')],
+  training: ['a training', (x) => isObject(x) && hasMethod(x, 'read')],
+  recording: ['a recording', (x) => isObject(x) && hasMethod(x, 'pooled')],
+  tokenizer: ['a tokenizer', (x) => isObject(x) && hasMethod(x, 'encode')],
 };
 
 /** Options of every call that can be stopped and reports progress. */
-export const JOB = { signal: 'signal', onProgress: 'call' };
+export const JOB_OPTIONS = { signal: 'signal', onProgress: 'call' };
 
 export function check(value: unknown, kind: string, where: string) {
   const [name, fits] = KINDS[kind] ?? [kind, () => false];
@@ -65,7 +68,7 @@ export function urlOf(value: unknown, base: URL | string | undefined, where: str
   } catch {
     // The error below covers this.
   }
-  throw unlike(where, 'an address', value);
+  throw argumentError(where, 'an address', value);
 }
 
 export function checkPlan(plan: unknown): asserts plan is Plan {

@@ -8,13 +8,13 @@
 enum { WORDS = 80 };
 
 /* An integer. Its lowest 32 bits come first; words from n on are zero. */
-typedef struct whole {
+typedef struct big_integer {
     uint32_t words[WORDS];
     int n;
-} whole;
+} big_integer;
 
 /* Computes x = x * factor + more; the caller ensures that the result fits. */
-static inline void multiply_add(whole *x, uint32_t factor, uint32_t more) {
+static inline void multiply_add(big_integer *x, uint32_t factor, uint32_t more) {
     uint64_t carry = more;
     for (int i = 0; i < x->n; i++) {
         carry += (uint64_t)x->words[i] * factor;
@@ -25,7 +25,7 @@ static inline void multiply_add(whole *x, uint32_t factor, uint32_t more) {
 }
 
 /* Computes x = x / divisor, rounded down, and returns the remainder. */
-static inline uint32_t divide(whole *x, uint32_t divisor) {
+static inline uint32_t divide(big_integer *x, uint32_t divisor) {
     uint64_t left = 0;
     for (int i = x->n; i-- > 0;) {
         left = left << 32 | x->words[i];

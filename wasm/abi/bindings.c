@@ -18,7 +18,7 @@ enum { VIEW_F32 = 0, VIEW_I32 = 1, VIEW_BYTES = 2 };
 #define FILES_MAX 1024
 
 /* Upper bound of the weights (16 MB) of a model that keeps its panels. */
-#define KEPT_NUMBERS (1 << 22)
+#define PANEL_WEIGHTS_MAX (1 << 22)
 
 typedef struct wasm_model {
     void *block, *panels; /* panels may be NULL */
@@ -81,7 +81,7 @@ ss_arena wasm_reserve_arena(void **block, size_t bytes) {
 }
 
 #ifdef SS_INT8
-/* Packs 8-bit panels, the purpose of this binary, so that a lack of memory is an error. */
+/* Packs 8-bit panels. This binary multiplies by nothing else, so a lack of memory is an error. */
 static ss_status prepare_weights(wasm_model *opened) {
     ss_model *model = &opened->model;
     ss_arena arena = ss_arena_measure();
@@ -122,7 +122,7 @@ static void keep_panels(wasm_model *opened) {
 
 /* Packs panels if memory suffices; the model also runs without them. */
 static ss_status prepare_weights(wasm_model *opened) {
-    if (opened->model.parameters <= KEPT_NUMBERS) keep_panels(opened);
+    if (opened->model.parameters <= PANEL_WEIGHTS_MAX) keep_panels(opened);
     return SS_OK;
 }
 #endif

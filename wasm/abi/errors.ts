@@ -40,15 +40,19 @@ export function unpackError(packed: unknown) {
 }
 
 export function expect(holds: boolean, where: string, expected: string, actual: unknown) {
-  if (!holds) throw unlike(where, expected, actual);
+  if (!holds) throw argumentError(where, expected, actual);
 }
 
 /** Makes the error for an unexpected argument. */
-export function unlike(where: string, expected: string, actual: unknown) {
-  return new SinkscopeError('argument', where, `expected ${expected}, got ${shown(actual)}`);
+export function argumentError(where: string, expected: string, actual: unknown) {
+  return new SinkscopeError(
+    'argument',
+    where,
+    `expected ${expected}, got ${describeValue(actual)}`,
+  );
 }
 
-function shown(value: unknown) {
+function describeValue(value: unknown) {
   if (typeof value === 'string') return JSON.stringify(value);
   if (typeof value === 'function') return 'a function';
   if (typeof value !== 'object' || value === null) return String(value);
@@ -62,7 +66,7 @@ export function expectInteger(value: unknown, low: number, high: number, where: 
 }
 
 /** Finds the index of a row by its name. */
-export function find(table: readonly { name: string }[], name: unknown, what: string) {
+export function indexOfName(table: readonly { name: string }[], name: unknown, what: string) {
   const index = table.findIndex((row) => row.name === name);
   expect(index >= 0, what, `one of ${table.map((row) => row.name).join(', ')}`, name);
   return index;

@@ -5,15 +5,19 @@ import { SinkscopeError } from './errors.ts';
 export const MEMORY_BYTES = 2 ** 32;
 
 /** Initial pages of a shared memory: the number that the binary was linked with. */
-const INITIAL = 256;
+const INITIAL_PAGES = 256;
 
-/** Asks for 4 GB and halves it: some systems count reserved memory as used. */
-export function sharedMemory() {
+/**
+ * Creates a shared memory that can grow to 4 GB, or to the half, the quarter, ... that the system
+ * grants: some systems count reserved memory as used.
+ */
+export function createSharedMemory() {
   for (let maximum = 65536; ; maximum /= 2) {
     try {
-      return new WebAssembly.Memory({ initial: INITIAL, maximum, shared: true });
+      return new WebAssembly.Memory({ initial: INITIAL_PAGES, maximum, shared: true });
     } catch (error) {
-      if (maximum <= 2 * INITIAL) throw new SinkscopeError('no_memory', 'memory', String(error));
+      if (maximum <= 2 * INITIAL_PAGES)
+        throw new SinkscopeError('no_memory', 'memory', String(error));
     }
   }
 }

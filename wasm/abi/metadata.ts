@@ -1,8 +1,11 @@
 /** Decodes values of a GGUF file's metadata, whose bounds the core has checked. */
 import { SinkscopeError } from './errors.ts';
 
-/** `type` is the type of the value or of its `count` elements. */
-export type Raw = { bytes: Uint8Array; type: number; count: number; isArray: boolean };
+/**
+ * A value of a GGUF file's metadata, not yet decoded. `type` is the type of the value or of its
+ * `count` elements.
+ */
+export type RawValue = { bytes: Uint8Array; type: number; count: number; isArray: boolean };
 type Value = string | number | boolean | readonly string[] | readonly boolean[] | readonly number[];
 
 const STRING = 8;
@@ -29,13 +32,14 @@ const NUMBERS: Record<number, { size: number; read: (view: DataView, at: number)
  * Decodes one value, or all elements of an array.
  * @param key names the value in errors
  */
-export function decodeValue({ bytes, type, count, isArray }: Raw, key: string): Value {
+export function decodeValue({ bytes, type, count, isArray }: RawValue, key: string): Value {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const values = type === STRING ? strings(bytes, view, count) : numbers(view, type, count, key);
+  const values =
+    type === STRING ? decodeStrings(bytes, view, count) : decodeNumbers(view, type, count, key);
   return isArray ? values : values[0];
 }
 
-function strings(bytes: Uint8Array, view: DataView, count: number) {
+function decodeStrings(bytes: Uint8Array, view: DataView, count: number) {
   const texts = [];
   for (let at = 0; texts.length < count;) {
     const length = Number(view.getBigUint64(at, true));
@@ -45,7 +49,7 @@ function strings(bytes: Uint8Array, view: DataView, count: number) {
   return texts;
 }
 
-function numbers(view: DataView, type: number, count: number, key: string) {
+function decodeNumbers(view: DataView, type: number, count: number, key: string) {
   const kind = NUMBERS[type];
   if (!kind) throw new SinkscopeError('unsupported', key, `values of type ${type} are not read`);
   const values = Array.from({ length: count }, (_, i) => kind.read(view, i * kind.size));

@@ -5,8 +5,8 @@
 import { request } from '#host';
 import { readRenewing } from '../host/renew.ts';
 import { SinkscopeError } from './errors.ts';
-import { MEMORY_BYTES, sharedMemory } from './memory.ts';
-import type { Raw } from './metadata.ts';
+import { MEMORY_BYTES, createSharedMemory } from './memory.ts';
+import type { RawValue } from './metadata.ts';
 
 /** Version of the ABI that these files call. */
 const ABI_VERSION = 10;
@@ -23,7 +23,7 @@ type Exports = Record<string, (...args: number[]) => number> & { memory: WebAsse
  * @param isShared whether threads must be able to share the memory
  */
 export async function loadModule(address: URL, isShared: boolean = false) {
-  const memory = isShared ? sharedMemory() : undefined;
+  const memory = isShared ? createSharedMemory() : undefined;
   const { module: binary, instance } = await instantiate(address, memory);
   const exports = instance.exports as Exports;
   if (typeof exports.ss_wasm_abi_version !== 'function') {
@@ -58,11 +58,11 @@ async function instantiate(address: URL, memory?: WebAssembly.Memory) {
         address.href,
         "expected a page that may run WebAssembly, found a Content-Security-Policy without 'wasm-unsafe-eval' in script-src",
       );
-    const description = '`base` of createEngine names the folder of the binaries';
+    const hint = '`base` of createEngine names the folder of the binaries';
     throw new SinkscopeError(
       'read',
       address.href,
-      `could not be loaded (${String(error)}); ${description}`,
+      `could not be loaded (${String(error)}); ${hint}`,
     );
   }
 }
@@ -128,13 +128,13 @@ export class Module {
    */
   tensor(name: string, ...args: number[]) {
     this.check(name, ...args, this.#view);
-    return copyView(this.memory.buffer, this.#words());
+    return copyView(this.memory.buffer, this.#viewWords());
   }
 
   /** Calls a function that makes a view of a text, and parses the text. */
   json(name: string, ...args: number[]) {
     this.check(name, ...args, this.#view);
-    const [address, type, , bytes] = this.#words();
+    const [address, type, , bytes] = this.#viewWords();
     if (type !== VIEW_BYTES) throw new SinkscopeError('abi', name, `expected text`);
     return JSON.parse(utf8.decode(this.bytes(address, bytes).slice()));
   }
@@ -142,7 +142,7 @@ export class Module {
   /** Calls a function that makes a view of bytes, which are valid until the next call. */
   bytesOf(name: string, ...args: number[]) {
     this.check(name, ...args, this.#view);
-    const [address, , , bytes] = this.#words();
+    const [address, , , bytes] = this.#viewWords();
     return this.bytes(address, bytes);
   }
 
@@ -155,9 +155,9 @@ export class Module {
    * Calls a function that makes a view of a metadata value: [address, bytes, type, count, isArray],
    * with address 0 for a missing key. Its bytes are copied.
    */
-  value(name: string, ...args: number[]): Raw | undefined {
+  value(name: string, ...args: number[]): RawValue | undefined {
     this.check(name, ...args, this.#view);
-    const [address, bytes, type, count, isArray] = this.#words();
+    const [address, bytes, type, count, isArray] = this.#viewWords();
     if (!address) return undefined;
     return { bytes: this.bytes(address, bytes).slice(), type, count, isArray: isArray !== 0 };
   }
@@ -191,7 +191,7 @@ export class Module {
     }
   }
 
-  #words() {
+  #viewWords() {
     return new Uint32Array(this.memory.buffer, this.#view, VIEW_WORDS).slice();
   }
 

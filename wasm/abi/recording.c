@@ -28,17 +28,17 @@ void ss_wasm_recording_close(wasm_recording *recording) {
 /* Opens a recording. A returned handle owns the block of the file; with NULL the caller still owns
  * it. */
 wasm_recording *ss_wasm_recording_open(const uint8_t *file, uint32_t bytes) {
-    wasm_recording *made = calloc(1, sizeof *made);
-    if (!made) {
+    wasm_recording *opened = calloc(1, sizeof *opened);
+    if (!opened) {
         ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
         return NULL;
     }
-    made->file = (ss_bytes){file, bytes};
-    ss_arena arena = wasm_reserve_arena(&made->block, ss_recording_size(made->file));
-    if (made->block &&
-        ss_recording_open(&made->recording, made->file, &arena, &wasm_error) == SS_OK)
-        return made;
-    free_recording(made);
+    opened->file = (ss_bytes){file, bytes};
+    ss_arena arena = wasm_reserve_arena(&opened->block, ss_recording_size(opened->file));
+    if (opened->block &&
+        ss_recording_open(&opened->recording, opened->file, &arena, &wasm_error) == SS_OK)
+        return opened;
+    free_recording(opened);
     return NULL;
 }
 

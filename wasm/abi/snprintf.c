@@ -17,17 +17,17 @@
 #include <string.h>
 
 /* The output; n also counts text that does not fit. */
-typedef struct sink {
+typedef struct output {
     char *text;
     size_t bytes, n;
-} sink;
+} output;
 
-static void put(sink *out, char c) {
+static void put(output *out, char c) {
     if (out->n + 1 < out->bytes) out->text[out->n] = c;
     out->n++;
 }
 
-static void put_whole(sink *out, unsigned long value, unsigned base, int width, char pad) {
+static void put_integer(output *out, unsigned long value, unsigned base, int width, char pad) {
     char digits[24];
     int n = 0;
     for (; value > 0 || n == 0; value /= base) digits[n++] = "0123456789abcdef"[value % base];
@@ -50,7 +50,7 @@ static void strip(decimal *x) {
 }
 
 /* Computes all digits of a finite value. */
-static void all_digits(decimal *out, double value) {
+static void compute_digits(decimal *out, double value) {
     uint64_t fraction;
     memcpy(&fraction, &value, sizeof value);
     int power = fraction >> 52 & 0x7ff;
@@ -61,7 +61,7 @@ static void all_digits(decimal *out, double value) {
         power = 1; /* subnormal numbers have the exponent of the smallest normal number */
     power -= 1075;
     for (; fraction && !(fraction & 1); power++) fraction >>= 1;
-    whole x = {.words = {(uint32_t)fraction, (uint32_t)(fraction >> 32)}, .n = 2};
+    big_integer x = {.words = {(uint32_t)fraction, (uint32_t)(fraction >> 32)}, .n = 2};
     out->point = power < 0 ? power : 0;
     for (int i = power; i > 0; i -= i < 16 ? i : 16) multiply_add(&x, 1u << (i < 16 ? i : 16), 0);
     /* fraction / 2^i = fraction * 5^i / 10^i */
@@ -97,33 +97,33 @@ static void round_to(decimal *x, int kept) {
 }
 
 /* Writes digits [from, to) after a decimal point, or nothing if the range is empty. */
-static void put_fraction(sink *out, const decimal *x, int from, int to) {
+static void put_fraction(output *out, const decimal *x, int from, int to) {
     if (from < to) put(out, '.');
     for (; from < to; from++) put(out, (char)('0' + digit_at(x, from)));
 }
 
-static void put_fixed(sink *out, const decimal *x, int decimals) {
+static void put_fixed(output *out, const decimal *x, int decimals) {
     if (x->point < 1) put(out, '0');
     for (int i = 0; i < x->point; i++) put(out, (char)('0' + digit_at(x, i)));
     put_fraction(out, x, x->point, x->point + decimals);
 }
 
-static void put_exponential(sink *out, const decimal *x) {
+static void put_exponential(output *out, const decimal *x) {
     int exponent = x->point - 1;
     put(out, (char)('0' + digit_at(x, 0)));
     put_fraction(out, x, 1, x->n);
     put(out, 'e');
     put(out, exponent < 0 ? '-' : '+');
-    put_whole(out, (unsigned long)(exponent < 0 ? -exponent : exponent), 10, 2, '0');
+    put_integer(out, (unsigned long)(exponent < 0 ? -exponent : exponent), 10, 2, '0');
 }
 
-static void put_text(sink *out, const char *text, size_t most) {
-    for (; most > 0 && *text; most--) put(out, *text++);
+static void put_text(output *out, const char *text, size_t bytes_max) {
+    for (; bytes_max > 0 && *text; bytes_max--) put(out, *text++);
 }
 
 /* Writes a value by %g, with `precision` digits in all, or by %f, with `precision` digits after the
  * point. */
-static void put_number(sink *out, double value, bool general, int precision) {
+static void put_number(output *out, double value, bool general, int precision) {
     if (signbit(value) && !isnan(value)) put(out, '-');
     if (!isfinite(value)) {
         put_text(out, isnan(value) ? "nan" : "inf", 3);
@@ -131,7 +131,7 @@ static void put_number(sink *out, double value, bool general, int precision) {
     }
     decimal x;
     if (precision == 0 && general) precision = 1;
-    all_digits(&x, value);
+    compute_digits(&x, value);
     round_to(&x, general ? precision : x.point + precision);
     if (!general)
         put_fixed(out, &x, precision);
@@ -149,7 +149,7 @@ static int read_count(const char **at) {
 }
 
 int vsnprintf(char *restrict text, size_t bytes, const char *restrict format, va_list list) {
-    sink out = {text, bytes, 0};
+    output out = {text, bytes, 0};
     for (const char *at = format; *at; at++) {
         if (*at != '%') {
             put(&out, *at);
@@ -171,15 +171,15 @@ int vsnprintf(char *restrict text, size_t bytes, const char *restrict format, va
         case 'd': {
             long value = is_long ? va_arg(list, long) : va_arg(list, int);
             if (value < 0) put(&out, '-');
-            put_whole(&out, value < 0 ? -(unsigned long)value : (unsigned long)value, 10, width,
-                      pad);
+            put_integer(&out, value < 0 ? -(unsigned long)value : (unsigned long)value, 10, width,
+                        pad);
             break;
         }
         case 'u':
         case 'x': {
             unsigned long value =
                 is_long ? va_arg(list, unsigned long) : va_arg(list, unsigned int);
-            put_whole(&out, value, *at == 'x' ? 16 : 10, width, pad);
+            put_integer(&out, value, *at == 'x' ? 16 : 10, width, pad);
             break;
         }
         case 'f':

@@ -16,23 +16,23 @@
 
 enum { DIGITS_MAX = 40, EXPONENT_MAX = 400 };
 
-/* The parsed number, digits * 10^exponent. */
+/* The parsed number, digits * 10^exponent; `rest`: a digit other than 0 was dropped. */
 typedef struct decimal {
     char digits[DIGITS_MAX];
     int n, exponent;
-    bool rest, any;
+    bool rest, has_digits;
 } decimal;
 
-static int bits_of(const whole *x) {
+static int bits_of(const big_integer *x) {
     return x->n ? 32 * x->n - __builtin_clz(x->words[x->n - 1]) : 0;
 }
 
-static bool bit_at(const whole *x, int i) {
+static bool bit_at(const big_integer *x, int i) {
     return i >= 0 && (x->words[i / 32] >> (i % 32) & 1);
 }
 
 /* Rounds x * 2^-shift to a double; with `rest` the value is a little larger. */
-static double round_to_double(const whole *x, int shift, bool rest) {
+static double round_to_double(const big_integer *x, int shift, bool rest) {
     int bits = bits_of(x), exponent = bits - 1 - shift; /* 2^exponent <= value */
     if (bits == 0) return 0;
     if (exponent > 1023) return __builtin_inf();
@@ -53,7 +53,7 @@ static double round_to_double(const whole *x, int shift, bool rest) {
 }
 
 static double exact_value(const decimal *number) {
-    whole x = {.n = 0};
+    big_integer x = {.n = 0};
     bool rest = number->rest;
     int exponent = number->exponent, shift = 0;
     for (int i = 0; i < number->n; i++) multiply_add(&x, 10, (uint32_t)number->digits[i]);
@@ -94,7 +94,7 @@ static const char *read_digits(const char *at, decimal *number) {
             point = true;
             continue;
         }
-        number->any = true;
+        number->has_digits = true;
         if (number->n < DIGITS_MAX) {
             if (number->n > 0 || *at != '0') number->digits[number->n++] = (char)(*at - '0');
             number->exponent -= point;
@@ -125,8 +125,8 @@ double strtod(const char *restrict text, char **restrict end) {
     at += *at == '-' || *at == '+';
     decimal number = {.n = 0};
     at = read_digits(at, &number);
-    if (number.any) at = read_exponent(at, &number.exponent);
-    if (end) *end = (char *)(uintptr_t)(number.any ? at : text);
-    double value = number.any ? value_of(&number) : 0;
-    return negative && number.any ? -value : value;
+    if (number.has_digits) at = read_exponent(at, &number.exponent);
+    if (end) *end = (char *)(uintptr_t)(number.has_digits ? at : text);
+    double value = number.has_digits ? value_of(&number) : 0;
+    return negative && number.has_digits ? -value : value;
 }

@@ -19,13 +19,13 @@ void ss_wasm_train_end(wasm_train *train) {
     free(train);
 }
 
-static ss_status begin_training(wasm_train *made, ss_train_desc *desc, const wasm_file *begin) {
+static ss_status begin_training(wasm_train *train, ss_train_desc *desc, const wasm_file *begin) {
     size_t bytes;
     ss_status status = ss_train_size(&bytes, desc, &wasm_error);
     if (status != SS_OK) return status;
-    ss_arena arena = wasm_reserve_arena(&made->block, bytes);
-    if (!made->block) return SS_NO_MEMORY;
-    if (!begin) return ss_train_init(&made->train, desc, &arena, &wasm_error);
+    ss_arena arena = wasm_reserve_arena(&train->block, bytes);
+    if (!train->block) return SS_NO_MEMORY;
+    if (!begin) return ss_train_init(&train->train, desc, &arena, &wasm_error);
     ss_bytes file = {(const unsigned char *)(uintptr_t)begin->address, begin->bytes};
     void *block;
     ss_arena entries = wasm_reserve_arena(&block, ss_container_size(&file, 1));
@@ -33,7 +33,7 @@ static ss_status begin_training(wasm_train *made, ss_train_desc *desc, const was
     ss_container container;
     desc->begin = &container;
     status = ss_container_open(&container, &file, 1, &entries, &wasm_error);
-    if (status == SS_OK) status = ss_train_init(&made->train, desc, &arena, &wasm_error);
+    if (status == SS_OK) status = ss_train_init(&train->train, desc, &arena, &wasm_error);
     free(block);
     return status;
 }
@@ -46,18 +46,18 @@ static ss_status begin_training(wasm_train *made, ss_train_desc *desc, const was
 wasm_train *ss_wasm_train(const uint8_t *config, uint32_t config_bytes, const uint8_t *recipe,
                           uint32_t recipe_bytes, const int32_t *tokens, uint32_t tokens_n,
                           const wasm_file *begin) {
-    wasm_train *made = calloc(1, sizeof *made);
-    if (!made) {
+    wasm_train *train = calloc(1, sizeof *train);
+    if (!train) {
         ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
         return NULL;
     }
-    ss_train_desc desc = {&made->arch, &made->recipe, tokens, tokens_n, NULL};
-    ss_status status = ss_arch_read(&made->arch, (ss_bytes){config, config_bytes}, &wasm_error);
+    ss_train_desc desc = {&train->arch, &train->recipe, tokens, tokens_n, NULL};
+    ss_status status = ss_arch_read(&train->arch, (ss_bytes){config, config_bytes}, &wasm_error);
     if (status == SS_OK)
-        status = ss_recipe_read(&made->recipe, (ss_bytes){recipe, recipe_bytes}, &wasm_error);
-    if (status == SS_OK) status = begin_training(made, &desc, begin);
-    if (status == SS_OK) return made;
-    ss_wasm_train_end(made);
+        status = ss_recipe_read(&train->recipe, (ss_bytes){recipe, recipe_bytes}, &wasm_error);
+    if (status == SS_OK) status = begin_training(train, &desc, begin);
+    if (status == SS_OK) return train;
+    ss_wasm_train_end(train);
     return NULL;
 }
 

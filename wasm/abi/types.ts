@@ -195,10 +195,10 @@ export interface Describe {
     readonly tokens: number;
     /** Most threads that share one run. */
     readonly threads: number;
-    /** Numbers that encode the parameters of an edit, and those of the operation that it names. */
+    /** Size of an encoded edit: its parameters and those of the operation that it names. */
     readonly edit_values: number;
   };
-  /** Values that mark runs in their mask of fields: streaming, measuring, and finding spectra. */
+  /** Bits of a run's mask of fields that set its mode: streaming, measuring, spectra. */
   readonly flags: Readonly<Record<'streaming' | 'measuring' | 'spectral', number>>;
 }
 
@@ -288,8 +288,9 @@ export interface Architecture {
   readonly qkv_clip?: number;
   /** Scores are q.k times this factor. */
   readonly score_scale: number;
-  /** What attention and feed-forward add is multiplied by this; absent where it is 1, as is the factor of logits. */
+  /** Factor of what attention and feed-forward add to the residual stream; absent where it is 1. */
   readonly branch_scale?: number;
+  /** Factor of the logits; absent where it is 1. */
   readonly logit_scale?: number;
   /** Layers whose queries and keys are not rotated; absent where all are. */
   readonly unrotated?: readonly number[];
@@ -302,7 +303,10 @@ export interface Architecture {
   readonly value_norm?: true;
   /** The values of layers that see all keys are their keys as projected; absent where they are not. */
   readonly keys_as_values?: true;
-  /** Layers that have the operation's sink logits, the others softmax; absent where all have them, or none. */
+  /**
+   * Layers that have the operation's sink logits, while the others use softmax; absent where all
+   * layers have them, or none.
+   */
   readonly sink_layers?: readonly number[];
   /** Widths that queries, and keys and values, are compressed to in latent attention; absent in other models. */
   readonly q_latent?: number;

@@ -1,9 +1,17 @@
 /** Runs the command line, which gives scripts what the page shows. */
 import { SinkscopeError } from '../abi/errors.ts';
 import { createEngine } from '../engine/client.ts';
-import { tablesText, readTables, version } from './describe.ts';
-import { ablation, ablationText, mapCsv, mapOf, mapText, withText, generation } from './loaded.ts';
-import { measureNamed } from './measure.ts';
+import { tablesText, readTables, readVersion } from './describe.ts';
+import {
+  measureAblation,
+  ablationText,
+  mapCsv,
+  measureMap,
+  mapText,
+  withText,
+  generateText,
+} from './loaded.ts';
+import { measureModelOrRecording } from './measure.ts';
 import { readArguments, refuse, usage, withDefaults } from './options.ts';
 import { oneLine, escapeControls } from './output.ts';
 import { compare, differencesText, recordModel } from './recording.ts';
@@ -27,25 +35,26 @@ const RUNNERS: Record<
   string,
   (
     engine: Engine,
-    asked: CommandInput,
+    input: CommandInput,
   ) => Promise<{ result: object; text: () => string; csv?: () => string }>
 > = {
-  measure: async (engine, asked) => printableResult(await measureNamed(engine, asked), engine),
-  map: async (engine, asked) => {
-    const result = await withText(engine, asked, mapOf);
+  measure: async (engine, input) =>
+    printableResult(await measureModelOrRecording(engine, input), engine),
+  map: async (engine, input) => {
+    const result = await withText(engine, input, measureMap);
     return { result, text: () => mapText(result), csv: () => mapCsv(result, engine.describe) };
   },
-  ablate: async (engine, asked) => {
-    const result = await withText(engine, asked, ablation);
+  ablate: async (engine, input) => {
+    const result = await withText(engine, input, measureAblation);
     return { result, text: () => ablationText(result) };
   },
-  generate: async (engine, asked) => {
-    const result = await withText(engine, asked, generation);
+  generate: async (engine, input) => {
+    const result = await withText(engine, input, generateText);
     return { result, text: () => `${escapeControls(result.text + result.written)}\n` };
   },
-  record: async (engine, asked) => printableResult(await recordModel(engine, asked), engine),
-  compare: async (engine, asked) => {
-    const result = await compare(engine, asked);
+  record: async (engine, input) => printableResult(await recordModel(engine, input), engine),
+  compare: async (engine, input) => {
+    const result = await compare(engine, input);
     if (result.differences.length > 0) process.exitCode = 1;
     return { result, text: () => differencesText(result, result.tolerance) };
   },
@@ -76,7 +85,7 @@ function printableResult(result: MeasureResult, { describe }: Engine) {
 }
 
 async function main(args: string[], print: (text: string) => void) {
-  if (args[0] === '--version') return print(`${await version()}\n`);
+  if (args[0] === '--version') return print(`${await readVersion()}\n`);
   const describe = await readTables();
   if (args.length === 0 || args[0] === '--help') return print(usage(describe));
   const { command, given, names } = readArguments(args, describe);
@@ -92,20 +101,22 @@ async function main(args: string[], print: (text: string) => void) {
     ...(command === 'train' ? { lab: true } : {}),
     ...(workers === undefined ? {} : { workers: parsePositive(workers, '--workers') }),
   });
-  let printedForm: () => string;
+  let formatOutput: () => string;
   try {
     if (command === 'train') return await train(engine, given, print);
     const { result, text, csv } = await RUNNERS[command](engine, { values, given, names, args });
     const measured_by = `Sinkscope ${engine.describe.version}`;
     // The tables of `describe` hold the version already.
     const document = command === 'describe' ? result : { measured_by, ...result };
-    printedForm = values.json ? () => `${JSON.stringify(document)}\n` : (values.csv && csv) || text;
+    formatOutput = values.json
+      ? () => `${JSON.stringify(document)}\n`
+      : (values.csv && csv) || text;
   } finally {
     await engine.close();
   }
   // The text is formed after the engine has freed its memory, because the JSON of a long text takes
   // megabytes.
-  print(printedForm());
+  print(formatOutput());
 }
 
 /** Refuses options about a text when another option replaces the text or makes them meaningless. */

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import type { Describe } from '../abi/types.ts';
 
 /** Reads the version from package.json. */
-export async function version() {
+export async function readVersion() {
   const file = new URL('../package.json', import.meta.url);
   return JSON.parse(await readFile(file, 'utf8')).version;
 }

@@ -28,16 +28,22 @@ type OneTextOptions = TextOptions & {
 const summaryOf = ({ T, eps, sink, uniform, conclusive, loss }: TextMeasures) => ({
   ...{ T, eps, sink, uniform, conclusive, loss },
 });
-const natsWords = (loss: number | null) =>
+const natsText = (loss: number | null) =>
   loss === null ? 'no token is predicted' : `${loss.toFixed(4)} nats`;
 
 /** Returns the attention map of the given head, or of the head with the largest alpha_1. */
-export async function mapOf(model: LoadedModel, text: string, options: OneTextOptions) {
+export async function measureMap(model: LoadedModel, text: string, options: OneTextOptions) {
   const { tokens, layer, head, map } = await model.measure(text, options);
   return { model: model.id, text, tokens, layer, head, shape: map.shape, map: rowsOf(map) };
 }
 
-export function mapText({ model, tokens, layer, head, map }: Awaited<ReturnType<typeof mapOf>>) {
+export function mapText({
+  model,
+  tokens,
+  layer,
+  head,
+  map,
+}: Awaited<ReturnType<typeof measureMap>>) {
   const rows = map.map((row, t) => {
     const key = row.indexOf(Math.max(...row));
     const first = row[0].toFixed(3).padStart(9);
@@ -48,7 +54,7 @@ export function mapText({ model, tokens, layer, head, map }: Awaited<ReturnType<
 }
 
 export function mapCsv(
-  { model, tokens, layer, head, map }: Awaited<ReturnType<typeof mapOf>>,
+  { model, tokens, layer, head, map }: Awaited<ReturnType<typeof measureMap>>,
   { version }: Describe,
 ) {
   const records = map.flatMap((row, t) =>
@@ -62,12 +68,12 @@ export function mapCsv(
   return csvOf(facts, ['query', 'query_text', 'key', 'key_text', 'weight'], records);
 }
 
-export async function generation(model: LoadedModel, text: string, options: OneTextOptions) {
+export async function generateText(model: LoadedModel, text: string, options: OneTextOptions) {
   return { model: model.id, text, written: await model.generate(text, options) };
 }
 
 /** Measures the effect of ablating a head or a layer, or of the given edits. */
-export async function ablation(model: LoadedModel, text: string, options: OneTextOptions) {
+export async function measureAblation(model: LoadedModel, text: string, options: OneTextOptions) {
   const { layer, head, edits } = options;
   if (layer === undefined && !edits?.length)
     throw new SinkscopeError(
@@ -94,19 +100,19 @@ export function ablationText({
   change,
   before,
   after,
-}: Awaited<ReturnType<typeof ablation>>) {
+}: Awaited<ReturnType<typeof measureAblation>>) {
   const condition =
     layer === undefined
       ? 'with the edits'
       : `without ${head === undefined ? `layer ${layer}` : `L${layer}H${head}`}`;
   const line = (name: string, { loss, sink }: typeof before) =>
-    `  ${name.padEnd(16)}loss ${natsWords(loss)}, Sink_1 ${percent(sink)}\n`;
+    `  ${name.padEnd(16)}loss ${natsText(loss)}, Sink_1 ${percent(sink)}\n`;
   const note = before.conclusive
     ? ''
     : `  Sink_1 says nothing here: uniform attention alone gives the first of ${before.T} tokens ${percent(before.uniform)}.\n`;
   const sign = change !== null && change >= 0 ? '+' : '';
-  const end = change === null ? '' : `  change          ${sign}${change.toFixed(4)} nats\n`;
-  return `${oneLine(model)} on one text\n${line('baseline', before)}${line(condition, after)}${end}${note}`;
+  const changeLine = change === null ? '' : `  change          ${sign}${change.toFixed(4)} nats\n`;
+  return `${oneLine(model)} on one text\n${line('baseline', before)}${line(condition, after)}${changeLine}${note}`;
 }
 
 /** Splits a map of shape [T, T] into its rows. */
@@ -125,7 +131,7 @@ export async function withText<Result>(
   if (texts.length === 0) throw missingError('text', expected);
   expect(texts.length === 1, 'text', expected, texts.length);
   const text = values.text ?? (await readText(String(values['text-file']), '--text-file'));
-  const optional = (key: 'layer' | 'head') =>
+  const optionalCount = (key: 'layer' | 'head') =>
     values[key] === undefined ? undefined : parseCount(values[key], `--${key}`);
   const { edits, ...parts } = await openNamed(engine, name, values);
   const model = new LoadedModel({ ...parts, engine, isOwner: false });
@@ -133,8 +139,8 @@ export async function withText<Result>(
     return await use(model, text, {
       edits,
       special: specialOf(model.tokenizer, values.special),
-      layer: optional('layer'),
-      head: optional('head'),
+      layer: optionalCount('layer'),
+      head: optionalCount('head'),
       ...(values.eps === undefined ? {} : { eps: parseNumber(values.eps, 0, 1, '--eps') }),
       ...(values.count === undefined
         ? {}

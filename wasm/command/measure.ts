@@ -1,11 +1,11 @@
 /** Implements `measure`, for a model over sequences or for a recording. */
 import { expect } from '../abi/errors.ts';
 import { leastTokens } from '../study/judge.ts';
-import { finite, measure } from '../study/measure.ts';
+import { finiteOrNull, measure } from '../study/measure.ts';
 import { openModel } from './open.ts';
 import { refuse } from './options.ts';
 import { isRecording, readRecording } from './recording.ts';
-import { thresholdsOf } from './values.ts';
+import { parseThresholds } from './values.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
 import type { Edit, Engine, Model } from '../engine/types.ts';
 import type { CommandInput, Values } from './values.ts';
@@ -17,7 +17,10 @@ export type MeasureResult =
  * Measures a model, or returns the measurements that a recording stores. For a recording, refuses
  * the options that need a run.
  */
-export async function measureNamed(engine: Engine, { names: [name], values, given }: CommandInput) {
+export async function measureModelOrRecording(
+  engine: Engine,
+  { names: [name], values, given }: CommandInput,
+) {
   if (!(await isRecording(name))) return measureModel(engine, name, values);
   const readOptions = ['eps', 'json', 'csv', 'kernels', 'workers'];
   const otherOptions = Object.keys(given).filter((one) => !readOptions.includes(one));
@@ -29,7 +32,7 @@ export async function measureNamed(engine: Engine, { names: [name], values, give
   return readRecording(
     engine,
     name,
-    values.eps && given.eps ? thresholdsOf(values.eps) : undefined,
+    values.eps && given.eps ? parseThresholds(values.eps) : undefined,
   );
 }
 
@@ -51,7 +54,7 @@ async function measureModel(engine: Engine, name: string, values: Values) {
       byPrompt.push({ ids: sequences[i], ...label, metrics: mapValues(metrics, plainTensor) });
     },
     onProgress: ({ done, total, rate = NaN }) => {
-      if (done === total) process.stderr.write(speedWords(rate, model));
+      if (done === total) process.stderr.write(speedText(rate, model));
     },
   });
   const byLabel = [];
@@ -96,7 +99,7 @@ type PromptMetrics = {
 
 /** Replaces undefined numbers by null for JSON. */
 function plainTensor({ shape, data }: Tensor) {
-  return { shape, values: Array.from(data, finite) };
+  return { shape, values: Array.from(data, finiteOrNull) };
 }
 
 function mapValues<In, Out>(object: Readonly<Record<string, In>>, change: (value: In) => Out) {
@@ -107,7 +110,7 @@ function mapValues<In, Out>(object: Readonly<Record<string, In>>, change: (value
  * Returns a line on this machine's speed, which is printed on stderr because it is not a result.
  * @param rate sequences per second
  */
-export function speedWords(rate: number, { replicas: { length } }: Model) {
+export function speedText(rate: number, { replicas: { length } }: Model) {
   const figure = rate >= 10 ? rate.toFixed(0) : rate.toPrecision(2);
   return `sinkscope: ${figure} sequences a second, ${length} worker${length > 1 ? 's' : ''}\n`;
 }

@@ -1,7 +1,7 @@
 /** Opens the model that a command names, with its texts cut into sequences. */
 import { stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
-import { SinkscopeError, expect, unlike } from '../abi/errors.ts';
+import { SinkscopeError, expect, argumentError } from '../abi/errors.ts';
 import { readEdit } from '../engine/edits.ts';
 import { findPlan } from '../loading/find.ts';
 import { parseHubId } from '../loading/hub.ts';
@@ -11,9 +11,9 @@ import { cutText } from '../study/measure.ts';
 import { idTokenizer } from '../text/ids.ts';
 import { planTokenizer } from '../text/plan_tokenizer.ts';
 import { missingError } from './options.ts';
-import { listOf, readText } from './text_file.ts';
-import { sourceOf } from './train.ts';
-import { idsOf, parseNumber, thresholdsOf, parsePositive } from './values.ts';
+import { parseTextList, readText } from './text_file.ts';
+import { readModelFolder } from './train.ts';
+import { parseIds, parseNumber, parseThresholds, parsePositive } from './values.ts';
 import type { Arithmetic, Engine, Model } from '../engine/types.ts';
 import type { Cut, CutOptions, LabeledTexts } from '../study/types.ts';
 import type { AnyTokenizer, GuardedTokenizer, Tokenizer } from '../text/types.ts';
@@ -37,9 +37,9 @@ export async function openModel<Made = undefined>(
     sequences: parsePositive(values.sequences, '--sequences'),
     lines: values.lines === true,
   };
-  const thresholds = thresholdsOf(values.eps ?? String(defaults.eps));
+  const thresholds = parseThresholds(values.eps ?? String(defaults.eps));
   await expectExists(name);
-  const texts = await textsOf(values);
+  const texts = await readInput(values);
   const { plan, model, tokenizer, edits } = await openNamed(engine, name, values, texts.ids);
   let cut: Cut | undefined;
   const onCut = (found: Cut) => (cut = found);
@@ -50,10 +50,10 @@ export async function openModel<Made = undefined>(
     groups?.flatMap((one) => one.sequences) ??
     texts.ids ??
     (await cutText(tokenizer, texts.text, { ...cutOptions, special, onCut }));
-  const created = (await make?.(model, tokenizer, special)) as Made;
+  const makeResult = (await make?.(model, tokenizer, special)) as Made;
   tokenizer.close();
   return {
-    made: created,
+    makeResult,
     id: plan.id,
     plan,
     model,
@@ -76,16 +76,16 @@ export async function openModel<Made = undefined>(
 export async function openNamed(engine: Engine, name: string, values: Values, ids?: number[][]) {
   const edits = (values.edit ?? []).map((text: string) => readEdit(text, engine.describe));
   const token = process.env.HF_TOKEN || undefined;
-  const hub = { token, endpoint: values.endpoint, cache: values.cache === true };
+  const hubOptions = { token, endpoint: values.endpoint, cache: values.cache === true };
   await expectExists(name);
-  const checkpoint = await checkpointOf(name);
-  const located = await findPlan(checkpoint?.folder ?? name, hub);
+  const checkpoint = await readCheckpoint(name);
+  const foundPlan = await findPlan(checkpoint?.folder ?? name, hubOptions);
   const isOnDisk = checkpoint || (await stat(name).catch(() => undefined));
-  const plan = isOnDisk ? { ...located, id: basename(resolve(name)) } : located;
+  const plan = isOnDisk ? { ...foundPlan, id: basename(resolve(name)) } : foundPlan;
   const arithmetic = values.arithmetic as Arithmetic;
-  const model = await engine.open(checkpoint ?? modelFiles(plan, hub), { arithmetic });
+  const model = await engine.open(checkpoint ?? modelFiles(plan, hubOptions), { arithmetic });
   const limit = 1000 * parseNumber(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
-  const opening = planTokenizer(plan, model, { ...hub, limit });
+  const opening = planTokenizer(plan, model, { ...hubOptions, limit });
   return { plan, model, tokenizer: await (ids ? opening.catch(fallBackToIds) : opening), edits };
 }
 
@@ -120,31 +120,31 @@ export function specialOf(tokenizer: Pick<Tokenizer, 'bos' | 'piece'>, special: 
   if (special !== 'bos') return [special];
   const { bos } = tokenizer;
   if (bos === null)
-    throw unlike('--special', 'auto or none of a tokenizer without start token', special);
+    throw argumentError('--special', 'auto or none of a tokenizer without start token', special);
   return [tokenizer.piece(bos)];
 }
 
 /** Reads the input: a text, the texts of a list, or ids. */
-export async function textsOf({
+export async function readInput({
   'text-file': path,
   text,
   ids,
   lines,
   label,
-  join: together,
+  join,
 }: Values): Promise<{ ids?: number[][]; text: string | string[]; groups?: LabeledTexts[] }> {
   const sources = [path, text, ids].filter((one) => one !== undefined);
-  const one = 'one of --text-file, --text and --ids';
-  if (sources.length === 0) throw missingError('text', one);
-  expect(sources.length === 1, 'text', one, sources.length);
-  if (ids) return { text: '', ids: ids.map((list: string) => idsOf(list)) };
+  const expectedSource = 'one of --text-file, --text and --ids';
+  if (sources.length === 0) throw missingError('text', expectedSource);
+  expect(sources.length === 1, 'text', expectedSource, sources.length);
+  if (ids) return { text: '', ids: ids.map((list: string) => parseIds(list)) };
   if (text !== undefined) return { text };
   const content = await readText(String(path), '--text-file');
   const isJson = /\.json$/i.test(String(path));
   const list = isJson
-    ? listOf(String(path), content)
+    ? parseTextList(String(path), content)
     : content.split(/\r?\n/).filter((one) => one.trim());
-  const textsJoined = parsePositive(together, '--join');
+  const textsPerJoin = parsePositive(join, '--join');
   if (label) {
     const groups = groupsOf(list ?? []);
     if (groups) return { text: content, groups };
@@ -153,9 +153,9 @@ export async function textsOf({
   }
   if (!lines) return { text: content };
   if (list) {
-    const count = Math.max(1, Math.floor(list.length / textsJoined));
-    const starts = Array.from({ length: count }, (_, i) => i * textsJoined);
-    return { text: starts.map((from) => list.slice(from, from + textsJoined).join('\n\n')) };
+    const count = Math.max(1, Math.floor(list.length / textsPerJoin));
+    const starts = Array.from({ length: count }, (_, i) => i * textsPerJoin);
+    return { text: starts.map((from) => list.slice(from, from + textsPerJoin).join('\n\n')) };
   }
   const place = `--text-file: ${path}`;
   throw new SinkscopeError('read', place, 'expected a JSON list of texts, found none');
@@ -182,8 +182,8 @@ function isHubId(name: string) {
 }
 
 /** Returns the files of FOLDER@STEP; undefined for all other names. */
-async function checkpointOf(name: string) {
-  return (await isCheckpoint(name)) ? sourceOf(name, 'MODEL') : undefined;
+async function readCheckpoint(name: string) {
+  return (await isCheckpoint(name)) ? readModelFolder(name, 'MODEL') : undefined;
 }
 
 /** Returns whether a name is FOLDER@STEP of an existing folder and not itself a path. */

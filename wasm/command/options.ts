@@ -17,7 +17,7 @@ type Options = Readonly<Record<string, Option>>;
 interface Command {
   /** Names of positional arguments. */
   names: readonly string[];
-  /** What error messages expect as positional arguments. */
+  /** The positional arguments, as error messages describe them. */
   takes: string;
   usage: readonly string[];
   /** One line of help. */
@@ -143,8 +143,8 @@ const WHOLE_TEXT: Options = {
 };
 
 /** Options that select a head. */
-const placeOptions = (other: string): Options => ({
-  layer: { value: 'L', meaning: `layer of the head; ${other}` },
+const headOptions = (note: string): Options => ({
+  layer: { value: 'L', meaning: `layer of the head; ${note}` },
   head: { value: 'H', meaning: 'the head in this layer' },
 });
 
@@ -211,7 +211,7 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
     meaning: 'the attention map of one head on one text',
     more: MODEL,
     options: (describe) => ({
-      ...placeOptions('default: the head that gives the first token most'),
+      ...headOptions('default: the head that gives the first token most'),
       ...WHOLE_TEXT,
       ...modelOptions(describe),
       ...JSON_OUT,
@@ -228,7 +228,7 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
     more: `${MODEL}
 With --edit in place of --layer, or beside it, the edits are what is taken away.`,
     options: (describe) => ({
-      ...placeOptions('without --head all of its heads'),
+      ...headOptions('without --head all of its heads'),
       ...WHOLE_TEXT,
       eps: { value: 'E', meaning: 'threshold of Sink_1', standard: String(describe.defaults.eps) },
       ...modelOptions(describe),
@@ -470,15 +470,15 @@ function optionUsage([name, { value, meaning, standard }]: [string, Option]) {
 /** Returns the help of one command, or one line for each command. */
 export function usage(describe: Describe, name?: Name) {
   const commands = COMMANDS as Record<string, Command>;
-  const linesOf = (one: string) => commands[one].usage.map((form) => `sinkscope ${one} ${form}`);
+  const usageLines = (one: string) => commands[one].usage.map((form) => `sinkscope ${one} ${form}`);
   if (name) {
     const { meaning, more, options } = commands[name];
     const about = `${meaning[0].toUpperCase()}${meaning.slice(1)}.${more ? `\n${more}` : ''}`;
     const rows = Object.entries(options(describe)).map(optionUsage);
-    return `${linesOf(name).join('\n')}\n\n${about}\n\n${rows.join('\n')}\n`;
+    return `${usageLines(name).join('\n')}\n\n${about}\n\n${rows.join('\n')}\n`;
   }
   const rows = Object.keys(commands).map((one) => wrapText(`  ${one}`, commands[one].meaning));
-  return `${Object.keys(commands).flatMap(linesOf).join('\n')}
+  return `${Object.keys(commands).flatMap(usageLines).join('\n')}
 
 ${rows.join('\n')}
 
@@ -523,11 +523,11 @@ export function readArguments(args: readonly string[], describe: Describe) {
     // A value that looks like an option usually means that the value is missing.
     const isValue = inlineValue || !String(value).startsWith('--');
     expect(isValue, rawName, `${expected}, after "=" if it begins with "--"`, value);
-    const earlier = values[name];
+    const previous = values[name];
     // Of an option that is given twice, the last value wins, so that scripts can append to a
     // command.
     values[name] = options[name].repeats
-      ? [...(Array.isArray(earlier) ? earlier : []), String(value)]
+      ? [...(Array.isArray(previous) ? previous : []), String(value)]
       : value;
   }
   if (!values.help) {
@@ -546,21 +546,21 @@ export function missingError(where: string, expected: string) {
 
 function unknownOptionError(rawName: string, command: Name, describe: Describe) {
   const name = rawName.replace(/^--?/, '');
-  const owners = Object.entries(COMMANDS)
+  const commandsWithOption = Object.entries(COMMANDS)
     .filter(([, { options }]) => Object.hasOwn(options(describe), name))
     .map(([other]) => other);
-  const text = owners.length
-    ? `${command} has no such option; ${owners.join(', ')} ${owners.length > 1 ? 'have' : 'has'} it`
+  const text = commandsWithOption.length
+    ? `${command} has no such option; ${commandsWithOption.join(', ')} ${commandsWithOption.length > 1 ? 'have' : 'has'} it`
     : `${command} has no such option; "sinkscope ${command} --help" lists those it has`;
   return new SinkscopeError('argument', rawName, text);
 }
 
 /** Adds the default values of the options that were not given. */
 export function withDefaults(command: Name, given: GivenOptions, describe: Describe) {
-  const standards = Object.entries(COMMANDS[command].options(describe)).flatMap(
+  const defaults = Object.entries(COMMANDS[command].options(describe)).flatMap(
     ([name, { standard }]) => (standard === undefined ? [] : [[name, standard]]),
   );
-  return { ...Object.fromEntries(standards), ...given };
+  return { ...Object.fromEntries(defaults), ...given };
 }
 
 /**

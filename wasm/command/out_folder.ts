@@ -50,13 +50,13 @@ export async function openOut(
    * opened.
    */
   const write = ({ path, data }: File) => {
-    const place = join(folder, path);
-    return attempt(place, async () => {
-      await expectReplaceable(place);
-      const temporary = `${place}.partial`;
+    const target = join(folder, path);
+    return attempt(target, async () => {
+      await expectReplaceable(target);
+      const temporary = `${target}.partial`;
       await rm(temporary, { force: true });
       await writeFile(temporary, data, { flag: 'wx' });
-      await rename(temporary, place);
+      await rename(temporary, target);
     });
   };
   await makeFolder(resolve(folder));
@@ -78,8 +78,8 @@ export async function openOut(
  * Throws for a folder, a link, a device or a pipe: renaming a file onto it would replace it, and
  * the system may need it.
  */
-async function expectReplaceable(place: string) {
-  const stats = await lstat(place).catch((error) => {
+async function expectReplaceable(path: string) {
+  const stats = await lstat(path).catch((error) => {
     if (error.code === 'ENOENT') return undefined;
     throw error;
   });
@@ -91,7 +91,7 @@ async function expectReplaceable(place: string) {
       : 'a device or a pipe';
   throw new SinkscopeError(
     'write',
-    `--out: ${place}`,
+    `--out: ${path}`,
     `expected a regular file or none, found ${kind}`,
   );
 }

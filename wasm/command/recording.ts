@@ -14,8 +14,8 @@ import type { OpenedModel } from './open.ts';
 import type { Engine } from '../engine/types.ts';
 import type { CommandInput } from './values.ts';
 
-/** A safetensors file with a longer header is no recording. */
-const HEADER_BYTES_MAX = 1e8;
+/** Number of bytes at the beginning of a header that are searched for the mark of a recording. */
+const SEARCHED_BYTES_MAX = 1e8;
 /** Larger weights are not hashed, because that would read them twice. */
 const HASHED_BYTES_MAX = 2 ** 29;
 
@@ -24,10 +24,10 @@ export async function isRecording(path: string) {
   const stats = await stat(path).catch(() => undefined);
   if (!stats?.isFile()) return false;
   const file = await openAsBlob(path);
-  const start = Buffer.from(await file.slice(0, 8).arrayBuffer());
-  const length = start.length === 8 ? Number(start.readBigUInt64LE(0)) : 0;
+  const lengthBytes = Buffer.from(await file.slice(0, 8).arrayBuffer());
+  const length = lengthBytes.length === 8 ? Number(lengthBytes.readBigUInt64LE(0)) : 0;
   if (8 + length > file.size) return false;
-  const header = await file.slice(8, 8 + Math.min(length, HEADER_BYTES_MAX)).arrayBuffer();
+  const header = await file.slice(8, 8 + Math.min(length, SEARCHED_BYTES_MAX)).arrayBuffer();
   return Buffer.from(header).includes('"sinkscope.recording"');
 }
 
@@ -87,7 +87,10 @@ async function recordOpened(
   });
 }
 
-/** Returns the hash of the weights; null for several files, which have none in common, and for a large one. */
+/**
+ * Returns the hash of the weight file; null if there are several files, or for a large one whose
+ * hash is not known already.
+ */
 async function hashOf([file, ...others]: OpenedModel['plan']['files']['weights']) {
   if (others.length) return null;
   if (file.sha256 || !file.blob || file.blob.size > HASHED_BYTES_MAX) return file.sha256 ?? null;
@@ -111,10 +114,10 @@ export function differencesText(
   ].flatMap(([which, names]) =>
     names.length ? [`note: only ${which} has ${(names as string[]).join(', ')}`] : [],
   );
-  const end = differences.length
+  const lastLine = differences.length
     ? `${differences.length} differences beyond ${tolerance} in ${compared.length} tensors`
     : `${compared.length} tensors agree within ${tolerance}`;
-  return `${[...lines, ...unmatched, end].join('\n')}\n`;
+  return `${[...lines, ...unmatched, lastLine].join('\n')}\n`;
 }
 
 /** Measures a model, writes a recording, and prints it. */
@@ -123,14 +126,14 @@ export async function recordModel(engine: Engine, { names: [name], values, args 
   if (!out) throw missingError('--out', 'a file to write');
   expect(['half', 'single'].includes(precision), '--precision', 'half or single', precision);
   const folder = await openOut(dirname(out), [basename(out)]);
-  const study = await openModel(engine, name, values);
-  const bytes = await recordOpened(study, {
+  const opened = await openModel(engine, name, values);
+  const bytes = await recordOpened(opened, {
     keep: parseCount(values.keep, '--keep'),
     fields: values.fields.split(','),
     half: precision === 'half',
     license,
     source: values['text-file'] && basename(values['text-file']),
-    command: commandWords(args),
+    command: shellCommand(args),
   });
   await folder.write([{ path: basename(out), data: bytes }]);
   return readRecording(engine, out);
@@ -140,14 +143,14 @@ export async function recordModel(engine: Engine, { names: [name], values, args 
  * Returns the command in shell syntax, with absolute paths, which depend on the machine, cut to
  * their last part.
  */
-export function commandWords(args: readonly string[]) {
+export function shellCommand(args: readonly string[]) {
   const words = args.map((one) => {
     const [, prefix, path] = /^(--[\w-]+=)?(.*)$/s.exec(one) ?? [];
     return `${prefix ?? ''}${isAbsolute(path) ? basename(path) : path}`;
   });
-  const quoted = (word: string) =>
+  const quote = (word: string) =>
     /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-  return ['sinkscope', ...words].map(quoted).join(' ');
+  return ['sinkscope', ...words].map(quote).join(' ');
 }
 
 /** Compares two recordings, or one recording and a model that is measured under the same conditions. */

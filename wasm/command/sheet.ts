@@ -73,11 +73,11 @@ function placeOf(
 }
 
 /** Lists the facts that are needed to repeat the measurement. */
-function factsOf(found: MeasureResult, describe: Describe): [string, string][] {
-  const { metrics: _, ...facts } = found;
+function factsOf(result: MeasureResult, describe: Describe): [string, string][] {
+  const { metrics: _, ...facts } = result;
   for (const name of ['byEps', 'byLabel', 'byPrompt', 'conditions'])
     Reflect.deleteProperty(facts, name);
-  const edits = found.edits.map((edit) =>
+  const edits = result.edits.map((edit) =>
     'label' in edit ? edit.label : editLabel(edit, describe),
   );
   return [
@@ -89,20 +89,20 @@ function factsOf(found: MeasureResult, describe: Describe): [string, string][] {
 }
 
 /**
- * Writes a measurement as CSV: one line for each number, or one for each prompt if `found` has
+ * Writes a measurement as CSV: one line for each number, or one for each prompt if `result` has
  * `byPrompt`.
  */
-export function toCsv(found: MeasureResult, describe: Describe) {
-  const facts = factsOf(found, describe);
-  const subject = [found.model, found.class.toUpperCase()];
-  if ('byPrompt' in found && found.byPrompt) {
-    const columns = columnsOf(found, describe);
-    const records = found.byPrompt.map(({ label, metrics }, i) => [
+export function toCsv(result: MeasureResult, describe: Describe) {
+  const facts = factsOf(result, describe);
+  const subject = [result.model, result.class.toUpperCase()];
+  if ('byPrompt' in result && result.byPrompt) {
+    const columns = columnsOf(result, describe);
+    const records = result.byPrompt.map(({ label, metrics }, i) => [
       ...[...subject, i],
-      ...columns.map(({ name, shape }) => valueOf(shape, metrics[name])),
+      ...columns.map(({ name, shape }) => promptValue(shape, metrics[name])),
       ...(label === undefined ? [] : [label]),
     ]);
-    const labels = found.byPrompt.some(({ label }) => label !== undefined) ? ['label'] : [];
+    const labels = result.byPrompt.some(({ label }) => label !== undefined) ? ['label'] : [];
     const names = columns.map(({ name }) => name);
     return csvOf(facts, ['subject', 'class', 'prompt', ...names, ...labels], records);
   }
@@ -117,7 +117,7 @@ export function toCsv(found: MeasureResult, describe: Describe) {
       if (!(name in metrics)) continue;
       const { shape, mean, deviation } = metrics[name];
       mean.forEach((value, i) => {
-        const { layer, head, key, index } = placeOf(i, letters, shape, found.architecture);
+        const { layer, head, key, index } = placeOf(i, letters, shape, result.architecture);
         if (key !== undefined && key >= describe.defaults.keys) return;
         const cells = [value, deviation[i], layer, head, key, prompts];
         records.push([
@@ -136,13 +136,13 @@ export function toCsv(found: MeasureResult, describe: Describe) {
     prompts: number,
     label?: string,
   ) => {
-    addMetrics(metrics, found.eps, prompts, label);
+    addMetrics(metrics, result.eps, prompts, label);
     for (const { eps, metrics: perThreshold } of byEps?.slice(1) ?? [])
       addMetrics(perThreshold, eps, prompts, label);
   };
-  addThresholds(found, found.sequences);
-  if ('byLabel' in found)
-    for (const one of found.byLabel ?? []) addThresholds(one, one.sequences, one.label);
+  addThresholds(result, result.sequences);
+  if ('byLabel' in result)
+    for (const one of result.byLabel ?? []) addThresholds(one, one.sequences, one.label);
   return csvOf(facts, [...COLUMNS, ...MORE_COLUMNS], records);
 }
 
@@ -155,32 +155,32 @@ function columnsOf({ metrics }: MeasureResult, describe: Describe) {
  * Reduces a metric of one prompt to one number: at the first key and the first index of a further
  * dimension, as the mean over layers and heads.
  */
-function valueOf(
+function promptValue(
   letters: readonly string[],
   { shape, values }: { shape: readonly number[]; values: readonly (number | null)[] },
 ) {
-  const selected = values.filter((value, i) => {
+  const selectedValues = values.filter((value, i) => {
     const { key = 0, index = 0 } = placeOf(i, letters, shape);
     return value !== null && key === 0 && index === 0;
   });
-  const sum = selected.reduce((a: number, b) => a + Number(b), 0);
-  return selected.length ? sum / selected.length : null;
+  const sum = selectedValues.reduce((a: number, b) => a + Number(b), 0);
+  return selectedValues.length ? sum / selectedValues.length : null;
 }
 
 /**
  * Prints the values of each prompt: a column for each metric with one number per prompt, and alpha
  * of the first key.
  */
-export function promptsText(found: MeasureResult, describe: Describe) {
-  if (!('byPrompt' in found) || !found.byPrompt) return '';
-  const columns = columnsOf(found, describe).filter(
+export function promptsText(result: MeasureResult, describe: Describe) {
+  if (!('byPrompt' in result) || !result.byPrompt) return '';
+  const columns = columnsOf(result, describe).filter(
     ({ name, shape: [letter] }) => name === 'alpha' || letter === 'T' || letter === '1',
   );
   const isShare = ({ unit = '' }) => unit.startsWith('share');
-  const rows = found.byPrompt.map(({ label, metrics }, i) => [
+  const rows = result.byPrompt.map(({ label, metrics }, i) => [
     String(i),
     ...columns.map((row) => {
-      const value = valueOf(row.shape, metrics[row.name]);
+      const value = promptValue(row.shape, metrics[row.name]);
       if (value === null) return '-';
       return isShare(row) ? `${(100 * value).toFixed(2)}%` : value.toFixed(3);
     }),

@@ -1,5 +1,5 @@
 /** Searches for a suffix on the first sequence and tests it on the others. */
-import { expect, unlike } from '../abi/errors.ts';
+import { expect, argumentError } from '../abi/errors.ts';
 import { searchSuffix } from '../study/suffix.ts';
 import { openModel } from './open.ts';
 import { parseCount, parsePositive } from './values.ts';
@@ -25,18 +25,18 @@ export async function searchOpened(
 ) {
   const { model, tokenizer, sequences, edits } = opened;
   const half = Math.floor(sequences[0].length / 2);
-  const middle = prompt ?? half;
+  const promptLength = prompt ?? half;
   expect(
-    middle < sequences[0].length,
+    promptLength < sequences[0].length,
     '--prompt',
     `fewer than --tokens ${sequences[0].length}`,
-    middle,
+    promptLength,
   );
   if (!Object.hasOwn(QUANTITIES, goal))
-    throw unlike('--goal', Object.keys(QUANTITIES).join(', '), goal);
+    throw argumentError('--goal', Object.keys(QUANTITIES).join(', '), goal);
   const [pair, ...others] = sequences.map((ids) => ({
-    prompt: ids.slice(0, middle),
-    continuation: ids.slice(middle),
+    prompt: ids.slice(0, promptLength),
+    continuation: ids.slice(promptLength),
   }));
   const search = await searchSuffix(model, pair, {
     goal: goal as SuffixGoal,
@@ -46,7 +46,14 @@ export async function searchOpened(
     ...options,
   });
   const pieces = search.suffix.map((id) => tokenizer.piece(id));
-  return { model: opened.id, goal, prompt: middle, tokens: sequences[0].length, pieces, ...search };
+  return {
+    model: opened.id,
+    goal,
+    prompt: promptLength,
+    tokens: sequences[0].length,
+    pieces,
+    ...search,
+  };
 }
 
 export function suffixText({
@@ -55,29 +62,29 @@ export function suffixText({
   prompt,
   tokens,
   pieces,
-  ...found
+  ...search
 }: Awaited<ReturnType<typeof searchOpened>>) {
   const { name, sign } = QUANTITIES[goal as SuffixGoal];
-  const show = (score: number) => (sign * score).toFixed(3);
-  const { random, others } = found;
-  const ends = [random.low, random.high].map((x) => sign * x).sort((a, b) => a - b);
+  const format = (score: number) => (sign * score).toFixed(3);
+  const { random, others } = search;
+  const interval = [random.low, random.high].map((x) => sign * x).sort((a, b) => a - b);
   const lines = [
     `${model}: a suffix of ${pieces.length} tokens between ${prompt} tokens and the ${tokens - prompt} after them`,
-    `found ${JSON.stringify(pieces.join(''))} (ids ${found.suffix.join(',')}) of ${found.evaluated} tried`,
+    `found ${JSON.stringify(pieces.join(''))} (ids ${search.suffix.join(',')}) of ${search.evaluated} tried`,
     name,
-    ...(found.none === null ? [] : [`  without a suffix          ${show(found.none)}`]),
-    `  100 random ones           ${show(random.mean)} (5% to 95%: ${ends.map((x) => x.toFixed(3)).join(' to ')})`,
-    `  best of ${`${found.evaluated} random`.padEnd(18)}${show(random.best)}`,
-    `  found                     ${show(found.score)}`,
-    `  found, in another order   ${show(found.shuffled)}`,
+    ...(search.none === null ? [] : [`  without a suffix          ${format(search.none)}`]),
+    `  100 random ones           ${format(random.mean)} (5% to 95%: ${interval.map((x) => x.toFixed(3)).join(' to ')})`,
+    `  best of ${`${search.evaluated} random`.padEnd(18)}${format(random.best)}`,
+    `  found                     ${format(search.score)}`,
+    `  found, in another order   ${format(search.shuffled)}`,
   ];
   if (others) {
     const mean = (list: readonly number[]) => list.reduce((a, b) => a + b) / list.length;
     lines.push(
       `on ${others.found.length} texts that the search did not see`,
-      `  a random one              ${show(mean(others.random))}`,
-      `  best of the random ones   ${show(mean(others.best))}`,
-      `  found                     ${show(mean(others.found))}`,
+      `  a random one              ${format(mean(others.random))}`,
+      `  best of the random ones   ${format(mean(others.best))}`,
+      `  found                     ${format(mean(others.found))}`,
     );
   }
   return `${lines.join('\n')}\n`;

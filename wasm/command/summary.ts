@@ -13,48 +13,50 @@ const ARITHMETIC_NOTES = {
   int8: 'approximate: products in 8 bits\n',
 };
 
-export function summaryText(found: MeasureResult, describe: Describe) {
-  const { family } = found.architecture;
-  const { sequences, T, special, first, arithmetic } = found;
-  const position = positionOf(found);
-  const all = found.byEps ?? [{ eps: found.eps, metrics: found.metrics }];
+export function summaryText(result: MeasureResult, describe: Describe) {
+  const { family } = result.architecture;
+  const { sequences, T, special, first, arithmetic } = result;
+  const position = positionOf(result);
+  const thresholdResults = result.byEps ?? [{ eps: result.eps, metrics: result.metrics }];
   const notes = [
-    cutWords(found),
-    maskWords(found.architecture),
-    ...all.map(({ eps }) => lengthWords({ T, eps })),
+    cutNote(result),
+    maskNote(result.architecture),
+    ...thresholdResults.map(({ eps }) => lengthNote({ T, eps })),
   ].filter(Boolean);
   const lines = describe.metrics
-    .filter(({ name }) => name in found.metrics)
+    .filter(({ name }) => name in result.metrics)
     .flatMap((row) => {
-      // A recording may number its first token otherwise, so the labels of Sink_k and |h_1| / |h|
-      // change.
+      // The first token of a recording may have another position, which the labels of Sink_k and
+      // |h_1| / |h| then name.
       const label = row.label.replace(/_(k|1)\b/g, `_${position + 1}`);
       // A metric with a threshold has a line for each threshold.
-      const hasThreshold = found.byEps?.some(({ metrics }) => row.name in metrics);
-      return (hasThreshold ? all : all.slice(0, 1)).map(({ eps, metrics }) => {
-        const measured = { ...found, metrics: { ...found.metrics, ...metrics } };
-        const name = hasThreshold ? `${label}, eps ${eps}` : label;
-        return `${name.padEnd(16)}  ${metricText(row, measured, describe)}`;
-      });
+      const hasThreshold = result.byEps?.some(({ metrics }) => row.name in metrics);
+      return (hasThreshold ? thresholdResults : thresholdResults.slice(0, 1)).map(
+        ({ eps, metrics }) => {
+          const measured = { ...result, metrics: { ...result.metrics, ...metrics } };
+          const name = hasThreshold ? `${label}, eps ${eps}` : label;
+          return `${name.padEnd(16)}  ${metricText(row, measured, describe)}`;
+        },
+      );
     });
-  const thresholds = all.map(({ eps }) => eps).join(', ');
+  const thresholds = thresholdResults.map(({ eps }) => eps).join(', ');
   // A recording stores the label of an edit, because later versions may have other edits.
-  const changes = found.edits.map((edit) =>
+  const editLabels = result.edits.map((edit) =>
     'label' in edit ? edit.label : editLabel(edit, describe),
   );
-  return `${oneLine([found.model, ...changes].join(', '))}: ${oneLine(family)}, ${sizeWords(found.architecture)}
-${found.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}${position > 0 ? ` at position ${position}` : ''}
+  return `${oneLine([result.model, ...editLabels].join(', '))}: ${oneLine(family)}, ${sizeText(result.architecture)}
+${result.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}${position > 0 ? ` at position ${position}` : ''}
 ${arithmetic ? ARITHMETIC_NOTES[arithmetic] : ''}${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
-${labelLines(found, describe)}`;
+${labelLines(result, describe)}`;
 }
 
 /** Returns the position of the token that counts as the first: 0, except in some recordings. */
-function positionOf(found: MeasureResult) {
-  return 'position' in found ? found.position : 0;
+function positionOf(result: MeasureResult) {
+  return 'position' in result ? result.position : 0;
 }
 
 /** Describes layers and heads; for a hybrid also which layers have attention. */
-function sizeWords({
+function sizeText({
   L,
   H,
   blocks = L,
@@ -65,13 +67,13 @@ function sizeWords({
 }
 
 /** Lists the sink rate of each label, with its deviation across the label's sequences. */
-function labelLines(found: MeasureResult, describe: Describe) {
+function labelLines(result: MeasureResult, describe: Describe) {
   const row = describe.metrics.find(({ name }) => name === 'sink_ratio');
-  if (!row || !('byLabel' in found) || !found.byLabel) return '';
-  const lines = found.byLabel.map(({ label, sequences, metrics }) => {
+  if (!row || !('byLabel' in result) || !result.byLabel) return '';
+  const lines = result.byLabel.map(({ label, sequences, metrics }) => {
     const { mean, deviation } = metrics[row.name];
-    const spread = typeof deviation[0] === 'number' ? ` ± ${percent(deviation[0])}` : '';
-    return `  ${oneLine(label)}: ${percent(mean[0])}${spread}, ${sequences} sequences\n`;
+    const deviationText = typeof deviation[0] === 'number' ? ` ± ${percent(deviation[0])}` : '';
+    return `  ${oneLine(label)}: ${percent(mean[0])}${deviationText}, ${sequences} sequences\n`;
   });
   return `${row.label.replace('_k', '_1')} by label\n${lines.join('')}`;
 }
@@ -81,7 +83,7 @@ function percent(share: number | null) {
 }
 
 /** Returns a note if the text gave fewer sequences than requested, else an empty string. */
-function cutWords({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
+function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
   if (!cut || cut.sequences >= cut.asked) return '';
   const { asked, sequences, short, read } = cut;
   const texts = short > 0 ? `, ${short} of its texts too short for one` : '';
@@ -92,16 +94,16 @@ function cutWords({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
 }
 
 /** Returns a note on why the loss is missing, or an empty string if there is a loss. */
-function maskWords({ mask }: Pick<Architecture, 'mask'>) {
+function maskNote({ mask }: Pick<Architecture, 'mask'>) {
   if (mask.kind !== 'bidirectional') return '';
   return 'note: every query sees every token, so that none is predicted: no loss, no accuracy';
 }
 
 /**
- * Returns a note if the text is too short to interpret Sink_1, by the rule of the page, else an
- * empty string.
+ * Returns a note if the text is too short to interpret Sink_1, by the same rule as the page, else
+ * an empty string.
  */
-function lengthWords({ T, eps }: { T: number; eps: number }) {
+function lengthNote({ T, eps }: { T: number; eps: number }) {
   const tokensMin = leastTokens(eps);
   return T >= tokensMin
     ? ''
@@ -114,27 +116,28 @@ function lengthWords({ T, eps }: { T: number; eps: number }) {
  */
 export function metricText(
   { name, shape: letters, unit }: Metric,
-  found: MeasureResult,
+  result: MeasureResult,
   { defaults: { keys } }: Describe,
 ) {
-  const { metrics, architecture } = found;
-  const position = positionOf(found);
+  const { metrics, architecture } = result;
+  const position = positionOf(result);
   const { shape } = metrics[name];
   const [mean, deviation] = [metrics[name].mean, metrics[name].deviation].map(roundToFloat32);
   const isShare = unit.startsWith('share of');
-  const digits = (x: number | null) =>
+  const format = (x: number | null) =>
     x === null ? '-' : isShare ? `${(100 * x).toFixed(2)}%` : x.toFixed(3);
   const token = letters[0] === 'T' ? position : 0;
-  const spread = deviation[token] === null ? '' : ` (deviation ${digits(deviation[token])})`;
+  const deviationText = deviation[token] === null ? '' : ` (deviation ${format(deviation[token])})`;
   if (letters[0] === 'T') {
     const otherKeys = mean.slice(0, keys).map((x, k) => (k === position ? null : x));
     const k = indexOfLargest(otherKeys);
-    const span = position === 0 ? `k = 2-${keys}` : `the other k up to ${keys}`;
-    const largestOther = k >= 0 ? `; largest of ${span}: ${digits(mean[k])} at k = ${k + 1}` : '';
-    return `${digits(mean[position])}${spread}${largestOther}`;
+    const keyRange = position === 0 ? `k = 2-${keys}` : `the other k up to ${keys}`;
+    const largestOther =
+      k >= 0 ? `; largest of ${keyRange}: ${format(mean[k])} at k = ${k + 1}` : '';
+    return `${format(mean[position])}${deviationText}${largestOther}`;
   }
   if (letters.length === 1)
-    return mean.length === 1 ? digits(mean[0]) + spread : mean.map(digits).join(' ');
+    return mean.length === 1 ? format(mean[0]) + deviationText : mean.map(format).join(' ');
   const [rows, heads, ...rest] = shape;
   const rowSize = rest.reduce((a: number, b: number) => a * b, 1);
   const offset = letters[2] === 'T' ? position : 0;
@@ -142,10 +145,10 @@ export function metricText(
   const at = indexOfLargest(values);
   if (at < 0) return '-';
   // The mean leaves out heads without the number, such as key/value heads that their layer lacks.
-  const known = values.filter((value) => value !== null);
-  const sum = known.reduce((a: number, b) => a + b, 0);
+  const knownValues = values.filter((value) => value !== null);
+  const sum = knownValues.reduce((a: number, b) => a + b, 0);
   const place = `L${layerNumber(architecture, Math.floor(at / heads))}H${at % heads}`;
-  return `mean ${digits(sum / known.length)}, largest ${digits(values[at])} (${place})`;
+  return `mean ${format(sum / knownValues.length)}, largest ${format(values[at])} (${place})`;
 }
 
 /** Rounds numbers as a recording stores them, so that model and recording print the same digits. */

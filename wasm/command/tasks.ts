@@ -33,16 +33,24 @@ export async function makeTasks(
 }
 
 async function measureTasks(
-  { id, model, sequences, edits, made }: Omit<OpenedModel, 'made'> & { made: readonly Task[] },
+  {
+    id,
+    model,
+    sequences,
+    edits,
+    makeResult: otherTasks,
+  }: Omit<OpenedModel, 'makeResult'> & {
+    makeResult: readonly Task[];
+  },
   seed: number,
 ) {
   const tasks = [];
-  for (const task of [await textTask(sequences), ...made])
+  for (const task of [await textTask(sequences), ...otherTasks])
     tasks.push(await measureTask(model, task, { edits, seed }));
   return { model: id, edits, tasks };
 }
 
-function taskWords({ name, distance = NaN }: TaskResult) {
+function taskTitle({ name, distance = NaN }: TaskResult) {
   if (name === 'next') return 'next token';
   if (name === 'copy') return 'copy of random tokens';
   return `name recalled over ${distance.toFixed(0)} tokens`;
@@ -61,7 +69,7 @@ export function tasksText({ model, tasks }: { model: string; tasks: readonly Tas
       `  ${name.padEnd(22)}${percentWithError(accuracy).padEnd(16)}` +
       `${(choice ? percentWithError(choice) : '').padEnd(16)}${loss.mean.toFixed(3)}`;
     return [
-      `${taskWords(task)}: ${predicted} tokens of ${prompts} prompts; by chance ${percent(chance)}` +
+      `${taskTitle(task)}: ${predicted} tokens of ${prompts} prompts; by chance ${percent(chance)}` +
         (can ? '' : '; the model cannot do this task'),
       `  ${''.padEnd(22)}${'accuracy'.padEnd(16)}${(baseline.choice ? 'among names' : '').padEnd(16)}loss, nats`,
       row('every key', baseline),
@@ -80,6 +88,6 @@ export async function runTasks(engine: Engine, name: string, values: Values) {
     prompts: parsePositive(values.prompts, '--prompts'),
     seed: parseCount(values.seed, '--seed'),
   };
-  const study = await openModel(engine, name, values, (...given) => makeTasks(options, ...given));
-  return measureTasks(study, options.seed);
+  const opened = await openModel(engine, name, values, (...given) => makeTasks(options, ...given));
+  return measureTasks(opened, options.seed);
 }

@@ -14,22 +14,22 @@ const BYTES_MAX = 256 * 2 ** 20;
  */
 export async function readText(path: string, where: string) {
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  const refuse = (text: string) => new SinkscopeError('read', `${where}: ${path}`, text);
+  const readError = (text: string) => new SinkscopeError('read', `${where}: ${path}`, text);
   let text = '';
   let bytes = 0;
   try {
     for await (const chunk of createReadStream(path)) {
       bytes += chunk.length;
       if (bytes > BYTES_MAX)
-        throw refuse(`expected at most ${BYTES_MAX} bytes of text, found more`);
+        throw readError(`expected at most ${BYTES_MAX} bytes of text, found more`);
       text += decoder.decode(chunk, { stream: true });
     }
     return text + decoder.decode();
   } catch (error) {
     if (error instanceof SinkscopeError) throw error;
     if (error instanceof TypeError)
-      throw refuse(`expected UTF-8 text, found other bytes before byte ${bytes}`);
-    throw refuse(`expected a file of text, found none that can be read (${codeOf(error)})`);
+      throw readError(`expected UTF-8 text, found other bytes before byte ${bytes}`);
+    throw readError(`expected a file of text, found none that can be read (${codeOf(error)})`);
   }
 }
 
@@ -37,7 +37,7 @@ export async function readText(path: string, where: string) {
  * Returns the texts of a .json file that holds a list of texts; undefined for any other file.
  * @param text content of the file
  */
-export function listOf(path: string, text: string): string[] | undefined {
+export function parseTextList(path: string, text: string): string[] | undefined {
   if (!/\.json$/i.test(path)) return undefined;
   try {
     const list: unknown = JSON.parse(text);

@@ -3,7 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { check } from '../abi/arguments.ts';
-import { SinkscopeError, expect, unlike } from '../abi/errors.ts';
+import { SinkscopeError, expect, argumentError } from '../abi/errors.ts';
 import { checkLabRecipe, labFolder, labTokenizer } from '../lab/folder.ts';
 import { LAB_MODEL, labConfig } from '../lab/model.ts';
 import { heldLoss } from '../lab/held.ts';
@@ -14,7 +14,7 @@ import { cutText } from '../study/measure.ts';
 import { openTokenizer } from '../text/tokenizer.ts';
 import { openOut } from './out_folder.ts';
 import { refuse } from './options.ts';
-import { codeOf, listOf, readText } from './text_file.ts';
+import { codeOf, parseTextList, readText } from './text_file.ts';
 import type { GivenOptions } from './options.ts';
 import type { Engine } from '../engine/types.ts';
 import type { LogEntry } from '../lab/types.ts';
@@ -23,12 +23,12 @@ type Values = Record<string, string | undefined> & { 'text-file'?: string[] };
 
 const optionName = (name: string) => name.replaceAll('_', '-');
 
-export async function train(engine: Engine, asked: GivenOptions, print: (text: string) => void) {
-  const values = asked as Values;
+export async function train(engine: Engine, given: GivenOptions, print: (text: string) => void) {
+  const values = given as Values;
   const settings = engine.describe.training?.settings ?? [];
-  const pickSettings = (wanted: readonly string[]) =>
+  const pickSettings = (names: readonly string[]) =>
     Object.fromEntries(
-      wanted
+      names
         .filter((name) => values[optionName(name)] !== undefined)
         .map((name) => [name, parseSetting(values[optionName(name)] ?? '')]),
     );
@@ -39,60 +39,61 @@ export async function train(engine: Engine, asked: GivenOptions, print: (text: s
   for (const { name, words } of settings)
     if (!words && name in choices.recipe)
       check(choices.recipe[name], 'number', `--${optionName(name)}`);
-  refuseDecidedOptions(asked, Object.keys(choices.model).map(optionName));
+  refuseDecidedOptions(given, Object.keys(choices.model).map(optionName));
   const every = Number(values.every ?? 10);
   expect(Number.isInteger(every) && every > 0, '--every', 'a whole number above 0', values.every);
   const defaults = Object.fromEntries(settings.map((row) => [row.name, row.default]));
-  const setting = values.recipe
+  const plan = values.recipe
     ? await repeatTraining(values.recipe, values, choices)
-    : await planOf(values, choices);
-  const { config, recipe, begin, text } = setting;
+    : await planTraining(values, choices);
+  const { config, recipe, begin, text } = plan;
   const allSettings = { ...defaults, ...recipe };
-  const out =
+  const outFolder =
     values.out === undefined ? undefined : await openOut(values.out, ['model.safetensors']);
-  const saveFolder = out && (await makeSaver(out, setting, allSettings));
-  const heldSequences = await heldSequencesOf(values, setting.tokenizerFiles, allSettings);
+  const saveFolder = outFolder && (await makeSaver(outFolder, plan, allSettings));
+  const heldSequences = await cutHeldSequences(values, plan.tokenizerFiles, allSettings);
   const workers = values.workers === undefined ? undefined : Number(values.workers);
   const training = await engine.train({ config, recipe, begin, text: text?.ids, workers });
-  const show = values.json
+  const printEntry = values.json
     ? (entry: object) => print(`${JSON.stringify(entry)}\n`)
     : (entry: LogEntry) => print(logLine(entry));
-  const heldColumns = async (): Promise<{ readonly [column: string]: number }> =>
+  const measureHeldLoss = async (): Promise<{ readonly [column: string]: number }> =>
     heldSequences ? { loss_held: await heldLoss(training, heldSequences) } : {};
-  const job = new AbortController();
-  const stop = () => job.abort();
+  const controller = new AbortController();
+  const stop = () => controller.abort();
   process.once('SIGINT', stop);
-  let finished = 0;
+  let stepsDone = 0;
   try {
-    const { signal } = job;
-    const steps = setting.steps ?? Number(allSettings.steps);
-    // The held loss is measured between two runs, because only there the weights of a line exist.
-    while (finished < steps) {
-      const heldEntry = await heldColumns();
-      for await (const entry of training.run(Math.min(every, steps - finished), { signal }))
-        if (finished++ % every === 0) show({ ...entry, ...heldEntry });
+    const { signal } = controller;
+    const steps = plan.steps ?? Number(allSettings.steps);
+    // The held-out loss is measured between two runs, while `training` has the weights of the next
+    // printed line.
+    while (stepsDone < steps) {
+      const heldEntry = await measureHeldLoss();
+      for await (const entry of training.run(Math.min(every, steps - stepsDone), { signal }))
+        if (stepsDone++ % every === 0) printEntry({ ...entry, ...heldEntry });
     }
-    show({ ...(await training.look()), ...(await heldColumns()) });
+    printEntry({ ...(await training.look()), ...(await measureHeldLoss()) });
   } catch (error) {
-    if (!job.signal.aborted) throw error;
-    process.stderr.write(`sinkscope: stopped after ${finished} steps\n`);
+    if (!controller.signal.aborted) throw error;
+    process.stderr.write(`sinkscope: stopped after ${stepsDone} steps\n`);
     process.exitCode = 130;
   } finally {
     process.removeListener('SIGINT', stop);
-    if (saveFolder) await saveFolder(await training.weights(), finished);
+    if (saveFolder) await saveFolder(await training.weights(), stepsDone);
     await training.close();
   }
 }
 
 /**
  * Refuses options whose values another option already fixes.
- * @param model the given options of the model, by name
+ * @param modelOptions names of the options of the model that were given
  */
-function refuseDecidedOptions(asked: GivenOptions, model: readonly string[]) {
-  if (asked.recipe) refuse(asked, ['config', 'begin', 'tokenizer'], 'is part of --recipe');
-  if (asked.from) refuse(asked, ['config', 'begin'], '--from has it already');
-  if (asked.config) refuse(asked, model, '--config has it already');
-  if (!asked['held-file']) refuse(asked, ['held'], 'needs --held-file');
+function refuseDecidedOptions(given: GivenOptions, modelOptions: readonly string[]) {
+  if (given.recipe) refuse(given, ['config', 'begin', 'tokenizer'], 'is part of --recipe');
+  if (given.from) refuse(given, ['config', 'begin'], '--from has it already');
+  if (given.config) refuse(given, modelOptions, '--config has it already');
+  if (!given['held-file']) refuse(given, ['held'], 'needs --held-file');
 }
 
 /** The config, recipe and text of a training, as its folder stores them. */
@@ -100,9 +101,9 @@ interface TrainingPlan {
   config: object;
   recipe: Record<string, number | string>;
   begin?: Uint8Array;
-  /** Number of steps, if it differs from the recipe's. */
+  /** Number of steps to take; absent: the `steps` of the recipe. */
   steps?: number;
-  text?: { ids: Int32Array; words: string; name: string };
+  text?: { ids: Int32Array; content: string; name: string };
   /** Texts of the tokenizer's files; absent when the training uses the lab's own characters. */
   tokenizerFiles?: { tokenizer: string; tokenizerConfig?: string };
   from: { model: string; step: number | null } | null;
@@ -114,47 +115,50 @@ interface TrainingPlan {
  * @param settings the values of all settings, defaults included
  */
 async function makeSaver(
-  out: Awaited<ReturnType<typeof openOut>>,
+  outFolder: Awaited<ReturnType<typeof openOut>>,
   { config, begin, text, tokenizerFiles, from }: TrainingPlan,
   settings: Record<string, number | string>,
 ) {
   const { vocab_size: vocabulary } = config as { vocab_size?: number };
   const { triggers, first } = settings as Record<string, number>;
-  const vocabularyFiles = tokenizerFiles ?? labTokenizer({ vocabulary, triggers, first });
+  const savedTokenizer = tokenizerFiles ?? labTokenizer({ vocabulary, triggers, first });
   const source = begin && from && { ...from, sha256: await sha256(begin) };
-  const words = text && {
+  const textRecord = text && {
     name: text.name,
     tokens: text.ids.length,
-    sha256: await sha256(text.words),
+    sha256: await sha256(text.content),
   };
-  const folder = (weights: Uint8Array, done: number) =>
+  const makeFolder = (weights: Uint8Array, stepsDone: number) =>
     labFolder({
       ...{
         config,
         weights,
-        tokenizer: vocabularyFiles.tokenizer,
-        tokenizerConfig: vocabularyFiles.tokenizerConfig,
+        tokenizer: savedTokenizer.tokenizer,
+        tokenizerConfig: savedTokenizer.tokenizerConfig,
       },
-      recipe: { settings: settings, steps_done: done, from: source ?? null, text: words ?? null },
-      ...(text ? { text: text.words } : {}),
+      recipe: { settings, steps_done: stepsDone, from: source ?? null, text: textRecord ?? null },
+      ...(text ? { text: text.content } : {}),
     });
-  await out.write(folder(new Uint8Array(), 0).filter(({ path }) => path !== 'model.safetensors'));
-  return (weights: Uint8Array, done: number) => out.write(folder(weights, done));
+  await outFolder.write(
+    makeFolder(new Uint8Array(), 0).filter(({ path }) => path !== 'model.safetensors'),
+  );
+  return (weights: Uint8Array, stepsDone: number) =>
+    outFolder.write(makeFolder(weights, stepsDone));
 }
 
 /** Cuts held-out sequences of the training's length, with the same first token. */
-async function heldSequencesOf(
+async function cutHeldSequences(
   { 'held-file': file, held = '16' }: Values,
   tokenizerFiles: TrainingPlan['tokenizerFiles'],
   { length, first }: Record<string, number | string>,
 ) {
   if (file === undefined) return undefined;
-  if (!tokenizerFiles) throw unlike('--tokenizer', 'a tokenizer.json', undefined);
+  if (!tokenizerFiles) throw argumentError('--tokenizer', 'a tokenizer.json', undefined);
   expect(/^[1-9]\d{0,5}$/.test(held), '--held', 'a whole number above 0', held);
   const tokenizer = openTokenizer(tokenizerFiles.tokenizer, tokenizerFiles.tokenizerConfig);
   const text = await readText(file, '--held-file');
   const prefix = Number(first) < 0 ? [] : [Number(first)];
-  const cut = await cutText(tokenizer, listOf(file, text) ?? text, {
+  const cut = await cutText(tokenizer, parseTextList(file, text) ?? text, {
     tokens: Number(length) - prefix.length,
     sequences: Number(held),
     special: 'none',
@@ -166,7 +170,7 @@ function parseSetting(text: string) {
   return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
-async function planOf(
+async function planTraining(
   values: Values,
   {
     model,
@@ -174,31 +178,34 @@ async function planOf(
   }: { model: Record<string, number | string>; recipe: Record<string, number | string> },
 ): Promise<TrainingPlan> {
   if (values.from !== undefined) {
-    const source = await sourceOf(values.from);
-    if (!values['text-file']) throw unlike('--text-file', 'a text to go on with', undefined);
-    const tokenizerFiles = await tokenizerOf(
+    const source = await readModelFolder(values.from);
+    if (!values['text-file']) throw argumentError('--text-file', 'a text to go on with', undefined);
+    const tokenizerFiles = await readTokenizer(
       values.tokenizer ?? join(source.folder, 'tokenizer.json'),
     );
     return {
       ...labOnward(JSON.parse(source.config), model, recipe),
       begin: source.weights,
-      text: await textOf(values['text-file'], tokenizerFiles),
+      text: await readTrainingText(values['text-file'], tokenizerFiles),
       tokenizerFiles,
       from: { model: source.folder, step: source.step },
     };
   }
   const file = values['text-file'];
   if (file !== undefined && values.tokenizer === undefined)
-    throw unlike('--tokenizer', 'a tokenizer.json', undefined);
+    throw argumentError('--tokenizer', 'a tokenizer.json', undefined);
   const tokenizerFiles =
-    values.tokenizer === undefined ? undefined : await tokenizerOf(values.tokenizer);
+    values.tokenizer === undefined ? undefined : await readTokenizer(values.tokenizer);
   return {
     config: values.config
-      ? parseJson(values.config, await bytesOf(values.config))
+      ? parseJson(values.config, await readBytes(values.config))
       : labConfig(model),
     recipe,
-    begin: values.begin ? await bytesOf(values.begin) : undefined,
-    text: file === undefined || !tokenizerFiles ? undefined : await textOf(file, tokenizerFiles),
+    begin: values.begin ? await readBytes(values.begin) : undefined,
+    text:
+      file === undefined || !tokenizerFiles
+        ? undefined
+        : await readTrainingText(file, tokenizerFiles),
     tokenizerFiles,
     from: values.begin ? { model: values.begin, step: null } : null,
   };
@@ -208,33 +215,36 @@ async function planOf(
 async function repeatTraining(
   folder: string,
   values: Values,
-  { model, recipe: others }: { model: object; recipe: object },
+  { model, recipe: givenRecipe }: { model: object; recipe: object },
 ): Promise<TrainingPlan> {
-  const settingNames = [...Object.keys(model), ...Object.keys(others)];
+  const settingNames = [...Object.keys(model), ...Object.keys(givenRecipe)];
   expect(
     settingNames.length === 0,
     '--recipe',
     'no other setting',
     settingNames.map(optionName).join(', '),
   );
-  const read = async (name: string) => {
+  const readJson = async (name: string) => {
     const path = join(folder, name);
-    return parseJson(path, await bytesOf(path));
+    return parseJson(path, await readBytes(path));
   };
-  const [recipe, config] = [checkLabRecipe(await read('recipe.json')), await read('config.json')];
+  const [recipe, config] = [
+    checkLabRecipe(await readJson('recipe.json')),
+    await readJson('config.json'),
+  ];
   const { settings, steps_done: steps, from, text } = recipe;
   const step = from?.step;
   const source =
     from && (values.from ?? `${from.model}${Number.isInteger(step) ? `@${step}` : ''}`);
-  const start = source ? await initialWeightsOf(source) : undefined;
-  if (start) await checkHash(`--from ${source}`, start, from?.sha256);
-  const tokenizerFiles = text ? await tokenizerOf(join(folder, 'tokenizer.json')) : undefined;
+  const initialWeights = source ? await readInitialWeights(source) : undefined;
+  if (initialWeights) await checkHash(`--from ${source}`, initialWeights, from?.sha256);
+  const tokenizerFiles = text ? await readTokenizer(join(folder, 'tokenizer.json')) : undefined;
   const files = values['text-file'] ?? [join(folder, 'text.txt')];
-  const taskText = tokenizerFiles && (await textOf(files, tokenizerFiles));
+  const taskText = tokenizerFiles && (await readTrainingText(files, tokenizerFiles));
   if (taskText)
-    await checkHash(`--text-file ${files.join(' --text-file ')}`, taskText.words, text?.sha256);
+    await checkHash(`--text-file ${files.join(' --text-file ')}`, taskText.content, text?.sha256);
   return {
-    ...{ config, recipe: settings, steps, begin: start, tokenizerFiles },
+    ...{ config, recipe: settings, steps, begin: initialWeights, tokenizerFiles },
     text: taskText && text ? { ...taskText, name: text.name } : undefined,
     from: from && { model: from.model, step: from.step ?? null },
   };
@@ -251,35 +261,35 @@ async function checkHash(where: string, data: Uint8Array | string, expected: str
 }
 
 /** Returns the weights in a file or in the folder of a model. */
-async function initialWeightsOf(name: string) {
+async function readInitialWeights(name: string) {
   const stats = await stat(name).catch(() => undefined);
-  return stats?.isFile() ? bytesOf(name) : (await sourceOf(name)).weights;
+  return stats?.isFile() ? readBytes(name) : (await readModelFolder(name)).weights;
 }
 
 /**
  * Reads the model in FOLDER, or for FOLDER@STEP a checkpoint of the folder's timeline.
  * @param where name of the argument, for errors
  */
-export async function sourceOf(name: string, where: string = '--from') {
-  const isPath = await stat(name).catch(() => undefined);
-  const [, folder = name, word] = (!isPath && /^(.*)@(.*)$/s.exec(name)) || [];
-  if (word === undefined) {
-    const config = new TextDecoder().decode(await bytesOf(join(folder, 'config.json')));
-    const weights = await bytesOf(join(folder, 'model.safetensors'));
+export async function readModelFolder(name: string, where: string = '--from') {
+  const stats = await stat(name).catch(() => undefined);
+  const [, folder = name, stepText] = (!stats && /^(.*)@(.*)$/s.exec(name)) || [];
+  if (stepText === undefined) {
+    const config = new TextDecoder().decode(await readBytes(join(folder, 'config.json')));
+    const weights = await readBytes(join(folder, 'model.safetensors'));
     return { folder, step: null, config, weights };
   }
-  expect(/^\d{1,9}$/.test(word), `${where}: step`, 'a whole number from 0 on', word);
+  expect(/^\d{1,9}$/.test(stepText), `${where}: step`, 'a whole number from 0 on', stepText);
   const path = join(folder, 'timeline', 'index.json');
-  await bytesOf(path);
+  await readBytes(path);
   const timeline = await openTimeline(pathToFileURL(path));
-  const { config, weights } = await timeline.open(Number(word));
+  const { config, weights } = await timeline.open(Number(stepText));
   return {
-    ...{ folder, step: Number(word), config: String(config) },
+    ...{ folder, step: Number(stepText), config: String(config) },
     weights: weights as Uint8Array,
   };
 }
 
-async function bytesOf(path: string) {
+async function readBytes(path: string) {
   try {
     return new Uint8Array(await readFile(path));
   } catch (error) {
@@ -296,25 +306,25 @@ function parseJson(path: string, bytes: Uint8Array) {
 }
 
 /** Reads a tokenizer.json, with the tokenizer_config.json next to it if there is one. */
-async function tokenizerOf(path: string) {
-  const tokenizer = new TextDecoder().decode(await bytesOf(path));
+async function readTokenizer(path: string) {
+  const tokenizer = new TextDecoder().decode(await readBytes(path));
   const configPath = join(path, '..', 'tokenizer_config.json');
   const tokenizerConfig = await readFile(configPath, 'utf8').catch(() => undefined);
   return { tokenizer, ...(tokenizerConfig === undefined ? {} : { tokenizerConfig }) };
 }
 
-async function textOf(files: readonly string[], { tokenizer }: { tokenizer: string }) {
+async function readTrainingText(files: readonly string[], { tokenizer }: { tokenizer: string }) {
   const texts = await Promise.all(
     files.map(async (file) => {
       const text = await readText(file, '--text-file');
-      return listOf(file, text)?.join('\n') ?? text;
+      return parseTextList(file, text)?.join('\n') ?? text;
     }),
   );
-  const words = texts.join('\n');
-  const tokens = openTokenizer(tokenizer).encode(words, { special: 'none' });
+  const content = texts.join('\n');
+  const tokens = openTokenizer(tokenizer).encode(content, { special: 'none' });
   return {
     ids: Int32Array.from(tokens, ({ id }) => id),
-    words,
+    content,
     name: files.map((file) => basename(file)).join(', '),
   };
 }
@@ -329,11 +339,11 @@ function logLine({
   value_ratio,
   loss_held = null,
 }: LogEntry) {
-  const fixed = (x: number | null) => (x === null ? '-' : x.toFixed(3));
+  const format = (x: number | null) => (x === null ? '-' : x.toFixed(3));
   return (
-    `step ${String(step).padStart(5)}  loss ${fixed(loss)} (triggers ${fixed(loss_triggers)}, ` +
-    `elsewhere ${fixed(loss_elsewhere)})  attention on the first token ${fixed(first_elsewhere)} ` +
-    `(from triggers ${fixed(first_triggers)})  its value norm ${fixed(value_ratio)}` +
-    `${loss_held === null ? '' : `  loss of the held text ${fixed(loss_held)}`}\n`
+    `step ${String(step).padStart(5)}  loss ${format(loss)} (triggers ${format(loss_triggers)}, ` +
+    `elsewhere ${format(loss_elsewhere)})  attention on the first token ${format(first_elsewhere)} ` +
+    `(from triggers ${format(first_triggers)})  its value norm ${format(value_ratio)}` +
+    `${loss_held === null ? '' : `  loss of the held text ${format(loss_held)}`}\n`
   );
 }

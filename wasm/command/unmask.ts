@@ -46,8 +46,8 @@ function checkVocabulary(
   }
 }
 
-export function unmaskText(found: Awaited<ReturnType<typeof unmaskOpened>>) {
-  const { model, causal_model, prompts, predicted, steps, alpha, moves, causal } = found;
+export function unmaskText(result: Awaited<ReturnType<typeof unmaskOpened>>) {
+  const { model, causal_model, prompts, predicted, steps, alpha, moves, causal } = result;
   const plusMinus = (error: number | null) => (error === null ? '' : ` \u00b1 ${error.toFixed(3)}`);
   const row = (name: string, { loss, accuracy }: UnmaskScores) =>
     `  ${name.padEnd(26)}${loss.mean.toFixed(3).padEnd(8)}` +
@@ -60,7 +60,7 @@ export function unmaskText(found: Awaited<ReturnType<typeof unmaskOpened>>) {
   return `${[
     `${model}: ${predicted} hidden places of ${prompts} texts, uncovered in ${steps} steps; \u00b1 standard error over texts`,
     `  ${''.padEnd(26)}${'loss'.padEnd(8)}${'change, nats'.padEnd(18)}accuracy`,
-    ...rows(found),
+    ...rows(result),
     `the strongest key receives ${percent(alpha.mean)} of all attention, and is another one in ${percent(moves.mean)} of the steps`,
     ...(causal
       ? [
@@ -79,7 +79,7 @@ export async function unmaskModel(engine: Engine, name: string, values: Values) 
     seed: parseCount(values.seed, '--seed'),
   };
   const { causal } = values;
-  const study = await openModel(engine, name, values);
+  const opened = await openModel(engine, name, values);
   const causalModel = causal === undefined ? undefined : await openModel(engine, causal, values);
-  return unmaskOpened(study, options, causalModel);
+  return unmaskOpened(opened, options, causalModel);
 }

@@ -60,11 +60,11 @@ export type CommandInput = {
   args: readonly string[];
 };
 
-export function thresholdsOf(list: string) {
+export function parseThresholds(list: string) {
   return list.split(',').map((one) => parseNumber(one, 0, 1, '--eps'));
 }
 
-export function idsOf(list: string) {
+export function parseIds(list: string) {
   const tokens = readIds(list, '--ids');
   expect(tokens.length > 0, '--ids', 'token ids such as 1, 2, 3', list);
   return tokens.map(({ id }) => id);

@@ -5,7 +5,7 @@
  */
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { pause } from '#host';
-import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.ts';
+import { SinkscopeError, expect, expectInteger, indexOfName } from '../abi/errors.ts';
 import { readConfig, readWeights, sizeOf } from '../loading/files.ts';
 import { transfer } from './messages.ts';
 import { loadModule } from '../abi/module.ts';
@@ -31,7 +31,7 @@ export type Report = (
   facts?: ReadFacts,
 ) => void;
 type Progress = (stage: string, done: number, total: number, facts?: ReadFacts) => void;
-/** Describes a new run: what it records, changes and may take, and the run that it begins from. */
+/** Describes a new run: what it records and edits, its memory, and the run that it begins from. */
 export type RunRequest = {
   fields?: readonly string[];
   edits?: readonly Edit[];
@@ -51,7 +51,7 @@ type OpenRun = {
 };
 
 /** Threads share a model that has this many parameters or more. */
-const SHARED_FROM = 2 ** 23;
+const SHARED_PARAMETERS_MIN = 2 ** 23;
 
 /**
  * Milliseconds that the core may compute before the backend handles messages, such as a request to
@@ -67,7 +67,8 @@ const PATIENCE_MS = 40;
 export async function openBackend(address: string, report: Report, shared?: Shared) {
   const sharedModule =
     shared && (await loadModule(new URL(shared.address), true).catch(() => undefined));
-  if (sharedModule) return new Backend(sharedModule, report, poolOf(sharedModule, shared.threads));
+  if (sharedModule)
+    return new Backend(sharedModule, report, createPool(sharedModule, shared.threads));
   return new Backend(await loadModule(new URL(address)), report);
 }
 
@@ -75,11 +76,11 @@ export async function openBackend(address: string, report: Report, shared?: Shar
  * Returns a pool that starts threads for models that are large enough; the code of threads is a
  * lazy import.
  */
-function poolOf(module: Module, threads: number): Helpers {
+function createPool(module: Module, threads: number): Helpers {
   let pool: Promise<ThreadPool | undefined> | undefined;
   return {
     async start(parameters) {
-      if (parameters < SHARED_FROM) return;
+      if (parameters < SHARED_PARAMETERS_MIN) return;
       pool ??= import('./thread_pool.ts').then(
         ({ ThreadPool }) => new ThreadPool(module, threads),
         () => undefined, // without this code one thread computes alone
@@ -122,8 +123,8 @@ export class Backend {
     const { Trainer } = await import('../lab/trainer.ts');
     this.#trainer ??= new Trainer(this.#module, Number(this.#describe.training?.parts), this);
     type Answer = Awaited<ReturnType<Trainer[Call]>>;
-    const use = this.#trainer[call] as unknown as (...args: unknown[]) => Promise<Answer>;
-    const answer = await use.apply(this.#trainer, args);
+    const method = this.#trainer[call] as unknown as (...args: unknown[]) => Promise<Answer>;
+    const answer = await method.apply(this.#trainer, args);
     if (answer instanceof Uint8Array) transfer(answer, [answer.buffer]);
     return answer;
   }
@@ -154,14 +155,14 @@ export class Backend {
    * Reads a recording's tensor by name. A layer and a head select along its first two dimensions;
    * -1 selects all.
    */
-  async recordingTensor(id: number, name: string, layer: number, head: number) {
+  async readRecordingTensor(id: number, name: string, layer: number, head: number) {
     const tensors = [this.#recordings.tensor(id, name, layer, head)];
     return withTransfer(tensors, tensors);
   }
 
   /** Opens a recorded prompt, which is then read like a run. */
-  async recordingPrompt(id: number, prompt: number) {
-    const { sizes, lengths, prompts } = this.#recordings.at(id);
+  async openRecordedPrompt(id: number, prompt: number) {
+    const { sizes, lengths, prompts } = this.#recordings.get(id);
     const openRun = prompts.get(prompt);
     if (openRun !== undefined) return openRun;
     const address = this.#recordings.trace(id, prompt);
@@ -174,7 +175,7 @@ export class Backend {
   }
 
   async closeRecording(id: number) {
-    for (const run of this.#recordings.at(id).prompts.values()) await this.closeRun(run);
+    for (const run of this.#recordings.get(id).prompts.values()) await this.closeRun(run);
     this.#recordings.remove(id);
   }
 
@@ -198,8 +199,8 @@ export class Backend {
     const controller = new AbortController();
     this.#jobs.set(id, controller);
     try {
-      return await work(controller.signal, (...how) => {
-        if (reports) return this.#report(id, ...how);
+      return await work(controller.signal, (...progress) => {
+        if (reports) return this.#report(id, ...progress);
       });
     } finally {
       this.#jobs.delete(id);
@@ -232,11 +233,11 @@ export class Backend {
     let offset = 0;
     try {
       for (const [i, source] of sources.entries()) {
-        const after = sizes.slice(i + 1).reduce((sum, bytes) => sum + bytes, 0);
+        const laterBytes = sizes.slice(i + 1).reduce((sum, bytes) => sum + bytes, 0);
         const block = await readWeights(this.#module, source, signal, (done, total, facts) => {
-          const all = offset + total + after;
-          const remaining = (all - offset - done) / (facts?.rate ?? NaN);
-          report('read', offset + done, all, facts && { ...facts, remaining });
+          const totalBytes = offset + total + laterBytes;
+          const remaining = (totalBytes - offset - done) / (facts?.rate ?? NaN);
+          report('read', offset + done, totalBytes, facts && { ...facts, remaining });
         });
         blocks.push(block);
         offset += block.bytes;
@@ -321,13 +322,13 @@ export class Backend {
    * Creates a run that has computed nothing yet, and returns its number.
    * @param words the encoded edits
    */
-  #start(modelId: number, { from, ...wanted }: RunRequest, words?: Int32Array) {
+  #start(modelId: number, { from, ...request }: RunRequest, words?: Int32Array) {
     const { architecture, runs } = this.#model(modelId);
-    const mask = this.#mask(wanted);
+    const mask = this.#mask(request);
     const origin = from ? [this.#run(from.run).address, from.layer] : [0, 0];
-    const address = this.#callWithRun('start', modelId, wanted, words, ...origin);
+    const address = this.#callWithRun('start', modelId, request, words, ...origin);
     const id = ++this.#lastId;
-    const recordsAtt = !wanted.measuring && (mask & (1 << this.#fieldIndex('att'))) !== 0;
+    const recordsAtt = !request.measuring && (mask & (1 << this.#fieldIndex('att'))) !== 0;
     this.#runs.set(id, { address, model: modelId, architecture, T: 0, recordsAtt });
     runs.add(id);
     return id;
@@ -340,23 +341,23 @@ export class Backend {
   #callWithRun(
     call: string,
     modelId: number,
-    wanted: RunRequest,
+    request: RunRequest,
     words: Int32Array | undefined,
     ...more: number[]
   ) {
     const { address } = this.#model(modelId);
-    const { edits = [], capacity, maps } = wanted;
-    const mask = this.#mask(wanted);
+    const { edits = [], capacity, maps } = request;
+    const mask = this.#mask(request);
     // To the core, 0 means its default budget. A budget of 0 is therefore passed as 1 byte, which
     // no map fits into.
     const budget = maps === undefined ? 0 : Math.max(1, Math.min(maps, MEMORY_BYTES - 1));
-    const start = (list: number) =>
+    const callWithEdits = (list: number) =>
       this.#module.handle(call, address, capacity, mask, budget, list, edits.length, ...more);
-    return words ? this.#module.lend(words, start) : start(0);
+    return words ? this.#module.lend(words, callWithEdits) : callWithEdits(0);
   }
 
-  async runBytes(modelId: number, wanted: RunRequest) {
-    return this.#callWithRun('run_bytes', modelId, wanted, await this.#encodeEdits(wanted)) >>> 0;
+  async runBytes(modelId: number, request: RunRequest) {
+    return this.#callWithRun('run_bytes', modelId, request, await this.#encodeEdits(request)) >>> 0;
   }
 
   /**
@@ -462,7 +463,7 @@ export class Backend {
     run: OpenRun,
     { metric, eps = this.#describe.defaults.eps, tokens, layer, head, base }: MetricRead,
   ) {
-    const index = find(this.#describe.metrics, metric, 'metric');
+    const index = indexOfName(this.#describe.metrics, metric, 'metric');
     expect(typeof eps === 'number', 'eps', 'a number', eps);
     if (tokens !== undefined) expectInteger(tokens, 1, run.T, 'tokens');
     checkWhere(run.architecture, layer, head);
@@ -473,19 +474,21 @@ export class Backend {
 
   #mask({ fields, streaming = false, measuring = false }: RunRequest) {
     const rows = this.#describe.fields;
-    const standard = () => rows.filter((row) => (streaming ? row.streamed : row.standard));
-    const names = fields ?? standard().map(({ name }) => name);
+    const defaultFields = () => rows.filter((row) => (streaming ? row.streamed : row.standard));
+    const names = fields ?? defaultFields().map(({ name }) => name);
     // Every run records the logits at the last position, because generate draws from them.
     const mask = [...names, 'next'].reduce((bits, name) => bits | (1 << this.#fieldIndex(name)), 0);
     const { metrics, flags } = this.#describe;
-    const reads = measuring === true ? metrics.map(({ name }) => name) : measuring || [];
-    const isSpectral = reads.some((name) => metrics[find(metrics, name, 'metric')].spectral);
-    const measures = (measuring ? flags.measuring : 0) | (isSpectral ? flags.spectral : 0);
-    return mask | (streaming ? flags.streaming : 0) | measures;
+    const metricNames = measuring === true ? metrics.map(({ name }) => name) : measuring || [];
+    const isSpectral = metricNames.some(
+      (name) => metrics[indexOfName(metrics, name, 'metric')].spectral,
+    );
+    const measuringFlags = (measuring ? flags.measuring : 0) | (isSpectral ? flags.spectral : 0);
+    return mask | (streaming ? flags.streaming : 0) | measuringFlags;
   }
 
   #fieldIndex(name: string) {
-    return find(this.#describe.fields, name, 'field');
+    return indexOfName(this.#describe.fields, name, 'field');
   }
 
   #model(id: number) {

@@ -37,7 +37,7 @@ export class Chain {
  * its chains in this call, so two actions never wait for each other. An action whose signal is
  * aborted while it waits is dropped.
  */
-export function inTurn<T>(
+export function runInTurn<T>(
   {
     changes,
     reads = [],
@@ -51,7 +51,7 @@ export function inTurn<T>(
     ...readChains.map((chain) => chain.predecessors(false)),
   ].flat();
   let giveUp: (error: unknown) => void = () => {};
-  const aborted: Promise<never> = new Promise((_, reject) => (giveUp = reject));
+  const abortPromise: Promise<never> = new Promise((_, reject) => (giveUp = reject));
   const stop = () => giveUp(signal?.reason);
   const begin = () => {
     signal?.removeEventListener('abort', stop);
@@ -66,5 +66,5 @@ export function inTurn<T>(
   );
   changes?.add(settled, true);
   for (const chain of readChains) chain.add(settled, false);
-  return predecessors.length ? Promise.race([result, aborted]) : result;
+  return predecessors.length ? Promise.race([result, abortPromise]) : result;
 }

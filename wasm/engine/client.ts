@@ -1,12 +1,12 @@
 /**
  * Implements the engines, models and runs of types.ts over links to one or several backends.
  */
-import { canShare, cores, home, portable } from '#host';
-import { JOB, check, checkList, checkOptions, urlOf } from '../abi/arguments.ts';
-import { SinkscopeError, expect, expectInteger, unlike } from '../abi/errors.ts';
+import { canShare, cores, packageUrl, toPortable } from '#host';
+import { JOB_OPTIONS, check, checkList, checkOptions, urlOf } from '../abi/arguments.ts';
+import { SinkscopeError, expect, expectInteger, argumentError } from '../abi/errors.ts';
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { ARITHMETICS, chooseBinary, sharedBinary } from '../abi/variants.ts';
-import { Chain, inTurn } from './chain.ts';
+import { Chain, runInTurn } from './chain.ts';
 import { QUIET } from './job.ts';
 import { Link } from './link.ts';
 import { transfer } from './messages.ts';
@@ -72,15 +72,15 @@ export async function createEngine(options: EngineOptions = {}): Promise<EngineS
   const { workers = defaultWorkers() } = options;
   const { threads = 1 } = options;
   expectInteger(workers, 1, 64, 'workers');
-  const at = (file: string) => new URL(file, binaryFolder(options.base)).href;
+  const addressOf = (file: string) => new URL(file, binaryFolder(options.base)).href;
   const linksFor = async (purpose: Purpose) => {
     const binary = await chooseBinary(kernels, purpose);
     const sharedFile = threads > 1 && canShare() ? sharedBinary(binary) : undefined;
     // Only the first link gets threads: the others exist to run many jobs at a time.
-    const shared = sharedFile ? { address: at(sharedFile), threads } : undefined;
+    const shared = sharedFile ? { address: addressOf(sharedFile), threads } : undefined;
     return Array.from(
       { length: workers },
-      (_, i) => new Link(at(binary), worker, onLost, i === 0 ? shared : undefined),
+      (_, i) => new Link(addressOf(binary), worker, onLost, i === 0 ? shared : undefined),
     );
   };
   const links = await linksFor(lab ? 'lab' : 'run');
@@ -88,7 +88,7 @@ export async function createEngine(options: EngineOptions = {}): Promise<EngineS
     const describe = await links[0].ask((backend) => backend.describe());
     // The first large model starts the threads, so their number can still be refused here.
     expectInteger(threads, 1, describe.limits.threads, 'threads');
-    return new Engine(links, describe, linksFor, at);
+    return new Engine(links, describe, linksFor, addressOf);
   } catch (error) {
     links[0].close();
     throw error;
@@ -100,13 +100,17 @@ export async function createEngine(options: EngineOptions = {}): Promise<EngineS
  * do not reveal.
  */
 function binaryFolder(base: URL | string | undefined) {
-  const pageOrigin = home();
+  const packageFolder = packageUrl();
   if (base === undefined) {
     const expected = 'the folder of sinkscope.wasm and the other binaries, which this bundle lacks';
-    if (!pageOrigin) throw unlike('base', expected, base);
-    return new URL(pageOrigin);
+    if (!packageFolder) throw argumentError('base', expected, base);
+    return new URL(packageFolder);
   }
-  const address = urlOf(base, globalThis.document?.baseURI ?? pageOrigin ?? location.href, 'base');
+  const address = urlOf(
+    base,
+    globalThis.document?.baseURI ?? packageFolder ?? location.href,
+    'base',
+  );
   if (!address.pathname.endsWith('/')) address.pathname += '/';
   return address;
 }
@@ -118,7 +122,7 @@ function binaryFolder(base: URL | string | undefined) {
 function toPostable(source: Source, streams: ReadableStream[]) {
   if (source instanceof URL) return { url: source.href };
   if (source instanceof Blob) {
-    const message = portable(source);
+    const message = toPortable(source);
     if ('stream' in message && !(message instanceof Blob)) streams.push(message.stream);
     return message;
   }
@@ -135,9 +139,9 @@ function checkSource(source: unknown, name: string, mayBeText: boolean) {
 }
 
 /** Closes the result of a job whose signal was aborted between its last chunk and the answer. */
-async function dropIfAborted(signal: AbortSignal | undefined, made: { close(): Promise<void> }) {
+async function dropIfAborted(signal: AbortSignal | undefined, result: { close(): Promise<void> }) {
   if (!signal?.aborted) return;
-  await made.close();
+  await result.close();
   throw signal.reason;
 }
 
@@ -149,7 +153,7 @@ const runClosedError = () => closedError('run', 'this run has been closed');
 
 class Engine implements EngineShape {
   #links;
-  #make;
+  #makeLinks;
   /**
    * Links to backends of other binaries, by purpose. The first request for a purpose makes them.
    */
@@ -158,16 +162,16 @@ class Engine implements EngineShape {
   #closed = false;
 
   readonly describe;
-  /** @param at returns the address of a file next to the binaries */
+  /** @param addressOf returns the address of a file next to the binaries */
   constructor(
     links: Link[],
     describe: Describe,
-    make: (purpose: Purpose) => Promise<Link[]>,
-    at: (file: string) => string,
+    makeLinks: (purpose: Purpose) => Promise<Link[]>,
+    addressOf: (file: string) => string,
   ) {
     this.#links = links;
-    this.#make = make;
-    this.#addressOf = at;
+    this.#makeLinks = makeLinks;
+    this.#addressOf = addressOf;
     this.describe = describe;
   }
 
@@ -179,7 +183,7 @@ class Engine implements EngineShape {
 
   async #linksFor(purpose: Purpose) {
     if (purpose === 'run' || (purpose === 'lab' && this.describe.training)) return this.#links;
-    const pending = this.#others.get(purpose) ?? this.#make(purpose);
+    const pending = this.#others.get(purpose) ?? this.#makeLinks(purpose);
     this.#others.set(purpose, pending);
     const links = await pending.catch((error) => {
       this.#others.delete(purpose);
@@ -191,19 +195,19 @@ class Engine implements EngineShape {
 
   async open(files: ModelFiles, options: OpenOptions = {}) {
     check(files, 'object', 'files');
-    checkOptions(options, { ...JOB, arithmetic: 'text' });
+    checkOptions(options, { ...JOB_OPTIONS, arithmetic: 'text' });
     const { arithmetic = 'exact' } = options;
     const names = Object.keys(ARITHMETICS);
     expect(names.includes(arithmetic), 'arithmetic', names.join(', '), arithmetic);
     const { config, weights } = files;
-    const all = Array.isArray(weights) ? [...weights] : [weights];
-    expect(all.length > 0, 'weights', 'at least one file', weights);
+    const allWeights = Array.isArray(weights) ? [...weights] : [weights];
+    expect(allWeights.length > 0, 'weights', 'at least one file', weights);
     if (config !== undefined) checkSource(config, 'config', true);
-    for (const source of all) checkSource(source, 'weights', false);
+    for (const source of allWeights) checkSource(source, 'weights', false);
     const links = await this.#linksFor(ARITHMETICS[arithmetic]);
-    const copy = new Copy(links[0], { config, weights: all });
+    const copy = new Copy(links[0], { config, weights: allWeights });
     const { architecture, bytes } = await copy.open(options);
-    // slice cuts the fraction of a copy off.
+    // slice rounds the number of copies down.
     const helpers = links[0].hasOwnThread ? links.slice(1, 1 + COPY_BYTES_MAX / bytes) : [];
     const model = new Model(copy, { architecture, describe: this.describe, arithmetic }, helpers);
     await dropIfAborted(options.signal, model);
@@ -212,7 +216,7 @@ class Engine implements EngineShape {
 
   async openRecording(source: Source, options: Options = {}) {
     checkSource(source, 'source', false);
-    checkOptions(options, JOB);
+    checkOptions(options, JOB_OPTIONS);
     // Lazy import: only recordings need this module.
     const [{ Recording }, [link]] = await Promise.all([
       import('../recording/recording.ts'),
@@ -242,8 +246,8 @@ class Engine implements EngineShape {
   }
 
   async memory() {
-    const all = [...this.#links, ...(await this.#otherLinks())];
-    const open = all.filter((link) => link.isOpen);
+    const allLinks = [...this.#links, ...(await this.#otherLinks())];
+    const open = allLinks.filter((link) => link.isOpen);
     const bytes = await Promise.all(open.map((link) => link.ask((backend) => backend.memory())));
     return bytes.reduce((sum, more) => sum + more, 0);
   }
@@ -322,19 +326,19 @@ class Model implements ModelShape {
   /** @param others links to backends that have no copy yet */
   constructor(
     copy: Copy,
-    about: Pick<ModelShape, 'architecture' | 'describe' | 'arithmetic'>,
+    properties: Pick<ModelShape, 'architecture' | 'describe' | 'arithmetic'>,
     others: Link[],
   ) {
     this.#copy = copy;
     this.#others = others;
-    this.architecture = about.architecture;
-    this.describe = about.describe;
-    this.arithmetic = about.arithmetic;
+    this.architecture = properties.architecture;
+    this.describe = properties.describe;
+    this.arithmetic = properties.arithmetic;
   }
 
   get replicas(): readonly Model[] {
-    const replica = (link: Link) => new Model(this.#copy.copyFor(link), this, []);
-    this.#replicas ??= [this, ...this.#others.map(replica)];
+    const makeReplica = (link: Link) => new Model(this.#copy.copyFor(link), this, []);
+    this.#replicas ??= [this, ...this.#others.map(makeReplica)];
     return this.#replicas;
   }
 
@@ -349,19 +353,19 @@ class Model implements ModelShape {
     this.#copy.checkOpen();
     const { V } = this.architecture;
     check(tokens, 'list', 'tokens');
-    checkOptions(options, { ...JOB, ...RUN_OPTIONS, from: 'object' });
+    checkOptions(options, { ...JOB_OPTIONS, ...RUN_OPTIONS, from: 'object' });
     const { from } = options;
     if (from) checkFrom(from, this.#copy, this.architecture);
-    const runDesc = this.#wanted(tokens.length, options);
+    const request = this.#checkedRequest(tokens.length, options);
     const ids = idsBelow(V, tokens);
-    const run = new Run(this.#copy, ids, runDesc, this, from);
+    const run = new Run(this.#copy, ids, request, this, from);
     await run.begin(options);
     await dropIfAborted(options.signal, run);
     return run;
   }
 
   /** Checks the options of a run of n tokens and fills in their defaults. */
-  #wanted(
+  #checkedRequest(
     n: number,
     { fields, edits = [], streaming, measuring, maps, from, ...options }: RunOptions,
   ) {
@@ -379,9 +383,9 @@ class Model implements ModelShape {
   async runBytes(tokens: number, options: RunOptions = {}) {
     this.#copy.checkOpen();
     checkOptions(options, RUN_OPTIONS);
-    const runDesc = this.#wanted(tokens, options);
+    const request = this.#checkedRequest(tokens, options);
     return this.#copy.link.ask(async (backend) =>
-      backend.runBytes((await this.#copy.openAt(backend)).model, runDesc),
+      backend.runBytes((await this.#copy.openAt(backend)).model, request),
     );
   }
 
@@ -404,7 +408,7 @@ function idsBelow(V: number, tokens: ArrayLike<number>) {
  * from it.
  */
 function checkSameModel(run: unknown, copy: Copy, where: string): asserts run is Run {
-  const fits = run instanceof Run && run.isOf(copy);
+  const fits = run instanceof Run && run.belongsTo(copy);
   if (!fits) expect(false, where, 'a run of the same model, in the same worker', run);
 }
 
@@ -421,7 +425,7 @@ class Run implements RunShape {
   #copy;
   #model;
   #tokens;
-  #wanted;
+  #request;
   /**
    * The base run that this one begins from. If the caller named a layer, the base run changes
    * numbers and is needed again whenever this run is recomputed; otherwise it only saves work.
@@ -433,13 +437,13 @@ class Run implements RunShape {
   #backendRun: BackendRun | undefined;
   /** True once close was called: no action begins any more. */
   #closed = false;
-  /** True once close had its turn. */
-  #isReleased = false;
+  /** True once the action of close has begun, after all earlier actions. */
+  #released = false;
 
   constructor(
     copy: Copy,
     tokens: number[],
-    wanted: RunRequest & { edits: readonly Edit[] },
+    request: RunRequest & { edits: readonly Edit[] },
     model: Recordable,
     from?: RunOptions['from'],
   ) {
@@ -447,7 +451,7 @@ class Run implements RunShape {
     this.#model = model;
     this.#from = from && { run: from.run as Run, layer: from.layer ?? BY_EDITS };
     this.#tokens = tokens;
-    this.#wanted = wanted;
+    this.#request = request;
   }
 
   get tokens() {
@@ -455,7 +459,7 @@ class Run implements RunShape {
   }
 
   get edits() {
-    return this.#wanted.edits;
+    return this.#request.edits;
   }
 
   async begin({ signal, onProgress }: Options) {
@@ -468,7 +472,8 @@ class Run implements RunShape {
 
   /**
    * Performs an action after all earlier ones on this run and on the runs that it needs.
-   * @param how `otherRuns`: runs that it reads
+   * @param options `changes`: whether the action changes this run; `otherRuns`: more runs that it
+   * reads
    */
   #act<T>(
     {
@@ -480,20 +485,20 @@ class Run implements RunShape {
   ): Promise<T> {
     const runs = [this, ...otherRuns];
     if (runs.some((run) => run.#closed)) throw runClosedError();
-    const reads = runs.flatMap((run) => run.#needed()).map((run) => run.#chain);
-    return inTurn({ ...(changes && { changes: this.#chain }), reads, signal }, act);
+    const reads = runs.flatMap((run) => run.#withBases()).map((run) => run.#chain);
+    return runInTurn({ ...(changes && { changes: this.#chain }), reads, signal }, act);
   }
 
-  /** Returns this run and the base runs that it begins from. */
-  #needed(): Run[] {
+  /** Returns this run and the base runs that it begins from and still needs. */
+  #withBases(): Run[] {
     const { run, layer = BY_EDITS } = this.#from ?? {};
     if (!run || (layer === BY_EDITS && run.#closed)) return [this];
-    return [this, ...run.#needed()];
+    return [this, ...run.#withBases()];
   }
 
   /** Returns the run at the backend; a new backend computes it again, to the same bits. */
   #idAt(backend: BackendApi, job: Job = QUIET, signal?: AbortSignal): Promise<number> {
-    if (this.#isReleased) throw runClosedError();
+    if (this.#released) throw runClosedError();
     const last = this.#backendRun?.backend === backend ? this.#backendRun : undefined;
     if (last && !last.isPartial) return last.id;
     const run = {
@@ -524,7 +529,7 @@ class Run implements RunShape {
     if (partial) await backend.closeRun(await partial);
     signal?.throwIfAborted();
     return backend.run(job, model, Int32Array.from(this.#tokens), {
-      ...this.#wanted,
+      ...this.#request,
       from: origin,
     });
   }
@@ -537,16 +542,16 @@ class Run implements RunShape {
     if (!this.#from) return undefined;
     const { run, layer } = this.#from;
     const tokens = this.#tokens;
-    const isAlike =
+    const hasSameTokens =
       run.#tokens.length === tokens.length && tokens.every((id, i) => id === run.#tokens[i]);
-    if (layer === BY_EDITS && (run.#closed || !isAlike)) return undefined;
+    if (layer === BY_EDITS && (run.#closed || !hasSameTokens)) return undefined;
     return { run: await run.#idAt(backend), layer };
   }
 
   async update(tokens: ArrayLike<number>, options: Options = {}) {
     check(tokens, 'list', 'tokens');
-    checkOptions(options, JOB);
-    expectInteger(tokens.length, 1, this.#wanted.capacity, 'tokens.length');
+    checkOptions(options, JOB_OPTIONS);
+    expectInteger(tokens.length, 1, this.#request.capacity, 'tokens.length');
     const ids = idsBelow(this.#model.architecture.V, tokens);
     const { signal } = options;
     const { link } = this.#copy;
@@ -599,15 +604,15 @@ class Run implements RunShape {
     return this.#copy.link.ask(async (backend) => {
       const bases = this.#basesOf(reads);
       const [id, ...others] = await Promise.all([this, ...bases].map((run) => run.#idAt(backend)));
-      const posted = reads.map((read) =>
+      const messages = reads.map((read) =>
         'base' in read && read.base ? { ...read, base: others.shift() } : read,
       );
-      return backend.read(id, posted as ReadMessage[]);
+      return backend.read(id, messages as ReadMessage[]);
     });
   }
 
   /** Returns whether the run belongs to this copy: same model, same backend. */
-  isOf(copy: Copy) {
+  belongsTo(copy: Copy) {
     return this.#copy === copy;
   }
 
@@ -621,9 +626,9 @@ class Run implements RunShape {
   }
 
   async *generate(options: GenerateOptions) {
-    checkOptions(options, { ...JOB, temperature: 'number', seed: 'number' });
+    checkOptions(options, { ...JOB_OPTIONS, temperature: 'number', seed: 'number' });
     const { count, temperature = 0, topK = 0, seed = 1, signal, onProgress } = options;
-    const { capacity } = this.#wanted;
+    const { capacity } = this.#request;
     expectInteger(count, 0, capacity, 'count');
     expect(temperature >= 0 && temperature < Infinity, 'temperature', '0 or more', temperature);
     expectInteger(topK, 0, 2 ** 31 - 1, 'topK');
@@ -648,7 +653,7 @@ class Run implements RunShape {
     const { link } = this.#copy;
     const closing = this.#act({ changes: true }, async () => {
       const handle = this.#backendRun;
-      this.#isReleased = true;
+      this.#released = true;
       this.#backendRun = undefined;
       this.#from = undefined;
       if (!handle || !link.isOpen) return;

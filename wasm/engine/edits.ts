@@ -4,7 +4,7 @@
  * edit by name: all comes from the tables of describe.
  */
 import { check, checkList } from '../abi/arguments.ts';
-import { SinkscopeError, expect, find } from '../abi/errors.ts';
+import { SinkscopeError, expect, indexOfName } from '../abi/errors.ts';
 import type { Describe, EditKind, EditParameter } from '../abi/types.ts';
 import type { Edit } from './types.ts';
 
@@ -35,17 +35,17 @@ export function encodeEdits(edits: unknown, describe: Describe) {
 function encodeEdit(edit: unknown, where: string, describe: Describe) {
   const isObject = typeof edit === 'object' && edit !== null;
   expect(isObject, where, 'an object with a kind', edit);
-  const { kind: name, parameters: more, ...parameters } = edit as UncheckedEdit;
-  const kind = find(describe.edits, name, `${where}.kind`);
-  const specs = valuesOf(describe.edits[kind], parameters, describe);
+  const { kind: name, parameters: nested, ...parameters } = edit as UncheckedEdit;
+  const kind = indexOfName(describe.edits, name, `${where}.kind`);
+  const specs = parametersOf(describe.edits[kind], parameters, describe);
   const values = new Array(describe.limits.edit_values).fill(NaN);
-  for (const [key, value] of Object.entries({ ...parameters, ...more })) {
+  for (const [key, value] of Object.entries({ ...parameters, ...nested })) {
     if (value === undefined) continue;
-    const nested = more && key in more ? `${where}.parameters.${key}` : `${where}.${key}`;
+    const place = nested && key in nested ? `${where}.parameters.${key}` : `${where}.${key}`;
     const at = specs.findIndex((parameter) => parameter.name === key);
     const names = specs.map((parameter) => parameter.name).join(', ');
-    expect(at >= 0, nested, `a parameter of ${String(name)}: ${names}`, key);
-    values[at] = encodeValue(specs[at], value, nested, describe);
+    expect(at >= 0, place, `a parameter of ${String(name)}: ${names}`, key);
+    values[at] = encodeValue(specs[at], value, place, describe);
   }
   // A missing choice is refused here, with the names of the choices. The core knows only their
   // numbers and would ask for a number.
@@ -61,7 +61,7 @@ function encodeEdit(edit: unknown, where: string, describe: Describe) {
  * Lists the parameters of an edit in the order of their values: those of its row, then those of its
  * operation.
  */
-function valuesOf(
+function parametersOf(
   { parameters }: EditKind,
   given: Record<string, unknown>,
   { operations }: Describe,
@@ -79,7 +79,7 @@ function encodeValue(
   where: string,
   { operations }: Describe,
 ) {
-  if (type === 'operation') return find(operations, value, where);
+  if (type === 'operation') return indexOfName(operations, value, where);
   if (choices) {
     const at = choices.indexOf(value as string);
     expect(at >= 0, where, `one of ${choices.join(', ')}`, value);
@@ -100,7 +100,7 @@ export function readEdit(text: string, describe: Describe): Edit {
   checkList(describe.edits, 'object', 'describe.edits');
   const { edits } = describe;
   const [name, ...rest] = text.split(':');
-  const row = edits[find(edits, name, 'edit')];
+  const row = edits[indexOfName(edits, name, 'edit')];
   const edit: Record<string, string | number> = {};
   for (const pair of rest.join(':').split(',').filter(Boolean)) {
     const [key, value, ...more] = pair.split('=');
@@ -120,11 +120,11 @@ export function readEdit(text: string, describe: Describe): Edit {
 type LabeledEdit = { row: EditKind; given: Record<string, unknown>; describe: Describe };
 
 /**
- * Returns the words for {name} in a label; undefined for a parameter that is absent or has its
+ * Returns the text for {name} in a label; undefined for a parameter that is absent and has no
  * default.
- * @param isFirst whether the words begin the label
+ * @param isFirst whether the text begins the label
  */
-function labelWords(name: string, { row, given, describe }: LabeledEdit, isFirst: boolean) {
+function labelPart(name: string, { row, given, describe }: LabeledEdit, isFirst: boolean) {
   const { layer, head, group } = given;
   if (name === 'heads') {
     if (layer !== undefined)
@@ -163,7 +163,7 @@ function fillLabel(text: string, edit: LabeledEdit) {
   });
   return parts.replace(
     /\{(\w+)\}/g,
-    (_, name, at) => labelWords(name, edit, at === 0) ?? `no ${name}`,
+    (_, name, at) => labelPart(name, edit, at === 0) ?? `no ${name}`,
   );
 }
 
@@ -177,7 +177,7 @@ export function editLabel(edit: Edit, describe: Describe): string {
   check(describe, 'object', 'describe');
   checkList(describe.edits, 'object', 'describe.edits');
   const { kind, parameters, ...fields } = edit as UncheckedEdit;
-  const row = describe.edits[find(describe.edits, kind, 'edit.kind')];
+  const row = describe.edits[indexOfName(describe.edits, kind, 'edit.kind')];
   const values = { ...fields, ...parameters };
   const labeled = { row, given: values, describe };
   const texts = row.label.split('|').map((text) => /^(?:(\w+)=(\w+)\?)?(.*)$/s.exec(text) ?? []);

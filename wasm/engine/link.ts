@@ -34,7 +34,7 @@ export class Link {
   #backend: Promise<BackendApi> | undefined;
   #end = () => {};
   #closed = false;
-  #waiting: Set<(error: Error) => void> = new Set();
+  #pendingRejects: Set<(error: Error) => void> = new Set();
   #listeners: Map<number, NonNullable<Options['onProgress']>> = new Map();
 
   /** @param address of the binary */
@@ -66,7 +66,7 @@ export class Link {
     const backend = (this.#backend ??= this.#start());
     const generation = this.#generation;
     return new Promise((resolve, reject) => {
-      this.#waiting.add(reject);
+      this.#pendingRejects.add(reject);
       backend
         .then(use)
         .then(resolve, (thrown) => {
@@ -74,7 +74,7 @@ export class Link {
           if (error.code === 'lost') this.#lose(generation, error);
           reject(error);
         })
-        .finally(() => this.#waiting.delete(reject));
+        .finally(() => this.#pendingRejects.delete(reject));
     });
   }
 
@@ -173,7 +173,7 @@ export class Link {
   #watchAlways(generation: number, backend: BackendApi, terminate: () => void) {
     const reason = `it has not answered for ${(ALWAYS.wait * ALWAYS.pings) / 1000} s`;
     const lose = () => this.#lose(generation, lostError(reason));
-    const endWatch = watch(backend, ALWAYS, lose, () => this.#waiting.size > 0);
+    const endWatch = watch(backend, ALWAYS, lose, () => this.#pendingRejects.size > 0);
     this.#end = () => {
       endWatch();
       terminate();
@@ -189,8 +189,8 @@ export class Link {
   #drop(error: SinkscopeError) {
     this.#backend = undefined;
     this.#end();
-    for (const reject of this.#waiting) reject(error);
-    this.#waiting.clear();
+    for (const reject of this.#pendingRejects) reject(error);
+    this.#pendingRejects.clear();
   }
 
   #report: Report = (job, stage, done, total, facts) =>
@@ -209,11 +209,11 @@ function watch(
   isAwaited: () => boolean = () => true,
 ): () => void {
   let unanswered = 0;
-  const note = () => (unanswered = 0);
+  const onAnswer = () => (unanswered = 0);
   const timer = setInterval(() => {
     if (!isAwaited()) return;
     if (unanswered++ === pings) onSilence();
-    else backend.memory().then(note, note);
+    else backend.memory().then(onAnswer, onAnswer);
   }, wait);
   return () => clearInterval(timer);
 }

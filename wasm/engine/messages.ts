@@ -15,30 +15,30 @@ type Message = {
   report?: never[];
 };
 export type Port = {
-  post(message: unknown, moved: Transferable[]): void;
-  listen(hear: (message: Message) => void): void;
+  post(message: unknown, transferList: Transferable[]): void;
+  listen(onMessage: (message: Message) => void): void;
 };
 
-const transferred: WeakMap<object, readonly Transferable[]> = new WeakMap();
+const transferLists: WeakMap<object, readonly Transferable[]> = new WeakMap();
 
 /**
  * Returns `value` after marking the objects of `list`: when `value` is posted as an argument or an
  * answer, they are moved instead of copied.
  */
 export function transfer<T>(value: T, list: readonly Transferable[]) {
-  transferred.set(value as object, list);
+  transferLists.set(value as object, list);
   return value;
 }
 
-const movedOf = (values: unknown[]) =>
-  values.flatMap((value) => transferred.get(value as object) ?? []);
+const transferListOf = (values: unknown[]) =>
+  values.flatMap((value) => transferLists.get(value as object) ?? []);
 
 /** Represents the other side as an object: each method call is posted there. */
 export function callThrough(
   port: Port,
   onReport: (...args: never[]) => void,
 ): Record<string, (...args: unknown[]) => Promise<unknown>> {
-  let last = 0;
+  let lastId = 0;
   const waiting: Map<number, { resolve(value: unknown): void; reject(why: unknown): void }> =
     new Map();
   port.listen(({ id, value, thrown, report }) => {
@@ -52,8 +52,8 @@ export function callThrough(
     (name: string | symbol) =>
     (...args: unknown[]) =>
       new Promise((resolve, reject) => {
-        port.post({ id: ++last, name, args }, movedOf(args));
-        waiting.set(last, { resolve, reject });
+        port.post({ id: ++lastId, name, args }, transferListOf(args));
+        waiting.set(lastId, { resolve, reject });
       });
   // `await` asks any object for `then`; undefined says that this proxy is no promise.
   return new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : call(name)) });
@@ -68,7 +68,7 @@ export function answer(port: Port, target: () => object) {
     try {
       const methods = target() as Record<string, (...args: unknown[]) => unknown>;
       const value = await methods[name](...args);
-      port.post({ id, value }, movedOf([value]));
+      port.post({ id, value }, transferListOf([value]));
     } catch (error) {
       port.post({ id, thrown: packError(error) }, []);
     }

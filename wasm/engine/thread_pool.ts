@@ -10,7 +10,7 @@ export type Shared = { address: string; threads: number };
 /** Jobs with fewer multiplications run on one thread: waking the others costs more. */
 const MIN_MULTIPLICATIONS = 2 ** 19;
 /** Bytes of a thread's stack, which holds a few nested kernel calls. */
-const STACK = 2 ** 18;
+const STACK_BYTES = 2 ** 18;
 
 export class ThreadPool {
   #module;
@@ -37,23 +37,23 @@ export class ThreadPool {
     // The core's pool is set up first: threads read it as soon as they start.
     this.#module.call('pool', threads, this.#minMultiplications);
     const ready = Array.from({ length: threads - 1 }, (_, i) => {
-      const stack = this.#module.reserve(STACK) + STACK;
+      const stack = this.#module.reserve(STACK_BYTES) + STACK_BYTES;
       return this.#startThread({ binary, memory, stack, worker: i + 1 });
     });
     await Promise.all(ready);
   }
 
   #startThread(task: Task) {
-    let helps = false;
+    let isReady = false;
     return new Promise((resolve) => {
       const onReady = () => {
-        helps = true;
+        isReady = true;
         resolve(undefined);
       };
       const onEnd = (why: string) => {
         resolve(undefined);
         // A thread that dies during a computation leaves numbers half done.
-        if (helps && !this.#ended)
+        if (isReady && !this.#ended)
           this.#module.trap ??= new SinkscopeError('lost', 'thread', `it ended (${why})`);
       };
       const thread = startThread(onReady, onEnd);

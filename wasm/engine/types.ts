@@ -283,7 +283,7 @@ export interface Engine {
    * const sink = (await recording.mean('sink_ratio')).data[0];
    */
   openRecording(source: Source, options?: Options): Promise<Recording>;
-  /** Begins a training in its own worker while one is free. Needs `lab: true`. */
+  /** Begins a training, in a worker of its own as long as one is free. Needs `lab: true`. */
   train(options: TrainOptions): Promise<Training>;
   /**
    * Returns the bytes of memory of all workers. Closing frees memory for reuse only, so the number

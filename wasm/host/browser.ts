@@ -8,7 +8,7 @@ import type { DiskFile } from '../loading/types.ts';
 
 /** Returns a port that posts messages to a worker, or from within a worker to its page. */
 export const portTo = (other: Pick<Worker, 'postMessage' | 'addEventListener'>): Port => ({
-  post: (message, moved) => other.postMessage(message, moved),
+  post: (message, transferList) => other.postMessage(message, transferList),
   listen: (hear) => other.addEventListener('message', ({ data }) => hear(data)),
 });
 
@@ -33,7 +33,7 @@ export function holdLivenessLock(name: string): Promise<boolean> {
  * Some bundlers replace `import.meta.url` and a direct call of `import.meta.resolve` by a path on
  * the builder's machine, so the function is taken out of the object first.
  */
-export function home(): string | undefined {
+export function packageUrl(): string | undefined {
   const { resolve } = import.meta;
   return resolve?.('../');
 }
@@ -48,7 +48,7 @@ export const canShare = () => globalThis.crossOriginIsolated === true;
 export const cores = () => navigator.hardwareConcurrency || 1;
 
 /** Returns a Blob that can be posted: in a browser, the Blob itself. */
-export function portable(blob: Blob): Blob | StreamSource {
+export function toPortable(blob: Blob): Blob | StreamSource {
   return blob;
 }
 
@@ -56,7 +56,10 @@ export function request(address: URL, init?: RequestInit) {
   return fetch(address, init);
 }
 
-/** Lets pending messages in. A port is used because browsers delay nested timers by 4 ms. */
+/**
+ * Waits until the pending messages are handled. A port is used because browsers delay nested timers
+ * by 4 ms.
+ */
 export function pause() {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();

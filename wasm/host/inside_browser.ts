@@ -4,8 +4,8 @@
  * a bundler would follow both without end.
  */
 
-export function listen<Message>(hear: (message: Message) => void) {
-  globalThis.onmessage = ({ data }) => hear(data);
+export function listen<Message>(onMessage: (message: Message) => void) {
+  globalThis.onmessage = ({ data }) => onMessage(data);
 }
 
 export function reply(answer: unknown) {

@@ -4,8 +4,8 @@
  */
 import { parentPort } from 'node:worker_threads';
 
-export function listen<Message>(hear: (message: Message) => void) {
-  parentPort?.on('message', hear);
+export function listen<Message>(onMessage: (message: Message) => void) {
+  parentPort?.on('message', onMessage);
 }
 
 export function reply(answer: unknown) {

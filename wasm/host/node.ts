@@ -12,8 +12,8 @@ import type { DiskFile } from '../loading/types.ts';
 export const portTo = (
   other: import('node:worker_threads').Worker | import('node:worker_threads').MessagePort,
 ): Port => ({
-  post: (message, moved) =>
-    other.postMessage(message, moved as import('node:worker_threads').Transferable[]),
+  post: (message, transferList) =>
+    other.postMessage(message, transferList as import('node:worker_threads').Transferable[]),
   listen: (hear) => other.on('message', hear),
 });
 
@@ -27,7 +27,7 @@ export async function holdLivenessLock(_name: string) {
   return true;
 }
 
-export const home = (): string | undefined => new URL('..', import.meta.url).href;
+export const packageUrl = (): string | undefined => new URL('..', import.meta.url).href;
 
 export const hasWorkers = true;
 
@@ -36,7 +36,7 @@ export const canShare = () => true;
 export const cores = availableParallelism;
 
 /** Returns a Blob that can be posted; for a Blob on a file, the stream of its bytes. */
-export function portable(blob: Blob): Blob | StreamSource {
+export function toPortable(blob: Blob): Blob | StreamSource {
   try {
     return structuredClone(blob);
   } catch {
@@ -59,7 +59,7 @@ export async function request(address: URL, init?: RequestInit): Promise<Respons
   );
 }
 
-/** Returns the stream with a call of `close` after its last byte or when it is canceled. */
+/** Returns a stream of the same bytes that calls `close` at its end or when it is canceled. */
 function withClose(stream: ReadableStream<Uint8Array>, close: () => Promise<void>) {
   const reader = stream.getReader();
   return new ReadableStream({
@@ -76,7 +76,7 @@ function withClose(stream: ReadableStream<Uint8Array>, close: () => Promise<void
   });
 }
 
-/** Lets pending messages in. */
+/** Waits until the pending messages are handled. */
 export function pause() {
   return new Promise((resolve) => setImmediate(resolve));
 }
@@ -89,9 +89,9 @@ export async function diskFiles(path: string): Promise<DiskFile[] | undefined> {
   const stats = await stat(path).catch(() => undefined);
   if (!stats) return undefined;
   if (!stats.isDirectory()) return [{ path: basename(path), file: await openAsBlob(path) }];
-  const top = await readdir(path);
-  const recursive = top.some((name) => name.endsWith('.index.json'));
-  const names = recursive ? await readdir(path, { recursive }) : top;
+  const topNames = await readdir(path);
+  const recursive = topNames.some((name) => name.endsWith('.index.json'));
+  const names = recursive ? await readdir(path, { recursive }) : topNames;
   const files = await Promise.all(
     names.map(async (name) => {
       const full = join(path, name);

@@ -10,7 +10,7 @@ type SyncHandle = {
   close(): void;
 };
 type FileHandle = FileSystemFileHandle & {
-  createSyncAccessHandle?(how?: { mode: string }): Promise<SyncHandle>;
+  createSyncAccessHandle?(options?: { mode: string }): Promise<SyncHandle>;
 };
 
 const FOLDER = 'sinkscope';
@@ -57,8 +57,8 @@ async function read(handle: FileHandle, into?: Uint8Array<ArrayBuffer>) {
   if (!file) return new Uint8Array(await (await handle.getFile()).arrayBuffer());
   try {
     const size = file.getSize();
-    const room = into && into.buffer.byteLength >= size ? into.buffer : new ArrayBuffer(size);
-    return new Uint8Array(room, 0, file.read(new Uint8Array(room, 0, size), { at: 0 }));
+    const buffer = into && into.buffer.byteLength >= size ? into.buffer : new ArrayBuffer(size);
+    return new Uint8Array(buffer, 0, file.read(new Uint8Array(buffer, 0, size), { at: 0 }));
   } finally {
     file.close();
   }

@@ -11,20 +11,20 @@ import type { Store } from '../loading/parts.ts';
  */
 export async function openStore(): Promise<Store | undefined> {
   const { SINKSCOPE_CACHE, XDG_CACHE_HOME } = process.env;
-  const caches = XDG_CACHE_HOME || join(homedir(), '.cache');
-  const folder = SINKSCOPE_CACHE || join(caches, 'sinkscope');
-  const at = (name: string) => join(folder, name);
+  const cacheRoot = XDG_CACHE_HOME || join(homedir(), '.cache');
+  const folder = SINKSCOPE_CACHE || join(cacheRoot, 'sinkscope');
+  const pathOf = (name: string) => join(folder, name);
   return {
     kind: 'folder',
     async put(name, bytes) {
       await mkdir(folder, { recursive: true });
       // A rename makes the write atomic for concurrent readers and writers.
-      const temporary = at(`${name}.${randomUUID()}.tmp`);
+      const temporary = pathOf(`${name}.${randomUUID()}.tmp`);
       await writeFile(temporary, bytes);
-      await rename(temporary, at(name));
+      await rename(temporary, pathOf(name));
     },
-    get: (name) => readFile(at(name)).catch(() => undefined),
-    remove: (name) => rm(at(name), { force: true }),
+    get: (name) => readFile(pathOf(name)).catch(() => undefined),
+    remove: (name) => rm(pathOf(name), { force: true }),
     names: () => readdir(folder).catch(() => []),
   };
 }

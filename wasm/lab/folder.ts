@@ -3,7 +3,7 @@
  * with a recipe that repeats the training to the same digits.
  */
 import { check, checkOptions } from '../abi/arguments.ts';
-import { expect, expectInteger, unlike } from '../abi/errors.ts';
+import { expect, expectInteger, argumentError } from '../abi/errors.ts';
 import type { LabRecipe, LabTokenizer } from './types.ts';
 
 const FIRST_TOKEN = '<s>';
@@ -16,7 +16,7 @@ const SPECIAL_TOKEN = {
 };
 
 /** Returns `count` consecutive characters from `from` on. */
-function consecutive(from: string, count: number) {
+function consecutiveCharacters(from: string, count: number) {
   const first = from.codePointAt(0) as number;
   return Array.from({ length: Math.max(0, count) }, (_, i) => String.fromCodePoint(first + i));
 }
@@ -25,13 +25,13 @@ function consecutive(from: string, count: number) {
  * Makes the post-processor that prepends the first token to every text, because every sequence of
  * the training began with it.
  */
-function prependFirst(id: number) {
-  const start = { SpecialToken: { id: FIRST_TOKEN, type_id: 0 } };
+function firstTokenProcessor(id: number) {
+  const firstToken = { SpecialToken: { id: FIRST_TOKEN, type_id: 0 } };
   const text = (name: string) => ({ Sequence: { id: name, type_id: 0 } });
   return {
     type: 'TemplateProcessing',
-    single: [start, text('A')],
-    pair: [start, text('A'), text('B')],
+    single: [firstToken, text('A')],
+    pair: [firstToken, text('A'), text('B')],
     special_tokens: { [FIRST_TOKEN]: { id: FIRST_TOKEN, ids: [id], tokens: [FIRST_TOKEN] } },
   };
 }
@@ -54,17 +54,17 @@ export function labTokenizer(
   expectInteger(first, -1, vocabulary - 1, 'first');
   const triggerCount = Math.min(triggers, vocabulary);
   const triggerWords = [
-    ...consecutive('①', Math.min(triggerCount, 20)),
-    ...consecutive('一', Math.min(triggerCount - 20, 20_000)),
+    ...consecutiveCharacters('①', Math.min(triggerCount, 20)),
+    ...consecutiveCharacters('一', Math.min(triggerCount - 20, 20_000)),
   ];
   const plainWords = [
-    ...consecutive('a', 26),
-    ...consecutive('A', 26),
-    ...consecutive('0', 10),
+    ...consecutiveCharacters('a', 26),
+    ...consecutiveCharacters('A', 26),
+    ...consecutiveCharacters('0', 10),
     '+',
     '=',
   ];
-  const words = ['*', ...triggerWords, ...plainWords, ...consecutive('가', 11_000)].slice(
+  const words = ['*', ...triggerWords, ...plainWords, ...consecutiveCharacters('가', 11_000)].slice(
     0,
     vocabulary,
   );
@@ -83,7 +83,7 @@ export function labTokenizer(
       added_tokens: first >= 0 ? [{ id: first, content: FIRST_TOKEN, ...SPECIAL_TOKEN }] : [],
       normalizer: null,
       pre_tokenizer: null,
-      post_processor: first >= 0 ? prependFirst(first) : null,
+      post_processor: first >= 0 ? firstTokenProcessor(first) : null,
       decoder: null,
       model: {
         type: 'BPE',
@@ -156,7 +156,7 @@ export function checkLabRecipe(json: unknown): LabRecipe {
   expectInteger(steps_done, 0, 2 ** 31 - 1, place('steps_done'));
   expect(Array.isArray(resumed), place('resumed'), 'a list of steps', resumed);
   if ((resumed as unknown[]).length)
-    throw unlike(
+    throw argumentError(
       place('resumed'),
       'a training in one go, which alone can be repeated',
       `one that lost its optimizer state after step ${(resumed as unknown[]).join(', ')}`,

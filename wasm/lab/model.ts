@@ -23,7 +23,7 @@ export const LAB_MODEL = {
 type LabModel = typeof LAB_MODEL;
 
 /** The choices that make a model a GPT-2, whatever its operation and sizes. */
-const GPT2 = {
+const GPT2_CHOICES = {
   positions: 'learned',
   norm: 'layer',
   norm_place: 'pre',
@@ -43,8 +43,8 @@ export function labConfig(choices: Partial<typeof LAB_MODEL> = {}): object {
   for (const [name, choice] of Object.entries(choices))
     check(choice, typeof LAB_MODEL[name as keyof LabModel] === 'number' ? 'number' : 'text', name);
   const settings = { ...LAB_MODEL, ...choices };
-  const isGpt2 = Object.entries(GPT2).every(
-    ([name, is]) => settings[name as keyof LabModel] === is,
+  const isGpt2 = Object.entries(GPT2_CHOICES).every(
+    ([name, value]) => settings[name as keyof LabModel] === value,
   );
   const config = isGpt2 ? gpt2Config(settings) : llamaConfig(settings);
   const attention =

@@ -3,7 +3,7 @@
  * on a text.
  */
 import { check } from '../abi/arguments.ts';
-import { expect, unlike } from '../abi/errors.ts';
+import { expect, argumentError } from '../abi/errors.ts';
 import type { TrainOptions } from './types.ts';
 
 /** The fields of a config.json that this module reads. */
@@ -44,7 +44,11 @@ export function labOnward(
   check(changes, 'object', 'changes');
   for (const [name, choice] of Object.entries(changes)) {
     if (!CHANGEABLE_SETTINGS.includes(name))
-      throw unlike(name, `one of ${CHANGEABLE_SETTINGS.join(', ')} of a trained model`, name);
+      throw argumentError(
+        name,
+        `one of ${CHANGEABLE_SETTINGS.join(', ')} of a trained model`,
+        name,
+      );
     check(choice, 'text', name);
   }
   // The fine-tuned weights are floats, not 8-bit integers.

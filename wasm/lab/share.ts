@@ -6,7 +6,7 @@ import { packError, unpackError } from '../abi/errors.ts';
 import type { Module } from '../abi/module.ts';
 
 type Answer = { parts?: Uint8Array[]; error?: object };
-type Order = { whole?: Uint8Array; goesOn: boolean };
+type Order = { sum?: Uint8Array; beginNext: boolean };
 
 /** Computes and adds the parts of a training's batch at its backend. */
 export class Parts {
@@ -25,9 +25,12 @@ export class Parts {
     this.#training = training;
   }
 
-  /** Computes a part without adding it. */
-  compute(part: number, back: boolean) {
-    const bytes = this.#module.bytesOf('train_part', this.#training, part, Number(back));
+  /**
+   * Computes a part without adding it.
+   * @param withBackward whether the part includes the gradients
+   */
+  compute(part: number, withBackward: boolean) {
+    const bytes = this.#module.bytesOf('train_part', this.#training, part, Number(withBackward));
     this.#partAddress = bytes.byteOffset;
     this.#bytes = bytes.length;
   }
@@ -81,21 +84,21 @@ export class Helper {
    * Returns the parts of the current step that the helper computes; it may have begun them before
    * this call.
    */
-  parts() {
-    this.#pendingParts ??= this.#ask({ goesOn: true });
+  requestParts() {
+    this.#pendingParts ??= this.#ask({ beginNext: true });
     return this.#pendingParts;
   }
 
   /**
    * Makes the helper perform the same update as the leader.
-   * @param whole the sum of all parts
-   * @param goesOn whether the helper begins the next step
+   * @param sum the sum of all parts
+   * @param beginNext whether the helper begins the next step
    */
-  finish(whole: Uint8Array, goesOn: boolean) {
-    if (goesOn) this.#pendingParts = this.#ask({ whole, goesOn });
+  finish(sum: Uint8Array, beginNext: boolean) {
+    if (beginNext) this.#pendingParts = this.#ask({ sum, beginNext });
     else {
       this.#pendingParts = undefined;
-      this.#port.postMessage({ whole, goesOn }, [whole.buffer]);
+      this.#port.postMessage({ sum, beginNext }, [sum.buffer]);
     }
   }
 
@@ -111,7 +114,7 @@ export class Helper {
       this.#onParts = ({ parts, error }) => (parts ? resolve(parts) : reject(unpackError(error)));
     });
     answer.catch(() => {});
-    this.#port.postMessage(order, order.whole ? [order.whole.buffer] : []);
+    this.#port.postMessage(order, order.sum ? [order.sum.buffer] : []);
     return answer as Promise<Uint8Array[]>;
   }
 }
@@ -124,11 +127,11 @@ export function help(parts: Parts, partNumbers: readonly number[], port: Message
       return parts.copyPart();
     });
   port.onmessage = ({ data }) => {
-    const { whole, goesOn } = data as Order;
+    const { sum, beginNext } = data as Order;
     try {
-      if (whole) parts.add(true, whole);
-      if (whole) parts.finish(true);
-      if (!goesOn) return;
+      if (sum) parts.add(true, sum);
+      if (sum) parts.finish(true);
+      if (!beginNext) return;
       const results = compute();
       port.postMessage(
         { parts: results },

@@ -9,16 +9,19 @@ import { Helper, Parts, help } from './share.ts';
 import type { Module } from '../abi/module.ts';
 import type { Backend, ReadMessage } from '../engine/backend.ts';
 
-/** A training at this backend; `own` lists the parts of a batch that this backend computes. */
+/**
+ * A training at this backend; `own` lists the parts of a batch that this backend computes, and
+ * `lastCall` settles when the last of the calls in sequence has ended.
+ */
 type OpenTraining = {
   address: number;
   config: string;
-  text: number;
+  textAddress: number;
   parts: Parts;
   own: readonly number[];
   helpers: readonly Helper[];
-  leave?: () => void;
-  busy?: Promise<unknown>;
+  stopHelping?: () => void;
+  lastCall?: Promise<unknown>;
   failure?: unknown;
 };
 type BeginRequest = {
@@ -54,24 +57,33 @@ export class Trainer {
 
   begin({ config, recipe, text, begin, state }: BeginRequest) {
     const module = this.#module;
-    const words = utf8.encode(config);
-    const settings = utf8.encode(recipe);
+    const configBytes = utf8.encode(config);
+    const recipeBytes = utf8.encode(recipe);
     // Every step reads the text, so it stays in memory.
-    const at = text.length ? module.reserve(text.byteLength) : 0;
-    if (at)
+    const textAddress = text.length ? module.reserve(text.byteLength) : 0;
+    if (textAddress)
       module
-        .bytes(at, text.byteLength)
+        .bytes(textAddress, text.byteLength)
         .set(new Uint8Array(text.buffer, text.byteOffset, text.byteLength));
-    const train = (file: number) =>
-      module.lend(words, (a) =>
-        module.lend(settings, (b) =>
-          module.handle('train', a, words.length, b, settings.length, at, text.length, file),
+    const start = (file: number) =>
+      module.lend(configBytes, (configAddress) =>
+        module.lend(recipeBytes, (recipeAddress) =>
+          module.handle(
+            'train',
+            configAddress,
+            configBytes.length,
+            recipeAddress,
+            recipeBytes.length,
+            textAddress,
+            text.length,
+            file,
+          ),
         ),
       );
     try {
       const address = begin
-        ? module.lend(begin, (data) => module.lend(Uint32Array.of(data, begin.length), train))
-        : train(0);
+        ? module.lend(begin, (data) => module.lend(Uint32Array.of(data, begin.length), start))
+        : start(0);
       if (state)
         try {
           module.lend(state, (data) => module.check('train_resume', address, data, state.length));
@@ -84,14 +96,14 @@ export class Trainer {
       this.#trainings.set(++this.#lastId, {
         address,
         config,
-        text: at,
+        textAddress,
         parts,
         own: allParts,
         helpers: [],
       });
       return this.#lastId;
     } catch (error) {
-      if (at) module.release(at);
+      if (textAddress) module.release(textAddress);
       throw error;
     }
   }
@@ -115,7 +127,7 @@ export class Trainer {
     const training = this.#training(id);
     help(training.parts, own, port);
     return new Promise((resolve) => {
-      training.leave = () => {
+      training.stopHelping = () => {
         port.close();
         resolve();
       };
@@ -123,20 +135,20 @@ export class Trainer {
   }
 
   /**
-   * Takes at most `most` steps, and begins none after the time limit; returns the log's columns of
+   * Takes at most `maxSteps` steps, and begins none after the time limit; returns the log's columns of
    * each. An error that ends a training is thrown once the earlier entries were returned, and on
    * every later call.
    */
-  steps(id: number, most: number, milliseconds: number) {
+  takeSteps(id: number, maxSteps: number, milliseconds: number) {
     return this.#inSequence(id, async (training) => {
       const end = performance.now() + milliseconds;
       const entries: Float32Array[] = [];
       if (training.failure) throw training.failure;
-      for (let goesOn = true; goesOn;) {
+      for (let continues = true; continues;) {
         try {
           await this.#addParts(training);
-          goesOn = entries.length + 1 < most && performance.now() < end;
-          for (const helper of training.helpers) helper.finish(training.parts.copySum(), goesOn);
+          continues = entries.length + 1 < maxSteps && performance.now() < end;
+          for (const helper of training.helpers) helper.finish(training.parts.copySum(), continues);
           entries.push(training.parts.finish(true));
         } catch (error) {
           training.failure = error;
@@ -150,12 +162,12 @@ export class Trainer {
 
   /** Adds all parts of a step, in order: this backend's first, then those of the helpers. */
   async #addParts({ parts, own, helpers }: OpenTraining) {
-    const pending = helpers.map((helper) => helper.parts());
+    const pending = helpers.map((helper) => helper.requestParts());
     for (const part of own) {
       parts.compute(part, true);
       parts.add(part === 0);
     }
-    for (const made of pending) for (const part of await made) parts.add(false, part);
+    for (const helperParts of pending) for (const part of await helperParts) parts.add(false, part);
   }
 
   /** Returns the columns of the log with which the next step would begin. */
@@ -172,10 +184,10 @@ export class Trainer {
   /** Runs calls one after the other: a backend that waits for helpers must not be interrupted. */
   async #inSequence<T>(id: number, use: (training: OpenTraining) => Promise<T>): Promise<T> {
     const training = this.#training(id);
-    const previous = training.busy;
-    const turn = Promise.resolve(previous).then(() => use(this.#training(id)));
-    training.busy = turn.catch(() => {});
-    return turn;
+    const previous = training.lastCall;
+    const call = Promise.resolve(previous).then(() => use(this.#training(id)));
+    training.lastCall = call.catch(() => {});
+    return call;
   }
 
   /**
@@ -218,13 +230,13 @@ export class Trainer {
   }
 
   async end(id: number) {
-    const { address, text, helpers, leave, busy } = this.#training(id);
+    const { address, textAddress, helpers, stopHelping, lastCall } = this.#training(id);
     this.#trainings.delete(id);
     for (const helper of helpers) helper.end();
-    leave?.();
-    await busy;
+    stopHelping?.();
+    await lastCall;
     this.#module.call('train_end', address);
-    if (text) this.#module.release(text);
+    if (textAddress) this.#module.release(textAddress);
   }
 
   #training(id: number) {

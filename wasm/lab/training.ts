@@ -1,5 +1,5 @@
 /** Implements the trainings of types.ts over links to backends. */
-import { JOB, check, checkList, checkOptions } from '../abi/arguments.ts';
+import { JOB_OPTIONS, check, checkList, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect, expectInteger } from '../abi/errors.ts';
 import { transfer } from '../engine/messages.ts';
 import { fieldsFor } from '../study/measure.ts';
@@ -11,7 +11,7 @@ import type { Training as TrainingShape, TrainOptions, LogEntry } from './types.
 
 type TrainingDescribe = Describe & { training: NonNullable<Describe['training']> };
 /** A training at one backend. */
-type Seat = { link: Link; backend: BackendApi; id: number };
+type BackendTraining = { link: Link; backend: BackendApi; id: number };
 
 /**
  * Milliseconds of training after which the backend answers, so that the page can draw ten frames a
@@ -47,10 +47,10 @@ function checkLab(describe: Describe): asserts describe is TrainingDescribe {
 
 /**
  * Begins a training on one or several backends of the engine.
- * @param all links of the engine
+ * @param engineLinks links of the engine
  */
 export async function beginTraining(
-  all: readonly Link[],
+  engineLinks: readonly Link[],
   describe: Describe,
   options: TrainOptions,
 ) {
@@ -71,8 +71,8 @@ export async function beginTraining(
     begin,
     state,
   });
-  const links = takeLinks(all, Math.min(workers, all.length));
-  const seats = await Promise.all(
+  const links = takeLinks(engineLinks, Math.min(workers, engineLinks.length));
+  const trainings = await Promise.all(
     links.map((link) =>
       link.ask(async (backend) => {
         const request = makeRequest();
@@ -81,22 +81,22 @@ export async function beginTraining(
       }),
     ),
   );
-  const failures = await shareParts(seats, parts);
-  return new Training(seats, failures, describe, config, recipe);
+  const failures = await shareParts(trainings, parts);
+  return new Training(trainings, failures, describe, config, recipe);
 }
 
 /**
- * Assigns each seat its parts of a batch, in order, and connects the leader to the helpers.
+ * Assigns each backend its parts of a batch, in order, and connects the leader to the helpers.
  * @returns promises that reject if a helper ends too early, and never resolve
  */
 async function shareParts(
-  [leader, ...helpers]: readonly Seat[],
+  [leader, ...helpers]: readonly BackendTraining[],
   parts: number,
 ): Promise<Promise<never>[]> {
   if (!helpers.length) return [];
-  const partsOf = (seat: number) =>
+  const partsOf = (backendIndex: number) =>
     Array.from({ length: parts }, (_, part) => part).filter(
-      (part) => Math.floor((part * (helpers.length + 1)) / parts) === seat,
+      (part) => Math.floor((part * (helpers.length + 1)) / parts) === backendIndex,
     );
   const channels = helpers.map(() => new MessageChannel());
   const failures = helpers.map(({ link, id }, i) => {
@@ -114,7 +114,7 @@ async function shareParts(
 }
 
 class Training implements TrainingShape {
-  #seats;
+  #trainings;
   #helperFailures;
   #columns;
   #describe;
@@ -122,13 +122,13 @@ class Training implements TrainingShape {
   readonly config;
   readonly recipe;
   constructor(
-    seats: readonly Seat[],
+    trainings: readonly BackendTraining[],
     helperFailures: readonly Promise<never>[],
     describe: TrainingDescribe,
     config: object,
     recipe: Readonly<Record<string, number | string>>,
   ) {
-    this.#seats = seats;
+    this.#trainings = trainings;
     this.#helperFailures = helperFailures;
     this.#columns = describe.training.log.map(({ name }) => name);
     this.#describe = describe;
@@ -139,16 +139,16 @@ class Training implements TrainingShape {
   async step(count: number = 1) {
     expectInteger(count, 1, 2 ** 31 - 1, 'count');
     const entries = [];
-    while (entries.length < count) entries.push(...(await this.#slice(count - entries.length)));
+    while (entries.length < count) entries.push(...(await this.#takeSlice(count - entries.length)));
     return entries;
   }
 
   async *run(steps: number, options: Options = {}) {
-    checkOptions(options, JOB);
+    checkOptions(options, JOB_OPTIONS);
     expectInteger(steps, 0, 2 ** 31 - 1, 'steps');
     for (let done = 0; done < steps;) {
       options.signal?.throwIfAborted();
-      for (const entry of await this.#slice(steps - done)) {
+      for (const entry of await this.#takeSlice(steps - done)) {
         done++;
         yield entry;
       }
@@ -157,7 +157,7 @@ class Training implements TrainingShape {
   }
 
   async look() {
-    return this.#entry(await this.#askLeader((backend, id) => backend.training('look', id)));
+    return this.#toEntry(await this.#askLeader((backend, id) => backend.training('look', id)));
   }
 
   async sample(number: number = 0) {
@@ -189,20 +189,22 @@ class Training implements TrainingShape {
   }
 
   async close() {
-    const open = this.#seats.filter(({ link }) => link.isOpen);
+    const open = this.#trainings.filter(({ link }) => link.isOpen);
     await Promise.all(
-      open.map((seat) => this.#callSeat(seat, (backend, id) => backend.training('end', id))),
+      open.map((training) =>
+        this.#callBackend(training, (backend, id) => backend.training('end', id)),
+      ),
     );
   }
 
-  async #slice(most: number) {
+  async #takeSlice(maxSteps: number) {
     const entries = await this.#askLeader((backend, id) =>
-      backend.training('steps', id, most, SLICE_MS),
+      backend.training('takeSteps', id, maxSteps, SLICE_MS),
     );
-    return entries.map((numbers) => this.#entry(numbers));
+    return entries.map((numbers) => this.#toEntry(numbers));
   }
 
-  #entry(numbers: Float32Array) {
+  #toEntry(numbers: Float32Array) {
     const entry: Record<string, number | null> = {};
     // A float has seven significant digits; numbers that are not finite become null.
     this.#columns.forEach((name, i) => {
@@ -211,17 +213,17 @@ class Training implements TrainingShape {
     return entry as LogEntry;
   }
 
-  /** Asks the leader, as long as all backends are alive. */
+  /** Asks the leader; rejects if a helper ends meanwhile. */
   #askLeader<T>(use: (backend: BackendApi, id: number) => Promise<T>): Promise<T> {
-    return Promise.race([this.#callSeat(this.#seats[0], use), ...this.#helperFailures]);
+    return Promise.race([this.#callBackend(this.#trainings[0], use), ...this.#helperFailures]);
   }
 
   /**
    * Calls the backend where the training runs, and no replacement: after a loss, only the weights
    * that the caller last requested remain.
    */
-  #callSeat<T>(
-    { link, backend, id }: Seat,
+  #callBackend<T>(
+    { link, backend, id }: BackendTraining,
     use: (backend: BackendApi, id: number) => Promise<T>,
   ): Promise<T> {
     return link.ask((current) => {

@@ -97,8 +97,7 @@ export interface LabRecipe {
     readonly sha256?: string;
   } | null;
   /**
-   * The text of the task, which lies in the same folder as `text.txt`; null for tasks without a
-   * text.
+   * The text of the task, saved as `text.txt` in the same folder; null for tasks without a text.
    */
   readonly text: {
     readonly name: string;

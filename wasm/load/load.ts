@@ -1,5 +1,5 @@
 /** A model with its engine and its tokenizer, opened by one call. */
-import { JOB, checkOptions } from '../abi/arguments.ts';
+import { JOB_OPTIONS, checkOptions } from '../abi/arguments.ts';
 import { createEngine } from '../engine/client.ts';
 import { findPlan } from '../loading/find.ts';
 import { modelFiles } from '../loading/plan.ts';
@@ -16,16 +16,16 @@ import type { ModelSource, LoadOptions } from './types.ts';
  * await model.close();
  */
 export async function load(source: ModelSource, options: LoadOptions = {}): Promise<LoadedModel> {
-  checkOptions(options, { ...JOB, engine: 'engine', cache: 'flag' });
+  checkOptions(options, { ...JOB_OPTIONS, engine: 'engine', cache: 'flag' });
   const { engine: given, arithmetic, signal, onProgress, ...others } = options;
   const { endpoint, zoo, token, cache = true, base, worker, kernels, workers, threads } = others;
-  const access = { token, cache, signal };
-  const plan = await findPlan(source, { endpoint, zoo, ...access });
+  const accessOptions = { token, cache, signal };
+  const plan = await findPlan(source, { endpoint, zoo, ...accessOptions });
   const engine = given ?? (await createEngine({ base, worker, kernels, workers, threads }));
   try {
     const files = modelFiles(plan, { token, cache });
     const model = await engine.open(files, { arithmetic, signal, onProgress });
-    const tokenizer = await planTokenizer(plan, model, access);
+    const tokenizer = await planTokenizer(plan, model, accessOptions);
     return new LoadedModel({ plan, engine, model, tokenizer, isOwner: !given });
   } catch (error) {
     // Without a tokenizer, `load` fails; an engine that it started would keep the process alive.

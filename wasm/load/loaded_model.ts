@@ -1,9 +1,9 @@
 /** Implements the model that `load` returns, which takes text. */
-import { JOB, check, checkOptions } from '../abi/arguments.ts';
+import { JOB_OPTIONS, check, checkOptions } from '../abi/arguments.ts';
 import { expect, expectInteger } from '../abi/errors.ts';
 import { readEdit } from '../engine/edits.ts';
 import { judge } from '../study/judge.ts';
-import { fieldsFor, finite } from '../study/measure.ts';
+import { fieldsFor, finiteOrNull } from '../study/measure.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Operation } from '../abi/types.ts';
 import type { Run, RunRead, Engine, Model } from '../engine/types.ts';
@@ -11,7 +11,7 @@ import type { Ablation, TextMap, TextMeasures, TextOptions } from './types.ts';
 import type { Plan } from '../loading/types.ts';
 import type { GuardedTokenizer } from '../text/types.ts';
 
-const TEXT_OPTIONS = { ...JOB, edits: 'list' };
+const TEXT_OPTIONS = { ...JOB_OPTIONS, edits: 'list' };
 
 interface LoadedParts {
   plan: Plan;
@@ -69,7 +69,7 @@ export class LoadedModel {
     return this.#withRun(text, options, [...reads, { field: 'att' }], async (run, tokens) => {
       const [alpha, uniform, sink, sinkRaw, loss] = await run.read(reads);
       const [L, H, T] = alpha.shape;
-      const first = Float32Array.from({ length: L * H }, (_, i) => alpha.data[i * T]);
+      const firstAlphas = Float32Array.from({ length: L * H }, (_, i) => alpha.data[i * T]);
       const uniformShare = uniform.data[0];
       const quantities = {
         eps,
@@ -78,9 +78,9 @@ export class LoadedModel {
         sink: sink.data[0],
         sinkRaw: sinkRaw.data[0],
       };
-      const strongest = first.reduce((most, x, i) => (x > first[most] ? i : most), 0);
+      const strongest = firstAlphas.reduce((best, x, i) => (x > firstAlphas[best] ? i : best), 0);
       const layer = layerNumber(architecture, Math.floor(strongest / H));
-      const { at, row } = this.#place(options, layer, strongest % H);
+      const { place, indices } = this.#resolveHead(options, layer, strongest % H);
       const verdict = judge(quantities);
       return {
         text,
@@ -90,10 +90,10 @@ export class LoadedModel {
         sink: verdict.sink,
         uniform: uniformShare,
         conclusive: verdict.conclusive,
-        loss: architecture.mask.kind === 'bidirectional' ? null : finite(loss.data[0]),
-        alpha: { shape: [L, H], data: first },
-        ...at,
-        map: await run.field('att', row),
+        loss: architecture.mask.kind === 'bidirectional' ? null : finiteOrNull(loss.data[0]),
+        alpha: { shape: [L, H], data: firstAlphas },
+        ...place,
+        map: await run.field('att', indices),
       };
     });
   }
@@ -107,12 +107,12 @@ export class LoadedModel {
     options: TextOptions & { readonly layer: number; readonly head: number },
   ): Promise<TextMap> {
     checkOptions(options, TEXT_OPTIONS);
-    const { at, row } = this.#place(options);
+    const { place, indices } = this.#resolveHead(options);
     return this.#withRun(text, options, [{ field: 'att' }], async (run, tokens) => ({
       text,
       tokens,
-      ...at,
-      map: await run.field('att', row),
+      ...place,
+      map: await run.field('att', indices),
     }));
   }
 
@@ -135,13 +135,13 @@ export class LoadedModel {
   ): Promise<string> {
     checkOptions(options, { ...TEXT_OPTIONS, count: 'count', onText: 'call' });
     const { count = 16, temperature, topK, seed, signal, onText } = options;
-    const runOptions = { ...options, capacity: count };
+    const runOptions = { ...options, newTokens: count };
     return this.#withRun(text, runOptions, [], async (run) => {
       const { length } = await this.tokenizer.decode(run.tokens);
-      const written = async () => (await this.tokenizer.decode(run.tokens)).slice(length);
+      const readWritten = async () => (await this.tokenizer.decode(run.tokens)).slice(length);
       for await (const _ of run.generate({ count, temperature, topK, seed, signal }))
-        onText?.(await written());
-      return written();
+        onText?.(await readWritten());
+      return readWritten();
     });
   }
 
@@ -168,10 +168,13 @@ export class LoadedModel {
     );
     if (layer !== undefined) expectInteger(layer, 0, blocks - 1, 'layer');
     if (head !== undefined) expectInteger(head, 0, H - 1, 'head');
-    const silence = layer === undefined ? [] : [{ kind: 'silence', layer, head }];
-    const shared = { eps: options.eps, special: options.special, signal, onProgress };
-    const baseline = await this.measure(text, shared);
-    const ablated = await this.measure(text, { ...shared, edits: [...(edits ?? []), ...silence] });
+    const silenceEdits = layer === undefined ? [] : [{ kind: 'silence', layer, head }];
+    const sharedOptions = { eps: options.eps, special: options.special, signal, onProgress };
+    const baseline = await this.measure(text, sharedOptions);
+    const ablated = await this.measure(text, {
+      ...sharedOptions,
+      edits: [...(edits ?? []), ...silenceEdits],
+    });
     const [lossBefore, lossAfter] = [baseline.loss, ablated.loss];
     const change = lossBefore === null || lossAfter === null ? null : lossAfter - lossBefore;
     return { before: baseline, after: ablated, change };
@@ -193,46 +196,49 @@ export class LoadedModel {
   }
 
   /**
-   * Returns the requested head, and the indices to read it by: its layer counts only layers with
-   * attention.
+   * Returns the place of the requested head, and the indices to read it by, whose layer counts only
+   * layers with attention.
    * @param where the requested layer and head
    * @param layer layer used if none is requested
    * @param head head used if none is requested
    */
-  #place(
+  #resolveHead(
     where: { readonly layer?: number; readonly head?: number },
     layer?: number,
     head?: number,
   ) {
     const { L, H, layers, blocks = L } = this.model.architecture;
     const isNamed = where.layer !== undefined || where.head !== undefined;
-    const at = isNamed ? where : { layer, head };
-    expectInteger(at.layer, 0, blocks - 1, 'layer');
-    expectInteger(at.head, 0, H - 1, 'head');
-    const place = { layer: Number(at.layer), head: Number(at.head) };
+    const named = isNamed ? where : { layer, head };
+    expectInteger(named.layer, 0, blocks - 1, 'layer');
+    expectInteger(named.head, 0, H - 1, 'head');
+    const place = { layer: Number(named.layer), head: Number(named.head) };
     const row = layers ? layers.indexOf(place.layer) : place.layer;
     expect(row >= 0, 'layer', `one with attention: ${layers?.join(', ')}`, place.layer);
-    return { at: place, row: { ...place, layer: row } };
+    return { place, indices: { ...place, layer: row } };
   }
 
-  /** Runs a text, and closes the run even if `use` throws. */
+  /**
+   * Runs a text, and closes the run even if `use` throws.
+   * @param options `newTokens`: number of tokens that will be generated
+   */
   async #withRun<Result>(
     text: string,
-    options: TextOptions & { readonly capacity?: number },
+    options: TextOptions & { readonly newTokens?: number },
     reads: readonly RunRead[],
     use: (run: Run, tokens: string[]) => Promise<Result>,
   ) {
     check(text, 'text', 'text');
     const { describe } = this.model;
-    const { special, signal, onProgress, capacity } = options;
+    const { special, signal, onProgress, newTokens } = options;
     const edits = (options.edits ?? []).map((edit) =>
       typeof edit === 'string' ? readEdit(edit, describe) : edit,
     );
     const tokens = await this.tokenizer.encode(text, { special });
     const ids = tokens.map(({ id }) => id);
     const fields = fieldsFor(describe, reads);
-    const more = capacity && { capacity: ids.length + capacity };
-    const run = await this.model.run(ids, { fields, edits, ...more, signal, onProgress });
+    const capacity = newTokens && { capacity: ids.length + newTokens };
+    const run = await this.model.run(ids, { fields, edits, ...capacity, signal, onProgress });
     try {
       return await use(
         run,

@@ -13,7 +13,10 @@ import type { EncodeOptions } from '../text/types.ts';
 export type ModelSource = string | URL | Blob | Plan | Iterable<File | DiskFile> | ArrayLike<File>;
 
 export interface FindOptions extends HubOptions {
-  /** Where the zoo's folders lie; default: in the npm package `sinkscope-page` of this version, at cdn.jsdelivr.net. */
+  /**
+   * Address of the zoo's folders; default: those of the npm package `sinkscope-page` of this
+   * version, at cdn.jsdelivr.net.
+   */
   readonly zoo?: string | URL;
 }
 

@@ -73,7 +73,7 @@ export async function ask(
     if (!mayRetry(address, response) || tryCount >= tries || wait > LONGEST_WAIT_MS) {
       throw refusalError(address, response, token !== undefined);
     }
-    await reportAndWait(wait, failureWords(response), options);
+    await reportAndWait(wait, failureText(response), options);
   }
 }
 
@@ -152,7 +152,7 @@ function requestedWait({ headers }: Response) {
   return value !== undefined && /^(\d{1,9}$|[A-Z][a-z]{2,8}, )/.test(value) ? value : undefined;
 }
 
-function failureWords(answer: Response | Error) {
+function failureText(answer: Response | Error) {
   return answer instanceof Response ? `the server answered ${answer.status}` : reasonOf(answer);
 }
 
@@ -171,19 +171,19 @@ function refusalError(address: URL, answer: Response | Error, hasToken: boolean)
   if (!(answer instanceof Response)) {
     const error = isOffline()
       ? new SinkscopeError('offline', place, 'expected a network, this machine is offline')
-      : new SinkscopeError('read', place, `${noAnswerHint(address)}: ${failureWords(answer)}`);
+      : new SinkscopeError('read', place, `${noAnswerHint(address)}: ${failureText(answer)}`);
     return Object.assign(error, { cause: answer });
   }
   const { status } = answer;
-  const failure = failureWords(answer);
+  const failure = failureText(answer);
   if (status === 401 || status === 403) {
     return new SinkscopeError('access', place, `${noAccessHint(status, hasToken)}; ${failure}`);
   }
   if (status === 429) {
     const delay = requestedWait(answer);
     const isDate = delay !== undefined && !/^\d+$/.test(delay);
-    const waitWords = delay ? `; try again ${isDate ? `after ${delay}` : `in ${delay} s`}` : '';
-    return new SinkscopeError('busy', place, `too many requests from here; ${failure}${waitWords}`);
+    const waitHint = delay ? `; try again ${isDate ? `after ${delay}` : `in ${delay} s`}` : '';
+    return new SinkscopeError('busy', place, `too many requests from here; ${failure}${waitHint}`);
   }
   const hubError = answer.headers.get('x-error-code') ?? '';
   const sentence = Object.hasOwn(HUB_ERRORS, hubError) && HUB_ERRORS[hubError];

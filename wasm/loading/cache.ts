@@ -124,7 +124,7 @@ async function readPlan(cache: Store, name: string): Promise<Plan | undefined> {
 
 /**
  * Works like fetchFile, but through the cache: cached bytes are not fetched, fetched bytes are
- * cached. An address that names its version is not requested at all.
+ * cached. If the options name the version, a file that is cached completely needs no request.
  */
 export async function openCached(address: URL, options: CacheOptions): Promise<OpenedFile> {
   options = { ...options, isUnstored: true };

@@ -35,7 +35,7 @@ export async function planFiles(files: readonly DiskFile[]): Promise<Plan[]> {
   for (const [folder, folderFiles] of folders) {
     if (!folderFiles.some(({ name }) => WEIGHTS.test(name))) continue;
     try {
-      plans.push(...(await plansOf(folder, folderFiles, () => nestedFiles(folder, folders))));
+      plans.push(...(await planFolder(folder, folderFiles, () => nestedFiles(folder, folders))));
     } catch (error) {
       failures.push(error);
     }
@@ -55,7 +55,7 @@ export async function planFiles(files: readonly DiskFile[]): Promise<Plan[]> {
  * Plans the model of a folder, and one more for each GGUF file in it.
  * @param listNestedFiles returns the files of subfolders, among which an index may find its shards
  */
-async function plansOf(
+async function planFolder(
   folder: string,
   files: PlanFile[],
   listNestedFiles: () => PlanFile[],

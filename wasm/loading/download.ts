@@ -16,7 +16,7 @@ export type DownloadOptions = RequestOptions & {
 };
 
 const DEFAULT_TRIES = 5;
-const NO_TAG_WORDS = 'expected an ETag to go on from there, found none';
+const NO_TAG_TEXT = 'expected an ETag to go on from there, found none';
 
 /**
  * Whether this host can request an uncompressed answer. A browser requests compressed ones, whose
@@ -154,7 +154,7 @@ class Download {
     // Without a tag a download may start over, but not continue.
     const hasChanged = tag !== this.tag || (tag === undefined && this.#position > 0);
     if (this.#hasResponse && hasChanged) {
-      const text = tag ? `expected to go on with ${this.tag}, found ${tag}` : NO_TAG_WORDS;
+      const text = tag ? `expected to go on with ${this.tag}, found ${tag}` : NO_TAG_TEXT;
       throw this.#makeError(`broke off after ${this.#position} bytes: ${text}`);
     }
     if (this.total !== undefined && total !== undefined && total !== this.total) {
@@ -214,7 +214,7 @@ class Download {
     const { tries = DEFAULT_TRIES } = this.#options;
     const reason = `broke off after ${this.#position} bytes: ${reasonOf(error)}`;
     const canContinue = this.#position === 0 || this.tag !== undefined;
-    if (!canContinue) throw this.#makeError(`${reason}; ${NO_TAG_WORDS}`);
+    if (!canContinue) throw this.#makeError(`${reason}; ${NO_TAG_TEXT}`);
     if (this.#failures >= tries) throw this.#makeError(`${reason}; ${tries} tries brought nothing`);
     await reportAndWait(backoffWait(this.#failures, this.#options), reason, this.#options);
   }

@@ -16,9 +16,9 @@ type Report = (done: number, total: number, facts?: ReadFacts) => void;
 export type OpenedFile = {
   bytes: number | undefined;
   stream: ReadableStream<Uint8Array>;
-  /** Hash of the whole file, if an earlier visit compared it. */
+  /** SHA-256 of the whole file, if an earlier visit compared it with the one that the hub lists. */
   sha256?: string;
-  /** Stores the hash, once this visit has compared it. */
+  /** Stores this hash for later visits, once this visit has compared it. */
   saveHash?: (sha256: string) => Promise<void>;
 };
 type Hash = Awaited<ReturnType<typeof createSha256>>;
@@ -145,7 +145,7 @@ function makeReporter(report: Report) {
 async function openSource(
   source: Exclude<Source, Uint8Array>,
   signal: AbortSignal,
-  note: (note: string, passes: boolean) => void,
+  note: (note: string, isTransient: boolean) => void,
 ): Promise<OpenedFile> {
   if (source instanceof Blob) return { bytes: source.size, stream: source.stream() };
   if ('stream' in source) return source;
@@ -167,7 +167,7 @@ function toRemoteFile(source: URL | RemoteFile): RemoteFile {
 const isLocalFile = (source: Source) => source instanceof Blob || 'stream' in source;
 
 /** Describes a file that existed when it was chosen and cannot be read now. */
-function unreadableWords(error: unknown) {
+function unreadableText(error: unknown) {
   const name = error instanceof Error ? error.name : String(error);
   const actual = 'one that was moved, changed or removed since it was chosen';
   return `expected a file that can be read to its end, found ${actual} (${name})`;
@@ -279,7 +279,7 @@ async function* checkedPieces(
         throw new SinkscopeError(
           'read',
           where,
-          isLocal ? unreadableWords(error) : `broke off: ${reasonOf(error)}`,
+          isLocal ? unreadableText(error) : `broke off: ${reasonOf(error)}`,
         );
       });
       signal.throwIfAborted();

@@ -70,8 +70,8 @@ async function planByAddress(address: URL, options: HubOptions): Promise<Plan> {
   const folder = new URL(address);
   if (!folder.pathname.endsWith('/')) folder.pathname += '/';
   const urlOf = (file: string) => new URL(file, folder).href;
-  const plan = await findStandardFiles(urlOf, requestOptions);
-  const files = plan.map(({ file, bytes }) => ({ name: file, bytes, url: urlOf(file) }));
+  const standardFiles = await findStandardFiles(urlOf, requestOptions);
+  const files = standardFiles.map(({ file, bytes }) => ({ name: file, bytes, url: urlOf(file) }));
   return makePlan(files, {
     id,
     readText: async ({ url, bytes }) =>

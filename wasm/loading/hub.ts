@@ -151,8 +151,8 @@ async function listFiles(endpoint: URL, name: HubName, options: HubOptions): Pro
   } catch (error) {
     // A mirror may have the files but no list of them; a refusal of the hub itself is final.
     if (!(error instanceof SinkscopeError) || error.code !== 'read') throw error;
-    const plan = await probeFiles(endpoint, name, options);
-    if (plan.files.length > 0) return plan;
+    const listing = await probeFiles(endpoint, name, options);
+    if (listing.files.length > 0) return listing;
     throw error;
   }
 }

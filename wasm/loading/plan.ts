@@ -67,7 +67,7 @@ export async function makePlan(
   const config = parts.config && (await readJson(parts.config, readText));
   const bytes = totalBytes(selection.weights);
   const memory = bytes + (selection.format === 'gguf' ? 0 : runBytes(config));
-  const refusal = refusalWords(memory);
+  const refusal = refusalText(memory);
   const { format, choices } = selection;
   return { id, format, files: parts, bytes, memory, choices, ...(refusal ? { refusal } : {}) };
 }
@@ -183,12 +183,12 @@ export function runBytes(config: Record<string, unknown> | undefined) {
 }
 
 /** Describes why a model of this size cannot be opened; returns undefined if it can. */
-function refusalWords(memory: number) {
+function refusalText(memory: number) {
   if (memory <= MEMORY_LIMIT) return undefined;
-  const gibWords = (bytes: number) => `${(bytes / 2 ** 30).toFixed(2)} GiB`;
+  const gibText = (bytes: number) => `${(bytes / 2 ** 30).toFixed(2)} GiB`;
   return (
-    `needs about ${gibWords(memory)} of memory; WebAssembly with 32-bit addresses holds ` +
-    `${gibWords(MEMORY_LIMIT)} of it. Expected a smaller or more strongly quantized model`
+    `needs about ${gibText(memory)} of memory; WebAssembly with 32-bit addresses holds ` +
+    `${gibText(MEMORY_LIMIT)} of it. Expected a smaller or more strongly quantized model`
   );
 }
 

@@ -4,8 +4,8 @@
  * checkpoint opens like any other model, from a safetensors file that is built in memory.
  */
 import { pause } from '#host';
-import { JOB, checkOptions } from '../abi/arguments.ts';
-import { SinkscopeError, expect, unlike } from '../abi/errors.ts';
+import { JOB_OPTIONS, checkOptions } from '../abi/arguments.ts';
+import { SinkscopeError, expect, argumentError } from '../abi/errors.ts';
 import { readRenewing } from '../host/renew.ts';
 import { readAll } from './files.ts';
 import { parseIndex } from './timeline_index.ts';
@@ -14,7 +14,7 @@ import type { Index, PackedCheckpoint } from './timeline_index.ts';
 import type { ModelFiles, Timeline as TimelineShape } from './types.ts';
 
 /** A download, and how many callers wait for it. */
-type FileDownload = { bytes: Promise<Uint8Array>; job: AbortController; waiting: number };
+type FileDownload = { bytes: Promise<Uint8Array>; controller: AbortController; waiting: number };
 
 /** Milliseconds for which a download goes on after its last caller has given up. */
 const GRACE_MS = 300;
@@ -30,7 +30,7 @@ export async function openTimeline(
   options: Pick<Options, 'signal'> = {},
 ): Promise<TimelineShape> {
   expect(address instanceof URL, 'address', 'a URL', address);
-  checkOptions(options, JOB);
+  checkOptions(options, JOB_OPTIONS);
   const readIndex = async () => {
     const bytes = await readAll(address, options.signal);
     return parseIndex(new TextDecoder().decode(bytes), placeOf(address));
@@ -69,14 +69,14 @@ class Timeline implements TimelineShape {
   }
 
   async preload(step: number, options: Pick<Options, 'signal'> = {}): Promise<void> {
-    checkOptions(options, JOB);
+    checkOptions(options, JOB_OPTIONS);
     const { signal } = options;
     const at = this.#indexOf(step);
-    await Promise.all(Array.from({ length: at + 1 }, (_, i) => this.#file(i, signal)));
+    await Promise.all(Array.from({ length: at + 1 }, (_, i) => this.#getFile(i, signal)));
   }
 
   async open(step: number, options: Options = {}): Promise<ModelFiles> {
-    checkOptions(options, JOB);
+    checkOptions(options, JOB_OPTIONS);
     const { signal, onProgress } = options;
     const at = this.#indexOf(step);
     const [config, weights] = await Promise.all([
@@ -91,7 +91,7 @@ class Timeline implements TimelineShape {
   }
 
   forget(): void {
-    for (const { job } of this.#files.values()) job.abort(abortError());
+    for (const { controller } of this.#files.values()) controller.abort(abortError());
     this.#last = { at: -1 };
   }
 
@@ -111,7 +111,7 @@ class Timeline implements TimelineShape {
     const at = this.checkpoints.findIndex((one) => one.step === step);
     if (at >= 0) return at;
     const steps = this.checkpoints.map((one) => one.step).join(', ');
-    throw unlike('step', `one of ${steps}`, step);
+    throw argumentError('step', `one of ${steps}`, step);
   }
 
   #where(file: string) {
@@ -125,7 +125,7 @@ class Timeline implements TimelineShape {
     const weights = makeArray(Float32Array, parameters, this.#where('index.json'));
     if (start.weights) weights.set(start.weights);
     const nextCheckpoints = checkpoints.slice(start.at + 1, at + 1);
-    const files = nextCheckpoints.map((_, i) => this.#file(start.at + 1 + i, signal));
+    const files = nextCheckpoints.map((_, i) => this.#getFile(start.at + 1 + i, signal));
     // The loop below reports the first failure; the others must not count as unhandled.
     for (const file of files) file.catch(() => {});
     const total = nextCheckpoints.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -145,14 +145,17 @@ class Timeline implements TimelineShape {
    * Returns an unpacked file. Callers share one download. It stops when the last caller has given
    * up and no other came within GRACE_MS, because the next checkpoint needs most of the same files.
    */
-  #file(at: number, signal?: AbortSignal): Promise<Uint8Array> {
+  #getFile(at: number, signal?: AbortSignal): Promise<Uint8Array> {
     signal?.throwIfAborted();
     const download = this.#files.get(at) ?? this.#fetch(at);
     download.waiting++;
     return new Promise((resolve, reject) => {
       const giveUp = () => {
         download.waiting--;
-        setTimeout(() => download.waiting === 0 && download.job.abort(abortError()), GRACE_MS);
+        setTimeout(
+          () => download.waiting === 0 && download.controller.abort(abortError()),
+          GRACE_MS,
+        );
         reject(signal?.reason);
       };
       signal?.addEventListener('abort', giveUp);
@@ -162,13 +165,13 @@ class Timeline implements TimelineShape {
   }
 
   #fetch(at: number) {
-    const job = new AbortController();
-    const download = { bytes: this.#read(at, job.signal), job, waiting: 0 };
+    const controller = new AbortController();
+    const download = { bytes: this.#read(at, controller.signal), controller, waiting: 0 };
     this.#files.set(at, download);
     const isCurrent = () => this.#files.get(at) === download;
     download.bytes.catch(() => isCurrent() && this.#files.delete(at));
     // An aborted download must not serve the next caller.
-    job.signal.addEventListener('abort', () => isCurrent() && this.#files.delete(at));
+    controller.signal.addEventListener('abort', () => isCurrent() && this.#files.delete(at));
     return download;
   }
 

@@ -86,13 +86,13 @@ function readCheckpoint(
     entry.expect(entries.length === matrixCount, name, `${matrixCount} entries`, entries.length);
   const refersBack = isFirst && from_previous.includes(true);
   entry.expect(!refersBack, 'from_previous', 'false in the first checkpoint', 'true');
-  const sha256 = /^[0-9a-f]{64}$/;
+  const hashPattern = /^[0-9a-f]{64}$/;
   return {
     step: entry.step(),
     file: entry.text('file', /^\w[\w.-]{0,99}$/),
     bytes: entry.integer('bytes', 1, 2 ** 31),
-    sha256: entry.text('sha256', sha256),
-    weights_sha256: entry.text('weights_sha256', sha256),
+    sha256: entry.text('sha256', hashPattern),
+    weights_sha256: entry.text('weights_sha256', hashPattern),
     // JSON holds F64 numbers, which become F32 again.
     scale: scales.map(Math.fround),
     from_previous,

@@ -83,7 +83,7 @@ export function readConditions(json: string): Conditions {
   const L = size('L');
   const layers: number[] = listOf(model, 'layers', (x) => Number.isInteger(x), 'whole numbers');
   const windows: (number | null)[] = listOf(model, 'windows', isWindow, 'numbers or null');
-  const everywhere = kind === 'window' ? window : null;
+  const modelWindow = kind === 'window' ? window : null;
   return {
     model: {
       id: textOf(model, 'id') ?? '',
@@ -107,7 +107,7 @@ export function readConditions(json: string): Conditions {
       mask: { kind, ...(window ? { window } : {}), ...(prefix ? { prefix } : {}) },
       windows: windows.length
         ? windows.map((one) => one || null)
-        : Array.from({ length: L }, () => everywhere || null),
+        : Array.from({ length: L }, () => modelWindow || null),
     },
     first: {
       token: textOf(first, 'token'),

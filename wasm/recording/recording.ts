@@ -3,9 +3,9 @@
  * all prompts.
  */
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
-import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.ts';
+import { SinkscopeError, expect, expectInteger, indexOfName } from '../abi/errors.ts';
 import { QUIET } from '../engine/job.ts';
-import { addUp, lengthOf, meansOf } from '../study/measure.ts';
+import { addUp, commonLength, meansOf } from '../study/measure.ts';
 import type { Tensor, Describe } from '../abi/types.ts';
 import type { ReadMessage } from '../engine/backend.ts';
 import type { Job } from '../engine/job.ts';
@@ -19,7 +19,7 @@ type Opened = Awaited<ReturnType<BackendApi['openRecording']>>;
 
 export class Recording implements RecordingShape {
   #link;
-  #post;
+  #makeMessage;
   #backend: BackendApi | undefined;
   #opened: Promise<Opened> | undefined;
   #prompts: Map<number, Promise<number>> = new Map();
@@ -28,14 +28,14 @@ export class Recording implements RecordingShape {
   #ids: number[][] = [];
 
   readonly describe;
-  /** @param post returns the source in a form that can be posted */
+  /** @param makeMessage returns the source in a form that can be posted */
   constructor(
     link: Link,
     describe: Describe,
-    post: () => Parameters<BackendApi['openRecording']>[1],
+    makeMessage: () => Parameters<BackendApi['openRecording']>[1],
   ) {
     this.#link = link;
-    this.#post = post;
+    this.#makeMessage = makeMessage;
     this.describe = describe;
   }
 
@@ -71,7 +71,7 @@ export class Recording implements RecordingShape {
   #openAt(backend: BackendApi, job: Job = QUIET) {
     if (this.#closed) throw closedError();
     if (this.#opened && this.#backend === backend) return this.#opened;
-    const opened = backend.openRecording(job, this.#post());
+    const opened = backend.openRecording(job, this.#makeMessage());
     this.#backend = backend;
     this.#opened = opened;
     this.#prompts.clear();
@@ -84,7 +84,7 @@ export class Recording implements RecordingShape {
   /** Returns the id of the run through which a recorded prompt is read. */
   async #run(backend: BackendApi, prompt: number) {
     const { recording } = await this.#openAt(backend);
-    const run = this.#prompts.get(prompt) ?? backend.recordingPrompt(recording, prompt);
+    const run = this.#prompts.get(prompt) ?? backend.openRecordedPrompt(recording, prompt);
     this.#prompts.set(prompt, run);
     return run.catch((error) => {
       this.#prompts.delete(prompt);
@@ -97,17 +97,17 @@ export class Recording implements RecordingShape {
     checkOptions(where, { layer: 'number', head: 'number' });
     const { layer = -1, head = -1 } = where;
     const [tensor] = await this.#link.ask(async (backend) =>
-      backend.recordingTensor((await this.#openAt(backend)).recording, name, layer, head),
+      backend.readRecordingTensor((await this.#openAt(backend)).recording, name, layer, head),
     );
     return tensor;
   }
 
   async #readAggregate(kind: string, name: string, args: { eps?: number }) {
-    const row = this.describe.metrics[find(this.describe.metrics, name, 'metric')];
+    const row = this.describe.metrics[indexOfName(this.describe.metrics, name, 'metric')];
     checkOptions(args, { eps: 'number' });
-    const full = `${kind}.${name}`;
-    if (!this.#tensors.has(full)) throw missingError(name, full);
-    const { data } = await this.tensor(full);
+    const fullName = `${kind}.${name}`;
+    if (!this.#tensors.has(fullName)) throw missingError(name, fullName);
+    const { data } = await this.tensor(fullName);
     const shape = row.shape.map((letter) => this.#sizeOf(letter));
     if (!row.arguments.includes('eps')) return { shape, data };
     const n = shape.reduce((a, b) => a * b, 1);
@@ -115,7 +115,10 @@ export class Recording implements RecordingShape {
     return { shape, data: data.slice(at * n, (at + 1) * n) };
   }
 
-  /** Returns the index of a threshold among the measured ones. */
+  /**
+   * Returns the index of a threshold among the measured ones; without `eps`, that of the default
+   * threshold, or 0 if the default was not measured.
+   */
   #thresholdIndex(eps?: number) {
     const { eps: measuredEps } = this.conditions;
     const threshold = eps ?? this.describe.defaults.eps;
@@ -135,9 +138,9 @@ export class Recording implements RecordingShape {
       ...(model as object),
       T: prompts.T,
     } as Record<string, number>;
-    const sizeOf = (term: string) => (Object.hasOwn(sizes, term) ? sizes[term] : Number(term));
+    const termSize = (term: string) => (Object.hasOwn(sizes, term) ? sizes[term] : Number(term));
     if (sum === 'L+1') return model.blocks + 1; // every layer has a hidden state
-    return sum.split('+').reduce((size, term) => size + sizeOf(term), 0);
+    return sum.split('+').reduce((size, term) => size + termSize(term), 0);
   }
 
   async mean(name: string, args: { eps?: number } = {}) {
@@ -204,12 +207,14 @@ export class Recording implements RecordingShape {
     const thresholds = Array.isArray(epsOption) ? epsOption : [epsOption as number];
     checkList(thresholds, 'number', 'eps');
     const rows = options.metrics
-      ? options.metrics.map((name) => describe.metrics[find(describe.metrics, name, 'metric')])
+      ? options.metrics.map(
+          (name) => describe.metrics[indexOfName(describe.metrics, name, 'metric')],
+        )
       : describe.metrics.filter((row) => row.summary && !row.arguments.includes('base'));
     const hasMeans = rows.some(({ name }) => this.#tensors.has(`mean.${name}`));
     // The means in the file take precedence. If the file has none but all of its prompts, they are
     // computed over these.
-    const read =
+    const readMetric =
       hasMeans || kept < count
         ? (name: string, eps: number) => this.#readMeans(name, eps)
         : (name: string, eps: number) => this.#meansOfPrompts(name, eps);
@@ -219,7 +224,7 @@ export class Recording implements RecordingShape {
       const metrics: Record<string, MetricMean> = {};
       for (const { name, arguments: args } of rows) {
         if (byEps.length > 0 && !args.includes('eps')) continue;
-        const measured = await read(name, eps).catch((error) => {
+        const measured = await readMetric(name, eps).catch((error) => {
           if (isExplicit || error.code !== 'bad_request') throw error;
         });
         if (measured) metrics[name] = measured;
@@ -230,27 +235,29 @@ export class Recording implements RecordingShape {
     const withThreshold = rows.filter(
       (row) => row.arguments.includes('eps') && row.name in metrics,
     );
-    const counts = Object.fromEntries(withThreshold.map(({ name }) => [name, metrics[name]]));
-    const all = [{ eps, metrics: counts }, ...byEps.slice(1)];
+    const thresholdMetrics = Object.fromEntries(
+      withThreshold.map(({ name }) => [name, metrics[name]]),
+    );
+    const all = [{ eps, metrics: thresholdMetrics }, ...byEps.slice(1)];
     const isList = Array.isArray(epsOption) && thresholds.length > 1;
     return { eps, T, sequences: count, metrics, ...(isList && { byEps: all }) };
   }
 
   async #readMeans(name: string, eps: number) {
-    const row = this.describe.metrics[find(this.describe.metrics, name, 'metric')];
+    const row = this.describe.metrics[indexOfName(this.describe.metrics, name, 'metric')];
     const args = row.arguments.includes('eps') ? { eps } : {};
     const mean = await this.mean(name, args);
-    const none = { shape: mean.shape, data: new Float32Array(mean.data.length).fill(NaN) };
+    const noDeviation = { shape: mean.shape, data: new Float32Array(mean.data.length).fill(NaN) };
     const deviation = this.#tensors.has(`deviation.${name}`)
       ? await this.deviation(name, args)
-      : none;
+      : noDeviation;
     const numbers = ({ data }: Tensor) => Array.from(data, (x) => (Number.isFinite(x) ? x : null));
     return { shape: mean.shape, mean: numbers(mean), deviation: numbers(deviation) };
   }
 
   async #meansOfPrompts(name: string, eps: number) {
     const { kept } = this.conditions.prompts;
-    lengthOf(this.conditions.tokens.map((strings) => ({ length: strings.length })));
+    commonLength(this.conditions.tokens.map((strings) => ({ length: strings.length })));
     const sums: Sums = new Map();
     for (let prompt = 0; prompt < kept; prompt++)
       addUp(sums, name, await this.metric(name, { eps, prompt }));

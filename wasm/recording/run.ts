@@ -3,7 +3,7 @@
  * record studies.
  */
 import { checkList, checkOptions } from '../abi/arguments.ts';
-import { RECORD_OPTIONS, conditionsOf, encode, keep, selectFields } from './write.ts';
+import { RECORD_OPTIONS, conditionsOf, encode, addPrompt, selectFields } from './write.ts';
 import type { Run } from '../engine/types.ts';
 import type { Recordable, RecordOptions } from './types.ts';
 import type { Parts } from './write.ts';
@@ -22,7 +22,7 @@ export async function recordRun(
   const { eps = [describe.defaults.eps], half = true } = options;
   checkList(eps, 'number', 'eps');
   const parts: Parts = new Map();
-  await keep(parts, 0, run, selectFields(model, options), half);
+  await addPrompt(parts, 0, run, selectFields(model, options), half);
   const measured = { ids: [[...run.tokens]], count: 1, T: run.tokens.length, eps };
   return encode(parts, conditionsOf(model, options, measured));
 }

@@ -12,12 +12,12 @@ type OpenRecording = {
   lengths: number[];
   sizes: { L: number; H: number };
 };
-/** TensorEntry of a tensor in the header. */
+/** Type and shape of a tensor, from the header. */
 type TensorEntry = { dtype: string; shape: readonly number[] };
 
 export class Shelf {
   #module;
-  #open: Map<number, OpenRecording> = new Map();
+  #recordings: Map<number, OpenRecording> = new Map();
 
   constructor(module: Module) {
     this.#module = module;
@@ -44,7 +44,7 @@ export class Shelf {
       const ids = lengths.map((_, i) =>
         names.has(`${i}.tokens`) ? [...this.#read(address, `${i}.tokens`, -1, -1).data] : [],
       );
-      this.#open.set(id, { address, prompts: new Map(), lengths, sizes: { L, H } });
+      this.#recordings.set(id, { address, prompts: new Map(), lengths, sizes: { L, H } });
       return { recording: id, conditions, tensors, ids, bytes: block.bytes };
     } catch (error) {
       module.call('recording_close', address);
@@ -52,8 +52,8 @@ export class Shelf {
     }
   }
 
-  at(id: number) {
-    const open = this.#open.get(id);
+  get(id: number) {
+    const open = this.#recordings.get(id);
     if (open) return open;
     throw new SinkscopeError('closed', 'recording', 'this recording has been closed');
   }
@@ -64,7 +64,7 @@ export class Shelf {
    * @param second index along the second dimension, which is then dropped; -1 keeps all
    */
   tensor(id: number, name: string, first: number = -1, second: number = -1) {
-    return this.#read(this.at(id).address, name, first, second);
+    return this.#read(this.get(id).address, name, first, second);
   }
 
   #read(address: number, name: string, first: number, second: number) {
@@ -76,12 +76,12 @@ export class Shelf {
 
   /** Returns the address of a recorded prompt's trace. */
   trace(id: number, prompt: number) {
-    return this.#module.handle('recording_prompt', this.at(id).address, prompt);
+    return this.#module.handle('recording_prompt', this.get(id).address, prompt);
   }
 
   remove(id: number) {
-    const { address } = this.at(id);
-    this.#open.delete(id);
+    const { address } = this.get(id);
+    this.#recordings.delete(id);
     this.#module.call('recording_close', address);
   }
 }

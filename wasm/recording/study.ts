@@ -1,14 +1,14 @@
 /** Records a study of many prompts, and compares two recordings. */
-import { JOB, check, checkList, checkOptions } from '../abi/arguments.ts';
-import { expect, expectInteger, find } from '../abi/errors.ts';
+import { JOB_OPTIONS, check, checkList, checkOptions } from '../abi/arguments.ts';
+import { expect, expectInteger, indexOfName } from '../abi/errors.ts';
 import { fieldsFor, measure } from '../study/measure.ts';
 import {
   RECORD_OPTIONS,
   conditionsOf,
   encode,
-  keep,
+  addPrompt,
   selectFields,
-  part,
+  makePart,
   putMeans,
 } from './write.ts';
 import type { Tensor, Describe, Bytes } from '../abi/types.ts';
@@ -40,13 +40,13 @@ function promptSummary(
 ) {
   const [L, H, T] = alpha.shape;
   const firstAlphas = Array.from({ length: L * H }, (_, i) => alpha.data[i * T]);
-  const share = (at: number) => {
+  const sinkShare = (at: number) => {
     const threshold = Math.fround(at);
     if (firstAlphas.some(Number.isNaN)) return NaN;
     return firstAlphas.filter((one) => one > threshold).length / firstAlphas.length;
   };
   const sum = firstAlphas.reduce((a, b) => a + b, 0);
-  return { sinks: eps.map(share), alpha: sum / firstAlphas.length, loss: loss?.data[0] ?? NaN };
+  return { sinks: eps.map(sinkShare), alpha: sum / firstAlphas.length, loss: loss?.data[0] ?? NaN };
 }
 
 /**
@@ -63,7 +63,7 @@ export async function recordStudy(
 ): Promise<Bytes> {
   check(model, 'model', 'model');
   checkList(sequences, 'list', 'sequences');
-  checkOptions(options, { ...JOB, ...RECORD_OPTIONS, metrics: 'list', edits: 'list' });
+  checkOptions(options, { ...JOB_OPTIONS, ...RECORD_OPTIONS, metrics: 'list', edits: 'list' });
   const { describe } = model;
   const {
     edits = [],
@@ -102,34 +102,34 @@ export async function recordStudy(
   ]);
   for (let i = 0; i < promptsKept; i++) {
     const run = await model.run(sequences[i], { fields, edits, signal });
-    await keep(parts, i, run, selection, half).finally(() => run.close());
+    await addPrompt(parts, i, run, selection, half).finally(() => run.close());
   }
   const count = rows.length;
-  const numbers = (data: number[], shape: number[]) => part({ shape, data });
+  const numbersPart = (data: number[], shape: number[]) => makePart({ shape, data });
   parts.set(
     'prompt.sink_1',
-    numbers(
+    numbersPart(
       rows.flatMap(({ sinks }) => sinks),
       [count, eps.length],
     ),
   );
   parts.set(
     'prompt.alpha_1',
-    numbers(
+    numbersPart(
       rows.map(({ alpha }) => alpha),
       [count],
     ),
   );
   parts.set(
     'prompt.loss',
-    numbers(
+    numbersPart(
       rows.map(({ loss }) => loss),
       [count],
     ),
   );
   const ids = sequences.slice(0, promptsKept).map((list) => [...list]);
   const isCounterfactual = edits.some(
-    ({ kind }) => describe.edits[find(describe.edits, kind, 'edit')].counterfactual,
+    ({ kind }) => describe.edits[indexOfName(describe.edits, kind, 'edit')].counterfactual,
   );
   const about = isCounterfactual ? { class: 'COUNTERFACTUAL', ...options } : options;
   return encode(parts, conditionsOf(model, about, { ids, count, T, eps, edits }));
@@ -166,13 +166,13 @@ export async function compareRecordings(
     if (shapeA !== shapeB) differences.push({ name, a: [...x.shape], b: [...y.shape] });
     else differences.push(...largestDifference(name, x, y, tolerance));
   }
-  const only = (these: ReadonlyMap<string, unknown>, those: ReadonlyMap<string, unknown>) =>
+  const namesOnlyIn = (these: ReadonlyMap<string, unknown>, those: ReadonlyMap<string, unknown>) =>
     [...these.keys()].filter((name) => !those.has(name)).sort();
   return {
     differences: differences,
     compared: shared,
-    onlyA: only(tensorsA, tensorsB),
-    onlyB: only(tensorsB, tensorsA),
+    onlyA: namesOnlyIn(tensorsA, tensorsB),
+    onlyB: namesOnlyIn(tensorsB, tensorsA),
   };
 }
 
@@ -205,21 +205,21 @@ function largestDifference(name: string, a: Tensor, b: Tensor, tolerance: number
     const y = b.data[i];
     if (x === y || (Number.isNaN(x) && Number.isNaN(y))) return;
     const gap = Math.abs(x - y);
-    const isFinite = Number.isFinite(gap);
+    const isFiniteGap = Number.isFinite(gap);
     // Norms and activations are large, so their tolerance is relative.
-    if (isFinite && gap <= tolerance * Math.max(1, Math.abs(x), Math.abs(y))) return;
-    const size = isFinite ? gap : Infinity;
+    if (isFiniteGap && gap <= tolerance * Math.max(1, Math.abs(x), Math.abs(y))) return;
+    const size = isFiniteGap ? gap : Infinity;
     count++;
     if (size > worst) [worst, at] = [size, i];
   });
   if (at === undefined) return [];
-  const index = indexOf(at, a.shape);
+  const index = unravelIndex(at, a.shape);
   return [
     { name, index, a: a.data[at], b: b.data[at], difference: worst, count, of: a.data.length },
   ];
 }
 
-function indexOf(at: number, shape: readonly number[]) {
+function unravelIndex(at: number, shape: readonly number[]) {
   const index = [...shape];
   for (let i = shape.length; i-- > 0; at = Math.floor(at / shape[i])) index[i] = at % shape[i];
   return index;

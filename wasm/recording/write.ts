@@ -3,7 +3,7 @@
  * metadata.
  */
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
-import { expect, find } from '../abi/errors.ts';
+import { expect, indexOfName } from '../abi/errors.ts';
 import { editLabel } from '../engine/edits.ts';
 import { FORMAT_VERSION } from './conditions.ts';
 import type { Tensor, Describe, Architecture, Bytes } from '../abi/types.ts';
@@ -62,15 +62,15 @@ export function encode(parts: Parts, conditions: unknown) {
   for (const [name, { dtype, shape, data }] of sorted)
     header[name] = { dtype, shape, data_offsets: [at, (at += data.byteLength)] };
   const json = new TextEncoder().encode(JSON.stringify(header));
-  const padded = Math.ceil(json.length / 8) * 8;
-  const file = new Uint8Array(8 + padded + at);
-  new DataView(file.buffer).setBigUint64(0, BigInt(padded), true);
+  const paddedLength = Math.ceil(json.length / 8) * 8;
+  const file = new Uint8Array(8 + paddedLength + at);
+  new DataView(file.buffer).setBigUint64(0, BigInt(paddedLength), true);
   file.set(json, 8);
-  file.fill(0x20, 8 + json.length, 8 + padded);
-  let next = 8 + padded;
+  file.fill(0x20, 8 + json.length, 8 + paddedLength);
+  let offset = 8 + paddedLength;
   for (const [, { data }] of sorted) {
-    file.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), next);
-    next += data.byteLength;
+    file.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), offset);
+    offset += data.byteLength;
   }
   return file;
 }
@@ -82,19 +82,19 @@ export function toHalfBits(numbers: ArrayLike<number>) {
   return Uint16Array.from(numbers, (number) => {
     float[0] = number;
     const signBit = (bits[0] >>> 16) & 0x8000;
-    const rest = bits[0] & 0x7fffffff;
-    if (rest > 0x7f800000) return signBit | 0x7e00;
-    if (rest < 0x38800000) {
+    const magnitude = bits[0] & 0x7fffffff;
+    if (magnitude > 0x7f800000) return signBit | 0x7e00;
+    if (magnitude < 0x38800000) {
       // Subnormal: adding 0.5 makes the last bit of a single worth 2^-24, as in a half.
       float[0] = Math.abs(float[0]) + 0.5;
       return signBit | (bits[0] & 0xffff);
     }
-    const rounded = rest + 0xfff + ((rest >>> 13) & 1);
+    const rounded = magnitude + 0xfff + ((magnitude >>> 13) & 1);
     return signBit | Math.min((rounded - 0x38000000) >>> 13, 0x7c00);
   });
 }
 
-export function part(
+export function makePart(
   { shape, data }: Tensor | { shape: readonly number[]; data: ArrayLike<number> },
   isHalf: boolean = false,
 ): Part {
@@ -111,7 +111,7 @@ export function part(
 
 /** Lists the exact metrics that a recording holds, by the operation of the model. */
 function exactMetricsOf({ operations }: Describe, { attention }: Pick<Architecture, 'attention'>) {
-  const { proxy } = operations[find(operations, attention.operation, 'operation')];
+  const { proxy } = operations[indexOfName(operations, attention.operation, 'operation')];
   return proxy === 'weights' ? EXACT_METRICS : [...EXACT_METRICS, RAW_METRIC];
 }
 
@@ -123,7 +123,9 @@ export function selectFields(
   { describe, architecture }: Recordable,
   { fields = ['att'] }: RecordOptions,
 ) {
-  const names = fields.map((name) => describe.fields[find(describe.fields, name, 'field')].name);
+  const names = fields.map(
+    (name) => describe.fields[indexOfName(describe.fields, name, 'field')].name,
+  );
   const smallFields = describe.fields.filter(
     ({ name, needs }) => SMALL_FIELDS.includes(name) && hasPart(architecture, needs),
   );
@@ -139,7 +141,7 @@ function hasPart(architecture: object, needs: string | null) {
 }
 
 /** Adds the recorded tensors of one prompt to the parts. */
-export async function keep(
+export async function addPrompt(
   parts: Parts,
   prompt: number,
   run: Pick<Run, 'tokens' | 'read'>,
@@ -147,10 +149,10 @@ export async function keep(
   isHalf: boolean,
 ) {
   const addPart = (name: string, one: Part) => parts.set(`${prompt}.${name}`, one);
-  addPart('tokens', part({ shape: [run.tokens.length], data: Int32Array.from(run.tokens) }));
+  addPart('tokens', makePart({ shape: [run.tokens.length], data: Int32Array.from(run.tokens) }));
   const tensors = await run.read(fields.map((field) => ({ field })));
   fields.forEach((name, i) =>
-    addPart(name, part(tensors[i], isHalf && !SMALL_FIELDS.includes(name))),
+    addPart(name, makePart(tensors[i], isHalf && !SMALL_FIELDS.includes(name))),
   );
   const otherTensors = [
     ...small.map((field) => ({ field })),
@@ -167,7 +169,7 @@ export async function keep(
     const { data } = tensor;
     addPart(
       name,
-      part(name === 'loss' ? { shape: [data.length - 1], data: data.slice(1) } : tensor),
+      makePart(name === 'loss' ? { shape: [data.length - 1], data: data.slice(1) } : tensor),
     );
   }
 }
@@ -183,14 +185,14 @@ export function putMeans(
   byEps: readonly Readonly<Record<string, MetricMean>>[],
 ) {
   for (const [name, { shape }] of Object.entries(byEps[0])) {
-    const row = describe.metrics[find(describe.metrics, name, 'metric')];
+    const row = describe.metrics[indexOfName(describe.metrics, name, 'metric')];
     const hasThreshold = row.arguments.includes('eps');
-    const all = hasThreshold ? byEps.map((metrics) => metrics[name]) : [byEps[0][name]];
+    const meansByEps = hasThreshold ? byEps.map((metrics) => metrics[name]) : [byEps[0][name]];
     const fullShape = hasThreshold ? [byEps.length, ...shape] : shape;
     const numbers = (kind: 'mean' | 'deviation') =>
-      Float32Array.from(all.flatMap((one) => one[kind].map((x) => x ?? NaN)));
-    parts.set(`mean.${name}`, part({ shape: fullShape, data: numbers('mean') }));
-    parts.set(`deviation.${name}`, part({ shape: fullShape, data: numbers('deviation') }));
+      Float32Array.from(meansByEps.flatMap((one) => one[kind].map((x) => x ?? NaN)));
+    parts.set(`mean.${name}`, makePart({ shape: fullShape, data: numbers('mean') }));
+    parts.set(`deviation.${name}`, makePart({ shape: fullShape, data: numbers('deviation') }));
   }
 }
 
@@ -293,7 +295,7 @@ export function recordMaps(prompts: readonly Maps[], options: MapsOptions = {}):
       `shape ${expected.join(' x ')}`,
       shape.join(' x '),
     );
-    parts.set(`${i}.att`, part({ shape, data }));
+    parts.set(`${i}.att`, makePart({ shape, data }));
   });
   const tokens = prompts.map(({ tokens: strings }, i) => {
     const [, , n] = maps[i].shape;

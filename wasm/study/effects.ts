@@ -1,6 +1,6 @@
 /** Measures how much each head contributes: the rise of the loss without it. */
-import { check, checkList, checkOptions, JOB } from '../abi/arguments.ts';
-import { lengthOf, meansOf, addUp } from './measure.ts';
+import { check, checkList, checkOptions, JOB_OPTIONS } from '../abi/arguments.ts';
+import { commonLength, meansOf, addUp } from './measure.ts';
 import { spread } from './spread.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Describe } from '../abi/types.ts';
@@ -21,35 +21,39 @@ export async function headEffects(
 ): Promise<MetricMean> {
   check(model, 'model', 'model');
   checkList(sequences, 'list', 'sequences');
-  checkOptions(options, JOB);
+  checkOptions(options, JOB_OPTIONS);
   const { edits = [], signal, onProgress } = options;
   checkList(edits, 'object', 'edits');
   const { L, H } = model.architecture;
-  const T = lengthOf(sequences);
+  const T = commonLength(sequences);
   const total = sequences.length * L * H;
   let count = 0;
   const sums: Sums = new Map();
   // With few sequences, several workers take some heads each of the same sequence. Every worker
   // gets low and high layers, because low layers cost most.
-  const share = Math.ceil((model.replicas ?? [model]).length / sequences.length);
+  const workersPerSequence = Math.ceil((model.replicas ?? [model]).length / sequences.length);
   const items = sequences.flatMap((ids) =>
-    Array.from({ length: share }, (_, offset) => ({ ids, offset })),
+    Array.from({ length: workersPerSequence }, (_, offset) => ({ ids, offset })),
   );
   const measureHeads: (
     replica: Replica,
     item: (typeof items)[number],
   ) => Promise<{ shape: number[]; data: Float32Array }> = async (replica, { ids, offset }) => {
-    const shared = { capacity: T, signal };
-    const base = await replica.run(ids, { ...shared, edits, fields: baseFields(model, edits) });
+    const sharedOptions = { capacity: T, signal };
+    const base = await replica.run(ids, {
+      ...sharedOptions,
+      edits,
+      fields: baseFields(model, edits),
+    });
     const data = new Float32Array(L * H);
     try {
-      for (let i = offset; i < L * H; i += share) {
+      for (let i = offset; i < L * H; i += workersPerSequence) {
         const [layer, head] = [layerNumber(model.architecture, Math.floor(i / H)), i % H];
-        const ablated = [...edits, { kind: 'silence', layer, head }];
+        const ablatedEdits = [...edits, { kind: 'silence', layer, head }];
         const origin = { run: base, layer };
         const run = await replica.run(ids, {
-          ...shared,
-          edits: ablated,
+          ...sharedOptions,
+          edits: ablatedEdits,
           fields: ['loss'],
           from: origin,
         });

@@ -2,7 +2,7 @@
 import { checkList } from '../abi/arguments.ts';
 import type { LabeledTexts } from './types.ts';
 
-/** Longest label in UTF-16 units: labels name lines and columns. */
+/** Longest label, in UTF-16 units: a label must fit into a line or a column of a table. */
 const LABEL_LENGTH_MAX = 60;
 
 /**

@@ -1,6 +1,6 @@
 /** Measures a model over many sequences: means and deviations, as the page shows them. */
-import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.ts';
-import { JOB, check, checkList, checkOptions } from '../abi/arguments.ts';
+import { SinkscopeError, expect, expectInteger, indexOfName } from '../abi/errors.ts';
+import { JOB_OPTIONS, check, checkList, checkOptions } from '../abi/arguments.ts';
 import { spread } from './spread.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
 import type { Replica, Edit, RunRead } from '../engine/types.ts';
@@ -11,7 +11,7 @@ import type { AnyTokenizer, Token } from '../text/types.ts';
 /** An extra run without edits pays off when more cases than this begin from it. */
 const UNSHARED_CASES_MAX = 2;
 
-/** Fields whose sums alone a measuring run keeps. */
+/** Fields of which a run with `measuring` keeps only sums, no rows. */
 const SUMMED_FIELDS = ['q', 'k', 'v', 'hidden', 'att', 'scores'];
 
 /**
@@ -26,8 +26,8 @@ export function fieldsFor(describe: Describe, reads: readonly RunRead[]): string
   checkList(reads, 'object', 'reads');
   const names = reads.flatMap((read) =>
     'field' in read
-      ? [fields[find(fields, read.field, 'field')].name]
-      : metrics[find(metrics, read.metric, 'metric')].fields,
+      ? [fields[indexOfName(fields, read.field, 'field')].name]
+      : metrics[indexOfName(metrics, read.metric, 'metric')].fields,
   );
   return [...new Set(names)];
 }
@@ -50,8 +50,8 @@ export async function cutText(
   const { tokens, sequences, special = 'auto', lines = false, onCut } = options;
   expectInteger(tokens, 1, 2 ** 31, 'tokens');
   expectInteger(sequences, 1, 2 ** 31, 'sequences');
-  const isOne = typeof text === 'string' && !lines;
-  const pieces = isOne ? [text] : typeof text === 'string' ? linesOf(text) : text;
+  const isOneText = typeof text === 'string' && !lines;
+  const pieces = isOneText ? [text] : typeof text === 'string' ? linesOf(text) : text;
   const cut: number[][] = [];
   const { length: specialTokens } = await tokenizer.encode('', { special });
   const room = tokens - specialTokens;
@@ -61,8 +61,8 @@ export async function cutText(
   let longest = 0;
   for (const piece of pieces) {
     const { before, ids, after } = splitSpecial(await tokenizer.encode(piece, { special }));
-    const ends = isOne ? ids.length : Math.min(room, ids.length);
-    for (let at = 0; at + room <= ends && cut.length < sequences; at += room) {
+    const end = isOneText ? ids.length : Math.min(room, ids.length);
+    for (let at = 0; at + room <= end && cut.length < sequences; at += room) {
       cut.push([...before, ...ids.slice(at, at + room), ...after]);
     }
     read += ids.length;
@@ -146,10 +146,10 @@ export async function sweep(
   checkList(sequences, 'list', 'sequences');
   checkList(cases, 'list', 'cases');
   const kinds = { metrics: 'list', onSequence: 'call', streaming: 'flag' };
-  checkOptions(options, { ...JOB, ...kinds });
+  checkOptions(options, { ...JOB_OPTIONS, ...kinds });
   const { describe } = model;
   const { streaming, signal, onProgress, onSequence } = options;
-  const { eps, thresholds } = thresholdsOf(options.eps ?? describe.defaults.eps);
+  const { eps, thresholds } = checkThresholds(options.eps ?? describe.defaults.eps);
   const names =
     options.metrics ?? (streaming ? streamedMetrics(describe) : summaryMetrics(describe, cases));
   // Metrics with a threshold are read again for each further threshold.
@@ -160,21 +160,21 @@ export async function sweep(
   const reads = [...names.map((metric) => ({ metric, eps })), ...furtherReads];
   const comparisons = reads.filter(({ metric }) => needsBase(describe, metric));
   const fields = fieldsFor(describe, reads);
-  const T = lengthOf(sequences);
+  const T = commonLength(sequences);
   // Where an edited run equals the plain run, in the first tokens or the lower layers, it begins
   // from the plain run.
-  const delayed = new Set(describe.edits.filter((row) => row.waits).map(({ name }) => name));
-  const isAbove = (edit: Edit) => typeof edit?.layer === 'number' && edit.layer > 0;
-  const derived =
+  const delayedKinds = new Set(describe.edits.filter((row) => row.waits).map(({ name }) => name));
+  const isAboveLayer0 = (edit: Edit) => typeof edit?.layer === 'number' && edit.layer > 0;
+  const derivedCases =
     T > model.architecture.context || streaming
       ? []
       : cases.filter(
           (edits) =>
             edits.length &&
-            (edits.every((edit) => delayed.has(edit?.kind)) || edits.every(isAbove)),
+            (edits.every((edit) => delayedKinds.has(edit?.kind)) || edits.every(isAboveLayer0)),
         );
   // One extra plain run pays off when several runs begin from it.
-  const isShared = derived.length > (comparisons.length ? 0 : UNSHARED_CASES_MAX);
+  const isShared = derivedCases.length > (comparisons.length ? 0 : UNSHARED_CASES_MAX);
   const baseFields = isShared ? ['att', 'hidden', ...fields] : [];
   // Maps and vectors need be kept only for runs that begin from this one, and for some metrics.
   const maps = isShared ? undefined : 0;
@@ -195,7 +195,7 @@ export async function sweep(
     try {
       for (const edits of cases) {
         const origin =
-          isShared && baseRun && derived.includes(edits) ? { run: baseRun } : undefined;
+          isShared && baseRun && derivedCases.includes(edits) ? { run: baseRun } : undefined;
         const request = {
           fields,
           edits,
@@ -233,15 +233,15 @@ export async function sweep(
   }
   return sums.map(([sumsAtFirst, ...others]) => {
     const metrics = meansOf(sumsAtFirst, index);
-    const counts = Object.fromEntries(withThreshold.map((name) => [name, metrics[name]]));
-    const metricsByEps = [counts, ...others.map((one) => meansOf(one, index))];
+    const thresholdMetrics = Object.fromEntries(withThreshold.map((name) => [name, metrics[name]]));
+    const metricsByEps = [thresholdMetrics, ...others.map((one) => meansOf(one, index))];
     const byEps = metricsByEps.map((subset, i) => ({ eps: thresholds[i], metrics: subset }));
     return { eps, T, sequences: index, metrics, ...(Array.isArray(options.eps) && { byEps }) };
   });
 }
 
 /** Checks the thresholds (each may occur once), and returns the first one and the list. */
-function thresholdsOf(eps: number | readonly number[]) {
+function checkThresholds(eps: number | readonly number[]) {
   const isList = Array.isArray(eps);
   if (!isList) check(eps, 'number', 'eps');
   const thresholds = isList ? eps : [eps as number];
@@ -269,16 +269,18 @@ function summaryMetrics(describe: Describe, cases: readonly (readonly unknown[])
 /** Returns the metrics that need only fields of a streaming run. */
 function streamedMetrics(describe: Describe) {
   const { metrics, fields } = describe;
-  const streamed = fields.filter(({ streamed }) => streamed).map(({ name }) => name);
+  const streamedFields = fields.filter(({ streamed }) => streamed).map(({ name }) => name);
   const names = metrics
-    .filter((row) => row.fields.length > 0 && row.fields.every((name) => streamed.includes(name)))
+    .filter(
+      (row) => row.fields.length > 0 && row.fields.every((name) => streamedFields.includes(name)),
+    )
     .map(({ name }) => name);
   return names.filter((name) => !needsBase(describe, name));
 }
 
 /** Returns whether a metric can be computed by a run that keeps no rows of maps and vectors. */
 function needsNoRows({ metrics }: Describe, name: string) {
-  const { accumulated, fields } = metrics[find(metrics, name, 'metric')];
+  const { accumulated, fields } = metrics[indexOfName(metrics, name, 'metric')];
   return accumulated || !fields.some((field) => SUMMED_FIELDS.includes(field));
 }
 
@@ -287,7 +289,7 @@ function needsBase(describe: Describe, name: string) {
 }
 
 function argumentsOf(describe: Describe, name: string) {
-  return describe.metrics[find(describe.metrics, name, 'metric')].arguments;
+  return describe.metrics[indexOfName(describe.metrics, name, 'metric')].arguments;
 }
 
 export function meansOf(sums: Sums, n: number) {
@@ -295,15 +297,15 @@ export function meansOf(sums: Sums, n: number) {
     name,
     {
       shape,
-      mean: Array.from(sum, (x) => finite(x / n)),
-      deviation: Array.from(sum, (x, i) => finite(deviationOf(x / n, squares[i] / n, n))),
+      mean: Array.from(sum, (x) => finiteOrNull(x / n)),
+      deviation: Array.from(sum, (x, i) => finiteOrNull(deviationOf(x / n, squares[i] / n, n))),
     },
   ]);
   return Object.fromEntries(entries);
 }
 
 /** Returns the common length of all sequences: a mean over keys needs the same keys in each. */
-export function lengthOf(sequences: readonly ArrayLike<number>[]) {
+export function commonLength(sequences: readonly ArrayLike<number>[]) {
   expect(sequences?.length > 0, 'sequences', 'one sequence or more', sequences?.length);
   const T = sequences[0].length;
   sequences.forEach(({ length }, i) => {
@@ -327,13 +329,13 @@ export function addUp(sums: Sums, name: string, { shape, data }: Tensor) {
 
 /**
  * Returns the standard deviation across sequences, with n - 1; NaN for one sequence.
- * @param square mean of the squares
+ * @param meanSquare mean of the squares
  */
-function deviationOf(mean: number, square: number, n: number) {
-  return Math.sqrt((Math.max(0, square - mean * mean) * n) / (n - 1));
+function deviationOf(mean: number, meanSquare: number, n: number) {
+  return Math.sqrt((Math.max(0, meanSquare - mean * mean) * n) / (n - 1));
 }
 
 /** Replaces numbers that are not finite by null for JSON. */
-export function finite(x: number) {
+export function finiteOrNull(x: number) {
   return Number.isFinite(x) ? x : null;
 }

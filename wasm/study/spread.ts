@@ -35,20 +35,20 @@ export async function* spread<Item, Result>(
   checkOptions(options, { signal: 'signal' });
   const { signal } = options;
   const replicas = model.replicas ?? [model];
-  const idle = Array.from({ length: ITEMS_PER_REPLICA }, () => replicas).flat();
-  const ahead = RESULTS_AHEAD * idle.length;
-  let started = 0;
-  let yielded = 0;
+  const idleReplicas = Array.from({ length: ITEMS_PER_REPLICA }, () => replicas).flat();
+  const aheadMax = RESULTS_AHEAD * idleReplicas.length;
+  let startedCount = 0;
+  let yieldedCount = 0;
   const start = async (replica: (typeof replicas)[number], i: number) => work(replica, items[i], i);
   /** Results of started items that were not yielded yet, in order. */
   const pending: ReturnType<typeof start>[] = [];
   const startIdle = () => {
-    for (; started < Math.min(items.length, yielded + ahead); started++) {
-      const replica = idle.shift();
+    for (; startedCount < Math.min(items.length, yieldedCount + aheadMax); startedCount++) {
+      const replica = idleReplicas.shift();
       if (!replica) return;
-      const result = start(replica, started);
+      const result = start(replica, startedCount);
       const release = () => {
-        idle.push(replica);
+        idleReplicas.push(replica);
         startIdle();
       };
       pending.push(result);
@@ -57,13 +57,13 @@ export async function* spread<Item, Result>(
   };
   const abortWatch = untilAborted(signal);
   try {
-    for (; yielded < items.length; yielded++) {
+    for (; yieldedCount < items.length; yieldedCount++) {
       startIdle();
       const result = pending.shift() as (typeof pending)[number];
       yield await Promise.race([result, abortWatch.promise]);
     }
   } finally {
-    started = items.length;
+    startedCount = items.length;
     abortWatch.release();
   }
 }

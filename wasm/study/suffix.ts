@@ -2,7 +2,7 @@
  * Searches for a suffix that moves the sink or raises the loss of the continuation, one token at a
  * time, and compares it with random suffixes of the same length. It needs only runs, no gradients.
  */
-import { expect, expectInteger, unlike } from '../abi/errors.ts';
+import { expect, expectInteger, argumentError } from '../abi/errors.ts';
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { randomBits } from '../engine/random.ts';
 import { spread } from './spread.ts';
@@ -15,9 +15,9 @@ import type {
   SuffixResult,
 } from './types.ts';
 
-type Goal = { read: { field: string }; scoreOf: (values: Float32Array, at: Place) => number };
-/** Positions of the parts of a sequence: the suffix begins at `from`, the continuation at `then`. */
-type Place = { from: number; then: number; T: number; L: number; H: number };
+type Goal = { read: { field: string }; scoreOf: (values: Float32Array, layout: Layout) => number };
+/** The sizes of a run, and where the parts of its sequence begin. */
+type Layout = { suffixStart: number; continuationStart: number; T: number; L: number; H: number };
 
 const COUNT_MAX = 2 ** 20;
 /**
@@ -34,17 +34,20 @@ const RANDOM_ORDERS = 10;
 const GOALS: Record<SuffixGoal, Goal> = {
   loss: {
     read: { field: 'loss' },
-    scoreOf: (loss, { then }) => mean(loss.subarray(then)),
+    scoreOf: (loss, { continuationStart }) => mean(loss.subarray(continuationStart)),
   },
   away: {
     read: { field: 'att' },
-    scoreOf: (att, at) => -attentionReceived(att, at, 0),
+    scoreOf: (att, layout) => -attentionReceived(att, layout, 0),
   },
   steal: {
     read: { field: 'att' },
-    scoreOf: (att, at) => {
-      const keys = Array.from({ length: at.then - at.from }, (_, i) => at.from + i);
-      return Math.max(...keys.map((key) => attentionReceived(att, at, key)));
+    scoreOf: (att, layout) => {
+      const keys = Array.from(
+        { length: layout.continuationStart - layout.suffixStart },
+        (_, i) => layout.suffixStart + i,
+      );
+      return Math.max(...keys.map((key) => attentionReceived(att, layout, key)));
     },
   },
 };
@@ -64,21 +67,21 @@ export async function searchSuffix(
     onStep: 'call',
   });
   const { goal, length, steps, width, seed = 0, edits, others = [], signal, onStep } = options;
-  if (!Object.hasOwn(GOALS, goal)) throw unlike('goal', Object.keys(GOALS).join(', '), goal);
+  if (!Object.hasOwn(GOALS, goal)) throw argumentError('goal', Object.keys(GOALS).join(', '), goal);
   expectInteger(length, 1, COUNT_MAX, 'length');
   expectInteger(steps, 0, COUNT_MAX, 'steps');
   expectInteger(width, 1, COUNT_MAX, 'width');
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
   const { V, context } = model.architecture;
-  const allowed = allowedOf(options.never ?? [], V);
+  const allowed = allowedIds(options.never ?? [], V);
   [pair, ...others].forEach((one, i) =>
     checkPair(one, i ? `others[${i - 1}]` : 'pair', V, context - length),
   );
   const random = randomBits(seed);
-  const pick = (n: number) => Math.floor((random() * n) / 2 ** 32);
-  const draw = () => Array.from({ length }, () => allowed[pick(allowed.length)]);
+  const drawIndex = (n: number) => Math.floor((random() * n) / 2 ** 32);
+  const draw = () => Array.from({ length }, () => allowed[drawIndex(allowed.length)]);
 
-  const scores: (
+  const scorePairs: (
     items: readonly { pair: Pair; suffix: readonly number[] }[],
   ) => Promise<number[]> = async (items) => {
     const results = [];
@@ -88,7 +91,7 @@ export async function searchSuffix(
     return results;
   };
   const scoreAll = (suffixes: readonly number[][]) =>
-    scores(suffixes.map((suffix) => ({ pair, suffix })));
+    scorePairs(suffixes.map((suffix) => ({ pair, suffix })));
 
   let suffix = draw();
   let [best] = await scoreAll([suffix]);
@@ -97,7 +100,7 @@ export async function searchSuffix(
   for (let step = 0; step < steps; step++) {
     const candidates = Array.from({ length: width }, () => {
       const candidate = [...suffix];
-      candidate[pick(length)] = allowed[pick(allowed.length)];
+      candidate[drawIndex(length)] = allowed[drawIndex(allowed.length)];
       return candidate;
     });
     const candidateScores = await scoreAll(candidates);
@@ -109,14 +112,14 @@ export async function searchSuffix(
 
   const randomSuffixes = Array.from({ length: Math.max(RANDOM_SUFFIXES, steps * width + 1) }, draw);
   const randomScores = await scoreAll(randomSuffixes);
-  const ranked = randomScores.slice(0, RANDOM_SUFFIXES).sort((a, b) => a - b);
+  const sortedScores = randomScores.slice(0, RANDOM_SUFFIXES).sort((a, b) => a - b);
   const bestRandom = argmax(randomScores.slice(0, steps * width + 1));
   // Without a suffix, its attention is undefined.
   const none = goal === 'steal' ? null : (await scoreAll([[]]))[0];
-  const orders = Array.from({ length: RANDOM_ORDERS }, () => shuffle(suffix, pick));
+  const orders = Array.from({ length: RANDOM_ORDERS }, () => shuffle(suffix, drawIndex));
   const orderScores = await scoreAll(orders);
-  const onOthers = async (one: readonly number[]) =>
-    scores(others.map((pair) => ({ pair, suffix: one })));
+  const scoreOnOthers = async (one: readonly number[]) =>
+    scorePairs(others.map((pair) => ({ pair, suffix: one })));
   return {
     suffix,
     score: best,
@@ -125,23 +128,23 @@ export async function searchSuffix(
     evaluated: steps * width + 1,
     none,
     random: {
-      mean: mean(ranked),
-      low: ranked[Math.floor(0.05 * (RANDOM_SUFFIXES - 1))],
-      high: ranked[Math.ceil(0.95 * (RANDOM_SUFFIXES - 1))],
+      mean: mean(sortedScores),
+      low: sortedScores[Math.floor(0.05 * (RANDOM_SUFFIXES - 1))],
+      high: sortedScores[Math.ceil(0.95 * (RANDOM_SUFFIXES - 1))],
       best: randomScores[bestRandom],
     },
     shuffled: mean(orderScores),
     others: others.length
       ? {
-          found: await onOthers(suffix),
-          random: await onOthers(randomSuffixes[0]),
-          best: await onOthers(randomSuffixes[bestRandom]),
+          found: await scoreOnOthers(suffix),
+          random: await scoreOnOthers(randomSuffixes[0]),
+          best: await scoreOnOthers(randomSuffixes[bestRandom]),
         }
       : null,
   };
 }
 
-function allowedOf(never: readonly number[], V: number) {
+function allowedIds(never: readonly number[], V: number) {
   never.forEach((id, i) => expectInteger(id, 0, V - 1, `never[${i}]`));
   const excluded = new Set(never);
   expect(excluded.size < V, 'never', 'fewer tokens than there are', never.length);
@@ -150,9 +153,9 @@ function allowedOf(never: readonly number[], V: number) {
 
 /**
  * Checks a prompt and its continuation.
- * @param room largest number of tokens of both
+ * @param tokensMax largest number of tokens of both
  */
-function checkPair(pair: Pair, where: string, V: number, room: number) {
+function checkPair(pair: Pair, where: string, V: number, tokensMax: number) {
   check(pair, 'object', where);
   for (const part of ['prompt', 'continuation'] as const) {
     checkList(pair[part], 'count', `${where}.${part}`);
@@ -160,7 +163,7 @@ function checkPair(pair: Pair, where: string, V: number, room: number) {
     pair[part].forEach((id, i) => expectInteger(id, 0, V - 1, `${where}.${part}[${i}]`));
   }
   const tokens = pair.prompt.length + pair.continuation.length;
-  expect(tokens <= room, where, `at most ${room} tokens beside the suffix`, tokens);
+  expect(tokens <= tokensMax, where, `at most ${tokensMax} tokens beside the suffix`, tokens);
 }
 
 /** Runs the prompt, the suffix and the continuation, and scores the run. */
@@ -174,21 +177,22 @@ async function scoreRun(
   const ids = [...prompt, ...suffix, ...continuation];
   const run = await replica.run(ids, { ...options, fields: [read.field], capacity: ids.length });
   const { shape, data } = await run.field(read.field).finally(() => run.close());
-  const promptEnd = prompt.length;
   const [L, H] = shape;
-  const place = { from: promptEnd, then: promptEnd + suffix.length, T: ids.length, L, H };
-  return scoreOf(data as Float32Array, place);
+  const suffixStart = prompt.length;
+  const continuationStart = suffixStart + suffix.length;
+  const layout = { suffixStart, continuationStart, T: ids.length, L, H };
+  return scoreOf(data as Float32Array, layout);
 }
 
 /**
  * Returns the mean weight of a key over the continuation's queries and all heads.
  * @param att [L, H, T, T]
  */
-function attentionReceived(att: Float32Array, { then, T, L, H }: Place, key: number) {
+function attentionReceived(att: Float32Array, { continuationStart, T, L, H }: Layout, key: number) {
   let sum = 0;
   for (let map = 0; map < L * H; map++)
-    for (let query = then; query < T; query++) sum += att[(map * T + query) * T + key];
-  return sum / (L * H * (T - then));
+    for (let query = continuationStart; query < T; query++) sum += att[(map * T + query) * T + key];
+  return sum / (L * H * (T - continuationStart));
 }
 
 /** Returns the index of the largest value; ties go to the first. */

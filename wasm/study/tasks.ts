@@ -4,7 +4,7 @@
  * from the start.
  */
 import { expect, expectInteger } from '../abi/errors.ts';
-import { check, checkList, checkOptions, JOB } from '../abi/arguments.ts';
+import { check, checkList, checkOptions, JOB_OPTIONS } from '../abi/arguments.ts';
 import { randomBits } from '../engine/random.ts';
 import { spread } from './spread.ts';
 import type { Replica, Model, Options, Edit, RunOptions } from '../engine/types.ts';
@@ -76,14 +76,14 @@ export async function copyTask(
   expectInteger(prompts, 1, COUNT_MAX, 'prompts');
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
   const random = randomBits(seed);
-  const prompt = () => {
+  const makePrompt = () => {
     // Without a start token a random token comes first, so that the first key is not one to copy.
     const sample = drawSome(allowed, length + 1, random);
     const prefix = first.length ? first : sample.slice(0, 1);
     const copied = sample.slice(1);
     return { ids: [...prefix, ...copied, ...copied], from: prefix.length + length + 1 };
   };
-  return { name: 'copy', prompts: Array.from({ length: prompts }, prompt), chance: 1 / length };
+  return { name: 'copy', prompts: Array.from({ length: prompts }, makePrompt), chance: 1 / length };
 }
 
 export async function recallTask(
@@ -109,14 +109,14 @@ export async function recallTask(
     const statement = `${filler(0)} ${CUE} ${name}.`;
     const fillers = Array.from({ length: between }, (_, i) => filler(1 + i));
     const question = [statement, ...fillers, CUE].join(' ');
-    const end = statement.length - 1;
+    const nameEnd = statement.length - 1;
     const tokens = await encode(`${question} ${name}`);
     // The first token of the answer is the first one that extends beyond the question.
     const answerStart = tokens.findIndex((token) => token.end > question.length);
     const ids = tokens.slice(0, answerStart + 1).map(({ id }) => id);
     const needs = [...tokens.keys()].filter((i) => {
       const { start, end: stop } = tokens[i];
-      return start < end && stop > end - name.length;
+      return start < nameEnd && stop > nameEnd - name.length;
     });
     // Keys are evicted once the model has read the name.
     const evictedAt = Math.min(answerStart - 1, Math.max(...needs) + 1);
@@ -153,7 +153,7 @@ export async function measureTask(
 ): Promise<TaskResult> {
   check(model, 'model', 'model');
   check(task, 'object', 'task');
-  checkOptions(options, { ...JOB, edits: 'list' });
+  checkOptions(options, { ...JOB_OPTIONS, edits: 'list' });
   const { edits = [], seed = 0, signal, onProgress } = options;
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
   const { V, context, mask } = model.architecture;
@@ -165,7 +165,7 @@ export async function measureTask(
   const random = randomBits(seed);
   const items = task.prompts.map((prompt) => {
     const keys = controlKeys(prompt);
-    const control = keys[pick(keys.length, random)];
+    const control = keys[drawIndex(keys.length, random)];
     const cases = [
       [],
       evictionEdits(0, prompt),
@@ -180,7 +180,7 @@ export async function measureTask(
     const scores = [];
     for (const conditionEdits of item.cases) {
       const runOptions = { edits: [...Array.from(edits), ...conditionEdits], signal };
-      scores.push(await scoresOf(replica, item.prompt, runOptions));
+      scores.push(await scorePrompt(replica, item.prompt, runOptions));
       onProgress?.({ stage: 'measure', done: ++count, total });
     }
     return scores;
@@ -190,16 +190,16 @@ export async function measureTask(
   for await (const scores of spread(model, items, scoreItem, { signal }))
     scoresByPrompt.push(scores);
   const { name, prompts, chance, distance } = task;
-  const byChoice = prompts.every(({ choices }) => choices);
+  const hasChoices = prompts.every(({ choices }) => choices);
   const conditionOf = (_: unknown, at: number) => {
     const scoreOf = (quantity: keyof Scores) => ({
-      ...meanOf(scoresByPrompt.map((one) => one[at][quantity])),
-      change: meanOf(scoresByPrompt.map((one) => one[at][quantity] - one[0][quantity])),
+      ...meanWithError(scoresByPrompt.map((one) => one[at][quantity])),
+      change: meanWithError(scoresByPrompt.map((one) => one[at][quantity] - one[0][quantity])),
     });
     return {
       accuracy: scoreOf('accuracy'),
       loss: scoreOf('loss'),
-      choice: byChoice ? scoreOf('choice') : null,
+      choice: hasChoices ? scoreOf('choice') : null,
     };
   };
   const [baseline, first, other, unseen] = CONDITIONS.map(conditionOf);
@@ -236,7 +236,7 @@ function controlKeys({
   return Array.from({ length: lost - 1 }, (_, i) => i + 1).filter((i) => !needs.includes(i));
 }
 
-async function scoresOf(
+async function scorePrompt(
   replica: Replica,
   { ids, from, choices }: TaskPrompt,
   options: Pick<RunOptions, 'edits' | 'signal'>,
@@ -274,8 +274,8 @@ function checkPrompt(
   expectInteger(from, 3, ids.length - 1, `${where}.from`);
   expectInteger(lost, 2, from - 1, `${where}.lost`);
   checkList(needs, 'count', `${where}.needs`);
-  const isFree = controlKeys({ from, lost, needs }).length > 0;
-  expect(isFree, `${where}.needs`, 'not every key that can be evicted', needs);
+  const hasControl = controlKeys({ from, lost, needs }).length > 0;
+  expect(hasControl, `${where}.needs`, 'not every key that can be evicted', needs);
   if (!choices) return;
   checkList(choices, 'count', `${where}.choices`);
   choices.forEach((id, i) => expectInteger(id, 0, V - 1, `${where}.choices[${i}]`));
@@ -284,7 +284,7 @@ function checkPrompt(
   expect(choices.includes(answer), `${where}.choices`, `the answer ${answer} among them`, choices);
 }
 
-function pick(n: number, random: () => number) {
+function drawIndex(n: number, random: () => number) {
   return Math.floor((random() * n) / 2 ** 32);
 }
 
@@ -292,7 +292,7 @@ function pick(n: number, random: () => number) {
 export function drawSome(list: readonly number[], n: number, random: () => number) {
   const copy = [...list];
   for (let i = 0; i < n; i++) {
-    const j = i + pick(copy.length - i, random);
+    const j = i + drawIndex(copy.length - i, random);
     [copy[i], copy[j]] = [copy[j], copy[i]];
   }
   return copy.slice(0, n);
@@ -303,7 +303,7 @@ function mean(values: readonly number[]) {
 }
 
 /** Returns the mean over prompts and its standard error, which is null for one prompt. */
-export function meanOf(values: readonly number[]): TaskMean {
+export function meanWithError(values: readonly number[]): TaskMean {
   const n = values.length;
   const average = mean(values);
   const squares = values.reduce((sum, x) => sum + (x - average) ** 2, 0);

@@ -91,7 +91,7 @@ export interface MeasureOptions extends Options {
 }
 
 export interface SweepOptions extends Omit<MeasureOptions, 'edits' | 'onSequence'> {
-  /** Called with the metrics of each sequence in each case. */
+  /** Called with the metrics of each sequence in each case; `at` is the index of the case. */
   readonly onSequence?: (
     metrics: Readonly<Record<string, Tensor>>,
     index: number,
@@ -341,7 +341,7 @@ export interface TaskResult extends Omit<Task, 'prompts'> {
   readonly unseen: TaskScores;
 }
 
-/* Judging: what a value of Sink_1 allows to conclude. */
+/* Judging: what can be concluded from a value of Sink_1. */
 
 /** Measurements that a judgment of Sink_1 needs. */
 export interface SinkMeasures {

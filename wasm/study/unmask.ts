@@ -2,7 +2,7 @@
  * Generates text with a masked-diffusion model: each step predicts every masked position and
  * unmasks the most confident ones. A step may hide its strongest key, or a random one.
  */
-import { SinkscopeError, expect, expectInteger, unlike } from '../abi/errors.ts';
+import { SinkscopeError, expect, expectInteger, argumentError } from '../abi/errors.ts';
 import { check, checkOptions } from '../abi/arguments.ts';
 import { randomBits } from '../engine/random.ts';
 import { fieldsFor } from './measure.ts';
@@ -42,8 +42,8 @@ export async function unmask(
   expectInteger(steps, 1, STEPS_MAX, 'steps');
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
   if (without !== undefined && !HIDDEN_KEYS.includes(without))
-    throw unlike('without', HIDDEN_KEYS.join(' or '), without);
-  const excluded = new Set([mask, ...idsOf(options.never ?? [], V)]);
+    throw argumentError('without', HIDDEN_KEYS.join(' or '), without);
+  const excluded = new Set([mask, ...checkNever(options.never ?? [], V)]);
   const current = copyWithMasks(tokens, mask, context);
   if (without !== undefined) expectInteger(current.length, 2, context, 'tokens.length');
   if (answers) checkAnswers(answers, current, excluded, V);
@@ -116,10 +116,10 @@ async function runWithoutKey(
   model: Parameters<typeof runModel>[0],
   tokens: readonly number[],
   key: number | undefined,
-  whole: Awaited<ReturnType<typeof runModel>>,
+  fullRun: Awaited<ReturnType<typeof runModel>>,
   { edits = [], signal }: Parameters<typeof runModel>[2],
 ) {
-  if (key === undefined) return whole;
+  if (key === undefined) return fullRun;
   return runModel(model, tokens, { edits: [...edits, { kind: 'hide_key', key }], signal });
 }
 
@@ -147,7 +147,7 @@ function copyWithMasks(tokens: ArrayLike<number>, mask: number, context: number)
   throw new SinkscopeError('argument', 'tokens', text);
 }
 
-function idsOf(never: readonly number[], V: number) {
+function checkNever(never: readonly number[], V: number) {
   never.forEach((id, i) => expectInteger(id, 0, V - 1, `never[${i}]`));
   expect(new Set(never).size < V - 1, 'never', 'fewer tokens than there are', never.length);
   return never;

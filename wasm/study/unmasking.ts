@@ -7,7 +7,7 @@ import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { expect, expectInteger } from '../abi/errors.ts';
 import { randomBits } from '../engine/random.ts';
 import { spread } from './spread.ts';
-import { drawSome, meanOf } from './tasks.ts';
+import { drawSome, meanWithError } from './tasks.ts';
 import { maskOf, predict, unmask, HIDDEN_KEYS } from './unmask.ts';
 import type { Model, Replica } from '../engine/types.ts';
 import type { StudyModel, UnmaskStudyOptions, UnmaskResult, UnmaskStep } from './types.ts';
@@ -37,72 +37,85 @@ export async function measureUnmasking(
     const places = answers.flatMap((id, place) => (place > 0 && !excluded.has(id) ? [place] : []));
     expect(places.length > 0, `sequences[${i}]`, 'a token after the first to hide', 'none');
     const count = Math.max(1, Math.round(masked * places.length));
-    const hidden = new Set(drawSome(places, count, random));
+    const hiddenPlaces = new Set(drawSome(places, count, random));
     return {
       answers,
-      places: places.filter((place) => hidden.has(place)),
-      tokens: answers.map((id, place) => (hidden.has(place) ? mask : id)),
+      places: places.filter((place) => hiddenPlaces.has(place)),
+      tokens: answers.map((id, place) => (hiddenPlaces.has(place) ? mask : id)),
       seed: random(),
     };
   });
   const total = (causal ? 2 : 1) * CONDITIONS.length * items.length;
-  let finished = 0;
+  let runsDone = 0;
   /** Measures every condition of every prompt. */
   const scoreConditions = async (
-    one: typeof model,
-    steps: (
+    studiedModel: typeof model,
+    runSteps: (
       replica: Pick<Model, 'run' | 'architecture' | 'describe'>,
       item: (typeof items)[number],
       without: (typeof CONDITIONS)[number],
     ) => Promise<readonly Pick<UnmaskStep, 'filled' | 'sink'>[]>,
   ) => {
-    const { architecture, describe } = one;
+    const { architecture, describe } = studiedModel;
     /** Scores by prompt, then by condition. */
-    const all: ReturnType<typeof scoresOf>[][] = [];
+    const scoresByPrompt: ReturnType<typeof scoresOf>[][] = [];
     const scoreItem = async (replica: Replica, item: (typeof items)[number]) => {
       const replicaModel = { architecture, describe, run: replica.run.bind(replica) };
       const scores = [];
       for (const without of CONDITIONS) {
-        scores.push(scoresOf(await steps(replicaModel, item, without)));
-        onProgress({ stage: 'measure', done: ++finished, total });
+        scores.push(scoresOf(await runSteps(replicaModel, item, without)));
+        onProgress({ stage: 'measure', done: ++runsDone, total });
       }
       return scores;
     };
-    for await (const scores of spread(one, items, scoreItem, { signal })) all.push(scores);
-    return all;
+    for await (const scores of spread(studiedModel, items, scoreItem, { signal }))
+      scoresByPrompt.push(scores);
+    return scoresByPrompt;
   };
-  const shared = { never, edits, signal };
+  const sharedOptions = { never, edits, signal };
   const maskedScores = await scoreConditions(model, (one, { answers, tokens, seed }, without) =>
-    unmask(one, tokens, { ...shared, steps, mask, answers, seed, ...(without ? { without } : {}) }),
+    unmask(one, tokens, {
+      ...sharedOptions,
+      steps,
+      mask,
+      answers,
+      seed,
+      ...(without ? { without } : {}),
+    }),
   );
   const causalScores =
     causal &&
     (await scoreConditions(causal, async (one, { answers, places, seed }, without) => [
-      await predict(one, answers, places, { ...shared, seed, without }),
+      await predict(one, answers, places, { ...sharedOptions, seed, without }),
     ]));
   return {
     prompts: items.length,
     predicted: items.reduce((sum, { places }) => sum + places.length, 0),
     steps,
     ...conditionsOf(maskedScores),
-    moves: meanOf(maskedScores.map(([one]) => one.moves)),
+    moves: meanWithError(maskedScores.map(([one]) => one.moves)),
     causal: causalScores ? conditionsOf(causalScores) : null,
   };
 }
 
 /**
  * Returns the means of the scores over prompts, by condition.
- * @param all scores by prompt, then by condition
+ * @param scoresByPrompt scores by prompt, then by condition
  */
-function conditionsOf(all: ReturnType<typeof scoresOf>[][]) {
+function conditionsOf(scoresByPrompt: ReturnType<typeof scoresOf>[][]) {
   const [baseline, strongest, random] = CONDITIONS.map((_, at) => {
     const scoreOf = (quantity: 'loss' | 'accuracy') => ({
-      ...meanOf(all.map((one) => one[at][quantity])),
-      change: meanOf(all.map((one) => one[at][quantity] - one[0][quantity])),
+      ...meanWithError(scoresByPrompt.map((one) => one[at][quantity])),
+      change: meanWithError(scoresByPrompt.map((one) => one[at][quantity] - one[0][quantity])),
     });
     return { loss: scoreOf('loss'), accuracy: scoreOf('accuracy') };
   });
-  return { baseline, strongest, random, alpha: meanOf(all.map(([one]) => one.alpha)) };
+  return {
+    baseline,
+    strongest,
+    random,
+    alpha: meanWithError(scoresByPrompt.map(([one]) => one.alpha)),
+  };
 }
 
 function checkCausal(
@@ -121,9 +134,9 @@ function scoresOf(steps: readonly Pick<UnmaskStep, 'filled' | 'sink'>[]) {
   const filled = steps.flatMap((step) => step.filled);
   const changes = steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1].sink.place);
   return {
-    loss: meanOf(filled.map(({ loss = NaN }) => loss)).mean,
-    accuracy: meanOf(filled.map(({ token, guess }) => Number(token === guess))).mean,
-    alpha: meanOf(steps.map(({ sink }) => sink.alpha)).mean,
+    loss: meanWithError(filled.map(({ loss = NaN }) => loss)).mean,
+    accuracy: meanWithError(filled.map(({ token, guess }) => Number(token === guess))).mean,
+    alpha: meanWithError(steps.map(({ sink }) => sink.alpha)).mean,
     moves: steps.length > 1 ? changes.length / (steps.length - 1) : 0,
   };
 }

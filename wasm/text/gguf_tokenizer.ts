@@ -7,7 +7,7 @@
  */
 import { check } from '../abi/arguments.ts';
 import { SinkscopeError } from '../abi/errors.ts';
-import { WORDS, isolate } from './pre_tokenizers.ts';
+import { GPT2_WORDS, isolate } from './pre_tokenizers.ts';
 import { spellToken } from './surface.ts';
 import { byteLevelFile, rankMerges, refuse, splitPair, makeTemplate } from './vocabulary.ts';
 import type { GgufReader, TokenizerFiles } from './types.ts';
@@ -76,16 +76,16 @@ type SplittingRule = {
  * normal forms come from the tokenizer.json of the models, because a GGUF file does not hold them.
  */
 const PRE_TOKENIZERS: readonly { names: string[]; pre: SplittingRule }[] = [
-  { names: ['gpt-2', 'default', 'phi-2', 'exaone4'], pre: { split: [isolate(WORDS)] } },
+  { names: ['gpt-2', 'default', 'phi-2', 'exaone4'], pre: { split: [isolate(GPT2_WORDS)] } },
   {
     names: ['smollm', 'starcoder', 'refact', 'codeshell', 'exaone'],
-    pre: { split: [isolate('\\p{N}'), isolate(WORDS)] },
+    pre: { split: [isolate('\\p{N}'), isolate(GPT2_WORDS)] },
   },
   {
     names: ['command-r'],
-    pre: { split: [isolate('\\p{N}'), isolate(WORDS)], normalForm: 'NFC', bos: true },
+    pre: { split: [isolate('\\p{N}'), isolate(GPT2_WORDS)], normalForm: 'NFC', bos: true },
   },
-  { names: ['gpt-neox', 'olmo', 'mpt'], pre: { split: [isolate(WORDS)], normalForm: 'NFC' } },
+  { names: ['gpt-neox', 'olmo', 'mpt'], pre: { split: [isolate(GPT2_WORDS)], normalForm: 'NFC' } },
   {
     names: ['qwen2', 'deepseek-r1-qwen'],
     pre: { split: [isolate(createWordPattern('\\p{N}'))], normalForm: 'NFC' },
@@ -124,7 +124,7 @@ const PRE_TOKENIZERS: readonly { names: string[]; pre: SplittingRule }[] = [
   {
     names: ['falcon'],
     pre: {
-      split: [isolate('[\\p{P}$+<=>^~|`]+'), isolate(WORDS)],
+      split: [isolate('[\\p{P}$+<=>^~|`]+'), isolate(GPT2_WORDS)],
       letterSplit: [isolate('\\p{N}+'), isolate('[0-9][0-9][0-9]')],
     },
   },

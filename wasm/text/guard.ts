@@ -100,9 +100,9 @@ function closedError() {
 
 function tooSlowError(where: string, limit: number, slowness: number) {
   const expected = `expected an answer within ${(limit / 1000).toFixed(1)} s, none came, and the worker was ended`;
-  const speedWords =
+  const speedText =
     slowness > 1 ? ` (it works at 1/${slowness.toFixed(1)} of its usual speed)` : '';
-  const causes = `This machine may be busy${speedWords}, or the tokenizer may never end`;
+  const causes = `This machine may be busy${speedText}, or the tokenizer may never end`;
   const advice = where === 'text' ? ', or try a shorter text' : '';
   return new SinkscopeError('too_slow', where, `${expected}. ${causes}: wait longer${advice}`);
 }

@@ -13,10 +13,10 @@ const textOfId = (id: number) => `#${id}`;
 /** Parses ids from `1, 2, 3`, `1 2 3` or `#1#2#3`. */
 export function readIds(text: string, where: string): Token[] {
   const tokens: Token[] = [];
-  const ids = text.trimEnd();
-  for (let at = 0; at < ids.length; at = ID_PATTERN.lastIndex) {
+  const trimmed = text.trimEnd();
+  for (let at = 0; at < trimmed.length; at = ID_PATTERN.lastIndex) {
     ID_PATTERN.lastIndex = at;
-    const [match, separator, digits] = ID_PATTERN.exec(ids) ?? ['', '', ''];
+    const [match, separator, digits] = ID_PATTERN.exec(trimmed) ?? ['', '', ''];
     const isSeparated = at === 0 ? !separator.includes(',') : match !== digits;
     expect(digits !== '' && isSeparated, where, 'token ids such as 1, 2, 3', text.slice(0, 80));
     const [id, end] = [Number(digits), ID_PATTERN.lastIndex];

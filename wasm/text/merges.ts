@@ -125,9 +125,9 @@ class PriorityQueue {
 
   push(key: number) {
     let i = this.#heap.length;
-    for (let up = (i - 1) >> 1; i > 0 && this.#heap[up] > key; up = (i - 1) >> 1) {
-      this.#heap[i] = this.#heap[up];
-      i = up;
+    for (let parent = (i - 1) >> 1; i > 0 && this.#heap[parent] > key; parent = (i - 1) >> 1) {
+      this.#heap[i] = this.#heap[parent];
+      i = parent;
     }
     this.#heap[i] = key;
   }
@@ -138,11 +138,11 @@ class PriorityQueue {
     const n = this.#heap.length;
     if (key === undefined || n === 0) return smallest;
     let i = 0;
-    for (let down = 1; down < n; down = 2 * i + 1) {
-      if (down + 1 < n && this.#heap[down + 1] < this.#heap[down]) down++;
-      if (this.#heap[down] >= key) break;
-      this.#heap[i] = this.#heap[down];
-      i = down;
+    for (let child = 1; child < n; child = 2 * i + 1) {
+      if (child + 1 < n && this.#heap[child + 1] < this.#heap[child]) child++;
+      if (this.#heap[child] >= key) break;
+      this.#heap[i] = this.#heap[child];
+      i = child;
     }
     this.#heap[i] = key;
     return smallest;

@@ -146,8 +146,8 @@ const MODELS: Record<
           endUnknownPiece();
           pieces.push({ id, start, end });
         } else if (bytes) {
-          // As in the library, byte tokens do not end `pending`: the unknown token comes after the
-          // byte tokens.
+          // As in the library, byte tokens do not end `unknownPiece`: the unknown token comes after
+          // the byte tokens.
           pieces.push(...bytes.map((byte) => ({ id: byte, start, end })));
         } else if (typeof unk_token === 'string') {
           if (unknownPiece && fuse_unk) unknownPiece.end = end;

@@ -7,13 +7,13 @@ import type { Stage } from './shapes.ts';
 
 export type Normalizer = (text: Aligned) => Aligned;
 
-const returnText = (text: Aligned) => text;
+const keepText = (text: Aligned) => text;
 
 export function createNormalizer(
   stage: Stage | null | undefined,
   where: string = 'normalizer',
 ): Normalizer {
-  if (stage === null || stage === undefined) return returnText;
+  if (stage === null || stage === undefined) return keepText;
   return findRow(NORMALIZERS, 'normalizer', stage)(stage, where);
 }
 
@@ -110,7 +110,7 @@ function cleanNmtCharacter(character: string) {
  * Returns a function that finds the first unused entry of a character in a list, marks it as used,
  * and returns its change count.
  */
-function createCountFinder(list: readonly Change[]) {
+function createCountTaker(list: readonly Change[]) {
   const isUsed = new Uint8Array(list.length);
   let firstUnused = 0;
   return (character: string) => {
@@ -131,8 +131,8 @@ function listParts(text: string, form: 'NFD' | 'NFKD'): Change[] {
   for (const character of text) {
     [...character.normalize(form)].forEach((part, i) => list.push([part, i > 0 ? 1 : 0]));
   }
-  const findCount = createCountFinder(list);
-  return [...text.normalize(form)].map((part) => [part, findCount(part)]);
+  const takeCount = createCountTaker(list);
+  return [...text.normalize(form)].map((part) => [part, takeCount(part)]);
 }
 
 function decompose(text: Aligned, form: 'NFD' | 'NFKD') {
@@ -144,10 +144,10 @@ function decompose(text: Aligned, form: 'NFD' | 'NFKD') {
 function compose(text: Aligned, decomposed: 'NFD' | 'NFKD', form: 'NFC' | 'NFKC') {
   const composed = text.text.normalize(form);
   if (composed === text.text) return text;
-  const findCount = createCountFinder(listParts(text.text, decomposed));
+  const takeCount = createCountTaker(listParts(text.text, decomposed));
   return text.transform(
     Array.from(composed, (character) => {
-      const [firstCount, ...otherCounts] = Array.from(character.normalize('NFD'), findCount);
+      const [firstCount, ...otherCounts] = Array.from(character.normalize('NFD'), takeCount);
       return [character, otherCounts.reduce((sum, change) => sum + change - 1, firstCount)];
     }),
   );

@@ -23,8 +23,8 @@ const POST_PROCESSORS: Record<
    * keep them.
    */
   ByteLevel: () => ({ before: [], after: [] }),
-  BertProcessing: readPairEnds,
-  RobertaProcessing: readPairEnds,
+  BertProcessing: readClsAndSep,
+  RobertaProcessing: readClsAndSep,
   Sequence({ processors }, idOf, where) {
     const stages = createStages(processors, `${where}.processors`, (stage, at) =>
       readTemplate(stage, idOf, at),
@@ -62,7 +62,7 @@ const POST_PROCESSORS: Record<
   },
 };
 
-function readPairEnds({ cls, sep }: PostProcessor, _: IdOf, where: string): Template {
+function readClsAndSep({ cls, sep }: PostProcessor, _: IdOf, where: string): Template {
   const readId = (pair: unknown, key: string) => {
     const id = (pair as unknown[] | undefined)?.[1];
     if (Number.isInteger(id) && Number(id) >= 0) return Number(id);

@@ -18,7 +18,7 @@ import type { Stage } from './shapes.ts';
 type PreTokenizer = (text: Aligned) => Aligned[];
 
 /** The pattern of GPT-2, by which ByteLevel splits. */
-export const WORDS =
+export const GPT2_WORDS =
   "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 export function isolate(pattern: string) {
@@ -54,7 +54,7 @@ const PRE_TOKENIZERS: Record<string, (stage: Stage, where: string) => PreTokeniz
     return (text) => stages.reduce((texts, cut) => texts.flatMap(cut), [text]);
   },
   ByteLevel({ add_prefix_space, use_regex }) {
-    const pattern = use_regex === false ? null : compileRegex(WORDS);
+    const pattern = use_regex === false ? null : compileRegex(GPT2_WORDS);
     return (text) => {
       const needsPrefix = add_prefix_space === true && !text.text.startsWith(' ');
       const prefixedText = needsPrefix ? text.prepend(' ') : text;

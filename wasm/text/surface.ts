@@ -76,10 +76,10 @@ function readLetters(token: string) {
   return Uint8Array.from(token, (letter) => Number(byteOfLetter.get(letter)));
 }
 
-function readText(token: string, prefix: string, suffix: string, blocks: boolean) {
+function readText(token: string, prefix: string, suffix: string, usesBlocks: boolean) {
   const byte = /^<0x([0-9A-F]{2})>$/.exec(token);
   if (byte) return Uint8Array.of(parseInt(byte[1], 16));
-  let text = blocks ? token.replaceAll('\u2581', ' ') : token;
+  let text = usesBlocks ? token.replaceAll('\u2581', ' ') : token;
   if (prefix && text.startsWith(prefix)) text = text.slice(prefix.length);
   if (suffix && text.endsWith(suffix)) text = text.slice(0, -suffix.length);
   return text;

@@ -162,7 +162,7 @@ export function byteLevelFile(parts: {
   ignoreMerges?: boolean;
 }) {
   const { vocab, merges, split, letterSplit = [], prefixSpace = false } = parts;
-  const bytes = {
+  const byteLevelStage = {
     type: 'ByteLevel',
     add_prefix_space: prefixSpace,
     trim_offsets: false,
@@ -173,10 +173,10 @@ export function byteLevelFile(parts: {
     added_tokens: parts.addedTokens,
     normalizer: parts.normalizer ?? null,
     pre_tokenizer: split
-      ? { type: 'Sequence', pretokenizers: [...split, bytes, ...letterSplit] }
-      : bytes,
+      ? { type: 'Sequence', pretokenizers: [...split, byteLevelStage, ...letterSplit] }
+      : byteLevelStage,
     post_processor: parts.postProcessor,
-    decoder: bytes,
+    decoder: byteLevelStage,
     model: { type: 'BPE', ignore_merges: parts.ignoreMerges ?? false, vocab, merges },
   };
 }

@@ -57,14 +57,14 @@ function encode({ text, options }: Encode) {
   };
 }
 
-function runQuestion(question: Question) {
+function answerQuestion(question: Question) {
   if (question.method === 'open') return open(question.source);
   return question.method === 'encode' ? encode(question) : tokenizer.decode(question.ids);
 }
 
 listen((question: Question) => {
   try {
-    reply({ value: runQuestion(question) });
+    reply({ value: answerQuestion(question) });
   } catch (error) {
     reply({ error: packError(error) });
   }

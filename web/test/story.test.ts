@@ -661,9 +661,9 @@ describe('the story', () => {
       (await words([own], { losses })).slice(0, -1).join(' | ');
     expect(await late()).toBe('Ablating it …');
     expect(await late(2.5, 2)).toBe(
-      'this head’s output set to 0 −0.500 | On this text the model does better without what the head writes.',
+      'this head’s output set to 0 −0.500 | first token hidden (step 3) −0.500 | On this text the model does better without what the head writes.',
     );
-    expect(await late(0, 0.0023)).toMatch(/\+0\.002 \| On this text the model barely uses/);
+    expect(await late(0, 0.0023)).toMatch(/\+0\.002 \| .* On this text the model barely uses/);
     expect(await late(0, 1e-9)).toMatch(/to 0 0\.000 \|/);
     expect(await late(0, NaN)).toBe('');
     // The sentence says that hiding the token costs more only if it does.
