@@ -140,7 +140,11 @@ async function contrast(stage) {
     );
   });
   const said = (await text(page, '[data-finding]')).trim();
-  assert.match(said, /^Softmax has a sink; sigmoid, bias -log n has none\. Softmax gives the first token \d\d% of its attention/, said);
+  assert.match(
+    said,
+    /^Softmax has a sink; sigmoid, bias -log n has none\. Softmax gives the first token \d\d% of its attention/,
+    said,
+  );
   assert.match(said, /Sigmoid, bias -log n gives the first token a weight of \d+(\.\d)?% \(/, said);
   assert.match(
     said,

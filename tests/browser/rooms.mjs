@@ -113,10 +113,7 @@ const start = {
       sides[0],
       /^Softmax model Of 24 heads, L1H3 \(layer 1, head 3\) gives <s> most: about 9[05]% on average\.$/,
     );
-    assert.match(
-      sides[1],
-      /^Sigmoid model L4H0 gives <s> most: below 2% on average\.$/,
-    );
+    assert.match(sides[1], /^Sigmoid model L4H0 gives <s> most: below 2% on average\.$/);
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ attention sink; rows sum to 100%');
     assert.match(none, /^no strong column; rows sum to \d+% on average$/);
