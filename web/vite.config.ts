@@ -92,7 +92,7 @@ function ship(): Plugin {
       cpSync(resolve(root, 'examples'), `${out}/examples`, { recursive: true });
       engine!.copyTo(out);
       zoo.copyTo(out);
-      // Every first visit fetches some of these files, of which a quarter to a half is indentation. The page does not
+      // Every first visit fetches some of these files, a quarter to a half of it indentation. The page does not
       // read a model's license or the measurements before rounding.
       for (const name of zoo.files.filter((one) => one.endsWith('.json'))) {
         const content = JSON.parse(readFileSync(zoo.sourceOf(name), 'utf8'));

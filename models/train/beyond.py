@@ -24,7 +24,7 @@ undefined:
                          of the loss on held-out text of the old kind; new_: the loss of the new text at the end;
                          first_: the attention on the first token of held-out text at the end.
     planted triggers     A unit is a seed that draws a trigger, its continuation and the batches. `softmax` is
-                         fine-tuned on passages, a fifth of which contain the trigger. On other passages, with the
+                         fine-tuned on passages, a fifth with the trigger. On other passages, with the
                          trigger or with random tokens in the middle, loss_: the loss of the tokens that follow; first_:
                          the first token's share of their attention; _gap: the number with the trigger minus that with
                          random tokens; before_loss_, before_first_: the numbers of the model before fine-tuning;

@@ -68,7 +68,7 @@ UNIT_SOURCES = {SHIPPED: ("inputs", "models"), "models with a sink": ("beyond --
             "fine-tunings": ("beyond --units", "seeds"),
             "planted triggers": ("beyond --units", "seeds"),
             "searches": ("beyond --units", "seeds and texts")}
-# core hours of a run of protocol B, least and most
+# fewest and most core hours of a run of protocol B
 RUN_HOURS = tuple(protocol.B_STEPS * seconds / 3600 for seconds in protocol.STEP_SECONDS)
 # kind of an effect by the source's finding; all others are comparisons
 KINDS = {"a sink": "existence", "none": "absence"}

@@ -208,7 +208,7 @@ def decisions() -> list[Decision]:
 
 
 def id_of(recipe: Recipe) -> str:
-    """Returns the id under which protocol B lists a recipe, from the recipe as it is trained."""
+    """Returns the id under which protocol B lists a recipe, from the trained recipe."""
     ids_by_run = {run: id for id, run in protocol.B_RUNS_OF_A.items()}
     return ids_by_run.get(recipe.id, recipe.id.removeprefix(protocol.B_PREFIX))
 

@@ -104,16 +104,16 @@ const start = {
     await settled(page);
     assert.match(
       await finding(page),
-      /^With softmax, almost every token attends to the first one: <s>, which begins every text\. Softmax must hand out 100% per row: what a head has no use for goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token on its own: rows may sum to less\.$/,
+      /^With softmax, almost every token attends to the first one: <s>, which begins every text\. Softmax must hand out 100% per row: attention that finds no use goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((said) =>
       said.replace(/\s+/g, ' ').trim(),
     );
     assert.match(
       sides[0],
-      /^Softmax model Of 24 heads, L1H3 \(layer 1, head 3\) gives <s> most: about 9[05]% on average\.$/,
+      /^Softmax model Highest of 24 heads: L1H3 \(layer 1, head 3\) gives <s> about 9[05]% on average\.$/,
     );
-    assert.match(sides[1], /^Sigmoid model L4H0 gives <s> most: below 2% on average\.$/);
+    assert.match(sides[1], /^Sigmoid model Highest of 24: L4H0 gives <s> below 2% on average\.$/);
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ attention sink; rows sum to 100%');
     assert.match(none, /^no strong column; rows sum to \d+% on average$/);

@@ -115,7 +115,7 @@ export const story = {
     );
     assert.match(
       await text(page, '.start-deeper'),
-      /Yes, but this one predicts a little worse\. .*loss of the sigmoid model is 3\.49 nats per token against 3\.41: its perplexity is 8% higher/,
+      /Yes, but this one predicts worse\. .*loss of the sigmoid model is 3\.49 nats per token against 3\.41: its perplexity is 8% higher/,
     );
     await goTo(page, 5);
     await page.waitForFunction(() =>

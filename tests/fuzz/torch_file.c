@@ -1,6 +1,6 @@
 /*
  * Fuzzes pytorch_model.bin: the zip file and the pickle in it. An input that begins like a pickle
- * has no zip file around it: otherwise a mutation that changes the number of bytes would move the
+ * is not inside a zip file: otherwise a mutation that changes the number of bytes would move the
  * directory, the zip reader would refuse the file, and the pickle would never be read.
  */
 #include "target.h"

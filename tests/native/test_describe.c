@@ -128,7 +128,7 @@ static void check_promises(const cJSON *description) {
 /* Checks that all metrics have a mean over sequences but those for which it means nothing: uniform
  * attention, maps of one head, parts of logits, indices. Checks their ranges, too. */
 static void check_metrics(const cJSON *metrics) {
-    CASE("the description tells which metrics have a mean over sequences, and their ranges");
+    CASE("the description says which metrics have a mean over sequences, and their ranges");
     const char *single =
         " alpha_uniform qk_dot qk_cos qk_norm logit_parts logit_parts_heads massive_at "
         "super_weight ";

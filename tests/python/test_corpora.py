@@ -37,7 +37,7 @@ def test_a_book_is_split_into_plain_paragraphs_of_prose(text: str, paragraphs: l
 
 
 def story_text(body: str, license: str = "[CC-BY]") -> str:
-    return f"# The title\n\n{body}\n\n##\n* License: {license}\n* Text: nobody\n"
+    return f"# The title\n\n{body}\n\n##\n* License: {license}\n* Text: the author\n"
 
 
 @pytest.mark.parametrize(("body", "paragraphs"), [

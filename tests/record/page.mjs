@@ -1,4 +1,4 @@
-// Opens recordings in the page as a person does who opens a file in Explore.
+// Opens recordings in the page as readers open a file in Explore.
 //
 //     node tests/record/page.mjs FOLDER FILE ...
 //

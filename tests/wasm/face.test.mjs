@@ -59,7 +59,7 @@ const LAB_FOLDER = {
   recipe: { settings: {}, steps_done: 0, from: null, text: null },
 };
 
-/** Invalid values; undefined stands for a forgotten argument. */
+/** Invalid values; undefined is a forgotten argument. */
 const JUNK = {
   null: null,
   undefined: undefined,
@@ -372,7 +372,7 @@ const FACE = {
   cacheClear: [sinkscope.cacheClear, 'owner/name'],
 };
 
-/** Accepts the error of a recording that lacks what is read. */
+/** Accepts the error of a recording without the requested tensor. */
 function notThere(error) {
   if (error.code !== 'bad_request') throw error;
 }

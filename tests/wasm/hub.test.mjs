@@ -221,7 +221,7 @@ test('a busy list is requested again; a hub without lists is probed', async () =
   assert.equal(plan.bytes, files(softmax).weights.length);
   assert.match(plan.commit, /^[0-9a-f]{40}$/);
   assert.ok(hub.seen(/model\.safetensors$/, 'hub').every(({ method }) => method === 'HEAD'));
-  await assert.rejects(resolve('nobody/nothing'), { code: 'access' });
+  await assert.rejects(resolve('no-owner/nothing'), { code: 'access' });
 });
 
 test('what a list says of a file counts only if it can be true, and a list of nothing is an error', async (t) => {

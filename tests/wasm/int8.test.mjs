@@ -43,7 +43,7 @@ test('an engine that trains opens approximate models with their own binary', asy
   });
 });
 
-test('an arithmetic that a host lacks at first can be asked for again', async (t) => {
+test('an arithmetic that a host lacks at first can be requested again', async (t) => {
   await withEngine({}, async (engine) => {
     const open = () => engine.open(files(softmax), { arithmetic: 'int8' });
     const lacks = t.mock.method(WebAssembly, 'validate', () => false);

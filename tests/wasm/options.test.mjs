@@ -359,7 +359,7 @@ test('a recording replaces only a regular file, and reports that before it measu
     [folder, 'a folder'],
   ]) {
     // The output is checked first: the model does not exist, so a request for it would fail.
-    const args = ['record', 'nobody/nothing', '--ids', '0,1', '--out', out];
+    const args = ['record', 'no-owner/nothing', '--ids', '0,1', '--out', out];
     const { status, stderr } = await run(...args, '--endpoint', 'http://127.0.0.1:9');
     assert.equal(status, 1);
     assert.ok(

@@ -193,8 +193,8 @@ test('reads travel together, a change waits for them, and later acts wait for th
   assert.equal(await second, 2);
   await turn();
   assert.equal(began.length, 2);
-  ends.first.reject(new Error('in vain'));
-  await assert.rejects(first, /in vain/);
+  ends.first.reject(new Error('the first call failed'));
+  await assert.rejects(first, /the first call failed/);
   await turn();
   assert.deepEqual(began.slice(2), ['change']);
   ends.change.resolve();

@@ -119,7 +119,7 @@ for (const { folder, tokens, edit } of cases) {
 }
 
 /**
- * Writes a GPT-2 in the format of the hub, with matrices as [in][out], and larger than what is kept as panels.
+ * Writes a GPT-2 in the format of the hub, with matrices as [in][out], and too large to be kept as panels.
  */
 function writeLargeGpt2(folder, dtype) {
   const [L, D, V, context] = [2, 512, 64, 16];

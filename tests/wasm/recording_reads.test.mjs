@@ -346,7 +346,7 @@ test('a recording is closed once, where it was opened', async () => {
   assert.deepEqual([moved.calls, ended.calls, never.calls], [[], [], []]);
 });
 
-/** Returns a stand-in for a recording in comparisons. */
+/** Returns a placeholder for a recording in comparisons. */
 function side(tensors, { model = {}, first = {}, prompts = {}, eps = [], edits = [] } = {}) {
   return {
     tensors: new Map(Object.entries(tensors)),

@@ -17,9 +17,9 @@ const REFUSED = {
   'unigram Precompiled': ['unsupported', 'normalizer.type'],
 };
 
-/** Stands for the hash of offsets that are wrong in the library, and are not compared. */
+/** Replaces the hash of offsets that are wrong in the library, and are not compared. */
 const NOTHING = '--------';
-/** Stands for the hash of a text that the library refuses. */
+/** Replaces the hash of a text that the library refuses. */
 const ERROR = 'refused!';
 
 /** Returns the FNV-1a hash of whole numbers, as 8 hexadecimal digits. */

@@ -26,7 +26,7 @@ test('OPT puts </s> in front, and a caller may choose otherwise', () => {
   assert.deepEqual(chosen.slice(2), own);
   assert.deepEqual(added(opt.encode(text, { bos: true })), ['</s>']);
   assert.deepEqual(added(opt.encode(text, { bos: false })), []);
-  failsAt('special', () => opt.encode(text, { special: ['<nobody>'] }));
+  failsAt('special', () => opt.encode(text, { special: ['<unknown>'] }));
   failsAt('special', () => opt.encode(text, { special: 'all' }));
   failsAt('special', () => opt.encode(text, { special: [7] }));
   failsAt('special', () => opt.encode(text, { bos: true, special: 'none' }));

@@ -28,7 +28,7 @@ typedef struct pool {
     _Atomic bool closed;
 } pool;
 
-/* Initializes a pool of `workers` workers, each of which except the first needs a thread that calls
+/* Initializes a pool of `workers` workers, all but the first of which need a thread that calls
  * pool_help. */
 void pool_init(pool *p, size_t workers, uint64_t least);
 

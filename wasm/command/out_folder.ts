@@ -97,7 +97,7 @@ async function expectReplaceable(path: string) {
 }
 
 /**
- * Creates a folder and its missing parents one by one, because the recursive mkdir of Node.js never
+ * Creates a folder and its missing parents, each in turn, because the recursive mkdir of Node.js never
  * ends in /proc.
  * @param path absolute
  */

@@ -29,7 +29,7 @@ export function encodeEdits(edits: unknown, describe: Describe) {
 }
 
 /**
- * Encodes one edit. NaN stands for an absent parameter; the core fills in defaults and checks
+ * Encodes one edit. NaN is an absent parameter; the core fills in defaults and checks
  * ranges.
  */
 function encodeEdit(edit: unknown, where: string, describe: Describe) {

@@ -2,7 +2,7 @@ import type { Tensor } from '../abi/types.ts';
 import type { Options, RunRead } from '../engine/types.ts';
 
 /**
- * Log entry of a step, with the columns of `describe.training.log`; null stands for an undefined
+ * Log entry of a step, with the columns of `describe.training.log`; null is an undefined
  * value.
  */
 export interface LogEntry {

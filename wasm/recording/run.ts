@@ -9,7 +9,7 @@ import type { Recordable, RecordOptions } from './types.ts';
 import type { Parts } from './write.ts';
 
 /**
- * Returns the bytes of a recording of one run: its own values stand for the means, and there are no
+ * Returns the bytes of a recording of one run: its own values replace the means, and there are no
  * deviations.
  */
 export async function recordRun(

@@ -11,7 +11,7 @@ import type { AnyTokenizer, Token } from '../text/types.ts';
 /** An extra run without edits pays off when more cases than this begin from it. */
 const UNSHARED_CASES_MAX = 2;
 
-/** Fields of which a run with `measuring` keeps only sums, no rows. */
+/** Fields that a run with `measuring` keeps as sums, without rows. */
 const SUMMED_FIELDS = ['q', 'k', 'v', 'hidden', 'att', 'scores'];
 
 /**

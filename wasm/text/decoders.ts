@@ -81,7 +81,7 @@ function countUntil(characters: readonly string[], matches: (character: string) 
 }
 
 /**
- * Returns the bytes of a token: those that its letters stand for if it consists of byte letters,
+ * Returns the bytes of a token: those that its letters encode if it consists of byte letters,
  * else its UTF-8.
  */
 function bytesOf(token: string) {

@@ -26,7 +26,7 @@ export function readIds(text: string, where: string): Token[] {
 }
 
 /**
- * Makes the stand-in for the tokenizer of a model that has none: texts are lists of ids, and the
+ * Makes the substitute for the tokenizer of a model that has none: texts are lists of ids, and the
  * texts that it decodes can be encoded again.
  */
 export const idTokenizer = (): GuardedTokenizer => ({

@@ -86,7 +86,7 @@ function createRemover(pattern: RegExp): Normalizer {
   return (text) => text.map((character) => (pattern.test(character) ? '' : character));
 }
 
-/** Replaces every byte of the text by the letter that stands for it. */
+/** Replaces every byte of the text by the letter that encodes it. */
 export const spellLetters: Normalizer = (text) => text.map(spellBytes);
 
 /** The blocks of Chinese characters that the tokenizers library lists. */

@@ -37,7 +37,7 @@ export function spellBytes(text: string) {
  * Returns a function from tokens to their surfaces: a Uint8Array for tokens made of bytes, which
  * may hold a part of a character, else a string.
  * @param added the added tokens, whose surface is their content, except that block signs in a
- * normalized token stand for spaces unless the vocabulary is byte-level
+ * normalized token mean spaces unless the vocabulary is byte-level
  */
 export function createSurface(
   file: TokenizerFile,

@@ -245,7 +245,7 @@ export interface Claim {
   /** Whether the claim's verdicts on a direction survive Benjamini and Hochberg's procedure; null if it has none. */
   readonly survives: boolean | null;
   readonly why: string | null;
-  /** The least and the most core hours that the missing runs would take. */
+  /** The fewest and the most core hours that the missing runs would take. */
   readonly hours: readonly [number, number] | null;
   /** The state of the page that shows the claim. */
   readonly seen: string | null;

@@ -1,5 +1,5 @@
 /**
- * Turns a lesson from Markdown into a page. Directives (remark-directive) stand for what Markdown has no syntax for:
+ * Turns a lesson from Markdown into a page. Directives (remark-directive) replace syntax that Markdown lacks:
  *
  *     ::figure[Caption.]{#map view="heads" shown="softmax"}   a figure: <sink-scope> in a state, over its picture
  *     ::row[Caption.]{switches="bias" bias="key" beside="softmax1"}  one row with switches and sliders (src/learn/rows.ts)

@@ -11,7 +11,7 @@ export const HASH_BYTES = 6;
 
 /**
  * Packs the list into a text, which each first visit downloads. Each line describes a folder: its path, where a leading
- * slash stands for `zoo`, then name and hashes of each file, with a star before the names of files with `ahead`.
+ * slash means `zoo`, then name and hashes of each file, with a star before the names of files with `ahead`.
  */
 export function packList(files: readonly ListedFile[], zoo: string): string {
   const folders = new Map<string, string[]>();

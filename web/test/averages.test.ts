@@ -157,7 +157,7 @@ describe('averages over prompts', () => {
 });
 
 describe('losses with a window whose tokens are run again', () => {
-  // The made-up loss of a token in a piece tells which token it is and how many are before it; NaN for the first.
+  // The made-up loss of a token in a piece says which token it is and how many are before it; NaN for the first.
   const answer = (_: string, ids: readonly number[]) => ids.map((id, t) => (t ? 10 * id + t : NaN));
 
   it('predict each token from the window before it, and the first tokens together', async () => {

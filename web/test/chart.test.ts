@@ -227,7 +227,7 @@ describe('lines', () => {
 });
 
 describe('bars', () => {
-  it('stand side by side on 0 and take three quarters of their room', () => {
+  it('are side by side on 0 and take three quarters of their room', () => {
     // With a margin of 0.6 places on both sides, 284 pixels hold 3.2 places of 88.75.
     const { marks } = drawn([line([2, 4, -4])], { kind: 'bars' });
     expect(marks('rect', 'x', 'width', 'y', 'height')).toEqual([

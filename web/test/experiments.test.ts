@@ -295,7 +295,7 @@ describe('the cache', () => {
     ]);
   });
 
-  it('names the policies that lose least and most, and those that keep the first token', () => {
+  it('names the policies with the smallest and the largest loss, and those that keep the first token', () => {
     const says = (...frames: Frame[]) => cache.says([group('A', ...frames)], stateOf());
     expect(
       says(

@@ -349,7 +349,7 @@ describe('sentences of a lab', () => {
 });
 
 describe('the head whose map is shown', () => {
-  // Two heads over five tokens, of which 1 and 8 are triggers; only column 0 and the diagonal have weight.
+  // Two heads over five tokens, with triggers 1 and 8; only column 0 and the diagonal have weight.
   const column = [
     [1, 0.9, 0.8, 0.2, 0.4],
     [1, 0, 0, 0.5, 0.3],

@@ -97,7 +97,7 @@ describe('the course', () => {
         expect(troublesOf(new URLSearchParams(namesOf(state)).toString()), id).toEqual([]);
       for (const link of links) expect(troublesOf(link), `${slug}: ${link}`).toEqual([]);
     }
-    expect(troublesOf('shown=nobody&view=none&room=cellar&eps=much')).toHaveLength(4);
+    expect(troublesOf('shown=unknown&view=none&room=cellar&eps=much')).toHaveLength(4);
   });
 
   it('has one picture for each figure in the state that the lesson names', () => {
@@ -505,7 +505,7 @@ describe('what production models do about their sinks', () => {
       'Measured: α₁ −0.400 (−0.520 to +0.031) against softmax, 3 seeds. Reported: A 2025, table 4.',
     );
     expect(words('once')).toBe('Measured: Sink₁ 12%, softmax 60%, one seed each.');
-    expect(() => words('nobody')).toThrow('The twin “nobody”: expected a model of the zoo');
+    expect(() => words('unknown')).toThrow('The twin “unknown”: expected a model of the zoo');
   });
 
   it('links existing states, and each source over https', () => {

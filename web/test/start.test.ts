@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** The first room over frames whose numbers are known: what a reader reads of them, and what is asked. */
+/** The first room over frames whose numbers are known: what it says of them, and what it requests. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
@@ -94,9 +94,11 @@ describe('the first sentence', () => {
     );
     expect(updates).toContain('softmax,sigmoid');
     expect(text('.twin-0')).toBe(
-      'Softmax model Of 4 heads, L1H0 (layer 1, head 0) gives <s> most: 90% on average.',
+      'Softmax model Highest of 4 heads: L1H0 (layer 1, head 0) gives <s> 90% on average.',
     );
-    expect(text('.twin-1')).toBe('Sigmoid model L1H0 gives <s> most: a mean weight of 90%.');
+    expect(text('.twin-1')).toBe(
+      'Sigmoid model Highest of 4: L1H0 gives <s> a mean weight of 90%.',
+    );
     expect(text('.facts p')).toBe(
       'Softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Each row sums to 100%; evenly spread over the tokens that each row sees, the first token would get 10%. The mean over all 4 heads is 42%.',
     );
@@ -116,13 +118,13 @@ describe('the first sentence', () => {
     );
     const { text, set } = room({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /^With softmax, almost .* Softmax must hand out 100% per row: what a head has no use for goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token on its own: rows may sum to less\.$/,
+      /^With softmax, almost .* Softmax must hand out 100% per row: attention that finds no use goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything\.$/,
     );
-    expect(text('.twin-1')).toBe('Sigmoid model L1H0 gives <s> most: below 2% on average.');
+    expect(text('.twin-1')).toBe('Sigmoid model Highest of 4: L1H0 gives <s> below 2% on average.');
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });
     expect(text('.twin-1')).toMatch(
-      /Of 4 heads, L1H0 \(layer 1, head 0\) gives <s> most: 35% of its row sums\.$/,
+      /Highest of 4 heads: L1H0 \(layer 1, head 0\) gives <s> 35% of its row sums\.$/,
     );
   });
 
@@ -146,7 +148,7 @@ describe('the first sentence', () => {
       ).replace(/^.*every text\./, '…');
     const where = 'In a sigmoid model trained alike';
     const why =
-      '… Softmax must hand out 100% per row: what a head has no use for goes to <s>, which every row sees. Sigmoid, trained alike, weighs each token on its own: rows may sum to less.';
+      '… Softmax must hand out 100% per row: attention that finds no use goes to <s>, which every row sees. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything.';
     expect(said('all', 'none')).toBe(why);
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
     expect(said('weak', 'none')).toBe(why);
@@ -218,7 +220,7 @@ describe('the rest of the room', () => {
     expect(root.querySelector('.twin .hint')).toBeNull();
   });
 
-  it('of a recording names who read the text, and links back', () => {
+  it('of a recording names the model that read the text, and links back', () => {
     const recording = { model: { id: 'owner/name' }, prompts: {}, versions: {} };
     const model = { id: 'recording:x', title: 'X', source: 'recording' };
     const recorded = (more: object = {}) =>
@@ -300,8 +302,8 @@ describe('the story', () => {
     vi.stubGlobal(
       'IntersectionObserver',
       class {
-        constructor(tell: (entries: object[]) => void) {
-          report = (all) => tell(all.map((target) => ({ target, isIntersecting: true })));
+        constructor(notify: (entries: object[]) => void) {
+          report = (all) => notify(all.map((target) => ({ target, isIntersecting: true })));
         }
         observe = (one: Element) => observed.push(one);
         disconnect = vi.fn();

@@ -15,7 +15,14 @@ import {
   outputNormsOf,
   type OutputNorms,
 } from '../src/views/outputs';
-import { rowAnswer, contrastQuery, row, rowSumWords, workOutRow } from '../src/rooms/worked_row';
+import {
+  compareRows,
+  rowAnswer,
+  contrastQuery,
+  row,
+  rowSumWords,
+  workOutRow,
+} from '../src/rooms/worked_row';
 import { chartsIn, drawn } from './drawn';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
@@ -401,6 +408,38 @@ const sigmoid = (more: Frame) =>
     operation: { name: 'sigmoid', label: 'sigmoid', normalizes: false, proxy: 'weights' },
   }) as unknown as Frame;
 
+describe('the rows of two models', () => {
+  const scaled = (factor: number) => {
+    const frame = sigmoid(rowed());
+    const { att } = frame.head!.tensors;
+    const weights = Array.from(att!.data, (weight) => factor * weight);
+    return {
+      ...frame,
+      head: { ...at, tensors: { ...frame.head!.tensors, att: tensor([3, 3], weights) } },
+    } as Frame;
+  };
+  const compared = (first: Frame, second: Frame) => compareRows([first, second], 2);
+
+  it('are compared where both heads write little, each in its way', () => {
+    expect(compared(rowed(), scaled(0.1))).toBe(
+      'Both heads write little in this row (0.70 and 0.07): softmax gives 87% to <s>, whose value is small, and sigmoid gives 10% in all.',
+    );
+  });
+
+  it('are not compared where one of the reasons is missing', () => {
+    const long = { ...rowed().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };
+    const short = rowed({}, [0.5, 0, 0]);
+    expect([
+      compared(rowed({ tensors: long }), scaled(0.1)),
+      compared(rowed(), scaled(0.6)),
+      compared(rowed(), rowed()),
+      compared(scaled(1), scaled(0.1)),
+      compared(short, scaled(0.1)),
+      compareRows([rowed()], 2),
+    ]).toEqual(Array(6).fill(''));
+  });
+});
+
 describe('the row that is shown first', () => {
   const T = 6;
   /** Returns a frame with these weights on the first token, and these sums of each row's other weights. */
@@ -611,9 +650,7 @@ describe('the story', () => {
       'The first token has the highest score, so most of the attention goes to it, but its small value adds little: without it the head would write more.',
     );
     expect(texts('.step-words > p')[1]).toMatch(/^Softmax must hand out 100% .* small\.$/);
-    expect(texts('.step-words > p')[2]).toMatch(
-      /^A score says how well .* the tables give lengths, which do not add up/,
-    );
+    expect(texts('.step-words > p')[2]).toMatch(/^A score says how well .* fits the query\.$/);
     expect(texts('details > p')[0]).toMatch(
       /^Every later token’s query points .* the cosine of query and key is \+0\.50/,
     );
@@ -653,7 +690,7 @@ describe('the story', () => {
     const [own] = [frame()];
     expect(await words([own, sigmoid(own)], { losses: [2, 2.25] })).toEqual([
       'this head’s output set to 0 +0.250',
-      'first token hidden (step 3) +0.250',
+      'first token hidden from all heads (step 3) +0.250',
       'On this text the model uses what the head writes.',
       'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token, gray for others. Select one. Red heads write 0.75 on average, gray heads 3.25.',
     ]);
@@ -661,14 +698,14 @@ describe('the story', () => {
       (await words([own], { losses })).slice(0, -1).join(' | ');
     expect(await late()).toBe('Ablating it …');
     expect(await late(2.5, 2)).toBe(
-      'this head’s output set to 0 −0.500 | first token hidden (step 3) −0.500 | On this text the model does better without what the head writes.',
+      'this head’s output set to 0 −0.500 | first token hidden from all heads (step 3) −0.500 | On this text the model does better without what the head writes.',
     );
     expect(await late(0, 0.0023)).toMatch(/\+0\.002 \| .* On this text the model barely uses/);
     expect(await late(0, 1e-9)).toMatch(/to 0 0\.000 \|/);
     expect(await late(0, NaN)).toBe('');
     // The sentence says that hiding the token costs more only if it does.
     expect(await late(2, 2.001, 2.3)).toMatch(
-      /to 0 \+0\.001 \| first token hidden \(step 3\) \+0\.300 \| .* barely uses .* Hiding the token costs more:/,
+      /to 0 \+0\.001 \| first token hidden from all heads \(step 3\) \+0\.300 \| .* barely uses .* Hiding the token costs more:/,
     );
     expect(await late(2, 2.2, 2.3)).not.toMatch(/costs more/);
     const { all } = storyOf(4, [own], { losses: [2, 2.15, 2.3] });
@@ -718,7 +755,7 @@ describe('the story', () => {
     ]);
     click('Next checkpoint');
     expect(needs().subjects).toEqual(['softmax@1000']);
-    // Nothing is said of a step before its maps are drawn.
+    // No sentence is about a step before its maps are drawn.
     expect(texts('.step-words p')[1]).toMatch(/^Step 0/);
     state.value = { ...state.value, shown: ['gated', 'sigmoid'] };
     expect(needs().subjects).toEqual(['gated']);
@@ -780,7 +817,7 @@ describe('the story', () => {
     expect(said[0]).toMatch(/^Softmax must hand out 100% in every row/);
     expect(said[1]).toMatch(/^Not by itself, but it gets in the way\./);
     expect(said[2]).toBe(
-      'Yes, but this one predicts a little worse. On average over 100 other passages 0.4% of the heads of the sigmoid model have a sink, of the softmax model (same size, same data) 50%. ' +
+      'Yes, but this one predicts worse. On average over 100 other passages 0.4% of the heads of the sigmoid model have a sink, of the softmax model (same size, same data) 50%. ' +
         'The loss of the sigmoid model is 3.49 nats per token against 3.41: its perplexity is 8% higher. These are two models: Compare has further seeds.',
     );
     expect(end(twins, [card('softmax', 3), card('sigmoid', 2.9, 0)])[3]).toMatch(

@@ -519,7 +519,7 @@ describe('query-key geometry', () => {
 });
 
 describe('the router', () => {
-  /** The weights in two layers: for each of three tokens those of three experts, of which it uses two. */
+  /** The weights in two layers: for each of three tokens those of three experts, two of them in use. */
   const weights = [
     [0.75, 0.25, 0, 0, 0.5, 0.5, 0.25, 0.75, 0],
     [0, 0.25, 0.75, 0, 0.25, 0.75, 0.5, 0, 0.5],

@@ -1,5 +1,5 @@
 /*
- * phi (phi-1, phi-1.5, phi-2): LayerNorm; attention and a feed-forward without gate, both of which
+ * phi (phi-1, phi-1.5, phi-2): LayerNorm; attention and a feed-forward without gate, which both
  * read the output of one norm; rotary positions in a part of each head; biases everywhere, also of
  * the LM head.
  */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The name of a tensor in GGUF and in Hugging Face, without the last part, "weight" or "bias". '#'
- * stands for the number of a layer. */
+ * means the number of a layer. */
 typedef struct name {
     const char *gguf, *hugging_face;
 } name;
@@ -28,7 +28,7 @@ static const name llama[] = {
     {NULL, NULL},
 };
 
-/* Tables of other architectures. Some replace names of llama or add to them; families[] tells
+/* Tables of other architectures. Some replace names of llama or add to them; families[] says
  * which. */
 static const name branches[] = {
     {"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},

@@ -64,7 +64,7 @@ function elementAttributes(state: State, size: Size): readonly (readonly [string
   return [...attributesOf(embedState(state), pinnedKeys(state)), ...sizePairs];
 }
 
-/** Returns the picture and link that stand for the figure until it is drawn, or where no script runs. */
+/** Returns the picture and link that replace the figure until it is drawn, or where no script runs. */
 function fallbackOf(state: State, base: URL, { width }: Size) {
   const cardName = { [LAB]: 'lab', [EXPERIMENT]: 'purpose' }[state.view] ?? 'start';
   const picture = new URL(`cards/${cardName}.png`, base).href;

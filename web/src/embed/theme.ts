@@ -39,7 +39,7 @@ function backgroundLuminance(element: Element): number {
   return isDark ? 0 : 1;
 }
 
-/** The luminances between which the color of letters does not tell the theme. */
+/** The luminances between which the color of letters does not determine the theme. */
 const [DARK, LIGHT] = [0.4, 0.6];
 
 /**

@@ -63,7 +63,7 @@ const MAX_MAP_TOKENS = 256;
 const SETTINGS_PER_TURN = 8;
 
 /**
- * Orders the studies: first those that the sentence needs, then a few of each model by turns, so that no model waits
+ * Orders the studies: first those that the sentence needs, then a few of each model in turn, so that no model waits
  * for another to be complete.
  */
 function interleave(lists: readonly (readonly Study[])[], leadCount: number): Study[] {

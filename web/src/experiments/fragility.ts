@@ -16,7 +16,7 @@ import { percent } from '../words';
 import type { ExperimentRequest, Experiment, Group, Setting } from './experiment';
 import { costOfMatch, lossColumns, settingsTable, slider, baselineOf } from './parts';
 
-/** Token 1 stands out if its hidden norm is at least this many times the others' mean. */
+/** Token 1 is prominent if its hidden norm is at least this many times the others' mean. */
 const LARGE_RATIO = 2;
 /** The number of random controls for a tested channel, weight or direction. */
 const CONTROL_COUNT = 5;

@@ -103,7 +103,7 @@ export function fittingTicks(ticks: readonly number[], y: (value: number) => num
 
 const isSameSeries = (a: Series) => (b: Series) => a.name === b.name && a.color === b.color;
 
-/** Shapes of points, which distinguish series for readers who cannot tell their colors apart. */
+/** Shapes of points, which distinguish series for readers who cannot distinguish their colors. */
 const SHAPES = [
   'M-3,-3h6v6h-6z',
   'M0,-4.2l4.2,4.2l-4.2,4.2l-4.2,-4.2z',

@@ -1,4 +1,4 @@
-/** Tells whether the page is being printed, so that figures are drawn in the light theme. */
+/** Reports whether the page is being printed, so that figures are drawn in the light theme. */
 import { signal } from '@preact/signals-core';
 
 export const isPrinting = signal(false);

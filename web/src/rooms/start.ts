@@ -97,7 +97,7 @@ function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): s
   if (!frame || !otherFrame || !claim?.kind || !otherClaim?.kind || claim.kind === 'none')
     return '';
   if (isContrast(frames, claims))
-    return ` Softmax must hand out 100% per row: what a head has no use for goes to ${firstBare(frame)}, which every row sees. Sigmoid, trained alike, weighs each token on its own: rows may sum to less.`;
+    return ` Softmax must hand out 100% per row: attention that finds no use goes to ${firstBare(frame)}, which every row sees. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything.`;
   const otherName = isTwin(frame, otherFrame)
     ? 'a sigmoid model trained alike'
     : nameOf(otherFrame);
@@ -141,10 +141,10 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
       ? html`${share} on average`
       : quantity;
   // Cards and the full name of a head once a screen, at the side whose rows sum to 1.
-  if (!claim.isShare) return html`${head} gives ${firstToken} most: ${amount}.`;
+  if (!claim.isShare) return html`Highest of ${L * H}: ${head} gives ${firstToken} ${amount}.`;
   const fullName = `layer ${layerNumber(frame, claim.at.layer)}, head ${claim.at.head}`;
-  return html`Of ${L * H} ${explainTerms('heads')}, ${explainTerms(head)} (${fullName}) gives
-  ${firstToken} most: ${amount}.`;
+  return html`Highest of ${L * H} ${explainTerms('heads')}: ${explainTerms(head)} (${fullName})
+  gives ${firstToken} ${amount}.`;
 }
 
 /** States the further numbers of a side. */

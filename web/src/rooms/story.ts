@@ -20,7 +20,7 @@ import { framesOf, shownOf, type Context, type Scope, type Shown } from '../page
 import { Figure } from '../page/figure';
 import { lessonLink } from '../page/lessons';
 import { explainTerms } from '../page/terms';
-import { addElement, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { Study } from '../run/request';
 import { coursesOf, lineOf, QUANTITIES, type Course } from '../timeline/course';
@@ -57,7 +57,7 @@ import {
 import { ROOMS } from './names';
 import { seedWords, isTwin, remarkOf } from './start_words';
 import { trainedSubjects, Walk } from './walk';
-import { rowAnswer, contrastQuery, row, workOutRow } from './worked_row';
+import { compareRows, rowAnswer, contrastQuery, row, workOutRow } from './worked_row';
 import { RecordedTexts, DeletionTrial } from './without_first';
 import './story.css';
 
@@ -92,8 +92,9 @@ function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
   return [addElement(place, 'step-words'), addElement(place, 'step-picture')];
 }
 
-const ROW_TEXT =
-  'A score says how well a token’s key fits the query. Values are vectors: the tables give lengths, which do not add up where vectors point different ways.';
+const ROW_TEXT = 'A score says how well a token’s key fits the query.';
+const VECTORS_TEXT =
+  'Values are vectors: the tables give their lengths, which do not add up where vectors point different ways.';
 const FIRST_TEXT = `${MUST_SPEND} Only the first token is visible to all others, so training often makes it the place where such attention does no harm: its key gets high scores, and its value is small.`;
 
 const SINGLE_TOKEN_TEXT = 'A single token has no other to compare with: type more.';
@@ -189,6 +190,8 @@ const rowStep: Build = (place, { context, scope, shown }) => {
   });
   const rowContext: Context = { ...context, state };
   const figure = new Figure(place, row, rowContext, scope, { isBare: true });
+  const comparison = addElement(place, '', 'p');
+  const vectorsNote = addElement(place, 'hint', 'p');
   const scores = addElement(place, 'more', 'details');
   addElement(scores, '', 'summary').textContent = 'Where do the scores come from?';
   const scoresText = addElement(scores, '', 'p');
@@ -208,6 +211,8 @@ const rowStep: Build = (place, { context, scope, shown }) => {
           ${workedRow ? html`${paragraphs(...(frame.operation.normalizes ? [FIRST_TEXT] : []), ROW_TEXT)} ${queryRange(frame, state.peek(), context.set, 'Row')}` : nothing}`,
         words,
       );
+      setText(comparison, compareRows(frames, state.peek().query));
+      setText(vectorsNote, workedRow ? VECTORS_TEXT : '');
       scores.hidden = !workedRow;
       if (workedRow)
         render(explainTerms(arrows.says(frame, selectedHead(frame, state.peek()))), scoresText);
@@ -377,7 +382,7 @@ function changeBars(frame: Frame, at: Head, context: Context): unknown {
   const hiddenChange = lossChangeOf(frame, [WITHOUT_FIRST], context) ?? NaN;
   const bars = [
     ['this head’s output set to 0', change],
-    ['first token hidden (step 3)', hiddenChange],
+    ['first token hidden from all heads (step 3)', hiddenChange],
   ] as const;
   const maximum = Math.max(...bars.map(([, value]) => Math.abs(value) || 0), SMALL_CHANGE);
   const verb =
@@ -650,7 +655,7 @@ function twinWords([first, second]: readonly Frame[], context: Context): string 
   if (!Number.isFinite(loss + twinLoss + sinkShare + twinShare)) return '';
   const perplexityRise = 100 * Math.expm1(twinLoss - loss);
   return (
-    `Yes${perplexityRise > 0 ? ', but this one predicts a little worse' : ''}. On average over 100 other passages ${percent(twinShare)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
+    `Yes${perplexityRise > 0 ? ', but this one predicts worse' : ''}. On average over 100 other passages ${percent(twinShare)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
     `size, same data) ${percent(sinkShare, 0)}. The loss of the sigmoid model is ${show(twinLoss)} nats per token against ${show(loss)}: its perplexity is ` +
     `${Math.abs(perplexityRise).toFixed(0)}% ${perplexityRise > 0 ? 'higher' : 'lower'}.${perplexityRise > 0 ? ' These are two models: Compare has further seeds.' : ''}`
   );

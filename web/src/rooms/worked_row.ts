@@ -181,6 +181,24 @@ export function rowSumWords(workedRow: WorkedRow, frame: Frame): string {
   return `${ruleWords}${othersWords} ${otherCount === 1 ? 'takes' : 'take'}.${withoutWords}`;
 }
 
+/** Compares a softmax row whose first token keeps the output small with a row that sums to less; else empty. */
+export function compareRows(frames: readonly Frame[], query: number): string {
+  const [frame, otherFrame] = frames;
+  const [workedRow, otherRow] = frames.map((one) => workOutRow(one, query));
+  if (!workedRow || !otherRow || !reducesOutput(workedRow)) return '';
+  const firstEntry = workedRow.topEntries[0]!;
+  if (firstEntry.key !== firstKey(frame!) || !hasSmallValue(firstEntry, othersOf(workedRow)))
+    return '';
+  const isContrast =
+    firstEntry.weight > 0.5 && otherFrame!.operation.name === 'sigmoid' && otherRow.sum < 0.5;
+  const isLittle = Math.max(workedRow.output, otherRow.output) < workedRow.outputWithoutFirst / 2;
+  if (!isContrast || !isLittle) return '';
+  return (
+    `Both heads write little in this row (${lengthWords(workedRow.output)} and ${lengthWords(otherRow.output)}): softmax gives ${percent(firstEntry.weight, 0)} to ` +
+    `${firstBare(frame!)}, whose value is small, and sigmoid gives ${sumWords(otherRow.sum)} in all.`
+  );
+}
+
 /** Formats a length; one that would round to 0 as `<0.01`. */
 const lengthWords = (x: number) => (x > 0 && x < 0.01 ? '<0.01' : show(x));
 

@@ -19,7 +19,7 @@ export interface Dependencies {
   readonly admit: (id: string, signal: AbortSignal) => Promise<boolean>;
   /** Waits for this queue's turn, if several share an engine; the returned function ends the turn. */
   readonly turn?: () => Promise<() => void>;
-  /** Tells an owner of the models which ones this queue still needs; absent: the queue itself closes all others. */
+  /** Informs an owner of the models which ones this queue still needs; absent: the queue itself closes all others. */
   readonly release?: (kept: ReadonlySet<string>) => Promise<void>;
 }
 

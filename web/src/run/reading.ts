@@ -26,7 +26,7 @@ import {
   type Subject,
 } from '../ask/subject';
 
-/** The parts of a request that tell what to read: names, names of one head, and the resolution of long maps. */
+/** The parts of a request that determine what to read: names, names of one head, and the resolution of long maps. */
 type Wanted = Pick<Request, 'reads' | 'headReads' | 'cells' | 'zoom'>;
 
 /** Returns the edit that evicts keys in every head after each query, if there is one. */

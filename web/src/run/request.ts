@@ -2,7 +2,7 @@
 import type { Frame, Head } from '../frame';
 import { questionKey, type Question } from '../ask/question';
 
-/** A subject and a question of which a room wants only means over the prompts; the queue keeps no run of it. */
+/** A subject and a question for which a room needs only means over the prompts; the queue keeps no run of it. */
 export interface Study {
   readonly subject: string;
   readonly question: Question;

@@ -71,7 +71,7 @@ export class Studies {
 
   /**
    * Returns this study and the unmeasured studies of the same model, question and turn. Studies with a window
-   * are measured one by one, so only the first is returned.
+   * are measured in turn, so only the first is returned.
    */
   #sweepOf(study: Study, request: Request): Study[] {
     const sweepKey = ({ subject, question, measures, turn }: Study) =>

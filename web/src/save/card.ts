@@ -13,7 +13,7 @@ const FONT = 'system-ui, Helvetica, Arial, sans-serif';
 const [INK, INK_2, SINK] = ['#1d1b22', '#55525e', '#b0305a'];
 
 /**
- * Breaks a text into at most `maxLines` lines, each of which `isWithin` finds short enough; a longer text ends in an
+ * Breaks a text into at most `maxLines` lines, each short enough for `isWithin`; a longer text ends in an
  * ellipsis.
  */
 export function linesOf(

@@ -110,7 +110,7 @@ export interface Point {
   readonly value: number;
 }
 
-/** The style of a run's line. Dashes distinguish lines for readers who cannot tell their colors apart. */
+/** The style of a run's line. Dashes distinguish lines for readers who cannot distinguish their colors. */
 interface Style {
   readonly color: string;
   /** Dash lengths in pixels; empty for a solid line. */

@@ -102,7 +102,7 @@ function formatCell(
   return `${cellName}: ${share} of the row, weight ${weight} of row sum ${show(sum, 3)}`;
 }
 
-/** Creates a thumbnail of the whole map with a frame around the exact cells; a click on it moves the frame. */
+/** Creates a thumbnail of the whole map with a frame that encloses the exact cells; a click on it moves the frame. */
 function createLocator(root: HTMLElement, onMove: (row: number, col: number) => void) {
   // The thumbnail is in the page only while the map shows exact cells: a whole map must be the figure's only picture.
   const thumbnail = Object.assign(document.createElement('div'), { className: 'locator' });

@@ -7,7 +7,7 @@ import { show } from '../words';
 import { editFields, isUnedited, settingName } from './settings';
 import { addElement, setText, type View } from '../page/view';
 
-/** The least number of positions in the moving average. */
+/** The smallest number of positions in the moving average. */
 const MIN_SPAN = 16;
 const COLORS = ['--ink', '--sink', '--query', '--run-2', '--run-4', '--run-5'];
 const DASHES = ['', '', '', '5,3', '2,3', '6,2,2,2'];

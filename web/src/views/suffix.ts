@@ -1,5 +1,5 @@
 /**
- * Searches for tokens that move the sink or raise the loss when they stand between the halves of the text. Draws the
+ * Searches for tokens that move the sink or raise the loss when they are between the halves of the text. Draws the
  * course of the search, with random suffixes of the same length as controls.
  */
 import { html } from 'lit';

@@ -136,7 +136,7 @@ function seriesOf(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number
 
 /**
  * Returns the step at which Sink_1 first reached half of its last value; undefined until the model's course is loaded.
- * `isNone` tells whether the model counts as having no sink at any step; `from` and `last` are Sink_1 at the first and
+ * `isNone`: whether the model counts as having no sink at any step; `from` and `last` are Sink_1 at the first and
  * at the last step, in percent.
  */
 export function emergenceOf(frame: Frame):

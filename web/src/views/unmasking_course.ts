@@ -16,7 +16,7 @@ export interface Course {
   readonly steps: readonly UnmaskStep[];
 }
 
-/** The character that stands for a masked position. */
+/** The character of a masked position. */
 export const MASK_SIGN = '▒';
 
 /**

@@ -64,7 +64,7 @@ def visible(text: str, lines: bool = False) -> str:
 
 
 class RecordingError(ValueError):
-    """Raised for a file that is no recording. The message says where, what was expected and what was found."""
+    """Raised for a file that is no recording. The message says where, what was expected, and what the file has."""
 
 
 class Table(list[dict[str, Any]]):
