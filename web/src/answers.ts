@@ -11,7 +11,7 @@ import { outputWords, outputNormsOf } from './views/outputs';
 import { emergenceOf } from './views/training';
 import type { Choice } from './views/index';
 import { normProfile } from './views/norms';
-import { formatLossChange } from './views/settings';
+import { formatLossChange, SMALL_CHANGE } from './views/settings';
 import { firstBare, judged, word } from './words';
 
 function attentionAnswer(frame: Frame, at: Head, state: State): string {
@@ -61,9 +61,6 @@ function contributionAnswer(frame: Frame, at: Head): string {
   const conjunction = gets > frame.eps === writes > 0.25 ? 'and' : 'and yet';
   return `${amount} of the attention goes to the first token, ${conjunction} ${part} of what the head writes comes from it.`;
 }
-
-/** A change of the loss below this, in nats per token, is small. */
-const SMALL_CHANGE = 0.01;
 
 const predictionWords = ({ sequences }: Frame, rise: number, verb = 'predicts'): string =>
   `the model ${verb} ${sequences === 1 ? 'this text' : 'these texts'} ${

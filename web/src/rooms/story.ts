@@ -30,7 +30,7 @@ import { heads as allHeads } from '../views/heads';
 import { queryRange } from '../views/query';
 import { groupWords, writesLittle, outputs, outputNormsOf } from '../views/outputs';
 import { tableRegion } from '../page/controls';
-import { formatLossChange } from '../views/settings';
+import { formatLossChange, SMALL_CHANGE } from '../views/settings';
 import {
   capital,
   evenWords,
@@ -138,9 +138,6 @@ function sinkCountWords(frame: Frame): string {
 }
 
 const SINK_QUANTITY = QUANTITIES.find(({ name }) => name === 'sink_1')!;
-
-/** A change of the loss below this, in nats per token, is small. */
-const SMALL_CHANGE = 0.01;
 
 /** Step 1: all heads, and the selected one beside them. */
 const allHeadsStep: Build = (place, { context, scope }) => {

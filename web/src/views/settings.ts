@@ -60,6 +60,9 @@ export function isUnedited({ edits, question }: Frame): boolean {
   return !edits.length && !question.window;
 }
 
+/** A change of the loss below this, in nats per token, is small. */
+export const SMALL_CHANGE = 0.01;
+
 /** Formats a change of the loss in nats, with its sign. */
 export function formatLossChange(x: number): string {
   if (!Number.isFinite(x)) return '–';
