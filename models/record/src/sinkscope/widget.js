@@ -10,13 +10,15 @@ addEventListener('message', async ({ data }) => {
   try {
     const { element, recording, views, attributes } = data;
     const createUrl = (parts, type) => URL.createObjectURL(new Blob(parts, { type }));
+    const gunzip = (bytes) =>
+      new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
     const imports = {};
     for (const [address, text] of Object.entries(element.modules))
       imports[address] = createUrl([text], 'text/javascript');
     const files = {};
     for (const [address, text] of Object.entries(element.files))
       files[address] = createUrl(
-        [Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))],
+        [await gunzip(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)))],
         address.endsWith('.wasm') ? 'application/wasm' : 'application/json',
       );
     const recordingUrl = createUrl([recording], 'application/octet-stream');
