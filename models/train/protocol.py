@@ -152,14 +152,14 @@ def missing_step(log: dict[str, Any]) -> int | None:
     return next((step for step in expected if step not in steps), None)
 
 
-def training_json(training: Training) -> dict[str, Any]:
+def training_options(training: Training) -> dict[str, Any]:
     """Returns the options of a training as they are read back from JSON."""
     return json.loads(json.dumps(dataclasses.asdict(training)))
 
 
 def empty_log(recipe: Recipe, seed: int) -> dict[str, Any]:
     return {"recipe": recipe.id, "baseline": recipe.baseline, "seed": seed,
-            "training": training_json(recipe.training),
+            "training": training_options(recipe.training),
             "sink_tokens": list(recipe.sink_tokens), "points": [], "alpha_map": None}
 
 
@@ -171,7 +171,7 @@ def read_log(recipe: Recipe, seed: int, zoo: Path = ZOO) -> dict[str, Any]:
         return empty
     log = json.loads(file.read_text())
     # A log that is older than an option was made with the value that is now the default.
-    log["training"] = training_json(Training()) | log["training"]
+    log["training"] = training_options(Training()) | log["training"]
     for name in ("recipe", "baseline", "seed", "training", "sink_tokens"):
         if log[name] != empty[name]:
             raise ValueError(f"{file}: {name} is {log[name]}, expected {empty[name]}")

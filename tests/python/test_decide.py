@@ -304,7 +304,7 @@ def test_a_log_from_before_an_option_has_its_default(tmp_path: Path) -> None:
     log, file = make_log(recipe, 1, 0.2), protocol.log_file(recipe, 1, tmp_path)
     del log["training"]["batch"], log["training"]["optimizer"]
     protocol.write_log(log, file)
-    assert protocol.read_log(recipe, 1, tmp_path)["training"] == protocol.training_json(recipe.training)
+    assert protocol.read_log(recipe, 1, tmp_path)["training"] == protocol.training_options(recipe.training)
     other = dataclasses.replace(recipe, training=dataclasses.replace(recipe.training, optimizer="sgd"))
     with pytest.raises(ValueError, match="training is"):
         protocol.read_log(other, 1, tmp_path)

@@ -44,7 +44,7 @@ export async function unmask(
   if (without !== undefined && !HIDDEN_KEYS.includes(without))
     throw argumentError('without', HIDDEN_KEYS.join(' or '), without);
   const excluded = new Set([mask, ...checkNever(options.never ?? [], V)]);
-  const current = copyWithMasks(tokens, mask, context);
+  const current = checkMaskedTokens(tokens, mask, context);
   if (without !== undefined) expectInteger(current.length, 2, context, 'tokens.length');
   if (answers) checkAnswers(answers, current, excluded, V);
   const random = randomBits(seed);
@@ -139,7 +139,7 @@ export function maskOf(
   throw new SinkscopeError('argument', 'model', `expected ${expected}, got ${actual}`);
 }
 
-function copyWithMasks(tokens: ArrayLike<number>, mask: number, context: number) {
+function checkMaskedTokens(tokens: ArrayLike<number>, mask: number, context: number) {
   expectInteger(tokens?.length, 1, context, 'tokens.length');
   const copy = Array.from(tokens);
   if (copy.includes(mask)) return copy;

@@ -187,8 +187,8 @@ const MODELS: Record<
         const text = word.slice(start, end);
         const id = idOf(text);
         if (id !== undefined) return [{ id, start, end }];
-        const bytes = byte_fallback ? findByteIds(text, idOf) : null;
-        if (bytes) return bytes.map((byte) => ({ id: byte, start, end }));
+        const byteIds = byte_fallback ? findByteIds(text, idOf) : null;
+        if (byteIds) return byteIds.map((byteId) => ({ id: byteId, start, end }));
         if (typeof unknownId !== 'number') throw unknownWordError(text);
         return [{ id: unknownId, start, end }];
       });

@@ -214,7 +214,7 @@ export function headsWords({ architecture: { L, H } }: Frame, share: number): st
 }
 
 /** Explains that heads are not counted because uniform attention alone would make each of them a sink. */
-export function tooShortWords({ even, least }: Judgment, T: number, eps: number): string {
+export function tooShortNote({ even, least }: Judgment, T: number, eps: number): string {
   const minimumWords = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
   return (
     `Heads are not counted: in a text of ${T} ${T === 1 ? 'token' : 'tokens'}, uniform attention alone gives ` +
@@ -329,7 +329,7 @@ export function finding(frame: Frame, at: Head): string {
     ? `The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}; ${evenClause}.`
     : `As a share of its rows that is ${percent(alphaOf(frame, at), 0)}; ${evenClause}.`;
   const sentence = `${claimSentence(claim, frame)} ${meanSentence}`;
-  if (!verdict.conclusive) return `${sentence} ${tooShortWords(verdict, frame.T, frame.eps)}`;
+  if (!verdict.conclusive) return `${sentence} ${tooShortNote(verdict, frame.T, frame.eps)}`;
   const basis = normalizes ? '' : ', both as a share and as a raw weight';
   const sumsSentence = normalizes
     ? ''
@@ -390,7 +390,7 @@ export function comparison(frames: readonly Frame[]): string {
   const verdicts = frames.map((frame) => ({ frame, verdict: judged(frame) }));
   const inconclusive = verdicts.find(({ verdict }) => !verdict.conclusive);
   if (inconclusive)
-    return tooShortWords(inconclusive.verdict, inconclusive.frame.T, inconclusive.frame.eps);
+    return tooShortNote(inconclusive.verdict, inconclusive.frame.T, inconclusive.frame.eps);
   const isRecorded = frames.some(({ recording }) => recording);
   if (isRecorded && new Set(frames.map(textKey)).size > 1) return sideBySideWords(frames);
   const lacking = verdicts.filter(({ verdict }) => !Number.isFinite(verdict.sink));

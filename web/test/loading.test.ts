@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Run, Tokenizer } from 'sinkscope';
 import { questionOf, type Question } from '../src/ask/question';
 import { defaults, type State } from '../src/ask/state';
-import { Loading, type Dependencies } from '../src/run/loading';
+import { Loader, type Dependencies } from '../src/run/loading';
 import type { OpenModel } from '../src/run/opened';
 import { CachedRuns, canUpdate, hasTokens, type CachedRun, type OpenRun } from '../src/run/runs';
 
@@ -25,7 +25,7 @@ describe('cut prompts', () => {
   });
   const made = () => {
     const texts = vi.fn(async () => ['one text', 'another text']);
-    return { texts, loading: new Loading({ texts } as unknown as Dependencies) };
+    return { texts, loading: new Loader({ texts } as unknown as Dependencies) };
   };
 
   it('are cut once for each tokenizer, vocabulary, question and context', async () => {

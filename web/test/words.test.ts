@@ -13,7 +13,7 @@ import {
   headsWords,
   meanRowSum,
   real,
-  tooShortWords,
+  tooShortNote,
   show,
   purposeWords,
   stampWords,
@@ -145,10 +145,10 @@ describe('the source of numbers', () => {
 describe('a finding', () => {
   it('explains why a short text has no count', () => {
     const verdict = (even: number, least = 10) => ({ even, least }) as never;
-    expect(tooShortWords(verdict(0.5), 1, 0.3)).toMatch(
+    expect(tooShortNote(verdict(0.5), 1, 0.3)).toMatch(
       /text of 1 token, .*; 10 tokens suffice\.$/,
     );
-    expect(tooShortWords(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
+    expect(tooShortNote(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
     // Uniform attention is next to every share at any length.
     expect(finding(frameOf({}, uniform(0.2)), at)).toMatch(
       /uniform attention, spread evenly over the tokens that each row sees, would give 20%\. 2 of the 4 heads give it more than 30%: such a head has an attention sink\.$/,

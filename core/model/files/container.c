@@ -49,7 +49,7 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(((const ss_entry *)a)->name, ((const ss_entry *)b)->name);
 }
 
-ss_status ss_entries_apart(ss_entries table, ss_error *err) {
+ss_status ss_check_overlaps(ss_entries table, ss_error *err) {
     ss_entry *entries = table.entries;
     qsort(entries, table.n, sizeof *entries, compare_ranges);
     for (size_t i = 1; i < table.n; i++)

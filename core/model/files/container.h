@@ -59,7 +59,7 @@ typedef struct ss_entries {
 
 /*
  * The reader of a format: `size` returns an upper bound of the bytes of entries and names, `read`
- * makes the entries of one file. `read` detects overlaps with ss_entries_apart, if the format
+ * makes the entries of one file. `read` detects overlaps with ss_check_overlaps, if the format
  * forbids them; names are compared after all files are read.
  */
 typedef struct ss_format_reader {
@@ -71,6 +71,6 @@ typedef struct ss_format_reader {
 extern const ss_format_reader ss_safetensors_reader, ss_gguf_reader, ss_torch_file_reader;
 
 /* Sorts the entries by offset and refuses entries that overlap; the error names one of them. */
-ss_status ss_entries_apart(ss_entries entries, ss_error *err);
+ss_status ss_check_overlaps(ss_entries entries, ss_error *err);
 
 #endif

@@ -167,7 +167,7 @@ static ss_status read_entries(ss_entries *out, ss_bytes header, ss_bytes data, s
         return ss_fail(err, SS_NO_MEMORY, "safetensors header", "no room for %lu tensors",
                        (unsigned long)n);
     status = fill_entries(out, names, members, data, err);
-    return status == SS_OK ? ss_entries_apart(*out, err) : status;
+    return status == SS_OK ? ss_check_overlaps(*out, err) : status;
 }
 
 static ss_status read_file(ss_entries *out, ss_bytes file, ss_arena *arena, ss_error *err) {

@@ -140,7 +140,7 @@ static ss_status read_entries(ss_entries *out, ss_bytes file, ss_arena *arena, s
         if (status != SS_OK) return status;
     }
     *out = (ss_entries){entries, n};
-    return entries ? ss_entries_apart(*out, err) : SS_OK;
+    return entries ? ss_check_overlaps(*out, err) : SS_OK;
 }
 
 /* Returns the bytes of entries and names. An unreadable file takes none; opening it reports the

@@ -54,8 +54,8 @@ async function formulaWords(
   context: Context,
   parameters: string,
 ): Promise<TemplateResult> {
-  const texts = await context.engine.peek()?.models.explain();
-  const row = texts?.operations.find(({ name }) => name === operation.name);
+  const tables = await context.engine.peek()?.models.explain();
+  const row = tables?.operations.find(({ name }) => name === operation.name);
   const { formula, source } = row ?? operation;
   return html`<code title=${source ?? nothing}>${formula ?? operation.label}${parameters}</code>`;
 }

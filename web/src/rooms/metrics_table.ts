@@ -40,11 +40,11 @@ interface TableParts {
 }
 
 /** The column of the models' names. */
-const NAME = 'model';
+const MODEL_COLUMN = 'model';
 
 /** Returns the sorting after a click on a column; the first click on numbers sorts the largest first. */
 function nextSorting(name: string, { name: sortedName, descending }: Sorting): Sorting {
-  return { name, descending: sortedName === name ? !descending : name !== NAME };
+  return { name, descending: sortedName === name ? !descending : name !== MODEL_COLUMN };
 }
 
 function columnHeading(
@@ -124,7 +124,7 @@ function rowOf(
 
 /** Returns a reported row's value in a column, in the table's units. */
 function reportedValue({ sink_1, loss, title }: ReportedRow, name: string): number | string {
-  if (name === NAME) return title;
+  if (name === MODEL_COLUMN) return title;
   if (name === 'sink_1') return (sink_1 ?? NaN) / 100;
   return name === 'loss' ? (loss ?? NaN) : NaN;
 }
@@ -202,7 +202,7 @@ export function metricsTable(parts: TableParts, caption: string): TemplateResult
       </caption>
       <thead>
         <tr>
-          ${columnHeading(NAME, 'model', 'The name of the model', parts)}
+          ${columnHeading(MODEL_COLUMN, 'model', 'The name of the model', parts)}
           ${metrics.map(({ name, title, meaning }) => columnHeading(name, title, meaning, parts))}
         </tr>
       </thead>

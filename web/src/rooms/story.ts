@@ -41,7 +41,7 @@ import {
   judged,
   percent,
   shareWords,
-  tooShortWords,
+  tooShortNote,
   show,
   MUST_SPEND,
 } from '../words';
@@ -124,7 +124,7 @@ function sinkCountWords(frame: Frame): string {
   const verdict = judged(frame);
   const { L, H } = frame.architecture;
   const gridText = `A model has many heads, each with a map of its own: here ${L} layers (rows) of ${H} heads.`;
-  if (!verdict.conclusive) return `${gridText} ${tooShortWords(verdict, frame.T, frame.eps)}`;
+  if (!verdict.conclusive) return `${gridText} ${tooShortNote(verdict, frame.T, frame.eps)}`;
   const share = verdict.sink;
   const opening =
     share > 0.5

@@ -17,7 +17,7 @@ import type { Frame } from '../frame';
 import { addElement } from '../page/view';
 import { emergenceOf } from '../views/training';
 import { explainTerms } from '../page/terms';
-import { headsWords, judged, percent, sharedConditions, tooShortWords } from '../words';
+import { headsWords, judged, percent, sharedConditions, tooShortNote } from '../words';
 import { Walk } from './walk';
 import './panes.css';
 import './training.css';
@@ -65,7 +65,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const countSentences = freshFrames.map((frame, i) => {
       const verdict = judged(frame);
       // Leaves out the period, since the clauses are joined to one sentence.
-      if (!verdict.conclusive) return tooShortWords(verdict, frame.T, frame.eps).slice(0, -1);
+      if (!verdict.conclusive) return tooShortNote(verdict, frame.T, frame.eps).slice(0, -1);
       const summary = `${frame.title}: ${headsWords(frame, verdict.sink)}`;
       if (i && judged(freshFrames[0]!).conclusive) return summary;
       return `${summary} give the first token more than ${percent(frame.eps, 0)} of their attention`;

@@ -23,7 +23,7 @@ export interface Dependencies {
   readonly release?: (kept: ReadonlySet<string>) => Promise<void>;
 }
 
-export class Loading {
+export class Loader {
   readonly #dependencies: Dependencies;
   /** The prompts of the last question, since many studies share them. */
   #lastPrompts:

@@ -115,17 +115,17 @@ const reach: Measurement = {
     const measureText = async (replica: Replica, one: readonly number[]) => {
       const prefixLength = prefixLengthOf(one, tokenizer.special);
       const exchange = exchangeOf(one, prefixLength);
-      const change = exchange && (await measureExchange(replica, one, exchange, options));
+      const effect = exchange && (await measureExchange(replica, one, exchange, options));
       const { at, token } = exchange ?? { at: 0, token: 0 };
       const bareExchange = { at: at - prefixLength, token };
-      const bareChange =
-        change &&
+      const bareEffect =
+        effect &&
         prefixLength &&
         (await measureExchange(replica, one.slice(prefixLength), bareExchange, options));
       onProgress(++count, ids.length);
       return {
-        ...(change ? { reach: change.reach! } : {}),
-        ...(bareChange ? { reach_bare: bareChange.reach!, mixing_bare: bareChange.mixing! } : {}),
+        ...(effect ? { reach: effect.reach! } : {}),
+        ...(bareEffect ? { reach_bare: bareEffect.reach!, mixing_bare: bareEffect.mixing! } : {}),
       };
     };
     for await (const results of spread(model, ids, measureText, { signal }))

@@ -12,7 +12,7 @@ import { isRecordingId } from '../ask/recordings';
 import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
 import { selectedHead, type Frame, type Head } from '../frame';
 import { Generation } from './generation';
-import { Loading, type Dependencies } from './loading';
+import { Loader, type Dependencies } from './loading';
 import { measurements, type Measurement } from './measurements';
 import { previewId } from './models';
 import type { Watch } from './opened';
@@ -55,7 +55,7 @@ const abortError = () => new DOMException('', 'AbortError');
 
 export class Queue {
   readonly #models: Dependencies['models'];
-  readonly #loading: Loading;
+  readonly #loading: Loader;
   readonly #takeTurn: () => Promise<() => void>;
   readonly #release: (kept: ReadonlySet<string>) => Promise<void>;
   readonly #runs = new CachedRuns();
@@ -77,7 +77,7 @@ export class Queue {
     this.#models = dependencies.models;
     this.#takeTurn = dependencies.turn ?? (async () => () => {});
     this.#release = dependencies.release ?? ((kept) => this.#models.release(kept));
-    this.#loading = new Loading(dependencies);
+    this.#loading = new Loader(dependencies);
     this.#studies = new Studies(dependencies, this.#loading);
     this.#generation = new Generation(this.#runs, {
       entry: (subject) => this.#entries.get(subject),
@@ -439,10 +439,10 @@ export class Queue {
     const recording = await this.#loading.openRecording(parsed, watch);
     const { describe } = this.#models;
     const frame = await recordedFrame(describe, subject, parsed.id, recording, request.question);
-    const cached = recordedRun(key, parsed.id, recording, describe);
-    const fullFrame = await this.#completeFrame(frame, cached, request);
+    const cachedRun = recordedRun(key, parsed.id, recording, describe);
+    const fullFrame = await this.#completeFrame(frame, cachedRun, request);
     watch.signal.throwIfAborted();
-    this.#runs.set(subject, cached);
+    this.#runs.set(subject, cachedRun);
     this.#publishFrame(subject, fullFrame);
   }
 
@@ -450,17 +450,17 @@ export class Queue {
   async #readMissing(
     subject: string,
     before: Frame,
-    cached: OpenRun,
+    cachedRun: OpenRun,
     request: Request,
     watch: Watch,
   ): Promise<void> {
-    const frame = await this.#completeFrame(before, cached, request);
-    if (this.#runs.get(subject) !== cached) return;
+    const frame = await this.#completeFrame(before, cachedRun, request);
+    if (this.#runs.get(subject) !== cachedRun) return;
     this.#setEntry(subject, { frame, isStale: false, error: undefined });
     const measurement = this.#measurementFor(frame);
     if (!measurement) return;
     this.#job!.measurement = measurement;
-    const { opened } = cached;
+    const { opened } = cachedRun;
     const context = contextOf(opened.model.architecture, frame.edits);
     const ids = frame.generated
       ? [idsOf(frame.tokens)]
@@ -472,14 +472,14 @@ export class Queue {
   }
 
   /** Returns the frame with all requested numbers. */
-  async #completeFrame(frame: Frame, cached: CachedRun, request: Request): Promise<Frame> {
+  async #completeFrame(frame: Frame, cachedRun: CachedRun, request: Request): Promise<Frame> {
     const lastFrame = this.#entries.get(frame.subject)?.frame;
     const headOf = (one: Frame) => this.#headOf(one, request);
-    const fullFrame = await completeFrame(this.#models.describe, frame, cached, request, {
+    const fullFrame = await completeFrame(this.#models.describe, frame, cachedRun, request, {
       ...(lastFrame ? { before: lastFrame } : {}),
       headOf,
     });
-    return cached.lacks ? { ...fullFrame, lacks: { ...cached.lacks } } : fullFrame;
+    return cachedRun.lacks ? { ...fullFrame, lacks: { ...cachedRun.lacks } } : fullFrame;
   }
 
   /** Closes runs and models that no room requests, and large models whose measurements are done. */

@@ -7,7 +7,7 @@ import { questionKey, type Prompts } from '../ask/question';
 import { editsOf, modelIdOf, parseSubject } from '../ask/subject';
 import type { Frame } from '../frame';
 import { measureAverages, measureWindowLoss } from './averages';
-import type { Dependencies, Loading } from './loading';
+import type { Dependencies, Loader } from './loading';
 import type { OpenModel, Watch } from './opened';
 import { contextOf, emptyFrame, canStream } from './reading';
 import { studyKey, type Entry, type Request, type Study } from './request';
@@ -30,10 +30,10 @@ async function bytesOf(
 
 export class Studies {
   readonly #models: Dependencies['models'];
-  readonly #loading: Loading;
+  readonly #loading: Loader;
   readonly #entries = signal<ReadonlyMap<string, Entry>>(new Map());
 
-  constructor({ models }: Dependencies, loading: Loading) {
+  constructor({ models }: Dependencies, loading: Loader) {
     this.#models = models;
     this.#loading = loading;
   }

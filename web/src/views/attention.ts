@@ -29,7 +29,7 @@ import {
   judged,
   percent,
   quote,
-  tooShortWords,
+  tooShortNote,
   show,
   sumWords,
   word,
@@ -217,7 +217,7 @@ export const attention: View = {
     const claim = isFirstPromptOnly
       ? { ...mapClaim, given: column.given, isMost: false }
       : mapClaim;
-    const shortNote = verdict.conclusive ? '' : ` ${tooShortWords(verdict, T, eps)}`;
+    const shortNote = verdict.conclusive ? '' : ` ${tooShortNote(verdict, T, eps)}`;
     const weightText = givenWords(claim);
     const receivedWords = claim.isShare
       ? `${weightText} ${operation.normalizes ? 'on average' : 'of what its rows carry, on average'}`

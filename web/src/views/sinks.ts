@@ -8,7 +8,7 @@ import {
   judged,
   meanRowSum,
   percent,
-  tooShortWords,
+  tooShortNote,
   show,
 } from '../words';
 import { createHeadMap } from './head_map';
@@ -45,7 +45,7 @@ export const sinks: View = {
   },
   says: (frame) => {
     const verdict = judged(frame);
-    if (!verdict.conclusive) return tooShortWords(verdict, frame.T, frame.eps);
+    if (!verdict.conclusive) return tooShortNote(verdict, frame.T, frame.eps);
     const hasRawWeights = verdict.of !== 'weights';
     const nearThreshold = frame.tensors.near_eps?.data[firstKey(frame)] ?? 0;
     return (
