@@ -145,9 +145,7 @@ describe('the source of numbers', () => {
 describe('a finding', () => {
   it('explains why a short text has no count', () => {
     const verdict = (even: number, least = 10) => ({ even, least }) as never;
-    expect(tooShortNote(verdict(0.5), 1, 0.3)).toMatch(
-      /text of 1 token, .*; 10 tokens suffice\.$/,
-    );
+    expect(tooShortNote(verdict(0.5), 1, 0.3)).toMatch(/text of 1 token, .*; 10 tokens suffice\.$/);
     expect(tooShortNote(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
     // Uniform attention is next to every share at any length.
     expect(finding(frameOf({}, uniform(0.2)), at)).toMatch(
