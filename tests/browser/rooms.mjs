@@ -417,8 +417,8 @@ const reading = {
       'I love you',
     ]) {
       await type(first, words);
-      assert.match(await finding(first), /first one: <s>, a marker that begins every text/, words);
-      assert.match(await text(first, '.twin-0'), /gives <s> about \d+%\./s, words);
+      assert.match(await finding(first), /first one: <s>, which begins every text/, words);
+      assert.match(await text(first, '.twin-0'), /gives <s> about \d+% on average\./s, words);
       assert.equal(await first.locator('.remark:visible').count(), 2, words);
     }
     // Examples are one click away, and so is the text without its start token.

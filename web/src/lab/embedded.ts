@@ -50,11 +50,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   const bar = addElement(container, 'lab-bar');
   const buttons = addElement(bar, 'lab-buttons');
   const progress = addElement(container, 'hint', 'p');
+  progress.hidden = !isEmbed;
   progress.textContent = 'Attention maps and curves of both models appear here while they train.';
   const grid = addElement(container, 'lab-grid');
-  const numbers = addElement(container, 'more', 'details');
-  addElement(numbers, '', 'summary').textContent = 'Numbers';
-  const numbersText = addElement(numbers, '', 'p');
+  const numbers = isEmbed ? undefined : addElement(container, 'more', 'details');
+  if (numbers) addElement(numbers, '', 'summary').textContent = 'Numbers';
+  const numbersText = numbers && addElement(numbers, '', 'p');
   const footer = addElement(root, 'figure-foot', 'p');
   const pair = new Pair(context, scope, true);
   // Outside of embeds, a model is named by its operation alone: the formula of its bias is in the lab.
@@ -118,7 +119,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
 
   /** Hides the grid before the first training, when the host's picture or a sentence is in its place. */
   function updateVisibility(): void {
-    const isWaiting = !pair.isReady;
+    const isWaiting = isEmbed && !pair.isReady;
     if (grid.hidden === isWaiting) return;
     grid.hidden = isWaiting;
     progress.hidden = !isWaiting;
@@ -153,8 +154,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     const claim = preset?.claim ?? 'Two models with the same task and seed. Press Train.';
     const answer = isEmbed ? verdict : shortVerdict;
     setText(finding, hasTrained && !isRunning ? answer(namedLabs()) : claim);
-    numbers.hidden = isEmbed || !hasTrained;
-    if (hasTrained && !isRunning) setText(numbersText, verdict(namedLabs()));
+    if (numbers) numbers.hidden = !hasTrained;
+    if (numbersText && hasTrained && !isRunning) setText(numbersText, verdict(namedLabs()));
     finding.hidden = !allows(context.state.peek(), 'finding');
     const trainOrPause = () => (pair.isReady ? pair.toggle() : void open(true));
     render(

@@ -459,11 +459,12 @@ const outputStep: Build = (place, { context, scope }) => {
 /** Draws the share of heads with a sink by step, as measured during training. */
 function drawSinkCourse(
   place: HTMLElement,
-  courses: readonly Course[],
+  courses: readonly Course[] | undefined,
   step: number | undefined,
 ): void {
-  const lines = courses.map((course) => ({ course, points: lineOf(course, SINK_QUANTITY) }));
-  place.parentElement!.hidden = !lines.length;
+  const lines = courses?.map((course) => ({ course, points: lineOf(course, SINK_QUANTITY) })) ?? [];
+  // Keeps the place while the courses are loading, so that the maps beside it do not change their size.
+  place.parentElement!.hidden = courses?.length === 0;
   if (!lines.length) return;
   const lastStep = Math.max(...lines.flatMap(({ points }) => points.map((point) => point.step)));
   drawChart(place, {
@@ -524,7 +525,8 @@ const trainingStep: Build = (place, { context, scope }) => {
     const last = trainedFrame();
     return last && selectedHead(last, context.state.value);
   };
-  const courses = signal<readonly Course[]>([]);
+  /** The courses of the shown models; undefined until they are loaded. */
+  const courses = signal<readonly Course[] | undefined>(undefined);
   let courseKey = '';
   scope.effect(() => {
     const models = context.engine.value?.models;
