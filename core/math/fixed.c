@@ -37,7 +37,6 @@ void ss_tile_fixed(ss_fixed_tile *tile, const ss_fixed *rows, size_t n) {
         }
 }
 
-/* Returns V (fixed.h) from the sums of the low and the high parts. */
 static float round_sum(int32_t low, int32_t high) {
     int64_t sum = (int64_t)high * 32768 + low + 16384, remainder = sum % 32768;
     return (float)((sum - (remainder < 0 ? remainder + 32768 : remainder)) / 32768);

@@ -86,7 +86,7 @@ typedef struct ss_model {
     ss_linear head_in; /* D -> embedding width; data NULL: the widths are equal; D -> D in a head
                           with a norm */
     ss_norm head_norm; /* norm of activation(head_in), before the head; none in most models */
-    ss_norm embedding_norm;     /* none in most models */
+    ss_norm embedding_norm;
     const float *positions;     /* [context][D], learned positions only */
     const float *token_type;    /* [D] of type 0, which every token has, or NULL */
     const float *rotary;        /* [rotary_width/2] frequencies, rotary and sinusoid */

@@ -317,7 +317,6 @@ static int find_parameter(const ss_operation *operation, const char *name) {
     return -1;
 }
 
-/* Returns true for a layer with softmax in a model where only windowed layers have sink logits. */
 static bool lacks_sinks(const ss_arch *arch, int a) {
     return arch->window_sinks && !arch->windowed[a];
 }

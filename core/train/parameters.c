@@ -8,14 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the file ----------------------------------------------------------------------------- */
-
 /* A header and its length so far; if text is NULL, the header is only measured. */
 typedef struct header {
     char *text;
-    size_t capacity, used; /* bytes */
+    size_t capacity, used;
     size_t floats, panels, model_bytes;
-    const ss_operation *operation; /* the operation of the model */
+    const ss_operation *operation;
 } header;
 
 static bool ends_with(const char *name, const char *end) {
@@ -143,13 +141,10 @@ ss_status ss_parameters_make(ss_parameters *parameters, const ss_arch *arch, ss_
     return status;
 }
 
-/* ---- the numbers -------------------------------------------------------------------------- */
-
 static float *numbers_of(const ss_entry *entry) {
     return (float *)(uintptr_t)entry->tensor.data;
 }
 
-/* Returns true for the names of tensors that only a variant of attention has. */
 static bool is_addition(const char *name) {
     static const char *const names[] = {".sinks",
                                         ".bias_key",

@@ -45,13 +45,11 @@ ss_status ss_check_project(const ss_pass *pass, const float *values, const char 
                    is_normed ? "a norm after attention" : "a gate for each number of it");
 }
 
-/* Subtracts from x[n] its component along a direction of length 1. */
 static void remove_component(float *x, const float *direction, size_t n) {
     float component = ss_dot(x, direction, n);
     for (size_t i = 0; i < n; i++) x[i] -= component * direction[i];
 }
 
-/* Orthonormalizes directions[count][n] in order (Gram-Schmidt). */
 static void orthonormalize(float *directions, size_t count, size_t n) {
     for (size_t a = 0; a < count; a++) {
         float *direction = directions + a * n, norm = sqrtf(ss_dot(direction, direction, n));

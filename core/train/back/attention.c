@@ -44,7 +44,6 @@ const float *ss_recorded(const ss_trace *trace, ss_field_id field, int l, int h)
     return ss_row(trace, field, h < 0 ? l : l * heads + h, 0);
 }
 
-/* Computes out[m][n] = a[m][k] b[k][n]. */
 static void multiply(const ss_attention_back *s, float *out, const float *a, const float *b,
                      size_t m, size_t k, size_t n) {
     ss_tile(s->tiles, a, k, m, k);
@@ -52,7 +51,6 @@ static void multiply(const ss_attention_back *s, float *out, const float *a, con
     ss_matmul(out, n, s->tiles, s->panels, NULL, m, n, k);
 }
 
-/* Computes out[m][n] = a[k][m]^T b[k][n], where the rows of b are stride apart. */
 static void multiply_transposed(const ss_attention_back *s, float *out, const float *a,
                                 const float *b, size_t stride, size_t m, size_t k, size_t n) {
     ss_tile_columns(s->tiles, a, m, m, k);
@@ -60,9 +58,6 @@ static void multiply_transposed(const ss_attention_back *s, float *out, const fl
     ss_matmul(out, n, s->tiles, s->panels, NULL, m, n, k);
 }
 
-/* ---- feature maps ------------------------------------------------------------------------- */
-
-/* Computes inner = relu(M1 z) and rows = M2 inner. */
 static void map_mlp(const ss_attention_back *s, const ss_layer *layer, float *rows, size_t n) {
     size_t K = layer->kernel_in.w.in;
     float *panels = s->work, *tiles = panels + ss_panels_floats(K, K);
@@ -96,7 +91,7 @@ static void map_back(const ss_attention_back *s, const ss_layer *layer, const ss
     if (feature != SS_FEATURE_MLP) return;
     memcpy(s->values, z,
            n * K * sizeof *z); /* keeps z in s->values, which are not needed any more */
-    map_mlp(s, layer, z, n);   /* computes s->inner */
+    map_mlp(s, layer, z, n);
     ss_linear_back_weights(s->inner, d, &sums->kernel_out, n, s->work);
     ss_linear_back_inputs(d, d, &layer->kernel_out, n, s->work);
     for (size_t i = 0; i < n * K; i++) d[i] = s->inner[i] > 0.0f ? d[i] : 0.0f;
@@ -104,9 +99,6 @@ static void map_back(const ss_attention_back *s, const ss_layer *layer, const ss
     ss_linear_back_inputs(d, d, &layer->kernel_in, n, s->work);
 }
 
-/* ---- one head ----------------------------------------------------------------------------- */
-
-/* Writes the bias key or its value (zeros if `bias_row` is NULL), then T rows of the trace. */
 static void prepend_bias_key(float *out, const float *bias_row, size_t bias, const float *rows,
                              size_t T, size_t K) {
     memset(out, 0, bias * K * sizeof *out);
@@ -114,7 +106,6 @@ static void prepend_bias_key(float *out, const float *bias_row, size_t bias, con
     memcpy(out + bias * K, rows, T * K * sizeof *out);
 }
 
-/* Removes x[first, first + hidden_n), which the mask hides, from x[n]. */
 static void close_gap(float *x, size_t first, size_t hidden_n, size_t n) {
     memmove(x + first, x + first + hidden_n, (n - first - hidden_n) * sizeof *x);
 }
@@ -166,7 +157,6 @@ static float scores_back(const ss_attention_back *s, const ss_trace *trace, int 
     return parameter_gradient;
 }
 
-/* Reads the weights of head h; the bias key has the first column. */
 static void read_weights(const ss_attention_back *s, const ss_trace *trace, int l, int h) {
     size_t T = (size_t)trace->T, C = (size_t)trace->capacity;
     size_t bias = bias_keys(&trace->model->arch), keys = bias + T;
@@ -178,8 +168,6 @@ static void read_weights(const ss_attention_back *s, const ss_trace *trace, int 
     }
 }
 
-/* Reads queries, keys and values of head h and applies the feature map; the bias key comes first.
- */
 static void read_head(const ss_attention_back *s, const ss_trace *trace, int l, int h, size_t g,
                       ss_feature feature) {
     const ss_arch *arch = &trace->model->arch;
@@ -194,7 +182,6 @@ static void read_head(const ss_attention_back *s, const ss_trace *trace, int l, 
                      bias, ss_recorded(trace, SS_FIELD_V, l, (int)g), T, K);
 }
 
-/* Adds rows[T][K] to the rows of head h in out[T][heads*K]. */
 static void add_head(float *out, size_t h, size_t heads, const float *rows, size_t T, size_t K) {
     for (size_t t = 0; t < T; t++) ss_add(out + (t * heads + h) * K, rows + t * K, K);
 }
