@@ -6,8 +6,8 @@ void ss_fixed_row_ref(SS_FIXED_ROW_ARGS) {
     for (; n > 0; n--, row++, x += SS_GROUP) {
         uint32_t largest = 0;
         for (size_t k = 0; k < SS_GROUP; k++) {
-            /* The bits of a float without its sign order as magnitudes do; infinity and NaN are
-             * larger than all numbers. */
+            /* Without the sign, the bits of floats have the order of their magnitudes; infinity and
+             * NaN are larger than all numbers. */
             uint32_t magnitude = ss_bits_of_float(x[k]) & 0x7fffffffu;
             largest = magnitude > largest ? magnitude : largest;
         }

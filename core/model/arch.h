@@ -284,8 +284,7 @@ static inline int ss_arch_group(const ss_arch *arch, int a, int h) {
     return h / (arch->H / ss_arch_sizes(arch, a).G);
 }
 
-/* Returns the row of a field [L][G][T] for a row of a field [L][H][T]: heads are counted through
- * all layers. */
+/* Returns the row of a field [L][G][T] that belongs to row `head` of a field [L][H][T]. */
 static inline int ss_arch_group_row(const ss_arch *arch, int head) {
     int a = head / arch->H;
     return a * arch->G + ss_arch_group(arch, a, head % arch->H);

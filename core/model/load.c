@@ -321,8 +321,8 @@ static void unpack_row(float *out, const ss_matrix *w, size_t row, size_t at, si
     if (w->scales) ss_scale(out, w->scales[row], n);
 }
 
-/* Checks that a head that the file has, although the config ties the head to the embedding, is
- * equal to the embedding. */
+/* If the config ties the head to the embedding and the file nevertheless has a head, checks that
+ * the two are equal. */
 static void check_tied(ss_loader *loader, const ss_matrix *head, const ss_matrix *embedding,
                        const char *name) {
     float a[WEIGHTS_AT_ONCE], b[WEIGHTS_AT_ONCE];

@@ -321,8 +321,7 @@ static bool lacks_sinks(const ss_arch *arch, int a) {
     return arch->window_sinks && !arch->windowed[a];
 }
 
-/* Checks that the model has tensors for per-head parameters that are NaN, since the config does not
- * give them. */
+/* Checks that a tensor gives each per-head parameter that the config does not give (NaN). */
 static ss_status check_sinks(const ss_choice *choice, const ss_model *model, ss_error *err) {
     for (int a = 0; a < model->arch.L; a++)
         for (int p = 0; p < SS_PARAMETERS_MAX; p++)

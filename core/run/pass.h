@@ -32,7 +32,8 @@ typedef struct ss_cache {
         score_factor; /* [L*H][S] second factor; the key with the lowest product is evicted first */
     ss_angles rotary[2];  /* angles of rotations by -n positions, like `angles` below but without a
                              size factor; NULL: no key moves */
-    int32_t *rotary_back; /* [min(C, SS_ROTARY_ROWS)] the n of each row; 0: the row is empty */
+    int32_t *rotary_back; /* [min(C, SS_ROTARY_ROWS)] how many positions each row of `rotary`
+                             rotates back; 0: the row is empty */
     int32_t *filled;      /* [L*G] slots filled before the chunk; NULL: the run does not stream */
     int32_t *tokens;      /* [L*G][S] token in each slot */
 } ss_cache;
@@ -56,11 +57,11 @@ typedef struct ss_scratch {
     int32_t *ranks;         /* [S] positions of the keys for one query */
     unsigned char *visible; /* [S] 1 for a visible key */
     float *queries;         /* [SS_ATTENTION_ROWS][K] through the feature map */
-    float *keys;   /* [B+S][max(K, U)] keys or values that are not as in the trace: with a bias key,
-                      or through a feature map */
-    float *scores; /* [SS_ATTENTION_ROWS][B+S] */
-    float *tiles;  /* queries or weights in the layout of a product, as many floats as scores */
-    float *key_panels;   /* [ceil((B+S)/8)][K][8] */
+    float *keys; /* [B+S][max(K, U)] keys or values that differ from the trace: after a bias key, or
+                    through a feature map */
+    float *scores;     /* [SS_ATTENTION_ROWS][B+S] */
+    float *tiles;      /* queries or weights in the layout of a product, as many floats as scores */
+    float *key_panels; /* [ceil((B+S)/8)][K][8] */
     float *value_panels; /* [ceil(U/8)][B+S][8] */
 } ss_scratch;
 

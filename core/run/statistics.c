@@ -8,8 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Number of columns that are added for all rows of a tile before the next columns: 256 sums stay in
- * the L1 cache. */
+/* Columns that are summed together over all rows of a tile: their 256 sums stay in the L1 cache. */
 #define COLUMNS 256
 /* Index of the statistics of queries, SS_OF_COSINES, among the groups. */
 #define COSINES 4
@@ -235,7 +234,7 @@ void ss_statistics_rewind(const ss_trace *trace, int n) {
 }
 
 void ss_statistics_clear(const ss_trace *trace) {
-    /* The memory of an arena may hold any bits. */
+    /* The arena's memory is uninitialized. */
     size_t bytes = (size_t)(SS_STATISTICS * heads_of(trace)) * sizeof *trace->statistics.queries;
     if (trace->statistics.queries) memset(trace->statistics.queries, 0, bytes);
 }

@@ -215,7 +215,8 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
         room.capacity = SS_FIELDS_SLOTS & SS_BIT(field) ? trace->slots : trace->capacity;
         trace->rooms[field] = (size_t)room.capacity;
         trace->widths[field] = count_from(&room, *dim ? dim + 1 : shape);
-        /* The pass reads keys and values of the current layer from the trace. */
+        /* A measuring run still needs the keys and values of one layer: the pass reads them from
+         * the trace. */
         bool has_one_layer = trace->summed & SS_FIELDS_LAYER & SS_BIT(field);
         if (has_one_layer || needed_fields & ~(trace->computed | trace->summed) & SS_BIT(field))
             trace->buffers[field] =
@@ -245,7 +246,7 @@ static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
 void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n) {
     for (int field = 0; field < SS_FIELD_N; field++) {
         if (!trace->buffers[field] || !from->buffers[field]) continue;
-        /* Rows of scores have as many numbers as the capacity, with zeros after the text. */
+        /* A row of scores is as long as the trace's capacity, with zeros after the text. */
         size_t width = trace->widths[field], other_width = from->widths[field],
                common_width = width < other_width ? width : other_width;
         size_t rows = rows_below(trace, (ss_field_id)field, layer);

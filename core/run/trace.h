@@ -139,7 +139,7 @@ typedef struct ss_row_statistics {
  */
 typedef struct ss_kept {
     const float *alpha, *alpha_raw, *row_mass, *factors; /* [L][H][T] */
-    const float *norms[SS_FIELD_N]; /* for a field [rows][T][width]: [rows][T] */
+    const float *norms[SS_FIELD_N]; /* the norms [rows][T] of a field [rows][T][width] */
     uint32_t fields; /* SS_BIT(field) of fields whose metrics need only these summaries */
     bool recorded;   /* the trace is a recording's, which may lack fields that its model had */
     int pooled;      /* side of the blocks of pooled maps in place of att; 0: maps are not pooled */

@@ -59,8 +59,8 @@ static void put_tensor(void *context, const char *name, const ss_tensor *shape) 
              (unsigned long)(draft->floats + count) * 4);
     append_text(draft, piece);
     draft->floats += count;
-    /* A matrix is packed as [in][out] or [out][in] and in at most three parts, each with a partly
-     * filled panel and the arena's gap after it. */
+    /* A matrix is packed as [in][out] or [out][in] and in at most three parts. After each part come
+     * the rest of its last panel and the arena's gap. */
     size_t a = shape->dims[0], b = shape->rank > 1 ? shape->dims[1] : 0;
     if (b) draft->panels += count + 3 * (SS_PANEL * (a > b ? a : b) + SS_ARENA_MORE / 4);
 }
@@ -81,8 +81,8 @@ static ss_status write_header(header *draft, const ss_arch *arch, ss_error *err)
     return status;
 }
 
-/* Returns the length of the padded header, with which the numbers are aligned like a piece of an
- * arena. */
+/* Returns the length to which the header is padded, so that the numbers after it are aligned like a
+ * piece of an arena. */
 static size_t padded_length(size_t header_bytes) {
     return (8 + header_bytes + SS_ARENA_ALIGN - 1) / SS_ARENA_ALIGN * SS_ARENA_ALIGN - 8;
 }

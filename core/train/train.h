@@ -54,8 +54,8 @@ typedef struct ss_train {
     bool packed;
     double targets; /* number of losses in the mean of a batch */
     ss_tally tally;
-    double *part,
-        *totals; /* log sums, then the gradient as [n] floats: of one part, and of all parts */
+    double *part, *totals; /* part, totals: sums of the log, then the gradient as [n] floats, of one
+                              part and of all parts */
     size_t part_bytes;
     ss_run *runs;     /* [together] */
     ss_trace *traces; /* [together] */

@@ -205,8 +205,7 @@ static ss_status add_name(ss_entry *entry, const torch_file *file, const ss_pick
     if (memchr(text.data, 0, text.n))
         return ss_fail(err, SS_BAD_FILE, (const char *)text.data,
                        "expected a name without NUL bytes");
-    /* There is room for names that occur once in the pickle, not for names that its memo repeats.
-     */
+    /* The memory holds each name once; a pickle could repeat a name through its memo. */
     if (text.n >= *bytes_left)
         return ss_fail(err, SS_BAD_FILE, "data.pkl", "expected each name once");
     memcpy(*names, text.data, text.n);

@@ -17,7 +17,8 @@ enum { DIRECTION, FROM, LAYER, HEAD, KEY, SEED };
 enum { TAG, RANDOM };
 enum { STREAM, HEADS };
 
-/* A direction depends on the earlier ones if they leave less than this share of its length. */
+/* A direction counts as a sum of the earlier ones if less than this share of its length remains
+ * without their components. */
 #define DEPENDENT_SHARE 1e-4f
 
 static size_t width_of(const float *values, const ss_arch *arch) {

@@ -197,8 +197,7 @@ static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float 
     read_weights(s, trace, l, h);
     read_head(s, trace, l, h, g, feature);
 
-    /* From head_out = weights values follow d weights = d_head_out values^T and d values =
-     * weights^T d_head_out. */
+    /* out = weights * values, so d_weights = d_out * values^T and d_values = weights^T * d_out. */
     const float *d = d_head_out + (size_t)h * K;
     ss_tile(s->tiles, d, H * K, T, K);
     ss_pack_rows(s->panels, s->values, K, keys, K);
@@ -208,8 +207,8 @@ static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float 
     float parameter_gradient = scores_back(s, trace, l, h);
     if (sums->sinks) ((float *)(size_t)sums->sinks)[h] += parameter_gradient;
 
-    /* From products = queries keys^T follow d queries = d products keys and d keys = d products^T
-     * queries. */
+    /* products = queries * keys^T, so d_queries = d_products * keys and
+     * d_keys = d_products^T * queries. */
     multiply(s, s->d_q, s->d, s->keys, T, keys, K);
     multiply_transposed(s, s->d_k, s->d, s->queries, K, keys, T, K);
     if (feature != SS_FEATURE_NONE) {
