@@ -57,7 +57,7 @@ NOINLINE void ss_fixed_row_simd(SS_FIXED_ROW_ARGS) {
     }
 }
 
-/* Two inputs of lanes 0..3 and of lanes 4..7. */
+/* Eight lanes of 32 bits, 0..3 and 4..7. Each holds one number or two inputs of 16 bits. */
 typedef struct lanes8 {
     v128_t low, high;
 } lanes8;

@@ -200,7 +200,7 @@ typedef struct group_output {
     const float *a;
     float *panel;
     const unsigned char *prefetch;
-    v128_t top; /* ones in the top byte of each lane */
+    v128_t top; /* mask of the top byte of each lane */
 } group_output;
 
 INLINE v128_t byte_at_top(v128_t bytes, uint32_t i, v128_t top) {

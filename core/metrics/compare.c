@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-/* Number of logits of a row whose exponentials are computed at a time, on the stack. */
+/* Logits whose exponentials are computed together, in an array on the stack. */
 #define LOGITS_AT_ONCE 256
 
 static double divergence(const float *from, const float *to, size_t V) {

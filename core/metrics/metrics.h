@@ -32,7 +32,7 @@ typedef struct ss_metric {
     float low, high;                /* possible values; infinite where there is no bound */
     int args;                       /* SS_ARG_... */
     uint32_t fields;  /* SS_BIT(field) that the run must have recorded, where its model has them */
-    uint32_t reduced; /* the fields that may be replaced by their row statistics or norms */
+    uint32_t reduced; /* those of `fields` whose row statistics or norms are enough */
     unsigned statistics; /* SS_OF_...: the row statistics that the metric reads; a run without
                             stored maps accumulates them in the pass (run/statistics.h) */
     bool weights;        /* the metric also reads the model's weights */

@@ -67,7 +67,7 @@ static void read_scaling(ss_rotary *rotary, ss_json *json, int context) {
     int kind = SS_ROPE_YARN;
     while (kind > SS_ROPE_PLAIN && strcmp(type, ss_rope_scaling_name((ss_rope_scaling)kind)))
         kind--;
-    if (kind == SS_ROPE_PROPORTIONAL) kind = SS_ROPE_PLAIN; /* gemma4.c reads this type */
+    if (kind == SS_ROPE_PROPORTIONAL) kind = SS_ROPE_PLAIN; /* refused: only gemma4.c reads it */
     if (kind == SS_ROPE_PLAIN) {
         if (strcmp(type, "default"))
             ss_json_refuse(json, "rope_type", "\"default\", \"linear\", \"llama3\" and \"yarn\"",

@@ -80,7 +80,7 @@ typedef struct ss_pass {
                          together */
     bool has_eviction;
     bool moves_keys; /* an eviction sets positions to indices in the cache */
-    bool is_endless; /* moves_keys, and positions stay within the context however long the text */
+    bool is_endless; /* an eviction keeps positions within the context, however long the text */
     int kept_keys;   /* bound of the keys that a group of heads keeps, if an eviction covers every
                         head and decides query by query; 0: no bound */
     float *source_stream; /* [T][D] residual stream of the run that this one begins from; or NULL */

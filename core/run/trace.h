@@ -165,7 +165,7 @@ typedef struct ss_trace {
     size_t spectrum_n; /* numbers in `spectrum` for each worker of the pool */
     void *buffers[SS_FIELD_N]; /* in the fields' shapes, with the capacity for T; NULL: not recorded
                                 */
-    size_t rooms[SS_FIELD_N];  /* tokens, or slots, that a field's buffer holds */
+    size_t rooms[SS_FIELD_N];  /* how many tokens, or slots, a field's buffer holds */
     int bases[SS_FIELD_N]; /* index of the first row that the buffer holds; 0 except for k and v of
                               a measuring run, which holds one layer at a time */
     size_t widths[SS_FIELD_N]; /* numbers per token; for a field without tokens, all numbers */
