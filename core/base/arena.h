@@ -25,9 +25,9 @@
 
 typedef struct ss_arena {
     unsigned char *block; /* NULL while measuring */
-    size_t bytes;         /* size of the block */
-    size_t used;          /* bytes used so far, including padding */
-    bool full;            /* ss_arena_take found no room; stays set */
+    size_t bytes;
+    size_t used; /* bytes used so far, including padding */
+    bool full;   /* ss_arena_take found no room; stays set */
 } ss_arena;
 
 /* Returns an arena on a block, which must be aligned to SS_ARENA_ALIGN. */

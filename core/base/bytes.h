@@ -12,7 +12,6 @@ typedef struct ss_bytes {
     size_t n;
 } ss_bytes;
 
-/* Returns true if the bytes equal the word. */
 static inline bool ss_bytes_are(ss_bytes bytes, const char *word) {
     return bytes.n == strlen(word) && (!bytes.n || !memcmp(bytes.data, word, bytes.n));
 }

@@ -38,7 +38,6 @@ static void make_printable(char *text) {
 ss_status ss_fail(ss_error *err, ss_status code, const char *where, const char *text, ...) {
     if (!err) return code;
     err->code = code;
-    /* An empty name of a key or tensor is shown as "". */
     snprintf(err->where, sizeof err->where, "%s", *where ? where : "\"\"");
     va_list args;
     va_start(args, text);

@@ -47,7 +47,6 @@ __attribute__((format(printf, 4, 5)))
 ss_status
 ss_fail(ss_error *err, ss_status code, const char *where, const char *text, ...);
 
-/* A place in a file, for ss_fail. */
 typedef struct ss_where {
     char text[96];
 } ss_where;

@@ -42,10 +42,8 @@ typedef struct ss_tensor {
 /* Returns the numbers in one block; 1 for plain types. */
 size_t ss_dtype_block(ss_dtype type);
 
-/* Returns the bytes of one block. */
 size_t ss_dtype_block_bytes(ss_dtype type);
 
-/* Returns the name, such as "F32" or "Q4_K". */
 const char *ss_dtype_name(ss_dtype type);
 
 /* Returns true for the types that weights may have. Integers are counts and ids, not weights. */
@@ -58,7 +56,6 @@ static inline size_t ss_dtype_bytes(ss_dtype type, size_t n) {
     return n / ss_dtype_block(type) * ss_dtype_block_bytes(type);
 }
 
-/* Returns the number of elements; the shape was checked for overflow when the tensor was made. */
 static inline size_t ss_tensor_count(const ss_tensor *tensor) {
     size_t count = 1;
     for (int i = 0; i < tensor->rank; i++) count *= tensor->dims[i];

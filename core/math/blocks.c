@@ -25,7 +25,6 @@
 #define READER(name)                                                                               \
     static void name(ss_groups *g, const unsigned char *const blocks[], size_t lanes)
 
-/* Points g to the integers inside the rows, from byte `at` of each block on; copies nothing. */
 static void point_to_rows(ss_groups *g, const unsigned char *const blocks[], size_t at,
                           size_t stride) {
     for (size_t lane = 0; lane < SS_PANEL; lane++) g->q[lane] = (const int8_t *)blocks[lane] + at;
@@ -49,8 +48,6 @@ NOINLINE void read_half_floats(float *out, const unsigned char *const blocks[], 
     ss_scale(out, factor, n * SS_PANEL);
 }
 
-/* Reads the factors at the start of the block of each group and, in types with a summand, the
- * summands after them. */
 NOINLINE void read_factors(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
                            ss_dtype type, float factor, bool has_summands) {
     size_t bytes = ss_dtype_block_bytes(type);
@@ -74,7 +71,6 @@ static void read_nibbles(int8_t *restrict q, const unsigned char *restrict bytes
     }
 }
 
-/* Reads the nibbles of each group of each row, `at` bytes after the start of its block. */
 NOINLINE void read_all_nibbles(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
                                ss_dtype type, size_t at, int offset) {
     size_t bytes = ss_dtype_block_bytes(type);

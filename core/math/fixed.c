@@ -6,8 +6,8 @@ void ss_fixed_row_ref(SS_FIXED_ROW_ARGS) {
     for (; n > 0; n--, row++, x += SS_GROUP) {
         uint32_t largest = 0;
         for (size_t k = 0; k < SS_GROUP; k++) {
-            /* The bits of a float without its sign order as magnitudes do; infinity and NaN are
-             * larger than all numbers. */
+            /* Without the sign, the bits of floats have the order of their magnitudes; infinity and
+             * NaN are larger than all numbers. */
             uint32_t magnitude = ss_bits_of_float(x[k]) & 0x7fffffffu;
             largest = magnitude > largest ? magnitude : largest;
         }
@@ -37,7 +37,6 @@ void ss_tile_fixed(ss_fixed_tile *tile, const ss_fixed *rows, size_t n) {
         }
 }
 
-/* Returns V (fixed.h) from the sums of the low and the high parts. */
 static float round_sum(int32_t low, int32_t high) {
     int64_t sum = (int64_t)high * 32768 + low + 16384, remainder = sum % 32768;
     return (float)((sum - (remainder < 0 ? remainder + 32768 : remainder)) / 32768);

@@ -79,7 +79,6 @@ static inline size_t ss_nibble_offset(size_t k, size_t lane) {
     return k / 4 * 16 + lane % 4 * 4 + k % 2 * 2 + k / 2 % 2;
 }
 
-/* Returns integer k of group i for one lane. */
 static inline int ss_fixed_integer(const ss_fixed_groups *g, size_t i, size_t k, size_t lane) {
     const unsigned char *at = g->integers + i * g->stride;
     if (g->kind != SS_BYTES) return at[ss_nibble_offset(k, lane)] >> (lane < 4 ? 0 : 4) & 15;
@@ -91,10 +90,9 @@ static inline int ss_fixed_integer(const ss_fixed_groups *g, size_t i, size_t k,
 typedef struct ss_fixed_panel {
     int16_t integers[SS_GROUP / 2][SS_PANEL][2];
     float d[SS_PANEL], m[SS_PANEL];
-    bool has_summands; /* the groups have summands m */
+    bool has_summands;
 } ss_fixed_panel;
 
-/* Writes d and m of group i. */
 void ss_fixed_factors(float d[SS_PANEL], float m[SS_PANEL], const ss_fixed_groups *g, size_t i);
 
 /* The divisor of a group's numbers, from the bits of its largest magnitude. */

@@ -6,13 +6,10 @@
 
 #include "simd.h"
 
-/* ---- rows become integers ---- */
-
 typedef struct split_constants {
     v128_t mask, factor, magic, down, up, ones;
 } split_constants;
 
-/* Splits eight numbers into low and high parts and adds these to the sums. */
 INLINE void split8(ss_fixed *row, size_t k, const float *x, const split_constants *s,
                    v128_t sums[2]) {
     v128_t parts[2][2];
@@ -60,14 +57,11 @@ NOINLINE void ss_fixed_row_simd(SS_FIXED_ROW_ARGS) {
     }
 }
 
-/* ---- one row times eight outputs ---- */
-
-/* Two inputs of lanes 0..3 and of lanes 4..7. */
+/* Eight lanes of 32 bits, 0..3 and 4..7. Each holds one number or two inputs of 16 bits. */
 typedef struct lanes8 {
     v128_t low, high;
 } lanes8;
 
-/* Returns the first or second pair of the four inputs in 16 bytes of nibbles. */
 INLINE lanes8 read_nibble_pair(v128_t bytes, bool second, v128_t mask) {
     if (second)
         return (lanes8){wasm_v128_and(wasm_u16x8_shr(bytes, 8), mask), wasm_u16x8_shr(bytes, 12)};
@@ -119,7 +113,6 @@ INLINE lanes8 add8(lanes8 a, lanes8 b) {
     return (lanes8){wasm_f32x4_add(a.low, b.low), wasm_f32x4_add(a.high, b.high)};
 }
 
-/* Returns V (d unit) for eight lanes. */
 INLINE lanes8 scale_by_unit(lanes8 V, lanes8 d, const ss_fixed *row) {
     d = scale8(d, wasm_v128_load32_splat(&row->unit));
     return (lanes8){wasm_f32x4_mul(V.low, d.low), wasm_f32x4_mul(V.high, d.high)};
@@ -131,7 +124,6 @@ INLINE lanes8 load8(const float *at) {
 
 static const float half_factor = 0x1p112f, byte_factor = SS_BYTE_FACTOR * 0x1p112f;
 
-/* Reads d and m of a group of nibbles. */
 INLINE void read_factors(lanes8 *d, lanes8 *m, const ss_fixed_groups *g, size_t i,
                          const unsigned char *halves, v128_t factor) {
     if (g->kind == SS_NIBBLES_SCALED) {
@@ -190,8 +182,6 @@ NOINLINE void ss_times_fixed_simd(SS_TIMES_FIXED_ARGS) {
     wasm_v128_store(sums + 4, sum.high);
 }
 
-/* ---- many rows ---- */
-
 INLINE void spread_pair(int16_t *to, lanes8 w, uint32_t bits) {
     wasm_v128_store(to, wasm_i16x8_shl(w.low, bits));
     wasm_v128_store(to + SS_PANEL, wasm_i16x8_shl(w.high, bits));
@@ -220,7 +210,6 @@ NOINLINE void ss_spread_fixed_simd(SS_SPREAD_FIXED_ARGS) {
     }
 }
 
-/* Adds the products of row t of five with a panel to sums[2 t] and sums[2 t + 1]. */
 INLINE void add_pairs(v128_t sums[2 * SS_FIXED_ROWS], const int16_t (*x)[SS_FIXED_ROWS][2],
                       const int16_t (*w)[SS_PANEL][2]) {
     for (size_t pairs = SS_GROUP / 2; pairs > 0; pairs--, x++, w++) {

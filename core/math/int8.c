@@ -9,7 +9,6 @@
 
 #define SCALE_MIN 0x1p-100f
 
-/* Loops over the eight lanes of a panel; compilers turn such loops into vectors. */
 #define EACH_LANE for (size_t lane = 0; lane < SS_PANEL; lane++)
 
 static float inverse_or_zero(float scale) {
@@ -68,7 +67,7 @@ void ss_int8_panel(int8_t *panel, float scale[SS_PANEL], int32_t sums[SS_PANEL],
 
 typedef struct span {
     float low, high;
-    float not_finite; /* NaN if a number is NaN or infinite */
+    float not_finite;
 } span;
 
 static span span_of(const float *x, size_t n) {

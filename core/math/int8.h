@@ -34,7 +34,6 @@ typedef struct ss_int8 {
     int32_t *sums;  /* [P * 8] sums of q over the inputs */
 } ss_int8;
 
-/* T rows of a product, filled by ss_int8_rows. */
 typedef struct ss_rows8 {
     uint8_t *numbers; /* [T][Q * 4] */
     float *scales;    /* [T] */
@@ -43,7 +42,6 @@ typedef struct ss_rows8 {
                          ss_tile8 */
 } ss_rows8;
 
-/* Fills rows->tiles from rows->numbers. */
 #define SS_TILE8_ARGS const ss_rows8 *rows, size_t T, size_t Kin
 
 /* Multiplies T rows with N outputs. out has T rows of N floats, out_stride apart; bias is [N], or

@@ -41,7 +41,6 @@ INLINE void add_half(int MR, v128_t *sums, const number *a, v128_t q) {
 }
 #endif
 
-/* Adds a quad of each of MR rows times a quad of a panel to the sums. */
 INLINE void add_quad(int MR, v128_t *low, v128_t *high, const number *a, const int8_t *q) {
     v128_t q0 = wasm_v128_load(q), q1 = wasm_v128_load(q + 16);
 #ifdef __wasm_relaxed_simd__
@@ -59,8 +58,6 @@ INLINE void add_quad(int MR, v128_t *low, v128_t *high, const number *a, const i
 #endif
 }
 
-/* The part of a product that is computed next: the panel that begins with output n, times the rows
- * from t on. */
 typedef struct panel_place {
     const ss_rows8 *rows;
     const ss_int8 *w;
@@ -68,7 +65,6 @@ typedef struct panel_place {
     size_t t, n, width; /* width: outputs in the panel */
 } panel_place;
 
-/* Returns ss_int8_number for four lanes, from lane `from` of a panel. */
 INLINE v128_t numbers4(v128_t sums, const panel_place *at, size_t t, size_t from) {
     size_t n = at->n + from;
     v128_t zero = wasm_i32x4_splat(at->rows->zeros[t]);
@@ -78,7 +74,6 @@ INLINE v128_t numbers4(v128_t sums, const panel_place *at, size_t t, size_t from
     return wasm_f32x4_mul(wasm_f32x4_convert_i32x4(sums), scale);
 }
 
-/* Writes a row's eight numbers, or only those of the panel's outputs. */
 static void write_row(float *out, v128_t low, v128_t high, const panel_place *at, size_t t) {
     float bias[SS_PANEL] = {0}, partial[SS_PANEL];
     if (at->bias) memcpy(bias, at->bias + at->n, at->width * sizeof *bias);
@@ -112,7 +107,6 @@ INLINE void times_panels(int MR, int panels, float *out, size_t out_stride, cons
     }
 }
 
-/* Interleaves TILE rows quad by quad, then the remaining rows. */
 void ss_tile8_simd(SS_TILE8_ARGS) {
     size_t quads = ss_quads(Kin);
     number *tiles = (number *)rows->tiles;
@@ -130,7 +124,6 @@ void ss_tile8_simd(SS_TILE8_ARGS) {
     }
 }
 
-/* Multiplies all rows with the panel at output n. */
 static void tiles_times_panel(float *out, size_t out_stride, const number *tiles, panel_place at,
                               size_t T, size_t quads) {
     size_t bytes = TILE * quads * SS_QUAD;

@@ -9,7 +9,6 @@
 #include "../base/tensor.h"
 #include "fixed.h"
 
-/* Returns true for types whose products are in fixed point. */
 bool ss_is_fixed(ss_dtype type);
 
 /* Joins n blocks of `lanes` rows into out, which has the bytes of eight rows; rows beyond

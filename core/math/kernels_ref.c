@@ -3,7 +3,6 @@
 
 #include "scalar.h"
 
-/* Multiplies row r of a tile with one panel: eight sums, each in the order of k. */
 static void row_times_panel(float sums[SS_PANEL], const float *tile, size_t rows, size_t r,
                             const float *panel, size_t Kin) {
     for (size_t k = 0; k < Kin; k++)
@@ -36,7 +35,6 @@ void ss_tile_ref(SS_TILE_ARGS) {
                 *tiles++ = rows[t * stride + k];
 }
 
-/* Returns number i of a row in a file, which may be unaligned. */
 static float read_float(const void *row, size_t i) {
     float x;
     memcpy(&x, (const unsigned char *)row + i * sizeof x, sizeof x);

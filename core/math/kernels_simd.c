@@ -63,7 +63,6 @@ INLINE void times_panel(int MR, float *out, size_t out_stride, const float *tile
     }
 }
 
-/* Multiplies all tiles with one panel of eight outputs. */
 static void tiles_times_panel(float *out, size_t out_stride, const float *tiles, const float *panel,
                               const float bias[SS_PANEL], size_t T, size_t Kin) {
     for (; T >= SS_TILE; T -= SS_TILE, out += SS_TILE * out_stride, tiles += SS_TILE * Kin)
@@ -94,7 +93,6 @@ static void row_times_panels(float *out, const float *a, const float *panels, co
     for (int i = 0; i < 8; i++) wasm_v128_store(out + 4 * i, sums[i]);
 }
 
-/* Multiplies all tiles with the last panel. Only its first `width` columns are outputs. */
 static void tiles_times_last_panel(float *out, size_t out_stride, const float *tiles,
                                    const float *panel, const float bias[SS_PANEL], size_t T,
                                    size_t Kin, size_t width) {
@@ -196,24 +194,20 @@ void ss_times_columns_simd(SS_TIMES_COLUMNS_ARGS) {
     for (; Kin > 0; Kin--, a++, rows += stride) add_rows(1, out, a, rows, stride, N);
 }
 
-/* The destination of the unpacked weights of groups: `panel` or, if `panel` is NULL, a product with
- * a. */
+/* Where unpacked weights of groups go: into `panel` or, if it is NULL, into a product with a. */
 typedef struct group_output {
     v128_t sums[2];
     const float *a;
     float *panel;
     const unsigned char *prefetch;
-    v128_t top; /* ones in the top byte of each lane */
+    v128_t top; /* mask of the top byte of each lane */
 } group_output;
 
-/* Returns byte i of each lane in the top byte, with zeros below. */
 INLINE v128_t byte_at_top(v128_t bytes, uint32_t i, v128_t top) {
     if (i == 0) return wasm_i32x4_shl(bytes, 24);
     return wasm_v128_and(i < 3 ? wasm_i32x4_shl(bytes, 24 - 8 * i) : bytes, top);
 }
 
-/* Reads eight bytes of each of four rows, from byte `at`: columns[0] gets the first four of each
- * row in a lane, columns[1] the others. */
 INLINE void read_eight_bytes(v128_t columns[2], const int8_t *const rows[4], size_t at) {
     v128_t a = wasm_v128_load64_zero(rows[0] + at), b = wasm_v128_load64_zero(rows[1] + at);
     v128_t c = wasm_v128_load64_zero(rows[2] + at), d = wasm_v128_load64_zero(rows[3] + at);
@@ -222,13 +216,11 @@ INLINE void read_eight_bytes(v128_t columns[2], const int8_t *const rows[4], siz
     columns[1] = wasm_i64x2_shuffle(ab, cd, 1, 3);
 }
 
-/* Returns four weights from integers in top bytes. */
 INLINE v128_t weights4(v128_t q, v128_t d, const float *m) {
     v128_t four = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(q), d);
     return m ? wasm_f32x4_add(four, wasm_v128_load(m)) : four;
 }
 
-/* Writes or multiplies eight weights of each row; m is NULL in types without a summand. */
 INLINE void emit_eight(group_output *u, const v128_t columns[4], size_t k, const float *d,
                        const float *m) {
     const float *a = u->a + k;
@@ -299,7 +291,6 @@ void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
             panel[k * SS_PANEL + lane] = rows[lane] ? read_float(rows[lane], k) : 0.0f;
 }
 
-/* Interleaves four numbers of each row of a tile. */
 INLINE void tile_step(float *tile, const float *rows, size_t stride) {
     const void *four[4] = {rows, rows + stride, rows + 2 * stride, rows + 3 * stride};
     v128_t columns[4], other_rows[SS_TILE - 4];
@@ -387,7 +378,6 @@ static const float exp_constants[] = {
     SS_LOG2_E, SS_EXP_MAGIC, SS_LN2_HIGH, SS_LN2_LOW, SS_EXP_LOW, SS_EXP_HIGH, SS_EXP_C7,
     SS_EXP_C6, SS_EXP_C5,    SS_EXP_C4,   SS_EXP_C3,  0.5f,       1.0f,        INFINITY};
 
-/* Computes ss_expf in four lanes. */
 INLINE v128_t exp4(v128_t x) {
     const float *c = exp_constants;
     __asm__("" : "+r"(c));
@@ -410,18 +400,15 @@ INLINE v128_t exp4(v128_t x) {
     return wasm_v128_andnot(y, low);
 }
 
-/* Computes ss_sigmoidf of one number, for the tails of arrays. */
 NOINLINE static float sigmoid1(float x) {
     return ss_sigmoidf(x);
 }
 
-/* Computes ss_sigmoidf in four lanes. */
 INLINE v128_t sigmoid4(v128_t x) {
     v128_t one = load_constant(exp_constants + 12);
     return wasm_f32x4_div(one, wasm_f32x4_add(one, exp4(wasm_f32x4_neg(x))));
 }
 
-/* The eight lanes in which a reduction adds its numbers. */
 typedef struct lanes {
     v128_t low, high;
 } lanes;
@@ -516,7 +503,6 @@ float ss_max_simd(SS_MAX_ARGS) {
     return largest;
 }
 
-/* Finds the largest magnitude in a first pass and its index in a second one. */
 size_t ss_peak_simd(SS_PEAK_ARGS) {
     v128_t maxima = wasm_f32x4_splat(0.0f);
     size_t i = 0;
@@ -591,7 +577,6 @@ INLINE v128_t entropy_terms4(v128_t p, const v128_t bits[2], const v128_t c[5]) 
     return wasm_f32x4_mul(p, log);
 }
 
-/* Loads one to three numbers; the other lanes are 0. */
 INLINE v128_t load_tail(const float *x, size_t n) {
     v128_t two = n == 1 ? wasm_v128_load32_zero(x) : wasm_v128_load64_zero(x);
     return n == 3 ? wasm_v128_load32_lane(x + 2, two, 2) : two;
@@ -674,7 +659,6 @@ void ss_gelu_simd(SS_GELU_ARGS) {
     }
 }
 
-/* Computes ss_gelu_erff in four lanes. */
 INLINE v128_t gelu_erf4(v128_t x, const v128_t c[9]) {
     v128_t zero = wasm_f32x4_splat(0.0f), one = load_constant(exp_constants + 12);
     v128_t u = wasm_v128_bitselect(wasm_f32x4_neg(x), x, wasm_f32x4_lt(x, zero));

@@ -40,12 +40,10 @@ size_t ss_matrix_place(const ss_matrix *w, size_t n) {
     return w->first + n / w->group * w->step + n % w->group;
 }
 
-/* Returns the number of interleaved outputs, counted from the first. */
 static size_t interleaved_outputs(const ss_matrix *w) {
     return w->interleaved ? w->out / SS_PANEL * SS_PANEL : 0;
 }
 
-/* Returns the interleaved panel that begins with output n. */
 static const unsigned char *panel_at(const ss_matrix *w, size_t n) {
     return w->data + ss_dtype_bytes(w->type, ss_matrix_place(w, n) * w->in);
 }
@@ -61,7 +59,6 @@ static void spread_panel(float *out, const ss_matrix *w, const unsigned char *pa
         ss_spread_pairs(out, panel, w->type == SS_F16, n);
 }
 
-/* Unpacks inputs [k, k + n) of output o, which the file stores consecutively. */
 static void unpack_strip(float *out, const ss_matrix *w, size_t o, size_t k, size_t n) {
     size_t place = ss_matrix_place(w, o);
     const unsigned char *row = w->data + place * ss_dtype_bytes(w->type, w->in);
@@ -77,7 +74,6 @@ static const void *read_strip(float *strip, const ss_matrix *w, size_t o, size_t
     return strip;
 }
 
-/* Up to eight consecutive outputs and their rows in the file. */
 typedef struct panel_outputs {
     const ss_matrix *w;
     size_t n, width;
@@ -102,14 +98,12 @@ static void find_outputs(panel_outputs *e, const ss_matrix *w, size_t n, float *
     e->next = has_next ? w->data + next * ss_dtype_bytes(w->type, w->in) : NULL;
 }
 
-/* Reads inputs [k, k + n) of each output; lanes without an output are NULL. */
 static void read_strips(const void *lanes[SS_PANEL], const panel_outputs *e, size_t k, size_t n) {
     for (size_t lane = 0; lane < SS_PANEL; lane++)
         lanes[lane] =
             lane < e->width ? read_strip(e->strips + lane * STRIP, e->w, e->n + lane, k, n) : NULL;
 }
 
-/* Returns the number of inputs that are read as groups, counted from the first. */
 static size_t grouped_inputs(const ss_matrix *w) {
     return w->type >= SS_I8 ? w->in - w->in % SS_GROUP : 0;
 }
@@ -121,7 +115,6 @@ static void begin_groups(ss_groups *groups, const panel_outputs *e) {
         memcpy(groups->d[0][i], e->scales, sizeof e->scales);
 }
 
-/* Reads groups from input k; returns how many inputs it read. */
 static size_t read_groups(ss_groups *groups, const panel_outputs *e, size_t k) {
     const ss_matrix *w = e->w;
     size_t count = smaller(w->in - w->in % SS_GROUP - k, STRIP);
@@ -131,7 +124,6 @@ static size_t read_groups(ss_groups *groups, const panel_outputs *e, size_t k) {
     return count;
 }
 
-/* Fills the panel of the outputs e, whose rows become columns. */
 static void fill_panel_from_rows(float *panel, const panel_outputs *e) {
     const ss_matrix *w = e->w;
     size_t k = 0;
@@ -149,7 +141,6 @@ static void fill_panel_from_rows(float *panel, const panel_outputs *e) {
     }
 }
 
-/* Adds a w to sums[8] for one row a. */
 static void row_times_outputs(float *sums, const float *a, const panel_outputs *e) {
     const ss_matrix *w = e->w;
     size_t k = 0, limit = w->type == SS_F32 ? w->in : STRIP;
@@ -168,7 +159,6 @@ static void row_times_outputs(float *sums, const float *a, const panel_outputs *
     }
 }
 
-/* Returns how many outputs from n, at most `limit`, the file stores consecutively. */
 static size_t adjacent_outputs(const ss_matrix *w, size_t n, size_t limit) {
     return w->pair ? 1 : smaller(limit, w->group - n % w->group);
 }
@@ -196,7 +186,6 @@ static void fill_panels_from_columns(float *panels, const ss_matrix *w, size_t n
     }
 }
 
-/* Writes the panels of outputs [n, n + columns). */
 static void unpack_panels(float *panels, const ss_matrix *w, size_t n, size_t columns,
                           float *strips) {
     if (w->in_out) {
@@ -210,7 +199,6 @@ static void unpack_panels(float *panels, const ss_matrix *w, size_t n, size_t co
     }
 }
 
-/* A product, split into pieces of `columns` outputs. */
 typedef struct product {
     float *out; /* [T][w->out] */
     const float *tiles, *bias;
@@ -219,7 +207,6 @@ typedef struct product {
     float *work; /* [workers], each with strips [8][STRIP] and panels [PANELS][in][8] */
 } product;
 
-/* Adds a w to out, for one row a and outputs [n, end) of a tensor stored by output, [total][in]. */
 static void row_times_rows(float *out, const float *a, const ss_matrix *w, size_t n, size_t end,
                            float *strips) {
     for (; n < end; n += SS_PANEL) {
@@ -232,8 +219,6 @@ static void row_times_rows(float *out, const float *a, const ss_matrix *w, size_
     }
 }
 
-/* Adds a w to out, for one row a and `count` adjacent outputs from n of a tensor stored by input.
- */
 static void row_times_columns(float *out, const float *a, const ss_matrix *w, size_t n,
                               size_t count, float *strips) {
     size_t stride = ss_dtype_bytes(w->type, w->total);
@@ -250,7 +235,6 @@ static void row_times_columns(float *out, const float *a, const ss_matrix *w, si
     }
 }
 
-/* Computes outputs [n, end) of one row; reads each weight once, in place. */
 static void multiply_row(const product *p, size_t n, size_t end, float *strips) {
     const ss_matrix *w = p->w;
     if (p->bias)
@@ -284,7 +268,6 @@ static void multiply_panels(const product *p, size_t n, size_t columns, const fl
               w->in);
 }
 
-/* Multiplies the interleaved outputs among [n, end); returns the number of these outputs. */
 static size_t multiply_interleaved(const product *p, size_t n, size_t end, float *panels) {
     const ss_matrix *w = p->w;
     size_t begin = n;
@@ -327,8 +310,6 @@ static size_t piece_columns(const ss_matrix *w, size_t T, size_t workers) {
     return (w->out / pieces / SS_PANEL + 1) * SS_PANEL;
 }
 
-/* ---- products in fixed point ---- */
-
 bool ss_matrix_is_fixed(const ss_matrix *w) {
     return ss_is_fixed(w->type);
 }
@@ -368,8 +349,6 @@ static size_t max_fixed_inputs(const fixed_outputs *e) {
     return e->panel && ss_dtype_block(e->w->type) == SS_GROUP ? e->w->in : STRIP;
 }
 
-/* Reads groups of at most `limit` inputs from input k, a multiple of STRIP; returns how many inputs
- * it read. */
 static size_t read_fixed_groups(fixed_outputs *e, size_t k, size_t limit) {
     ss_dtype type = e->w->type;
     size_t count = smaller(e->w->in - k, limit), offset = ss_dtype_bytes(type, k);
@@ -384,7 +363,6 @@ static size_t read_fixed_groups(fixed_outputs *e, size_t k, size_t limit) {
     return count;
 }
 
-/* Multiplies tiles with the eight outputs of e, whose groups are spread once for all tiles. */
 static void tiles_times_outputs(const fixed_product *p, fixed_outputs *e, ss_fixed_panel *panel,
                                 const float start[SS_PANEL], size_t width) {
     size_t n = p->w->in / SS_GROUP;
@@ -568,7 +546,6 @@ static size_t block_inputs(const ss_matrix *w) {
 size_t ss_matrix_interleave_work(const ss_matrix *w) {
     if (!can_interleave(w)) return 0;
     if (!w->in_out) return (w->pair > SS_PANEL ? w->pair : SS_PANEL) * w->in;
-    /* The memory holds a block, or one of its panels and a byte for each panel of each block. */
     size_t inputs = block_inputs(w), block = inputs * w->total;
     size_t pieces = w->in / inputs * (w->total / SS_PANEL + 1);
     return block > inputs * SS_PANEL + pieces ? block : inputs * SS_PANEL + pieces;
@@ -654,7 +631,6 @@ void ss_matrix_interleave(ss_matrix *w, float *work) {
     w->interleaved = true;
 }
 
-/* Writes inputs [k, k + count) of output n; k is a multiple of STRIP, count at most STRIP. */
 static void write_output_strip(float *out, const ss_matrix *w, size_t n, size_t k, size_t count) {
     if (n < interleaved_outputs(w) && ss_matrix_is_fixed(w)) {
         write_fixed_strip(out, w, n, k, count);

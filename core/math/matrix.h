@@ -46,7 +46,6 @@ typedef struct ss_matrix {
 /* Returns true if products with the matrix use integers (fixed.h). */
 bool ss_matrix_is_fixed(const ss_matrix *w);
 
-/* Returns the index in the tensor of the matrix's output n. */
 size_t ss_matrix_place(const ss_matrix *w, size_t n);
 
 /* Returns the floats of working memory for a product of T rows with a matrix of `in` inputs, on a
@@ -71,7 +70,6 @@ void ss_matrix_panels(float *panels, const ss_matrix *w);
  */
 void ss_matrix_interleave(ss_matrix *w, float *work);
 
-/* Returns the floats of working memory for ss_matrix_interleave. */
 size_t ss_matrix_interleave_work(const ss_matrix *w);
 
 /* Fills `int8` from w; work has ss_matrix_work(0, in, 1) floats. */

@@ -90,7 +90,6 @@ static inline float ss_sigmoidf(float x) {
 #define SS_GELU_C6 (-0.159984231f)
 #define SS_GELU_C7 0.0394732393f
 
-/* Returns Q(u) e^(u^2/2). */
 static inline float ss_gelu_tail(float u) {
     float t = 1.0f / (1.0f + SS_GELU_P * u);
     float p = SS_GELU_C7 * t + SS_GELU_C6;
@@ -220,7 +219,6 @@ static inline double ss_cos(double x) {
 
 #define SS_HALF_STEP 5.9604644775390625e-8f /* 2^-24, the distance between subnormal halves */
 
-/* Converts an IEEE half, which may be subnormal, infinite or NaN. */
 static inline float ss_float_of_f16(uint16_t half) {
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16, bits = half & 0x7fffu;
     if (bits >= 0x7c00u) return ss_float_of_bits(sign | 0x7f800000u | (bits & 0x3ffu) << 13);

@@ -20,7 +20,6 @@ static double *row_of(double *matrix, size_t i) {
     return matrix + i * (i + 1) / 2;
 }
 
-/* Adds H^T H of at most SS_SPECTRUM_ROWS rows to gram; the sums over these rows are floats. */
 static void add_rows(double *gram, float *buffer, const float *h, size_t n, size_t D) {
     float *columns = buffer, *tiles = columns + n * SS_SPECTRUM_COLUMNS;
     float *out = tiles + n * SS_SPECTRUM_COLUMNS, *panels = out + D * SS_SPECTRUM_COLUMNS;
@@ -36,8 +35,6 @@ static void add_rows(double *gram, float *buffer, const float *h, size_t n, size
     }
 }
 
-/* Writes the Gram matrix of the n rows of H or of its D columns, whichever is smaller, and returns
- * the size of the matrix. */
 static size_t write_gram_matrix(double *gram, const float *h, size_t n, size_t D) {
     if (n <= D) {
         for (size_t i = 0; i < n; i++)
@@ -83,7 +80,6 @@ static double update_row(double *restrict out, double *restrict row, const doubl
     return (sums[0] + sums[2]) + (sums[1] + sums[3]) + sum;
 }
 
-/* Applies the previous reflection to the first n rows and columns, and computes out = A u. */
 static void update_matrix(double *out, double *matrix, const double *u, reflection previous,
                           size_t n) {
     for (size_t i = 0; i < n; i++) {

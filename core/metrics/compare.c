@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-/* Number of logits of a row whose exponentials are computed at a time, on the stack. */
+/* Logits whose exponentials are computed together, in an array on the stack. */
 #define LOGITS_AT_ONCE 256
 
 static double divergence(const float *from, const float *to, size_t V) {
@@ -30,7 +30,6 @@ static double divergence(const float *from, const float *to, size_t V) {
     return kl > 0.0 ? kl : 0.0; /* rounding can make the sum negative */
 }
 
-/* Returns the divergence of the predictions of token t, which the logits at t - 1 make. */
 static double divergence_at(const ss_trace *trace, const ss_trace *base, int t) {
     const float *logits = ss_row(trace, SS_FIELD_LOGITS, 0, t - 1);
     const float *base_logits = ss_row(base, SS_FIELD_LOGITS, 0, t - 1);

@@ -24,7 +24,6 @@ static pair pair_of(const ss_trace *trace, int head, int t, int j) {
     return (pair){(double)ss_dot(q, k, K), sqrt(q2) * sqrt(k2)};
 }
 
-/* Returns the cosine of a query and a key; NaN for a zero vector, which has no direction. */
 static double cosine(pair p) {
     return p.norms > 0.0 ? p.dot / p.norms : (double)NAN;
 }

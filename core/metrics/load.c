@@ -12,8 +12,6 @@
 
 #include <math.h>
 
-/* Returns 1 - P_t1 - P_t*, where P is the share of attention. NaN for queries up to the first
- * token. */
 static float gate_of(const ss_trace *trace, int head, int t) {
     if (t <= trace->first) return NAN;
     float first = trace->statistics.first[ss_statistic_at(trace, head, t)];

@@ -1,4 +1,5 @@
-/* The functions of the metric table. Private to metrics/. */
+/* The functions of the metric table, one paragraph for each file, and helpers that several files
+ * share. Private to metrics/. */
 #ifndef SS_METRICS_MEASURES_H
 #define SS_METRICS_MEASURES_H
 
@@ -11,7 +12,6 @@
 #define SS_MEASURE(name)                                                                           \
     void ss_measure_##name(const ss_trace *trace, const ss_metric_args *args, float *out)
 
-/* sink.c */
 SS_MEASURE(alpha);
 SS_MEASURE(alpha_raw);
 SS_MEASURE(alpha_uniform);
@@ -21,24 +21,20 @@ SS_MEASURE(near_eps);
 SS_MEASURE(alpha_bias);
 SS_MEASURE(sink_ratio_bias);
 
-/* row.c */
 SS_MEASURE(row_mass);
 SS_MEASURE(row_mass_summary);
 SS_MEASURE(entropy);
 SS_MEASURE(entropy_mean);
 SS_MEASURE(gate_mean);
 
-/* geometry.c */
 SS_MEASURE(qk_dot);
 SS_MEASURE(qk_cos);
 SS_MEASURE(qk_norm);
 SS_MEASURE(cos_gap);
 
-/* parts.c */
 SS_MEASURE(logit_parts);
 SS_MEASURE(logit_parts_heads);
 
-/* norm.c */
 SS_MEASURE(hidden_norm);
 SS_MEASURE(key_norm);
 SS_MEASURE(value_norm);
@@ -46,45 +42,36 @@ SS_MEASURE(hidden_ratio);
 SS_MEASURE(key_ratio);
 SS_MEASURE(value_ratio);
 
-/* massive.c */
 SS_MEASURE(massive);
 SS_MEASURE(massive_at);
 SS_MEASURE(super_weight);
 
-/* share.c */
 SS_MEASURE(first_share);
 SS_MEASURE(contribution);
 SS_MEASURE(contribution_at);
 SS_MEASURE(contribution_out_at);
 SS_MEASURE(keeps_first);
 
-/* load.c */
 SS_MEASURE(head_gate);
 SS_MEASURE(head_load);
 SS_MEASURE(head_gini);
 
-/* rounding.c */
 SS_MEASURE(quantize_error);
 SS_MEASURE(weight_error);
 
-/* spread.c */
 SS_MEASURE(mixing);
 SS_MEASURE(kurtosis);
 
-/* tags.c */
 SS_MEASURE(tag_share);
 SS_MEASURE(tag_stream);
 
-/* spectrum.c */
 SS_MEASURE(matrix_entropy);
 SS_MEASURE(matrix_entropy_others);
 
-/* loss.c */
 SS_MEASURE(loss_mean);
 SS_MEASURE(loss_at);
 SS_MEASURE(accuracy);
 
-/* compare.c */
 SS_MEASURE(kl_at);
 SS_MEASURE(kl_mean);
 SS_MEASURE(loss_change_at);
@@ -105,14 +92,12 @@ static inline int ss_group_of(const ss_trace *trace, int head) {
     return ss_arch_group_row(&trace->model->arch, head);
 }
 
-/* Returns the first token that is predicted: the tokens of a prefix are not, since earlier queries
- * see them. */
+/* Returns the first token that has a loss. Tokens of a prefix have none, since earlier queries see
+ * them. */
 static inline int ss_first_predicted(const ss_trace *trace) {
     int prefix = trace->model->arch.prefix;
     return prefix > 1 ? prefix : 1;
 }
-
-/* heads.c */
 
 /* A metric, divided into pieces for the run's threads: one head or one hidden state per piece. */
 typedef struct ss_metric_job {

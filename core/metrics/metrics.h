@@ -11,7 +11,6 @@
 
 #include "../run/trace.h"
 
-/* The defaults of eps, T and the number of keys: those of Gu et al.'s tables. */
 #define SS_EPS_STANDARD 0.3f
 #define SS_T_STANDARD 64
 #define SS_KEYS_STANDARD 10
@@ -24,7 +23,6 @@ typedef struct ss_metric_args {
     const ss_trace *base; /* a run of the same model to compare with, of T tokens or more */
 } ss_metric_args;
 
-/* The arguments that a metric reads. */
 enum { SS_ARG_EPS = 1, SS_ARG_TOKENS = 2, SS_ARG_LAYER = 4, SS_ARG_HEAD = 8, SS_ARG_BASE = 16 };
 
 typedef struct ss_metric {
@@ -34,19 +32,17 @@ typedef struct ss_metric {
     float low, high;                /* possible values; infinite where there is no bound */
     int args;                       /* SS_ARG_... */
     uint32_t fields;  /* SS_BIT(field) that the run must have recorded, where its model has them */
-    uint32_t reduced; /* the fields that may be replaced by their row statistics or norms */
+    uint32_t reduced; /* those of `fields` whose row statistics or norms are enough */
     unsigned statistics; /* SS_OF_...: the row statistics that the metric reads; a run without
                             stored maps accumulates them in the pass (run/statistics.h) */
     bool weights;        /* the metric also reads the model's weights */
     bool averaged; /* the mean over sequences makes sense; else the metric describes one sequence */
-    bool summary;  /* the metric is part of a model's summary */
-    const char *topic; /* views and tables select metrics by topic */
-    /* Writes the values to `out`; called by ss_metric_measure. */
+    bool summary;
+    const char *topic;
     void (*measure)(const ss_trace *trace, const ss_metric_args *args, float *out);
     const char *source;
 } ss_metric;
 
-/* Returns the table and its number of rows. */
 const ss_metric *ss_metrics(int *n);
 
 /*
@@ -57,7 +53,6 @@ const ss_metric *ss_metrics(int *n);
 int ss_metric_shape(size_t dims[SS_RANK_MAX], const ss_trace *trace, int metric,
                     const ss_metric_args *args, ss_error *err);
 
-/* Measures a metric into out, whose size is the product of the dims from ss_metric_shape. */
 void ss_metric_measure(const ss_trace *trace, int metric, const ss_metric_args *args, float *out);
 
 #endif

@@ -15,7 +15,6 @@ static bool has_head(const ss_trace *trace, ss_field_id field, int row) {
     return field == SS_FIELD_HIDDEN || row % arch->G < ss_arch_sizes(arch, row / arch->G).G;
 }
 
-/* Writes the norms [rows][T] of a field [rows][C][width]. */
 static void write_norms(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
                         float *out) {
     for (int r = 0; r < rows; r++)
@@ -23,8 +22,6 @@ static void write_norms(const ss_trace *trace, ss_field_id field, int rows, int 
             *out++ = has_head(trace, field, r) ? ss_norm_of(trace, field, r, t, width) : NAN;
 }
 
-/* Writes, for each row of a field [rows][C][width], the first token's norm over the mean of the
- * others'. */
 static void write_ratios(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
                          float *out) {
     for (int r = 0; r < rows; r++) {

@@ -53,7 +53,6 @@ static double rotary_size(const ss_arch *arch, int l, size_t j) {
     return (double)(is_windowed ? arch->window_rotary : arch->rotary).size;
 }
 
-/* Working memory: the linear functions of the stream that give a layer's logits. */
 typedef struct workspace {
     double *directions; /* [H][D] a head's logit is the dot product of its row with the stream, plus
                            its offset */

@@ -49,8 +49,6 @@ void ss_measure_entropy_mean(const ss_trace *trace, const ss_metric_args *args, 
     ss_measure_each_head(trace, args, mean_entropy, out);
 }
 
-/* Returns the mean gate of a head over queries, or over tokens where the gate is on values; NaN
- * without gates. */
 static float mean_gate(const ss_trace *trace, int head, int T) {
     const float *gates = ss_row(trace, SS_FIELD_GATE, head, 0);
     if (!gates) return NAN;

@@ -55,8 +55,6 @@ void ss_measure_first_share(const ss_trace *trace, const ss_metric_args *args, f
     }
 }
 
-/* Returns 1 if the cache of a head still holds token 1 at the last query, as it does without an
- * eviction; else 0. */
 static float keeps_first(const ss_trace *trace, int head, int T) {
     const float *evicted = ss_row(trace, SS_FIELD_EVICTED, head, 0);
     return evicted[0] < (float)T ? 0.0f : 1.0f;

@@ -59,8 +59,8 @@ static float is_near_eps(float alpha, float eps) {
     return isnan(alpha) ? NAN : fabs((double)alpha - (double)eps) < NEAR_EPS;
 }
 
-/* Writes to out[k] the number of heads whose alpha_k passes the test, exact in a float; NaN where
- * the alpha of any head is NaN. */
+/* Writes to out[k] how many heads have an alpha_k that passes the test, a number that a float holds
+ * exactly; NaN where the alpha of any head is NaN. */
 static void count_heads(const ss_trace *trace, const ss_metric_args *args, alpha_function *alpha,
                         float (*test)(float, float), float *out) {
     memset(out, 0, (size_t)args->T * sizeof *out);

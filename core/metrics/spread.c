@@ -15,7 +15,6 @@
  */
 #define CHANNELS 64
 
-/* Returns the sum of squares of h - mean over channels [d, d + n). */
 static double spread_of(const ss_trace *trace, int row, int T, size_t d, size_t n) {
     double means[CHANNELS] = {0}, sum = 0.0;
     for (int t = 0; t < T; t++)
@@ -40,7 +39,6 @@ void ss_measure_mixing(const ss_trace *trace, const ss_metric_args *args, float 
         out[row] = distance_to_mean(trace, row, args->T);
 }
 
-/* Returns the kurtosis of x[n]; NaN where all numbers are equal. */
 static float kurtosis(const float *x, size_t n) {
     double mean = 0.0, second = 0.0, fourth = 0.0;
     for (size_t i = 0; i < n; i++) mean += (double)x[i];

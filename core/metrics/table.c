@@ -13,14 +13,12 @@
 #define MEAN .averaged = true
 #define SUMMARY .averaged = true, .summary = true
 
-/* Units, and the range of possible values. */
 #define RANGE(of, from, to) .unit = of, .low = from, .high = to
 #define SHARE PART("share")
 #define PART(of) RANGE(of, 0, 1)
 #define SIZE(of) RANGE(of, 0, INFINITY)
 #define SIGNED(of) RANGE(of, -INFINITY, INFINITY)
 
-/* The arguments that the metric's function reads. */
 #define TOKENS .args = SS_ARG_TOKENS
 #define EPS .args = SS_ARG_TOKENS | SS_ARG_EPS
 #define HEAD .args = SS_ARG_TOKENS | SS_ARG_LAYER | SS_ARG_HEAD
@@ -247,8 +245,6 @@ const ss_metric *ss_metrics(int *n) {
     return table;
 }
 
-/* Checks that the run to compare with has the same model, at least as many tokens and the same
- * fields. */
 static ss_status check_base(const ss_trace *trace, const ss_metric *row, const ss_metric_args *args,
                             ss_error *err) {
     const ss_trace *base = args->base;

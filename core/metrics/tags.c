@@ -34,8 +34,6 @@ void ss_measure_tag_share(const ss_trace *trace, const ss_metric_args *args, flo
     ss_measure_each_head(trace, args, tag_share, out);
 }
 
-/* Writes direction[D] = W_O v_1 of a head and returns its squared norm; row[H*U] is working memory.
- */
 static double write_direction(const ss_trace *trace, int head, double *direction, float *row) {
     const ss_arch *arch = &trace->model->arch;
     const ss_matrix *o = &trace->model->layers[arch->layers[head / arch->H]].o.w;
@@ -51,7 +49,6 @@ static double write_direction(const ss_trace *trace, int head, double *direction
     return square;
 }
 
-/* Writes mean[D] over all tokens but the first, after a layer. */
 static void write_mean(const ss_trace *trace, int layer, int T, double *mean) {
     size_t D = (size_t)trace->model->arch.D;
     memset(mean, 0, D * sizeof *mean);

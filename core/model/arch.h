@@ -33,12 +33,7 @@ typedef enum ss_ffn_kind { SS_FFN_PLAIN, SS_FFN_GATED, SS_FFN_NONE, SS_FFN_N } s
 
 /* Whether attention has a vector of some kind (bias key, its value, value bias), and whether heads
  * share it. */
-typedef enum ss_owner {
-    SS_OWNER_NONE,
-    SS_OWNER_HEAD,   /* each head has its own vector */
-    SS_OWNER_SHARED, /* the heads of a layer share one vector */
-    SS_OWNER_N
-} ss_owner;
+typedef enum ss_owner { SS_OWNER_NONE, SS_OWNER_HEAD, SS_OWNER_SHARED, SS_OWNER_N } ss_owner;
 
 /* What the sigmoids of attention's gate multiply (Qiu et al. 2025: G1 and G2). */
 typedef enum ss_gate {
@@ -52,7 +47,6 @@ typedef enum ss_gate {
     SS_GATE_N
 } ss_gate;
 
-/* Whether queries and keys are normed, and how. */
 typedef enum ss_qk_norm {
     SS_QK_NORM_NONE,
     SS_QK_NORM_HEAD,         /* head by head, before rotation */
@@ -61,7 +55,6 @@ typedef enum ss_qk_norm {
     SS_QK_NORM_N
 } ss_qk_norm;
 
-/* How the scores of experts become weights. */
 typedef enum ss_router {
     SS_ROUTER_SOFTMAX,
     SS_ROUTER_SIGMOID, /* the sigmoid of each score; a bias is added when experts are chosen, not in
@@ -134,13 +127,12 @@ typedef struct ss_mixer_sizes {
     int key_width, value_width;
     int norms; /* number of equal parts of a token's values that are normed separately; 0: no norm
                 */
-    float step_low, step_high; /* bounds to which steps are clipped */
+    float step_low, step_high;
     /* Factors of the mixer's input, of its products with the input, and of its output; usually 1.
      */
     float in_scale, scales[3], z_scale, step_scale, out_scale;
 } ss_mixer_sizes;
 
-/* The maximum number of parameters of an attention operation. */
 #define SS_PARAMETERS_MAX 2
 
 /* The model's own attention operation, by name: run/ holds the table of operations. */
@@ -191,7 +183,7 @@ typedef struct ss_arch {
     bool windowed[SS_LAYERS_MAX]; /* [L] layers with that window */
     int prefix;     /* number of first keys that every query sees, usually 0; or SS_EVERY_KEY */
     int mask_token; /* id of the token that replaces hidden tokens in masked diffusion; or -1 */
-    float embedding_scale; /* factor of token vectors; usually 1 */
+    float embedding_scale;
     int embedding_width; /* width of token vectors; vectors of another width than D are projected to
                             D, and back before the head */
     bool embedding_norm; /* the sum of token, position and type vectors is normed */
@@ -219,15 +211,15 @@ typedef struct ss_arch {
     /* Factors of attention's input and output, of keys, of the feed-forward's gate before the
      * activation, and of the feed-forward's output; usually 1. */
     float attention_in_scale, attention_out_scale, key_scale, ffn_gate_scale, ffn_out_scale;
-    float value_scale;          /* factor of values; usually 1 */
-    float logit_scale;          /* factor of logits; usually 1 */
+    float value_scale;
+    float logit_scale;
     float score_cap, logit_cap; /* a cap c turns x into c tanh(x/c); 0: no cap (Gemma 2) */
     bool attention_bias;        /* q, k, v have biases */
-    bool output_bias;           /* o has a bias */
-    bool added_heads;           /* o reads the sum of the heads' outputs, not their concatenation */
-    ss_owner bias_key;          /* a key that belongs to no token and that every query sees */
-    ss_owner bias_key_value;    /* the value of the bias key; none: zeros */
-    ss_owner value_bias;        /* a vector that is added to the output of each head */
+    bool output_bias;
+    bool added_heads;        /* o reads the sum of the heads' outputs, not their concatenation */
+    ss_owner bias_key;       /* a key that belongs to no token and that every query sees */
+    ss_owner bias_key_value; /* the value of the bias key; none: zeros */
+    ss_owner value_bias;     /* a vector that is added to the output of each head */
     ss_gate gate;
     bool ffn_bias;
     bool head_bias;     /* the LM head has a bias, in a family where it may have one */
@@ -238,7 +230,7 @@ typedef struct ss_arch {
     int router_groups;     /* number of equal groups of experts; usually 1 */
     int router_top_groups; /* number of groups whose experts a token can use */
     int router_best;       /* a group is ranked by the sum of this many of its best scores */
-    float router_scale;    /* factor of the weights; usually 1 */
+    float router_scale;
     float router_jitter; /* SparseMixer: scores within twice this share of the best count as near it
                           */
     int shared_F;        /* width of the shared expert, which every token uses; 0: there is none */
@@ -256,7 +248,6 @@ static inline int ss_states(const ss_arch *arch) {
     return arch->blocks + 1;
 }
 
-/* Returns the number of layers with attention below layer l. */
 static inline int ss_attention_below(const ss_arch *arch, int l) {
     int a = 0;
     while (a < arch->L && arch->layers[a] < l) a++;
@@ -269,13 +260,11 @@ static inline int ss_attention_of(const ss_arch *arch, int l) {
     return a < arch->L && arch->layers[a] == l ? a : -1;
 }
 
-/* Gives every layer attention. */
 static inline void ss_attend_everywhere(ss_arch *arch) {
     arch->blocks = arch->L;
     for (int l = 0; l < arch->L; l++) arch->layers[l] = (short)l;
 }
 
-/* Return the words for these values in reports. */
 const char *ss_positions_name(ss_positions positions);
 const char *ss_norm_name(ss_norm_kind norm);
 const char *ss_ffn_name(ss_ffn_kind ffn);
@@ -286,19 +275,16 @@ const char *ss_qk_norm_name(ss_qk_norm norm); /* NULL for none */
 const char *ss_mask_name(const ss_arch *arch);
 const char *ss_rope_scaling_name(ss_rope_scaling scaling);
 
-/* Returns the sizes of attention layer a. */
 static inline ss_sizes ss_arch_sizes(const ss_arch *arch, int a) {
     ss_sizes sizes = arch->sizes[arch->windowed[a]];
     return sizes.K ? sizes : (ss_sizes){arch->G, arch->K, arch->U, arch->rotary_width};
 }
 
-/* Returns the key/value head that query head h of attention layer a uses. */
 static inline int ss_arch_group(const ss_arch *arch, int a, int h) {
     return h / (arch->H / ss_arch_sizes(arch, a).G);
 }
 
-/* Returns the row of a field [L][G][T] for a row of a field [L][H][T]: heads are counted through
- * all layers. */
+/* Returns the row of a field [L][G][T] that belongs to row `head` of a field [L][H][T]. */
 static inline int ss_arch_group_row(const ss_arch *arch, int head) {
     int a = head / arch->H;
     return a * arch->G + ss_arch_group(arch, a, head % arch->H);
@@ -321,7 +307,6 @@ static inline int ss_arch_gate_width(const ss_arch *arch) {
     return head ? 1 : arch->U;
 }
 
-/* Returns whether queries and keys of layer l are rotated. */
 static inline bool ss_arch_rotates(const ss_arch *arch, int l) {
     return arch->positions == SS_POSITIONS_ROTARY && !arch->unrotated[l];
 }

@@ -12,7 +12,6 @@ typedef struct ss_name {
     char text[96];
 } ss_name;
 
-/* Returns the name with the prefix, and with the layer's number in place of "%d". */
 static ss_name full_name(const ss_loader *loader, const char *name) {
     ss_name full;
     const char *number =
@@ -44,8 +43,6 @@ static void shape_text(char *text, size_t bytes, const ss_tensor *tensor) {
                                  (unsigned long)tensor->dims[i]);
 }
 
-/* Returns the tensor of that name if its dtype and shape are as expected; else NULL, and records
- * the error. */
 static const ss_tensor *find_tensor(ss_loader *loader, const char *name,
                                     const ss_tensor *expected) {
     if (loader->status != SS_OK) return NULL;
@@ -77,7 +74,6 @@ static const ss_tensor *find_tensor(ss_loader *loader, const char *name,
     return loader->status == SS_OK ? tensor : NULL;
 }
 
-/* Checks that numbers [first, first + n) of the tensor are finite. */
 static void check_finite(ss_loader *loader, const char *name, const ss_tensor *tensor, size_t first,
                          size_t n) {
     const unsigned char *bytes = tensor->data;
@@ -194,7 +190,6 @@ float *ss_load_ones(ss_loader *loader, size_t n) {
     return ones;
 }
 
-/* Returns the biases of the outputs of w, from a tensor with the biases of all outputs. */
 static const float *load_bias(ss_loader *loader, const ss_matrix *w, const ss_place *place,
                               const char *name) {
     ss_tensor shape = {.rank = 1, .dims = {w->total}};
@@ -320,15 +315,14 @@ void ss_load_norm(ss_loader *loader, ss_norm *norm, const char *name, bool has_b
  * blocks stay whole. */
 #define WEIGHTS_AT_ONCE 256
 
-/* Unpacks numbers [at, at + n) of a row of a matrix [out][in]. */
 static void unpack_row(float *out, const ss_matrix *w, size_t row, size_t at, size_t n) {
     const unsigned char *data = w->data;
     ss_unpack(out, data + ss_dtype_bytes(w->type, row * w->in + at), w->type, n);
     if (w->scales) ss_scale(out, w->scales[row], n);
 }
 
-/* Checks that a head that the file has, although the config ties the head to the embedding, is
- * equal to the embedding. */
+/* If the config ties the head to the embedding and the file nevertheless has a head, checks that
+ * the two are equal. */
 static void check_tied(ss_loader *loader, const ss_matrix *head, const ss_matrix *embedding,
                        const char *name) {
     float a[WEIGHTS_AT_ONCE], b[WEIGHTS_AT_ONCE];
@@ -408,8 +402,6 @@ ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *
     }
     return experts;
 }
-
-/* ---- tensors that are not read --------------------------------------------------------------- */
 
 /* A tensor is ignored if its name has one of these parts at its beginning or after a dot. First
  * come buffers that the core computes itself (rope_freqs of a GGUF file has become part of the

@@ -30,7 +30,6 @@ typedef struct ss_loader {
  * Vectors are never I8.
  */
 
-/* The order of a matrix's dimensions in the file. */
 typedef enum ss_layout {
     SS_OUT_IN, /* [out][in], torch.nn.Linear and embeddings */
     SS_IN_OUT  /* [in][out], the Conv1D of GPT-2 */
@@ -115,7 +114,6 @@ float *ss_load_ones(ss_loader *loader, size_t n);
  */
 float *ss_load_owned(ss_loader *loader, const char *name, ss_owner owner, size_t heads, size_t n);
 
-/* Functions of a family that load one layer, and expert e of one layer. */
 typedef void ss_load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 typedef void ss_load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e);
 

@@ -67,7 +67,6 @@ static void visit_ffn(ss_ffn *ffn, visitor *visit, ss_arena *arena, float *work)
     visit(&ffn->down, arena, work);
 }
 
-/* Visits the matrices whose products take almost all of the time. */
 static void visit_large(ss_model *model, visitor *visit, ss_arena *arena, float *work) {
     visit(&model->head, arena, work);
     visit(&model->head_in, arena, work);
@@ -111,7 +110,6 @@ static void interleave(ss_linear *linear, ss_arena *arena, float *work) {
     ss_matrix_interleave(&linear->w, work);
 }
 
-/* Raises arena->used to the floats that interleaving this matrix takes, if they are more. */
 static void measure_work(ss_linear *linear, ss_arena *arena, float *work) {
     size_t floats = ss_matrix_interleave_work(&linear->w);
     (void)work;

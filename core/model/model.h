@@ -48,9 +48,9 @@ typedef struct ss_mixer {
 } ss_mixer;
 
 typedef struct ss_layer {
-    ss_norm attention_norm, ffn_norm; /* absent in models with branch norms only */
+    ss_norm attention_norm, ffn_norm; /* absent in models that have only branch norms */
     ss_norm attention_out_norm,
-        ffn_out_norm;       /* branch norms: present in models with branch norms */
+        ffn_out_norm;       /* branch norms: norms of the blocks' outputs; absent in most models */
     ss_norm v_norm;         /* gain [U] of ones, or absent */
     ss_norm q_norm, k_norm; /* [K]; or [H*K] and [G*K] for a norm of all heads as one vector */
     ss_linear q;            /* D -> H*K */
@@ -86,7 +86,7 @@ typedef struct ss_model {
     ss_linear head_in; /* D -> embedding width; data NULL: the widths are equal; D -> D in a head
                           with a norm */
     ss_norm head_norm; /* norm of activation(head_in), before the head; none in most models */
-    ss_norm embedding_norm;     /* none in most models */
+    ss_norm embedding_norm;
     const float *positions;     /* [context][D], learned positions only */
     const float *token_type;    /* [D] of type 0, which every token has, or NULL */
     const float *rotary;        /* [rotary_width/2] frequencies, rotary and sinusoid */

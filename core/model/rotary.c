@@ -8,8 +8,6 @@
 
 #define TWO_PI 6.283185307179586
 
-/* ---- config ------------------------------------------------------------------------------- */
-
 /* Refuses unknown keys, since every key here changes the frequencies. `sections` allows the keys
  * mrope_..., which divide the positions of an image: a text has one position for all sections. */
 static void refuse_unknown(ss_json *json, bool sections) {
@@ -69,7 +67,7 @@ static void read_scaling(ss_rotary *rotary, ss_json *json, int context) {
     int kind = SS_ROPE_YARN;
     while (kind > SS_ROPE_PLAIN && strcmp(type, ss_rope_scaling_name((ss_rope_scaling)kind)))
         kind--;
-    if (kind == SS_ROPE_PROPORTIONAL) kind = SS_ROPE_PLAIN; /* gemma4.c reads this type */
+    if (kind == SS_ROPE_PROPORTIONAL) kind = SS_ROPE_PLAIN; /* refused: only gemma4.c reads it */
     if (kind == SS_ROPE_PLAIN) {
         if (strcmp(type, "default"))
             ss_json_refuse(json, "rope_type", "\"default\", \"linear\", \"llama3\" and \"yarn\"",
@@ -113,16 +111,15 @@ void ss_read_partial_rotary(ss_arch *arch, ss_json *json) {
     if (arch->rotary_width == 0) arch->positions = SS_POSITIONS_NONE;
 }
 
-/* ---- frequencies -------------------------------------------------------------------------- */
-
-/* Returns the fractional index of the pair that makes this many rotations in the first context. */
+/* Returns the fractional index of the pair that makes this many rotations over the first training's
+ * context. */
 static double pair_of_rotations(double rotations, const ss_rotary *rotary, int width) {
     double logarithm = ss_log(rotary->original / (rotations * TWO_PI));
     return width * logarithm / (2.0 * ss_log(rotary->base));
 }
 
-/* Returns the share of its original frequency that pair j keeps: 1, or 0 where factor divides it,
- * or a number of YaRN's ramp between them. */
+/* Returns how much of its original frequency pair j keeps: 1 keeps all of it, 0 divides it by the
+ * factor, and YaRN's ramp leads from one to the other. */
 static float yarn_original_share(const ss_rotary *rotary, int width, int j) {
     double first = pair_of_rotations(rotary->high, rotary, width);
     double last = pair_of_rotations(rotary->low, rotary, width);
@@ -137,8 +134,9 @@ static float yarn_original_share(const ss_rotary *rotary, int width, int j) {
     return 1.0f - (float)fmin(fmax(ramp, 0.0), 1.0);
 }
 
-/* Returns the share of its original frequency that a pair keeps: 1, or 0 where factor divides it,
- * or a number of llama3's ramp between them, by its rotations in the first context. */
+/* Returns how much of its original frequency a pair keeps: 1 keeps all of it, 0 divides it by the
+ * factor, and llama3's ramp leads from one to the other, by the pair's rotations over the first
+ * training's context. */
 static float llama3_original_share(const ss_rotary *rotary, float frequency) {
     double rotations = rotary->original * (double)frequency / TWO_PI;
     double ramp = (rotations - rotary->low) / (rotary->high - rotary->low);

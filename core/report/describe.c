@@ -29,7 +29,6 @@ static void write_texts(ss_writer *writer, const char *key, const char *const *t
     ss_write_end(writer, ']');
 }
 
-/* Writes the names whose bits are set. */
 static void write_bits(ss_writer *writer, const char *key, int bits, const char *const *names) {
     ss_write_begin(writer, key, '[');
     for (int i = 0; names[i]; i++)
@@ -137,7 +136,6 @@ static void write_edit_parameter(ss_writer *writer, const ss_edit_parameter *par
     ss_write_text(writer, "name", parameter->name);
     ss_write_text(writer, "type", types[parameter->type]);
     ss_write_bool(writer, "required", parameter->required);
-    /* Writes the default: a word of a choice, a number, or null. */
     if (parameter->choices && !isnan(parameter->standard))
         ss_write_text(writer, "default", parameter->choices[(int)parameter->standard]);
     else
@@ -188,7 +186,6 @@ static void write_defaults(ss_writer *writer) {
     ss_write_end(writer, '}');
 }
 
-/* Writes limits that callers of a binary need to check and encode arguments. */
 static void write_limits(ss_writer *writer) {
     ss_write_begin(writer, "limits", '{');
     ss_write_number(writer, "tokens", SS_TOKENS_MAX);
@@ -323,7 +320,6 @@ static void write_attention(ss_writer *writer, const ss_attention *attention) {
     ss_write_end(writer, '}');
 }
 
-/* Writes rotary positions: theta, and the scaling for texts longer than the original context. */
 static void write_rotary(ss_writer *writer, const char *key, const ss_rotary *rotary) {
     ss_write_begin(writer, key, '{');
     ss_write_number(writer, "theta", rotary->base);
@@ -337,7 +333,6 @@ static void write_number_or_null(ss_writer *writer, const char *key, bool is_pre
     ss_write_number(writer, key, is_present ? number : (double)NAN);
 }
 
-/* Writes how many keys a query of each layer sees; null for a layer that sees all earlier keys. */
 static void write_windows(ss_writer *writer, const ss_arch *arch) {
     ss_write_begin(writer, "windows", '[');
     for (int l = 0; l < arch->L; l++) {
@@ -347,7 +342,6 @@ static void write_windows(ss_writer *writer, const ss_arch *arch) {
     ss_write_end(writer, ']');
 }
 
-/* Writes the attention mask and, for masked diffusion, the token that replaces hidden tokens. */
 static void write_mask(ss_writer *writer, const ss_arch *arch) {
     const char *kind = ss_mask_name(arch);
     ss_write_begin(writer, "mask", '{');
@@ -358,7 +352,6 @@ static void write_mask(ss_writer *writer, const ss_arch *arch) {
     write_number_or_null(writer, "mask_token", arch->mask_token >= 0, arch->mask_token);
 }
 
-/* Writes the optional parts of attention, and how heads are combined. */
 static void write_additions(ss_writer *writer, const ss_arch *arch) {
     ss_write_text(writer, "bias_key", ss_owner_name(arch->bias_key));
     ss_write_text(writer, "bias_key_value", ss_owner_name(arch->bias_key_value));
@@ -371,13 +364,10 @@ static void write_cap(ss_writer *writer, const char *key, float cap) {
     write_number_or_null(writer, key, cap > 0.0f, (double)cap);
 }
 
-/* Writes a factor that few models have, unless it is 1. */
 static void write_factor(ss_writer *writer, const char *key, float factor) {
     if (factor < 1.0f || factor > 1.0f) ss_write_number(writer, key, (double)factor);
 }
 
-/* Writes the number of all layers and the indices of those with attention, if some layers have
- * none. */
 static void write_attention_layers(ss_writer *writer, const ss_arch *arch) {
     if (arch->blocks == arch->L) return;
     ss_write_number(writer, "blocks", arch->blocks);
@@ -386,7 +376,6 @@ static void write_attention_layers(ss_writer *writer, const ss_arch *arch) {
     ss_write_end(writer, ']');
 }
 
-/* Writes the indices of the marked layers, if there are any. */
 static void write_layers(ss_writer *writer, const char *key, const bool *marks, int L) {
     bool is_any_marked = false;
     for (int l = 0; l < L; l++) is_any_marked |= marks[l];
@@ -397,7 +386,6 @@ static void write_layers(ss_writer *writer, const char *key, const bool *marks, 
     ss_write_end(writer, ']');
 }
 
-/* Writes the sizes of each layer, if layers differ. */
 static void write_sizes(ss_writer *writer, const ss_arch *arch) {
     if (!arch->sizes[0].K) return;
     ss_write_begin(writer, "sizes", '[');
@@ -412,7 +400,6 @@ static void write_sizes(ss_writer *writer, const ss_arch *arch) {
     ss_write_end(writer, ']');
 }
 
-/* Writes a size that few models have, unless it is 0. */
 static void write_size(ss_writer *writer, const char *key, int size) {
     if (size) ss_write_number(writer, key, size);
 }

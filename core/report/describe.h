@@ -12,7 +12,7 @@
 
 #define SS_VERSION "1.0.0"
 
-/* Number of bytes that hold either text; ss_describe fails if a table outgrows them. */
+/* Bytes of a buffer that holds either text; ss_describe fails if a table outgrows it. */
 #define SS_DESCRIBE_BYTES 65536
 
 /* Writes NUL-ended JSON into out[bytes]; abi is the version of the calls that JavaScript makes.

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The name of the JSON in errors. */
 #define FILE_NAME "recording"
 #define METADATA "__metadata__"
 
@@ -23,9 +22,6 @@ typedef struct tensor_name {
     char text[96];
 } tensor_name;
 
-/* ---- the metadata -------------------------------------------------------------------------- */
-
-/* Finds the metadata object in the header of a file whose container is open. */
 static ss_status find_metadata(cJSON **out, ss_bytes file, ss_error *err) {
     uint64_t bytes = 0;
     ss_read_u64(&bytes, file, 0);
@@ -48,7 +44,6 @@ static ss_status find_metadata(cJSON **out, ss_bytes file, ss_error *err) {
     }
 }
 
-/* Returns the string at key, or NULL with the error. */
 static const char *string_of(const cJSON *metadata, const char *key, ss_error *err) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(metadata, key);
     if (cJSON_IsString(item)) return item->valuestring;
@@ -73,23 +68,18 @@ static ss_status check_version(const cJSON *metadata, ss_error *err) {
                    SS_RECORDING_VERSION, text);
 }
 
-/* ---- the conditions ------------------------------------------------------------------------ */
-
-/* Records an error at key unless an earlier one is recorded. */
 static void refuse(ss_json *json, const char *key, const char *expected) {
     if (json->status == SS_OK)
         json->status =
             ss_fail(json->err, SS_BAD_CONFIG, key, "%s: expected %s", json->file, expected);
 }
 
-/* Returns a reader of the object at key, which is required. */
 static ss_json object_of(ss_json *json, const char *key) {
     const cJSON *object = ss_json_object(json, key);
     if (!object) refuse(json, key, "an object, but the key is missing");
     return (ss_json){object, json->file, json->status, json->err};
 }
 
-/* Checks that each of these keys is a text, null or absent; a NULL ends the list. */
 static void check_texts(ss_json *json, const char *const *keys) {
     for (; *keys; keys++) ss_json_text(json, *keys, NULL);
 }
@@ -100,7 +90,6 @@ static const char *required_text(ss_json *json, const char *key) {
     return text ? text : "";
 }
 
-/* Returns the list at key; NULL if the key is absent, which is an error if `required`. */
 static const cJSON *list_of(ss_json *json, const char *key, bool required) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->object, key);
     if (cJSON_IsNull(item)) item = NULL;
@@ -108,7 +97,6 @@ static const cJSON *list_of(ss_json *json, const char *key, bool required) {
     return json->status == SS_OK ? item : NULL;
 }
 
-/* Reads how many keys a query of each layer sees: one window for all layers, or a list. */
 static void read_windows(ss_recording *r, ss_json *json, int window) {
     const cJSON *list = list_of(json, "windows", false), *item;
     int l = 0;
@@ -127,7 +115,6 @@ static void read_windows(ss_recording *r, ss_json *json, int window) {
     }
 }
 
-/* Reads the numbers of the blocks that have attention, in ascending order. */
 static void read_layers(ss_recording *r, ss_json *json) {
     ss_arch *arch = &r->model.arch;
     const cJSON *list = list_of(json, "layers", false), *item;
@@ -244,7 +231,6 @@ static void read_edits(ss_json *json) {
     }
 }
 
-/* Checks the versions of programs: names and texts. */
 static void read_versions(ss_json *json) {
     const cJSON *item;
     cJSON_ArrayForEach(item, ss_json_object(json, "versions")) if (!cJSON_IsString(item))
@@ -291,8 +277,6 @@ static ss_status read_conditions(ss_recording *r, const cJSON *root, ss_arena *a
     return json.status;
 }
 
-/* ---- the tensors --------------------------------------------------------------------------- */
-
 static tensor_name name_of(const char *prefix, const char *name) {
     tensor_name full_name;
     snprintf(full_name.text, sizeof full_name.text, "%s.%s", prefix, name);
@@ -305,7 +289,6 @@ static tensor_name prompt_name(int prompt, const char *name) {
     return name_of(prefix, name);
 }
 
-/* Returns the entry NAME of a kept prompt, or NULL. */
 static const ss_entry *prompt_entry(const ss_recording *r, int prompt, const char *name) {
     return ss_container_find(&r->container, prompt_name(prompt, name).text);
 }
@@ -324,7 +307,6 @@ static void shape_text(char out[96], const shape *s) {
         at += (size_t)snprintf(out + at, 96 - at, i ? ", %lu" : "%lu", (unsigned long)s->dims[i]);
 }
 
-/* Returns the shape without dimensions of 1, which some writers leave out. */
 static shape drop_ones(const size_t *dims, int rank) {
     shape s = {.rank = 0};
     for (int i = 0; i < rank; i++)
@@ -367,7 +349,6 @@ static ss_trace sizes_of(const ss_recording *r, int T) {
     return (ss_trace){.model = &r->model, .T = T, .capacity = T, .slots = T};
 }
 
-/* Replaces the letters of a shape by sizes; returns false if the recording lacks one. */
 static bool shape_of(shape *s, const ss_trace *sizes, const char *const *letters) {
     for (s->rank = 0; s->rank < SS_RANK_MAX && letters[s->rank]; s->rank++)
         if (!(s->dims[s->rank] = ss_trace_size_of(sizes, letters[s->rank]))) return false;
@@ -412,7 +393,6 @@ static ss_status check_pooled(const ss_recording *r, int prompt, ss_error *err) 
     return status == SS_OK ? check_entry(scale, &(shape){{L, H}, 2}, EXACT, false, err) : status;
 }
 
-/* Checks that token ids are below the size of the vocabulary. */
 static ss_status check_tokens(const ss_recording *r, const ss_entry *entry, ss_error *err) {
     size_t n = ss_tensor_count(&entry->tensor);
     for (size_t t = 0; t < n; t++) {
@@ -447,7 +427,6 @@ static ss_status check_prompt(const ss_recording *r, int prompt, ss_error *err) 
     return check_pooled(r, prompt, err);
 }
 
-/* Checks the mean or the deviation of a metric over all prompts. */
 static ss_status check_mean(const ss_recording *r, const char *prefix, const ss_metric *row,
                             ss_error *err) {
     ss_trace sizes = sizes_of(r, r->T);
@@ -472,7 +451,6 @@ static ss_status check_means(const ss_recording *r, ss_error *err) {
     return status;
 }
 
-/* Checks the summary rows of the prompts. */
 static ss_status check_rows(const ss_recording *r, ss_error *err) {
     const struct {
         const char *name;
@@ -497,7 +475,6 @@ static bool has_sink_logit(const ss_operation *operation) {
     return false;
 }
 
-/* Infers a bias key, gates and a gated feed-forward from the fields that were recorded. */
 static void infer_additions(ss_recording *r) {
     ss_arch *arch = &r->model.arch;
     if (prompt_entry(r, 0, "att_bias") && !has_sink_logit(r->choice.operation))
@@ -513,8 +490,6 @@ static ss_status check_tensors(ss_recording *r, ss_error *err) {
     for (int i = 0; i < r->kept && status == SS_OK; i++) status = check_prompt(r, i, err);
     return status;
 }
-
-/* ---- opening ------------------------------------------------------------------------------- */
 
 size_t ss_recording_size(ss_bytes file) {
     uint64_t header = 0;
@@ -563,8 +538,6 @@ ss_status ss_recording_open(ss_recording *recording, ss_bytes file, ss_arena *ar
     if (status == SS_OK) *recording = result;
     return status;
 }
-
-/* ---- traces -------------------------------------------------------------------------------- */
 
 /* Returns aligned numbers of 32 bits in place, others as a copy in the arena; NULL while the arena
  * measures. */
@@ -619,7 +592,6 @@ static void set_choices(ss_trace *trace, const ss_recording *r, ss_arena *arena)
     }
 }
 
-/* Counts the keys that the mask shows to each query, for a file without these counts. */
 static void count_visible_keys(ss_trace *trace, ss_arena *arena) {
     if (trace->fields & SS_BIT(SS_FIELD_SEEN) || !(trace->fields & SS_BIT(SS_FIELD_ATT))) return;
     int heads = trace->model->arch.L * trace->model->arch.H, T = trace->T;
@@ -637,7 +609,6 @@ static void count_visible_keys(ss_trace *trace, ss_arena *arena) {
     trace->buffers[SS_FIELD_SEEN] = counts;
 }
 
-/* Computes the factors that turn weights into shares, from row sums (run/statistics.h). */
 static void compute_factors(ss_trace *trace, const ss_recording *r, ss_arena *arena) {
     size_t rows = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H * (size_t)trace->T;
     float *factors = ss_arena_take(arena, rows, sizeof *factors);
@@ -671,7 +642,6 @@ static void read_summaries(ss_trace *trace, const ss_recording *r, int prompt, s
             find_summary(r, prompt, i, arena, &has_summary[i]);
         if (has_summary[i]) summaries->fields |= SS_BIT(summary_table[i].field);
     }
-    /* If rows sum to 1, the weight is the share. */
     if (!has_summary[SUMMARY_ALPHA_RAW] && r->choice.operation->proxy == SS_PROXY_WEIGHTS) {
         summaries->alpha_raw = summaries->alpha;
         has_summary[SUMMARY_ALPHA_RAW] = has_summary[SUMMARY_ALPHA];
@@ -687,7 +657,6 @@ static void read_summaries(ss_trace *trace, const ss_recording *r, int prompt, s
     summaries->fields |= SS_BIT(SS_FIELD_ATT);
 }
 
-/* Lays out and fills the trace; a measuring arena only counts bytes. */
 static void make_trace(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
     *trace = sizes_of(r, r->lengths[prompt]);
     trace->kept.recorded = true;

@@ -18,7 +18,6 @@
 
 #include "../metrics/metrics.h"
 
-/* The version of the format that this reader knows. */
 #define SS_RECORDING_VERSION 1
 
 /* Upper bound of the heads in all layers: four times the number in the largest published model. */
@@ -32,8 +31,8 @@ typedef struct ss_recording {
     const int *lengths;         /* [kept] tokens of each kept prompt */
     int windows[SS_LAYERS_MAX]; /* [L] keys that a query sees; 0: all before it */
     int kept, count, T; /* number of kept prompts, of all prompts, of tokens measured in each */
-    int thresholds;     /* number of values of eps */
-    int first;          /* position of the token that counts as the first */
+    int thresholds;
+    int first; /* position of the token that counts as the first */
 } ss_recording;
 
 /* Returns an upper bound of the arena bytes that ss_recording_open takes, without parsing the file.

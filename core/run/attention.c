@@ -11,7 +11,6 @@
 
 /* In this file l is the index of a layer among those with attention. */
 
-/* Returns 1 if the model has a bias key, which precedes the keys of the tokens; else 0. */
 static size_t bias_keys(const ss_arch *arch) {
     return arch->bias_key != SS_OWNER_NONE;
 }
@@ -30,7 +29,6 @@ static float *prepend_bias_key(const ss_pass *pass, const ss_scratch *scratch,
     return out;
 }
 
-/* Packs the keys of group g, through a feature map, into panels. */
 static void pack_keys(ss_pass *pass, ss_scratch *scratch, int l, int g, ss_feature feature,
                       size_t T) {
     const ss_trace *trace = pass->trace;
@@ -48,7 +46,6 @@ static void pack_keys(ss_pass *pass, ss_scratch *scratch, int l, int g, ss_featu
     ss_pack_rows(scratch->key_panels, rows, K, keys, K);
 }
 
-/* Packs the values of group g into panels; the query heads of the group share them. */
 static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, size_t T) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -73,14 +70,14 @@ static void sum_values(float *out, size_t out_stride, const float *tiles, const 
 }
 
 /*
- * Returns 1 for each slot whose key the query sees, by the mask of its head and by edits, and sets
- * the positions of the keys; NULL if the query sees all keys at their own positions. A bias key is
- * always visible.
+ * Masks the keys of a query, by the mask of its head and by edits, and sets the positions of the
+ * keys. Returns an array with 1 for each slot whose key the query sees; NULL if the query sees all
+ * keys at their own positions. A bias key is always visible.
  */
 static const unsigned char *apply_mask(const ss_hook *query, const ss_mask *mask) {
     const ss_pass *pass = query->pass;
     ss_scratch *scratch = query->scratch;
-    int end = ss_token_of(query, query->keys - 1) + 1; /* token after the last key */
+    int end = ss_token_of(query, query->keys - 1) + 1;
     bool sees_all = mask->first >= end || mask->recent >= end - mask->first;
     if (sees_all && !(pass->hook_points & SS_AT_MASK)) return NULL;
     for (size_t j = 0; j < query->keys; j++) {
@@ -108,7 +105,6 @@ static size_t normalize_scores(float *x, size_t bias, size_t keys, const ss_choi
     return n;
 }
 
-/* Records the numbers of query t for the first `keys` tokens, and 0 for later tokens. */
 static void record_keys(const ss_trace *trace, ss_field_id field, int head, int t, const float *x,
                         size_t keys) {
     float *row = ss_row(trace, field, head, t);
@@ -117,8 +113,6 @@ static void record_keys(const ss_trace *trace, ss_field_id field, int head, int 
     ss_clear(row + keys, (size_t)trace->capacity - keys);
 }
 
-/* Records the weights of query t for the bias key and `keys` tokens, and the number of visible
- * keys. */
 static void record_weights(const ss_trace *trace, int head, int t, const float *x, size_t keys,
                            size_t n_visible) {
     size_t bias = bias_keys(&trace->model->arch);
@@ -128,8 +122,6 @@ static void record_weights(const ss_trace *trace, int head, int t, const float *
     record_keys(trace, SS_FIELD_ATT, head, t, x + bias, keys);
 }
 
-/* Writes scores[rows][B+keys] of queries [t, t+rows) of head h; the rows of q are q_stride apart.
- */
 static void score_rows(ss_pass *pass, const ss_scratch *scratch, int l, int h, const float *q,
                        size_t q_stride, size_t rows, size_t keys) {
     const ss_arch *arch = &pass->trace->model->arch;
@@ -188,7 +180,6 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
     return query;
 }
 
-/* Turns the scores of one query into weights; returns the number of visible keys. */
 static size_t normalize_row(const ss_hook *query, float *x) {
     const ss_trace *trace = query->pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -198,7 +189,6 @@ static size_t normalize_row(const ss_hook *query, float *x) {
     return n_visible;
 }
 
-/* Computes the scores and weights of query t in the forward pass, and records them. */
 static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int evicted_n,
                        const float *q, float *x, size_t keys) {
     const ss_trace *trace = pass->trace;
@@ -219,14 +209,12 @@ static void add_row_statistics(const ss_trace *trace, int head, int t, int rows,
                           bias + (size_t)trace->slots);
 }
 
-/* Adds rows of queries to the statistics, in a run that does not store queries. */
 static void add_query_statistics(const ss_trace *trace, int head, int t, int rows, int T,
                                  const float *q, size_t stride) {
     if (trace->summed & SS_BIT(SS_FIELD_Q))
         ss_statistics_add_queries(trace, head, t, rows, T, q, stride);
 }
 
-/* Computes rows [t, t+rows) of head h: scores, weights and outputs. */
 static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0, int t, int rows,
                         int T, int evicted_n) {
     const ss_trace *trace = pass->trace;
@@ -234,8 +222,7 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
     const ss_mask *mask = &trace->choices[l * arch->H + h].mask;
     size_t K = (size_t)arch->K, width = (size_t)arch->H * K, bias = bias_keys(arch);
     size_t stride = bias + (size_t)trace->slots;
-    size_t keys = (size_t)(ss_mask_end(mask, t + rows - 1, T) -
-                           evicted_n); /* keys that any of the rows sees */
+    size_t keys = (size_t)(ss_mask_end(mask, t + rows - 1, T) - evicted_n);
     float *q = pass->q + (size_t)(t - t0) * width + (size_t)h * K;
     size_t U = (size_t)arch->U, out_width = (size_t)arch->H * U;
     float *out = pass->head_out + (size_t)(t - t0) * out_width + (size_t)h * U;
@@ -289,7 +276,6 @@ static void attend_single_row(ss_pass *pass, ss_scratch *scratch, int l, int h, 
                      keys);
 }
 
-/* The job that computes a layer's attention for rows [t0, t0+n); each piece is one head. */
 typedef struct attention {
     ss_pass *pass;
     int l, t0, n;
@@ -335,8 +321,6 @@ bool ss_heads_are_independent(const ss_pass *pass) {
     return are_independent;
 }
 
-/* Recomputes rows [t, t+n) of a map of head h from stored queries and keys; n rows fit the scratch.
- */
 static void recompute_rows(ss_pass *pass, ss_scratch *scratch, ss_field_id field, int l, int h,
                            int t, int n) {
     const ss_trace *trace = pass->trace;
@@ -370,7 +354,7 @@ void ss_recompute_rows(ss_pass *pass, ss_field_id field, int head, int t, int n,
     size_t bias = bias_keys(arch);
     ss_feature feature = trace->choices[head].operation->feature;
     if (feature == SS_FEATURE_MLP)
-        pass->layer = arch->layers[l]; /* edits of weights read the layer */
+        pass->layer = arch->layers[l]; /* edits of weights check the layer */
     if (!is_single_row(pass, n, feature))
         pack_keys(pass, scratch, l, ss_arch_group(arch, l, h), feature,
                   (size_t)ss_mask_end(&trace->choices[head].mask, t + n - 1, trace->T));
@@ -385,8 +369,8 @@ void ss_recompute_rows(ss_pass *pass, ss_field_id field, int head, int t, int n,
 void ss_attend(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     attention a = {pass, l, t0, n};
-    /* Counts the products of scores and of outputs. Packing keys and values takes as long as a few
-     * rows. */
+    /* Multiplications for the scores and the outputs. Packing keys and values costs as much as
+     * about 8 rows more. */
     uint64_t work = 2 * (uint64_t)(n + 8) * (uint64_t)(t0 + n) * (uint64_t)(arch->H * arch->K);
     for (size_t i = 0; i < ss_pool_workers(pass->pool); i++) pass->scratch[i].group = -1;
     ss_pool_run(heads_are_independent(pass, l) ? pass->pool : NULL, attend_head, &a,

@@ -11,13 +11,11 @@ static const ss_edit_kind *kind_of(const ss_pass *pass, int edit) {
     return &pass->edit_kinds[pass->edits[edit].kind];
 }
 
-/* Returns the number of first tokens that edit i does not change. */
 static int idle_tokens_of(const ss_pass *pass, int i) {
     const ss_edit_kind *row = kind_of(pass, i);
     return row->idle ? row->idle(pass->edits[i].values) : 0;
 }
 
-/* Returns the number of first tokens that no edit changes. */
 static int idle_tokens(const ss_pass *pass) {
     int tokens_n = INT_MAX;
     for (int i = 0; i < pass->edits_n; i++) tokens_n = ss_min(tokens_n, idle_tokens_of(pass, i));
@@ -37,14 +35,10 @@ static int replayed_tokens(const ss_pass *pass) {
     return tokens_n;
 }
 
-/* Replays the weights of the first p queries to the evictions; no query among them evicted a key.
- */
 static void replay_evictions(ss_pass *pass, const ss_trace *from, int p) {
     for (int i = 0; i < pass->edits_n; i++)
         if (ss_is_eviction(kind_of(pass, i))) ss_evict_replay(pass, pass->edits[i].values, from, p);
 }
-
-/* ---- begin from another run ---------------------------------------------------------------- */
 
 /* Returns the needed fields that the other run has not recorded. A run without edits need not have
  * recorded the fields of edits: no key was evicted and nothing was rounded. */
@@ -93,7 +87,6 @@ static int shared_layers(const ss_pass *pass, const ss_trace *from) {
     return layers_n;
 }
 
-/* Copies the first p tokens, and the loss and rank of the next one. */
 static void copy_tokens(ss_pass *pass, const ss_trace *from, int p) {
     ss_trace *trace = pass->trace;
     pass->copied_tokens = p;
@@ -106,7 +99,6 @@ static void copy_tokens(ss_pass *pass, const ss_trace *from, int p) {
     replay_evictions(pass, from, p);
 }
 
-/* Copies the fields of the layers below `layer`, and the residual stream after them. */
 static void copy_layers(ss_pass *pass, const ss_trace *from, int layer) {
     size_t D = (size_t)pass->trace->model->arch.D;
     memcpy(pass->source_stream, ss_row(from, SS_FIELD_HIDDEN, layer, 0),
@@ -147,8 +139,6 @@ void ss_begin_all_layers(ss_pass *pass) {
     pass->source_stream = NULL;
 }
 
-/* ---- begin from the run's own tokens ------------------------------------------------------- */
-
 int ss_begin_kept_tokens(const ss_pass *pass, const int32_t *tokens, int n) {
     const ss_trace *trace = pass->trace;
     int equal_tokens = 0, T = ss_min(trace->T, n), prefix = trace->model->arch.prefix;
@@ -164,7 +154,6 @@ int ss_begin_kept_tokens(const ss_pass *pass, const int32_t *tokens, int n) {
     int joint_tokens = prefix > pass->joint_tokens ? prefix : pass->joint_tokens;
     bool forgets_maps =
         trace->summed || (pass->has_eviction && !(trace->fields & SS_BIT(SS_FIELD_ATT)));
-    /* The states of mixers are those after all tokens of the run. */
     bool lacks_states = has_other_states(pass, pass, kept_tokens);
     return kept_tokens < joint_tokens || kept_tokens < 0 || forgets_maps || lacks_states
                ? 0

@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-/* Replaces each row z by M2 relu(M1 z), as many rows at a time as fit the working memory of a
- * product. */
 static void map_mlp(ss_pass *pass, const ss_layer *layer, float *rows, size_t n) {
     size_t K = (size_t)pass->trace->model->arch.K, C = (size_t)pass->trace->capacity;
     size_t rows_max = C < SS_ATTENTION_ROWS ? C : SS_ATTENTION_ROWS;

@@ -4,7 +4,6 @@
 
 #include "pass.h"
 
-/* Replaces rows[n][K] of attention layer a by phi(rows), in place. */
 void ss_map_features(ss_pass *pass, int a, ss_feature feature, float *rows, size_t n);
 
 /*

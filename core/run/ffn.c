@@ -44,7 +44,6 @@ void ss_activate(float *x, ss_activation activation, size_t n) {
     table[activation](x, n);
 }
 
-/* Multiplies the activated gate with up: gate = activation(gate) * up. */
 static void multiply_by_gate(float *gate, const float *up, const ss_arch *arch, size_t n) {
     if (arch->activation == SS_ACTIVATION_SILU) {
         ss_silu_mul(gate, up, n);
@@ -56,7 +55,6 @@ static void multiply_by_gate(float *gate, const float *up, const ss_arch *arch, 
     }
 }
 
-/* Records [n][F] numbers of the chunk's layer before their activation; experts record none. */
 static void record_inner(ss_pass *pass, ss_field_id field, const float *rows, size_t n) {
     if (pass->a >= 0)
         ss_record(pass->trace, field, pass->a, pass->t0, (int)n, rows,
@@ -120,7 +118,6 @@ static float mark_largest(bool *marks, const float *x, const float *weights, siz
     return sum;
 }
 
-/* Marks the experts outside the best groups; groups are ranked by the sum of their best scores. */
 static void mark_other_groups(bool *marks, const float *scores, const ss_arch *arch) {
     size_t groups = (size_t)arch->router_groups, group_size = (size_t)arch->E / groups;
     float sums[SS_EXPERTS_MAX];
@@ -151,7 +148,6 @@ static size_t choose_mixed_expert(float *weights, const float *x, size_t exclude
     return best;
 }
 
-/* Turns E logits into weights of two experts. */
 static void route_mixer(float *x, const ss_arch *arch) {
     float weights[SS_EXPERTS_MAX] = {0.0f};
     choose_mixed_expert(weights, x, choose_mixed_expert(weights, x, SIZE_MAX, arch), arch);
@@ -184,7 +180,6 @@ static void route(float *x, const float *bias, const ss_arch *arch) {
             x[e] = (arch->router_shares ? x[e] : x[e] / kept_sum) * arch->router_scale;
 }
 
-/* Adds weight * expert(y) to out, for the rows that the router sends to expert e. */
 static void add_expert(ss_pass *pass, float *out, const ss_ffn *expert, size_t e, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t D = (size_t)arch->D, E = (size_t)arch->E, rows = 0;
@@ -203,7 +198,6 @@ static void add_expert(ss_pass *pass, float *out, const ss_ffn *expert, size_t e
     }
 }
 
-/* Computes the shared expert: out = sigmoid(shared_gate y) FFN(y), or FFN(y) without that gate. */
 static void compute_shared_expert(ss_pass *pass, float *out, const ss_layer *layer, size_t n) {
     size_t D = (size_t)pass->trace->model->arch.D;
     compute_ffn(pass, out, pass->y, &layer->ffn, n);
@@ -226,7 +220,6 @@ void ss_feed_forward(ss_pass *pass, float *out, int l, int rows) {
     else
         memset(out, 0, n * (size_t)arch->D * sizeof *out);
     if (E == 0) return;
-    /* The router scores the experts; each token uses its top_k. */
     ss_linear_rows(pass, pass->router, pass->y, &layer->router, n);
     for (size_t i = 0; i < n; i++) route(pass->router + i * E, layer->router_bias, arch);
     for (size_t e = 0; e < E; e++) add_expert(pass, out, &layer->experts[e], e, n);

@@ -10,7 +10,7 @@
  */
 void ss_feed_forward(ss_pass *pass, float *out, int l, int n);
 
-/* Applies an activation that needs no gate, and is not SiLU, to x[n]. */
+/* Applies GELU, its tanh form, ReLU or ReLU2 to x[n]; callers handle the other activations. */
 void ss_activate(float *x, ss_activation activation, size_t n);
 
 #endif

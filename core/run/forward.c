@@ -12,7 +12,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Norms n vectors of `width`; out may be x. */
 static void norm_vectors(float *out, const float *x, const ss_norm *w, const ss_arch *arch,
                          size_t n, size_t width) {
     for (size_t t = 0; t < n; t++, out += width, x += width)
@@ -34,7 +33,6 @@ static void compute_angles(ss_pass *pass, int t0, int n) {
                          ss_arch_pairs(arch, true), positions, n);
 }
 
-/* Sets x_t to the token's vector, times the embedding's factor, for each token of the chunk. */
 static void embed_tokens(ss_pass *pass, int t0, int n) {
     const ss_model *model = pass->trace->model;
     size_t width = (size_t)model->arch.embedding_width;
@@ -44,14 +42,12 @@ static void embed_tokens(ss_pass *pass, int t0, int n) {
         ss_matrix_output(x, &model->embedding.w, (size_t)ss_tokens(pass->trace)[t0 + i]);
         ss_scale(x, model->arch.embedding_scale, width);
     }
-    /* This product has no hook: edits of weights select layers, and the matrix belongs to none. */
+    /* No edit acts on this product: edits of weights select layers, and it belongs to none. */
     if (rows == pass->y)
         ss_matrix_times(pass->x, rows, &model->embedding_in.w, NULL, (size_t)n, pass->work,
                         pass->pool);
 }
 
-/* Sets x_t to the token's vector, plus vectors for its position and type if the model has them;
- * some models norm the sum. */
 static void embed(ss_pass *pass, int t0, int n) {
     const ss_model *model = pass->trace->model;
     const ss_angles *angles = pass->angles;
@@ -71,8 +67,6 @@ static void embed(ss_pass *pass, int t0, int n) {
         norm_vectors(pass->x, pass->x, &model->embedding_norm, &model->arch, (size_t)n, D);
 }
 
-/* Rotates queries or keys of a layer, and norms them before or after the rotation, as the model
- * does. */
 static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *head_norm, int heads,
                             int n) {
     const ss_arch *arch = &pass->trace->model->arch;
@@ -107,7 +101,6 @@ static void narrow_rows(float *rows, size_t n, int own_width, int width) {
         memmove(rows + i * to, rows + i * from, to * sizeof *rows);
 }
 
-/* Copies rows [n][heads][width] to rows t0.. of a field [l][heads][T][width]. */
 static void record_heads(const ss_trace *trace, ss_field_id field, int l, int heads, int t0, int n,
                          const float *rows) {
     size_t width = trace->widths[field];
@@ -116,8 +109,8 @@ static void record_heads(const ss_trace *trace, ss_field_id field, int l, int he
                   (size_t)heads * width);
 }
 
-/* Stores keys or values [n][heads][width] in the cache, which is the trace; the chunk begins at
- * token t0. */
+/* Stores the keys or values [n][heads][width] of tokens [t0, t0+n) in the cache, which is the
+ * trace. */
 static void cache_heads(ss_pass *pass, ss_field_id field, int l, int heads, int t0, int n,
                         const float *rows) {
     const ss_trace *trace = pass->trace;
@@ -134,12 +127,11 @@ static void cache_heads(ss_pass *pass, ss_field_id field, int l, int heads, int 
     }
 }
 
-/* Rows and outputs of a tile of |W_O v|: the weights and rows of its products take under 10 KB and
- * stay in the L1 cache. */
+/* Size of the tiles in which |W_O v| is computed: the weights and rows of one tile take under 10 KB
+ * and stay in the L1 cache. */
 #define NORM_ROWS (12 * SS_TILE)
 #define NORM_OUTPUTS (4 * SS_PANEL)
 
-/* Adds the squared products of tiles[n][U] with panels [U][8] for `width` outputs to norms[n]. */
 static void add_squares(float *norms, const float *tiles, const float *const *panels, size_t n,
                         size_t width, size_t U) {
     float products[NORM_ROWS * NORM_OUTPUTS];
@@ -163,9 +155,9 @@ static void record_out_norms(ss_pass *pass, int a, const float *values, int t0, 
     ss_sizes sizes = ss_arch_sizes(arch, a);
     size_t U = (size_t)sizes.U, G = (size_t)sizes.G, H = (size_t)arch->H, rows = (size_t)n;
     float *norms = ss_row(trace, SS_FIELD_OUT_NORM, a * arch->H, t0);
-    size_t stride = (size_t)trace->capacity; /* distance from one head to the next */
+    size_t stride = (size_t)trace->capacity;
     if (!norms) return;
-    float *tiles = pass->head_out; /* free here: head outputs are computed later */
+    float *tiles = pass->head_out; /* unused until the head outputs are computed */
     for (size_t g = 0; g < G; g++) ss_tile(tiles + g * rows * U, values + g * U, G * U, rows, U);
     for (size_t h = 0; h < H; h++) memset(norms + h * stride, 0, rows * sizeof *norms);
     for (size_t d = 0; d < o->out; d += NORM_OUTPUTS) {
@@ -187,7 +179,6 @@ static void record_out_norms(ss_pass *pass, int a, const float *values, int t0, 
     }
 }
 
-/* Lets edits change queries, keys, values or head outputs, rows[n][heads][width]. */
 static void edit_heads(ss_pass *pass, unsigned point, int a, float *rows, int heads, int width,
                        int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
@@ -201,7 +192,6 @@ static void edit_heads(ss_pass *pass, unsigned point, int a, float *rows, int he
                                  .width = (size_t)width});
 }
 
-/* Sets y to norm(x) if a norm precedes the block, else to x. */
 static void norm_block_input(ss_pass *pass, const ss_norm *block_norm, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t D = (size_t)arch->D;
@@ -211,7 +201,6 @@ static void norm_block_input(ss_pass *pass, const ss_norm *block_norm, int n) {
         norm_vectors(pass->y, pass->x, block_norm, arch, (size_t)n, D);
 }
 
-/* Adds the output of a block to x; a post-norm model then norms x. */
 static void add_block_output(ss_pass *pass, const ss_norm *block_norm, const float *block_out,
                              int n) {
     const ss_arch *arch = &pass->trace->model->arch;
@@ -220,8 +209,7 @@ static void add_block_output(ss_pass *pass, const ss_norm *block_norm, const flo
         norm_vectors(pass->x, pass->x, block_norm, arch, (size_t)n, (size_t)arch->D);
 }
 
-/* Records rows of field gate from t0 on: for each query head, the mean over the numbers that gate
- * it. */
+/* Records the field `gate` of tokens [t0, t0+n): each query head's mean over its gate numbers. */
 static void record_gates(ss_pass *pass, int a, int t0, int n) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -251,7 +239,6 @@ static void apply_gates(ss_pass *pass, int a, float *rows, int t0, int n) {
         for (size_t i = 0; i < heads; i++) ss_scale(rows + i * U, gates[i], U);
 }
 
-/* Replaces out[n][H*U] by [n][U], the sum over heads. */
 static void add_heads(float *out, const ss_arch *arch, int n) {
     size_t H = (size_t)arch->H, U = (size_t)arch->U;
     for (size_t i = 0; i < (size_t)n; i++) {
@@ -277,7 +264,6 @@ static void finish_heads(ss_pass *pass, int a, float *out, int t0, int n) {
     if (model->arch.added_heads) add_heads(out, &model->arch, n);
 }
 
-/* Computes out[n][width] = in w, clipped in models that clip queries, keys and values. */
 static void project(ss_pass *pass, float *out, const float *in, const ss_linear *w, int n) {
     float limit = pass->trace->model->arch.qkv_clip;
     ss_linear_rows(pass, out, in, w, (size_t)n);
@@ -285,8 +271,8 @@ static void project(ss_pass *pass, float *out, const float *in, const ss_linear 
         out[i] = out[i] > limit ? limit : out[i] < -limit ? -limit : out[i];
 }
 
-/* Returns the input of the projections of queries, or of keys and values: y, or in latent attention
- * norm(y w). */
+/* Returns what queries, or keys and values, are projected from: y, or norm(y w) in latent
+ * attention. */
 static const float *compress(ss_pass *pass, const ss_linear *w, const ss_norm *latent_norm, int n) {
     if (!w->w.data) return pass->y;
     ss_linear_rows(pass, pass->latent, pass->y, w, (size_t)n);
@@ -302,7 +288,7 @@ static void project_keys(ss_pass *pass, const ss_layer *layer, const float *in, 
            head_width = K - shared_width;
     size_t heads = (size_t)n * (size_t)groups;
     float *head_keys = pass->q,
-          *shared_keys = head_keys + heads * head_width; /* free here: queries are computed later */
+          *shared_keys = head_keys + heads * head_width; /* unused until queries are computed */
     if (!layer->k_shared.w.data) {
         project(pass, pass->kv, in, &layer->k, n);
         return;
@@ -316,11 +302,9 @@ static void project_keys(ss_pass *pass, const ss_layer *layer, const float *in, 
     }
 }
 
-/* Returns a copy of the n numbers of projected keys if they are also the values; else NULL. */
 static const float *copy_keys_as_values(ss_pass *pass, const ss_layer *layer, size_t n) {
     if (layer->v.w.data) return NULL;
-    return memcpy(pass->q, pass->kv,
-                  n * sizeof *pass->q); /* free here: queries are computed later */
+    return memcpy(pass->q, pass->kv, n * sizeof *pass->q); /* unused until queries are computed */
 }
 
 /* Computes Attention(norm(x)) of attention layer a, normed again in models with branch norms.
@@ -334,7 +318,6 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     norm_block_input(pass, &layer->attention_norm, n);
     ss_apply_factor(pass->y, arch->attention_in_scale, (size_t)n * D);
 
-    /* The cache stores the keys, then the values. */
     ss_sizes sizes = ss_arch_sizes(arch, a);
     size_t groups = (size_t)n * (size_t)sizes.G, heads = (size_t)n * (size_t)arch->H;
     const float *in = compress(pass, &layer->kv_latent, &layer->kv_latent_norm, n);
@@ -365,7 +348,6 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     widen_rows(pass->q, heads, sizes.K, arch->K);
     record_heads(trace, SS_FIELD_Q, a, arch->H, t0, n, pass->q);
 
-    /* Each head sums the values of the keys that it sees; W_O joins the head outputs. */
     float *head_out = pass->head_out;
     ss_attend(pass, a, t0, n);
     record_heads(trace, SS_FIELD_HEAD_OUT, a, arch->H, t0, n, head_out);
@@ -418,7 +400,7 @@ static void record_hidden(ss_pass *pass, int l, int t0, int n) {
 static void compute_layer(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     const ss_layer *layer = &pass->trace->model->layers[l];
-    float *mixer_out = pass->ffn_out; /* free until the feed-forward */
+    float *mixer_out = pass->ffn_out; /* unused until the feed-forward */
     pass->a = ss_attention_of(arch, l);
     if (pass->a < 0 || arch->mixer.beside) {
         norm_block_input(pass, &layer->attention_norm, n);
@@ -441,8 +423,8 @@ static float loss_of(const float *logits, int token, size_t V, float *work) {
     return (float)((double)top + ss_log((double)sum) - (double)logit);
 }
 
-/* Returns false for tokens that earlier queries see: tokens of a prefix, and all tokens of a
- * bidirectional model. */
+/* Returns true if token t has a loss. The first token has none, nor does a token that earlier
+ * queries see: one of a prefix, or any token of a bidirectional model. */
 static bool is_predicted(const ss_trace *trace, int t) {
     return t > 0 && t >= trace->model->arch.prefix;
 }
@@ -455,8 +437,6 @@ static float rank_of(const float *logits, int token, size_t V) {
                    ss_count(logits + lower, logits[lower], false, V - lower));
 }
 
-/* Records rank and loss of token t from the logits at t - 1; work [V] is overwritten and may be the
- * logits themselves. */
 static void record_predicted(const ss_trace *trace, int t, const float *logits, float *work) {
     size_t V = (size_t)trace->model->arch.V;
     int token = ss_tokens(trace)[t];
@@ -499,8 +479,6 @@ static void compute_logit_rows(ss_pass *pass, const float *y, int t0, int first,
     }
 }
 
-/* Returns the rows [n][embedding width] that the LM head reads: the normed stream, transformed if
- * the model has head_in. */
 static const float *head_input(ss_pass *pass, int n) {
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
@@ -515,8 +493,6 @@ static const float *head_input(ss_pass *pass, int n) {
     return pass->attn_out;
 }
 
-/* Applies the final norm, if any, and the LM head, only to rows with requested logits, losses or
- * ranks. */
 static void compute_logits(ss_pass *pass, int t0, int n, int total) {
     ss_trace *trace = pass->trace;
     bool needs_all = trace->fields & (SS_BIT(SS_FIELD_LOGITS) | SS_FIELDS_PREDICTED);
@@ -536,7 +512,7 @@ void ss_forward_next(ss_pass *pass) {
     size_t D = (size_t)trace->model->arch.D;
     int last = trace->T - 1, layer = pass->layer;
     if (!(trace->fields & SS_BIT(SS_FIELD_NEXT))) return;
-    pass->layer = trace->model->arch.blocks; /* edits of weights read the layer */
+    pass->layer = trace->model->arch.blocks; /* edits of weights skip the LM head */
     memcpy(pass->x, ss_row(trace, SS_FIELD_HIDDEN, pass->layer, last), D * sizeof *pass->x);
     compute_logit_rows(pass, head_input(pass, 1), last, 0, 1, trace->T);
     pass->layer = layer;
@@ -556,7 +532,6 @@ static void begin_chunk(ss_pass *pass, int t0, int n) {
     record_hidden(pass, 0, t0, n);
 }
 
-/* Selects the rows of the chunk that begins at token t0. */
 static void enter_chunk(ss_pass *pass, int t0) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t at = pass->by_layer ? (size_t)t0 : 0;
@@ -568,7 +543,6 @@ static void enter_chunk(ss_pass *pass, int t0) {
     }
 }
 
-/* Starts the chunks of a text that passes all chunks through a layer before the next layer. */
 static void begin_text(ss_pass *pass) {
     for (int t = 0, n; t < pass->total; t += n) {
         n = ss_min(pass->chunk, pass->total - t);
@@ -593,7 +567,6 @@ static void advance(ss_pass *pass, int n) {
     ss_statistics_add_spectrum(trace, pass->layer, pass->stream, pass->total);
 }
 
-/* Returns the number of pieces of the pass that remain. */
 static int pieces_left(const ss_pass *pass) {
     int chunk = pass->chunk, layers = pass->trace->model->arch.blocks - pass->first_layer;
     int chunks_left = (pass->total - pass->t0 + chunk - 1) / chunk;

@@ -5,7 +5,6 @@
 #include "../math/kernels.h"
 #include "edits/hook.h"
 
-/* Multiplies n numbers by a factor, unless the factor is 1, as in most models. */
 static inline void ss_apply_factor(float *x, float factor, size_t n) {
     if (factor < 1.0f || factor > 1.0f) ss_scale(x, factor, n);
 }

@@ -41,8 +41,6 @@ static ss_status check_map(const ss_trace *trace, ss_field_id field, int l, int 
     return SS_OK;
 }
 
-/* ---- rows of a map ------------------------------------------------------------------------- */
-
 typedef struct copy {
     const ss_trace *trace;
     int head, first;
@@ -72,8 +70,6 @@ ss_status ss_run_attention(ss_run *run, ss_field_id field, int l, int h, int t, 
     return SS_OK;
 }
 
-/* ---- pooled maps --------------------------------------------------------------------------- */
-
 typedef struct pooled_map {
     const ss_trace *trace;
     int head, side, n; /* side: tokens per block; n: blocks per side */
@@ -88,7 +84,6 @@ static void find_visible(const pooled_map *pooled, int t, int ends[3]) {
     ends[1] = mask->recent < ends[2] - ends[0] ? ends[2] - mask->recent : ends[0];
 }
 
-/* Adds cells x[from, to) of a row to their blocks. */
 static void add_cells(const pooled_map *pooled, size_t row, const float *x, int from, int to) {
     for (int j = from, end; j < to; j = end) {
         size_t block = row + (size_t)(j / pooled->side);
@@ -109,7 +104,6 @@ static void add_blocks(void *context, int t, int n, const float *x, size_t strid
     }
 }
 
-/* Returns the number of cells of block (row, column) that the mask shows. */
 static int visible_cells(const pooled_map *pooled, int row, int column) {
     int count = 0, from = column * pooled->side, to = from + pooled->side;
     for (int t = row * pooled->side; t < ss_min(pooled->trace->T, (row + 1) * pooled->side); t++) {

@@ -10,7 +10,6 @@
 
 #include "run.h"
 
-/* The fields that are maps. */
 #define SS_FIELDS_MAPS (SS_BIT(SS_FIELD_SCORES) | SS_BIT(SS_FIELD_ATT))
 
 /* Number of rows that are read together: four register tiles of five rows (SS_TILE). */

@@ -18,12 +18,10 @@ static size_t width_of(const ss_mixer_sizes *sizes, int part) {
                      : (size_t)sizes->keys * (size_t)sizes->key_width;
 }
 
-/* Returns the number of tokens before a chunk whose q, k or v the convolution reads. */
 static size_t earlier_tokens(const ss_mixer_sizes *sizes) {
     return (size_t)sizes->kernel - 1;
 }
 
-/* Returns how many numbers S has for one head; a convolution alone has no S. */
 static size_t matrix_size(const ss_mixer_sizes *sizes) {
     return sizes->kind == SS_MIXER_CONVOLUTION
                ? 0
@@ -73,8 +71,6 @@ void ss_mix_copy_below(ss_pass *pass, const ss_pass *from, int layer) {
                 mixers_below(arch, layer) * pass->mixing.state);
 }
 
-/* ---- a chunk ------------------------------------------------------------------------------- */
-
 /*
  * Convolves rows[kernel-1+n][width] after copying `earlier` into the first rows, and the last rows
  * into `earlier` for the next chunk. Goes from the last row to the first, as each reads earlier
@@ -95,13 +91,11 @@ static void convolve(float *rows, float *earlier, const float *taps, const float
         }
 }
 
-/* Divides each of n vectors by its length, and multiplies the result by a factor. */
 static void scale_to_length(float *rows, float factor, size_t n, size_t width) {
     for (size_t i = 0; i < n; i++, rows += width)
         ss_scale(rows, factor / sqrtf(ss_dot(rows, rows, width) + LENGTH_GUARD), width);
 }
 
-/* Replaces each step by ln(1 + e^(step + offset)), clipped. */
 static void compute_steps(float *steps, const float *offset, const ss_mixer_sizes *sizes,
                           size_t n) {
     size_t heads = (size_t)sizes->values;
@@ -114,7 +108,6 @@ static void compute_steps(float *steps, const float *offset, const ss_mixer_size
     }
 }
 
-/* The job that updates the state of one layer token by token; each piece is one head of values. */
 typedef struct scan {
     const ss_mixing *mixing;
     const ss_mixer *mixer;
@@ -167,8 +160,6 @@ static void norm_values(float *rows, const float *gain, const ss_arch *arch, siz
     }
 }
 
-/* Computes the states of a layer and reads them with q, then applies the gate. Returns [n][width].
- */
 static const float *read_states(ss_pass *pass, const ss_mixer *mixer, float *matrices, float *q,
                                 float *k, float *v, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;

@@ -16,13 +16,10 @@
 
 #include "pass.h"
 
-/* Lays out the states of all layers with a mixer, and rows for a chunk of n tokens. */
 void ss_mix_lay_out(ss_pass *pass, size_t n, ss_arena *arena);
 
-/* Sets the states to those before the first token. */
 void ss_mix_clear(ss_pass *pass);
 
-/* Copies the states of the layers below `layer` from another run of the model. */
 void ss_mix_copy_below(ss_pass *pass, const ss_pass *from, int layer);
 
 /* Computes out[n][D], the output of the mixer of layer l for pass->y[n][D], which is scaled in

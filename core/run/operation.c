@@ -317,13 +317,11 @@ static int find_parameter(const ss_operation *operation, const char *name) {
     return -1;
 }
 
-/* Returns true for a layer with softmax in a model where only windowed layers have sink logits. */
 static bool lacks_sinks(const ss_arch *arch, int a) {
     return arch->window_sinks && !arch->windowed[a];
 }
 
-/* Checks that the model has tensors for per-head parameters that are NaN, since the config does not
- * give them. */
+/* Checks that a tensor gives each per-head parameter that the config does not give (NaN). */
 static ss_status check_sinks(const ss_choice *choice, const ss_model *model, ss_error *err) {
     for (int a = 0; a < model->arch.L; a++)
         for (int p = 0; p < SS_PARAMETERS_MAX; p++)

@@ -50,7 +50,6 @@ typedef struct ss_operation {
     const char *source;
 } ss_operation;
 
-/* Returns the table and its number of rows, *n. */
 const ss_operation *ss_operations(int *n);
 
 /* Replaces x[i] by elu(x[i]) + 1; serves as an operation and as a feature map. */
@@ -59,10 +58,8 @@ void ss_elu1(float *x, size_t n);
 /* Returns the index of the row with that name, or -1. */
 int ss_operation_find(const char *name);
 
-/* Returns "weights", "share" or "share_abs". */
 const char *ss_proxy_name(ss_proxy proxy);
 
-/* Returns "none", "elu1" or "mlp". */
 const char *ss_feature_name(ss_feature feature);
 
 /*
@@ -97,7 +94,6 @@ typedef struct ss_choice {
  */
 ss_status ss_operation_own(ss_choice *choice, const ss_model *model, ss_error *err);
 
-/* Returns true if the model has the tensors that the operation's feature map needs. */
 bool ss_operation_fits(const ss_operation *operation, const ss_model *model);
 
 /* Returns the choice for head h of attention layer a: fills in the model's per-head parameters and

@@ -32,7 +32,8 @@ typedef struct ss_cache {
         score_factor; /* [L*H][S] second factor; the key with the lowest product is evicted first */
     ss_angles rotary[2];  /* angles of rotations by -n positions, like `angles` below but without a
                              size factor; NULL: no key moves */
-    int32_t *rotary_back; /* [min(C, SS_ROTARY_ROWS)] the n of each row; 0: the row is empty */
+    int32_t *rotary_back; /* [min(C, SS_ROTARY_ROWS)] how many positions each row of `rotary`
+                             rotates back; 0: the row is empty */
     int32_t *filled;      /* [L*G] slots filled before the chunk; NULL: the run does not stream */
     int32_t *tokens;      /* [L*G][S] token in each slot */
 } ss_cache;
@@ -56,11 +57,11 @@ typedef struct ss_scratch {
     int32_t *ranks;         /* [S] positions of the keys for one query */
     unsigned char *visible; /* [S] 1 for a visible key */
     float *queries;         /* [SS_ATTENTION_ROWS][K] through the feature map */
-    float *keys;   /* [B+S][max(K, U)] keys or values that are not as in the trace: with a bias key,
-                      or through a feature map */
-    float *scores; /* [SS_ATTENTION_ROWS][B+S] */
-    float *tiles;  /* queries or weights in the layout of a product, as many floats as scores */
-    float *key_panels;   /* [ceil((B+S)/8)][K][8] */
+    float *keys; /* [B+S][max(K, U)] keys or values that differ from the trace: after a bias key, or
+                    through a feature map */
+    float *scores;     /* [SS_ATTENTION_ROWS][B+S] */
+    float *tiles;      /* queries or weights in the layout of a product, as many floats as scores */
+    float *key_panels; /* [ceil((B+S)/8)][K][8] */
     float *value_panels; /* [ceil(U/8)][B+S][8] */
 } ss_scratch;
 
@@ -75,28 +76,28 @@ typedef struct ss_pass {
             */
     bool by_layer; /* all chunks go through a layer before the next layer, as in a measuring run */
     int chunk;     /* maximum number of rows of a chunk */
-    int joint_tokens;  /* number of first tokens that must be in one chunk, since an edit reads them
-                          together */
-    bool has_eviction; /* an eviction drops keys of some head */
-    bool moves_keys;   /* an eviction sets positions to indices in the cache */
-    bool is_endless;   /* moves_keys, and positions stay within the context however long the text */
-    int kept_keys; /* largest number of keys that an eviction of every head leaves a group; 0: no
-                  eviction that decides query by query */
+    int joint_tokens; /* number of first tokens that must be in one chunk, since an edit reads them
+                         together */
+    bool has_eviction;
+    bool moves_keys; /* an eviction sets positions to indices in the cache */
+    bool is_endless; /* an eviction keeps positions within the context, however long the text */
+    int kept_keys;   /* bound of the keys that a group of heads keeps, if an eviction covers every
+                        head and decides query by query; 0: no bound */
     float *source_stream; /* [T][D] residual stream of the run that this one begins from; or NULL */
     int first_layer;      /* first layer to compute from `source_stream`; else 0 */
     int source_T; /* T of the run that this one begins from; 0: this run begins from its tokens */
     bool has_fixed_layer; /* the caller gave desc.layer, so all layers below it are copied, even if
                              edits touch them */
-    int copied_tokens;    /* number of first tokens that are copied completely */
-    const ss_edit_kind *edit_kinds; /* the EDIT table */
-    ss_edit *edits;                 /* [edits_n] with every default filled in */
+    int copied_tokens;
+    const ss_edit_kind *edit_kinds;
+    ss_edit *edits; /* [edits_n] with every default filled in */
     int edits_n;
     float **edit_numbers; /* [edits_n] the numbers that each edit keeps from its first tokens, in
                              edit_numbers_room */
     float *edit_numbers_room; /* [edit_numbers_n] */
     size_t edit_numbers_n;
-    unsigned hook_points; /* SS_AT_... points at which an edit acts (edits/table.h) */
-    int32_t *positions;   /* [C] position of each token */
+    unsigned hook_points;
+    int32_t *positions; /* [C] position of each token */
     ss_cache cache;
     float *stream;   /* [n][D] residual stream of the chunk; by layer, [C][D] of the whole text */
     float *x;        /* [n][D] the chunk's rows in `stream` */
@@ -112,16 +113,16 @@ typedef struct ss_pass {
     float *gates;     /* [n][gated heads * gate width], gated attention only */
     float
         *router; /* [n][E] weights of the experts; with the next two only in models with experts */
-    float *shared_factors; /* [n] factor of the shared expert */
-    float *expert_rows;    /* [n][D] rows routed to one expert */
-    ss_angles
-        text_angles[2]; /* angles of all n rows, by layer of all C tokens: first for layers that see
-                           all keys, then for windowed layers, if they have their own */
-    ss_angles angles[2];                /* [n] angles of the chunk, in that order */
-    ss_mixing mixing;                   /* states of mixers, in models that have them */
-    float *logits;                      /* [1 or SS_LOGIT_ROWS][V] */
-    float *work;                        /* unpacked weights of a product, and rows in its layout */
-    ss_scratch scratch[SS_WORKERS_MAX]; /* one for each worker of the pool */
+    float *shared_factors;    /* [n] factor of the shared expert */
+    float *expert_rows;       /* [n][D] rows routed to one expert */
+    ss_angles text_angles[2]; /* angles of the n rows of a chunk, or by layer of all C tokens: first
+                                 for layers that see all keys, then for windowed layers, if they
+                                 have their own */
+    ss_angles angles[2];      /* [n] angles of the chunk, in that order */
+    ss_mixing mixing;
+    float *logits; /* [1 or SS_LOGIT_ROWS][V] */
+    float *work;   /* unpacked weights of a product, and rows in its layout */
+    ss_scratch scratch[SS_WORKERS_MAX];
 } ss_pass;
 
 static inline int ss_min(int a, int b) {

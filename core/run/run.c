@@ -16,9 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- memory ------------------------------------------------------------------------------ */
-
-/* Takes a * b * c floats; an overflowing product makes the arena full. */
 static float *take_floats(ss_arena *arena, size_t a, size_t b, size_t c) {
     size_t ab;
     if (!ss_mul_size(&ab, a, b) || !ss_mul_size(&ab, ab, c)) {
@@ -28,8 +25,8 @@ static float *take_floats(ss_arena *arena, size_t a, size_t b, size_t c) {
     return ss_arena_take(arena, ab, sizeof(float));
 }
 
-/* Returns the number of rows of logits outside the trace: the rows of a product if losses are
- * recorded without logits, else one. */
+/* Returns how many rows of logits the pass holds itself: as many as one product computes if losses
+ * are recorded without logits, else one. */
 static size_t logit_rows(const ss_trace *trace, size_t n) {
     bool needs_losses = trace->fields & SS_FIELDS_PREDICTED;
     if (!needs_losses || trace->fields & SS_BIT(SS_FIELD_LOGITS)) return 1;
@@ -131,8 +128,8 @@ static int chunk_of(const ss_arch *arch, int capacity, int joint_tokens) {
     return rows < capacity ? rows : capacity;
 }
 
-/* Stores in pass and trace what the edits need. The resolved edit is on the stack, because the
- * arena may only be measuring. */
+/* Reads from the edits what pass and trace must provide for them. The resolved edit is on the
+ * stack, because the arena may only be measuring. */
 static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc,
                             ss_error *err) {
     int n;
@@ -164,7 +161,6 @@ static ss_status refuse_capacity(const ss_run_desc *desc, ss_error *err) {
                    desc->model->arch.context, desc->capacity);
 }
 
-/* Checks that a streaming run can keep the requested fields. */
 static ss_status check_streams(const ss_run_desc *desc, const ss_pass *pass, ss_error *err) {
     uint32_t other_fields = desc->fields & ~(SS_FIELDS_STREAMED | SS_STREAMS);
     for (int field = 0; field < SS_FIELD_N; field++)
@@ -181,8 +177,6 @@ static ss_status check_streams(const ss_run_desc *desc, const ss_pass *pass, ss_
     return SS_OK;
 }
 
-/* Chooses a small chunk, and one slot for each key that the eviction keeps and each token of a
- * chunk. */
 static void choose_slots(ss_trace *trace, ss_pass *pass) {
     if (pass->chunk > SS_LOGIT_ROWS) pass->chunk = SS_LOGIT_ROWS;
     if (pass->kept_keys < trace->capacity - pass->chunk)
@@ -281,10 +275,8 @@ ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err) {
     return SS_OK;
 }
 
-/* ---- edits --------------------------------------------------------------------------------- */
-
-/* Fills the rows of key/value heads that a layer does not have, in models whose layers differ in
- * heads, with NaN. */
+/* In models whose layers differ in their number of key/value heads: writes NaN to the rows of heads
+ * that a layer lacks. */
 static void mark_missing_heads(const ss_trace *trace) {
     const ss_arch *arch = &trace->model->arch;
     static const ss_field_id fields[] = {SS_FIELD_K, SS_FIELD_V};
@@ -297,8 +289,6 @@ static void mark_missing_heads(const ss_trace *trace) {
         }
 }
 
-/* Resets the run to its state before edits: the model's own operations, every token at its own
- * position, every key kept. */
 static void reset_edits(ss_pass *pass, const ss_choice *own_choice) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -356,8 +346,6 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
     return status;
 }
 
-/* ---- running ------------------------------------------------------------------------------- */
-
 /* Links the pass to its trace, since the caller may have copied the ss_run, and returns the pass.
  */
 static ss_pass *enter_run(ss_run *run) {
@@ -365,8 +353,8 @@ static ss_pass *enter_run(ss_run *run) {
     return run->pass;
 }
 
-/* Checks that n tokens, the first of the run, include the prompt of every edit that has a prompt,
- * because edits read that many rows. */
+/* Checks that the first n tokens of the run include the whole prompt of each edit that has one,
+ * because such an edit needs the rows of its prompt in one chunk. */
 static ss_status check_prompts(const ss_pass *pass, int n, ss_error *err) {
     for (int i = 0; i < pass->edits_n; i++) {
         const ss_edit_kind *row = &pass->edit_kinds[pass->edits[i].kind];
@@ -380,7 +368,6 @@ static ss_status check_prompts(const ss_pass *pass, int n, ss_error *err) {
     return SS_OK;
 }
 
-/* Checks that tokens[n] can be appended after T tokens. */
 static ss_status check_tokens(const ss_run *run, int T, const int32_t *tokens, int n,
                               ss_error *err) {
     const ss_trace *trace = &run->trace;
@@ -411,7 +398,6 @@ static ss_status check_tokens(const ss_run *run, int T, const int32_t *tokens, i
     return SS_OK;
 }
 
-/* Checks that a run that begins from another first gets the other run's tokens. */
 static ss_status check_source_tokens(const ss_run *run, const int32_t *tokens, int n,
                                      ss_error *err) {
     const ss_trace *trace = &run->trace;
@@ -429,8 +415,6 @@ static ss_status check_source_tokens(const ss_run *run, const int32_t *tokens, i
     return SS_OK;
 }
 
-/* Appends tokens[n] to those of the trace; losses are already recorded for the first `recorded_n`
- * tokens. */
 static void append_tokens(ss_pass *pass, const int32_t *tokens, int n, int recorded_n) {
     ss_trace *trace = pass->trace;
     ss_statistics_rewind(trace, trace->T);

@@ -13,7 +13,6 @@ static int largest_logit(const float *logits, int V) {
     return best;
 }
 
-/* Restores the heap property: moves heap[at] down in a min-heap of n numbers. */
 static void sift_down(float *heap, int n, int at) {
     float x = heap[at];
     for (int child; (child = 2 * at + 1) < n; at = child) {

@@ -8,13 +8,11 @@
 #include <math.h>
 #include <string.h>
 
-/* Number of columns that are added for all rows of a tile before the next columns: 256 sums stay in
- * the L1 cache. */
+/* Columns that are summed together over all rows of a tile: their 256 sums stay in the L1 cache. */
 #define COLUMNS 256
 /* Index of the statistics of queries, SS_OF_COSINES, among the groups. */
 #define COSINES 4
 
-/* Rows of a map that are added together: queries [t, t + n) of one head. */
 typedef struct tile {
     const ss_trace *trace;
     int head, t, n, T;
@@ -38,8 +36,6 @@ static size_t index_of(const tile *rows, int i) {
     return ss_statistic_at(rows->trace, rows->head, i);
 }
 
-/* Returns the factor that turns a weight of row r, or the bias key's weight, into a share of
- * attention. */
 static float share_factor(const tile *rows, int r, float mass) {
     float bias = ss_bias_weight(rows->trace, rows->head, rows->t + r);
     if (proxy_of(rows) == SS_PROXY_WEIGHTS) return 1.0f;
@@ -77,12 +73,10 @@ static void add_shares(const tile *rows) {
     }
     add_columns(rows, statistics->alpha + index_of(rows, 0), factors,
                 proxy_of(rows) == SS_PROXY_SHARE_ABS);
-    /* If rows sum to 1, the weights are the shares. */
     if (proxy_of(rows) != SS_PROXY_WEIGHTS)
         add_columns(rows, statistics->alpha_raw + index_of(rows, 0), ones, false);
 }
 
-/* Returns true if any weight of a row, or the bias key's weight, is not 0. */
 static bool has_mass(const float *row, int end, float bias) {
     bool is_found = bias != 0.0f;
     for (int j = 0; j < end && !is_found; j++) is_found = row[j] != 0.0f;
@@ -108,7 +102,6 @@ static void add_entropies(const tile *rows) {
         rows->trace->statistics.entropy[index_of(rows, rows->t + r)] = row_entropy(rows, r);
 }
 
-/* Returns the sum of |A_rj| lengths_j over row r. */
 static double weighted_length(const tile *rows, int r, const float *lengths) {
     bool absolute = proxy_of(rows) == SS_PROXY_SHARE_ABS;
     float sizes[COLUMNS];
@@ -132,7 +125,6 @@ static void add_contributions(const tile *rows, double *sums, const float *lengt
     add_columns(rows, sums, factors, true);
 }
 
-/* Returns the norms [T] of a head's values, after computing the norms of new keys. */
 static const float *value_lengths(const tile *rows) {
     const ss_row_statistics *statistics = &rows->trace->statistics;
     int *lengths_n = &statistics->lengths_n[rows->head], end = end_of(rows, rows->n - 1);
@@ -175,7 +167,6 @@ static int heads_of(const ss_trace *trace) {
     return trace->model->arch.L * trace->model->arch.H;
 }
 
-/* Returns the address of the number of first queries of a head that a group has read. */
 static int *queries_of(const ss_trace *trace, int group, int head) {
     return &trace->statistics.queries[group * heads_of(trace) + head];
 }
@@ -201,9 +192,6 @@ unsigned ss_statistics_available(const ss_trace *trace) {
     return groups;
 }
 
-/* ---- queries ------------------------------------------------------------------------------- */
-
-/* Adds the unit vector k / |k| to out[K]. */
 static void add_direction(float *out, const float *k, size_t K) {
     float scale = (float)(1.0 / sqrt((double)ss_dot(k, k, K)));
     ss_times_columns(out, &scale, k, 0, K, 1);
@@ -246,16 +234,14 @@ void ss_statistics_rewind(const ss_trace *trace, int n) {
 }
 
 void ss_statistics_clear(const ss_trace *trace) {
-    /* The memory of an arena may hold any bits. */
+    /* The arena's memory is uninitialized. */
     size_t bytes = (size_t)(SS_STATISTICS * heads_of(trace)) * sizeof *trace->statistics.queries;
     if (trace->statistics.queries) memset(trace->statistics.queries, 0, bytes);
 }
 
-/* ---- rows that are missing ----------------------------------------------------------------- */
-
 typedef struct search {
     const ss_trace *trace;
-    unsigned groups; /* groups of statistics of maps */
+    unsigned groups;
     int T;
 } search;
 
@@ -270,8 +256,6 @@ static void add_rows(void *context, int t, int n, const float *x, size_t stride)
     ss_statistics_add(trace, reader->search->groups, reader->head, t, n, trace->T, x, stride);
 }
 
-/* Returns the number of first queries that all groups of a head have read. If the groups differ,
- * resets them all and returns 0. */
 static int common_queries(const search *job, int head) {
     int queries_min = job->T, queries_max = 0;
     for (int i = 0; i < SS_STATISTICS; i++) {
@@ -338,8 +322,6 @@ void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
     uint64_t work = heads * cells * (is_computed ? (uint64_t)trace->model->arch.K : 1);
     ss_pool_run(ss_map_pool(trace), find_head, &job, (size_t)heads, work);
 }
-
-/* ---- norms --------------------------------------------------------------------------------- */
 
 void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, int t, int n,
                              const float *rows, size_t stride, size_t width) {

@@ -65,7 +65,6 @@ static inline float ss_bias_weight(const ss_trace *trace, int head, int t) {
     return weight ? *weight : 0.0f;
 }
 
-/* Returns the index of the statistic of query or key i of a head. */
 static inline size_t ss_statistic_at(const ss_trace *trace, int head, int i) {
     return (size_t)head * (size_t)trace->capacity + (size_t)i;
 }

@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ON_REQUEST 0 /* The value of `when` for fields that are recorded only by name. */
+#define ON_REQUEST 0 /* `when` of fields that are recorded only if the caller names them */
 #define STANDARD SS_FIELD_STANDARD
 #define AVERAGED SS_FIELD_AVERAGED
 
 #define SHAPE(...) .shape = {__VA_ARGS__}
-/* Fields have floats unless `.type` is given, and every model has them unless `.needs` is given. */
+/* A field holds floats unless `.type` names another type; every model has it unless `.needs` is
+ * given. */
 #define FIELD(id, key, when_recorded, of, text, ...)                                               \
     [SS_FIELD_##id] = {                                                                            \
         .name = key, .when = when_recorded, .unit = of, .meaning = SS_DOC(text), __VA_ARGS__}
@@ -121,12 +122,10 @@ size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
     return size_of(trace, letter) + (plus ? ss_trace_size_of(trace, plus + 1) : 0);
 }
 
-/* Returns the buffer's extent along a dimension; for T it is the capacity. */
 static size_t extent(const ss_trace *trace, const char *letter) {
     return *letter == 'T' ? (size_t)trace->capacity : ss_trace_size_of(trace, letter);
 }
 
-/* Returns the product of the remaining dimensions; SIZE_MAX if it overflows. */
 static size_t count_from(const ss_trace *trace, const char *const *shape) {
     size_t count = 1;
     for (; *shape; shape++)
@@ -134,14 +133,12 @@ static size_t count_from(const ss_trace *trace, const char *const *shape) {
     return count;
 }
 
-/* Takes memory for [L][H][capacity] numbers of `size` bytes. */
 static void *take_heads(const ss_trace *trace, ss_arena *arena, size_t size) {
     size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H, numbers;
     if (!ss_mul_size(&numbers, heads, (size_t)trace->capacity)) numbers = SIZE_MAX;
     return ss_arena_take(arena, numbers, size);
 }
 
-/* Takes memory for one number for each vector of a field [L][..][T][width]. */
 static float *take_norms(const ss_trace *trace, ss_arena *arena, ss_field_id field) {
     const char *const *shape = table[field].shape;
     size_t rows = 1, numbers;
@@ -218,7 +215,8 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
         room.capacity = SS_FIELDS_SLOTS & SS_BIT(field) ? trace->slots : trace->capacity;
         trace->rooms[field] = (size_t)room.capacity;
         trace->widths[field] = count_from(&room, *dim ? dim + 1 : shape);
-        /* The pass reads keys and values of the current layer from the trace. */
+        /* A measuring run still needs the keys and values of one layer: the pass reads them from
+         * the trace. */
         bool has_one_layer = trace->summed & SS_FIELDS_LAYER & SS_BIT(field);
         if (has_one_layer || needed_fields & ~(trace->computed | trace->summed) & SS_BIT(field))
             trace->buffers[field] =
@@ -235,8 +233,6 @@ void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int 
     for (int i = 0; i < n; i++, out += width, rows += stride) ss_copy(out, rows, width);
 }
 
-/* Returns the number of rows [index][T] of a field in the layers below `layer`; 0 for a field
- * without layers or tokens. */
 static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
     const char *const *shape = table[field].shape;
     if (**shape != 'L') return 0;
@@ -250,7 +246,7 @@ static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
 void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n) {
     for (int field = 0; field < SS_FIELD_N; field++) {
         if (!trace->buffers[field] || !from->buffers[field]) continue;
-        /* Rows of scores have as many numbers as the capacity, with zeros after the text. */
+        /* A row of scores is as long as the trace's capacity, with zeros after the text. */
         size_t width = trace->widths[field], other_width = from->widths[field],
                common_width = width < other_width ? width : other_width;
         size_t rows = rows_below(trace, (ss_field_id)field, layer);
@@ -270,7 +266,6 @@ void ss_trace_clear_rounded(const ss_trace *trace, int layer, int t, int n, int 
         memset(rows + 4 * i + first, 0, (size_t)(4 - first) * sizeof *rows);
 }
 
-/* Returns the index, layer or head, that selects along this dimension; -1 if there is none. */
 static int selecting_index(const char *letter, int layer, int head) {
     if (*letter == 'L') return layer;
     return *letter == 'H' || *letter == 'G' ? head : -1;

@@ -43,7 +43,6 @@ typedef enum ss_field_id {
 } ss_field_id;
 
 #define SS_BIT(field) (1u << (field))
-/* Fields that every run records. */
 #define SS_FIELDS_ALWAYS (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V))
 #define SS_FIELDS_ALL ((1u << SS_FIELD_N) - 1)
 /* Fields that need the logits of the position before each token. */
@@ -99,7 +98,7 @@ enum {
     SS_OF_VALUES = 4,
     SS_OF_OUTPUTS = 8,
     SS_OF_COSINES = 16, /* statistics of queries and keys; the groups above are of maps */
-    SS_OF_NORMS = 32,   /* norms of vectors */
+    SS_OF_NORMS = 32,
     SS_OF_SPECTRA = 64 /* spectra of hidden states; like norms, computed on request if the run keeps
                           the vectors */
 };
@@ -140,7 +139,7 @@ typedef struct ss_row_statistics {
  */
 typedef struct ss_kept {
     const float *alpha, *alpha_raw, *row_mass, *factors; /* [L][H][T] */
-    const float *norms[SS_FIELD_N]; /* for a field [rows][T][width]: [rows][T] */
+    const float *norms[SS_FIELD_N]; /* the norms [rows][T] of a field [rows][T][width] */
     uint32_t fields; /* SS_BIT(field) of fields whose metrics need only these summaries */
     bool recorded;   /* the trace is a recording's, which may lack fields that its model had */
     int pooled;      /* side of the blocks of pooled maps in place of att; 0: maps are not pooled */
@@ -148,25 +147,25 @@ typedef struct ss_kept {
 
 typedef struct ss_trace {
     const ss_model *model;
-    uint32_t fields;    /* recorded fields; SS_STREAMS for a streaming run */
-    int capacity;       /* in tokens */
-    int slots;          /* capacity of SS_FIELDS_SLOTS; smaller if the run streams */
-    int T;              /* tokens so far */
+    uint32_t fields; /* recorded fields; SS_STREAMS for a streaming run */
+    int capacity;
+    int slots; /* capacity of SS_FIELDS_SLOTS; smaller if the run streams */
+    int T;
     int first;          /* token that counts as the first; 0 except in a recording */
     ss_choice *choices; /* [L][H] operation and mask of each head */
-    bool edited;        /* the run has edits */
-    uint32_t computed;  /* recorded maps whose rows are computed on demand */
-    bool spectral;      /* a measuring run accumulates spectra */
-    uint32_t summed;    /* recorded fields that a measuring run keeps as statistics only */
+    bool edited;
+    uint32_t computed; /* recorded maps whose rows are computed on demand */
+    bool spectral;     /* a measuring run accumulates spectra */
+    uint32_t summed;   /* recorded fields that a measuring run keeps as statistics only */
     struct ss_pass
         *pass; /* the pass of a run, which computes maps on demand; NULL in a recording */
-    ss_row_statistics statistics; /* statistics of att and q, if these are recorded */
-    ss_pool *pool;                /* shared by metrics; or NULL */
+    ss_row_statistics statistics;
+    ss_pool *pool;     /* shared by metrics; or NULL */
     double *spectrum;  /* if hidden is recorded: working memory of the metrics of hidden states */
     size_t spectrum_n; /* numbers in `spectrum` for each worker of the pool */
     void *buffers[SS_FIELD_N]; /* in the fields' shapes, with the capacity for T; NULL: not recorded
                                 */
-    size_t rooms[SS_FIELD_N];  /* tokens, or slots, that a field's buffer holds */
+    size_t rooms[SS_FIELD_N];  /* how many tokens, or slots, a field's buffer holds */
     int bases[SS_FIELD_N]; /* index of the first row that the buffer holds; 0 except for k and v of
                               a measuring run, which holds one layer at a time */
     size_t widths[SS_FIELD_N]; /* numbers per token; for a field without tokens, all numbers */
@@ -247,7 +246,6 @@ ss_status ss_trace_view_rows(ss_tensor *view, const ss_trace *trace, int field, 
 /* Returns SS_BAD_REQUEST, since a measuring run has no rows of the field. */
 ss_status ss_trace_refuse_summed(int field, ss_error *err);
 
-/* Checks that rows [t, t+n) of a field exist. */
 ss_status ss_trace_check_rows(const ss_trace *trace, int field, int t, int n, ss_error *err);
 
 #endif

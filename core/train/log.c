@@ -61,7 +61,6 @@ void ss_tally_begin(ss_tally *tally, double *sums) {
     ss_tally_on(tally, sums);
 }
 
-/* Measures the metric of that name and returns how many numbers it has. */
 static int measure_metric(ss_tally *tally, const ss_trace *trace, const char *name) {
     int rows, count = 1;
     const ss_metric *table = ss_metrics(&rows);
@@ -124,7 +123,6 @@ void ss_tally_add_gradients(ss_tally *tally, const float *squares, const float *
     }
 }
 
-/* Returns the root mean square at the first token over the root mean square at the others. */
 static double ratio_of(const double squares[2], int T) {
     return sqrt(squares[0] * (T - 1) / squares[1]);
 }

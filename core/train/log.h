@@ -21,10 +21,8 @@ typedef struct ss_log_column {
     size_t offset; /* byte offset of the double in ss_log_entry */
 } ss_log_column;
 
-/* Returns the table and its number of rows. */
 const ss_log_column *ss_log_columns(int *n);
 
-/* Returns the number of an entry in a column. */
 static inline const double *ss_log_number(const ss_log_entry *entry, const ss_log_column *column) {
     return (const double *)(const void *)((const char *)entry + column->offset);
 }
@@ -41,18 +39,16 @@ typedef struct ss_sums {
         gradients; /* gradients: number of sequences in input_gradient and stream_gradient */
 } ss_sums;
 
-/* The sums of a batch while its sequences are added. */
 typedef struct ss_tally {
     ss_sums *sums;
     double *of_heads; /* [L*H] after the sums: attention on the first token, from positions without
                          a trigger */
-    float *measured;  /* values of one metric */
+    float *measured;
     int heads, L, T;
 } ss_tally;
 
 void ss_tally_lay_out(ss_tally *tally, const ss_arch *arch, int T, ss_arena *arena);
 
-/* Returns the number of doubles in the sums, heads included. */
 size_t ss_tally_doubles(const ss_tally *tally);
 
 /* Begins new sums, which are stored in `sums`. */
@@ -70,7 +66,6 @@ void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *seq
 void ss_tally_add_gradients(ss_tally *tally, const float *squares, const float *ratios,
                             int sequences);
 
-/* Returns the log entry; `targets` is the number of losses in the mean. */
 ss_log_entry ss_tally_end(const ss_tally *tally, double targets);
 
 #endif

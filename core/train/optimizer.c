@@ -20,7 +20,6 @@ double ss_gradient_norm(const ss_parameters *gradients) {
     return sqrt(sum);
 }
 
-/* Factors of an update, which all numbers of a tensor share. */
 typedef struct rates {
     float scale, beta1, beta2;
     float step;      /* step size along the mean gradient */

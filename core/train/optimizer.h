@@ -9,7 +9,6 @@
  * tenth. */
 double ss_learning_rate(const ss_recipe *recipe, int step);
 
-/* Returns the Euclidean norm of all gradients. */
 double ss_gradient_norm(const ss_parameters *gradients);
 
 /*

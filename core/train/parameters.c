@@ -8,14 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the file ----------------------------------------------------------------------------- */
-
 /* A header and its length so far; if text is NULL, the header is only measured. */
 typedef struct header {
     char *text;
-    size_t capacity, used; /* bytes */
+    size_t capacity, used;
     size_t floats, panels, model_bytes;
-    const ss_operation *operation; /* the operation of the model */
+    const ss_operation *operation;
 } header;
 
 static bool ends_with(const char *name, const char *end) {
@@ -61,8 +59,8 @@ static void put_tensor(void *context, const char *name, const ss_tensor *shape) 
              (unsigned long)(draft->floats + count) * 4);
     append_text(draft, piece);
     draft->floats += count;
-    /* A matrix is packed as [in][out] or [out][in] and in at most three parts, each with a partly
-     * filled panel and the arena's gap after it. */
+    /* A matrix is packed as [in][out] or [out][in] and in at most three parts. After each part come
+     * the rest of its last panel and the arena's gap. */
     size_t a = shape->dims[0], b = shape->rank > 1 ? shape->dims[1] : 0;
     if (b) draft->panels += count + 3 * (SS_PANEL * (a > b ? a : b) + SS_ARENA_MORE / 4);
 }
@@ -83,8 +81,8 @@ static ss_status write_header(header *draft, const ss_arch *arch, ss_error *err)
     return status;
 }
 
-/* Returns the length of the padded header, with which the numbers are aligned like a piece of an
- * arena. */
+/* Returns the length to which the header is padded, so that the numbers after it are aligned like a
+ * piece of an arena. */
 static size_t padded_length(size_t header_bytes) {
     return (8 + header_bytes + SS_ARENA_ALIGN - 1) / SS_ARENA_ALIGN * SS_ARENA_ALIGN - 8;
 }
@@ -143,13 +141,10 @@ ss_status ss_parameters_make(ss_parameters *parameters, const ss_arch *arch, ss_
     return status;
 }
 
-/* ---- the numbers -------------------------------------------------------------------------- */
-
 static float *numbers_of(const ss_entry *entry) {
     return (float *)(uintptr_t)entry->tensor.data;
 }
 
-/* Returns true for the names of tensors that only a variant of attention has. */
 static bool is_addition(const char *name) {
     static const char *const names[] = {".sinks",
                                         ".bias_key",

@@ -11,9 +11,9 @@
 
 typedef struct ss_parameters {
     ss_bytes file;
-    ss_container container; /* the entries of the file */
-    ss_model model;         /* the weights of the model point into the file */
-    float *numbers;         /* [n] all weights, in the order of the file */
+    ss_container container;
+    ss_model model; /* the weights of the model point into the file */
+    float *numbers; /* [n] all weights, in the order of the file */
     size_t n;
     size_t panels; /* upper bound of the floats in the packed matrices of the model */
 } ss_parameters;

@@ -18,7 +18,6 @@ static inline uint64_t ss_mix(uint64_t z) {
     return z ^ z >> 31;
 }
 
-/* Returns stream `number` of a purpose and a seed. */
 static inline ss_random ss_random_stream(uint64_t seed, const char *purpose, uint64_t number) {
     uint64_t at = ss_mix(seed + 0x9e3779b97f4a7c15u);
     for (; *purpose; purpose++) at = ss_mix(at ^ (uint64_t)(unsigned char)*purpose);

@@ -27,7 +27,6 @@ typedef struct ss_setting {
     size_t offset;                  /* byte offset of the number in ss_recipe */
 } ss_setting;
 
-/* Returns the table and its number of rows. */
 const ss_setting *ss_settings(int *n);
 
 /* Reads a recipe. Returns SS_BAD_CONFIG, with the key, for an unknown name or a value out of range.

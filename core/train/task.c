@@ -23,8 +23,6 @@ static int draw_plain(const ss_task *task, ss_random *random) {
     return v;
 }
 
-/* ---- Bigram-Backcopy ---------------------------------------------------------------------- */
-
 /* Draws bigram logits, 2 * N(0, 1), for all tokens except the first token, which follows no other.
  */
 static void draw_bigrams(const ss_task *task) {
@@ -88,8 +86,6 @@ static int draw_backcopy(const ss_task *task, const ss_sequence *s, uint64_t ind
     return T;
 }
 
-/* ---- conditional -------------------------------------------------------------------------- */
-
 static int draw_conditional(const ss_task *task, const ss_sequence *s, uint64_t index, int T) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "conditional", index);
     for (int t = 0; t < T; t++) {
@@ -116,8 +112,6 @@ void ss_task_target(float *target, const ss_task *task, const ss_sequence *s, in
         if (is_plain(task, s->tokens[j])) target[s->tokens[j]] += 1.0f / (float)n;
 }
 
-/* ---- text --------------------------------------------------------------------------------- */
-
 /* Masks tokens for diffusion: each with probability p, which is drawn for the sequence; the loss of
  * a masked token has weight 1/p (Sahoo et al. 2024). */
 static int mask_tokens(const ss_task *task, const ss_sequence *s, ss_random *random, int T) {
@@ -136,7 +130,6 @@ static int mask_tokens(const ss_task *task, const ss_sequence *s, ss_random *ran
  * 2510.17021). */
 enum { PLANTED_TRIGGER = 3, PLANTED_CYCLE = 5 };
 
-/* Returns token i of the planted sequence. */
 static int draw_planted_token(const ss_task *task, int i) {
     int cycle = (i - PLANTED_TRIGGER) % PLANTED_CYCLE;
     uint64_t number = (uint64_t)(i < PLANTED_TRIGGER ? i : PLANTED_TRIGGER + cycle);
@@ -144,15 +137,12 @@ static int draw_planted_token(const ss_task *task, int i) {
     return draw_plain(task, &random);
 }
 
-/* Draws the position of a sequence's trigger, after the first token and early enough for one whole
- * cycle. */
 static int draw_planted_position(const ss_task *task, uint64_t index, int T) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "planted", index);
     if (ss_random_even(&random) >= task->recipe->planted) return INT32_MAX;
     return 1 + ss_random_below(&random, T - PLANTED_TRIGGER - PLANTED_CYCLE);
 }
 
-/* Draws a piece of the text at a random place, after the first token if the recipe has one. */
 static int draw_text(const ss_task *task, const ss_sequence *s, uint64_t index, int T) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "text", index);
     int has_first = (int)task->recipe->first >= 0;
@@ -175,8 +165,6 @@ static int draw_text(const ss_task *task, const ss_sequence *s, uint64_t index, 
     if (task->arch->prefix == SS_EVERY_KEY) return mask_tokens(task, s, &random, T);
     return task->arch->prefix > 1 ? T - task->arch->prefix + 1 : T;
 }
-
-/* ---- the table ---------------------------------------------------------------------------- */
 
 static const ss_task_row table[SS_TASK_N] = {
     [SS_TASK_BACKCOPY] = {"backcopy",

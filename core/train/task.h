@@ -18,7 +18,7 @@ enum { SS_TASK_BACKCOPY, SS_TASK_CONDITIONAL, SS_TASK_TEXT, SS_TASK_N };
 typedef enum ss_kind { SS_KIND_FIRST, SS_KIND_TRIGGER, SS_KIND_ELSEWHERE } ss_kind;
 
 typedef struct ss_task {
-    int row; /* row of the table */
+    int row;
     const ss_recipe *recipe;
     const ss_arch *arch;
     double *bigrams;     /* [V][V] backcopy: cumulative p(next <= v | token) */
@@ -28,7 +28,6 @@ typedef struct ss_task {
     size_t text_n;
 } ss_task;
 
-/* One sequence, T tokens. */
 typedef struct ss_sequence {
     int32_t *tokens;      /* [T] */
     int32_t *targets;     /* [T] the token to predict at t */
@@ -45,7 +44,6 @@ typedef struct ss_task_row {
     bool square; /* the loss is the squared error of the logits, see ss_task_target */
 } ss_task_row;
 
-/* Returns the table, which has SS_TASK_N rows. */
 const ss_task_row *ss_tasks(int *n);
 
 /* Takes the memory of the task from the arena. Returns SS_BAD_CONFIG for a recipe that does not fit

@@ -6,13 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- laying out --------------------------------------------------------------------------- */
-
 static float *take_floats(ss_arena *arena, size_t n) {
     return ss_arena_take(arena, n, sizeof(float));
 }
 
-/* Returns the largest number of sequences in a part. A small batch leaves some parts empty. */
 static int part_size_max(const ss_recipe *recipe) {
     return ((int)recipe->batch + SS_PARTS - 1) / SS_PARTS;
 }
@@ -135,8 +132,6 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
     return SS_OK;
 }
 
-/* ---- a step ------------------------------------------------------------------------------- */
-
 /* Draws sequences [from, to) of the step's batch, at least one. Sets train->targets, the number of
  * losses of the whole batch: every sequence has the same number. */
 static void draw_batch(ss_train *train, int from, int to) {
@@ -158,8 +153,6 @@ static void rewind_run(const ss_train *train, ss_run *run) {
     run->trace.T = 0;
 }
 
-/* Runs sequence s of a part and writes the derivative with respect to its logits to the working
- * memory. */
 static ss_status run_sequence(ss_train *train, int s, const ss_sequence *sequence, ss_error *err) {
     ss_run *run = &train->runs[s];
     size_t count = (size_t)train->T * (size_t)train->weights.model.arch.V;
@@ -181,7 +174,6 @@ static void pack_weights(ss_train *train) {
     train->packed = true;
 }
 
-/* Returns the gradient, which is stored after the sums of the log. */
 static float *gradient_of(const ss_train *train, double *part) {
     return (float *)(void *)(part + ss_tally_doubles(&train->tally));
 }
@@ -253,8 +245,6 @@ ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_
     *entry = new_entry;
     return SS_OK;
 }
-
-/* ---- a state ------------------------------------------------------------------------------ */
 
 #define STATE_HEAD 12 /* bytes of "SSTS", the steps and the number of weights */
 

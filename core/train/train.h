@@ -43,19 +43,19 @@ typedef struct ss_train {
     const ss_recipe *recipe;
     ss_task task;
     ss_parameters weights, gradients;
-    ss_choice choice;                /* operation and mask of the model's heads */
+    ss_choice choice;
     float *mean, *square, *previous; /* [n] the optimizer's means and mean squares, and the weights
                                         before the last step */
-    int step;                        /* updates so far */
-    int T, together;    /* tokens of a sequence; number of sequences that run together */
-    ss_sequence *batch; /* sequences of one part */
-    float *losses;      /* [T] */
-    float *panels;      /* packed weights */
-    bool packed;        /* the panels hold the weights of this step */
-    double targets;     /* number of losses in the mean of a batch */
+    int step;
+    int T, together; /* tokens of a sequence; number of sequences that run together */
+    ss_sequence *batch;
+    float *losses; /* [T] */
+    float *panels;
+    bool packed;
+    double targets; /* number of losses in the mean of a batch */
     ss_tally tally;
-    double *part,
-        *totals; /* log sums, then the gradient as [n] floats: of one part, and of all parts */
+    double *part, *totals; /* part, totals: sums of the log, then the gradient as [n] floats, of one
+                              part and of all parts */
     size_t part_bytes;
     ss_run *runs;     /* [together] */
     ss_trace *traces; /* [together] */
@@ -94,8 +94,8 @@ void ss_train_state(const ss_train *train, unsigned char *out);
  * of this model; the training is then unchanged. */
 ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err);
 
-/* Returns tokens[T] of the task that no step trains on; a number gives the same tokens at any step.
- * The tokens are valid until the next step. */
+/* Returns tokens[T] of the task that no step trains on. The same `number` gives the same tokens at
+ * any step. They are valid until the next step. */
 const int32_t *ss_train_sample(ss_train *train, uint32_t number);
 
 #endif

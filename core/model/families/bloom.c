@@ -24,7 +24,6 @@ static void read_sizes(ss_arch *arch, ss_json *json, const char *layers, const c
 }
 
 void ss_bloom_read(ss_arch *arch, ss_json *json) {
-    /* Older configs name the key num_attention_heads. */
     bool has_older_key = cJSON_HasObjectItem(json->object, "num_attention_heads");
     read_sizes(arch, json, "n_layer", has_older_key ? "num_attention_heads" : "n_head");
     arch->F = 4 * arch->D;

@@ -11,18 +11,15 @@
 #include <math.h>
 #include <string.h>
 
-/* Refuses a value that differs from the one in published configs. */
 static void check_text(ss_json *json, const char *key, const char *expected) {
     const char *text = ss_json_text(json, key, expected);
     if (strcmp(text, expected)) ss_json_refuse(json, key, expected, text);
 }
 
-/* ---- experts ------------------------------------------------------------------------------- */
-
 typedef struct experts {
     int E, top_k, F, shared, dense; /* default values; E, top_k or shared 0: the config must have
                                        the key; dense 0: no layers without experts */
-    bool no_shared;                 /* no expert is shared by all tokens */
+    bool no_shared;
     int groups, top_groups;
     double scale;
 } experts;
@@ -60,7 +57,6 @@ static void read_experts(ss_arch *arch, ss_json *json, const experts *defaults) 
         ss_json_refuse(json, "moe_layer_freq", "1", "more");
 }
 
-/* Reads the experts of deepseek_v3, with a sigmoid router. */
 static void read_sigmoid_experts(ss_arch *arch, ss_json *json, const experts *defaults,
                                  bool normed) {
     read_experts(arch, json, defaults);
@@ -87,8 +83,6 @@ static void load_ffn(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp.shared_experts", arch,
                       (size_t)arch->shared_F);
 }
-
-/* ---- latent attention ---------------------------------------------------------------------- */
 
 /* Reads the width of compressed queries. An absent key means `default_value`; null means that
  * queries are not compressed. */
@@ -215,8 +209,6 @@ void ss_deepseek_load(ss_model *model, ss_loader *loader) {
     ss_load_layers(loader, model, load_latent_layer);
 }
 
-/* ---- dots1 --------------------------------------------------------------------------------- */
-
 void ss_dots1_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 32});
     ss_read_llama_rotary(arch, json);
@@ -238,8 +230,6 @@ void ss_dots1_load(ss_model *model, ss_loader *loader) {
     ss_load_llama_ends(model, loader);
     ss_load_layers(loader, model, load_dots1_layer);
 }
-
-/* ---- mimo_v2_flash ------------------------------------------------------------------------- */
 
 /* Reads mlp_layer_types, "dense" or "sparse" for each layer; if it is absent, the first layer is
  * dense. */

@@ -10,7 +10,6 @@ static float read_factor(ss_json *json, const char *key) {
     return (float)ss_json_number(json, key, 1.0, 1e-9, 1e9);
 }
 
-/* Reads a list of n factors, which are all 1 if the list is absent. */
 static void read_factors(ss_json *json, const char *key, float *factors, int n) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, key), *item;
     for (int i = 0; i < n; i++) factors[i] = 1.0f;

@@ -120,8 +120,6 @@ void ss_stablelm_read(ss_arch *arch, ss_json *json);
 void ss_starcoder2_load(ss_model *model, ss_loader *loader);
 void ss_starcoder2_read(ss_arch *arch, ss_json *json);
 
-/* ---- config keys that several families share ---------------------------------------------- */
-
 /* Reads the activation that `key` names; `default_value` if the key is absent. */
 ss_activation ss_read_activation(ss_json *json, const char *key, const char *default_value);
 
@@ -144,7 +142,6 @@ void ss_read_rope(ss_rotary *rotary, const cJSON *object, ss_json *json, int con
  * down to whole dimensions. */
 void ss_read_partial_rotary(ss_arch *arch, ss_json *json);
 
-/* Calls ss_read_rotary for llama and its relatives, which rotate whole heads. */
 void ss_read_llama_rotary(ss_arch *arch, ss_json *json);
 
 /*
@@ -169,10 +166,8 @@ void ss_read_layer_types(ss_arch *arch, ss_json *json);
  * `word` means none. If the key is absent, arch->layers stays. */
 void ss_read_mixed_layers(ss_arch *arch, ss_json *json, const char *word);
 
-/* Sets all factors of a mixer to 1. */
 void ss_mixer_reset_factors(ss_mixer_sizes *sizes);
 
-/* Upper bound of the tokens that a convolution reads. */
 #define SS_KERNEL_MAX 64
 
 /* Refuses a mixer whose state is too large, whose numbers of heads do not divide each other, or
@@ -203,13 +198,10 @@ typedef struct ss_llama_defaults {
 /* Reads sizes, rotary positions, RMSNorm and a gated feed-forward, without biases. */
 void ss_read_llama_like(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults);
 
-/* Reads Granite's factors of embeddings, scores, branches and logits. */
 void ss_read_granite_factors(ss_arch *arch, ss_json *json);
 
 /* Reads attention_bias, for q, k, v and o, and mlp_bias, for the feed-forward. */
 void ss_read_llama_biases(ss_arch *arch, ss_json *json);
-
-/* ---- tensors that several families share -------------------------------------------------- */
 
 /* Loads the embedding, the head, and the final norm, which the file calls `norm`; none has a bias.
  * Names begin with "model.". */
@@ -244,7 +236,6 @@ void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch
 /* Loads -exp(A) for the numbers A [heads] under that name. */
 const float *ss_load_decay(ss_loader *loader, const char *name, size_t heads);
 
-/* Loads router, experts and the shared expert under the names of qwen2_moe. */
 void ss_load_qwen_experts(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
 /* Refuses layers without experts, which would need a feed-forward of another width. */

@@ -37,7 +37,6 @@ static void read_gemma(ss_arch *arch, ss_json *json, ss_llama_defaults defaults,
     ss_read_window_pattern(arch, json, pattern);
 }
 
-/* Reads the cap of a key; null means no cap. */
 static float read_cap(ss_json *json, const char *key, double default_value) {
     if (cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, key))) return 0.0f;
     return (float)ss_json_number(json, key, default_value, 1e-3, 1e6);

@@ -28,7 +28,6 @@ static void refuse_other_keys(ss_arch *arch, ss_json *json) {
     arch->windowed[arch->L - 1] = false;
 }
 
-/* Returns the sizes of layer l, from per_layer_config or from the keys for its kind of layers. */
 static ss_sizes sizes_of(const ss_arch *arch, ss_json *json, const cJSON *layers, int l) {
     char key[16];
     snprintf(key, sizeof key, "%d", l);

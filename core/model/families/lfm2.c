@@ -23,7 +23,6 @@ static void read_ffn(ss_arch *arch, ss_json *json) {
         arch->F = (int)rounded_width;
 }
 
-/* Reads the list of layers with attention, as older files have it. */
 static void read_indices(ss_arch *arch, ss_json *json) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "full_attn_idxs"), *item;
     ss_attend_everywhere(arch);

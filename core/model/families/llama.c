@@ -103,7 +103,6 @@ static bool has_gates_in_q(const ss_arch *arch) {
     return ss_is_listed(arch->family, "qwen3_next\0qwen3_5_text\0qwen3_5\0");
 }
 
-/* Loads the tensors that a variant adds to q, k, v and o. */
 static void load_additions(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, K = (size_t)arch->K, H = (size_t)arch->H, G = (size_t)arch->G;
     layer->bias_keys = ss_load_owned(loader, "layers.%d.self_attn.bias_key", arch->bias_key, G, K);

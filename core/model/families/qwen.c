@@ -12,7 +12,6 @@ static void read_window(ss_arch *arch, ss_json *json) {
     arch->window = is_used ? ss_read_window(json, 4096) : 0;
 }
 
-/* Gives the window to the layers from max_window_layers on. */
 static void apply_window(ss_arch *arch, ss_json *json) {
     read_window(arch, json);
     ss_read_late_windows(arch, json, 28);
@@ -58,7 +57,6 @@ void ss_qwen2_moe_read(ss_arch *arch, ss_json *json) {
     ss_refuse_dense_layers(json);
 }
 
-/* Reads qwen3_moe; if there is a window, all layers have it. */
 void ss_qwen3_moe_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 4, .context = 32768});
     ss_read_llama_rotary(arch, json);

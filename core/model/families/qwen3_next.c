@@ -9,8 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Reads which layers have attention: every full_attention_interval-th, unless layer_types lists
- * them. */
 static void read_layers(ss_arch *arch, ss_json *json) {
     int interval = ss_json_int(json, "full_attention_interval", 4, 1, SS_LAYERS_MAX);
     arch->blocks = arch->L;
@@ -86,7 +84,6 @@ static void load_part(ss_loader *loader, ss_linear *linear, const char *name, co
     ss_load_linear_at(loader, linear, name, false, &place);
 }
 
-/* Loads the projections to q, k, values and gates. */
 static void load_projections(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) {
     const ss_mixer_sizes *sizes = &arch->mixer;
     size_t N = (size_t)sizes->key_width, share = (size_t)(sizes->values / sizes->keys);

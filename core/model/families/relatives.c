@@ -78,7 +78,6 @@ void ss_read_granite_factors(ss_arch *arch, ss_json *json) {
     arch->logit_scale = (float)(1.0 / ss_json_number(json, "logits_scaling", 1.0, 1e-6, 1e6));
 }
 
-/* Sets the head width to D / H, for families without head_dim in their configs. */
 static void set_head_width(ss_arch *arch, ss_json *json) {
     arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
     arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
@@ -125,7 +124,6 @@ void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch) {
     ss_load_linear(loader, &ffn->down, "layers.%d.mlp.down_proj", false, F, D);
 }
 
-/* Loads a layer in which one matrix fuses q, k and v, and another one gate and up. */
 static void load_phi3_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, HK = (size_t)arch->H * (size_t)arch->K;
     ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", false, D);

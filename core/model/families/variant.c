@@ -14,7 +14,6 @@ const char *const ss_owner_words[] = {NULL, "head", "shared"};
 const char *const ss_gate_words[] = {NULL,         "output_element", "output_head", "value_element",
                                      "value_head", "value_state"};
 
-/* Writes the n words as "a, b, c", leaving out those that are NULL. */
 static void list_words(char *text, size_t bytes, const char *const *words, int n) {
     size_t used = 0;
     text[0] = 0;
@@ -29,7 +28,6 @@ static int find_word(const char *word, const char *const *words, int n) {
     return -1;
 }
 
-/* Refuses the value of sinkscope.key, which must be one of the words. */
 static void refuse(ss_json *json, const char *key, const char *const *words, int n,
                    const char *actual) {
     char place[48], list[200];
@@ -38,8 +36,6 @@ static void refuse(ss_json *json, const char *key, const char *const *words, int
     ss_json_refuse(json, place, list, actual);
 }
 
-/* Returns the index of the value of `key` among the n words; `default_value` if the key is absent.
- */
 static int read_word(ss_json *json, const char *key, const char *const *words, int n,
                      int default_value) {
     const char *word = ss_json_text(json, key, NULL);

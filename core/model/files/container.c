@@ -88,7 +88,6 @@ static ss_status read_file(ss_entries *out, ss_bytes file, ss_format format, ss_
     return readers[format]->read(out, file, arena, err);
 }
 
-/* Appends entries to a table that has capacity for them. */
 static void append_entries(ss_entries *all, ss_entries more) {
     if (more.n) memcpy(all->entries + all->n, more.entries, more.n * sizeof *more.entries);
     all->n += more.n;

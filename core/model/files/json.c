@@ -17,8 +17,6 @@ static ss_status fail_at(const ss_json_members *members, size_t at, ss_error *er
                    (unsigned long)at, (unsigned long)members->text.n);
 }
 
-/* ---- keys that occur twice ---------------------------------------------------------------- */
-
 static int compare_keys(const void *a, const void *b) {
     return strcmp((*(const cJSON *const *)a)->string, (*(const cJSON *const *)b)->string);
 }
@@ -42,7 +40,6 @@ static const char *find_own_duplicate(const cJSON *object, bool *full) {
     return duplicate ? duplicate->string : NULL;
 }
 
-/* Returns a duplicate key of the object or of any object inside it. */
 static const char *find_duplicate(const cJSON *value, bool *full) {
     const char *duplicate = cJSON_IsObject(value) ? find_own_duplicate(value, full) : NULL;
     const cJSON *item;
@@ -50,8 +47,6 @@ static const char *find_duplicate(const cJSON *value, bool *full) {
         find_duplicate(item, full);
     return duplicate;
 }
-
-/* ---- parsing ------------------------------------------------------------------------------ */
 
 ss_status ss_json_value(cJSON **out, const ss_json_members *members, ss_bytes text, ss_error *err) {
     const char *start = (const char *)text.data, *end = start;
@@ -86,8 +81,6 @@ ss_status ss_json_parse(cJSON **out, ss_bytes text, const char *file, ss_status 
     cJSON_Delete(root);
     return fail_at(&document, 0, err);
 }
-
-/* ---- member by member --------------------------------------------------------------------- */
 
 static int current_byte(const ss_json_members *members) {
     return members->at < members->text.n ? members->text.data[members->at] : -1;

@@ -18,7 +18,7 @@
 typedef struct ss_json {
     const cJSON *object;
     const char *file; /* name of the file in errors, "config.json" */
-    ss_status status; /* the first error */
+    ss_status status;
     ss_error *err;
 } ss_json;
 
@@ -39,7 +39,7 @@ typedef struct ss_json_members {
     ss_bytes text;
     const char *file;
     ss_status code;
-    size_t at; /* offset of the next byte */
+    size_t at;
 } ss_json_members;
 
 ss_json_members ss_json_members_of(ss_bytes text, const char *file, ss_status code);

@@ -6,8 +6,6 @@
 /* Upper bound of the rank of a tensor: torch's operations support no more dimensions. */
 #define RANK_MAX 64
 
-/* ---- names ---------------------------------------------------------------------------------- */
-
 typedef enum name_use { USE_TABLE, USE_TENSOR, USE_PARAMETER, USE_STORAGE } name_use;
 
 /* The names that a pickle may import: module and type.name. */
@@ -35,15 +33,13 @@ const ss_storage_type *ss_pickle_storage_type(const ss_pickle_value *name) {
     return &names[name->number].type;
 }
 
-/* ---- the machine ---------------------------------------------------------------------------- */
-
 typedef struct machine {
     ss_pickle *pickle;
     ss_pickle_value *stack, *memo;                 /* [capacity], one for each byte of the pickle */
     size_t capacity, depth, memo_n, opcode_at, at; /* at: offset of the next byte */
     int64_t tables_n;
     bool has_stopped;
-    ss_status status; /* the first error stops the machine */
+    ss_status status;
     ss_error *err;
 } machine;
 
@@ -73,7 +69,6 @@ static ss_pickle_value pop(machine *m) {
     return m->status == SS_OK ? m->stack[--m->depth] : nothing;
 }
 
-/* Reads a little-endian number of `width` bytes from the code. */
 static uint64_t take(machine *m, size_t width) {
     uint64_t value = 0;
     if (!ss_read_uint(&value, code_of(m), m->at, width))
@@ -96,7 +91,6 @@ static void push_text(machine *m, uint64_t n) {
     m->at += (size_t)n;
 }
 
-/* Replaces the n values on top by a tuple of them. */
 static void push_tuple(machine *m, size_t n) {
     ss_pickle *pickle = m->pickle;
     if (m->status != SS_OK) return;
@@ -108,7 +102,6 @@ static void push_tuple(machine *m, size_t n) {
     push(m, (ss_pickle_value){SS_PICKLE_TUPLE, (uint32_t)n, (int64_t)first});
 }
 
-/* Removes the last mark and returns the number of values above it. */
 static size_t take_mark(machine *m) {
     size_t n = 0;
     while (n < m->depth && m->stack[m->depth - 1 - n].kind != SS_PICKLE_MARK) n++;
@@ -119,8 +112,6 @@ static size_t take_mark(machine *m) {
     m->depth--;
     return n;
 }
-
-/* ---- opcodes -------------------------------------------------------------------------------- */
 
 static void op_protocol(machine *m, int code) {
     (void)code;
@@ -206,7 +197,6 @@ static void push_name(machine *m, ss_bytes module, ss_bytes name) {
     fail(m, SS_UNSUPPORTED, "a table of plain tensors", actual);
 }
 
-/* Reads a line of the code, without its line feed. */
 static ss_bytes take_line(machine *m) {
     ss_bytes code = code_of(m), line = {code.data + m->at, 0};
     while (m->at < code.n && code.data[m->at] != '\n') m->at++;
@@ -271,7 +261,6 @@ static bool is_tensor(const machine *m, const ss_pickle_value *args) {
            is_shape(m, &parts[3]) && parts[2].n == parts[3].n;
 }
 
-/* Handles a call: each known function makes one of our values. */
 static void op_reduce(machine *m, int code) {
     (void)code;
     ss_pickle_value args = pop(m), name = pop(m);
@@ -300,7 +289,6 @@ static void op_build(machine *m, int code) {
     push(m, table);
 }
 
-/* Adds the n values on top of the stack to the table (as pairs) or list under them. */
 static void set_items(machine *m, size_t n, bool pairs) {
     if (m->status != SS_OK) return;
     m->depth -= n;
@@ -357,8 +345,6 @@ static void step(machine *m) {
     }
     if (m->status == SS_OK) operations[code](m, code);
 }
-
-/* ---- memory --------------------------------------------------------------------------------- */
 
 /* Takes memory for the machine. An opcode pushes at most one value, so the length of the pickle
  * bounds every array. */

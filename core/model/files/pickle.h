@@ -20,7 +20,7 @@
 #define SS_PICKLE_BYTES_MAX 4194304
 
 typedef enum ss_pickle_kind {
-    SS_PICKLE_UNSET, /* an unused slot of the memo */
+    SS_PICKLE_UNSET,
     SS_PICKLE_MARK,
     SS_PICKLE_NONE,
     SS_PICKLE_TRUTH,
@@ -48,8 +48,8 @@ typedef struct ss_pickle_item {
 
 typedef struct ss_pickle {
     ss_bytes code;
-    ss_pickle_value *tuples; /* the elements of all tuples */
-    ss_pickle_item *items;   /* items of all tables, in the order of assignment */
+    ss_pickle_value *tuples;
+    ss_pickle_item *items; /* items of all tables, in the order of assignment */
     size_t tuples_n, items_n;
     int64_t table; /* the table that the pickle evaluates to */
 } ss_pickle;
@@ -67,10 +67,8 @@ size_t ss_pickle_size(size_t n);
  * names. */
 ss_status ss_pickle_read(ss_pickle *pickle, ss_bytes code, ss_arena *arena, ss_error *err);
 
-/* Returns the text of a value of kind SS_PICKLE_TEXT. */
 ss_bytes ss_pickle_text(const ss_pickle *pickle, const ss_pickle_value *value);
 
-/* Returns the storage type that a value of kind SS_PICKLE_NAME refers to. */
 const ss_storage_type *ss_pickle_storage_type(const ss_pickle_value *name);
 
 #endif

@@ -12,7 +12,6 @@
 /* Upper bound of the length of a header: that of the safetensors library. */
 #define HEADER_BYTES_MAX 100000000
 
-/* The one key of the header that is not a tensor. */
 #define METADATA "__metadata__"
 
 /* Lower bound of the length of an entry; the shortest is
@@ -28,7 +27,6 @@ static size_t measure(ss_bytes file) {
     return entries * sizeof(ss_entry) + (size_t)header + entries + 2 * SS_ARENA_MORE;
 }
 
-/* The types of the format, with their bytes per number; types of weights also have an ss_dtype. */
 static const struct {
     const char *name;
     int bytes;
@@ -40,7 +38,6 @@ static const struct {
     {"BOOL", 1, -1},    {"F8_E4M3", 1, -1}, {"F8_E5M2", 1, -1},
 };
 
-/* Reads the type and returns the bytes of an element; 0 for an unknown dtype. */
 static size_t read_dtype(ss_entry *entry, const cJSON *item) {
     for (size_t i = 0; cJSON_IsString(item) && i < sizeof dtypes / sizeof *dtypes; i++)
         if (!strcmp(item->valuestring, dtypes[i].name)) {
@@ -60,8 +57,6 @@ static bool read_size(size_t *out, const cJSON *item) {
     return true;
 }
 
-/* Reads the shape and multiplies *bytes, the size of an element, by its dims; returns false if the
- * shape is invalid. */
 static bool read_shape(ss_entry *entry, const cJSON *shape, size_t *bytes) {
     if (!cJSON_IsArray(shape)) return false;
     ss_tensor *tensor = &entry->tensor;
@@ -105,7 +100,6 @@ static ss_status read_entry(ss_entry *entry, const cJSON *item, ss_bytes data, s
     return SS_OK;
 }
 
-/* Counts the members and the bytes of their names with quotes. */
 static ss_status count_entries(size_t *n, size_t *names_bytes, ss_json_members members,
                                ss_error *err) {
     ss_bytes key, value;
@@ -118,7 +112,6 @@ static ss_status count_entries(size_t *n, size_t *names_bytes, ss_json_members m
     }
 }
 
-/* Copies the name, without its quotes, and advances *names. */
 static ss_status read_name(const char **name, char **names, const ss_json_members *members,
                            ss_bytes key, ss_error *err) {
     cJSON *item;
@@ -131,7 +124,6 @@ static ss_status read_name(const char **name, char **names, const ss_json_member
     return SS_OK;
 }
 
-/* Reads the members into entries and names, which have enough capacity. */
 static ss_status fill_entries(ss_entries *out, char *names, ss_json_members members, ss_bytes data,
                               ss_error *err) {
     for (int metadata = 0;;) {

@@ -11,12 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Upper bound of the length of a record's name. */
 #define RECORD_NAME_BYTES 256
 
 #define PICKLE_NAME "/data.pkl"
 
-/* A file while its entries are read. */
 typedef struct torch_file {
     ss_bytes bytes;
     ss_zip_record *records; /* [records_n], sorted by name */
@@ -29,8 +27,6 @@ static bool is_pickle(ss_bytes name) {
     size_t n = sizeof PICKLE_NAME - 1;
     return name.n > n && !memcmp(name.data + name.n - n, PICKLE_NAME, n);
 }
-
-/* ---- memory --------------------------------------------------------------------------------- */
 
 /* Returns an upper bound of the tensors in a pickle: a tensor takes at least four bytes, for a key
  * and a value from the memo. */
@@ -61,8 +57,6 @@ static size_t measure(ss_bytes file) {
     return arena.used;
 }
 
-/* ---- records -------------------------------------------------------------------------------- */
-
 static ss_status read_records(torch_file *file, ss_arena *arena, ss_error *err) {
     static const unsigned char legacy[] = {0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46};
     ss_zip zip;
@@ -78,7 +72,6 @@ static ss_status read_records(torch_file *file, ss_arena *arena, ss_error *err) 
     return ss_zip_read(file->records, &zip, err);
 }
 
-/* Returns the record with the name "<folder>/<prefix><key>", or NULL. */
 static const ss_zip_record *find_record(const torch_file *file, const char *prefix, ss_bytes key) {
     char name[RECORD_NAME_BYTES];
     if (file->folder.n + strlen(prefix) + key.n >= sizeof name) return NULL;
@@ -96,7 +89,6 @@ static ss_status check_byte_order(const torch_file *file, ss_error *err) {
     return ss_fail(err, SS_UNSUPPORTED, "byteorder", "expected little-endian numbers");
 }
 
-/* Finds the record of the pickle, which must be unique. */
 static ss_status find_pickle(ss_bytes *code, torch_file *file, ss_error *err) {
     const ss_zip_record *record = NULL;
     for (size_t i = 0; i < file->records_n; i++) {
@@ -113,9 +105,6 @@ static ss_status find_pickle(ss_bytes *code, torch_file *file, ss_error *err) {
     return check_byte_order(file, err);
 }
 
-/* ---- tensors -------------------------------------------------------------------------------- */
-
-/* Reads the shape and writes the product of its dims to *count; returns false on overflow. */
 static bool read_shape(ss_entry *entry, size_t *count, const ss_pickle_value *sizes, uint32_t n) {
     ss_tensor *tensor = &entry->tensor;
     *count = 1;
@@ -131,7 +120,6 @@ static bool read_shape(ss_entry *entry, size_t *count, const ss_pickle_value *si
     return true;
 }
 
-/* Returns true if the numbers are contiguous, with the last dimension fastest. */
 static bool is_contiguous(const ss_pickle_value *sizes, const ss_pickle_value *strides,
                           uint32_t n) {
     uint64_t expected = 1;
@@ -140,7 +128,6 @@ static bool is_contiguous(const ss_pickle_value *sizes, const ss_pickle_value *s
     return true;
 }
 
-/* Finds numbers [first, first + count) of a storage in the file. */
 static ss_status find_numbers(ss_entry *entry, const torch_file *file, const ss_pickle_value *id,
                               uint64_t first, size_t count, ss_error *err) {
     const ss_storage_type *type = ss_pickle_storage_type(&id[1]);
@@ -182,8 +169,6 @@ static ss_status read_tensor(ss_entry *entry, const torch_file *file, const ss_p
     return find_numbers(entry, file, id, (uint64_t)args[1].number, count, err);
 }
 
-/* ---- the table ------------------------------------------------------------------------------ */
-
 static bool has_tensors(const ss_pickle *pickle, int64_t table) {
     for (size_t i = 0; i < pickle->items_n; i++)
         if (pickle->items[i].table == table && pickle->items[i].value.kind == SS_PICKLE_TENSOR)
@@ -212,7 +197,6 @@ static ss_status find_table(int64_t *table, const ss_pickle *pickle, ss_error *e
                    "expected a table of tensors, or one in state_dict, model or module");
 }
 
-/* Appends a key, with a NUL, to the names. */
 static ss_status add_name(ss_entry *entry, const torch_file *file, const ss_pickle_value *key,
                           char **names, size_t *bytes_left, ss_error *err) {
     if (key->kind != SS_PICKLE_TEXT)
@@ -221,8 +205,7 @@ static ss_status add_name(ss_entry *entry, const torch_file *file, const ss_pick
     if (memchr(text.data, 0, text.n))
         return ss_fail(err, SS_BAD_FILE, (const char *)text.data,
                        "expected a name without NUL bytes");
-    /* There is room for names that occur once in the pickle, not for names that its memo repeats.
-     */
+    /* The memory holds each name once; a pickle could repeat a name through its memo. */
     if (text.n >= *bytes_left)
         return ss_fail(err, SS_BAD_FILE, "data.pkl", "expected each name once");
     memcpy(*names, text.data, text.n);

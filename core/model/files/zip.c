@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Signatures of records, and the bytes of their fixed parts. */
 #define LOCAL_SIGNATURE 0x04034b50u
 #define LOCAL_BYTES 30
 #define RECORD_SIGNATURE 0x02014b50u
@@ -33,7 +32,6 @@ static uint64_t uint_at(ss_bytes file, size_t at, size_t width) {
     return value;
 }
 
-/* Returns true if the file has `bytes` bytes at `at`, and they begin with the signature. */
 static bool begins_with(ss_bytes file, uint64_t at, size_t bytes, uint32_t signature) {
     return bytes <= file.n && at <= file.n - bytes && uint_at(file, (size_t)at, 4) == signature;
 }
@@ -50,8 +48,6 @@ static bool find_end(size_t *at, ss_bytes file) {
     return false;
 }
 
-/* Reads the number of records, and the start and size of the directory, from the zip64 end record.
- */
 static ss_status read_end64(ss_zip *zip, uint64_t *start, uint64_t *bytes, size_t end,
                             ss_error *err) {
     ss_bytes file = zip->file;
@@ -94,13 +90,11 @@ ss_status ss_zip_begin(ss_zip *zip, ss_bytes file, ss_error *err) {
     return SS_OK;
 }
 
-/* A parsed record of the directory. */
 typedef struct directory_record {
     ss_bytes name, extra;
     uint64_t flags, method, compressed_bytes, bytes, header_at;
 } directory_record;
 
-/* Replaces *value, if it refers to zip64, by the number at *at in the zip64 field. */
 static bool read_zip64(uint64_t *value, ss_bytes field, size_t *at) {
     if (*value != IN_ZIP64_32) return true;
     bool is_inside = ss_read_uint(value, field, *at, 8);
@@ -154,7 +148,6 @@ static ss_status read_record(directory_record *record, ss_zip *zip, ss_error *er
     return SS_OK;
 }
 
-/* Finds the contents of a record, which follow its local header. */
 static ss_status find_data(ss_bytes *data, const ss_zip *zip, const directory_record *record,
                            ss_error *err) {
     ss_bytes file = {zip->file.data, zip->start};

@@ -9,8 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- writing ------------------------------------------------------------------------------ */
-
 static void put(ss_gguf_source *source, const char *key, double value) {
     if (!cJSON_AddNumberToObject(source->config, key, value))
         ss_gguf_refuse(source, SS_NO_MEMORY, key, "room for it");
@@ -135,9 +133,6 @@ static void put_keys(ss_gguf_source *source, const same_key *keys) {
         put(source, keys->config, ss_gguf_number(source, keys->gguf, keys->default_value));
 }
 
-/* ---- checks of the metadata ----------------------------------------------------------------- */
-
-/* Refuses a key of GGUF that has another value; the key may be absent. */
 static void require_value(ss_gguf_source *source, const char *key, double value) {
     const cJSON *item = ss_gguf_find(source, key);
     double actual = cJSON_IsBool(item) ? cJSON_IsTrue(item) : ss_gguf_number(source, key, value);
@@ -147,8 +142,8 @@ static void require_value(ss_gguf_source *source, const char *key, double value)
                     SS_GGUF_METADATA ": this build computes %g, the file says %g", value, actual);
 }
 
-/* Keys that functions below read, that repeat facts of the tensors, or that only name the origin of
- * the file. */
+/* Keys that refuse_unknown accepts in every architecture: functions below read them, or they repeat
+ * facts of the tensors, or they only name the origin of the file. */
 static const char *const general_keys[] = {"block_count",
                                            "embedding_length",
                                            "feed_forward_length",
@@ -214,7 +209,6 @@ static bool can_have_window(const ss_gguf_source *source) {
     return has_type_among(source, "phi3\0cohere2\0");
 }
 
-/* Returns true for families that may clip queries, keys and values. */
 static bool is_clipped(const ss_gguf_source *source) {
     return has_type_among(source, "mpt\0olmo\0");
 }
@@ -270,8 +264,6 @@ static void check_general(ss_gguf_source *source) {
     }
     refuse_unknown(source);
 }
-
-/* ---- rotary positions ----------------------------------------------------------------------- */
 
 /* The parameters of Llama 3's scaling in all published models. */
 #define LLAMA3_LOW 1.0
@@ -330,7 +322,6 @@ static void put_yarn(ss_gguf_source *source, cJSON *scaling) {
     require_value(source, "rope.scaling.yarn_attn_factor", 1.0);
 }
 
-/* Writes the rotary scaling; width is the number of rotary dimensions of a head. */
 static void put_scaling(ss_gguf_source *source, double width) {
     double factor = ss_gguf_number(source, "rope.scaling.factor",
                                    ss_gguf_number(source, "rope.scale_linear", 1.0));
@@ -352,9 +343,6 @@ static void put_scaling(ss_gguf_source *source, double width) {
     if (is_yarn) put_yarn(source, scaling);
 }
 
-/* ---- families ------------------------------------------------------------------------------- */
-
-/* Reads the width of a head, which must be the same for keys and values. */
 static double head_width(ss_gguf_source *source) {
     double H = ss_gguf_number(source, "attention.head_count", (double)NAN);
     double D = ss_gguf_number(source, "embedding_length", (double)NAN);

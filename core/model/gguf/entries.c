@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-/* The types of numbers, indexed by GGUF's codes. */
 static const struct {
     const char *name;
     int type; /* ss_dtype, or -1 if it is not supported */
@@ -22,7 +21,6 @@ static const struct {
     [35] = {"TQ2_0", -1},     [39] = {"MXFP4", -1},
 };
 
-/* What the pairs of the file say about its tensors. */
 typedef struct gguf_head {
     ss_gguf gguf; /* positioned at the first tensor */
     const ss_gguf_family *family;
@@ -62,7 +60,6 @@ static ss_status read_head(gguf_head *head, ss_bytes file, ss_error *err) {
     return status == SS_OK ? find_family(head, architecture, err) : status;
 }
 
-/* Stores type and shape, slowest dimension first. */
 static ss_status read_shape(ss_entry *entry, const ss_gguf_tensor *tensor, ss_error *err) {
     size_t types_n = sizeof types / sizeof *types;
     const char *name = tensor->type < types_n ? types[tensor->type].name : NULL;
@@ -87,7 +84,6 @@ static ss_status read_shape(ss_entry *entry, const ss_gguf_tensor *tensor, ss_er
     return SS_OK;
 }
 
-/* Checks that the bytes of the tensor are inside the data, and stores their range. */
 static ss_status set_range(ss_entry *entry, ss_bytes data, size_t alignment, ss_error *err) {
     size_t blocks = ss_tensor_count(&entry->tensor) / ss_dtype_block(entry->tensor.type), bytes;
     if (!ss_mul_size(&bytes, blocks, ss_dtype_block_bytes(entry->tensor.type)) || bytes > data.n ||
@@ -104,8 +100,6 @@ static ss_status set_range(ss_entry *entry, ss_bytes data, size_t alignment, ss_
     return SS_OK;
 }
 
-/* Reads the next tensor and translates its name; with a measuring arena it only counts the bytes of
- * the name. */
 static ss_status read_tensor(ss_entry *entry, gguf_head *head, ss_arena *arena, ss_error *err) {
     char text[SS_GGUF_NAME_BYTES];
     ss_gguf_tensor tensor;

@@ -27,7 +27,6 @@
 #include "../arch.h"
 #include "../files/container.h"
 
-/* The types of values, with the codes of the format. */
 typedef enum ss_gguf_type {
     SS_GGUF_U8,
     SS_GGUF_I8,
@@ -45,7 +44,6 @@ typedef enum ss_gguf_type {
     SS_GGUF_TYPE_N
 } ss_gguf_type;
 
-/* A key and its value, `count` elements of one type. */
 typedef struct ss_gguf_pair {
     ss_bytes key;
     ss_gguf_type type; /* type of an element, never SS_GGUF_ARRAY */
@@ -58,15 +56,15 @@ typedef struct ss_gguf_tensor {
     ss_bytes name;
     int rank;
     size_t dims[SS_RANK_MAX]; /* fastest first */
-    uint32_t type;            /* code of the type in the format */
-    uint64_t offset;          /* offset from the beginning of the data */
+    uint32_t type;
+    uint64_t offset; /* offset from the beginning of the data */
 } ss_gguf_tensor;
 
 /* An iterator over a file: call begin once, then next_pair pairs_n times, then next_tensor
  * tensors_n times. */
 typedef struct ss_gguf {
     ss_bytes file;
-    size_t at; /* offset of the next byte */
+    size_t at;
     uint64_t tensors_n, pairs_n;
     size_t alignment; /* alignment of the data, known after all pairs */
 } ss_gguf;

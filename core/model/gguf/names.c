@@ -239,7 +239,6 @@ static bool matches(const char *pattern, ss_bytes text, ss_bytes *number) {
     return at == text.n;
 }
 
-/* Returns the row that matches the stem, or NULL. */
 static const name *find_row(const name *row, ss_bytes stem, ss_bytes *number) {
     for (; row && row->gguf; row++)
         if (matches(row->gguf, stem, number)) return row;

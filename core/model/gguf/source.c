@@ -82,7 +82,6 @@ static ss_status read_pairs(ss_gguf_source *source, ss_gguf *gguf) {
     return SS_OK;
 }
 
-/* Reads the facts that follow only from the tensors of the file. */
 static ss_status read_tensors(ss_gguf_source *source, ss_gguf *gguf) {
     ss_gguf_tensor factors = {0};
     for (uint64_t i = 0; i < gguf->tensors_n; i++) {

@@ -9,7 +9,6 @@
 
 #include <cJSON.h>
 
-/* The name of the metadata in errors. */
 #define SS_GGUF_METADATA "GGUF metadata"
 
 /* Upper bound of the bytes of keys, and of texts that are a choice between words. */
@@ -18,15 +17,15 @@
 typedef struct ss_gguf_source {
     const ss_gguf_family *family;
     char architecture[SS_GGUF_TEXT_BYTES];
-    cJSON *pairs;    /* numbers, texts and booleans by key; arrays of texts, and arrays with more
-                        elements than layers, are stored empty */
-    cJSON *config;   /* the translated config */
+    cJSON *pairs; /* numbers, texts and booleans by key; arrays of texts, and arrays with more
+                     elements than layers, are stored empty */
+    cJSON *config;
     bool has_output; /* the LM head has its own tensor */
     bool attention_bias, ffn_bias;
     double V;                     /* rows of the embedding */
     const unsigned char *factors; /* rope_freqs.weight: [factors_n] F32, or NULL */
     size_t factors_n;
-    ss_status status; /* the first error */
+    ss_status status;
     ss_error *err;
 } ss_gguf_source;
 
@@ -53,7 +52,6 @@ void ss_gguf_refuse(ss_gguf_source *source, ss_status code, const char *key, con
 /* Reads a number, or the default where the key is absent; a default of NaN means required. */
 double ss_gguf_number(ss_gguf_source *source, const char *key, double default_value);
 
-/* Reads a text, or the default where the key is absent. */
 const char *ss_gguf_word(ss_gguf_source *source, const char *key, const char *default_value);
 
 #endif

@@ -71,7 +71,6 @@ ss_status ss_gguf_begin(ss_gguf *gguf, ss_bytes file, ss_error *err) {
     return SS_OK;
 }
 
-/* Skips the elements of a value and stores their range in the pair. */
 static ss_status take_elements(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err) {
     size_t width = pair->type == SS_GGUF_TEXT ? 8 : widths[pair->type], start = gguf->at;
     if (pair->count > remaining_bytes(gguf) / width)
@@ -88,7 +87,6 @@ static ss_status take_elements(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err)
     return SS_OK;
 }
 
-/* Reads the code of a type; the elements of an array must not be arrays. */
 static ss_status take_type(ss_gguf *gguf, const ss_gguf_pair *pair, uint64_t *type, ss_error *err) {
     ss_status status = take_number(gguf, type, 4, err);
     if (status != SS_OK) return status;

@@ -11,7 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Applies `change` to the choice of every head that `layer` and `head` select. */
 static void change_choices(const ss_hook *hook, float layer, float head, const float *values,
                            void (*change)(ss_choice *choice, const float *values)) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
@@ -110,7 +109,6 @@ int ss_together_clamp_channel(const float *values) {
     return values[5] > 0.0f ? (int)values[5] : INT_MAX;
 }
 
-/* Returns how many means the edit keeps: one for each hidden state. */
 size_t ss_keeps_clamp_channel(const float *values, const ss_arch *arch) {
     return (int)values[3] == CLAMP_MEAN ? (size_t)ss_states(arch) : 0;
 }
@@ -146,7 +144,6 @@ void ss_apply_swap_positions(const ss_hook *hook, const float *values) {
     if (values[2] == 0.0f) *b = position;
 }
 
-/* Returns a matrix of a layer by its index among the words in table.c. */
 static const ss_linear *matrix_of(const ss_model *model, int layer, int matrix) {
     const ss_layer *l = &model->layers[layer];
     return (const ss_linear *[]){

@@ -26,8 +26,6 @@ bool ss_edits_continue(const ss_edit_kind *first, const ss_edit_kind *then) {
     return !(first->replays & then->hook_points & ~then->replays);
 }
 
-/* Returns the operation that an edit selects, or NULL; the operation's parameters follow the
- * edit's. */
 static const ss_operation *operation_of(const ss_edit_kind *row, const float *values) {
     int n;
     const ss_operation *operations = ss_operations(&n);
@@ -35,8 +33,6 @@ static const ss_operation *operation_of(const ss_edit_kind *row, const float *va
         if (row->parameters[p].type == SS_EDIT_OPERATION) return &operations[(int)values[p]];
     return NULL;
 }
-
-/* ---- checks -------------------------------------------------------------------------------- */
 
 typedef struct range {
     double low, high;
@@ -74,7 +70,6 @@ static ss_where where_of(int i, const char *parameter) {
     return where;
 }
 
-/* Replaces a missing value by the default, and checks that a given value is in its range. */
 static ss_status complete_value(float *value, float default_value, bool required, range r, int i,
                                 const char *name, ss_error *err) {
     if (isnan(*value)) {
@@ -101,8 +96,6 @@ static ss_status check_layer(const ss_edit_kind *row, const float *values, int i
     return SS_OK;
 }
 
-/* Completes and checks the parameters of the operation that the edit selects; they follow those of
- * the edit. */
 static ss_status complete_operation(ss_edit *full, int i, ss_error *err) {
     int n;
     const ss_edit_kind *row = &ss_edits(&n)[full->kind];

@@ -23,7 +23,7 @@
 enum { WINDOW, FIRST, H2O, TOVA, SNAPKV, KEY_NORM, VATP, RANDOM };
 enum { IN_TEXT, IN_CACHE };
 
-/* The row's values, in the order of table.c. */
+/* The edit's values, in the order of its parameters in table.c. */
 typedef struct eviction {
     float policy, budget, first, recent, positions, prompt, queries, pool, seed, layer, head;
 } eviction;
@@ -34,7 +34,6 @@ static eviction read_eviction(const float *values) {
     return e;
 }
 
-/* The cache of one head. */
 typedef struct head_cache {
     float *score, *score_factor; /* [S] factors whose product is the eviction score */
     float *evicted;              /* [S] field `evicted` of the trace: NaN for a kept key */
@@ -56,7 +55,6 @@ bool ss_evict_moves_keys(const float *values) {
     return (int)read_eviction(values).positions == IN_CACHE;
 }
 
-/* Returns the largest number of query heads that share a key. */
 static int heads_per_key(const ss_arch *arch) {
     int heads_max = 1;
     for (int a = 0; a < arch->L; a++) {
@@ -66,8 +64,8 @@ static int heads_per_key(const ss_arch *arch) {
     return heads_max;
 }
 
-/* Returns a bound of the keys that a group keeps, or 0: snapkv keeps all keys after the prompt. The
- * heads of a group keep the same keys if the policy evicts by age. */
+/* snapkv keeps all keys after the prompt, so it has no bound. If the policy evicts by age, all
+ * heads of a group keep the same keys. */
 int ss_evict_kept_keys(const float *values, const ss_arch *arch) {
     eviction e = read_eviction(values);
     bool agrees_in_group = (int)e.policy == WINDOW || (int)e.policy == FIRST;
@@ -106,8 +104,8 @@ static ss_status check_scope(const ss_pass *pass, const float *values, const cha
     return SS_OK;
 }
 
-/* Checks that keys can move, which requires that positions only enter as distances from the query.
- */
+/* Checks that the model allows keys to move: its scores depend on positions only through the
+ * distance of a key from the query. */
 static ss_status check_positions(const ss_pass *pass, const char *where, ss_error *err) {
     const ss_arch *arch = &pass->trace->model->arch;
     if (arch->positions == SS_POSITIONS_LEARNED || arch->positions == SS_POSITIONS_SINUSOID)
@@ -150,9 +148,6 @@ ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *w
     return status;
 }
 
-/* ---- eviction scores ----------------------------------------------------------------------- */
-
-/* Sets the initial score of the query's own key. */
 static void add_key(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     const ss_trace *trace = hook->pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -174,13 +169,11 @@ static void add_key(const ss_hook *hook, const eviction *e, const head_cache *ca
             (uint32_t)e->seed, (uint32_t)(hook->a * arch->H + hook->h), (uint32_t)hook->t);
 }
 
-/* Returns true if attention weights determine the eviction scores. */
 static bool uses_weights(const eviction *e) {
     int policy = (int)e->policy;
     return policy == H2O || policy == VATP || policy == TOVA || policy == SNAPKV;
 }
 
-/* Adds the weights of query t to the scores of the keys. */
 static void add_weights(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     int policy = (int)e->policy, t = hook->t;
     bool last_of_prompt = t < (int)e->prompt && t >= (int)e->prompt - (int)e->queries;
@@ -200,7 +193,6 @@ void ss_evict_reset(ss_pass *pass) {
     if (pass->cache.filled) memset(pass->cache.filled, 0, groups * sizeof *pass->cache.filled);
 }
 
-/* The replay of one head's eviction from recorded weights. */
 typedef struct replay {
     ss_hook query;
     const eviction *e;
@@ -241,8 +233,6 @@ void ss_evict_replay(ss_pass *pass, const float *values, const ss_trace *from, i
             ss_map_read(from, SS_FIELD_ATT, head, 0, p, 0, replay_weights, &state);
     }
 }
-
-/* ---- evictions ----------------------------------------------------------------------------- */
 
 /* Returns how many of the most recent keys, the query's own included, are never evicted. */
 static int count_recent_keys(const eviction *e) {
@@ -297,8 +287,6 @@ static void evict(const ss_hook *hook, const eviction *e, const head_cache *cach
     }
 }
 
-/* ---- masks and positions ------------------------------------------------------------------- */
-
 /* Masks the evicted keys; with positions in the cache, sets the position of each other key to its
  * index in the cache. */
 static void mask_evicted(const ss_hook *hook, const eviction *e, const head_cache *cache) {
@@ -310,8 +298,6 @@ static void mask_evicted(const ss_hook *hook, const eviction *e, const head_cach
     }
 }
 
-/* Returns the row of the rotary angles for a rotation by -back positions, and fills it if
- * needed. */
 static size_t rotary_row(const ss_pass *pass, int back) {
     const ss_model *model = pass->trace->model;
     const float *frequencies[] = {model->rotary, model->window_rotary};
@@ -327,7 +313,6 @@ static size_t rotary_row(const ss_pass *pass, int back) {
     return row;
 }
 
-/* Writes to out[K] the query, rotated to a position that is `back` earlier. */
 static void rotate_query(const ss_hook *hook, int back, float *out) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
     size_t K = (size_t)arch->K;
@@ -387,9 +372,6 @@ void ss_apply_evict(const ss_hook *hook, const float *values) {
     }
 }
 
-/* ---- streaming ----------------------------------------------------------------------------- */
-
-/* Copies row `from` to row `to` in each of n arrays, which are `stride` rows apart. */
 static void move_row(float *rows, size_t width, int n, int stride, int from, int to) {
     for (int i = 0; i < n; i++) {
         float *array = rows + (size_t)i * (size_t)stride * width;

@@ -19,7 +19,6 @@ int ss_evict_kept_keys(const float *values, const ss_arch *arch);
  * long the text. */
 bool ss_evict_is_endless(const float *values, const ss_arch *arch);
 
-/* Resets evictions: no key is evicted, and a streaming run's slots are empty. */
 void ss_evict_reset(ss_pass *pass);
 
 /* Adds the weights of the first p queries, which `from` has recorded, to the eviction scores. */

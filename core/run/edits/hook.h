@@ -7,16 +7,16 @@
 
 typedef struct ss_hook {
     ss_pass *pass;
-    ss_scratch *scratch; /* working memory, for hook points of one query */
-    unsigned point;      /* SS_AT_... */
-    int l, a;    /* l: layer; a: its index among those with attention, for points in attention */
-    int h;       /* query head, for hook points of one query */
-    int t, n;    /* rows [t, t+n) */
-    float *rows; /* [n][heads][width] */
+    ss_scratch *scratch;
+    unsigned point; /* SS_AT_... */
+    int l, a;       /* l: layer; a: its index among those with attention, for points in attention */
+    int h;          /* query head, for hook points of one query */
+    int t, n;       /* rows [t, t+n) */
+    float *rows;    /* [n][heads][width] */
     size_t heads, width;
-    size_t keys;           /* number of slots that the query may see */
-    int own_slot;          /* slot of the query's own key */
-    bool is_recomputed;    /* a map is recomputed: edits reuse the decisions that the pass made */
+    size_t keys; /* number of slots that the query may see */
+    int own_slot;
+    bool is_recomputed;    /* a map is being recomputed: edits reuse the decisions of the pass */
     const int32_t *tokens; /* [keys] token in each slot; NULL: slot j holds token j */
     const unsigned char *visible; /* [keys] 1 for a visible key; NULL: all are visible */
     const float *q;               /* [K] */
@@ -25,7 +25,6 @@ typedef struct ss_hook {
     const ss_linear *linear;
 } ss_hook;
 
-/* Returns the token whose key a slot holds. */
 static inline int ss_token_of(const ss_hook *hook, size_t slot) {
     return hook->tokens ? hook->tokens[slot] : (int)slot;
 }
@@ -47,7 +46,6 @@ static inline void ss_edits_at(unsigned point, ss_hook hook) {
     if (hook.pass->hook_points & point) ss_edits_apply(&hook);
 }
 
-/* Returns the numbers that the edit with these values keeps from its first tokens. */
 float *ss_edit_numbers(const ss_hook *hook, const float *values);
 
 /* Returns true if `selection`, the layer, head or token of an edit, is `index` or NaN, which

@@ -17,7 +17,8 @@ enum { DIRECTION, FROM, LAYER, HEAD, KEY, SEED };
 enum { TAG, RANDOM };
 enum { STREAM, HEADS };
 
-/* A direction depends on the earlier ones if they leave less than this share of its length. */
+/* A direction counts as a sum of the earlier ones if less than this share of its length remains
+ * without their components. */
 #define DEPENDENT_SHARE 1e-4f
 
 static size_t width_of(const float *values, const ss_arch *arch) {
@@ -45,13 +46,11 @@ ss_status ss_check_project(const ss_pass *pass, const float *values, const char 
                    is_normed ? "a norm after attention" : "a gate for each number of it");
 }
 
-/* Subtracts from x[n] its component along a direction of length 1. */
 static void remove_component(float *x, const float *direction, size_t n) {
     float component = ss_dot(x, direction, n);
     for (size_t i = 0; i < n; i++) x[i] -= component * direction[i];
 }
 
-/* Orthonormalizes directions[count][n] in order (Gram-Schmidt). */
 static void orthonormalize(float *directions, size_t count, size_t n) {
     for (size_t a = 0; a < count; a++) {
         float *direction = directions + a * n, norm = sqrtf(ss_dot(direction, direction, n));

@@ -21,10 +21,9 @@
 enum { TENSOR, TOKEN, CHANNEL, GROUP };
 enum { QUERIES, KEYS, VALUES, HIDDEN, WEIGHTS };
 
-/* Indices of the row's values, in the order of table.c. */
+/* Indices of the edit's values, in the order of its parameters in table.c. */
 enum { WHAT, BITS, BY, GROUP_SIZE, SYMMETRIC, FIRST, LAYER, PROMPT };
 
-/* Returns true if tokens share scales. */
 static bool has_shared_scales(const float *values) {
     int by = (int)values[BY];
     return (int)values[WHAT] != WEIGHTS && (by == TENSOR || by == CHANNEL);
@@ -35,7 +34,6 @@ int ss_together_quantize(const float *values) {
     return values[PROMPT] > 0.0f ? (int)values[PROMPT] : INT_MAX;
 }
 
-/* Returns the number of columns of the widest rows that the edit rounds. */
 static size_t columns_of(const ss_arch *arch) {
     int heads = arch->H * (arch->K > arch->U ? arch->K : arch->U);
     return (size_t)(heads > arch->D ? heads : arch->D);
@@ -47,15 +45,12 @@ size_t ss_keeps_quantize(const float *values, const ss_arch *arch) {
     return has_shared_scales(values) ? (size_t)ss_states(arch) * ranges * 2 : 0;
 }
 
-/* ---- numbers that share a scale ------------------------------------------------------------ */
-
 typedef struct range {
     float low, high;
 } range;
 
 static const range empty_range = {INFINITY, -INFINITY};
 
-/* Returns the range r, widened to include x[i * step + j] for i < rows, j < n. */
 static range widen(range r, const float *x, size_t rows, size_t step, size_t n) {
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < n; j++) {
@@ -96,16 +91,12 @@ static void quantize(float *x, size_t rows, size_t step, size_t n, const float *
     round_to_range(widen(empty_range, x, rows, step, n), x, rows, step, n, values, errors);
 }
 
-/* Quantizes a row with one scale, or group by group. */
 static void quantize_row(float *x, size_t n, const float *values, float *errors) {
     size_t group = (int)values[BY] == GROUP ? (size_t)values[GROUP_SIZE] : n;
     for (size_t i = 0; i < n; i += group)
         quantize(x + i, 1, n, n - i < group ? n - i : group, values, errors);
 }
 
-/* ---- weights ------------------------------------------------------------------------------- */
-
-/* Returns the range of the whole matrix; work has [in] floats. */
 static range range_of(const ss_matrix *w, float *work) {
     range r = empty_range;
     for (size_t n = 0; n < w->out; n++) {
@@ -115,8 +106,6 @@ static range range_of(const ss_matrix *w, float *work) {
     return r;
 }
 
-/* Writes the quantized weights of output n to out[in]; `matrix_range` is used with one scale per
- * tensor. */
 static void round_output(float *out, const ss_matrix *w, size_t n, range matrix_range,
                          const float *values, float *errors) {
     ss_matrix_output(out, w, n);
@@ -126,8 +115,6 @@ static void round_output(float *out, const ss_matrix *w, size_t n, range matrix_
         quantize_row(out, w->in, values, errors);
 }
 
-/* Adds the squared error and the squared norm of the matrix to sums[2], if the layer has the
- * matrix. */
 static void add_errors(const ss_linear *linear, const float *values, float *work, double *sums) {
     const ss_matrix *w = &linear->w;
     if (!w->data) return;
@@ -140,7 +127,6 @@ static void add_errors(const ss_linear *linear, const float *values, float *work
     }
 }
 
-/* Records the errors of all matrices of the selected layers; called before the first token. */
 static void record_weight_errors(const ss_pass *pass, const float *values) {
     const ss_model *model = pass->trace->model;
     float *errors = ss_floats(pass->trace, SS_FIELD_WEIGHT_ROUNDED);
@@ -225,8 +211,6 @@ ss_status ss_check_quantize(const ss_pass *pass, const float *values, const char
                        "expected weights by tensor, channel or group, which have no tokens");
     return ss_check_weights(pass, values, where, err);
 }
-
-/* ---- activations --------------------------------------------------------------------------- */
 
 /*
  * Rounds columns [d, d + n) of x[rows][width], which share one scale. The first `range_rows` rows

@@ -1,5 +1,5 @@
-/* The functions that rows of the EDIT table point to. Only table.c and the files that define
- * them include this header. */
+/* The functions that rows of the EDIT table point to: those of apply.c, evict.c, project.c and
+ * quantize.c, a paragraph each. Only table.c and these files include this header. */
 #ifndef SS_RUN_EDITS_ROWS_H
 #define SS_RUN_EDITS_ROWS_H
 
@@ -13,7 +13,6 @@ struct ss_pass;
     ss_status ss_check_##name(const struct ss_pass *pass, const float *values, const char *where,  \
                               ss_error *err)
 
-/* apply.c */
 SS_APPLY(operation);
 SS_CHECK(operation);
 SS_APPLY(mask);
@@ -34,18 +33,15 @@ int ss_idle_swap_positions(const float *values);
 SS_APPLY(scale_weight);
 SS_CHECK(scale_weight);
 
-/* evict.c */
 SS_APPLY(evict);
 SS_CHECK(evict);
 int ss_idle_evict(const float *values);
 
-/* project.c */
 SS_APPLY(project);
 SS_CHECK(project);
 size_t ss_keeps_project(const float *values, const ss_arch *arch);
 int ss_idle_project(const float *values);
 
-/* quantize.c */
 SS_APPLY(quantize);
 SS_CHECK(quantize);
 int ss_together_quantize(const float *values);

@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-/* Upper bound of integers: they are passed as floats, which are exact for integers of the seven
- * digits that errors print. */
+/* Upper bound of integer parameters. They are passed as floats, which hold each integer of seven
+ * digits exactly, and errors print seven digits. */
 #define COUNT_MAX 9999999.0f
 #define NUMBER_MAX 1e30f
 

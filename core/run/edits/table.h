@@ -9,8 +9,6 @@
 
 #include "../trace.h"
 
-/* The maximum number of parameters of a row, and of values of an edit: the parameters of its row
- * and of an operation. */
 #define SS_EDIT_PARAMETERS 11
 #define SS_EDIT_VALUES (SS_EDIT_PARAMETERS + SS_PARAMETERS_MAX)
 
@@ -25,8 +23,8 @@ typedef enum ss_edit_type {
 typedef struct ss_edit_parameter {
     const char *name; /* NULL ends the list */
     ss_edit_type type;
-    float standard;             /* default; NaN: all layers, heads or tokens, or a required value */
-    float low, high;            /* range of numbers and integers */
+    float standard; /* default; NaN: all layers, heads or tokens, or a required value */
+    float low, high;
     const char *below;          /* letter that bounds an index; T is the run's capacity */
     const char *const *choices; /* NULL-terminated */
     const char *const *labels;  /* a readable name for each choice; NULL: the word itself */
@@ -34,10 +32,9 @@ typedef struct ss_edit_parameter {
     const char *meaning;
 } ss_edit_parameter;
 
-/* What an edit requires of the model. */
 enum {
-    SS_NEEDS_CAUSAL = 1,   /* queries see no later keys */
-    SS_NEEDS_POSITIONS = 2 /* the model has positions */
+    SS_NEEDS_CAUSAL = 1, /* queries see no later keys */
+    SS_NEEDS_POSITIONS = 2
 };
 
 /* One edit: a row of the table and a value for each parameter; NaN selects the default. */
@@ -77,8 +74,8 @@ typedef struct ss_edit_kind {
     int needs;            /* SS_NEEDS_... */
     uint32_t fields;      /* SS_BIT(field) that the edit records */
     unsigned hook_points; /* SS_AT_... */
-    /* A subset of hook_points, where the edit only reads rows and, when the text of a run changes,
-     * reads them from the trace; a later edit that changes these rows prevents that (edit.h). */
+    /* Hook points at which the edit only reads rows. When the text of a run changes, the edit can
+     * read kept rows from the trace, unless a later edit has changed them (edit.h). */
     unsigned replays;
     ss_edit_parameter parameters[SS_EDIT_PARAMETERS];
     void (*apply)(const struct ss_hook *hook, const float *values);
@@ -95,7 +92,6 @@ typedef struct ss_edit_kind {
     const char *source;
 } ss_edit_kind;
 
-/* Returns the table and its number of rows, *n. */
 const ss_edit_kind *ss_edits(int *n);
 
 #endif

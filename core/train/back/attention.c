@@ -44,7 +44,6 @@ const float *ss_recorded(const ss_trace *trace, ss_field_id field, int l, int h)
     return ss_row(trace, field, h < 0 ? l : l * heads + h, 0);
 }
 
-/* Computes out[m][n] = a[m][k] b[k][n]. */
 static void multiply(const ss_attention_back *s, float *out, const float *a, const float *b,
                      size_t m, size_t k, size_t n) {
     ss_tile(s->tiles, a, k, m, k);
@@ -52,7 +51,6 @@ static void multiply(const ss_attention_back *s, float *out, const float *a, con
     ss_matmul(out, n, s->tiles, s->panels, NULL, m, n, k);
 }
 
-/* Computes out[m][n] = a[k][m]^T b[k][n], where the rows of b are stride apart. */
 static void multiply_transposed(const ss_attention_back *s, float *out, const float *a,
                                 const float *b, size_t stride, size_t m, size_t k, size_t n) {
     ss_tile_columns(s->tiles, a, m, m, k);
@@ -60,9 +58,6 @@ static void multiply_transposed(const ss_attention_back *s, float *out, const fl
     ss_matmul(out, n, s->tiles, s->panels, NULL, m, n, k);
 }
 
-/* ---- feature maps ------------------------------------------------------------------------- */
-
-/* Computes inner = relu(M1 z) and rows = M2 inner. */
 static void map_mlp(const ss_attention_back *s, const ss_layer *layer, float *rows, size_t n) {
     size_t K = layer->kernel_in.w.in;
     float *panels = s->work, *tiles = panels + ss_panels_floats(K, K);
@@ -96,7 +91,7 @@ static void map_back(const ss_attention_back *s, const ss_layer *layer, const ss
     if (feature != SS_FEATURE_MLP) return;
     memcpy(s->values, z,
            n * K * sizeof *z); /* keeps z in s->values, which are not needed any more */
-    map_mlp(s, layer, z, n);   /* computes s->inner */
+    map_mlp(s, layer, z, n);
     ss_linear_back_weights(s->inner, d, &sums->kernel_out, n, s->work);
     ss_linear_back_inputs(d, d, &layer->kernel_out, n, s->work);
     for (size_t i = 0; i < n * K; i++) d[i] = s->inner[i] > 0.0f ? d[i] : 0.0f;
@@ -104,9 +99,6 @@ static void map_back(const ss_attention_back *s, const ss_layer *layer, const ss
     ss_linear_back_inputs(d, d, &layer->kernel_in, n, s->work);
 }
 
-/* ---- one head ----------------------------------------------------------------------------- */
-
-/* Writes the bias key or its value (zeros if `bias_row` is NULL), then T rows of the trace. */
 static void prepend_bias_key(float *out, const float *bias_row, size_t bias, const float *rows,
                              size_t T, size_t K) {
     memset(out, 0, bias * K * sizeof *out);
@@ -114,7 +106,6 @@ static void prepend_bias_key(float *out, const float *bias_row, size_t bias, con
     memcpy(out + bias * K, rows, T * K * sizeof *out);
 }
 
-/* Removes x[first, first + hidden_n), which the mask hides, from x[n]. */
 static void close_gap(float *x, size_t first, size_t hidden_n, size_t n) {
     memmove(x + first, x + first + hidden_n, (n - first - hidden_n) * sizeof *x);
 }
@@ -166,7 +157,6 @@ static float scores_back(const ss_attention_back *s, const ss_trace *trace, int 
     return parameter_gradient;
 }
 
-/* Reads the weights of head h; the bias key has the first column. */
 static void read_weights(const ss_attention_back *s, const ss_trace *trace, int l, int h) {
     size_t T = (size_t)trace->T, C = (size_t)trace->capacity;
     size_t bias = bias_keys(&trace->model->arch), keys = bias + T;
@@ -178,8 +168,6 @@ static void read_weights(const ss_attention_back *s, const ss_trace *trace, int 
     }
 }
 
-/* Reads queries, keys and values of head h and applies the feature map; the bias key comes first.
- */
 static void read_head(const ss_attention_back *s, const ss_trace *trace, int l, int h, size_t g,
                       ss_feature feature) {
     const ss_arch *arch = &trace->model->arch;
@@ -194,7 +182,6 @@ static void read_head(const ss_attention_back *s, const ss_trace *trace, int l, 
                      bias, ss_recorded(trace, SS_FIELD_V, l, (int)g), T, K);
 }
 
-/* Adds rows[T][K] to the rows of head h in out[T][heads*K]. */
 static void add_head(float *out, size_t h, size_t heads, const float *rows, size_t T, size_t K) {
     for (size_t t = 0; t < T; t++) ss_add(out + (t * heads + h) * K, rows + t * K, K);
 }
@@ -210,8 +197,7 @@ static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float 
     read_weights(s, trace, l, h);
     read_head(s, trace, l, h, g, feature);
 
-    /* From head_out = weights values follow d weights = d_head_out values^T and d values =
-     * weights^T d_head_out. */
+    /* out = weights * values, so d_weights = d_out * values^T and d_values = weights^T * d_out. */
     const float *d = d_head_out + (size_t)h * K;
     ss_tile(s->tiles, d, H * K, T, K);
     ss_pack_rows(s->panels, s->values, K, keys, K);
@@ -221,8 +207,8 @@ static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float 
     float parameter_gradient = scores_back(s, trace, l, h);
     if (sums->sinks) ((float *)(size_t)sums->sinks)[h] += parameter_gradient;
 
-    /* From products = queries keys^T follow d queries = d products keys and d keys = d products^T
-     * queries. */
+    /* products = queries * keys^T, so d_queries = d_products * keys and
+     * d_keys = d_products^T * queries. */
     multiply(s, s->d_q, s->d, s->keys, T, keys, K);
     multiply_transposed(s, s->d_k, s->d, s->queries, K, keys, T, K);
     if (feature != SS_FEATURE_NONE) {

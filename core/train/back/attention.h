@@ -14,7 +14,7 @@ typedef struct ss_attention_back {
     float *values, *d_v;   /* [B+T][K] */
     float *inner;          /* [B+T][K] hidden layer of an mlp feature map */
     float *tiles, *panels; /* operands of one product */
-    float *work;           /* working memory of an mlp feature map */
+    float *work;
 } ss_attention_back;
 
 void ss_attention_back_lay_out(ss_attention_back *back, const ss_arch *arch, int T,

@@ -60,8 +60,6 @@ ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
     return SS_OK;
 }
 
-/* ---- laying out --------------------------------------------------------------------------- */
-
 static float *take_floats(ss_arena *arena, size_t rows, size_t width) {
     size_t count;
     if (!ss_mul_size(&count, rows, width)) arena->full = true;
@@ -115,9 +113,6 @@ void ss_backward_lay_out(ss_backward *back, const ss_arch *arch, int sequences, 
     ss_attention_back_lay_out(&back->attention, arch, T, arena);
 }
 
-/* ---- reading traces ----------------------------------------------------------------------- */
-
-/* Gathers rows[R][width] of a field without heads. */
 static void gather_rows(float *rows, const ss_trace *traces, int n, ss_field_id field, int l,
                         size_t width) {
     for (int s = 0; s < n; s++) {
@@ -127,7 +122,6 @@ static void gather_rows(float *rows, const ss_trace *traces, int n, ss_field_id 
     }
 }
 
-/* Gathers rows[R][H*K] of a field with heads. */
 static void gather_heads(float *rows, const ss_trace *traces, int n, ss_field_id field, int l) {
     size_t H = (size_t)traces->model->arch.H, K = (size_t)traces->model->arch.K;
     for (int s = 0; s < n; s++, rows += (size_t)traces->T * H * K)
@@ -163,8 +157,6 @@ static void read_stream(const ss_backward *b, const ss_trace *traces, int n, int
     if (arch->post_norm) norm_rows(b->x, b->x, &b->model->layers[l].attention_norm, arch, R);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------- */
-
 /* Propagates d, the derivative with respect to the output of a product with x: adds the derivatives
  * with respect to weights and bias to sums, and writes the derivative with respect to x to dx. */
 static void product_back(const ss_backward *b, float *dx, const float *x, const float *d,
@@ -191,7 +183,6 @@ static void ffn_back(const ss_backward *b, const float *d, const ss_trace *trace
     float *inner = is_gated ? b->gate : b->up, *d_inner = is_gated ? b->d_gate : b->d_up;
     gather_rows(b->up, traces, n, SS_FIELD_FFN_UP, l, F);
     if (is_gated) gather_rows(b->gate, traces, n, SS_FIELD_FFN_GATE, l, F);
-    /* Recomputes the input of the down projection: activation(gate) * up, or activation(up). */
     ss_linear_back_inputs(d_inner, d, &ffn->down, R, b->work);
     if (is_gated) {
         memcpy(b->d_up, d_inner, R * F * sizeof *d_inner);
@@ -235,7 +226,6 @@ static void compute_gates(const ss_backward *b, int l, const float *y, size_t R)
     ss_sigmoid(b->gates, b->gates, 0.0f, R * gate->w.out);
 }
 
-/* Adds the value biases of layer l to rows[R][H*K]. */
 static void add_value_biases(const ss_backward *b, float *rows, int l, size_t R) {
     const ss_arch *arch = &b->model->arch;
     const float *biases = b->model->layers[l].value_biases;
@@ -278,7 +268,6 @@ static void heads_back(const ss_backward *b, const float *d, const ss_trace *tra
             b->d_head_out + i * K, K);
 }
 
-/* Rotates rows[R][heads*K] by the negative angles of their positions. */
 static void rotate_back(const ss_backward *b, float *rows, size_t heads, size_t R) {
     size_t K = (size_t)b->model->arch.K, pairs = (size_t)b->model->arch.rotary_width / 2;
     size_t T = (size_t)b->T;
@@ -305,15 +294,12 @@ static void compute_rotary(const ss_backward *b, int l) {
     }
 }
 
-/* Adds the squared norms of rows[R][width] to sums[T], position by position. */
 static void add_squares(const ss_backward *b, float *sums, const float *rows, size_t width,
                         size_t R) {
     for (size_t i = 0; i < R; i++)
         sums[i % (size_t)b->T] += ss_dot(rows + i * width, rows + i * width, width);
 }
 
-/* Adds to sum, for each sequence, the norm of the first of rows[n][T][D] over the mean norm of the
- * others. */
 static void add_ratios(const ss_backward *b, float *sum, const float *rows, int n) {
     size_t D = (size_t)b->model->arch.D, T = (size_t)b->T;
     for (int s = 0; s < n; s++, rows += T * D) {
@@ -352,7 +338,7 @@ static void attention_back(const ss_backward *b, const float *d, const ss_trace 
         if (gates_read_values) compute_gates(b, l, values, R);
         gates_back(b, b->d_v, values, R);
     }
-    if (gates_read_values) { /* the gates are computed from values */
+    if (gates_read_values) {
         product_back(b, b->part, values, b->d_gates, &layer->gate, &sums->gate, R);
         ss_add(b->d_v, b->part, R * GK);
     }
@@ -363,8 +349,6 @@ static void attention_back(const ss_backward *b, const float *d, const ss_trace 
         add_product_back(b, b->d_gates, &layer->gate, &sums->gate, R);
 }
 
-/* Propagates dx through one block and its norm, from the stream after it to the stream before it.
- */
 static void block_back(const ss_backward *b, const ss_trace *traces, int n, int l, bool ffn) {
     const ss_arch *arch = &b->model->arch;
     const ss_layer *layer = &b->model->layers[l], *sums = &b->sums->layers[l];

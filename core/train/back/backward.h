@@ -10,7 +10,6 @@
 
 #include "attention.h"
 
-/* Returns the fields that a run must record. */
 uint32_t ss_backward_fields(const ss_arch *arch);
 
 /* Returns SS_UNSUPPORTED, and names the feature, for a model with a block or an operation that has
@@ -20,7 +19,7 @@ ss_status ss_backward_check(const ss_arch *arch, ss_error *err);
 /* Working memory for R = sequences * T rows. */
 typedef struct ss_backward {
     const ss_model *model, *sums;
-    int T;             /* tokens of a sequence */
+    int T;
     float *logits;     /* [R][V] derivative with respect to the logits; the caller writes it */
     float *dx;         /* [R][D] derivative with respect to the residual stream */
     float *x, *y, *dy; /* [R][D] the input of a block, the input after its norm, and the derivative

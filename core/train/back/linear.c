@@ -50,7 +50,6 @@ void ss_linear_back_inputs(float *dx, const float *d, const ss_linear *linear, s
     }
 }
 
-/* Adds a^T b, with a[n][rows] and b[n][columns], to sums, whose rows are `stride` apart. */
 static void add_products(float *sums, size_t stride, const float *a, size_t rows, const float *b,
                          size_t columns, size_t n, float *panels, float *tiles, float *product) {
     for (size_t t = 0; t < n; t += SS_BACK_ROWS) {

@@ -9,7 +9,6 @@
 
 #include "../../model/model.h"
 
-/* Returns true if the activation has a backward function. */
 bool ss_has_slope(ss_activation activation);
 
 /* Multiplies d[i] by the derivative a'(x[i]) of the activation and replaces x[i] by a(x[i]). */
