@@ -23,7 +23,7 @@ PRELOADS = re.compile(r"__vite__mapDeps\(\[[\d,]*\]\)")
 
 class AddressHook(MetadataHookInterface):
     """Adds the addresses of the repository to the package's metadata. GitHub's runners name the repository in their
-    environment; elsewhere the metadata has no addresses."""
+    environment; elsewhere there are no addresses."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         host, name = os.environ.get("GITHUB_SERVER_URL"), os.environ.get("GITHUB_REPOSITORY")
@@ -42,8 +42,8 @@ class ElementHook(BuildHookInterface):
 
 
 def bundle_element(page: Path) -> dict[str, dict[str, str]]:
-    """Returns `modules`, the source of each of the element's modules by its address, and `files`, the element's other
-    files in base64 by their addresses."""
+    """Returns `modules`, the source of each of the element's modules by address, and `files`, its other files in base64
+    by address."""
     modules: dict[str, str] = {}
     pending = ["sink-scope.js"]
     while pending:
@@ -59,7 +59,7 @@ def bundle_element(page: Path) -> dict[str, dict[str, str]]:
 
         text = IMPORT.sub(resolve_import, (page / name).read_text("utf-8"))
         text = PRELOADS.sub("[]", text).replace("import.meta.url", json.dumps(SITE + name))
-        # The widget loads modules from blobs, which cannot resolve an address.
+        # The widget loads modules from blobs, which cannot resolve addresses.
         modules[SITE + name] = text.replace("import.meta.resolve", "undefined").replace("import.meta", "({})")
     resources = [*page.glob("engine/*/sinkscope.lab.simd.wasm"), *page.glob("zoo/*/index.json")]
     return {"modules": modules,

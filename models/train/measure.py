@@ -13,8 +13,8 @@ from .loss import unmask_loss
 from .recipe import Training
 
 SEQUENCES, T = 100, 64
-SINK_K = 10  # number of Sink_k on a card, as many as in the paper
-NOISE_DRAWS = 8  # noise draws per passage for a diffusion model's loss
+SINK_K = 10  # Sink_1 to Sink_10, as in the paper
+NOISE_DRAWS = 8  # per passage, for a diffusion model's loss
 
 
 def held_out_loss(arch: Architecture, weights: Weights, logits: Tensor, ids: Tensor) -> float:
@@ -28,7 +28,7 @@ def held_out_loss(arch: Architecture, weights: Weights, logits: Tensor, ids: Ten
 
 @torch.no_grad()
 def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]:
-    """Measures a model on ids [sequences, T], which include the tokens before the text."""
+    """Measures a model on ids [sequences, T], front tokens included."""
     trace = forward(arch, weights, ids)
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
     raw = metrics.alpha(trace.att, arch.mask.kind)

@@ -53,8 +53,8 @@ class Widget(anywidget.AnyWidget):
         self.on_msg(self._answer)
 
     def _answer(self, _: Any, message: dict[str, Any], __: Any) -> None:
-        """Sends a view the element with the recording, or a still picture, as the view requests. The bytes are sent on
-        request so that the notebook does not store them."""
+        """Sends a view what it requests: the element with the recording, or a still picture. The notebook would store
+        bytes that were not requested."""
         element = files("sinkscope") / "static" / "element.json"
         if message.get("request") == "element" and element.is_file():
             self.send({"kind": "element"}, [element.read_bytes(), recording_bytes(self.recording)])
@@ -87,13 +87,13 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
     has_map = f"{prompt}.att" in recording or f"{prompt}.att_pooled" in recording
     figure = Figure(figsize=(9, 4.4), dpi=100, layout="constrained")
     left, right = figure.subplots(1, 2)
-    # Formulas are disabled: a $ in a model's name does not begin one.
+    # Without formulas: a $ in a model's name does not begin one.
     stamp = f"{recording.caption()} Drawn by Sinkscope {__version__}."
     figure.supxlabel(fill(stamp, 130), fontsize=7, parse_math=False)
     if alpha is not None:
         image = left.imshow(alpha, cmap="Blues", vmin=0, vmax=1, aspect="auto")
         left.set(xlabel="head", ylabel="layer", title=f"alpha_{first + 1}: attention to the first token")
-        rows = range(0, len(alpha), -(-len(alpha) // 12))  # at most 12 names
+        rows = range(0, len(alpha), -(-len(alpha) // 12))
         left.set_yticks(list(rows), [str(recording.layers[row]) for row in rows])
         figure.colorbar(image, ax=left)
     else:
@@ -108,15 +108,15 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
         right.set_axis_off()
         right.set_title("map: not kept")
     out = BytesIO()
-    # These settings keep letters as text in a vector file.
+    # Keep letters as text in a vector file.
     with rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
         figure.savefig(out, format=format)
     return out.getvalue()
 
 
 def _first_token_alpha(recording: Recording, prompt: int) -> Array | None:
-    """Returns alpha of the first token in each head, [L, H], from the means, from the kept prompt, or computed from the
-    prompt's maps; None if the recording has none of these."""
+    """Returns alpha of the first token in each head, [L, H]: from the means, from the kept prompt, or from the prompt's
+    maps; None if the recording has none of these."""
     first = recording.first
     for name in ("mean.alpha", f"{prompt}.alpha"):
         if name in recording:
@@ -131,8 +131,7 @@ def _first_token_alpha(recording: Recording, prompt: int) -> Array | None:
 
 def _select_head(recording: Recording, alpha: Array | None, layer: int | None, head: int | None,
               ) -> tuple[int, int]:
-    """Returns the index of the layer in the recording and the head, as the arguments `layer` and `head` of `picture`
-    name them."""
+    """Returns the layer's index in the recording and the head that `layer` and `head` of `picture` choose."""
     layers, H = list(recording.layers), recording.model["H"]
     if layer is not None and layer not in layers:
         raise ValueError(f"layer: expected a layer with attention ({', '.join(map(str, layers))}), found {layer}")
