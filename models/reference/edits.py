@@ -20,7 +20,6 @@ Edit = dict[str, Value]  # "kind" and the parameters, by name
 
 
 def parse_edit(text: str) -> Edit:
-    """Parses an edit written as KIND:key=value,key=value."""
     kind, _, parameters = text.partition(":")
     pairs = [pair.split("=") for pair in parameters.split(",") if pair]
     return {"kind": kind} | {key: _parse_value(value) for key, value in pairs}
@@ -136,7 +135,6 @@ def _select_kinds(edits: list[Edit], *kinds: str) -> list[Edit]:
 
 
 def _integer_parameter(edit: Edit, key: str, default: int | None = None) -> int:
-    """Returns a parameter as an integer. A parameter without a default is required."""
     return int(float(edit[key] if default is None else edit.get(key, default)))
 
 
@@ -154,7 +152,6 @@ def _round_to_steps(x: Tensor, bits: int, symmetric: bool, range_source: Tensor 
 
 
 def _quantization_settings(edit: Edit) -> tuple[str, int, bool]:
-    """Returns what shares a scale, the number of bits, and whether the range is symmetric."""
     return str(edit.get("by", "token")), _integer_parameter(edit, "bits"), edit.get("symmetric", "yes") == "yes"
 
 
@@ -189,7 +186,6 @@ def _count_error(rounded: Tensor, column: int, exact: Tensor, x: Tensor, edit: E
 
 
 def _quantize_heads(x: Tensor, edits: list[Edit], vectors: str, layer: int, rounded: Tensor) -> Tensor:
-    """Rounds queries, keys or values x [heads, T, K]."""
     for edit in _select_kinds(edits, "quantize"):
         if edit["what"] == vectors and _applies_at(edit, "layer", layer):
             exact = x.transpose(0, 1).flatten(1)
@@ -288,7 +284,6 @@ class _Cache:
             self._drop(t, key)
 
     def add_query(self, t: int) -> list[int]:
-        """Adds the key of query t, evicts others, and returns the keys that the query sees."""
         self.kept.append(t)
         policy, budget = self.edit["policy"], _integer_parameter(self.edit, "budget")
         if policy == "snapkv":
@@ -325,7 +320,6 @@ def _compute_at_positions(compute: Callable[[Tensor], Tensor], x: Tensor, at: li
 
 
 def _edit_stream(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tensor:
-    """Clamps and quantizes the residual stream [T, D] after `layer` layers."""
     for edit in _select_kinds(edits, "clamp_channel", "quantize"):
         if not _applies_at(edit, "layer", layer):
             continue
@@ -457,7 +451,6 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
 
 
 def run_edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]:
-    """Runs tokens [T] under the edits, and returns the recorded fields by name."""
     weights = {name: w.clone() for name, w in model.weights.items()}
     for edit in _select_kinds(edits, "scale_weight"):
         name, rows_first = MATRICES[model.family][str(edit["matrix"])]

@@ -29,7 +29,6 @@ INT8_BY_ROWS = {
 
 
 def read_model(folder: Path) -> tuple[Architecture, Weights]:
-    """F32 has every stored number exactly."""
     arch = architecture(json.loads((folder / "config.json").read_text()))
     return arch, read_weights(folder / "model.safetensors")
 
@@ -39,7 +38,6 @@ def read_weights(file: Path) -> Weights:
 
 
 def widen_stored(stored: Weights) -> Weights:
-    """Multiplies I8 matrices by their scales, and converts all to F32."""
     weights = {name: w.float() for name, w in stored.items()
                if w.is_floating_point() and not name.endswith(SCALE_SUFFIX)}
     for name, w in stored.items():

@@ -42,7 +42,7 @@ class TrainingCase:
     recipe: dict[str, Any]
     weights: Weights
     text: str
-    files: list[str | Path]  # arguments of `sinkscope train` besides the recipe and the text
+    files: list[str | Path]
 
 
 def train_by_core(recipe: dict[str, object], files: list[str | Path]) -> list[float]:

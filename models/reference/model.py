@@ -21,7 +21,7 @@ from .operations import OPERATIONS, Parameters, elu1
 Weights = dict[str, Tensor]
 # Multiplies [..., in] by [in, out].
 Product = Callable[[Tensor, Tensor], Tensor]
-# Callback for intermediate tensors: name, layer, tensor
+# Called with the name, the layer and the value of an intermediate tensor.
 Visit = Callable[[str, int, Tensor], None]
 
 
@@ -66,14 +66,14 @@ class Architecture:
     # output)
     norm_place: str = "pre"
     norm_kind: str = "rms"  # or "layer"
-    feed_forward: str = "gated"  # plain, none
+    feed_forward: str = "gated"
     activation: str = "silu"  # silu, gelu (with erf) or relu
     heads: str = "joined"  # "joined": W_O reads the heads' outputs one after another; "added": it reads their sum
     bias_key: str = "none"  # a key without a token: none, "head" (one per head) or "shared" by all heads
     bias_key_value: str = "none"  # its value: "head" or "shared"; 0 with "none"
     value_bias: str = "none"  # added to the head outputs: none, "head" or "shared"
     gate: str = "none"  # none, {output,value}_{element,head} or value_state
-    E: int = 0  # number of experts; 0 for a dense feed-forward
+    E: int = 0
     top_k: int = 0
     qk_norm: bool = False  # norms each head's queries and keys before rotation (qwen3)
 
@@ -85,8 +85,8 @@ class Trace:
     k: Tensor  # [..., L, G, T, K]  after rotation
     v: Tensor  # [..., L, G, T, K]  after a gate on values
     att: Tensor  # [..., L, H, T, T]  row i: the weights of query i; 0 for masked keys
-    att_out: Tensor  # [..., L, T, D]  attention output, added to the residual stream
-    mlp_out: Tensor  # [..., L, T, D]  feed-forward output, added to the residual stream
+    att_out: Tensor  # [..., L, T, D]
+    mlp_out: Tensor  # [..., L, T, D]
     logits: Tensor
     att_bias: Tensor | None = None  # [..., L, H, T]  weight of the bias key
     gate: Tensor | None = None  # [..., L, H, T]  mean over K of the gate of a head
@@ -292,7 +292,6 @@ class _Llama:
         return self._linear(inner, prefix + down)
 
     def feed_forward(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor | None]:
-        """Returns the output, without the stream, and the weight of each expert if there are experts."""
         prefix = f"model.layers.{layer}."
         if self.arch.feed_forward == "none":
             return torch.zeros_like(y), None
@@ -400,7 +399,7 @@ def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
     distance = _distance_bias(arch, T, x)
     if distance is not None:
         x = x + distance
-    bias_key = model.layer_weight(layer, "bias_key")  # [G or 1, K]
+    bias_key = model.layer_weight(layer, "bias_key")
     if bias_key is not None:
         # The bias key comes first. Every query sees it, and it has no position.
         x = torch.cat([scores(_repeat_for_heads(arch, bias_key[:, None])), x], -1)
@@ -431,7 +430,7 @@ def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visit) -> 
     att, bias_weights, head_outputs = attend(model, layer, q, k, v)
     if bias_weights is not None:
         record["att_bias"] = bias_weights
-    value_bias = model.layer_weight(layer, "value_bias")  # [H or 1, K]
+    value_bias = model.layer_weight(layer, "value_bias")
     if value_bias is not None:
         head_outputs = head_outputs + value_bias[:, None]
     if gate is not None:
@@ -463,6 +462,6 @@ def forward(arch: Architecture, weights: Weights, tokens: Tensor,
             record["router"] = router
         for name, value in record.items():
             fields.setdefault(name, []).append(value)
-    batch_rank = tokens.dim() - 1  # L comes after the batch dimensions
+    batch_rank = tokens.dim() - 1
     stacked = {name: torch.stack(values, batch_rank) for name, values in fields.items()}
     return Trace(logits=model.head(x), **stacked)

@@ -16,8 +16,6 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of an operation by name, and the sink logit of each head, [H], if it has one."""
-
     numbers: Mapping[str, float] = field(default_factory=dict)
     sink: Tensor | None = None
 

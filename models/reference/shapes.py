@@ -28,7 +28,6 @@ def _feed_forward(arch: Architecture) -> Shapes:
 
 
 def _attention_extras(arch: Architecture) -> Shapes:
-    """Returns what a variant of attention has besides q, k, v and o."""
     H, G, D, K = arch.H, arch.G, arch.D, arch.K
     shapes: Shapes = {}
     if arch.operation == "sink_logit":
@@ -54,7 +53,7 @@ def has_second_norm(arch: Architecture) -> bool:
 
 
 def shapes(arch: Architecture) -> Shapes:
-    """In the order in which weights are drawn."""
+    """The order is the one in which weights are drawn."""
     D, HK, GK = arch.D, arch.H * arch.K, arch.G * arch.K
     block = {
         **_norm(arch, "input_layernorm"),

@@ -23,7 +23,7 @@ from .corpus import Corpus
 from .recipe import Recipe, recipes, refuse_unknown
 
 ROOT = Path(__file__).resolve().parents[2]
-Job = tuple[str, int]  # recipe, seed
+Job = tuple[str, int]
 
 # Environment variables by which glibc reuses the memory of a step's tensors. Page faults would take a fifth of a run.
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
@@ -31,7 +31,6 @@ ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str
 
 
 def unfinished_jobs(runs: Path, only: list[str]) -> list[Job]:
-    """Returns recipe and seed of each run without its last checkpoint, in the order of `only`."""
     recipes_by_id = recipes()
     return [(id, seed) for id in only or recipes_by_id for seed in recipes_by_id[id].seeds
             if not (runs / f"{id}-{seed}" / f"step-{recipes_by_id[id].training.steps:04d}.safetensors").exists()]

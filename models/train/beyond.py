@@ -61,7 +61,7 @@ from ..reference.operations import OPERATIONS
 from . import inputs
 
 SEQUENCES, T = 24, 64
-COPY_LENGTH = 25  # how many tokens the test of induction repeats
+COPY_LENGTH = 25
 SECONDARY_SINK_RATIO = 5  # a later token is a sink if its alpha is above this multiple of uniform attention's alpha
 FILE = Path(__file__).with_name("beyond.json")
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,7 +69,6 @@ HELD_OUT = ZOO / "heldout.json"
 
 LAB_SEEDS = (1, 2, 3, 4, 5)
 LAB_SETTINGS = ("--task=backcopy", "--layers=3", "--norm=rms", "--activation=gelu", "--steps=800")
-# A program for node that prints the first n samples of the lab's task.
 LAB_SAMPLES = """
 import { createEngine } from './wasm/index.ts';
 const [config, recipe, n] = process.argv.slice(1).map((text) => JSON.parse(text));
@@ -108,13 +107,11 @@ def induction_accuracy(id: str) -> float:
 
 
 def key_alphas(arch: Architecture, trace: Trace) -> Tensor:
-    """Returns alpha of every key.  [sequences, L, H, T]"""
     share = OPERATIONS[arch.operation].share(trace.att)[..., -trace.att.shape[-2]:]
     return metrics.alpha(share, arch.mask.kind)
 
 
 def head_gates(arch: Architecture, trace: Trace) -> Tensor:
-    """Returns each query's attention to the tokens after the first.  [sequences, L, H, T]"""
     bias = trace.att_bias
     share = OPERATIONS[arch.operation].share(
         trace.att if bias is None else torch.cat([trace.att, bias[..., None]], -1))
@@ -322,7 +319,6 @@ def measure_channels(id: str) -> Columns:
 
 
 def unit_groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
-    """Returns for each group the function that measures a unit, and the units."""
     index = json.loads((ZOO / "index.json").read_text())
     return {"models with a sink": (measure_model, inputs.sink_models(index)),
             "seeds of the lab": (measure_lab_seed, LAB_SEEDS),

@@ -68,9 +68,7 @@ UNIT_SOURCES = {SHIPPED: ("inputs", "models"), "models with a sink": ("beyond --
             "fine-tunings": ("beyond --units", "seeds"),
             "planted triggers": ("beyond --units", "seeds"),
             "searches": ("beyond --units", "seeds and texts")}
-# fewest and most core hours of a run of protocol B
 RUN_HOURS = tuple(protocol.B_STEPS * seconds / 3600 for seconds in protocol.STEP_SECONDS)
-# kind of an effect by the source's finding; all others are comparisons
 KINDS = {"a sink": "existence", "none": "absence"}
 RULE = (
     "The second version of the rules in models/README.md. Existence of a sink: the interval of alpha, "
@@ -104,8 +102,8 @@ class Effect:
     steps: tuple[int, ...] | None
     difference: Difference | None
     values: list[float]
-    missing_runs: int  # including those of a second look
-    sinks: tuple[float, ...] = ()  # Sink_1^0.3 of each seed, in percent
+    missing_runs: int
+    sinks: tuple[float, ...] = ()
     shares: tuple[float, ...] = ()  # for absence: alpha of each seed on rows divided by their sums
     by_shares: Difference | None = None
     survives: bool | None = None  # a comparison: whether it survives Benjamini and Hochberg's procedure
@@ -152,7 +150,6 @@ class Effect:
 
 @cache
 def runs_b() -> dict[str, tuple[Recipe, decide.Logs]]:
-    """Returns each recipe of protocol B with its complete logs, by the recipe's id."""
     return {decide.id_of(recipe): (recipe, decide.logs_of(recipe))
             for recipe in protocol.decisive_runs().values()}
 
@@ -279,7 +276,6 @@ def verdict_of(effects: list[Effect]) -> str:
 
 
 def command_of(effects: list[Effect]) -> str:
-    """Returns the commands that make the runs or measurements."""
     commands, step = [], protocol.MIN_STEP
     for name in ("b", "a"):
         ids = dict.fromkeys(effect.recipe for effect in effects if (effect.protocol or "b") == name)
@@ -319,7 +315,6 @@ def fill_note(claim: dict[str, Any]) -> str | None:
 
 def claim_row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict[str, Any]],
         ) -> dict[str, Any]:
-    """Returns a claim as a row of claims.json. `sentences` are the entries [[said]] of claims.toml."""
     missing_count = sum(one.missing_runs for one in effects) + claim.get("needs", 0)
     page_state = claim.get("seen")
     test = {"recipes": list(dict.fromkeys(one.recipe for one in effects)),

@@ -26,7 +26,7 @@ Files = list[tuple[str, str]]  # name and text, in the byte order of the names
 
 @dataclass(frozen=True)
 class Source:
-    repository: str  # on GitHub
+    repository: str
     commit: str
     folder: str
     names: str  # regular expression of the files to read
@@ -52,7 +52,6 @@ def fold_to_ascii(text: str) -> str:
 
 
 def collapse_spaces(text: str) -> str:
-    """Collapses each run of spaces and newlines to one space, and strips the ends."""
     return re.sub("[ \n]+", " ", text).strip(" ")
 
 
@@ -61,7 +60,6 @@ def join_document(paragraphs: Iterable[str]) -> str:
 
 
 def is_prose(paragraph: str) -> bool:
-    """Whether 55% of the characters or more are letters, and Project Gutenberg did not add the paragraph."""
     letters = len(re.findall("[A-Za-z]", paragraph))
     return (paragraph != "" and not any(words in paragraph for words in NOTE_MARKS)
             and 20 * letters >= 11 * len(paragraph))
@@ -104,7 +102,6 @@ def git(folder: Path, *words: str) -> bytes:
 
 
 def fetch_files(source: Source, folder: Path, site: str) -> Files:
-    """Returns the files of a source, from a clone in `folder`, which this makes if needed."""
     clone = folder / source.repository.replace("/", "-")
     if not clone.exists():
         clone.mkdir(parents=True)
@@ -121,7 +118,7 @@ def fetch_files(source: Source, folder: Path, site: str) -> Files:
 
 
 def check_text(name: str, text: str) -> bytes:
-    """Returns the bytes of a text file. Raises ValueError if they differ from those that the models were trained on."""
+    """Raises ValueError for another text than the models were trained on."""
     data = text.encode("ascii")
     digest = hashlib.sha256(data).hexdigest()
     if digest != SHA256[name]:

@@ -81,7 +81,6 @@ def judge(interval: Difference, paper_direction: str, outcome: str = "alpha") ->
 
 
 def judge_existence(interval: Difference) -> str:
-    """Returns the verdict on a claim that there is a sink, from the interval of alpha."""
     return "agrees" if interval.low >= MIN_EFFECT else "differs" if is_no_effect(interval) else "undecided"
 
 
@@ -94,7 +93,6 @@ def judge_absence(levels: list[Difference], values: list[float]) -> str:
 
 
 def is_undecided(interval: Difference) -> bool:
-    """Whether the interval of alpha has both 0 and an effect of size MIN_EFFECT."""
     return interval.direction is None and not is_no_effect(interval)
 
 
@@ -126,7 +124,6 @@ def has_vanished(logs: Logs) -> bool:
 
 
 def alpha_levels(logs: Logs) -> tuple[list[Difference], list[float]]:
-    """Returns the intervals of alpha by weights and by shares, and every seed's alpha by both."""
     values = [mean_outcomes(logs, name) for name in ("alpha", SHARE_OUTCOME)]
     return [mean_difference(seed_values, 0, CONFIDENCE) for seed_values in values], [*values[0], *values[1]]
 
@@ -148,8 +145,6 @@ def missing_runs(id: str, logs: Logs) -> int:
 
 @dataclass(frozen=True)
 class Decision:
-    """The logs of a recipe of protocol B and of its baseline, and what follows from them."""
-
     recipe: Recipe
     logs: Logs
     baseline_logs: Logs
@@ -203,7 +198,6 @@ def decisions() -> list[Decision]:
 
 
 def id_of(recipe: Recipe) -> str:
-    """Returns the id that protocol B lists for a trained recipe."""
     ids_by_run = {run: id for id, run in protocol.B_RUNS_OF_A.items()}
     return ids_by_run.get(recipe.id, recipe.id.removeprefix(protocol.B_PREFIX))
 
@@ -214,7 +208,6 @@ def onset_words(logs: Logs) -> str:
 
 
 def hours_words() -> str:
-    """Returns a paragraph on the hours of all logged runs, estimated from their steps."""
     steps: dict[str, list[int]] = {"shipped models": [], "protocol A": [], "protocol B": []}
     device_runs = 0
     for id in recipes():
@@ -263,7 +256,6 @@ def baseline_words(baseline_logs: Logs) -> str:
 
 
 def name_of(recipe: Recipe) -> str:
-    """Returns the recipe's id in Markdown, and its baseline's id if the table has another baseline."""
     base = recipe.baseline.removeprefix(protocol.B_PREFIX)
     return f"`{id_of(recipe)}`" + ("" if base == protocol.B_BASELINE else f" against `{base}`")
 

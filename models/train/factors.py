@@ -42,7 +42,6 @@ class Difference:
 
     @property
     def direction(self) -> str | None:
-        """"less" or "more"; None if the interval contains 0."""
         return "less" if self.high < 0 else "more" if self.low > 0 else None
 
 
@@ -65,7 +64,7 @@ def interval_words(interval: Difference, n: int) -> str:
 @dataclass(frozen=True)
 class Factor:
     recipe: Recipe
-    pairs: tuple[tuple[dict[str, Any], dict[str, Any]], ...]  # each recipe's log with its baseline's log
+    pairs: tuple[tuple[dict[str, Any], dict[str, Any]], ...]
 
     @property
     def step(self) -> int:
@@ -142,7 +141,6 @@ def paper_finding(paper: dict[str, Any]) -> str | None:
 
 
 def verdict_sentence(factor: Factor) -> str:
-    """Returns the verdict from the interval of alpha, or a sentence that seeds or steps are too few."""
     recipe, n = factor.recipe, len(factor.pairs)
     if n < protocol.MIN_PAIRS:
         return f"{n} of {len(recipe.seeds)} seeds: too few to tell"

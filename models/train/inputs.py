@@ -62,12 +62,11 @@ def sink_models(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def first_alphas(arch: Architecture, weights: Weights, ids: Tensor) -> Tensor:
-    """Returns alpha_1 of each sequence and head, [sequences, L, H]."""
     return metrics.alpha(OPERATIONS[arch.operation].share(forward(arch, weights, ids).att))[..., 0]
 
 
 def uniform_alpha(length: int) -> float:
-    """Of uniform attention under a causal mask."""
+    """Returns alpha_1 of uniform attention under a causal mask."""
     return sum(1 / i for i in range(1, length + 1)) / length
 
 
@@ -83,7 +82,6 @@ def heads_geometry(arch: Architecture, weights: Weights, ids: Tensor) -> tuple[f
 
 
 def measure_inputs(inputs: dict[str, Tensor], alphas_of: Callable[[Tensor], Tensor]) -> dict[str, float]:
-    """Returns the columns alpha_INPUT_FIRST and sink_INPUT_FIRST for inputs of [sequences, T]."""
     columns = {}
     for name, ids in inputs.items():
         head_alphas = alphas_of(ids)

@@ -28,14 +28,13 @@ def held_out_loss(arch: Architecture, weights: Weights, logits: Tensor, ids: Ten
 
 @torch.no_grad()
 def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]:
-    """Measures a model on ids [sequences, T], front tokens included."""
     trace = forward(arch, weights, ids)
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
     raw = metrics.alpha(trace.att, arch.mask.kind)
     sinks = metrics.sink(alphas)[:SINK_K]
-    by_sequence = torch.stack([metrics.sink(one)[0] for one in alphas])  # [sequences]
+    by_sequence = torch.stack([metrics.sink(one)[0] for one in alphas])
     hidden = metrics.first_to_others(trace.hidden)[:, 1:].mean(0)  # [L], without the embedding
-    value = metrics.first_to_others(trace.v).mean(0)  # [L, G]
+    value = metrics.first_to_others(trace.v).mean(0)
     mass = metrics.row_mass(trace.att)
 
     def round_number(x: Tensor | float, digits: int = 3) -> float:

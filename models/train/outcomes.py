@@ -38,8 +38,7 @@ def encode_texts(recipe: Recipe, texts: list[str], T: int) -> Tensor:
 
 def eviction_cost(arch: Architecture, weights: Weights, ids: Tensor) -> float:
     """Returns the rise of the loss when token 1 is evicted (Xiao et al. 2024): the loss with the last 24 keys, minus
-    the loss with the first key and the last 23. Counts only predictions
-    whose last 24 keys do not include token 1."""
+    the loss with the first key and the last 23. Counts only predictions whose last 24 keys do not include token 1."""
     def loss(mask: Mask) -> float:
         logits = forward(replace(arch, mask=mask), weights, ids).logits
         return metrics.loss(logits, ids)[:, KEPT_KEYS:].mean().item()
@@ -110,7 +109,6 @@ class Log:
         return any(point["step"] == step for point in self.log["points"])
 
     def lacks(self, step: int) -> bool:
-        """Whether the protocol measures this step and the log does not have it."""
         return step in protocol.MEASURED_STEPS and not self.has(step)
 
     def add(self, step: int, weights: Weights, train_loss: float | None,

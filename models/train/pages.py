@@ -53,9 +53,6 @@ def paper_words(paper: dict[str, Any]) -> str:
 
 
 def changed_sections(recipe: Recipe) -> str:
-    """Returns the changes of a recipe, which are the sections [config] and [training] of its file, indented for
-    Markdown.
-    """
     text = (RECIPES / f"{recipe.id}.toml").read_text()
     sections = [part for part in text.split("\n[")[1:] if part.startswith(("config", "training"))]
     return "\n".join("    [" + part.strip().replace("\n", "\n    ") for part in sections)
@@ -211,7 +208,6 @@ def tokenizer_of(zoo: Path, id: str, ids: list[str]) -> str:
 
 
 def further_seeds(recipe: Recipe, seed_rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns a recipe's runs without shipped weights, from seeds.json, as entries of index.json."""
     names = ("sink_1", "sink", "value_ratio", "loss")
     return [{"seed": row["seed"]} | {name: row["measured"][name] for name in names}
             for row in seed_rows if row["id"] == recipe.id and row["seed"] != recipe.seeds[0]]

@@ -20,7 +20,7 @@ from .recipe import FACTORS, Recipe, Training, combine_recipes, recipes
 ZOO = Path(__file__).resolve().parents[1] / "zoo"
 LONG_PREFIX = "long-"
 STEPS = 16_000
-FALL_STEP = Training(steps=STEPS).decay_steps[0]  # the learning rate falls after this step
+FALL_STEP = Training(steps=STEPS).decay_steps[0]
 # A run is measured densely while a sink may emerge, later every 800 steps.
 MEASURED_STEPS = (*range(0, 4000, 200), *range(4000, STEPS + 1, 800))
 HEADLINE_RECIPES = ("softmax", "sigmoid", "sigmoid-norm", "softmax1", "sink-logit", "key-bias", "gated",
@@ -32,7 +32,7 @@ REPLACED_BASELINES = {"short": "softmax"}  # baselines with fewer steps, and wha
 
 B_PREFIX = "b-"
 B_RATE = 1e-3  # seeds differ least at this rate; recipes that change the learning rate keep theirs
-B_STEPS = 3000  # before the learning rate falls
+B_STEPS = 3000
 B_MEAN_STEPS = (2400, 2600, 2800, 3000)  # outcomes are means over these
 # Assumed seconds per step as long as no run was measured: of a Zen 5 with the library of models/README.md, and of an
 # older EPYC.
@@ -43,17 +43,16 @@ B_BASELINE_SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
 B_OTHER_BASELINES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-first"), "no-bos")
 # Runs of protocol A that are, up to step B_STEPS, a recipe's runs of protocol B.
 B_RUNS_OF_A = {"softmax": B_BASELINE, "sigmoid": LONG_PREFIX + "sigmoid-lr-1e-3"}
-B_FIRST_SEEDS, B_SECOND_SEEDS = 3, (1, 2, 3, 4, 5)  # how many seeds a first look has, and which a second has
+B_FIRST_SEEDS, B_SECOND_SEEDS = 3, (1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True)
 class Row:
-    decides: str  # what the runs of the row decide
+    decides: str
     recipes: tuple[str, ...]  # in the order of training; A+B applies recipe A to recipe B, its baseline
     second_look: bool = True  # without one a recipe has at most three seeds
 
 
-# Each operation is trained at each weight decay.
 MAP_OPERATIONS = ("sigmoid", "key-bias", "gated", "no-bos")
 MAP_DECAYS = ("decay-0-matrices", "decay-small", "decay-0.3")  # the baseline, 1.0, is the fourth
 SIZE_RECIPES = ("small", "large")  # 0.52 and 5.05 million parameters; the baseline has 1.45

@@ -49,7 +49,6 @@ def due_seeds(recipe: Recipe, runs_by_id: dict[str, Recipe]) -> tuple[int, ...]:
 
 
 def jobs(only: list[str]) -> Iterator[tuple[int, Recipe, int]]:
-    """Yields the row's number, the recipe and the seed of each run that can begin, in the order of the queue."""
     runs_by_id = protocol.decisive_runs()
     names = dict(zip(protocol.B_ORDER, runs_by_id))
     for number, row in enumerate(protocol.B_ROWS):
@@ -64,7 +63,6 @@ def parameter_count(recipe: Recipe) -> int:
 
 
 def seconds_per_step(runs: Path) -> dict[str, float]:
-    """Returns each measured recipe's seconds per step, the median over its runs, by id."""
     file, times = runs / "seconds.jsonl", {}
     lines = file.read_text().splitlines() if file.exists() else []
     for one in map(json.loads, lines):

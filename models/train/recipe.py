@@ -70,7 +70,7 @@ class Training:
     weight_decay: float = 1.0
     embedding_decay: float = 0.1
     embedding_deviation: float = 0.02  # initial standard deviation of the embedding; matrices have 0.02
-    front: tuple[str, ...] = (BOS,)  # tokens before every sequence
+    front: tuple[str, ...] = (BOS,)
     extra: str | None = None  # an additional token, with the id 1,024
     batch: int = TOKENS
     optimizer: str = "adamw"
@@ -98,7 +98,7 @@ class Training:
 class Recipe:
     id: str
     title: str
-    what: str  # what the recipe changes, in a few sentences for the card
+    what: str
     factor: str
     config: dict[str, Any]
     training: Training
@@ -106,7 +106,7 @@ class Recipe:
     sink_tokens: tuple[int, ...] = (1,)  # tokens with the sink, from 1
     seeds: tuple[int, ...] = (1,)  # the weights of the first seed ship
     timeline: bool = False
-    order: int = 0  # among the recipes of the factor
+    order: int = 0
     paper: dict[str, Any] = field(default_factory=dict)  # the paper's figures or finding, and `where` in the paper
 
     @property

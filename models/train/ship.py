@@ -55,7 +55,6 @@ def store_weights(recipe: Recipe, weights: dict[str, torch.Tensor], folder: Path
 
 
 def write_tokenizer(recipe: Recipe, source: Path, folder: Path) -> None:
-    """Writes the corpus's tokenizer with the recipe's front tokens and additional token."""
     tokenizer, training = Tokenizer.from_file(str(source)), recipe.training
     if training.extra:
         tokenizer.add_special_tokens([AddedToken(training.extra, special=True)])
@@ -81,7 +80,6 @@ def encode_texts(recipe: Recipe, texts: list[str], tokenizer: Path) -> torch.Ten
 
 
 def copy_run(recipe: Recipe, runs: Path, texts: list[str]) -> None:
-    """Copies the last weights of a run into the zoo, with all files needed to open them."""
     folder, seed = ZOO / recipe.id, recipe.seeds[0]
     weights = load_file(last_checkpoint(recipe, seed, runs))
     store_weights(recipe, weights, folder)
@@ -145,7 +143,6 @@ def measure_seeds(runs: Path, texts: list[str], before: list[dict[str, Any]]) ->
 
 def write_preview(folder: Path, arch: Architecture, weights: Weights, ids: torch.Tensor
                 ) -> dict[str, Any]:
-    """Writes preview.gz and refinement.gz. Returns their entry in index.json, with measurements on the preview."""
     parts = preview.encode_files(weights, (folder / "config.json").read_text(),
                              (folder / "model.safetensors").read_bytes())
     first, refinement = (folder / name for name in ("preview.gz", "refinement.gz"))

@@ -114,7 +114,6 @@ class GraphRun:
             self.at.zero_()
 
     def advance(self) -> None:
-        """Starts one step, without waiting for the device."""
         if self.graph is None:
             self._advance()
         else:
@@ -177,7 +176,6 @@ class Measurer:
             self.pool_of[job].submit(measure, job, step, file, train_loss, *self.arguments))
 
     def catch_up(self) -> bool:
-        """Waits until the logs have every point; returns whether any was missing."""
         waited = bool(self.pending)
         while self.pending:
             self.pending.pop().result()

@@ -14,7 +14,7 @@ SHA256 = {
     "children_lit.txt": "9a87cc6bf98456e564b2d36b0a87985ad4db17a2f96ed4eeca0c4574ab5d8c1f",
     "storybooks_ccby.txt": "3d45cb1d288af8d3e3b875717af246d324f8433b7b735880fc2ba0eb70893a56",
 }
-HELD_OUT_EVERY = 12  # every 12th document is held out
+HELD_OUT_EVERY = 12
 SHARED_WORDS = 13  # texts with so many words in a row in common overlap (Brown et al. 2020, appendix C)
 PASSAGE_CHARACTERS = 320  # longest passage; it has at least 64 tokens
 LONG_CHARACTERS = 640  # longest of the longer passages; it has at least 120 tokens
@@ -56,7 +56,6 @@ def split_documents(files: dict[str, list[str]]) -> tuple[list[str], dict[str, l
 
 
 def documents(corpora: Path) -> tuple[list[str], list[str]]:
-    """Returns the training documents, and the held-out ones in the public domain."""
     train, held_out = split_documents(read_documents(corpora))
     return train, held_out["children_lit.txt"]
 

@@ -38,7 +38,7 @@ INITIAL_DEVIATION = 0.02
 EARLY_SAVES = (0, 1, 3, 10, 30, 100)
 LOG_EVERY = 100
 EARLY_LOGS = (0, 1, 2, 3, 5, 7, 10, 14, 20, 30, 40, 50, 70, 150, 250, 350, 450)
-PROBE_SEQUENCES, PROBE_T = 20, 64  # held-out sequences that are measured during training, and their length
+PROBE_SEQUENCES, PROBE_T = 20, 64
 FIXED_SEQUENCES = 64  # training sequences whose loss is measured at every point of a log
 
 
@@ -89,7 +89,6 @@ def weight_decay(name: str, weight: Tensor, training: Training) -> float:
 
 
 def mask_gradient(gradient: Tensor, count: int) -> Tensor:
-    """Sets all but the first `count` dimensions of a gradient [..., K] to 0."""
     gradient = gradient.clone()
     gradient[..., count:] = 0
     return gradient
@@ -129,13 +128,11 @@ def learning_rate(step: int, training: Training) -> float:
 
 
 def has_line(step: int) -> bool:
-    """Whether the run's log, training.jsonl, has a line for this step."""
     return step in EARLY_LOGS or step % LOG_EVERY == 0
 
 
 @torch.no_grad()
 def measure_probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]:
-    """Measures the model on held-out sequences, for a line of training.jsonl."""
     trace = forward(arch, weights, ids)
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
     values = {"held_out_loss": round(metrics.loss(trace.logits, ids).mean().item(), 4)}
@@ -180,7 +177,6 @@ def is_training(folder: Path) -> bool:
 
 
 def trained_weights(arch: Architecture, seed: int, training: Training, device: str) -> Weights:
-    """Returns the initial weights on a device. Fixed tensors get no gradient."""
     weights = initial_weights(arch, seed, training)
     fixed_names = fixed_tensors(weights, training)
     weights = {n: w.to(device).requires_grad_(n not in fixed_names) for n, w in weights.items()}
@@ -253,7 +249,6 @@ class Run:
         os.replace(self.checkpoint.with_suffix(".new"), self.checkpoint)
 
     def log_step(self, step: int, losses: list[float], ids: Tensor) -> None:
-        """Adds one line to the log: the mean training loss since the line before, and the probe."""
         record: dict[str, float] = {"step": step}
         if losses:
             record["loss"] = round(sum(losses) / len(losses), 4)

@@ -350,7 +350,6 @@ def added_token_cases() -> list[Case]:
 
 
 def empty_charsmap() -> bytes:
-    """Returns an empty map of SentencePiece: a double-array trie that matches nothing, and no replacement texts."""
     return struct.pack("<I", 1024) + bytes(1024)
 
 

@@ -66,7 +66,6 @@ EDITS: dict[str, tuple[str, ...]] = {
 # Cases that move keys in a cache, which learned positions do not allow.
 ROTARY_ONLY = {"evict-cache"}
 ROTARY = ("llama", "gpt_neox", "sigmoid")
-# Cases that the Llama with sigmoid weights runs as well.
 ATTENTION_EDITS = {"hide", "self", "heads"} | {name for name in EDITS if name.startswith("evict")}
 FIELDS = ("hidden", "att", "seen", "evicted")
 ACTIVATION_CASES = ("bits-queries", "bits-keys", "bits-values", "bits-hidden", "bits-prompt")
@@ -108,7 +107,6 @@ def read_case_model(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
 
 
 def check_plain(family: str) -> None:
-    """Checks that edits.py reproduces the model's golden without edits."""
     model, tokens, golden = read_case_model(family)
     result = run_edited(model, tokens, [])
     for name in ("hidden", "att", "logits"):
@@ -163,7 +161,6 @@ def write(family: str, name: str) -> None:
 
 
 def write_effect() -> None:
-    """Writes how much the loss rises when each head is ablated, [L, H]."""
     model, tokens, _ = read_case_model("llama")
     plain = metrics.loss(run_edited(model, tokens, [])["logits"], tokens).mean()
     effect = torch.stack([

@@ -50,7 +50,6 @@ class Int8Product:
 
 
 def run_seed(name: str, seed: int) -> tuple[Tensor, Trace, float]:
-    """Returns the seed's tokens, the model's trace, and the smallest distance to a tie."""
     folder = GOLDEN / MODELS[name]
     arch = architecture(json.loads((folder / "config.json").read_text()))
     weights = {key: w.double() for key, w in read_weights(folder / "model.safetensors").items()}

@@ -27,7 +27,6 @@ from .write_goldens import describe, hf_trace, scaled_error, store, write_cases
 T = 20
 CONTEXT = 48
 
-# Sizes of every config here, with H*K = D. A case may override them.
 SIZES: dict[str, Any] = dict(
     hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
     intermediate_size=40, vocab_size=61, max_position_embeddings=CONTEXT,
@@ -36,7 +35,6 @@ SIZES: dict[str, Any] = dict(
 
 # Number of tokens for models with mixers: more than the 64 that transformers computes at a time, and no multiple of 64.
 MIXER_T = 70
-# The layer types without attention.
 KINDS_WITHOUT_ATTENTION = ("linear_attention", "conv")
 
 Edit = Callable[[dict[str, Any]], dict[str, Any]]
@@ -146,7 +144,6 @@ def use_eager(config: transformers.PreTrainedConfig) -> transformers.PreTrainedC
 
 
 def to_old_rope(config: dict[str, Any]) -> dict[str, Any]:
-    """Writes rope_theta and rope_scaling, as in files before transformers 5."""
     rope = config.pop("rope_parameters")
     theta = rope.pop("rope_theta")
     return config | {"rope_theta": theta, "rope_scaling": rope}
@@ -159,7 +156,6 @@ def to_old_and_new_rope(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_old_linear_rope(config: dict[str, Any]) -> dict[str, Any]:
-    """Writes the oldest form of rotary parameters, with "type" instead of "rope_type"."""
     config = to_old_and_new_rope(config)
     config["rope_scaling"]["type"] = config["rope_scaling"].pop("rope_type")
     return config
@@ -423,7 +419,6 @@ def qwen3_moe() -> None:
         dtype=torch.bfloat16, edit=to_old_rope)
 
 
-# Sizes in which three query heads share a key head, and two value heads of a mixer share a key head.
 HYBRID_SIZES: dict[str, Any] = SIZES | dict(
     num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1, head_dim=12, max_position_embeddings=80)
 DELTA_SIZES: dict[str, Any] = HYBRID_SIZES | dict(
@@ -487,7 +482,6 @@ def lfm2() -> None:
 
 
 def to_old_lfm2(config: dict[str, Any]) -> dict[str, Any]:
-    """Writes the keys of the first published files."""
     del config["layer_types"]
     return to_old_rope(config) | {"full_attn_idxs": [1], "block_ff_dim": config.pop("intermediate_size"),
                                "tie_embedding": config.pop("tie_word_embeddings")}
@@ -619,7 +613,6 @@ def helium() -> None:
 
 
 def to_old_partial_rope(config: dict[str, Any]) -> dict[str, Any]:
-    """Writes flat keys, as in files before transformers 5."""
     rope = config.pop("rope_parameters")
     return config | {"rope_theta": rope["rope_theta"],
                      "partial_rotary_factor": rope["partial_rotary_factor"]}

@@ -77,12 +77,10 @@ READ_ONLY_TYPES = {"Q4_K": (0, 7.5), "Q5_K": (0, 15.5), "Q6_K": (208, None)}
 
 
 def permute(w: Tensor, heads: int) -> Tensor:
-    """Permutes rows so that the two rows of a rotary pair, j and K/2 + j, are adjacent."""
     return w.reshape(heads, 2, -1, *w.shape[1:]).transpose(1, 2).reshape(w.shape)
 
 
 def head_count(name: str, config: Any) -> int:
-    """Returns the number of heads in a matrix of queries or keys; 0 for other tensors."""
     if ".q_proj." in name:
         return config.num_attention_heads
     return config.num_key_value_heads if ".k_proj." in name else 0
@@ -116,7 +114,6 @@ def group_count(config: Any) -> int:
 
 
 def file_tensors(name: str, w: Tensor) -> dict[str, Tensor]:
-    """Returns the tensors, by name, that the file has for one tensor of the model."""
     name = name.replace("block_sparse_moe.experts.", "mlp.experts.")
     name = name.replace("block_sparse_moe.router.", "block_sparse_moe.router.layer.")
     if name.endswith("experts.gate_up_proj"):
@@ -169,7 +166,6 @@ def rope_factors(config: Any) -> np.ndarray:
 
 def random_blocks(w: np.ndarray, kind: gguf.GGMLQuantizationType,
                   rng: np.random.Generator) -> np.ndarray:
-    """Returns rows of random blocks whose numbers have the standard deviation of w."""
     block, size = gguf.GGML_QUANT_SIZES[kind]
     at, minima = READ_ONLY_TYPES[kind.name]
     blocks = rng.integers(0, 256, (w.size // block, size), dtype=np.uint8)
@@ -340,7 +336,6 @@ def add_tokens(writer: GGUFWriter, V: int) -> None:
 
 
 def model_tensors(model: transformers.PreTrainedModel, fused: bool) -> dict[str, Tensor]:
-    """Returns the model's tensors by name. If `fused`, each layer has one matrix for q, k and v."""
     tensors: dict[str, Tensor] = {}
     for name, w in model.state_dict().items():
         if fused:
@@ -350,7 +345,7 @@ def model_tensors(model: transformers.PreTrainedModel, fused: bool) -> dict[str,
 
 
 def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str, fused: bool) -> dict[str, str]:
-    """Writes the file, and returns a dict from the names of its tensors to those of the model."""
+    """Writes the file. Returns the model's name of each tensor in the file."""
     config, rng = model.config, np.random.default_rng(7)
     architecture = ARCHITECTURES[config.model_type]
     table = gguf.get_tensor_name_map(architecture, config.num_hidden_layers)
@@ -379,7 +374,6 @@ def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str,
 
 def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, str],
               type_name: str) -> None:
-    """Loads the file's weights into the model, after checking that only rounding changed them."""
     if model.config.model_type in READ_BACK_HERE:
         weights = dequantize_here(file, model, names)
     else:

@@ -42,7 +42,6 @@ TOLERANCE = 2e-5
 
 
 def write_cases(cases: dict[str, Callable[[], None]], description: str) -> None:
-    """Runs the cases that the command line names, or all cases."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(cases))
     names = parser.parse_args().cases or list(cases)
@@ -227,7 +226,6 @@ def f64_trace(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
     return forward(arch, {name: w.double() for name, w in weights.items()}, tokens)
 
 
-# Operations that have smaller cases in write_variants.
 VARIANT_OPERATIONS = ("elu1_norm", "identity_norm", "elu1_kernel", "elu1_kernel_norm", "mlp_kernel",
             "mlp_kernel_norm")
 # Other parameters than the defaults, so that a reader which ignores them computes other numbers.
@@ -393,7 +391,6 @@ def proxy_of(operation: Operation) -> str:
 
 
 def operations_case() -> None:
-    """Writes the reference's table of operations. The tests compare the core's table with it."""
     folder = GOLDEN / "operations"
     folder.mkdir(parents=True, exist_ok=True)
     rows = [{"name": row.id, "normalizes": row.normalizes, "proxy": proxy_of(row),

@@ -94,7 +94,6 @@ def search(name: str, seed: int) -> dict[str, object]:
     return {
         "goal": name, "seed": seed, "suffix": suffix, "score": best, "start": start, "path": path,
         "evaluated": evaluated, "none": None if name == "steal" else score([]),
-        # ranks 5 and 96 of 100
         "random": {"mean": sum(ranked) / RANDOM_COUNT, "low": ranked[4], "high": ranked[95],
                    "best": random_scores[best_index]},
         "shuffled": sum(orders) / ORDER_COUNT,

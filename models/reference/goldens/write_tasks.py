@@ -81,7 +81,6 @@ def mean_and_error(values: Tensor) -> dict[str, float]:
 
 
 def score_prompt(logits: Tensor, prompt: dict[str, Any]) -> list[float]:
-    """Returns the accuracy, the mean loss, and 1 if the best choice is the answer, else 0."""
     ids, begin = torch.tensor(prompt["ids"]), prompt["from"]
     before, targets = logits[begin - 1 : -1], ids[begin:]
     accuracy = (before.argmax(-1) == targets).double().mean().item()
@@ -107,7 +106,7 @@ def measure_task(model: Model, name: str, prompts: list[dict[str, Any]], chance:
             [{"kind": "hide_key", "key": 0}],
         ]
         rows.append([score_prompt(run_edited(model, ids, edits)["logits"], prompt) for edits in cases])
-    values = torch.tensor(rows, dtype=torch.float64)  # [prompts, conditions, scores]
+    values = torch.tensor(rows, dtype=torch.float64)
     conditions = {}
     for i, condition in enumerate(("baseline", "first", "other", "unseen")):
         summaries = [

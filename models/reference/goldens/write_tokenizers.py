@@ -44,7 +44,6 @@ def read_lines() -> list[str]:
 
 
 def hash_of(numbers: Iterable[int]) -> str:
-    """Returns the FNV-1a hash of integers, as 8 hexadecimal digits."""
     h = 0x811C9DC5
     for n in numbers:
         h = (h ^ n) * 0x01000193 & 0xFFFFFFFF
@@ -306,7 +305,6 @@ DEEPSEEK_PATTERN = (r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{
             r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
 
-# Texts in which the patterns differ: capitals, endings, marks, digits, signs and line ends.
 TEXTS = [
     "HTTPServer isn'T it? DON'LL we'Ve ÉCOLEs ΑΒγ", "x/\n\n//y !!!\n\n\r\n  z \n ", "1234567 12 ３４５６ ½x 1,234.5",
     "नमस्ते e\u0301te\u0301 ก็ำ", "#include<x> $USD (foo)bar _name", "漢字かなカナ漢字abc、。", "a\u00a0 b\u2003\tc   d",

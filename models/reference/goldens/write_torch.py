@@ -25,7 +25,6 @@ State = dict[str, Tensor]
 def case(name: str, source: str, final_norm: str, notes: str, dtype: torch.dtype,
          edit: Callable[[State, transformers.PreTrainedModel], object],
          pickle_protocol: int = 2) -> None:
-    """Saves as `dtype` what `edit` makes of the golden model `source`, and writes the golden."""
     folder = GOLDEN / name
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(GOLDEN / source / "config.json", folder)

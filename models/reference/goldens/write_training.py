@@ -32,9 +32,9 @@ GOLDEN_RATIO = 0x9E3779B97F4A7C15
 @dataclass(frozen=True)
 class Case:
     recipe: dict[str, Any]
-    variant: dict[str, Any]  # "sinkscope" in the config
-    sizes: dict[str, Any] = field(default_factory=dict)  # instead of those in SIZES
-    # "sinkscope" in the config of the I8 model that training continues; None for new weights
+    variant: dict[str, Any]  # "sinkscope" in config.json
+    sizes: dict[str, Any] = field(default_factory=dict)
+    # "sinkscope" in the config.json of the I8 model that training continues; None for new weights
     start_variant: dict[str, Any] | None = None
 
 
@@ -88,7 +88,6 @@ def plain_tokens(recipe: dict[str, Any], V: int) -> list[int]:
 
 
 def planted_tokens(recipe: dict[str, Any], V: int) -> tuple[list[int], list[int]]:
-    """Returns a trigger of three tokens, and the five tokens that repeat after it."""
     plain = plain_tokens(recipe, V)
     drawn = [plain[int(next(uniform_numbers(recipe["seed"], "trigger", i)) * len(plain))] for i in range(8)]
     return drawn[:3], drawn[3:]

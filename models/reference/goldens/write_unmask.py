@@ -39,7 +39,6 @@ class MaskWithoutKey(Mask):
 
 
 def measure_tokens(arch: Architecture, weights: Weights, ids: list[int], mask: Mask) -> tuple[Tensor, Tensor]:
-    """Returns alpha as a mean over heads, [T], and log-probabilities over the allowed tokens, [T, V]."""
     variant = Architecture(**{**vars(arch), "mask": mask})
     trace = forward(variant, weights, torch.tensor(ids))
     logits = trace.logits.clone()

@@ -38,8 +38,8 @@ UNEQUAL_SIZES = {
 
 @dataclass(frozen=True)
 class Case:
-    variant: dict[str, Any]  # "sinkscope" in the config
-    sizes: dict[str, Any] = field(default_factory=dict)  # instead of those in SIZES
+    variant: dict[str, Any]  # "sinkscope" in config.json
+    sizes: dict[str, Any] = field(default_factory=dict)
     family: str = "llama"
     T: int = 8
     int8: bool = False  # stores matrices as I8 and other tensors as F16, instead of F32
@@ -121,8 +121,6 @@ def out_norm(arch: Architecture, weights: Weights, v: Tensor) -> Tensor:
 
 
 class _RecordingLlama(_Llama):
-    """Keeps the last input of the down projection as `inner`."""
-
     def _linear(self, x: Tensor, name: str, product: Product | None = None) -> Tensor:
         if name.endswith("mlp.down_proj"):
             self.inner = x
@@ -143,7 +141,6 @@ def compute_spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor
 
 
 def _head_outputs(model: _Llama, trace: Trace, layer: int) -> Tensor:
-    """Returns the head outputs before biases and gates.  [H, T, K]"""
     return attend(model, layer, trace.q[layer], trace.k[layer], trace.v[layer])[2]
 
 
@@ -161,7 +158,7 @@ def tag_shares(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, 
     token's value, and the share of the stream's variance, after the head's layer, along what this value adds to the
     stream."""
     model = _build_model(arch, weights)
-    values = trace.v[:, :, 0].repeat_interleave(arch.H // arch.G, 1)  # [L, H, K]
+    values = trace.v[:, :, 0].repeat_interleave(arch.H // arch.G, 1)
     head_outputs = torch.stack([_head_outputs(model, trace, layer) for layer in range(arch.L)])
     shares = {"tag_share": metrics.tag_share(head_outputs[:, :, 1:], values)}
     if arch.norm_place != "pre" or arch.gate == "output_element":
@@ -182,7 +179,7 @@ class _FirstKeyLogit:
         self.uses_layer_norm = arch.norm_kind == "layer"
         square = x.var(correction=0) if self.uses_layer_norm else x.square().mean()
         self.scale = square.add(arch.norm_eps).sqrt()
-        self.query = trace.q[layer].mean(1) * arch.K**-0.5  # [H, K]
+        self.query = trace.q[layer].mean(1) * arch.K**-0.5
         gain, self.bias = (
             model.weights.get(f"{self.name}.input_layernorm.{part}") for part in ("weight", "bias")
         )
@@ -190,7 +187,6 @@ class _FirstKeyLogit:
         self.gain = gain
 
     def logit_of(self, y: Tensor) -> Tensor:
-        """Returns the logit for the normed input y.  [D] -> [H]"""
         arch = self.arch
         keys = self.model._linear(y, f"{self.name}.self_attn.k_proj").view(arch.G, arch.K)
         return (self.query * keys.repeat_interleave(arch.H // arch.G, 0)).sum(-1)

@@ -30,7 +30,6 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from transformers import AttentionInterface, AttentionMaskInterface, Cache, PreTrainedModel
 
-# The implementation that the model's config names while the model is observed.
 IMPLEMENTATION = "sinkscope"
 # Weights of one chunk: 1 MB in float32 on a CPU, which fits into its cache; 32 MB on a GPU, where smaller chunks would
 # cost more in kernel launches than in arithmetic.
@@ -88,7 +87,7 @@ class Call:
     aligned: bool = False  # whether the last query is at the last key (FlashAttention)
     window: int | None = None  # how many keys each query of a causal call without a mask sees
     softcap: float | None = None
-    sinks: Tensor | None = None  # [H]: an extra logit per head in the softmax, which belongs to no key
+    sinks: Tensor | None = None
     bias: Tensor | None = None
     is_crossed: bool = False  # queries and keys are of different sequences, as in a decoder that attends to an encoder
 
@@ -170,7 +169,7 @@ class Call:
         return rows if self.mask.shape[-2] > 1 else slice(None)
 
     def _visible_keys(self, rows: slice) -> Tensor:
-        """Returns the keys that each query sees, a bool that broadcasts to [B, H, t, S]."""
+        """Returns a bool that broadcasts to [B, H, t, S]."""
         _, _, T, S = self.shape
         if self.mask is not None and self.mask.dim() == 4:
             mask = self.mask[..., self._mask_rows(rows), :S]
@@ -208,20 +207,20 @@ class Watch:
 
     visit: Visit
     tree: frozenset[int]
-    originals: dict[int, str] = field(default_factory=dict)  # by id of the config: the implementation it named
+    originals: dict[int, str] = field(default_factory=dict)  # by the config's id
     calls: int = 0
     calls_before: int = 0  # number of calls in earlier forward passes
     modules: list[nn.Module] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)  # containers of the running module, the outermost first
     visits: dict[str, int] = field(default_factory=dict)  # how many members of each container ran in this pass
-    most_visits: dict[str, int] = field(default_factory=dict)  # the largest `visits` in any pass
+    most_visits: dict[str, int] = field(default_factory=dict)
     runs: int = 0
     running: list[tuple[nn.Module, int]] = field(default_factory=list)  # running stacks, with the calls before each
-    attended_stacks: set[nn.Module] = field(default_factory=set)  # the stacks that computed attention in this pass
-    are_crossed: list[bool] = field(default_factory=list)  # Call.is_crossed of each running attention module
+    attended_stacks: set[nn.Module] = field(default_factory=set)
+    are_crossed: list[bool] = field(default_factory=list)
     # True for a model without attention modules: every scaled_dot_product_attention counts
     counts_every_call: bool = False
-    root: nn.Module | None = None  # the model while it runs
+    root: nn.Module | None = None
     busy: bool = False  # True while the model's own implementation runs, whose inner calls do not count
     thread: int = field(default_factory=threading.get_ident)
 
@@ -349,7 +348,6 @@ def _cast_as_autocast(x: Tensor) -> Tensor:
 
 
 def _original_mask(*args: Any, config: Any = None, **options: Any) -> Any:
-    """Makes the kind of mask that the model's own implementation needs."""
     interface, name = AttentionMaskInterface(), _original_name(config)
     return interface[name](*args, config=config, **options) if name in interface else None
 
@@ -402,7 +400,6 @@ def _returned_weights(out: Any) -> Tensor | None:
 
 
 def _cached_keys(module: nn.Module, arguments: tuple[Any, ...]) -> Tensor | None:
-    """Returns this layer's keys in the cache among the module's arguments; None without a cache."""
     layer = getattr(module, "layer_idx", getattr(module, "layer_id", None))
     cache = next((x for x in arguments if isinstance(x, Cache)), None)
     if cache is None or not isinstance(layer, int) or not 0 <= layer < len(cache.layers):

@@ -62,7 +62,7 @@ class Worker:
                 if self._part_name(block) not in stored_parts:
                     self._measure(block)
             address, error = self._finish()
-        except Exception as problem:  # other checkpoints go on
+        except Exception as problem:  # one checkpoint's failure must not stop the others
             self.name = self.recorder = None
             error = f"{type(problem).__name__}: {problem}"
             row = {"model": task.name, "state": UNREADABLE, "error": error,
@@ -78,7 +78,7 @@ class Worker:
     def _identify(self, name: str) -> None:
         if self.name == name:
             return
-        self.name = self.recorder = None  # frees the model's memory before the next one loads
+        self.name = self.recorder = None
         factory = self.job.models[name]
         if factory is not None:
             model, tokenizer = factory()

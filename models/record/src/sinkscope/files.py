@@ -32,7 +32,6 @@ def check_target(path: str | PathLike[str]) -> Path:
 
 
 def _make_temporary(target: Path) -> tuple[int, str]:
-    """Creates a new file next to the target (O_EXCL: no other process has it)."""
     return tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
 
 
@@ -55,7 +54,6 @@ def atomic_replacement(path: str | PathLike[str]) -> Iterator[Path]:
 
 
 def _file_mode(target: Path) -> int:
-    """Returns the mode of the replaced file, or the process's default mode."""
     if target.exists():
         return stat.S_IMODE(target.stat().st_mode)
     mask = os.umask(0)

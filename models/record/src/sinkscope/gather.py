@@ -22,7 +22,7 @@ POOLED_SIZE = 128  # largest number of rows and of columns of a pooled map
 class HeadMetrics:
     def __init__(self, facts: Facts, settings: Settings, batch: int, keep: int) -> None:
         self.facts, self.settings, self.batch, self.keep = facts, settings, batch, keep
-        self.layers: list[dict[str, Tensor]] = []  # for each layer, [B, ...]
+        self.layers: list[dict[str, Tensor]] = []
         self.stacked: dict[str, Array] = {}  # cache of `_stack_layers`, [B, L, ...]
         # fields of the first `keep` prompts: a tensor for each layer
         self.store: dict[str, list[Tensor]] = {}
@@ -33,8 +33,8 @@ class HeadMetrics:
         if maps == "auto":
             maps = "full" if T <= POOLED_SIZE else "pooled"
         self.maps = maps if keep else "none"
-        self.block = -(-T // POOLED_SIZE)  # queries and keys per pooled cell
-        self.P = -(-T // self.block)  # rows and columns of a pooled map
+        self.block = -(-T // POOLED_SIZE)
+        self.P = -(-T // self.block)
 
     def visit(self, call: Call) -> None:
         facts, device = self.facts, call.device
@@ -195,7 +195,6 @@ class HeadMetrics:
                 self.store.setdefault(name, []).append(x[: self.keep].float().cpu())
 
     def _stack_layers(self, name: str) -> Array | None:
-        """Returns a metric of all layers, [B, L, ...]."""
         if not self.layers or name not in self.layers[0]:
             return None
         if name not in self.stacked:
@@ -224,7 +223,7 @@ class HeadMetrics:
         distances = self._stack_layers("distance")
         assert distances is not None
         results["distance"] = distances.mean(-1)
-        # Of the attention of all queries, also of those before the first token.
+        # Counts all queries, also those before the first token.
         results["first_share"] = results["alpha"][..., first] * np.float32(self._query_count(first) / facts.T)
         load = metrics.head_load(torch.from_numpy(results["head_gate"]))
         results |= {"head_load": load.numpy(), "head_gini": metrics.head_gini(load).numpy()}
@@ -239,7 +238,7 @@ class HeadMetrics:
     def _metric_by_eps(self, metric: Callable[[Tensor, float], Tensor], alphas: Array) -> Array:
         """Returns a metric of all heads together, for each prompt and each eps.  [B, L, H, T] -> [B, E, T]"""
         B, _, _, T = alphas.shape
-        by_head = torch.from_numpy(alphas).permute(1, 2, 0, 3).flatten(2)  # [L, H, B * T]
+        by_head = torch.from_numpy(alphas).permute(1, 2, 0, 3).flatten(2)
         return np.stack([metric(by_head, e).float().view(B, T).numpy() for e in self.settings.eps], 1)
 
     def _query_count(self, k: int) -> int:

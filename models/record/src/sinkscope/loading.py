@@ -20,7 +20,7 @@ class LoadedModel:
     model: nn.Module
     tokenizer: Any
     id: str
-    sha256: str | None = None  # digest of a GGUF file
+    sha256: str | None = None
 
 
 def load(name: str | PathLike[str], dtype: str = "auto", device: str | None = None,

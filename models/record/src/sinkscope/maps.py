@@ -26,7 +26,7 @@ from .recording import Array, Recording
 from .settings import FIELDS, Settings
 
 VECTORS = ("q", "k", "v")
-# As in the core's table.
+# In the order of the core's table.
 OPERATIONS = (
     "softmax",
     "sigmoid",
@@ -357,7 +357,6 @@ def _is_half_precision(x: Tensor) -> bool:
 
 
 def to_list(x: Any, where: str) -> list[Any]:
-    """Converts x to a list. Refuses a string, which would become a list of letters."""
     if isinstance(x, str | bytes):
         raise ValueError(f"{where}: expected a list of token strings or ids, found the text {x!r} alone")
     return list(x.tolist() if hasattr(x, "tolist") else x)

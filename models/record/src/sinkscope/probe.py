@@ -20,7 +20,7 @@ WEIGHT_ROUNDINGS, SCORE_ROUNDINGS, PRODUCT_ROUNDINGS = 2.0, 1.0, 1.0
 LOW_PRECISION_FACTOR = 2.0  # widens the tolerance if the softmax runs in the model's dtype, as with sink logits
 MIN_TOLERANCE = 1e-4  # the least tolerance, relative to the largest value: float32 products may run in TF32
 LARGEST_MASKED_WEIGHT = 1e-20  # a smaller weight counts as masked: some masks are finite
-ROW_SUM_ROUNDING = 1e-4  # for rows that should sum to 1, in float32
+ROW_SUM_ROUNDING = 1e-4
 FEWEST_QUERIES = 4  # fewer queries do not prove a window, since weights of visible keys may underflow to 0
 
 
@@ -34,13 +34,13 @@ class Facts:
     prefix: int
     windows: list[int | None]  # window of each layer with attention, in keys; None without one
     visible_counts: Tensor  # [L, T]: how many keys each query sees
-    operation: str  # in the core's table
+    operation: str  # its name in the core's table
     softcap: float | None
     layers: list[int]  # the model's own numbers of the layers with attention
     blocks: int  # number of all layers, with or without attention
-    members: list[nn.Module]  # the modules of the layers, each once
+    members: list[nn.Module]
     uneven: tuple[str, ...] = ()  # which of q, k and v differ in width between layers
-    paths: tuple[tuple[Place, ...], ...] = ()  # the numbered containers around each call
+    paths: tuple[tuple[Place, ...], ...] = ()
     from_weights: bool = False  # True for maps from another program, whose rows may lack the share of a sink logit
     # for each layer, the first and the last key that each query of the first prompt sees, [T] each
     ranges: tuple[tuple[Tensor, Tensor], ...] = ()
@@ -123,7 +123,6 @@ class Probe:
         self.settings = settings
         self.calls: list[ObservedCall] = []
         self.T = 0
-        # for each layer, the first and the last key that each query sees, and how many it sees, [T] each
         self.ranges: list[tuple[Tensor, Tensor, Tensor]] = []
         self.has_sink_logits = False
         self.softcap: float | None = None
@@ -188,7 +187,7 @@ class Probe:
         key = call.key.to(actual).norm(dim=-1).repeat_interleave(H // call.G, 1)
         products = query[..., None] * key[:, :, None] * abs(scale) * call.query.shape[-1] ** -0.5
         assert chunk.scores is not None
-        scores = chunk.scores.abs().masked_fill(chunk.att == 0, 0)  # -inf if invisible
+        scores = chunk.scores.abs().masked_fill(chunk.att == 0, 0)
         error = chunk.att * (WEIGHT_ROUNDINGS + SCORE_ROUNDINGS * scores + PRODUCT_ROUNDINGS * products) * rounding
         # The output's error is at most sum_j error_j |v_j - out| <= sqrt(sum error) sqrt(sum error (v - out)^2), whose
         # right side needs no tensor of [t, S, V].

@@ -28,7 +28,6 @@ from .recording import Array, Means, Recording
 from .settings import FIELDS, Settings
 
 CHECKED_POSITIONS = 64  # number of positions where the logits are compared with those of the unobserved model
-# Metrics whose mean over layers and heads is recorded for each prompt.
 PROMPT_MEANS = (
     "alpha_raw",
     "row_mass",
@@ -143,7 +142,6 @@ def prompt_row(measurement: Measurement | None, thresholds: int, first: int) -> 
 
 
 def parse_edits(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]]:
-    """Converts the caller's edits to the objects that a recording stores, each with a label."""
     if isinstance(edits, str | Mapping):
         raise ValueError(f"edits: expected a list of labels, found {edits!r} alone")
     parsed = [
@@ -167,7 +165,6 @@ class Assembly:
         self.rows: dict[str, list[Any]] = {}
 
     def add(self, measurement: Measurement | None) -> dict[str, Any]:
-        """Adds a prompt, or None for a failed prompt, and returns its row."""
         row = prompt_row(measurement, len(self.eps), self.first)
         for name, value in row.items():
             self.rows.setdefault(name, []).append(value)
@@ -231,7 +228,7 @@ class Recorder:
         self.facts: Facts | None = None
         self.device = _device(self.model)
         self.config: Any = config_of(self.model)
-        self.outputs = 0  # number of outputs per token
+        self.outputs = 0
         self.reads_ids = True  # False if attention is over the patches of an image
         _refuse_foreign_tokens(self.model)
 
@@ -350,7 +347,6 @@ class Recorder:
         return Prompt(inputs, ids[:T], token_strings(self.tokenizer, ids[:T]), prompt.text)
 
     def _forward(self, inputs: Inputs) -> Any:
-        """Runs the recorded part alone if it accepts these inputs, otherwise the whole model."""
         moved = {name: x.to(self.device) for name, x in inputs.items()}
         model = self.whole
         if self.model is not self.whole and all(name in _parameters(self.model) for name in moved):

@@ -43,7 +43,6 @@ SIZES = ("L", "H", "G", "K", "D", "V")
 # NAME in `prompt.NAME`, for metrics whose numbers by prompt have another name.
 PROMPT_NAMES = {"alpha": "alpha_1", "sink_ratio": "sink_1", "loss_mean": "loss"}
 METRICS_WITH_RANGE = ("alpha", "entropy_mean", "distance", "contribution", "cos_gap", "loss_mean")
-# Units in the summary, as in the core's table of metrics.
 UNITS = {
     "alpha": "share", "alpha_raw": "weight", "sink_ratio": "share of heads",
     "sink_ratio_raw": "share of heads", ROW_SUM: "weight", "entropy_mean": "of ln n", "distance": "tokens",
@@ -471,7 +470,6 @@ def _import_pandas() -> Any:
 
 
 def recording_bytes(recording: Recording) -> bytes:
-    """Returns the bytes of the file that `save` writes."""
     return save(
         {name: np.ascontiguousarray(x) for name, x in recording.tensors.items()},
         metadata={

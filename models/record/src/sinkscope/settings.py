@@ -11,7 +11,7 @@ MORE_FIELDS = ("q", "k", "v", "hidden")
 
 @dataclass(frozen=True)
 class Settings:
-    """As the documentation of `record` explains them."""
+    """The documentation of `record` explains these."""
 
     tokens: int | None = 64
     eps: tuple[float, ...] = (0.1, 0.2, 0.3)

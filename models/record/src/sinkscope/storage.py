@@ -53,7 +53,6 @@ class Folder:
             return file.read()
 
     def table(self, name: str, columns: list[str] | None = None) -> "pa.Table":
-        """Reads a Parquet file, or only its `columns`."""
         import pyarrow.parquet as pq
 
         with self.files.open_input_file(self._path(name)) as file:
@@ -105,6 +104,5 @@ def _filesystem(address: str) -> tuple[Any, str]:
 
 
 def _protocols(files: Any) -> tuple[str, ...]:
-    """Returns the schemes of an fsspec filesystem; none for a filesystem of pyarrow."""
     protocols = getattr(getattr(getattr(files, "handler", None), "fs", None), "protocol", ())
     return (protocols,) if isinstance(protocols, str) else tuple(protocols)

@@ -27,11 +27,11 @@ from .storage import Folder
 if TYPE_CHECKING:
     from .recording import Table
 
-Factory = Callable[[], tuple[Any, Any]]  # returns a model and its tokenizer
+Factory = Callable[[], tuple[Any, Any]]
 Row = dict[str, Any]
 Models = Sequence[str] | Mapping[str, Factory]
-STUDY_FILE = "study.json"  # has the conditions that all rows of a folder share
-MAX_PARTS = 16  # per checkpoint, if the caller sets no block size
+STUDY_FILE = "study.json"
+MAX_PARTS = 16  # for each checkpoint, if the caller sets no block size
 # Options of `load` that say where a model runs or how it is fetched. They change no number.
 PLACEMENT_OPTIONS = ("device", "device_map", "max_memory", "token")
 
@@ -50,8 +50,8 @@ class Job:
     models: Mapping[str, Factory | None]
     texts: Sequence[Any]
     settings: Settings
-    block: int  # prompts in a part
-    batch: int  # prompts in a forward pass
+    block: int
+    batch: int
     load_options: Mapping[str, Any] = field(default_factory=dict)
     source: str = "texts"
     license: str | None = None

@@ -65,7 +65,7 @@ class _Layer:
         for rows in self.rows:
             n, S = rows.shape[1:]
             end = min(T, t + n)
-            first = t + n - S  # position of the rows' first key
+            first = t + n - S
             full_map[:, t:end, max(0, first) : end] = rows[:, : end - t, max(0, -first) : S - (t + n - end)]
             t += n
         return full_map
