@@ -41,7 +41,7 @@ class _GptNeo(_Gpt2):
     def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
         at = f"h.{layer}.attn.attention."
         q, k, v = (_split_heads(self._linear(y, at + name + "_proj"), self.arch.H) for name in "qkv")
-        return q * math.sqrt(self.arch.K), k, v  # _attend divides scores by sqrt(K)
+        return q * math.sqrt(self.arch.K), k, v  # _attend divides scores by sqrt(K), GPT-Neo does not
 
     def merge(self, head_outputs: Tensor, layer: int) -> Tensor:
         joined = head_outputs.transpose(-3, -2).flatten(-2)
@@ -307,8 +307,8 @@ def _token_positions(edits: list[Edit], T: int) -> list[int]:
 
 
 def _compute_at_positions(compute: Callable[[Tensor], Tensor], x: Tensor, at: list[int]) -> Tensor:
-    """Computes x with token t at position at[t]. `compute` puts row i at position i, and two tokens may have the same
-    position, so each token is computed on its own."""
+    """Applies `compute` to x with token t at position at[t]. `compute` itself puts row i at position i. Two tokens may
+    have the same position, so each is computed on its own."""
     if at == list(range(len(at))):
         return compute(x)
     rows = []
@@ -340,8 +340,8 @@ def _edit_stream(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> T
 
 
 def _removed_directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor | None]:
-    """Returns the direction that a `project` edit removes for each head; None for heads outside the edit.  v [H, T,
-    K]"""
+    """Returns the direction that a `project` edit removes for each head; None for heads outside the edit.
+    v [H, T, K]"""
     arch, directions = model.arch, []
     for h in range(arch.H):
         if not (_applies_at(edit, "layer", layer) and _applies_at(edit, "head", h)):

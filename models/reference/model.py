@@ -192,7 +192,7 @@ def _distance_bucket(distance: Tensor) -> Tensor:
 
 
 def _distance_bias(arch: Architecture, T: int, like: Tensor) -> Tensor | None:
-    """Returns what the scores add for the distance, [H, T, T] or [T, T]; None if they add nothing."""
+    """Returns the part of the scores that depends on the distance, [H, T, T] or [T, T]; None if there is none."""
     position = torch.arange(T, dtype=like.dtype, device=like.device)
     distance = (position[:, None] - position).clamp_min(0)
     if arch.positions == "alibi":
@@ -206,8 +206,8 @@ _ACTIVATIONS = {"silu": functional.silu, "gelu": functional.gelu, "relu": functi
 
 
 class _Llama:
-    """A Llama: RMSNorm, rotary positions, grouped heads and SwiGLU, or their variants. Adds the biases that the weights
-    have."""
+    """A Llama: RMSNorm, rotary positions, grouped heads and SwiGLU, or their variants; biases if the weights have
+    them."""
 
     def __init__(self, arch: Architecture, weights: Weights,
                  product: Product = torch.matmul) -> None:
@@ -241,8 +241,8 @@ class _Llama:
         return self._norm(x, f"model.layers.{layer}.{half}_layernorm")
 
     def norm_output(self, x: Tensor, layer: int, half: str) -> Tensor:
-        """Norms the output of the half "attention" or "feedforward", if the model has sandwich norms. Call it before
-        the sum."""
+        """Norms the output of the half "attention" or "feedforward" if the model has sandwich norms. The caller adds
+        the result to the stream."""
         if self.arch.norm_place != "sandwich" or not self.has_half(half):
             return x
         return self._norm(x, f"model.layers.{layer}.post_{half}_layernorm")
@@ -302,7 +302,7 @@ class _Llama:
         selected = probabilities.topk(self.arch.top_k, -1)
         weight = torch.zeros_like(probabilities).scatter(-1, selected.indices, selected.values)
         weight = weight / weight.sum(-1, keepdim=True)
-        # Every expert computes every token: the weight is 0 where the router sent the token elsewhere.
+        # Every expert computes every token. The weight is 0 where the router sent the token elsewhere.
         out = sum((weight[..., e, None] * self._run_feed_forward(y, f"{prefix}experts.{e}.", "w1", "w3", "w2")
                    for e in range(self.arch.E)), torch.zeros_like(y))
         return out, weight

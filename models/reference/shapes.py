@@ -53,7 +53,7 @@ def has_second_norm(arch: Architecture) -> bool:
 
 
 def shapes(arch: Architecture) -> Shapes:
-    """The order is the one in which weights are drawn."""
+    """Returns the names and shapes of a llama's tensors, in the order in which weights are drawn."""
     D, HK, GK = arch.D, arch.H * arch.K, arch.G * arch.K
     block = {
         **_norm(arch, "input_layernorm"),
@@ -75,8 +75,8 @@ def shapes(arch: Architecture) -> Shapes:
 
 
 def variant_shapes(arch: Architecture) -> Shapes:
-    """Returns the tensors that only variants have. Drawn last, so that a variant and its baseline share all other
-    weights of a seed."""
+    """Returns the tensors that only variants have. They are drawn last, so that a variant and its baseline share all
+    other weights of a seed."""
     layer_shapes = _attention_extras(arch)
     if arch.norm_place == "sandwich" and arch.feed_forward != "none":
         layer_shapes |= _norm(arch, "pre_feedforward_layernorm") | _norm(arch, "post_feedforward_layernorm")

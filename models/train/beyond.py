@@ -235,8 +235,7 @@ def measure_fine_tuning(seed: int) -> Columns:
 
 
 def continuation_scores(arch: Architecture, weights: Weights, ids: Tensor, begin: int) -> tuple[float, float]:
-    """Returns the mean loss of the tokens from `begin` on, and their attention on the first token, a mean over
-    heads."""
+    """Returns the mean loss of the tokens from `begin` on, and their mean attention to the first token over heads."""
     trace = f64_trace(arch, weights, ids)
     losses = torch.nn.functional.cross_entropy(trace.logits[:, begin - 1:-1].flatten(0, 1),
                                                ids[:, begin:].flatten())
@@ -329,7 +328,7 @@ def unit_groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
 
 
 def units_json(units_by_group: dict[str, list[dict[str, Any]]]) -> str:
-    """Returns the text of beyond.json: one line per unit makes a new unit a small diff."""
+    """Returns the text of beyond.json, one line per unit, so that a new unit is a small diff."""
     lists = (f"  {json.dumps(name)}: [\n" + ",\n".join("    " + json.dumps(unit) for unit in units)
              + "\n  ]" for name, units in units_by_group.items())
     return "{\n" + ",\n".join(lists) + "\n}\n"

@@ -106,7 +106,7 @@ class Effect:
     sinks: tuple[float, ...] = ()
     shares: tuple[float, ...] = ()  # for absence: alpha of each seed on rows divided by their sums
     by_shares: Difference | None = None
-    survives: bool | None = None  # a comparison: whether it survives Benjamini and Hochberg's procedure
+    survives: bool | None = None  # for a comparison: whether it survives Benjamini and Hochberg's procedure
 
     @property
     def kind(self) -> str:

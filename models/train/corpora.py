@@ -118,7 +118,7 @@ def fetch_files(source: Source, folder: Path, site: str) -> Files:
 
 
 def check_text(name: str, text: str) -> bytes:
-    """Raises ValueError for another text than the models were trained on."""
+    """Returns the bytes of the text. Raises ValueError if the models were trained on another text."""
     data = text.encode("ascii")
     digest = hashlib.sha256(data).hexdigest()
     if digest != SHA256[name]:

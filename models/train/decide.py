@@ -18,13 +18,13 @@ from .recipe import Recipe, recipes
 
 CONFIDENCE = 0.975
 MIN_EFFECT = 0.1  # the smallest alpha of a sink, and the smallest difference of alpha that is an effect
-VANISHED_ALPHA = 0.02  # alpha that stays below this from step LATE_STEP on: two seeds suffice
+VANISHED_ALPHA = 0.02  # two seeds suffice if alpha stays below this from step LATE_STEP on
 LATE_STEP = 2000
 FALSE_DISCOVERY_RATE = 0.05  # for verdicts on a direction
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 SHARE_OUTCOME = "alpha_share"  # alpha on rows divided by their sums, as Gu et al. measure it
 Logs = dict[int, dict[str, Any]]
-# Verdicts by the first version of the rules, at step 4,000. They can go after the next release.
+# Verdicts by the first version of the rules, at step 4,000. Delete them after the next release.
 FIRST_RULES_VERDICTS = {
     "sigmoid": "agrees",
     "no-bos": "less sink; the paper has no figure",
@@ -55,7 +55,7 @@ FIRST_RULES_VERDICTS = {
 
 
 def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Difference:
-    """Returns the mean of a minus the mean of b, with the interval of Welch's test (1947). Each list needs two
+    """Returns the mean of a minus the mean of b, with the interval of Welch's test (1947). Each list needs at least two
     numbers."""
     middle = mean(a) - mean(b)
     if variance(a) + variance(b) == 0:
@@ -70,8 +70,8 @@ def is_no_effect(interval: Difference) -> bool:
 
 
 def judge(interval: Difference, paper_direction: str, outcome: str = "alpha") -> str:
-    """Returns "agrees", "differs" or "undecided" for a comparison. The paper found "less", "more" or "the same". Only
-    alpha has a smallest effect, so only for alpha can a verdict agree with "the same"."""
+    """Returns "agrees", "differs" or "undecided" for a comparison, from its interval and the paper's finding "less",
+    "more" or "the same". Only alpha has a smallest effect, so only alpha can agree with "the same"."""
     direction = interval.direction
     if paper_direction != "the same":
         return "undecided" if direction is None else "agrees" if direction == paper_direction else "differs"

@@ -15,8 +15,8 @@ from scipy import stats
 from . import protocol
 from .recipe import Recipe
 
-ONSET_ALPHA = 0.1  # a sink has emerged from the step on from which alpha stays at or above this
-SAME_RATIOS = (0.75, 1.33)  # a paper's two figures in this ratio count as the same
+ONSET_ALPHA = 0.1  # a sink has emerged once alpha stays at or above this
+SAME_RATIOS = (0.75, 1.33)  # two figures of a paper with a ratio in this range count as the same
 # Alpha has stopped rising if its rise over the LAST_STEPS steps before the decay is below LARGEST_FLAT_RISE.
 LAST_STEPS, LARGEST_FLAT_RISE = 2400, 0.02
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
@@ -68,7 +68,7 @@ class Factor:
 
     @property
     def step(self) -> int:
-        """The last step of all logs: earlier and later steps have other learning rates."""
+        """The last step that all logs have, so that all are compared at the same learning rate."""
         return max(set.intersection(*({p["step"] for p in log["points"]}
                                       for pair in self.pairs for log in pair)))
 

@@ -21,7 +21,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def is_coded(array: np.ndarray) -> bool:
-    """Matrices are stored in steps. Vectors (gains, biases) have few numbers and stay exact."""
+    """Whether a tensor is stored in steps, as matrices are. Vectors (gains, biases) have few numbers and stay exact."""
     return array.ndim == 2
 
 

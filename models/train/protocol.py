@@ -26,16 +26,16 @@ MEASURED_STEPS = (*range(0, 4000, 200), *range(4000, STEPS + 1, 800))
 HEADLINE_RECIPES = ("softmax", "sigmoid", "sigmoid-norm", "softmax1", "sink-logit", "key-bias", "gated",
             "elu1")
 SEEDS, FEWER_SEEDS = (1, 2, 3, 4, 5), (1, 2, 3)
-MIN_PAIRS = 3  # fewer pairs give no difference
+MIN_PAIRS = 3  # fewer pairs report no difference
 MIN_STEP = 4000  # no difference is reported at earlier steps
 REPLACED_BASELINES = {"short": "softmax"}  # baselines with fewer steps, and what replaces them
 
 B_PREFIX = "b-"
 B_RATE = 1e-3  # seeds differ least at this rate; recipes that change the learning rate keep theirs
 B_STEPS = 3000
-B_MEAN_STEPS = (2400, 2600, 2800, 3000)  # outcomes are means over these
-# Assumed seconds per step as long as no run was measured: of a Zen 5 with the library of models/README.md, and of an
-# older EPYC.
+B_MEAN_STEPS = (2400, 2600, 2800, 3000)  # steps over which outcomes are averaged
+# Assumed seconds per step if no run was measured: of a Zen 5 with the library of models/README.md, and of an older
+# EPYC.
 STEP_SECONDS = (0.13, 0.4)
 B_BASELINE = LONG_PREFIX + "lr-1e-3"
 B_BASELINE_SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
@@ -139,15 +139,14 @@ def log_file(recipe: Recipe, seed: int, zoo: Path = ZOO) -> Path:
 
 
 def missing_step(log: dict[str, Any]) -> int | None:
-    """Returns the first step of the protocol that is missing between the log's first and last step; None without
-    one."""
+    """Returns the protocol's first step that is missing between the log's first and last step, or None."""
     steps = [point["step"] for point in log["points"]]
     expected = [step for step in MEASURED_STEPS if steps and step in range(steps[0], steps[-1])]
     return next((step for step in expected if step not in steps), None)
 
 
 def training_json(training: Training) -> dict[str, Any]:
-    """Returns the options as JSON gives them back, for comparison with a log."""
+    """Returns the options as they are read back from JSON, for comparison with a log."""
     return json.loads(json.dumps(dataclasses.asdict(training)))
 
 
@@ -163,7 +162,7 @@ def read_log(recipe: Recipe, seed: int, zoo: Path = ZOO) -> dict[str, Any]:
     if not file.exists():
         return empty
     log = json.loads(file.read_text())
-    # A log older than an option was made with what is now the option's default.
+    # A log that lacks an option was made with the option's default.
     log["training"] = training_json(Training()) | log["training"]
     for name in ("recipe", "baseline", "seed", "training", "sink_tokens"):
         if log[name] != empty[name]:
@@ -177,7 +176,7 @@ def write_log(log: dict[str, Any], file: Path) -> None:
     points = ",\n".join("    " + json.dumps(point) for point in log["points"])
     header = {name: value for name, value in log.items() if name != "points"}
     body = "".join(f'  {json.dumps(name)}: {json.dumps(value)},\n' for name, value in header.items())
-    # Another process may read the log at any time.
+    # Writes a new file first, since another process may read the log at any time.
     new_file = file.with_suffix(".new")
     new_file.write_text("{\n" + body + '  "points": [\n' + points + "\n  ]\n}\n")
     new_file.replace(file)

@@ -23,8 +23,7 @@ FACTORS = {"operation": 6, "biases": 3, "gate": 4, "positions": 2, "optimization
            "loss": 1, "blocks": 7, "experts": 8, "diffusion": 9}
 _IDS = {BOS: BOS_ID, END: END_ID}
 BIAS_OWNERS = ("none", "head", "shared")
-# The words that a file may have as values: CHOICES of its own keys and of [training], ARCHITECTURE of the object
-# "sinkscope".
+# Allowed values: CHOICES of the file's own keys and of [training], ARCHITECTURE of the object "sinkscope".
 CHOICES: dict[str, Collection[str]] = {
     "factor": FACTORS, "optimizer": ("adamw", "muon", "sgd"), "objective": ("next", "unmask"),
 }
@@ -64,9 +63,9 @@ BASE_CONFIG: dict[str, Any] = {
 class Training:
     steps: int = 4000
     learning_rate: float = 3e-3
-    # Strong decay of the matrices causes the sink. The embedding has less: otherwise a rare token's vector would decay
-    # between its few appearances, the first token's, which is in every sequence, would not, and would be the longest of
-    # the stream whatever attention does.
+    # Strong decay of the matrices causes the sink. The embedding decays less. Otherwise a rare token's vector would
+    # decay between its few appearances, but not that of the first token, which is in every sequence; the first token
+    # would then be the longest vector of the stream whatever the attention does.
     weight_decay: float = 1.0
     embedding_decay: float = 0.1
     embedding_deviation: float = 0.02  # initial standard deviation of the embedding; matrices have 0.02
@@ -76,8 +75,8 @@ class Training:
     optimizer: str = "adamw"
     replaced: float = 0.0  # share of the input tokens, not of the targets, that are replaced at random
     random_first: bool = False
-    fixed_at: int = 0  # puts <|endoftext|> at this position of every sequence, from 1
-    bias_value: float | None = None  # an untrained bias key value, [bias_value, 0, ..., 0]
+    fixed_at: int = 0  # puts <|endoftext|> at this position of every sequence, counted from 1
+    bias_value: float | None = None  # the value of a bias key is [bias_value, 0, ..., 0], untrained
     bias_dimensions: int | None = None  # trained dimensions of a bias key, the others are 0
     tokens: int | None = None  # number of different tokens of text to train on; None for all
     objective: str = "next"  # "next", or "unmask" for a masked diffusion model
@@ -85,7 +84,7 @@ class Training:
 
     @property
     def front_ids(self) -> list[int]:
-        """A token outside the vocabulary has the next id."""
+        """The ids of `front`. A token outside the vocabulary has the next id."""
         return [_IDS.get(token, VOCABULARY) for token in self.front]
 
     @property
@@ -103,7 +102,7 @@ class Recipe:
     config: dict[str, Any]
     training: Training
     baseline: str  # id of the recipe that differs only in the factor
-    sink_tokens: tuple[int, ...] = (1,)  # tokens with the sink, from 1
+    sink_tokens: tuple[int, ...] = (1,)  # positions of the tokens with the sink, from 1
     seeds: tuple[int, ...] = (1,)  # the weights of the first seed ship
     timeline: bool = False
     order: int = 0
@@ -111,12 +110,12 @@ class Recipe:
 
     @property
     def context(self) -> int:
-        """Without the last token, which is only predicted."""
+        """Tokens per training sequence, without the last one, which is only predicted."""
         return int(self.config["max_position_embeddings"])
 
     @property
     def sequences(self) -> int:
-        """Fewer at a longer context, so that a step reads as many tokens."""
+        """Sequences per step: fewer at a longer context, so that every step reads as many tokens."""
         return self.training.batch // self.context
 
 

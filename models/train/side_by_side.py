@@ -189,7 +189,7 @@ class Measurer:
 
 
 def is_capturable(recipe: Recipe) -> bool:
-    """Muon and SGD read their learning rate on the CPU, which a CUDA graph cannot capture."""
+    """A CUDA graph cannot capture Muon and SGD, which read their learning rate on the CPU."""
     return recipe.training.optimizer == "adamw"
 
 
@@ -214,7 +214,7 @@ def train_runs(due_runs: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Pa
     """Trains the runs whose steps can be captured, or with `captured` false the others, until no further run can begin
     or the time `deadline` is reached. Returns the unfinished runs."""
     corpus, active, begun = _corpus(corpora, runs), [], set[Job]()
-    duration = 0.0  # of a complete run, in seconds, at the current pace
+    duration = 0.0  # seconds of a complete run at the current pace
     while True:
         for recipe, seed in due_runs() if len(active) < width else ():
             if len(active) == width or time.monotonic() + duration > deadline:

@@ -15,9 +15,9 @@ SHA256 = {
     "storybooks_ccby.txt": "3d45cb1d288af8d3e3b875717af246d324f8433b7b735880fc2ba0eb70893a56",
 }
 HELD_OUT_EVERY = 12
-SHARED_WORDS = 13  # texts with so many words in a row in common overlap (Brown et al. 2020, appendix C)
-PASSAGE_CHARACTERS = 320  # longest passage; it has at least 64 tokens
-LONG_CHARACTERS = 640  # longest of the longer passages; it has at least 120 tokens
+SHARED_WORDS = 13  # texts overlap if they share this many consecutive words (Brown et al. 2020, appendix C)
+PASSAGE_CHARACTERS = 320  # of the longest passage; every passage has at least 64 tokens
+LONG_CHARACTERS = 640  # of the longest of the longer passages, with at least 120 tokens
 
 
 def read_documents(corpora: Path) -> dict[str, list[str]]:

@@ -39,7 +39,7 @@ EARLY_SAVES = (0, 1, 3, 10, 30, 100)
 LOG_EVERY = 100
 EARLY_LOGS = (0, 1, 2, 3, 5, 7, 10, 14, 20, 30, 40, 50, 70, 150, 250, 350, 450)
 PROBE_SEQUENCES, PROBE_T = 20, 64
-FIXED_SEQUENCES = 64  # training sequences whose loss is measured at every point of a log
+FIXED_SEQUENCES = 64  # number of training sequences whose loss is measured at every point of a log
 
 
 def initial_weights(arch: Architecture, seed: int, training: Training) -> Weights:
@@ -214,8 +214,8 @@ class Run:
         self.start = 0
         if self.checkpoint.exists():
             self._resume()
-        # Losses by logged step. An interrupted run measures the steps after its checkpoint again. The line of the
-        # checkpoint stays, since the batches of its mean loss do not come again.
+        # Losses by logged step. An interrupted run repeats the steps after its checkpoint, so their lines go. The
+        # checkpoint's own line stays, because the losses of the batches before it are gone.
         lines = self.log.read_text().splitlines() if self.checkpoint.exists() and self.log.exists() else []
         kept_lines = {step: line for line in lines if (step := json.loads(line)["step"]) <= self.start}
         self.losses = {step: json.loads(line).get("loss") for step, line in kept_lines.items()}
@@ -290,13 +290,13 @@ def _train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, un
     ids = encode(corpus.tokenizer, corpus.held_out[:PROBE_SEQUENCES], PROBE_T, training).to(device)
     log = Log(recipe, seed) if recipe.id.startswith((protocol.LONG_PREFIX, protocol.B_PREFIX)) else None
     if log is not None:
-        # A run measures repeated steps again, since another machine may give other bits.
+        # Drops the steps that the run repeats, since another machine may give other bits.
         log.keep_before(run.start + (run.start in run.losses))
     losses: list[float] = []
     start = time.monotonic()
     last = training.steps if until is None else min(until, training.steps)
     for step in range(run.start, last + 1):
-        # After `step` steps.
+        # The weights are those after `step` steps.
         if has_line(step) and step not in run.losses:
             run.log_step(step, losses, ids)
             losses = []

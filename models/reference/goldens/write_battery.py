@@ -27,10 +27,10 @@ from .write_tokenizers import NO_HASH, hash_of, utf16_offsets
 
 PATH = GOLDEN / "tokenizers" / "battery.json"
 
-# Stands in place of a hash if the library itself fails on the text.
+# Replaces the hash of a text on which the library itself fails.
 LIBRARY_FAILED = "refused!"
 
-# The ids and spans of so many texts per case are stored in full, besides the hashes.
+# Number of texts per case whose ids and spans are stored in full, besides the hashes.
 STORED_TEXTS = 3
 
 TEXTS: list[str] = [

@@ -26,7 +26,7 @@ MODELS = {"llama": "var-unequal", "gpt2": "hf-gpt2-plain", "gpt_neo": "hf-gpt_ne
           "gpt_neox": "hf-gpt_neox", "sigmoid": "ref-sigmoid_log_n", "mixtral": "hf-mixtral"}
 LLAMA_MODELS = ("sigmoid", "mixtral")
 
-# Each kind of edit has a case. The values assume at least 11 tokens.
+# Each kind of edit has at least one case. The values assume at least 11 tokens.
 EDITS: dict[str, tuple[str, ...]] = {
     "hide": ("hide_key:key=0", "hide_key:key=3,layer=1,head=1,query=7"),
     "self": ("self_only:token=4",),

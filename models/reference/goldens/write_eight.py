@@ -22,7 +22,7 @@ from .write_goldens import describe, store, write_cases
 
 MODELS = {"eight-llama": "var-unequal", "eight-gpt2": "hf-gpt2-plain"}
 T = 7
-# A number must be so many steps of its row away from a tie. Errors of F32 are about 1e-5 steps.
+# Least distance of a number from a tie, in steps of its row. Errors of F32 are about 1e-5 steps.
 MARGIN = 2e-4
 
 

@@ -42,8 +42,8 @@ Trace = Callable[[transformers.PreTrainedModel, str, Tensor], dict[str, Tensor]]
 
 
 def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator, center: float) -> Tensor:
-    """Draws weights so large that attention is far from uniform. No gain is 1 and no bias is 0, so that a reader which
-    skips one computes other results."""
+    """Draws weights so large that attention is far from uniform. No gain is 1 and no bias is 0, so that code which
+    skips one gives other results."""
     noise = torch.randn(shape, generator=generator)
     if name.endswith("sinks"):
         return noise + 1
@@ -53,8 +53,7 @@ def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator,
         return noise * 0.2 + center
     if any(part in name for part in ("wte", "wpe", "embed", "lm_head")):
         return noise * 0.5
-    # Scale by the model's width, which is about the smaller of the last two dimensions; tensors of experts have a
-    # third.
+    # The smaller of the last two dimensions is near the model's width; tensors of experts have a third dimension.
     return noise * 1.2 * min(shape[-2:]) ** -0.5
 
 
@@ -103,9 +102,8 @@ def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
          final_norm: str = "model.norm", dtype: torch.dtype = torch.float32, center: float = 1.0,
          part: str = "", edit: Edit | None = None, maps: Trace = traced_fields,
          rename: Callable[[str], str] | None = None, has_head: bool = True, length: int = T) -> None:
-    """Stores the model, or only its member `part`, and the trace. `edit` changes config.json, `rename` the names of
-    tensors in the file. `has_head` says whether the stored part has the weights of the logits. `maps` computes the
-    trace, with the attention weights."""
+    """Stores the model, or only its member `part`, and the trace that `maps` computes. `edit` changes config.json, and
+    `rename` the names of tensors in the file. `has_head` says whether the stored part has the weights of the logits."""
     generator = torch.Generator().manual_seed(23)
     model.eval()
     fill_weights(model, generator, center)

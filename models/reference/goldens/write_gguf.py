@@ -345,7 +345,7 @@ def model_tensors(model: transformers.PreTrainedModel, fused: bool) -> dict[str,
 
 
 def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str, fused: bool) -> dict[str, str]:
-    """Writes the file. Returns the model's name of each tensor in the file."""
+    """Writes the file, and returns the model's name for each tensor name in the file."""
     config, rng = model.config, np.random.default_rng(7)
     architecture = ARCHITECTURES[config.model_type]
     table = gguf.get_tensor_name_map(architecture, config.num_hidden_layers)

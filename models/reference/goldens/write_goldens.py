@@ -94,8 +94,8 @@ def store_trace(folder: Path, tokens: Tensor, trace: Trace) -> None:
 
 
 def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator) -> Tensor:
-    """Draws weights so large that attention is far from uniform. No gain is 1 and no bias is 0, so that a reader which
-    skips one computes other results."""
+    """Draws weights so large that attention is far from uniform. No gain is 1 and no bias is 0, so that code which
+    skips one gives other results."""
     noise = torch.randn(shape, generator=generator)
     if name.endswith("sinks"):
         return noise
@@ -146,7 +146,7 @@ def hf_case(name: str, family: str, model: transformers.PreTrainedModel, notes: 
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         config = json.loads((folder / "config.json").read_text())
         write_json(folder / "config.json", config | {"architectures": ["GPT2LMHeadModel"]})
-    # Computes with the weights that the file stores.
+    # Reads the model back, so that the numbers are those of the stored file.
     model = type(model).from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
     final_norm = model.model.norm if family == "llama" else model.transformer.ln_f
     expected = hf_trace(model, final_norm, tokens)
@@ -228,7 +228,7 @@ def f64_trace(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
 
 VARIANT_OPERATIONS = ("elu1_norm", "identity_norm", "elu1_kernel", "elu1_kernel_norm", "mlp_kernel",
             "mlp_kernel_norm")
-# Other parameters than the defaults, so that a reader which ignores them computes other numbers.
+# Other parameters than the defaults, so that code which ignores them gives other numbers.
 REF_PARAMETERS = {
     "sigmoid": {"bias": -1.5}, "softmax_scaled": {"sum": 0.4}, "softmax_p": {"p": 3.0},
     "softpick": {"eps": 0.25}, "softmax_clipped": {"zeta": 1.1, "gamma": -0.1},

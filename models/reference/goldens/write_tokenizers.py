@@ -65,7 +65,7 @@ def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without:
     characters (`keeps_all`) but a line does not decode to itself, its spans are omitted, because the library shifts
     them in such lines. Lines with a character of `without` are omitted."""
     texts = [None if set(text) & set(without) else text for text in read_lines()]
-    # A post-processor may trim spaces from spans; the goldens hold untrimmed spans.
+    # The goldens have untrimmed spans, but a post-processor may trim spaces.
     bare = Tokenizer.from_str(tokenizer.to_str())
     bare.post_processor = tokenizers.processors.TemplateProcessing(single="$A", special_tokens=[])
 
@@ -394,7 +394,7 @@ def sentence_piece(_: Path) -> None:
     metadata = metadata_of(processor, ["<think>"])
     write_compact(FOLDER / "sentencepiece.gguf.json", metadata)
     tokenizer = gguf_tokenizer(metadata)
-    # SentencePiece does not recognize <s> in a text, transformers does.
+    # The results differ in lines with <s>, which SentencePiece does not recognize in a text.
     differing_lines = [i for i, text in enumerate(read_lines())
               if processor.encode(text) != tokenizer.encode(text, add_special_tokens=False).ids]
     write_case("sentencepiece", tokenizer, files="sentencepiece.gguf.json",

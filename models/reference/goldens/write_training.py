@@ -72,7 +72,7 @@ def mix_bits(z: int) -> int:
 
 
 def uniform_numbers(seed: int, purpose: str, number: int) -> Iterator[float]:
-    """Yields uniform numbers in [0, 1). Seed, purpose and number choose the stream."""
+    """Yields uniform numbers in [0, 1). The seed, the purpose and the number select the stream."""
     at = mix_bits(seed + GOLDEN_RATIO & MASK_64)
     for letter in purpose.encode():
         at = mix_bits(at ^ letter)
@@ -158,7 +158,7 @@ def train(case: Case, config: dict[str, Any], weights: Weights, text: Tensor) ->
         torch.nn.utils.clip_grad_norm_(weights.values(), recipe["clip"])
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(recipe, step)
-        # PyTorch's SGD would add its decay to the momentum
+        # PyTorch's SGD would add the decay to its momentum.
         if recipe["optimizer"] == "sgd":
             with torch.no_grad():
                 for group in parameter_groups(recipe, weights):
@@ -184,7 +184,7 @@ def write(name: str, case: Case) -> None:
         weights = read_weights(folder / "model.safetensors")
         weights |= {weight: torch.zeros(shape) for weight, shape in shapes(arch).items()
                     if weight not in weights}
-    # Most tokens are the token before plus two, so that there is something to learn.
+    # Most tokens are the previous token plus two, so that there is something to learn.
     noise = torch.rand(TEXT_LENGTH, generator=generator)
     text = torch.where(noise < 0.8, torch.arange(TEXT_LENGTH) * 2, (noise * 1000).long()) % arch.V
     doubles = {weight: w.double().requires_grad_() for weight, w in weights.items()}

@@ -125,7 +125,7 @@ def main() -> None:
     rows: list[list[list[float]]] = []
     causal_rows: list[list[list[float]]] = []
     for answers in TEXTS:
-        # One stream of random numbers draws the masked positions of each text, then the seed of its random keys.
+        # The same random numbers draw the masked positions of each text, then the seed of its random keys.
         places = list(range(1, len(answers)))
         count = round(MASKED_SHARE * len(places))
         for i in range(count):

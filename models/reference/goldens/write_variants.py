@@ -245,8 +245,8 @@ def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Ten
 
 def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Tensor,
                  ) -> dict[str, Tensor]:
-    """Returns every metric of the core's table. Shares are over the whole row with the bias key, also in metrics that
-    leave this key out."""
+    """Returns every metric of the core's table. Shares are those of the whole row, bias key included, even in metrics
+    without this key."""
     T, bias, mask = trace.att.shape[-1], trace.att_bias, arch.mask
     rows = trace.att if bias is None else torch.cat([bias[..., None], trace.att], -1)
     share = OPERATIONS[arch.operation].share(rows)

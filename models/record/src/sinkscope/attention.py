@@ -51,7 +51,7 @@ class Place:
 
     container: str  # such as "model.layers"
     index: int
-    # how many modules of the container ran before this one in the forward pass
+    # number of modules of the container that ran before this one in the forward pass
     visit: int
 
 
@@ -68,9 +68,11 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Call:
+    """One call of attention, by one layer."""
+
     layer: int  # number of the call, from 0, over all forward passes
     module: nn.Module
-    run: int = 0  # number of the forward pass; if a stack of layers runs twice in one pass, each run has its number
+    run: int = 0  # number of the forward pass; each run of a stack that runs twice in one pass counts as a pass
     order: int = 0  # calls before this one in its forward pass
     path: tuple[Place, ...] = ()  # the numbered containers around the call, outermost first
     # [B, H, T, K], after rotary positions and QK-norm; None exactly if key is None
@@ -85,9 +87,9 @@ class Call:
     scaling: float | None = None
     causal: bool = False  # whether a call without a mask of [T, S] hides later keys
     aligned: bool = False  # whether the last query is at the last key (FlashAttention)
-    window: int | None = None  # how many keys each query of a causal call without a mask sees
+    window: int | None = None  # number of keys that each query of a causal call without a mask sees
     softcap: float | None = None
-    sinks: Tensor | None = None
+    sinks: Tensor | None = None  # [H]: an extra logit per head in the softmax, which belongs to no key
     bias: Tensor | None = None
     is_crossed: bool = False  # queries and keys are of different sequences, as in a decoder that attends to an encoder
 
@@ -99,6 +101,7 @@ class Call:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
+        """B, H, T and S."""
         if self.query is None:
             assert self.weights is not None
             B, H, T, S = self.weights.shape
@@ -207,7 +210,7 @@ class Watch:
 
     visit: Visit
     tree: frozenset[int]
-    originals: dict[int, str] = field(default_factory=dict)  # by the config's id
+    originals: dict[int, str] = field(default_factory=dict)  # implementations, by id of the config
     calls: int = 0
     calls_before: int = 0  # number of calls in earlier forward passes
     modules: list[nn.Module] = field(default_factory=list)
@@ -246,7 +249,8 @@ class Watch:
             self.attended_stacks.add(module)
 
     def report(self, **call: Any) -> None:
-        # Gradient checkpointing runs layers again in the backward pass. Only this private function of PyTorch tells.
+        # Gradient checkpointing runs layers again in the backward pass. Only this private function of PyTorch shows
+        # that one is running.
         if torch._C._current_graph_task_id() != -1 or self.thread != threading.get_ident():
             return
         busy, self.busy = self.busy, True

@@ -20,7 +20,7 @@ from .storage import Folder
 from .studies import Job, Row, Task, digest_of_text, settings_text, slug, split_revision
 
 MEASURED, FAILED, SHORT, UNREADABLE = "measured", "failed", "short", "unreadable"
-# Metrics of heads, stored as [L H] numbers, layer by layer. Alpha is the first token's.
+# Metrics of heads, stored as [L H] numbers, layer by layer. Of alpha, only the first token's is stored.
 HEAD_METRICS = ("alpha", "alpha_raw", "entropy_mean", "distance", "contribution", "cos_gap")
 EPS_METRICS = ("sink_1", "sink_ratio_raw")  # one number for each eps
 PROMPT_METRICS = ("alpha_1", "loss", *PROMPT_MEANS)
@@ -78,7 +78,7 @@ class Worker:
     def _identify(self, name: str) -> None:
         if self.name == name:
             return
-        self.name = self.recorder = None
+        self.name = self.recorder = None  # frees the model's memory before the next one loads
         factory = self.job.models[name]
         if factory is not None:
             model, tokenizer = factory()
@@ -156,7 +156,7 @@ class Worker:
         if not self.folder.has(name):
             parts = [self._part_name(block) for block in range(self.job.blocks)]
             if not set(parts) <= set(self.folder.names(f"rows/{self.checkpoint}")):
-                return None, None  # whoever writes the last part joins them
+                return None, None  # the worker that writes the last part joins them
             data = self._join_parts(parts)
             if data is None:
                 return None, (f"no text was measured: each failed or has fewer than {self.job.settings.tokens} "

@@ -143,7 +143,6 @@ class HeadMetrics:
             raise UnsupportedModel(
                 f"texts: expected prompts without padding, found that no query sees key {hidden[0][1]} in any layer: "
                 'pass prompts without the tokens that the model hides, or name the mask, mask="causal"')
-        # The smallest key that a query or any later query sees.
         first_seen = self.first_seen.flip(-1).cummin(-1).values.flip(-1)
         starts = (first_seen[:, 1:] > torch.arange(self.facts.T - 1)).nonzero().tolist()
         if starts:

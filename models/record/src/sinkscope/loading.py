@@ -72,8 +72,7 @@ class Digests:
 
 
 def digests_of_name(name: str | PathLike[str], revision: str | None = None) -> Digests:
-    """Returns the digests of the files that `load` would read. The hub lists digests; this computes those of local
-    files."""
+    """Returns the digests of the files that `load` would read. The hub lists digests; local files are hashed."""
     path = Path(name)
     if path.suffix == ".gguf" and path.is_file():
         digest = file_sha256(path)  # the file has the tokenizer as well

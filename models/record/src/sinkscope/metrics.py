@@ -16,7 +16,7 @@ from torch import Tensor
 
 EPS = 0.3  # the literature's threshold of alpha for a head with a sink, meant for T = 64
 TINY = 1e-8  # keeps shares finite in a row without weight
-NEAR = 0.002  # rounding on other hardware may push an alpha this close to eps over it
+NEAR = 0.002  # an alpha this close to eps may exceed it or not, as other hardware rounds
 
 
 def alpha(att: Tensor, mask: str = "causal") -> Tensor:
@@ -85,7 +85,7 @@ def cos_gap(q: Tensor, k: Tensor, last: Tensor, first: int = 0) -> Tensor:
     """Mean cosine of the queries with the first key, minus their mean cosine with the other visible keys. Each query
     sees the keys up to its entry of `last`.  q, k [..., T, K], last [T] -> [...]
 
-    A query's cosines with many keys add up to one product with the sum of the keys' directions.
+    A query's cosines with many keys add up to its product with the sum of the keys' directions.
     """
     q, k = (x / x.norm(dim=-1, keepdim=True) for x in (q, k))
     to_first = (q * k[..., first : first + 1, :]).sum(-1)
@@ -126,8 +126,8 @@ def loss(logits: Tensor, tokens: Tensor) -> Tensor:
 
 
 def rank(logits: Tensor, tokens: Tensor) -> Tensor:
-    """Number of tokens that rank before token t+1 in the logits at t. Of equal logits, the lower id ranks first.  [...,
-    T, V] -> [..., T-1]"""
+    """Number of tokens that rank before token t+1 in the logits at t. Of equal logits, the lower id ranks first.
+    [..., T, V] -> [..., T-1]"""
     logits = logits[..., :-1, :]
     own = logits.gather(-1, tokens[..., 1:, None])
     lower = torch.arange(logits.shape[-1], device=logits.device) < tokens[..., 1:, None]
@@ -226,13 +226,12 @@ def kurtosis(hidden: Tensor) -> Tensor:
 
 
 def matrix_entropy(hidden: Tensor) -> Tensor:
-    """Entropy -sum p ln p of p_j = sigma_j^2 / |H|_F^2 over ln min(n, D), where sigma are the singular values of H
-    (arXiv 2510.06477, compression valleys). NaN if H has a single row or column, is zero, or is not finite.  [..., n,
-    D] -> [...]
+    """Entropy -sum p ln p of p_j = sigma_j^2 / |H|_F^2, divided by ln min(n, D), where sigma are the singular values of
+    H (arXiv 2510.06477, compression valleys). NaN if H has a single row or column, is zero, or is not finite.
+    [..., n, D] -> [...]
 
-    The squared singular values are the eigenvalues of H H^T or H^T H. They are computed in F64: next to a massive row,
-    the
-    others are as small as the rounding error of F32.
+    The squared singular values are the eigenvalues of H H^T or H^T H. They are computed in F64, because next to a
+    massive row the others are as small as the rounding error of F32.
     """
     size = min(hidden.shape[-2:])
     if size < 2:

@@ -180,8 +180,8 @@ class Probe:
         expected = call.out[:, chunk.rows].transpose(1, 2).to(actual)
         rounding = max(torch.finfo(x.dtype).eps for x in (call.out, call.query, call.value)) / 2
         rounding *= 1 if call.sinks is None else LOW_PRECISION_FACTOR
-        # A score's rounding error is its weight's relative error. The score is rounded itself, and so is each of its K
-        # products, whose errors add up to about |q| |k| / sqrt(K).
+        # The absolute error of a score is the relative error of its weight. The score is rounded itself, and so is each
+        # of its K products, whose errors add up to about |q| |k| / sqrt(K).
         scale = call.query.shape[-1] ** -0.5 if call.scaling is None else call.scaling
         query = call.query[:, :, chunk.rows].to(actual).norm(dim=-1)
         key = call.key.to(actual).norm(dim=-1).repeat_interleave(H // call.G, 1)
@@ -280,8 +280,8 @@ class Probe:
 
 
 def key_ranges(visible: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the first and the last key that each query sees; T and -1 if it sees none.  bool [..., t, T] -> [..., t]
-    each"""
+    """Returns the first and the last key that each query sees; T and -1 if it sees none.
+    bool [..., t, T] -> [..., t] each"""
     key = torch.arange(visible.shape[-1], device=visible.device)
     return torch.where(visible, key, len(key)).amin(-1), torch.where(visible, key, -1).amax(-1)
 
@@ -371,7 +371,7 @@ def find_layers(
     count = sum(is_member(n) for n, _ in model.named_modules(remove_duplicate=False))
     indices = [place.index for place in places[container]]
     if member_runs.get(container, 0) <= count and indices == sorted(set(indices)):
-        return indices, count, members  # layers without attention made no call, but count
+        return indices, count, members  # layers without attention count, though they made no call
     return numbers, member_runs.get(container, len(numbers)), members
 
 

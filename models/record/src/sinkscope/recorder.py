@@ -39,7 +39,7 @@ PROMPT_MEANS = (
     "key_ratio",
     "value_ratio",
 )
-LOSS_ROWS = 256  # number of positions whose logits are widened to float32 together
+LOSS_ROWS = 256  # number of positions whose logits are converted to float32 at a time
 
 Inputs = Mapping[str, Tensor]
 

@@ -156,6 +156,7 @@ class Recording:
 
     @property
     def first(self) -> int:
+        """The position of the token that counts as the first."""
         return (self.conditions.get("first") or {}).get("position") or 0
 
     def tokens(self, prompt: int = 0) -> list[str]:
@@ -531,6 +532,7 @@ class Means:
 
     @property
     def squares(self) -> dict[str, Array]:
+        """Sums of squared differences from the mean."""
         return self._by_name(self._squares)
 
     def add(self, metrics: Mapping[str, Array]) -> None:

@@ -11,7 +11,7 @@ MORE_FIELDS = ("q", "k", "v", "hidden")
 
 @dataclass(frozen=True)
 class Settings:
-    """The documentation of `record` explains these."""
+    """The settings of a recording, as the documentation of `record` explains them."""
 
     tokens: int | None = 64
     eps: tuple[float, ...] = (0.1, 0.2, 0.3)
@@ -54,7 +54,7 @@ class Settings:
 
 
 def check_eps(eps: Any) -> tuple[float, ...]:
-    """Raises ValueError unless all thresholds are numbers from 0 to 1."""
+    """Returns the thresholds as floats. Raises ValueError unless all are numbers from 0 to 1."""
     if isinstance(eps, str | bytes) or not isinstance(eps, Iterable):
         raise ValueError(f"eps: expected a list of thresholds, found {eps!r} alone: eps=[{eps}]")
     try:

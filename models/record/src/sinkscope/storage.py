@@ -17,7 +17,7 @@ OBJECT_STORES = ("s3", "s3a", "gcs", "gs", "abfs", "abfss", "az", "hf", "memory"
 
 
 class Folder:
-    """File names are relative to the folder, with slashes."""
+    """A folder at an address. File names are relative to it, with slashes."""
 
     def __init__(self, address: str | PathLike[str]) -> None:
         self.address = str(address).rstrip("/") or "/"

@@ -188,7 +188,7 @@ def _estimate_bytes(job: Job, name: str) -> float:
         return float("nan")
     L, H, G = sizes
     T, P = job.settings.tokens, min(job.settings.tokens, 128)
-    numbers = L * T * (5 * H + 2 * G + 2)  # of a prompt, in metrics with a number for each token
+    numbers = L * T * (5 * H + 2 * G + 2)
     row = 24 * L * H + 4 * T + 500
     part = 16 * numbers + 8 * L * H * T  # float64 means and squares; float32 extremes of alpha
     maps = job.settings.keep * L * H * P * P * (2 if T <= 128 else 1)

@@ -81,7 +81,7 @@ class WatchedSequences:
         self._batch: list[list[_Layer]] = []
         self._run = 0
         self._at = 0
-        self._continues_pass = False  # whether the current pass continues sequences of the pass before
+        self._continues_pass = False  # whether this pass continues the sequences of the previous pass
 
     def visit(self, call: Call) -> None:
         B, H, T, S = call.shape
@@ -202,7 +202,9 @@ def _layer_names(layers: Sequence[probe.ObservedCall]) -> str:
 
 
 def _refuse_padding(call: Call, visible: Tensor) -> None:
-    """Refuses keys that no query sees: these are padding, which would count as tokens. visible: bool [B, T, T]"""
+    """Refuses keys that no query sees: these are padding, which would count as tokens.
+    visible: bool [B, T, T]
+    """
     hidden = (~visible.any(1)).nonzero().tolist()
     if hidden:
         sequence, key = hidden[0]

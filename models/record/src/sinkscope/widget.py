@@ -53,8 +53,8 @@ class Widget(anywidget.AnyWidget):
         self.on_msg(self._answer)
 
     def _answer(self, _: Any, message: dict[str, Any], __: Any) -> None:
-        """Sends a view what it requests: the element with the recording, or a still picture. The notebook would store
-        bytes that were not requested."""
+        """Sends a view what it requests: the element with the recording, or a still picture. Bytes are sent only on
+        request, so that the notebook does not store them."""
         element = files("sinkscope") / "static" / "element.json"
         if message.get("request") == "element" and element.is_file():
             self.send({"kind": "element"}, [element.read_bytes(), recording_bytes(self.recording)])
@@ -87,7 +87,7 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
     has_map = f"{prompt}.att" in recording or f"{prompt}.att_pooled" in recording
     figure = Figure(figsize=(9, 4.4), dpi=100, layout="constrained")
     left, right = figure.subplots(1, 2)
-    # Without formulas: a $ in a model's name does not begin one.
+    # Formulas are disabled: a $ in a model's name does not begin one.
     stamp = f"{recording.caption()} Drawn by Sinkscope {__version__}."
     figure.supxlabel(fill(stamp, 130), fontsize=7, parse_math=False)
     if alpha is not None:
@@ -108,7 +108,7 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
         right.set_axis_off()
         right.set_title("map: not kept")
     out = BytesIO()
-    # Keep letters as text in a vector file.
+    # These settings keep letters as text in a vector file.
     with rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
         figure.savefig(out, format=format)
     return out.getvalue()
