@@ -122,7 +122,7 @@ def architecture(config: dict[str, Any]) -> Architecture:
     parameters = {**defaults, **values}
     if config["model_type"] in ("llama", "mistral", "mixtral", "qwen3"):
         D, H = config["hidden_size"], config["num_attention_heads"]
-        rope = config.get("rope_parameters") or {}
+        rope = config.get("rope_parameters") or {}  # transformers 5 moved rope_theta into this object
         return Architecture(
             "llama", config["num_hidden_layers"], H, config.get("num_key_value_heads") or H, D,
             config.get("head_dim") or D // H, config["intermediate_size"], config["vocab_size"],

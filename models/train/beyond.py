@@ -83,7 +83,7 @@ TUNING_VARIANTS = {"plain": (), "key_bias": ("--bias-key=head",), "gate": ("--ga
 TUNING_SEEDS = (1, 2, 3)
 PLANTED_SEEDS, PLANTED_RECIPE = (1, 2, 3, 4, 5), {"planted": 0.2, "steps": 100, "first": 0}
 SEARCH_MODELS = {"loss": ("softmax", "sigmoid", "key-bias"), "away": ("softmax",)}
-# A search reads one of these texts, and its suffix is scored on the others as well.
+# A search reads the first of these texts. Its suffix is scored on the others as well.
 SEARCH_SEEDS, SEARCH_TEXTS = (1, 2, 3, 4, 5), 9
 CHANNEL_MODELS = ("key-bias", "softmax", "sigmoid", "gated", "sink-logit")
 

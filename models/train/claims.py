@@ -181,7 +181,6 @@ def difference_by_b(recipe: str, against: str | float, outcome: str) -> tuple[Di
 
 
 def difference_by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, list[float]]:
-    """Returns the difference by protocol A at step MIN_STEP, and the outcome of each seed that counts."""
     logs, step = runs_a()[recipe][1], protocol.MIN_STEP
     if isinstance(against, str):
         baseline_logs = runs_a()[against][1]

@@ -112,13 +112,11 @@ def is_complete(log: dict[str, Any]) -> bool:
 
 
 def mean_outcomes(logs: Logs, name: str) -> list[float]:
-    """Returns each seed's mean of an outcome over the steps B_MEAN_STEPS; empty if the outcome is undefined."""
     series = [[point_at(log, step).get(name) for step in protocol.B_MEAN_STEPS] for _, log in sorted(logs.items())]
     return [] if any(None in values for values in series) else [mean(values) for values in series]
 
 
 def has_vanished(logs: Logs) -> bool:
-    """Whether alpha stays below VANISHED_ALPHA from step LATE_STEP on, in every seed, by weights and by shares."""
     return all(point[name] < VANISHED_ALPHA for log in logs.values() for point in log["points"]
                for name in ("alpha", SHARE_OUTCOME) if LATE_STEP <= point["step"] <= protocol.B_STEPS)
 

@@ -77,7 +77,6 @@ class Factor:
         return len(self.pairs) >= protocol.MIN_PAIRS and self.step >= protocol.MIN_STEP
 
     def difference(self, name: str, step: int) -> Difference | None:
-        """Returns the recipe's outcome minus the baseline's; None if it is undefined."""
         values = [(point_at(log, step)[name], point_at(base, step)[name]) for log, base in self.pairs]
         if any(x is None for pair in values for x in pair):
             return None

@@ -183,5 +183,4 @@ def write_log(log: dict[str, Any], file: Path) -> None:
 
 
 def is_done(log: dict[str, Any], until: int = STEPS) -> bool:
-    """Whether the run was measured to its last step, or to `until` if that comes first."""
     return bool(log["points"]) and log["points"][-1]["step"] >= min(until, log["training"]["steps"])

@@ -11,4 +11,4 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 GOLDEN = Path(os.environ.get("SINKSCOPE_GOLDENS", REPOSITORY / "tests" / "golden"))
 ZOO = REPOSITORY / "models" / "zoo"
 
-os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = "1"  # torch reads it once, on import

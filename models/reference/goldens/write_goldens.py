@@ -226,6 +226,7 @@ def f64_trace(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
     return forward(arch, {name: w.double() for name, w in weights.items()}, tokens)
 
 
+# Operations without a case here: write_variants has smaller cases of them.
 VARIANT_OPERATIONS = ("elu1_norm", "identity_norm", "elu1_kernel", "elu1_kernel_norm", "mlp_kernel",
             "mlp_kernel_norm")
 # Other parameters than the defaults, so that code which ignores them gives other numbers.
@@ -297,7 +298,7 @@ def twin_case(operation: str) -> None:
     trace = f64_trace(arch, weights, tokens)
     store_trace(folder, tokens, trace)
     more: dict[str, Any] = {"model": f"models/zoo/{operation}", "text": text}
-    if operation == "softmax":
+    if operation == "softmax":  # a plain Llama, so transformers can check the reference
         model = transformers.LlamaForCausalLM.from_pretrained(
             ZOO / operation, attn_implementation="eager", dtype=torch.float32)
         expected = hf_trace(model, model.model.norm, tokens)
@@ -344,7 +345,7 @@ def metrics_case() -> None:
     N, L, H, size, eps = 3, 2, 3, 16, metrics.EPS
     visible = np.tril(np.ones((size, size), bool))
     scores = rng.normal(0, 2.5, (N, L, H, size, size))
-    scores[:, :, 0, :, 0] += 4
+    scores[:, :, 0, :, 0] += 4  # one head in three attends to the first token
     positive = np.where(visible, np.exp(scores), 0)
     maps = {
         "stochastic": positive / positive.sum(-1, keepdims=True),

@@ -163,7 +163,7 @@ def write_torch() -> None:
     folder = SEEDS / "torch_file"
     folder.mkdir(parents=True, exist_ok=True)
     state = {name: torch.from_numpy(w) for name, w in make_weights().items()}
-    state["lm_head.weight"] = state["model.embed_tokens.weight"]
+    state["lm_head.weight"] = state["model.embed_tokens.weight"]  # two names share one storage
     torch.save(state, folder / "llama")
     torch.save({"state_dict": {name: w.half() for name, w in state.items()}}, folder / "nested")
     parameters = torch.nn.ParameterDict({"w": torch.nn.Parameter(torch.ones(2, 3))})

@@ -128,7 +128,6 @@ class _RecordingLlama(_Llama):
 
 
 def compute_spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
-    """Returns `metrics.spikes` of the down projections.  [L, T, 5]"""
     model = _RecordingLlama(arch, {name: w.double() for name, w in weights.items()})
     inputs, outputs = [], []
     for layer, x in enumerate(trace.hidden[:-1] + trace.att_out):

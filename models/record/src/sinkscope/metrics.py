@@ -236,7 +236,7 @@ def matrix_entropy(hidden: Tensor) -> Tensor:
     size = min(hidden.shape[-2:])
     if size < 2:
         return hidden.new_full(hidden.shape[:-2], torch.nan)
-    x = (hidden.cpu() if hidden.device.type == "mps" else hidden).double()
+    x = (hidden.cpu() if hidden.device.type == "mps" else hidden).double()  # MPS has no F64
     gram = x @ x.mT if size == x.shape[-2] else x.mT @ x
     trace = gram.diagonal(dim1=-2, dim2=-1).sum(-1)
     valid = gram.isfinite().all(-1).all(-1)

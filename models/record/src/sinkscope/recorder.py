@@ -297,7 +297,7 @@ class Recorder:
                 text, **({"truncation": True, "max_length": self.settings.tokens} if truncates else {})
             )
             ids, mask = encoding.input_ids, getattr(encoding, "attention_mask", None)
-            if mask is not None and not all(mask):
+            if mask is not None and not all(mask):  # the tokenizer pads by itself
                 row = {"input_ids": torch.tensor([ids]), "attention_mask": torch.tensor([mask])}
                 ids = _cut_padding(row)["input_ids"][0].tolist()
         else:

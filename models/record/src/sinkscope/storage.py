@@ -92,7 +92,7 @@ def _filesystem(address: str) -> tuple[Any, str]:
 
     try:
         return FileSystem.from_uri(address)
-    except (pa.ArrowInvalid, ImportError):
+    except (pa.ArrowInvalid, ImportError):  # pyarrow has no filesystem of that scheme
         pass
     try:
         from fsspec.core import url_to_fs
