@@ -24,7 +24,7 @@ PRELOADS = re.compile(r"__vite__mapDeps\(\[[\d,]*\]\)")
 
 class AddressHook(MetadataHookInterface):
     """Adds the addresses of the repository to the package's metadata. GitHub's runners name the repository in their
-    environment; elsewhere the metadata has no addresses."""
+    environment; elsewhere there are no addresses."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         host, name = os.environ.get("GITHUB_SERVER_URL"), os.environ.get("GITHUB_REPOSITORY")
@@ -60,7 +60,7 @@ def bundle_element(page: Path) -> dict[str, dict[str, str]]:
 
         text = IMPORT.sub(resolve_import, (page / name).read_text("utf-8"))
         text = PRELOADS.sub("[]", text).replace("import.meta.url", json.dumps(SITE + name))
-        # The widget loads modules from blobs, which cannot resolve an address.
+        # The widget loads modules from blobs, which cannot resolve addresses.
         modules[SITE + name] = text.replace("import.meta.resolve", "undefined").replace("import.meta", "({})")
     resources = [*page.glob("engine/*/sinkscope.lab.simd.wasm"), *page.glob("zoo/*/index.json")]
     return {"modules": modules,

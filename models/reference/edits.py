@@ -16,11 +16,10 @@ from .model import Architecture, Weights, _Gpt2, _Llama, _rotate, _split_heads
 from .operations import OPERATIONS, Parameters
 
 Value = str | float
-Edit = dict[str, Value]  # "kind", and its parameters by name
+Edit = dict[str, Value]  # "kind" and the parameters, by name
 
 
 def parse_edit(text: str) -> Edit:
-    """Parses an edit written as KIND:key=value,key=value."""
     kind, _, parameters = text.partition(":")
     pairs = [pair.split("=") for pair in parameters.split(",") if pair]
     return {"kind": kind} | {key: _parse_value(value) for key, value in pairs}
@@ -34,9 +33,6 @@ def _parse_value(text: str) -> Value:
 
 
 class _GptNeo(_Gpt2):
-    """A GPT-Neo: a GPT-2 whose weights are stored [out, in], whose scores are not scaled, and whose q, k and v have no
-    bias."""
-
     def _linear(self, x: Tensor, name: str) -> Tensor:
         y = x @ self.weights[name + ".weight"].T
         bias = self.weights.get(name + ".bias")
@@ -45,7 +41,7 @@ class _GptNeo(_Gpt2):
     def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
         at = f"h.{layer}.attn.attention."
         q, k, v = (_split_heads(self._linear(y, at + name + "_proj"), self.arch.H) for name in "qkv")
-        return q * math.sqrt(self.arch.K), k, v  # _attend divides scores by sqrt(K)
+        return q * math.sqrt(self.arch.K), k, v  # _attend divides scores by sqrt(K), GPT-Neo does not
 
     def merge(self, head_outputs: Tensor, layer: int) -> Tensor:
         joined = head_outputs.transpose(-3, -2).flatten(-2)
@@ -53,8 +49,8 @@ class _GptNeo(_Gpt2):
 
 
 class _GptNeox(_Gpt2):
-    """A GPT-NeoX: LayerNorm; rotation of the first dimensions of a head; q, k and v fused head by head; attention and
-    feed-forward in parallel; exact GELU; an untied head; weights stored [out, in]."""
+    """A GPT-NeoX: LayerNorm; rotary positions in the first dimensions of each head; q, k and v of a head in one matrix;
+    attention and feed-forward in parallel; exact GELU; an untied head; weights stored [out, in]."""
 
     ROTARY_PART = 0.25  # rotary_pct of the golden's config
 
@@ -92,7 +88,7 @@ class _GptNeox(_Gpt2):
         return self._norm(x, "final_layer_norm") @ self.weights["embed_out.weight"].T
 
 
-# The tensor for each matrix that scale_weight can name, by family, and whether its rows are outputs.
+# For each family: the tensor of each matrix that scale_weight can name, and whether the tensor is [out, in].
 MATRICES = {
     "llama": {"o": ("model.layers.{}.self_attn.o_proj.weight", True),
               "down": ("model.layers.{}.mlp.down_proj.weight", True)},
@@ -109,20 +105,18 @@ class Model:
     family: str
     arch: Architecture
     weights: Weights
-    windows: list[int]  # number of keys in the window of each layer; 0 without a window
+    windows: list[int]  # for each layer, the number of keys that a query sees; 0 without a window
 
     @property
     def is_parallel(self) -> bool:
-        """Whether attention and feed-forward read the same stream."""
         return self.family == "gpt_neox"
 
     def rotate_alone(self, x: Tensor) -> Tensor:
-        """Rotates queries or keys [T, K] as in a text that consists of these T tokens only."""
+        """Rotates queries or keys [T, K] as if these T tokens were the whole text."""
         blocks = self.blocks()
         return blocks.rotate(x) if isinstance(blocks, _GptNeox) else _rotate(x, self.arch.rope_theta)
 
     def without_biases(self) -> "_Llama | _Gpt2":
-        """Returns the blocks with all biases set to 0."""
         zeros = {name: torch.zeros_like(w) if name.endswith("bias") else w
                  for name, w in self.weights.items()}
         return replace(self, weights=zeros).blocks()
@@ -141,13 +135,11 @@ def _select_kinds(edits: list[Edit], *kinds: str) -> list[Edit]:
 
 
 def _integer_parameter(edit: Edit, key: str, default: int | None = None) -> int:
-    """Returns a parameter of an edit as an integer, or the default if the edit lacks it. A parameter without a default
-    is required."""
     return int(float(edit[key] if default is None else edit.get(key, default)))
 
 
 def _round_to_steps(x: Tensor, bits: int, symmetric: bool, range_source: Tensor | None = None) -> Tensor:
-    """Rounds x with one scale, computed from `range_source`, or from x if that is None."""
+    """Rounds x with one scale, that of the numbers in `range_source` (by default x)."""
     source = x if range_source is None else range_source
     if symmetric:
         low, extent, levels = x.new_zeros(()), source.abs().max(), 2 ** (bits - 1) - 1
@@ -160,12 +152,10 @@ def _round_to_steps(x: Tensor, bits: int, symmetric: bool, range_source: Tensor 
 
 
 def _quantization_settings(edit: Edit) -> tuple[str, int, bool]:
-    """Returns which numbers share a scale, the bits of each number, and whether the range is symmetric."""
     return str(edit.get("by", "token")), _integer_parameter(edit, "bits"), edit.get("symmetric", "yes") == "yes"
 
 
 def _round_by_groups(rows: Tensor, edit: Edit) -> Tensor:
-    """Rounds each row with one scale per group, or with one scale for the row."""
     by, bits, symmetric = _quantization_settings(edit)
     size = _integer_parameter(edit, "group", 32) if by == "group" else rows.shape[1]
     return torch.stack([torch.cat([_round_to_steps(part, bits, symmetric) for part in row.split(size)])
@@ -173,7 +163,7 @@ def _round_by_groups(rows: Tensor, edit: Edit) -> Tensor:
 
 
 def _quantize(x: Tensor, edit: Edit) -> Tensor:
-    """Rounds x [T, width] from token `first` on."""
+    """Rounds the tokens of x [T, width] from the edit's `first` on."""
     first, (by, bits, symmetric) = _integer_parameter(edit, "first", 0), _quantization_settings(edit)
     exact, rounded = x[:first], x[first:]
     range_source = rounded[: _integer_parameter(edit, "prompt", len(x)) - first]
@@ -188,15 +178,14 @@ def _quantize(x: Tensor, edit: Edit) -> Tensor:
 
 
 def _count_error(rounded: Tensor, column: int, exact: Tensor, x: Tensor, edit: Edit) -> None:
-    """Adds the squared rounding error and the squared norm of each token to two columns of `rounded` [T, 4]. `exact`
-    and `x` are [T, width]; tokens before `first`, which are not rounded, do not count."""
+    """Adds each token's squared rounding error and squared norm to two columns of `rounded` [T, 4]. `exact` and `x` are
+    [T, width]. Tokens before `first` are not rounded and do not count."""
     first = _integer_parameter(edit, "first", 0)
     rounded[first:, column] += (x - exact)[first:].square().sum(-1)
     rounded[first:, column + 1] += exact[first:].square().sum(-1)
 
 
 def _quantize_heads(x: Tensor, edits: list[Edit], vectors: str, layer: int, rounded: Tensor) -> Tensor:
-    """Rounds queries, keys or values x [heads, T, K] by the edits that apply to them."""
     for edit in _select_kinds(edits, "quantize"):
         if edit["what"] == vectors and _applies_at(edit, "layer", layer):
             exact = x.transpose(0, 1).flatten(1)
@@ -207,7 +196,7 @@ def _quantize_heads(x: Tensor, edits: list[Edit], vectors: str, layer: int, roun
 
 
 def _quantize_matrix(w: Tensor, edit: Edit) -> Tensor:
-    """Rounds w [out, in] in F32, the type in the file, so that ties round in the same direction as in the core."""
+    """Rounds w [out, in] in F32, its type in the file: F64 would break ties in another direction than the core."""
     by, bits, symmetric = _quantization_settings(edit)
     rounded = (_round_to_steps(w.float(), bits, symmetric) if by == "tensor" else
                _round_by_groups(w.float(), edit))
@@ -215,13 +204,12 @@ def _quantize_matrix(w: Tensor, edit: Edit) -> Tensor:
 
 
 def layer_index(name: str) -> int | None:
-    """Returns the layer index in a tensor's name; None without one."""
     match = re.search(r"\.(\d+)\.", "." + name)
     return int(match[1]) if match else None
 
 
 def quantized_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weights:
-    """Rounds the matrices of the layers. q, k and v are rounded as three matrices, even if the file fuses them."""
+    """Rounds the layers' matrices. q, k and v are three matrices, even if the file fuses them."""
     quantized = dict(weights)
     for edit in _select_kinds(edits, "quantize"):
         for name, w in quantized.items() if edit["what"] == "weights" else ():
@@ -255,12 +243,13 @@ def _draw_uniform(seed: int, head: int, key: int) -> float:
 
 
 class _Cache:
-    """The keys that one head keeps. Before query t attends, its own key is added and others are evicted."""
+    """The keys that one head keeps. `add_query` adds the query's own key before the query attends, and evicts
+    others."""
 
     def __init__(self, edit: Edit, head: int, k: Tensor, v: Tensor) -> None:
         self.edit, self.head, self.k, self.v = edit, head, k, v
         self.kept: list[int] = []
-        self.rows: list[Tensor] = []  # for each query so far, the absolute weights of all keys, [T]
+        self.rows: list[Tensor] = []  # the absolute weights of all keys, [T], for each query so far
         self.evicted_at = torch.full((len(k),), torch.nan, dtype=k.dtype)
 
     def _total_attention(self, key: int) -> float:
@@ -278,7 +267,7 @@ class _Cache:
             return -float(self.k[key].norm())
         if policy == "random":
             return _draw_uniform(_integer_parameter(self.edit, "seed", 1), self.head, key)
-        return key  # window, first: the oldest key is evicted
+        return key  # window, first: evict the oldest key
 
     def _drop(self, t: int, key: int) -> None:
         self.kept.remove(key)
@@ -295,7 +284,6 @@ class _Cache:
             self._drop(t, key)
 
     def add_query(self, t: int) -> list[int]:
-        """Adds the key of query t, evicts others, and returns the keys that query t sees."""
         self.kept.append(t)
         policy, budget = self.edit["policy"], _integer_parameter(self.edit, "budget")
         if policy == "snapkv":
@@ -319,8 +307,8 @@ def _token_positions(edits: list[Edit], T: int) -> list[int]:
 
 
 def _compute_at_positions(compute: Callable[[Tensor], Tensor], x: Tensor, at: list[int]) -> Tensor:
-    """Evaluates compute(x) with token t at position at[t]; compute takes row i of x as the token at position i. Two
-    tokens may share a position, so each token is computed on its own."""
+    """Applies `compute` to x with token t at position at[t]. `compute` itself puts row i at position i. Two tokens may
+    have the same position, so each is computed on its own."""
     if at == list(range(len(at))):
         return compute(x)
     rows = []
@@ -332,7 +320,6 @@ def _compute_at_positions(compute: Callable[[Tensor], Tensor], x: Tensor, at: li
 
 
 def _edit_stream(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tensor:
-    """Applies the clamps and quantizations to the residual stream [T, D] after `layer` layers."""
     for edit in _select_kinds(edits, "clamp_channel", "quantize"):
         if not _applies_at(edit, "layer", layer):
             continue
@@ -353,7 +340,7 @@ def _edit_stream(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> T
 
 
 def _removed_directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor | None]:
-    """Returns the direction that a `project` edit removes for each head; None for heads that the edit does not select.
+    """Returns the direction that a `project` edit removes for each head; None for heads outside the edit.
     v [H, T, K]"""
     arch, directions = model.arch, []
     for h in range(arch.H):
@@ -373,7 +360,7 @@ def _removed_directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list
 
 
 def _project(x: Tensor, directions: list[Tensor], edit: Edit) -> Tensor:
-    """Removes the component of x [T, n] in the span of the directions, for tokens after the edit's key."""
+    """Removes from x [T, n] its component in the span of the directions, for tokens after the edit's key."""
     basis = torch.linalg.qr(torch.stack(directions, 1))[0]
     after = _integer_parameter(edit, "key", 0) + 1
     return torch.cat([x[:after], x[after:] - x[after:] @ basis @ basis.T])
@@ -381,8 +368,8 @@ def _project(x: Tensor, directions: list[Tensor], edit: Edit) -> Tensor:
 
 def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
             rounded: Tensor) -> dict[str, Any]:
-    """Computes a layer's attention under the edits from its normed input y [T, D]. Returns the recorded fields, and as
-    `tags` the edits that project directions out of the stream, each with its directions."""
+    """Computes a layer's attention under the edits, from its normed input y [T, D]. Returns the recorded fields, and
+    `tags`: the edits that project directions out of the stream, with these directions."""
     arch, blocks, T = model.arch, model.blocks(), len(y)
     at = _token_positions(edits, T)
     rotary = arch.positions == "rotary" and model.family in ("llama", "gpt_neox")
@@ -426,7 +413,7 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
                     visible = [j for j in range(t + 1) if j < first or t - j < recent]
             x = k[g] @ q[h, t] / math.sqrt(arch.K)
             if cache and cache.edit.get("positions") == "cache" and rotary:
-                # The scores are those of a text that consists of the kept keys, with the query as its last token.
+                # Computes the scores of a text that has only the kept keys, with the query as its last token.
                 alone = model.rotate_alone(k0[g, cached_keys]) @ model.rotate_alone(q0[h, [t] * len(cached_keys)])[-1]
                 x = x.clone()
                 x[cached_keys] = alone / math.sqrt(arch.K)
@@ -464,7 +451,6 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
 
 
 def run_edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]:
-    """Runs tokens [T] under the edits, and returns the recorded fields by name."""
     weights = {name: w.clone() for name, w in model.weights.items()}
     for edit in _select_kinds(edits, "scale_weight"):
         name, rows_first = MATRICES[model.family][str(edit["matrix"])]

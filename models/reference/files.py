@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 from .model import Architecture, Weights, architecture
 
 SCALE_SUFFIX = "_scale"
-# The key `quantization_config` of config.json, without which transformers would not multiply by the scales. The group
-# repeats the format, because compressed-tensors otherwise takes 8-bit weights for packed ones.
+# `quantization_config` of config.json, without which transformers would ignore the scales. The group repeats the
+# format: without it compressed-tensors takes 8-bit weights for packed ones.
 INT8_BY_ROWS = {
     "quant_method": "compressed-tensors",
     "format": "int-quantized",
@@ -29,7 +29,6 @@ INT8_BY_ROWS = {
 
 
 def read_model(folder: Path) -> tuple[Architecture, Weights]:
-    """Reads the architecture, and the weights as F32, which changes no value."""
     arch = architecture(json.loads((folder / "config.json").read_text()))
     return arch, read_weights(folder / "model.safetensors")
 
@@ -39,7 +38,6 @@ def read_weights(file: Path) -> Weights:
 
 
 def widen_stored(stored: Weights) -> Weights:
-    """Converts stored weights to F32, and multiplies I8 matrices by their scales."""
     weights = {name: w.float() for name, w in stored.items()
                if w.is_floating_point() and not name.endswith(SCALE_SUFFIX)}
     for name, w in stored.items():
@@ -49,7 +47,7 @@ def widen_stored(stored: Weights) -> Weights:
 
 
 def to_int8(weights: Weights) -> Weights:
-    """Quantizes matrices by rows, so that the largest magnitude of a row is 127, and converts other tensors to F16."""
+    """Quantizes matrices by rows (the largest magnitude of a row is 127), and converts other tensors to F16."""
     stored: Weights = {}
     for name, w in weights.items():
         if w.dim() != 2 or not name.endswith(".weight"):
@@ -66,7 +64,6 @@ def write_model(folder: Path, config: dict[str, Any], weights: Weights, dtype: t
 
 
 def write_stored(folder: Path, config: dict[str, Any], weights: Weights) -> None:
-    """Writes a model folder with each tensor in its own type."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(w.dtype == torch.int8 for w in weights.values()):
         config = config | {"quantization_config": INT8_BY_ROWS}
@@ -77,7 +74,7 @@ def write_stored(folder: Path, config: dict[str, Any], weights: Weights) -> None
 def save_weights(weights: Weights, file: Path) -> None:
     stored = {name: w.contiguous() for name, w in weights.items()}
     save_file(stored, file, metadata={"format": "pt"})
-    file.chmod(0o644)  # safetensors makes files private, but web servers must read them
+    file.chmod(0o644)  # safetensors makes files private, but web servers read them
 
 
 def write_json(path: Path, value: Any) -> None:

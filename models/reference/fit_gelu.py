@@ -17,7 +17,6 @@ DEGREE = 7
 
 
 def scaled_tail(u: np.ndarray) -> np.ndarray:
-    """Returns Q(u) e^(u^2/2)."""
     return 0.5 * torch.special.erfcx(torch.from_numpy(u / math.sqrt(2))).numpy()
 
 

@@ -42,7 +42,7 @@ class TrainingCase:
     recipe: dict[str, Any]
     weights: Weights
     text: str
-    files: list[str | Path]  # arguments of `sinkscope train` besides the recipe and the text
+    files: list[str | Path]
 
 
 def train_by_core(recipe: dict[str, object], files: list[str | Path]) -> list[float]:
@@ -82,7 +82,6 @@ def case_of_stored_model(name: str, operation: str, steps: int) -> TrainingCase:
               "optimizer": "adamw", "learning_rate": 0.001, "beta1": 0.9, "beta2": 0.99,
               "weight_decay": 1.0, "embedding_decay": 0.1, "clip": 1.0, "warm_up": 0, "fall": 0.0}
     weights = read_weights(folder / "model.safetensors")
-    # Sink logits start at 0 if the file has none.
     weights |= {weight: torch.zeros(shape) for weight, shape in shapes(architecture(config)).items()
                 if weight not in weights and weight.endswith("sinks")}
     text = "\n".join(json.loads((ROOT / "models/zoo/heldout.json").read_text()))

@@ -19,19 +19,17 @@ from torch.nn import functional
 from .operations import OPERATIONS, Parameters, elu1
 
 Weights = dict[str, Tensor]
-# Multiplies [..., in] by [in, out]
+# Multiplies [..., in] by [in, out].
 Product = Callable[[Tensor, Tensor], Tensor]
-# Callback for intermediate tensors: name, layer, tensor
+# Called with the name, the layer and the value of an intermediate tensor.
 Visit = Callable[[str, int, Tensor], None]
 
 
 @dataclass(frozen=True)
 class Mask:
-    """A rule that decides which keys a query sees."""
-
     kind: str = "causal"  # causal, window, prefix or bidirectional
     size: int = 0  # number of keys in the window, or length of the prefix
-    # number of first tokens that stay visible outside a window, as in the cache of Xiao et al. (2024)
+    # number of first tokens that stay visible outside a window (Xiao et al. 2024)
     first: int = 0
 
     def visible(self, T: int, device: torch.device) -> Tensor:
@@ -47,7 +45,7 @@ class Mask:
 
 @dataclass(frozen=True)
 class Architecture:
-    family: str  # "llama" (also mixtral) or "gpt2"
+    family: str  # "llama" (mixtral as well) or "gpt2"
     L: int
     H: int
     G: int
@@ -59,44 +57,42 @@ class Architecture:
     norm_eps: float
     tied: bool
     operation: str
-    parameters: Mapping[str, float]  # parameters of the attention operation, defaults included
+    parameters: Mapping[str, float]  # of the attention operation, defaults included
     # The fields below apply to the family "llama" only.
     rope_theta: float = 10000.0
     positions: str = "rotary"  # none, learned, sinusoid, alibi, relative
     mask: Mask = Mask()
-    # where each half of a block is normed: pre (its input), post (the stream after it), sandwich (its input and output)
+    # where a block norms: pre (each half's input), post (the stream after each half), sandwich (each half's input and
+    # output)
     norm_place: str = "pre"
     norm_kind: str = "rms"  # or "layer"
-    feed_forward: str = "gated"  # plain, none
+    feed_forward: str = "gated"
     activation: str = "silu"  # silu, gelu (with erf) or relu
     heads: str = "joined"  # "joined": W_O reads the heads' outputs one after another; "added": it reads their sum
-    bias_key: str = "none"  # a key without a token: none, "head" (one per head) or "shared" by the heads
-    bias_key_value: str = "none"  # the value of the bias key, "head" or "shared"; with "none" it is 0
-    value_bias: str = "none"  # a bias added to the head outputs: none, "head" or "shared"
+    bias_key: str = "none"  # a key without a token: none, "head" (one per head) or "shared" by all heads
+    bias_key_value: str = "none"  # its value: "head" or "shared"; 0 with "none"
+    value_bias: str = "none"  # added to the head outputs: none, "head" or "shared"
     gate: str = "none"  # none, {output,value}_{element,head} or value_state
-    E: int = 0  # number of experts; 0 for a dense feed-forward
-    top_k: int = 0  # number of experts per token
-    qk_norm: bool = False  # whether queries and keys are normed per head, before rotation (qwen3)
+    E: int = 0
+    top_k: int = 0
+    qk_norm: bool = False  # norms each head's queries and keys before rotation (qwen3)
 
 
 @dataclass(frozen=True)
 class Trace:
-    """The intermediate results of one forward pass, in the order of computation."""
-
     hidden: Tensor  # [..., L+1, T, D]  residual stream: embedding, then after each block
     q: Tensor  # [..., L, H, T, K]  after rotation
     k: Tensor  # [..., L, G, T, K]  after rotation
     v: Tensor  # [..., L, G, T, K]  after a gate on values
     att: Tensor  # [..., L, H, T, T]  row i: the weights of query i; 0 for masked keys
-    att_out: Tensor  # [..., L, T, D]  attention output, added to the residual stream
-    mlp_out: Tensor  # [..., L, T, D]  feed-forward output, added to the residual stream
-    logits: Tensor  # [..., T, V]
+    att_out: Tensor  # [..., L, T, D]
+    mlp_out: Tensor  # [..., L, T, D]
+    logits: Tensor
     att_bias: Tensor | None = None  # [..., L, H, T]  weight of the bias key
     gate: Tensor | None = None  # [..., L, H, T]  mean over K of the gate of a head
     router: Tensor | None = None  # [..., L, T, E]  weight of each expert
 
     def fields(self) -> dict[str, Tensor]:
-        """Returns the fields that the model has, by name."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
@@ -105,7 +101,6 @@ def _refuse_unknown(names: Collection[str], allowed: Collection[str], owner: str
         raise ValueError(f"{owner} has no {', '.join(sorted(unknown))}")
 
 
-# Keys that the object "sinkscope" of a config may have.
 _VARIANT_KEYS = {"attention", "bias_key", "bias_key_value", "value_bias", "gate", "positions", "norm",
         "norm_kind", "feed_forward", "heads", "mask", "mask_token"}
 
@@ -118,7 +113,6 @@ def _read_mask(config: dict[str, Any], variant: dict[str, Any]) -> Mask:
 
 
 def architecture(config: dict[str, Any]) -> Architecture:
-    """Reads the architecture from a parsed config.json."""
     variant = config.get("sinkscope", {})
     _refuse_unknown(variant, _VARIANT_KEYS, "sinkscope")
     attention = variant.get("attention", {})
@@ -128,8 +122,7 @@ def architecture(config: dict[str, Any]) -> Architecture:
     parameters = {**defaults, **values}
     if config["model_type"] in ("llama", "mistral", "mixtral", "qwen3"):
         D, H = config["hidden_size"], config["num_attention_heads"]
-        # transformers 5 moved rope_theta into this object.
-        rope = config.get("rope_parameters") or {}
+        rope = config.get("rope_parameters") or {}  # transformers 5 moved rope_theta into this object
         return Architecture(
             "llama", config["num_hidden_layers"], H, config.get("num_key_value_heads") or H, D,
             config.get("head_dim") or D // H, config["intermediate_size"], config["vocab_size"],
@@ -175,16 +168,16 @@ def _rotate(x: Tensor, theta: float) -> Tensor:
 
 
 def _sinusoid(T: int, like: Tensor) -> Tensor:
-    """Returns sinusoidal positions with the sines in the first half and the cosines in the second, as in the code of
-    Gu et al.; their equation 5 interleaves sines and cosines.  [T, D]"""
+    """Returns sinusoidal positions: the sines, then the cosines, as in the code of Gu et al.; their equation 5
+    interleaves them.  [T, D]"""
     angle = _angles(T, like.shape[-1], 10000.0, like)
     return torch.cat([angle.sin(), angle.cos()], -1)
 
 
 def _slopes(H: int) -> list[float]:
-    """Returns ALiBi's slope of each head. If H is a power of two, the slopes are powers of 2^(-8/H); otherwise, the
-    first heads have the slopes for the next smaller power of two, and the others every second slope for the next larger
-    one (Press et al. 2022)."""
+    """Returns ALiBi's slope of each head (Press et al. 2022). If H is a power of two, the slopes are powers of
+    2^(-8/H). Otherwise the first heads have the slopes of the next smaller power of two, and the others every second
+    slope of the next larger one."""
     power = 2 ** math.floor(math.log2(H))
     slopes = [2.0 ** (-8.0 * (h + 1) / power) for h in range(power)]
     finer = [2.0 ** (-4.0 * (h + 1) / power) for h in range(0, 2 * (H - power), 2)]
@@ -192,18 +185,18 @@ def _slopes(H: int) -> list[float]:
 
 
 def _distance_bucket(distance: Tensor) -> Tensor:
-    """Returns T5's bucket of a distance, one of 32 up to the distance 128. Gu et al. add the index of the bucket
-    itself to the scores."""
+    """Returns T5's bucket of a distance, one of 32 up to the distance 128. Gu et al. add the bucket's number itself to
+    the scores."""
     far_bucket = 16 + (distance.clamp_min(16) / 16).log() / math.log(8) * 16
     return torch.minimum(distance, far_bucket.floor().clamp_max(31))
 
 
 def _distance_bias(arch: Architecture, T: int, like: Tensor) -> Tensor | None:
-    """Returns the terms of the scores that depend on the distance, [H, T, T] or [T, T]; None without such terms."""
+    """Returns the part of the scores that depends on the distance, [H, T, T] or [T, T]; None if there is none."""
     position = torch.arange(T, dtype=like.dtype, device=like.device)
     distance = (position[:, None] - position).clamp_min(0)
     if arch.positions == "alibi":
-        # Each slope is filled in on the device, so that a CUDA graph fetches no constant from the CPU.
+        # Filled on the device, so that a CUDA graph copies no constant from the CPU.
         slopes = torch.stack([like.new_full((), slope) for slope in _slopes(arch.H)])
         return -slopes[:, None, None] * distance
     return _distance_bucket(distance) if arch.positions == "relative" else None
@@ -213,8 +206,8 @@ _ACTIVATIONS = {"silu": functional.silu, "gelu": functional.gelu, "relu": functi
 
 
 class _Llama:
-    """A Llama: RMSNorm, rotary positions, grouped heads, SwiGLU, and the variants of each; biases if the weights
-    include them."""
+    """A Llama: RMSNorm, rotary positions, grouped heads and SwiGLU, or their variants; biases if the weights have
+    them."""
 
     def __init__(self, arch: Architecture, weights: Weights,
                  product: Product = torch.matmul) -> None:
@@ -234,28 +227,28 @@ class _Llama:
         return y if bias is None else y + bias
 
     def has_half(self, half: str) -> bool:
-        """Whether a block has this half. A block without a feed-forward has no second half, and no norm for one."""
+        """Without a feed-forward, a block has no second half, and no norm for one."""
         return half in ("input", "attention") or self.arch.feed_forward != "none"
 
     def norm_input(self, x: Tensor, layer: int, half: str) -> Tensor:
-        """Returns the input of the half "input" (attention) or "post_attention" (feed-forward) from the stream x,
-        normed unless the model norms the stream afterwards."""
+        """Returns the input of attention (half "input") or of the feed-forward ("post_attention"): the stream x, normed
+        unless the model has post norms."""
         if self.arch.norm_place == "post" or not self.has_half(half):
             return x
         if self.arch.norm_place == "sandwich" and half == "post_attention":
-            # In Gemma 2, whose names are used, post_attention_layernorm norms the output of attention.
+            # Gemma 2, whose names these are, calls the norm of attention's output post_attention_layernorm.
             half = "pre_feedforward"
         return self._norm(x, f"model.layers.{layer}.{half}_layernorm")
 
     def norm_output(self, x: Tensor, layer: int, half: str) -> Tensor:
-        """Norms the output of the half "attention" or "feedforward" before it is added to the stream, if the model has
-        sandwich norms."""
+        """Norms the output of the half "attention" or "feedforward" if the model has sandwich norms. The caller adds
+        the result to the stream."""
         if self.arch.norm_place != "sandwich" or not self.has_half(half):
             return x
         return self._norm(x, f"model.layers.{layer}.post_{half}_layernorm")
 
     def norm_stream(self, x: Tensor, layer: int, half: str) -> Tensor:
-        """Norms the stream after the output of a half was added, if the model has post norms."""
+        """Norms the stream after a half, if the model has post norms."""
         if self.arch.norm_place != "post" or not self.has_half(half):
             return x
         return self._norm(x, f"model.layers.{layer}.{half}_layernorm")
@@ -279,8 +272,8 @@ class _Llama:
         return q, k, v
 
     def gate(self, y: Tensor, layer: int) -> Tensor:
-        """Returns the gates, [..., H or G, T, K or 1]. y is the normed input of attention (Qiu et al. 2025, G1 and
-        G2), or all values of each token (Bu et al. 2025, value-state gated attention)."""
+        """Returns the gates, [..., H or G, T, K or 1]. y is the normed input of attention (Qiu et al. 2025, G1 and G2),
+        or all values of each token in value-state gated attention (Bu et al. 2025)."""
         count = self.arch.H if self.arch.gate.startswith("output") else self.arch.G
         return _split_heads(self._linear(y, f"model.layers.{layer}.self_attn.gate_proj"), count).sigmoid()
 
@@ -288,7 +281,7 @@ class _Llama:
         return self.weights.get(f"model.layers.{layer}.self_attn.{name}")
 
     def merge(self, head_outputs: Tensor, layer: int) -> Tensor:
-        """Multiplies the head outputs by W_O.  head_outputs [..., H, T, K] -> [..., T, D]"""
+        """Multiplies the head outputs by W_O.  [..., H, T, K] -> [..., T, D]"""
         z = head_outputs.sum(-3) if self.arch.heads == "added" else head_outputs.transpose(-3, -2).flatten(-2)
         return self._linear(z, f"model.layers.{layer}.self_attn.o_proj")
 
@@ -299,7 +292,6 @@ class _Llama:
         return self._linear(inner, prefix + down)
 
     def feed_forward(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor | None]:
-        """Returns the output, to be added to the stream, and the weight of each expert if the model has experts."""
         prefix = f"model.layers.{layer}."
         if self.arch.feed_forward == "none":
             return torch.zeros_like(y), None
@@ -310,7 +302,7 @@ class _Llama:
         selected = probabilities.topk(self.arch.top_k, -1)
         weight = torch.zeros_like(probabilities).scatter(-1, selected.indices, selected.values)
         weight = weight / weight.sum(-1, keepdim=True)
-        # Every expert computes every token; weight 0 removes the tokens that the router sent elsewhere.
+        # Every expert computes every token. The weight is 0 where the router sent the token elsewhere.
         out = sum((weight[..., e, None] * self._run_feed_forward(y, f"{prefix}experts.{e}.", "w1", "w3", "w2")
                    for e in range(self.arch.E)), torch.zeros_like(y))
         return out, weight
@@ -326,7 +318,7 @@ class _Gpt2:
 
     def __init__(self, arch: Architecture, weights: Weights,
                  product: Product = torch.matmul) -> None:
-        # Names have the prefix "transformer." in files saved with the head, but not in the original files.
+        # Files saved with the head prefix the names with "transformer."; the original files do not.
         self.arch, self.product = arch, product
         self.weights = {name.removeprefix("transformer."): w for name, w in weights.items()}
 
@@ -372,7 +364,7 @@ FAMILIES = {"llama": _Llama, "gpt2": _Gpt2}
 
 
 def _map_features(model: "_Llama | _Gpt2", layer: int, kind: str, x: Tensor) -> Tensor:
-    """Applies the feature map phi to queries or keys, after rotation.  [..., K] -> [..., K]"""
+    """Applies the feature map phi to rotated queries or keys.  [..., K] -> [..., K]"""
     if kind == "elu1":
         return elu1(x)
     if kind == "mlp":
@@ -391,8 +383,8 @@ def _repeat_for_heads(arch: Architecture, x: Tensor) -> Tensor:
 
 def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
            ) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Computes attention. Returns the weights of the tokens, [..., H, T, T], the weights of the bias key if there is
-    one, [..., H, T], and the weighted sums of values, [..., H, T, K].  q [..., H, T, K], k and v [..., G, T, K]"""
+    """Returns the weights of the tokens, [..., H, T, T], the weights of the bias key if there is one, [..., H, T], and
+    the weighted sums of values, [..., H, T, K].  q [..., H, T, K], k and v [..., G, T, K]"""
     arch, operation = model.arch, OPERATIONS[model.arch.operation]
     T, K = q.shape[-2:]
     k, v = _repeat_for_heads(arch, k), _repeat_for_heads(arch, v)
@@ -407,9 +399,9 @@ def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
     distance = _distance_bias(arch, T, x)
     if distance is not None:
         x = x + distance
-    bias_key = model.layer_weight(layer, "bias_key")  # [G or 1, K]
+    bias_key = model.layer_weight(layer, "bias_key")
     if bias_key is not None:
-        # The bias key comes first; every query sees it, and it has no position.
+        # The bias key comes first. Every query sees it, and it has no position.
         x = torch.cat([scores(_repeat_for_heads(arch, bias_key[:, None])), x], -1)
         visible = torch.cat([visible.new_ones(T, 1), visible], -1)
     weights = operation.weights(x, visible, Parameters(arch.parameters, model.layer_weight(layer, "sinks")))
@@ -424,7 +416,6 @@ def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
 
 
 def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visit) -> dict[str, Tensor]:
-    """Computes the attention half of a block, and returns its fields of `Trace` by name."""
     arch = model.arch
     visit("input", layer, y)
     q, k, v = model.qkv(y, layer)
@@ -439,7 +430,7 @@ def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visit) -> 
     att, bias_weights, head_outputs = attend(model, layer, q, k, v)
     if bias_weights is not None:
         record["att_bias"] = bias_weights
-    value_bias = model.layer_weight(layer, "value_bias")  # [H or 1, K]
+    value_bias = model.layer_weight(layer, "value_bias")
     if value_bias is not None:
         head_outputs = head_outputs + value_bias[:, None]
     if gate is not None:
@@ -451,16 +442,16 @@ def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visit) -> 
 def forward(arch: Architecture, weights: Weights, tokens: Tensor,
             product: Product = torch.matmul, visit: Visit = lambda name, layer, x: None) -> Trace:
     """Runs tokens [..., T], and returns all intermediate results and the logits. `product` multiplies by all weight
-    matrices but those of routers and feature maps. `visit` is called for each layer with "stream" (the
-    residual stream before the layer), "input" (the input of its attention) and "values" [..., G, T, K], and may add
-    hooks to these tensors."""
+    matrices, except for routers and feature maps. `visit` is called in each layer with "stream" (the residual stream
+    before the layer), "input" (the input of attention) and "values" [..., G, T, K], and may add hooks to these tensors.
+    """
     model = FAMILIES[arch.family](arch, weights, product)
     x = model.embed(tokens)
     fields: dict[str, list[Tensor]] = {"hidden": [x]}
     for layer in range(arch.L):
         visit("stream", layer, x)
         y = model.norm_input(x, layer, "input")
-        # Without a norm in between, a clone keeps the gradient of attention's input apart from that of the stream.
+        # Without a norm, y is the stream. A clone keeps the gradient of attention's input apart from the stream's.
         record = _attention(model, layer, y.clone() if y is x else y, visit)
         x = model.norm_stream(x + record["att_out"], layer, "input")
         mlp_out, router = model.feed_forward(model.norm_input(x, layer, "post_attention"), layer)
@@ -471,6 +462,6 @@ def forward(arch: Architecture, weights: Weights, tokens: Tensor,
             record["router"] = router
         for name, value in record.items():
             fields.setdefault(name, []).append(value)
-    batch_rank = tokens.dim() - 1  # dimension L follows the batch dimensions
+    batch_rank = tokens.dim() - 1
     stacked = {name: torch.stack(values, batch_rank) for name, values in fields.items()}
     return Trace(logits=model.head(x), **stacked)

@@ -16,8 +16,6 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of an attention operation: numbers by name, and the sink logit of each head, [H], if it has one."""
-
     numbers: Mapping[str, float] = field(default_factory=dict)
     sink: Tensor | None = None
 
@@ -27,7 +25,6 @@ def _zero_masked(weights: Tensor, visible: Tensor) -> Tensor:
 
 
 def _count_visible_keys(visible: Tensor) -> Tensor:
-    """Returns the number of keys that each query row sees, [T, 1]."""
     return visible.sum(-1, keepdim=True)
 
 
@@ -36,7 +33,7 @@ def _softmax(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 
 def _with_extra_logit(x: Tensor, visible: Tensor, extra: Tensor) -> Tensor:
-    """Computes a softmax over the visible keys and one more logit, whose weight is discarded."""
+    """Computes a softmax over the visible keys and one more logit, and drops that logit's weight."""
     column = extra.expand(x.shape[:-1]).unsqueeze(-1)
     logits = torch.cat([x.masked_fill(~visible, -torch.inf), column], -1)
     return logits.softmax(-1)[..., :-1]
@@ -73,7 +70,7 @@ def _relu(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 
 def elu1(x: Tensor) -> Tensor:
-    """Returns elu(x) + 1. Below 0 this is computed as e^x, since e^x - 1 + 1 would give 0 in F32 below -17."""
+    """Returns elu(x) + 1. Below 0 it is e^x: F32 would round e^x - 1 + 1 to 0 below -17."""
     return x.relu() + x.clamp_max(0).exp()
 
 
@@ -94,7 +91,7 @@ def _identity_over_sum(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 
 def _identity_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    """Divides the scores by the absolute value of their sum, or by 1 if it is smaller: signed weights may add up to
+    """Divides the scores by the absolute value of their sum, or by 1 if that is larger: signed weights may add up to
     0."""
     weights = _identity(x, visible, p)
     return weights / weights.sum(-1, keepdim=True).abs().clamp_min(1.0)
@@ -111,8 +108,8 @@ def _softmax_p(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 
 def _softpick(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    """Computes softpick. Numerator and denominator are multiplied by e^-m, where m is the largest score, at least 0, so
-    that nothing overflows."""
+    """Multiplies numerator and denominator by e^-m, where m is the largest score, at least 0, so that nothing
+    overflows."""
     x = _zero_masked(x, visible)  # a masked key adds e^0 - 1 = 0
     m = x.amax(-1, keepdim=True).clamp_min(0)
     shrink = (-m).exp()
@@ -131,17 +128,16 @@ def _identity_share(weights: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Operation:
-    """A row of the table. `weights` turns scores into attention weights, and `share` turns attention weights into rows
-    that sum to 1, on which alpha and Sink_k are defined. If the operation does not normalize, the shares are a
-    proxy."""
+    """A row of the table. `weights` turns scores into attention weights, `share` turns these into rows that sum to 1,
+    for alpha and Sink_k. If the operation does not normalize, the shares are a proxy."""
 
     id: str
-    formula: str  # of the score x: s is the logistic function, n the number of visible keys, and sums are over these
+    formula: str  # of the score x; s: logistic function, n: number of visible keys, over which sums go
     normalizes: bool
     weights: Callable[[Tensor, Tensor, Parameters], Tensor]
     share: Callable[[Tensor], Tensor]
-    defaults: Mapping[str, float] = field(default_factory=dict)  # parameters and their defaults
-    features: str = "none"  # phi, applied to queries and keys after rotation: none, elu1 or mlp
+    defaults: Mapping[str, float] = field(default_factory=dict)
+    features: str = "none"  # phi of rotated queries and keys: none, elu1 or mlp
 
 
 OPERATIONS: dict[str, Operation] = {

@@ -28,7 +28,6 @@ def _feed_forward(arch: Architecture) -> Shapes:
 
 
 def _attention_extras(arch: Architecture) -> Shapes:
-    """Returns the tensors that a variant of attention has besides q, k, v and o."""
     H, G, D, K = arch.H, arch.G, arch.D, arch.K
     shapes: Shapes = {}
     if arch.operation == "sink_logit":
@@ -48,13 +47,13 @@ def _attention_extras(arch: Architecture) -> Shapes:
 
 
 def has_second_norm(arch: Architecture) -> bool:
-    """Whether a block has a second norm, post_attention_layernorm: of the input of the feed-forward, of the stream
-    after it (post norms), or of the output of attention (sandwich norms)."""
+    """Whether a block has post_attention_layernorm. It norms the input of the feed-forward, or the stream after it
+    (post norms), or the output of attention (sandwich norms)."""
     return arch.feed_forward != "none" or arch.norm_place == "sandwich"
 
 
 def shapes(arch: Architecture) -> Shapes:
-    """Returns names and shapes of a llama's tensors, in the order in which weights are drawn."""
+    """Returns the names and shapes of a llama's tensors, in the order in which weights are drawn."""
     D, HK, GK = arch.D, arch.H * arch.K, arch.G * arch.K
     block = {
         **_norm(arch, "input_layernorm"),
@@ -76,8 +75,8 @@ def shapes(arch: Architecture) -> Shapes:
 
 
 def variant_shapes(arch: Architecture) -> Shapes:
-    """Returns the tensors that only variants have. They are drawn last, so that a variant drawn from the same seed
-    shares all other weights with its baseline."""
+    """Returns the tensors that only variants have. They are drawn last, so that a variant and its baseline share all
+    other weights of a seed."""
     layer_shapes = _attention_extras(arch)
     if arch.norm_place == "sandwich" and arch.feed_forward != "none":
         layer_shapes |= _norm(arch, "pre_feedforward_layernorm") | _norm(arch, "post_feedforward_layernorm")

@@ -28,7 +28,7 @@ def torch_rate(model: torch.nn.Module, sequences: torch.Tensor, with_metrics: bo
     for tokens in sequences.split(batch):
         out = model(tokens, output_attentions=True)
         if with_metrics:
-            maps = torch.stack(out.attentions)  # [L, batch, H, T, T]
+            maps = torch.stack(out.attentions)
             (maps[..., 0].mean(-1) > 0.3).float().mean((0, 2)).tolist()
             torch.special.entr(maps).sum(-1).mean((-2, -1)).tolist()
             functional.cross_entropy(out.logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()).item()

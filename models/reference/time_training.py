@@ -74,7 +74,6 @@ class Model(nn.Module):
 
 
 def time_torch_step(shape: Shape) -> float:
-    """Returns the CPU milliseconds of PyTorch's fastest step."""
     model = Model(shape)
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3, fused=True)
     batches = [torch.randint(0, shape.V, (shape.batch, shape.T + 1)) for _ in range(shape.steps)]

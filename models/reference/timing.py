@@ -11,7 +11,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def parse_arguments(doc: str) -> argparse.Namespace:
-    """Parses the command line (`--node` and `--rounds`), and limits PyTorch to one thread."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--node", default="node")
     parser.add_argument("--rounds", type=int, default=3)

@@ -23,16 +23,14 @@ from .corpus import Corpus
 from .recipe import Recipe, recipes, refuse_unknown
 
 ROOT = Path(__file__).resolve().parents[2]
-Job = tuple[str, int]  # recipe, seed
+Job = tuple[str, int]
 
-# Environment variables that make glibc reuse the memory of a step's tensors, since page faults would take a fifth of
-# a run.
+# Environment variables by which glibc reuses the memory of a step's tensors. Page faults would take a fifth of a run.
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
              "MALLOC_TOP_PAD_": str(2**27)}
 
 
 def unfinished_jobs(runs: Path, only: list[str]) -> list[Job]:
-    """Returns recipe and seed of each run whose last checkpoint is missing, in the order of `only`."""
     recipes_by_id = recipes()
     return [(id, seed) for id in only or recipes_by_id for seed in recipes_by_id[id].seeds
             if not (runs / f"{id}-{seed}" / f"step-{recipes_by_id[id].training.steps:04d}.safetensors").exists()]
@@ -41,7 +39,7 @@ def unfinished_jobs(runs: Path, only: list[str]) -> list[Job]:
 def unlogged_jobs(recipes_by_id: dict[str, Recipe], only: list[str], until: int, seeds: int,
              ) -> list[Job]:
     """Returns recipe and seed of each run of a protocol whose log does not reach step `until`, for the first `seeds`
-    seeds of each recipe. The baseline of protocol B, which all comparisons need, gets all of its seeds."""
+    seeds of each recipe, and for all seeds of protocol B's baseline, which all comparisons need."""
     def seeds_of(id: str) -> tuple[int, ...]:
         return recipes_by_id[id].seeds if id == protocol.B_BASELINE else recipes_by_id[id].seeds[:seeds]
 
@@ -61,14 +59,13 @@ def train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
 
 
 def run_in_threads(task: Callable[[Job], int], jobs: Sequence[Job], count: int) -> list[int]:
-    """Runs the jobs, `count` at a time, and returns the exit status of each."""
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(task, jobs))
 
 
 def run_on_ray(task: Callable[[Job], int], jobs: Sequence[Job], count: int) -> list[int]:
-    """Runs the jobs on Ray with one core each, and returns the exit status of each. If a worker is lost, its job
-    restarts from its last checkpoint. If this command starts Ray, `count` jobs run at a time."""
+    """Runs the jobs on Ray with one core each, and returns the exit status of each. Ray restarts a job from its last
+    checkpoint if it loses the worker. If this call starts Ray, `count` jobs run at a time."""
     import ray
 
     if not ray.is_initialized():
@@ -79,8 +76,7 @@ def run_on_ray(task: Callable[[Job], int], jobs: Sequence[Job], count: int) -> l
 
 
 def resolve_folders(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> tuple[Path, Path]:
-    """Returns the folders of the corpora and of the runs as absolute paths. Also makes the tokenizer, which every run
-    needs."""
+    """Returns the absolute folders of the corpora and of the runs. Also makes the tokenizer, which every run needs."""
     if arguments.corpora is None:
         parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
     Corpus(arguments.corpora, arguments.runs / "corpus")

@@ -61,15 +61,14 @@ from ..reference.operations import OPERATIONS
 from . import inputs
 
 SEQUENCES, T = 24, 64
-COPY_LENGTH = 25  # number of tokens that the test of induction repeats
-SECONDARY_SINK_RATIO = 5  # a later token is a sink if its alpha exceeds this multiple of that of uniform attention
+COPY_LENGTH = 25
+SECONDARY_SINK_RATIO = 5  # a later token is a sink if its alpha is above this multiple of uniform attention's alpha
 FILE = Path(__file__).with_name("beyond.json")
 ROOT = Path(__file__).resolve().parents[2]
 HELD_OUT = ZOO / "heldout.json"
 
 LAB_SEEDS = (1, 2, 3, 4, 5)
 LAB_SETTINGS = ("--task=backcopy", "--layers=3", "--norm=rms", "--activation=gelu", "--steps=800")
-# A program for node, which prints the first n samples of the lab's task.
 LAB_SAMPLES = """
 import { createEngine } from './wasm/index.ts';
 const [config, recipe, n] = process.argv.slice(1).map((text) => JSON.parse(text));
@@ -84,21 +83,21 @@ TUNING_VARIANTS = {"plain": (), "key_bias": ("--bias-key=head",), "gate": ("--ga
 TUNING_SEEDS = (1, 2, 3)
 PLANTED_SEEDS, PLANTED_RECIPE = (1, 2, 3, 4, 5), {"planted": 0.2, "steps": 100, "first": 0}
 SEARCH_MODELS = {"loss": ("softmax", "sigmoid", "key-bias"), "away": ("softmax",)}
-# A search reads the first of these texts; its suffix is scored on the others as well.
+# A search reads the first of these texts. Its suffix is scored on the others as well.
 SEARCH_SEEDS, SEARCH_TEXTS = (1, 2, 3, 4, 5), 9
 CHANNEL_MODELS = ("key-bias", "softmax", "sigmoid", "gated", "sink-logit")
 
 
 def valley_depth(hidden: Tensor) -> float:
     """Returns the depth of the compression valley: how far the lowest matrix entropy of the inner layers is below the
-    lower of the entropies at the two ends.  hidden [sequences, L+1, T, D]"""
+    lower one of the two ends.  hidden [sequences, L+1, T, D]"""
     entropy = metrics.matrix_entropy(hidden).mean(0)
     return (entropy[[0, -1]].min() - entropy[1:-1].min()).item()
 
 
 def induction_accuracy(id: str) -> float:
-    """Returns the accuracy on the second copy of COPY_LENGTH different random tokens, from the second token of this
-    copy on."""
+    """Returns the accuracy on a second copy of COPY_LENGTH random tokens, all different, from the copy's second token
+    on."""
     arch, weights = read_model(ZOO / id)
     generator = torch.Generator().manual_seed(1)
     copies = torch.stack([torch.randperm(arch.V, generator=generator)[:COPY_LENGTH] for _ in range(SEQUENCES)])
@@ -108,13 +107,11 @@ def induction_accuracy(id: str) -> float:
 
 
 def key_alphas(arch: Architecture, trace: Trace) -> Tensor:
-    """Returns alpha of every key.  [sequences, L, H, T]"""
     share = OPERATIONS[arch.operation].share(trace.att)[..., -trace.att.shape[-2]:]
     return metrics.alpha(share, arch.mask.kind)
 
 
 def head_gates(arch: Architecture, trace: Trace) -> Tensor:
-    """Returns the attention that each query gives to tokens after the first.  [sequences, L, H, T]"""
     bias = trace.att_bias
     share = OPERATIONS[arch.operation].share(
         trace.att if bias is None else torch.cat([trace.att, bias[..., None]], -1))
@@ -122,14 +119,13 @@ def head_gates(arch: Architecture, trace: Trace) -> Tensor:
 
 
 def norm_ratio(trace: Trace) -> float:
-    """Returns the first token's norm, divided by that of the others, after the inner layer where the ratio is
-    largest."""
+    """Returns the first token's norm over that of the others, after the inner layer where this is largest."""
     return metrics.first_to_others(trace.hidden)[:, 1:-1].mean(0).max().item()
 
 
 def sink_contributions(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
-    """Returns the contributions of embedding, attention and feed-forward to the logits of the first key, summed over
-    the sequences and, in each sequence, over the heads with alpha_1 > 0.3; 0 without such a head.  [3]"""
+    """Returns what embedding, attention and feed-forward contribute to the first key's logits. Sums over the sequences
+    and over the heads with alpha_1 > 0.3 of each sequence; 0 without such a head.  [3]"""
     contributions, alphas = torch.zeros(3, dtype=torch.float64), key_alphas(arch, trace)[..., 0]
     for i, head_alphas in enumerate(alphas if arch.norm_place != "post" else ()):
         sink_heads = (head_alphas > metrics.EPS).nonzero().tolist()
@@ -147,12 +143,12 @@ def held_out_ids(id: str, texts: list[str]) -> Tensor:
 
 
 def secondary_share(alphas: Tensor) -> float:
-    """Returns the share of the sequences in which a token after the first is a sink in some layer, by the mean over
-    heads.  alphas [sequences, L, H, T]"""
+    """Returns the share of sequences where a token after the first is a sink in some layer, by the mean over heads.
+    alphas [sequences, L, H, T]"""
     T = alphas.shape[-1]
     causal = torch.ones(T, T, dtype=torch.float64).tril()
     uniform = metrics.alpha(causal / causal.sum(-1, keepdim=True))
-    # Late keys average over few queries, so only keys of the first half count.
+    # Only keys of the first half count, since few queries see the later ones.
     is_sink = (alphas.mean(2) > SECONDARY_SINK_RATIO * uniform)[..., 1:T // 2]
     return is_sink.flatten(1).any(1).double().mean().item()
 
@@ -175,7 +171,6 @@ Columns = dict[str, float]
 
 
 def shared_columns(arch: Architecture, weights: Weights, ids: Tensor) -> Columns:
-    """Returns the columns that models with a sink and seeds of the lab have in common."""
     trace = f64_trace(arch, weights, ids)
     contributions = sink_contributions(arch, weights, trace)
     return {"sink_1": metrics.sink(key_alphas(arch, trace))[0].item(), "norm_ratio": norm_ratio(trace),
@@ -189,7 +184,6 @@ def run_node(*words: object) -> str:
 
 
 def run_command(*arguments: object) -> list[Any]:
-    """Runs the command line of Sinkscope, and returns the JSON values that it prints, one for each line."""
     return [json.loads(line)
             for line in run_node(ROOT / "wasm/cli.js", *arguments, "--json").splitlines()]
 
@@ -241,8 +235,7 @@ def measure_fine_tuning(seed: int) -> Columns:
 
 
 def continuation_scores(arch: Architecture, weights: Weights, ids: Tensor, begin: int) -> tuple[float, float]:
-    """Returns the mean loss of the tokens from `begin` on, and the first token's share of their attention as a mean
-    over heads."""
+    """Returns the mean loss of the tokens from `begin` on, and their mean attention to the first token over heads."""
     trace = f64_trace(arch, weights, ids)
     losses = torch.nn.functional.cross_entropy(trace.logits[:, begin - 1:-1].flatten(0, 1),
                                                ids[:, begin:].flatten())
@@ -325,7 +318,6 @@ def measure_channels(id: str) -> Columns:
 
 
 def unit_groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
-    """Returns, for each group, the function that measures a unit, and the units."""
     index = json.loads((ZOO / "index.json").read_text())
     return {"models with a sink": (measure_model, inputs.sink_models(index)),
             "seeds of the lab": (measure_lab_seed, LAB_SEEDS),
@@ -347,8 +339,8 @@ def read_units() -> dict[str, list[dict[str, Any]]]:
 
 
 def measure_units(chosen: Sequence[str]) -> None:
-    """Measures the missing units of the chosen groups. The file is read again before each write, because several
-    commands may measure different groups at the same time."""
+    """Measures the missing units of the chosen groups. Reads the file again before each write, because other commands
+    may measure other groups meanwhile."""
     for name, (measure, units) in unit_groups().items():
         known_units = {unit["unit"] for unit in read_units().get(name, [])}
         for unit in units if name in chosen else ():

@@ -62,15 +62,13 @@ MODELS = Path(__file__).resolve().parents[1]
 CLAIMS_FILE = Path(__file__).with_name("claims.toml")
 GU = "Gu et al. 2025"
 SHIPPED = "shipped models"
-# For each group of effects that are not of recipes: the program that measures it, and the unit of a measurement.
+# For each group of effects without a recipe: the program that measures it, and what it measures.
 UNIT_SOURCES = {SHIPPED: ("inputs", "models"), "models with a sink": ("beyond --units", "models"),
             "seeds of the lab": ("beyond --units", "seeds"),
             "fine-tunings": ("beyond --units", "seeds"),
             "planted triggers": ("beyond --units", "seeds"),
             "searches": ("beyond --units", "seeds and texts")}
-# fewest and most core hours of a run of protocol B
 RUN_HOURS = tuple(protocol.B_STEPS * seconds / 3600 for seconds in protocol.STEP_SECONDS)
-# kind of an effect by the source's finding; all others are comparisons
 KINDS = {"a sink": "existence", "none": "absence"}
 RULE = (
     "The second version of the rules in models/README.md. Existence of a sink: the interval of alpha, "
@@ -83,7 +81,6 @@ RULE = (
     "4,000, count where protocol B has too few runs, and other measurements, at 95% over their units, "
     "where the claim is not about a recipe. A claim with several effects agrees if all do, and "
     "differs if one does.")
-# Figures and tables of Gu et al. that must have a row.
 REQUIRED_SECTIONS = tuple(f"figure {n}" for n in (2, 3, 4, 5, 6, 7, 8, 9, 28)) + tuple(
     f"table {n}" for n in range(1, 16))
 SECTIONS = frozenset(REQUIRED_SECTIONS) | {
@@ -95,8 +92,6 @@ VERDICTS = ("agrees", "differs", "undecided", "not tested")
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of one recipe, as far as the runs so far show it."""
-
     recipe: str
     against: str | float
     outcome: str
@@ -106,11 +101,11 @@ class Effect:
     seeds: int
     steps: tuple[int, ...] | None
     difference: Difference | None
-    values: list[float]  # outcome of each seed
-    missing_runs: int  # number of missing runs, including those of a second look
-    sinks: tuple[float, ...] = ()  # Sink_1^0.3 per seed, in percent
-    shares: tuple[float, ...] = ()  # for absence: alpha per seed on rows divided by their sums
-    by_shares: Difference | None = None  # the interval of `shares`
+    values: list[float]
+    missing_runs: int
+    sinks: tuple[float, ...] = ()
+    shares: tuple[float, ...] = ()  # for absence: alpha of each seed on rows divided by their sums
+    by_shares: Difference | None = None
     survives: bool | None = None  # for a comparison: whether it survives Benjamini and Hochberg's procedure
 
     @property
@@ -130,12 +125,10 @@ class Effect:
 
     @property
     def comparison(self) -> Difference | None:
-        """The difference of a comparison; None for other kinds, and before it is known."""
         return self.difference if self.kind == "comparison" else None
 
     @property
     def is_directional(self) -> bool:
-        """Whether the effect is a comparison whose interval excludes 0."""
         return self.comparison is not None and self.comparison.direction is not None
 
     def json(self) -> dict[str, Any]:
@@ -157,27 +150,25 @@ class Effect:
 
 @cache
 def runs_b() -> dict[str, tuple[Recipe, decide.Logs]]:
-    """Returns the recipes of protocol B with their complete logs, by the recipe's id."""
     return {decide.id_of(recipe): (recipe, decide.logs_of(recipe))
             for recipe in protocol.decisive_runs().values()}
 
 
 @cache
 def runs_a() -> dict[str, tuple[Recipe, decide.Logs]]:
-    """Returns the recipes and logs of protocol A, without logs that end before step MIN_STEP."""
+    """Returns each recipe of protocol A with its logs, without those that end before step MIN_STEP."""
     return {recipe.id.removeprefix(protocol.LONG_PREFIX): (recipe, {
         seed: log for seed, log in factors.logs_of(recipe).items()
         if protocol.is_done(log, protocol.MIN_STEP)}) for recipe in protocol.runs().values()}
 
 
 def values_at_step(logs: decide.Logs, outcome: str, step: int) -> list[float]:
-    """Returns the outcome of each seed at a step; empty if a seed lacks it."""
     values = [factors.point_at(log, step).get(outcome) for _, log in sorted(logs.items())]
     return [] if None in values else values
 
 
 def difference_by_b(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, int]:
-    """Returns the difference by protocol B, and the number of runs that are missing before the difference counts."""
+    """Returns the difference by protocol B, and how many runs are still missing before it counts."""
     tested, logs = runs_b()[recipe]
     missing = decide.missing_runs(tested.id, logs)
     values = decide.mean_outcomes(logs, outcome)
@@ -190,7 +181,6 @@ def difference_by_b(recipe: str, against: str | float, outcome: str) -> tuple[Di
 
 
 def difference_by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, list[float]]:
-    """Returns the difference by protocol A at step MIN_STEP, and the outcome of each seed that counts."""
     logs, step = runs_a()[recipe][1], protocol.MIN_STEP
     if isinstance(against, str):
         baseline_logs = runs_a()[against][1]
@@ -208,14 +198,13 @@ def difference_by_a(recipe: str, against: str | float, outcome: str) -> tuple[Di
 
 @cache
 def read_units() -> dict[str, list[dict[str, Any]]]:
-    """Reads the units of inputs.json and beyond.json, by group."""
     return json.loads(CLAIMS_FILE.with_name("inputs.json").read_text()) | json.loads(
         CLAIMS_FILE.with_name("beyond.json").read_text())
 
 
 def effect_of_units(spec: dict[str, Any]) -> Effect:
-    """Returns the effect that is measured on a group of units: the mean over units of a column, or of the difference of
-    two columns, written "one - other". Units with a null do not count."""
+    """Returns the effect that was measured on a group of units: the mean over units of a column, or of a difference of
+    two columns, written "one - other". Leaves out units with a null."""
     group, outcome, against = spec["recipe"], spec["outcome"], spec.get("against", 0)
     names = outcome.split(" - ")
     units = [unit for unit in read_units().get(group, []) if None not in [unit[name] for name in names]]
@@ -229,7 +218,6 @@ def effect_of_units(spec: dict[str, Any]) -> Effect:
 
 
 def add_outcomes(effect: Effect, logs: decide.Logs, name: str) -> Effect:
-    """Adds the outcomes in the logs of protocol `name` to the effect."""
     step = protocol.MIN_STEP
 
     def values_of(outcome: str) -> list[float]:
@@ -245,8 +233,7 @@ def add_outcomes(effect: Effect, logs: decide.Logs, name: str) -> Effect:
 
 
 def build_effect(spec: dict[str, Any]) -> Effect:
-    """Returns the effect by protocol B if it has enough runs, otherwise by protocol A, otherwise without a
-    difference."""
+    """Returns the effect by protocol B if it has enough runs, else by protocol A, else without a difference."""
     if spec["recipe"] in UNIT_SOURCES:
         return effect_of_units(spec)
     id, outcome = spec["recipe"], spec.get("outcome", "alpha")
@@ -263,7 +250,7 @@ def build_effect(spec: dict[str, Any]) -> Effect:
         logs, (difference, missing) = runs_b()[id][1], difference_by_b(id, against, outcome)
         seeds = len(logs)
         if difference is not None:
-            # The queue trains for a second look only if a recipe is compared with its own baseline.
+            # The queue trains a second look only for a recipe that is compared with its own baseline.
             due = (outcome == "alpha" and isinstance(against, str) and decide.is_undecided(difference)
                    and seeds <= protocol.B_FIRST_SEEDS and runs_b()[id][0].baseline == runs_b()[against][0].id)
             return add_outcomes(make(difference, len(protocol.B_SECOND_SEEDS) - seeds if due else 0), logs, "b")
@@ -288,7 +275,6 @@ def verdict_of(effects: list[Effect]) -> str:
 
 
 def command_of(effects: list[Effect]) -> str:
-    """Returns the commands that make the runs or measurements."""
     commands, step = [], protocol.MIN_STEP
     for name in ("b", "a"):
         ids = dict.fromkeys(effect.recipe for effect in effects if (effect.protocol or "b") == name)
@@ -303,9 +289,9 @@ def command_of(effects: list[Effect]) -> str:
 
 
 class Ranges:
-    """The values that replace placeholders in a note. {relu[alpha]} is an outcome of protocol B's runs, from the
-    smallest to the largest over seeds; {relu[onset]} is their onset with its interval; {relu/a[alpha]} is an outcome of
-    protocol A's runs; {MODEL[alpha_text_start]} is a column of an open model in inputs.json."""
+    """The values of the placeholders in a note. {relu[alpha]} is an outcome of protocol B's runs, from the smallest to
+    the largest over seeds; {relu[onset]} is their onset with its interval; {relu/a[alpha]} is an outcome of protocol
+    A's runs; {MODEL[alpha_text_start]} is a column of an open model in inputs.json."""
 
     def __init__(self, outcome: Callable[[str], list[float]], logs: decide.Logs | None = None) -> None:
         self.outcome, self.logs = outcome, logs
@@ -328,7 +314,6 @@ def fill_note(claim: dict[str, Any]) -> str | None:
 
 def claim_row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict[str, Any]],
         ) -> dict[str, Any]:
-    """Returns a claim as a row of claims.json. `sentences` are the entries [[said]] of claims.toml."""
     missing_count = sum(one.missing_runs for one in effects) + claim.get("needs", 0)
     page_state = claim.get("seen")
     test = {"recipes": list(dict.fromkeys(one.recipe for one in effects)),
@@ -360,8 +345,8 @@ def claims() -> list[dict[str, Any]]:
 
 
 def chance_counts(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Returns the number of comparisons, of comparisons with a direction, of those that survive, and of directions to
-    expect by chance if no factor had an effect."""
+    """Counts all comparisons, those with a direction, those of them that survive, and the directions to expect by
+    chance if no factor had an effect."""
     compared = [effect_row for row in rows for effect_row in row["effects"] if effect_row["survives"] is not None]
     directed = [effect_row for effect_row in compared if not effect_row["low"] <= 0 <= effect_row["high"]]
     errors = {"b": 1 - decide.CONFIDENCE, "a": 0.05, "shipped": 0.05}
@@ -429,7 +414,6 @@ def claims_table(rows: list[dict[str, Any]]) -> str:
 
 
 def replace_table(text: str, name: str, table: str) -> str:
-    """Returns the text with the table between its two markers replaced."""
     begin, end = f"<!-- {name} table: written by ", f"<!-- end of {name} table -->"
     before, after = text.split(begin)
     program, after = after.split("\n", 1)

@@ -26,10 +26,10 @@ Files = list[tuple[str, str]]  # name and text, in the byte order of the names
 
 @dataclass(frozen=True)
 class Source:
-    repository: str  # on GitHub
+    repository: str
     commit: str
     folder: str
-    names: str  # regular expression for the names of the files to read
+    names: str  # regular expression of the files to read
 
 
 CHILDREN = Source("birmingham-ccr/corpora", "ae1e53df4df9a20cccda548a6fd655188e89da21", "ChiLit",
@@ -42,18 +42,16 @@ ASCII_SUBSTITUTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', 
                         "\u2014": "--", "\u2015": "--", "\u00a3": "L", "\u00e6": "ae",
                         "\u00c6": "AE", "\u0153": "oe"})
 NOTE_MARKS = ("[Illustration", "etext", "produced by")
-MIN_CHARACTERS = 200  # a story must have more characters than this
+MIN_CHARACTERS = 200
 SHUFFLE_SEED = 0
 
 
 def fold_to_ascii(text: str) -> str:
-    """Replaces typographic characters by ASCII, and drops accents."""
     plain = unicodedata.normalize("NFKD", text.translate(ASCII_SUBSTITUTES))
     return "".join(one for one in plain if not unicodedata.category(one).startswith("M"))
 
 
 def collapse_spaces(text: str) -> str:
-    """Collapses each run of spaces and newlines to one space, and strips the ends."""
     return re.sub("[ \n]+", " ", text).strip(" ")
 
 
@@ -62,14 +60,12 @@ def join_document(paragraphs: Iterable[str]) -> str:
 
 
 def is_prose(paragraph: str) -> bool:
-    """Whether at least 55% of the characters are letters, and the paragraph is no note by Project Gutenberg."""
     letters = len(re.findall("[A-Za-z]", paragraph))
     return (paragraph != "" and not any(words in paragraph for words in NOTE_MARKS)
             and 20 * letters >= 11 * len(paragraph))
 
 
 def book_paragraphs(text: str) -> list[str]:
-    """Returns the paragraphs of a book that are prose, in ASCII and without marks of emphasis."""
     paragraphs = [re.sub("_([^_]+)_", r"\1", collapse_spaces(one)) for one in re.split("\n{2,}", text)]
     plain = (re.sub("[^ -~]", "", fold_to_ascii(one)) for one in paragraphs)
     return [one for one in plain if is_prose(one)]
@@ -80,8 +76,8 @@ def children_lit(files: Files) -> str:
 
 
 def story_paragraphs(text: str) -> list[str]:
-    """Returns the paragraphs of a story that can be written in ASCII, without the title in the first line and the lines
-    from the license on; none if the license forbids commercial use."""
+    """Returns a story's paragraphs that ASCII can write, without the title in the first line and the lines from the
+    license on; none if the license forbids commercial use."""
     license = re.search(r"^\* License: *(.*)$", text, re.MULTILINE)
     if license is None:
         raise ValueError(f"expected a line '* License:' in the story {text[:40]!r}")
@@ -106,7 +102,6 @@ def git(folder: Path, *words: str) -> bytes:
 
 
 def fetch_files(source: Source, folder: Path, site: str) -> Files:
-    """Returns the files of a source, read from a clone in `folder`, which is fetched if needed."""
     clone = folder / source.repository.replace("/", "-")
     if not clone.exists():
         clone.mkdir(parents=True)
@@ -123,7 +118,7 @@ def fetch_files(source: Source, folder: Path, site: str) -> Files:
 
 
 def check_text(name: str, text: str) -> bytes:
-    """Returns the bytes of a text file. Raises ValueError if they differ from those that the models were trained on."""
+    """Returns the bytes of the text. Raises ValueError if the models were trained on another text."""
     data = text.encode("ascii")
     digest = hashlib.sha256(data).hexdigest()
     if digest != SHA256[name]:

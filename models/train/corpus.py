@@ -22,7 +22,7 @@ from .text import (
 
 
 def train_tokenizer(texts: list[str]) -> Tokenizer:
-    """Trains a byte-level BPE tokenizer, which can encode any byte sequence and needs no unknown token."""
+    """Trains a byte-level BPE, which encodes any bytes and needs no unknown token."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -42,8 +42,8 @@ def train_tokenizer(texts: list[str]) -> Tokenizer:
 
 
 class Corpus:
-    """The tokenizer, the training text as one stream of tokens, and the held-out passages. They are made once, and then
-    read from `cache`."""
+    """The tokenizer, the training text as one stream of tokens, and the held-out passages. Makes them once, and then
+    reads them from `cache`."""
 
     def __init__(self, corpora: Path, cache: Path) -> None:
         cache.mkdir(parents=True, exist_ok=True)
@@ -69,9 +69,8 @@ class Corpus:
 
     def batch(self, seed: int, step: int, sequences: int, T: int, training: Training,
               ) -> tuple[Tensor, Tensor]:
-        """Returns a batch of front tokens followed by text from random positions, [sequences, T+1], and noise in 0..1,
-        [sequences, T+2]. Text and noise depend only on seed and step, so that variants read the same text, and a
-        resumed run needs no generator state."""
+        """Returns front tokens with text from random positions, [sequences, T+1], and noise in 0..1, [sequences, T+2].
+        Both depend on seed and step alone: variants read the same text, and a resumed run needs no generator state."""
         generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
         stream = self.stream[: training.tokens]
         starts = torch.randint(len(stream) - T, (sequences, 1), generator=generator)
@@ -87,8 +86,7 @@ class Corpus:
 
 
 def encode(tokenizer: Tokenizer, texts: list[str], T: int, training: Training) -> Tensor:
-    """Returns the first T ids of each text, with the front tokens and the fixed token of the training,
-    [len(texts), T]."""
+    """Returns the first T ids of each text, with the training's front tokens and fixed token, [len(texts), T]."""
     bare = (tokenizer.encode(text, add_special_tokens=False).ids for text in texts)
     ids = torch.tensor([(training.front_ids + ids)[:T] for ids in bare])
     if training.fixed_at:

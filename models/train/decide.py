@@ -17,14 +17,14 @@ from .factors import ONSET_ALPHA, Difference, mean_difference, onset, paper_find
 from .recipe import Recipe, recipes
 
 CONFIDENCE = 0.975
-MIN_EFFECT = 0.1  # smallest alpha of a sink, and smallest difference of alpha that counts as an effect
-VANISHED_ALPHA = 0.02  # if alpha stays below this number from step LATE_STEP on, two seeds suffice
+MIN_EFFECT = 0.1  # the smallest alpha of a sink, and the smallest difference of alpha that is an effect
+VANISHED_ALPHA = 0.02  # two seeds suffice if alpha stays below this from step LATE_STEP on
 LATE_STEP = 2000
 FALSE_DISCOVERY_RATE = 0.05  # for verdicts on a direction
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
-SHARE_OUTCOME = "alpha_share"  # alpha on rows divided by their sums, Gu et al.'s measure
+SHARE_OUTCOME = "alpha_share"  # alpha on rows divided by their sums, as Gu et al. measure it
 Logs = dict[int, dict[str, Any]]
-# Verdicts by the first version of the rules, at step 4,000; to be deleted after the next release.
+# Verdicts by the first version of the rules, at step 4,000. Delete them after the next release.
 FIRST_RULES_VERDICTS = {
     "sigmoid": "agrees",
     "no-bos": "less sink; the paper has no figure",
@@ -55,8 +55,8 @@ FIRST_RULES_VERDICTS = {
 
 
 def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Difference:
-    """Returns the mean of a minus the mean of b, with the interval of Welch's test (1947). Both lists have two numbers
-    or more."""
+    """Returns the mean of a minus the mean of b, with the interval of Welch's test (1947). Each list needs at least two
+    numbers."""
     middle = mean(a) - mean(b)
     if variance(a) + variance(b) == 0:
         return Difference(middle, middle, middle, 0.0 if middle else 1.0)
@@ -66,13 +66,12 @@ def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Dif
 
 
 def is_no_effect(interval: Difference) -> bool:
-    """Whether an interval of alpha is inside -MIN_EFFECT to +MIN_EFFECT."""
     return interval.low > -MIN_EFFECT and interval.high < MIN_EFFECT
 
 
 def judge(interval: Difference, paper_direction: str, outcome: str = "alpha") -> str:
-    """Returns the verdict of a comparison, "agrees", "differs" or "undecided", from its interval and the paper's
-    finding "less", "more" or "the same". "The same" can agree only for alpha, which has a smallest effect."""
+    """Returns "agrees", "differs" or "undecided" for a comparison, from its interval and the paper's finding "less",
+    "more" or "the same". Only alpha has a smallest effect, so only alpha can agree with "the same"."""
     direction = interval.direction
     if paper_direction != "the same":
         return "undecided" if direction is None else "agrees" if direction == paper_direction else "differs"
@@ -82,26 +81,23 @@ def judge(interval: Difference, paper_direction: str, outcome: str = "alpha") ->
 
 
 def judge_existence(interval: Difference) -> str:
-    """Returns the verdict on a claim that there is a sink, from the interval of alpha."""
     return "agrees" if interval.low >= MIN_EFFECT else "differs" if is_no_effect(interval) else "undecided"
 
 
 def judge_absence(levels: list[Difference], values: list[float]) -> str:
-    """Returns the verdict on a claim that there is no sink, from the intervals of alpha by raw weights and by shares,
-    and from the values of every seed by both."""
+    """Returns the verdict on a claim that there is no sink. `levels` has the intervals of alpha by weights and by
+    shares, `values` has every seed's alpha by both."""
     if all(map(is_no_effect, levels)) and all(-MIN_EFFECT < value < MIN_EFFECT for value in values):
         return "agrees"
     return "differs" if any(interval.low >= MIN_EFFECT for interval in levels) else "undecided"
 
 
 def is_undecided(interval: Difference) -> bool:
-    """Whether an interval of alpha contains both 0 and an effect of size MIN_EFFECT."""
     return interval.direction is None and not is_no_effect(interval)
 
 
 def survive_correction(comparisons: list[Difference]) -> list[bool]:
-    """Returns, for each comparison, whether it survives the procedure of Benjamini and Hochberg (1995) at
-    FALSE_DISCOVERY_RATE."""
+    """Returns which comparisons survive the procedure of Benjamini and Hochberg (1995) at FALSE_DISCOVERY_RATE."""
     if not comparisons:
         return []
     return [bool(p <= FALSE_DISCOVERY_RATE) for p in stats.false_discovery_control([one.p for one in comparisons])]
@@ -116,31 +112,28 @@ def is_complete(log: dict[str, Any]) -> bool:
 
 
 def mean_outcomes(logs: Logs, name: str) -> list[float]:
-    """Returns the mean of an outcome over the steps B_MEAN_STEPS for each seed; empty if the outcome is undefined."""
     series = [[point_at(log, step).get(name) for step in protocol.B_MEAN_STEPS] for _, log in sorted(logs.items())]
     return [] if any(None in values for values in series) else [mean(values) for values in series]
 
 
 def has_vanished(logs: Logs) -> bool:
-    """Whether alpha stays below VANISHED_ALPHA from step LATE_STEP on, in every seed, by raw weights and by shares."""
     return all(point[name] < VANISHED_ALPHA for log in logs.values() for point in log["points"]
                for name in ("alpha", SHARE_OUTCOME) if LATE_STEP <= point["step"] <= protocol.B_STEPS)
 
 
 def alpha_levels(logs: Logs) -> tuple[list[Difference], list[float]]:
-    """Returns the intervals of alpha by raw weights and by shares, and the values of every seed by both."""
     values = [mean_outcomes(logs, name) for name in ("alpha", SHARE_OUTCOME)]
     return [mean_difference(seed_values, 0, CONFIDENCE) for seed_values in values], [*values[0], *values[1]]
 
 
 def do_two_seeds_suffice(logs: Logs) -> bool:
-    """Whether two seeds suffice: the sink has vanished in both, and their intervals exclude a sink."""
+    """Whether the sink has vanished in both seeds, and their intervals exclude a sink."""
     return len(logs) == 2 and has_vanished(logs) and judge_absence(*alpha_levels(logs)) == "agrees"
 
 
 def missing_runs(id: str, logs: Logs) -> int:
-    """Returns the number of runs that a recipe lacks before it counts. The baseline needs eight runs, and another
-    recipe needs three, or two that suffice."""
+    """Returns how many runs a recipe lacks before it counts. The baseline needs eight. Another recipe needs three, or
+    two if these suffice."""
     if id == protocol.B_BASELINE:
         return len(protocol.B_BASELINE_SEEDS) - len(logs)
     if do_two_seeds_suffice(logs):
@@ -150,8 +143,6 @@ def missing_runs(id: str, logs: Logs) -> int:
 
 @dataclass(frozen=True)
 class Decision:
-    """The logs of a recipe of protocol B and of its baseline, and the decision that follows from them."""
-
     recipe: Recipe
     logs: Logs
     baseline_logs: Logs
@@ -166,13 +157,12 @@ class Decision:
 
     @property
     def alpha_change(self) -> Difference | None:
-        """The difference of alpha, if it can be decided."""
         return self.difference("alpha") if self.is_decidable else None
 
     @property
     def needs_second_look(self) -> bool:
-        """Whether a second look is due: the protocol has one for the recipe, and the interval of the first look
-        contains both 0 and an effect of size MIN_EFFECT."""
+        """Whether the protocol has a second look for the recipe, and the first look's interval has both 0 and an effect
+        of size MIN_EFFECT."""
         alpha_change = self.alpha_change
         return (alpha_change is not None and len(self.logs) <= protocol.B_FIRST_SEEDS
                 and protocol.has_second_look(id_of(self.recipe)) and is_undecided(alpha_change))
@@ -190,8 +180,7 @@ class Decision:
 
 
 def logs_of(recipe: Recipe) -> Logs:
-    """Returns the complete logs of a recipe that count, by seed. The seeds of a second look count only if all of them
-    are complete."""
+    """Returns the complete logs of a recipe, by seed. Seeds of a second look count only if all of them are complete."""
     all_logs = {seed: protocol.read_log(recipe, seed) for seed in recipe.seeds}
     logs = {seed: log for seed, log in all_logs.items() if log["points"] and is_complete(log)}
     if recipe.id != protocol.B_BASELINE and len(logs) < len(protocol.B_SECOND_SEEDS):
@@ -200,7 +189,6 @@ def logs_of(recipe: Recipe) -> Logs:
 
 
 def decisions() -> list[Decision]:
-    """Returns the decision on every recipe of protocol B except the baseline, in the order of the protocol."""
     runs = protocol.decisive_runs()
     logs = {id: logs_of(recipe) for id, recipe in runs.items()}
     return [Decision(recipe, logs[id], logs[recipe.baseline])
@@ -208,7 +196,6 @@ def decisions() -> list[Decision]:
 
 
 def id_of(recipe: Recipe) -> str:
-    """Returns the id under which protocol B lists a recipe, from the trained recipe."""
     ids_by_run = {run: id for id, run in protocol.B_RUNS_OF_A.items()}
     return ids_by_run.get(recipe.id, recipe.id.removeprefix(protocol.B_PREFIX))
 
@@ -219,14 +206,13 @@ def onset_words(logs: Logs) -> str:
 
 
 def hours_words() -> str:
-    """Returns a paragraph on the estimated hours of all logged runs, from their numbers of steps."""
     steps: dict[str, list[int]] = {"shipped models": [], "protocol A": [], "protocol B": []}
     device_runs = 0
     for id in recipes():
         file = protocol.ZOO / id / "training.jsonl"
         if file.exists():
             steps["shipped models"].append(json.loads(file.read_text().splitlines()[-1])["step"])
-    # Two recipes of protocol B are runs of protocol A.
+    # Two recipes of protocol B are runs of protocol A, which must not count twice.
     for recipe in (protocol.decisive_runs() | protocol.runs()).values():
         kind = "protocol A" if recipe.id.startswith(protocol.LONG_PREFIX) else "protocol B"
         seeds = {*recipe.seeds, *(protocol.B_BASELINE_SEEDS if recipe.id == protocol.B_BASELINE else ())}
@@ -246,8 +232,8 @@ def hours_words() -> str:
 
 
 def onset_interval(logs: Logs) -> str:
-    """Returns the mean onset and its interval over seeds in words; if some seeds have no onset, the number of seeds
-    with one."""
+    """Returns the mean onset and its interval over seeds in words, or, if some seeds have no onset, how many have
+    one."""
     steps = [onset(log, protocol.B_STEPS) for _, log in sorted(logs.items())]
     reached = [float(step) for step in steps if step is not None]
     if len(reached) < len(steps) or len(reached) < 2:
@@ -257,7 +243,6 @@ def onset_interval(logs: Logs) -> str:
 
 
 def baseline_words(baseline_logs: Logs) -> str:
-    """Returns a paragraph on the baseline's outcomes: mean and deviation over its seeds."""
     cells = []
     for name, title in zip(OUTCOMES, ("alpha", "value ratio", "eviction", "loss")):
         values = mean_outcomes(baseline_logs, name)
@@ -269,7 +254,6 @@ def baseline_words(baseline_logs: Logs) -> str:
 
 
 def name_of(recipe: Recipe) -> str:
-    """Returns the recipe's id in Markdown, and its baseline's id if that is not the baseline of the table."""
     base = recipe.baseline.removeprefix(protocol.B_PREFIX)
     return f"`{id_of(recipe)}`" + ("" if base == protocol.B_BASELINE else f" against `{base}`")
 
@@ -279,8 +263,7 @@ def percent_words(values: list[float]) -> str:
 
 
 def table(rows: list[Decision]) -> str:
-    """Returns a table in Markdown of every recipe that has a log. The baseline of the first recipe is that of the
-    table."""
+    """Returns a Markdown table of every recipe that has a log. The first recipe's baseline is the table's."""
     baseline_logs = rows[0].baseline_logs if rows else {}
     titles = ("recipe", "seeds", "alpha", "by shares", "Sink_1^0.3", "difference of alpha",
               "value ratio", "eviction", "loss", "onset", "the paper", "verdict", "before")
@@ -308,8 +291,8 @@ def table(rows: list[Decision]) -> str:
 
 
 def decisive_json(rows: list[Decision]) -> str:
-    """Returns the text of decisive.json, the data for figures: a line for each recipe that has a complete run, with its
-    seeds and the outcomes of each seed."""
+    """Returns the text of decisive.json, the data of figures: a line for each recipe with a complete run, with its
+    seeds and their outcomes."""
     logs = {id_of(decision.recipe): decision.logs for decision in rows}
     logs = {protocol.B_ORDER[0]: rows[0].baseline_logs} | logs
     lines = [f'  {json.dumps(id)}: ' + json.dumps(

@@ -15,9 +15,9 @@ from scipy import stats
 from . import protocol
 from .recipe import Recipe
 
-ONSET_ALPHA = 0.1  # a sink has emerged once alpha above uniform attention stays at this number or above
-SAME_RATIOS = (0.75, 1.33)  # a ratio of two figures of a paper in this range is no difference
-# Alpha has stopped rising if it rises by less than LARGEST_FLAT_RISE over the LAST_STEPS steps before the decay.
+ONSET_ALPHA = 0.1  # a sink has emerged once alpha stays at or above this
+SAME_RATIOS = (0.75, 1.33)  # two figures of a paper with a ratio in this range count as the same
+# Alpha has stopped rising if its rise over the LAST_STEPS steps before the decay is below LARGEST_FLAT_RISE.
 LAST_STEPS, LARGEST_FLAT_RISE = 2400, 0.02
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 Point = dict[str, Any]
@@ -29,8 +29,8 @@ def signed_text(x: float) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean of a group minus that of another group or a number, its interval, and the probability of a mean as far
-    from 0 if there were no difference."""
+    """The mean of a group minus another group's mean or a number, its interval, and the probability of such a mean if
+    there were no difference."""
 
     mean: float
     low: float
@@ -42,7 +42,6 @@ class Difference:
 
     @property
     def direction(self) -> str | None:
-        """The direction of the difference, "less" or "more"; None if the interval contains 0."""
         return "less" if self.high < 0 else "more" if self.low > 0 else None
 
 
@@ -64,10 +63,8 @@ def interval_words(interval: Difference, n: int) -> str:
 
 @dataclass(frozen=True)
 class Factor:
-    """The paired logs of a recipe and its baseline."""
-
     recipe: Recipe
-    pairs: tuple[tuple[dict[str, Any], dict[str, Any]], ...]  # (log, log of the baseline)
+    pairs: tuple[tuple[dict[str, Any], dict[str, Any]], ...]
 
     @property
     def step(self) -> int:
@@ -77,11 +74,9 @@ class Factor:
 
     @property
     def is_reportable(self) -> bool:
-        """Whether there are enough pairs, measured late enough, to report a difference."""
         return len(self.pairs) >= protocol.MIN_PAIRS and self.step >= protocol.MIN_STEP
 
     def difference(self, name: str, step: int) -> Difference | None:
-        """Returns the difference of an outcome, recipe minus baseline; None if the outcome is undefined."""
         values = [(point_at(log, step)[name], point_at(base, step)[name]) for log, base in self.pairs]
         if any(x is None for pair in values for x in pair):
             return None
@@ -94,7 +89,7 @@ def point_at(log: dict[str, Any], step: int) -> Point:
 
 def pair_logs(recipe: Recipe, logs: dict[int, dict[str, Any]], baseline_logs: dict[int, dict[str, Any]],
          ) -> Factor:
-    """Pairs logs by seed. Raises ValueError for a log of another recipe or of another schedule."""
+    """Pairs logs by seed. Raises ValueError for a log of another recipe or another schedule."""
     for log in baseline_logs.values():
         if log["recipe"] != recipe.baseline:
             raise ValueError(f"{recipe.id} differs by its factor from {recipe.baseline}, not from "
@@ -112,8 +107,8 @@ def pair_logs(recipe: Recipe, logs: dict[int, dict[str, Any]], baseline_logs: di
 
 
 def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
-    """Returns the first measured step from which alpha stays at ONSET_ALPHA or above up to step `until`; None if there
-    is no such step yet."""
+    """Returns the first measured step from which alpha stays at or above ONSET_ALPHA up to step `until`; None without
+    one."""
     first_step = None
     for point in log["points"]:
         if point["step"] > until:
@@ -126,7 +121,6 @@ def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
 
 
 def onset_list(logs: list[dict[str, Any]]) -> str:
-    """Returns the onset of each log in words, "not measured" for a log that lacks a step."""
     def describe_onset(log: dict[str, Any]) -> str:
         step = onset(log)
         return ("not measured" if protocol.missing_step(log) is not None
@@ -136,8 +130,7 @@ def onset_list(logs: list[dict[str, Any]]) -> str:
 
 
 def paper_finding(paper: dict[str, Any]) -> str | None:
-    """Returns a paper's finding for the effect of the factor on the sink, "less", "more" or "the same"; None without a
-    figure."""
+    """Returns the paper's finding on the factor: a sink of "less", "more" or "the same" size; None without a figure."""
     if "says" in paper:
         return str(paper["says"])
     if "base" not in paper:
@@ -147,8 +140,6 @@ def paper_finding(paper: dict[str, Any]) -> str | None:
 
 
 def verdict_sentence(factor: Factor) -> str:
-    """Returns the verdict from the interval of alpha as a sentence, or that there are too few seeds or steps for
-    one."""
     recipe, n = factor.recipe, len(factor.pairs)
     if n < protocol.MIN_PAIRS:
         return f"{n} of {len(recipe.seeds)} seeds: too few to tell"
@@ -170,8 +161,8 @@ def verdict_sentence(factor: Factor) -> str:
 
 
 def index_entry(factor: Factor | None) -> dict[str, Any] | None:
-    """Returns the entry for a factor in index.json: the sentence, and [mean, low, high] of the differences; None if the
-    factor is not reportable."""
+    """Returns a factor's entry in index.json: the sentence, and [mean, low, high] of the differences; None if it is not
+    reportable."""
     if factor is None or not factor.is_reportable:
         return None
     differences = {name: factor.difference(name, factor.step) for name in (*OUTCOMES, "sink_0.3")}
@@ -195,7 +186,6 @@ def table(factors: list[Factor]) -> str:
 
 
 def late_rise(log: dict[str, Any]) -> float | None:
-    """Returns the rise of alpha over the LAST_STEPS steps before the learning rate falls."""
     alphas = {point["step"]: point["alpha"] for point in log["points"]}
     before, after = (alphas.get(step) for step in (protocol.FALL_STEP - LAST_STEPS, protocol.FALL_STEP))
     return None if before is None or after is None else after - before
@@ -205,7 +195,6 @@ PILOT_STEPS = (*range(1000, 4000, 1000), *range(4000, protocol.STEPS, 1600), pro
 
 
 def pilot_table(logs: dict[int, dict[str, Any]], seeds: tuple[int, ...]) -> str:
-    """Returns a table in Markdown of alpha by step and seed, and of whether alpha still rises at the end."""
     steps = sorted(set(PILOT_STEPS))
     lines = ["| step | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
              "|" + "---|" * (len(seeds) + 1)]
@@ -239,7 +228,6 @@ def pilot_table(logs: dict[int, dict[str, Any]], seeds: tuple[int, ...]) -> str:
 
 
 def logs_of(recipe: Recipe, zoo: Path = protocol.ZOO) -> dict[int, dict[str, Any]]:
-    """Returns the logs of a recipe by seed, without seeds that have no file."""
     logs = {seed: protocol.read_log(recipe, seed, zoo) for seed in recipe.seeds}
     return {seed: log for seed, log in logs.items() if log["points"]}
 

@@ -43,16 +43,15 @@ from .recipe import Recipe, recipes
 from .text import VOCABULARY
 
 FILE = Path(__file__).with_name("inputs.json")
-MIN_SINK_1 = 10.0  # smallest Sink_1 of a model with a sink, in percent
+MIN_SINK_1 = 10.0  # in percent; models with less have no sink
 SEQUENCES, T, SEED = 100, 64, 1
-# The lengths T of sink_EPS_T: at 16 tokens alpha_1 of uniform attention would already exceed 0.2, and the longer
-# passages have 120 tokens.
+# The lengths T of sink_EPS_T. At 16 tokens alpha_1 of uniform attention would already exceed 0.2, the smallest eps;
+# the longer passages have 120 tokens.
 LENGTHS = (32, 120)
 EPS = (0.2, 0.3, 0.4)
 
 
 def sink_models(rows: list[dict[str, Any]]) -> list[str]:
-    """Returns the ids of the shipped models to measure, from the rows of index.json."""
     recipes_by_id = recipes()
     return [row["id"] for row in rows if row["id"] != "short"
             and row["measured"]["sink_1"] >= MIN_SINK_1 and row["measured"]["row_mass_min"] == 1.0
@@ -63,7 +62,6 @@ def sink_models(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def first_alphas(arch: Architecture, weights: Weights, ids: Tensor) -> Tensor:
-    """Returns alpha_1 of each sequence and head, [sequences, L, H]."""
     return metrics.alpha(OPERATIONS[arch.operation].share(forward(arch, weights, ids).att))[..., 0]
 
 
@@ -73,7 +71,6 @@ def uniform_alpha(length: int) -> float:
 
 
 def heads_geometry(arch: Architecture, weights: Weights, ids: Tensor) -> tuple[float, float]:
-    """Returns the columns key_ratio and cos_gap."""
     trace = forward(arch, weights, ids)
     is_sink = metrics.alpha(OPERATIONS[arch.operation].share(trace.att))[..., 0].mean(0) > metrics.EPS
     keys = trace.k.repeat_interleave(arch.H // arch.G, -3)
@@ -85,8 +82,6 @@ def heads_geometry(arch: Architecture, weights: Weights, ids: Tensor) -> tuple[f
 
 
 def measure_inputs(inputs: dict[str, Tensor], alphas_of: Callable[[Tensor], Tensor]) -> dict[str, float]:
-    """Returns the columns alpha_INPUT_FIRST and sink_INPUT_FIRST for inputs of [sequences, T]. alphas_of returns
-    alpha_1 of each head."""
     columns = {}
     for name, ids in inputs.items():
         head_alphas = alphas_of(ids)
@@ -96,8 +91,8 @@ def measure_inputs(inputs: dict[str, Tensor], alphas_of: Callable[[Tensor], Tens
 
 
 def make_inputs(recipe: Recipe, texts: list[str]) -> dict[str, Tensor]:
-    """Returns the six inputs of a shipped model. Inputs of random and of repeated tokens differ between `start` and
-    `none` only at the positions of the start tokens."""
+    """Returns the six inputs of a shipped model. Of random and repeated tokens, `start` and `none` differ only where
+    the start tokens are."""
     bare = replace(recipe, training=replace(recipe.training, front=(), fixed_at=0))
     random_ids = torch.randint(VOCABULARY, (SEQUENCES, T), generator=torch.Generator().manual_seed(SEED))
     ids = outcomes.encode_texts(recipe, texts[:SEQUENCES], T)
@@ -140,8 +135,8 @@ def round_columns(columns: dict[str, Any]) -> dict[str, Any]:
 
 @torch.no_grad()
 def measure_smollm2() -> dict[str, Any]:
-    """Measures SmolLM2 by transformers, with its dequantized weights, on the 40 longer passages. The start token is
-    added here, since SmolLM2's tokenizer adds none."""
+    """Measures SmolLM2 by transformers, with its dequantized weights, on the 40 longer passages. Adds the start token,
+    which SmolLM2's tokenizer does not."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from ..reference.goldens.write_smollm2 import FETCHED

@@ -9,13 +9,13 @@ from ..reference.model import Architecture, Weights, forward
 from .recipe import Training
 from .text import VOCABULARY
 
-# A function from architecture, weights, text [N, T+1], noise [N, T+2] in 0..1, and training to a scalar loss.
+# (architecture, weights, text [N, T+1], noise [N, T+2] in 0..1, training) -> scalar loss
 Loss = Callable[[Architecture, Weights, Tensor, Tensor, Training], Tensor]
 
 
 def replace_tokens(text: Tensor, noise: Tensor, share: float) -> Tensor:
-    """Replaces a share of the tokens after the first in text [N, T] by tokens from the vocabulary, drawn by noise [N,
-    T] in 0..1."""
+    """Replaces a share of the tokens in text [N, T], never the first, by tokens from the vocabulary.
+    noise: [N, T] in 0..1"""
     if share == 0:
         return text
     is_replaced = noise < share
@@ -25,8 +25,8 @@ def replace_tokens(text: Tensor, noise: Tensor, share: float) -> Tensor:
 
 def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
                     training: Training) -> Tensor:
-    """Returns the mean loss of text [N, T+1]: every token after the first, but none of a prefix, is predicted from the
-    tokens before it. With experts, the loss that balances them is added."""
+    """Returns the mean loss of text [N, T+1]. The model predicts every token after the first and after a prefix from
+    the tokens before it. With experts, adds the loss that balances them."""
     inputs = text[:, :-1]
     trace = forward(arch, weights, replace_tokens(inputs, noise[:, : inputs.shape[1]], training.replaced))
     first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
@@ -34,7 +34,7 @@ def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: T
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), expected.flatten())
     if trace.router is None:
         return loss
-    # The loss that balances experts (Fedus et al. 2022, section 2.2); even load gives its smallest value, 1 per layer.
+    # Balances experts (Fedus et al. 2022, section 2.2). Even load gives the minimum, 1 per layer.
     share = trace.router.flatten(0, 2).mean(0)
     load = (trace.router > 0).float().flatten(0, 2).mean(0) / arch.top_k
     return loss + training.balance * arch.E * (share * load).sum()
@@ -42,8 +42,8 @@ def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: T
 
 def unmask_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
                 training: Training) -> Tensor:
-    """Returns the bound of a masked diffusion model in nats per token (Sahoo et al. 2024). In sequence n, each token
-    after the first is masked with probability p_n, and each masked token's loss is weighted by 1/p_n."""
+    """Returns the bound of a masked diffusion model in nats per token (Sahoo et al. 2024). Masks each token after the
+    first of sequence n with probability p_n, and weights each masked token's loss by 1/p_n."""
     p, is_masked = draw_masked(text, noise)
     # The mask token has the last id.
     logits = forward(arch, weights, torch.where(is_masked, arch.V - 1, text)).logits
@@ -52,8 +52,8 @@ def unmask_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tenso
 
 
 def draw_masked(text: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the masking probabilities p [N, 1], and which tokens are masked [N, T], by noise [N, T+1] in 0..1. The p
-    of a batch are spread evenly over 0.02..1, which keeps the loss steady."""
+    """Returns the masking probabilities p [N, 1], and which tokens are masked [N, T]. noise: [N, T+1] in 0..1. The p of
+    a batch are spread evenly over 0.02..1, which keeps the loss steady."""
     N = len(text)
     index = torch.arange(N, dtype=noise.dtype, device=noise.device)[:, None]
     p = ((index + noise[:1, :1]) / N).clamp_min(0.02)

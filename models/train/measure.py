@@ -13,8 +13,8 @@ from .loss import unmask_loss
 from .recipe import Training
 
 SEQUENCES, T = 100, 64
-SINK_K = 10  # number of Sink_k on a card, as many as in the paper
-NOISE_DRAWS = 8  # noise draws per passage for a diffusion model's loss
+SINK_K = 10  # Sink_1 to Sink_10, as in the paper
+NOISE_DRAWS = 8  # per passage, for a diffusion model's loss
 
 
 def held_out_loss(arch: Architecture, weights: Weights, logits: Tensor, ids: Tensor) -> float:
@@ -28,14 +28,13 @@ def held_out_loss(arch: Architecture, weights: Weights, logits: Tensor, ids: Ten
 
 @torch.no_grad()
 def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]:
-    """Measures a model on ids [sequences, T], which include the tokens before the text."""
     trace = forward(arch, weights, ids)
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
     raw = metrics.alpha(trace.att, arch.mask.kind)
     sinks = metrics.sink(alphas)[:SINK_K]
-    by_sequence = torch.stack([metrics.sink(one)[0] for one in alphas])  # [sequences]
+    by_sequence = torch.stack([metrics.sink(one)[0] for one in alphas])
     hidden = metrics.first_to_others(trace.hidden)[:, 1:].mean(0)  # [L], without the embedding
-    value = metrics.first_to_others(trace.v).mean(0)  # [L, G]
+    value = metrics.first_to_others(trace.v).mean(0)
     mass = metrics.row_mass(trace.att)
 
     def round_number(x: Tensor | float, digits: int = 3) -> float:

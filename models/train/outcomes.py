@@ -26,20 +26,19 @@ from .measure import held_out_loss
 from .recipe import Recipe, refuse_unknown
 
 SEQUENCES, T = 100, 64
-# The number of sequences and of tokens for the eviction of token 1, and the number of keys that a query still has.
+# For the eviction of token 1: the number of sequences and their length, and how many keys a query still has.
 EVICTION_SEQUENCES, EVICTION_T, KEPT_KEYS = 40, 120, 24
 EPS = (0.2, 0.3, 0.4)
 
 
 def encode_texts(recipe: Recipe, texts: list[str], T: int) -> Tensor:
-    """Returns held-out texts with the front tokens and the fixed token of the recipe's training, [len(texts), T]."""
     tokenizer = Tokenizer.from_file(str(protocol.ZOO / "softmax" / "tokenizer.json"))
     return encode(tokenizer, texts, T, recipe.training)
 
 
 def eviction_cost(arch: Architecture, weights: Weights, ids: Tensor) -> float:
     """Returns the rise of the loss when token 1 is evicted (Xiao et al. 2024): the loss with the last 24 keys, minus
-    the loss with the first key and the last 23. Only tokens that are predicted without token 1 count."""
+    the loss with the first key and the last 23. Counts only predictions whose last 24 keys do not include token 1."""
     def loss(mask: Mask) -> float:
         logits = forward(replace(arch, mask=mask), weights, ids).logits
         return metrics.loss(logits, ids)[:, KEPT_KEYS:].mean().item()
@@ -48,7 +47,6 @@ def eviction_cost(arch: Architecture, weights: Weights, ids: Tensor) -> float:
 
 
 def sink_norm_ratio(vectors: Tensor, tokens: list[int]) -> Tensor:
-    """Returns the mean norm of the sink's tokens, divided by that of the others.  [..., T, width] -> [...]"""
     norms = vectors.norm(dim=-1)
     others = [t for t in range(norms.shape[-1]) if t not in tokens]
     return norms[..., tokens].mean(-1) / norms[..., others].mean(-1)
@@ -95,8 +93,6 @@ def measure_outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: 
 
 
 class Log:
-    """The log of a run of a protocol, and the texts for its measurements."""
-
     def __init__(self, recipe: Recipe, seed: int, zoo: Path = protocol.ZOO) -> None:
         self.recipe, self.arch = recipe, architecture(recipe.config)
         self.file, self.log = protocol.log_file(recipe, seed, zoo), protocol.read_log(recipe, seed, zoo)
@@ -106,20 +102,19 @@ class Log:
         self.longer_ids = encode_texts(recipe, longer_texts[:EVICTION_SEQUENCES], EVICTION_T)
 
     def keep_before(self, step: int) -> None:
-        """Removes the points of this step and later ones, which a run is about to repeat."""
+        """Removes the points from this step on, which a run is about to repeat."""
         self.log["points"] = [point for point in self.log["points"] if point["step"] < step]
 
     def has(self, step: int) -> bool:
         return any(point["step"] == step for point in self.log["points"])
 
     def lacks(self, step: int) -> bool:
-        """Whether the step is one of the protocol that is missing from the log."""
         return step in protocol.MEASURED_STEPS and not self.has(step)
 
     def add(self, step: int, weights: Weights, train_loss: float | None,
             batch_loss: float | None = None) -> None:
-        """Measures a step that the log lacks, and writes the log. `batch_loss` is the loss in nats per token on a batch
-        of training text that is the same at every step; with None the point has no such loss."""
+        """Measures a step that the log lacks, and writes the log. `batch_loss`, in nats per token, is on the same
+        training text at every step; with None the point has no such loss."""
         if not self.lacks(step):
             return
         values, alpha_map = measure_outcomes(self.recipe, self.arch, weights, self.ids, self.longer_ids)

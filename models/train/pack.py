@@ -11,10 +11,9 @@ on the exact weights. This module does not need torch.
 
 import numpy as np
 
-# training steps whose checkpoints a timeline has
 STEPS = (0, 10, 30, 100, 200, 400, 600, 800, 1000, 1200, 1400, 1600, 2000, 2400, 3200, 4000)
-# Number of steps per root mean square of a matrix. Of all tensors, coarse steps of the head raise the loss most, then
-# those of the embedding; they hardly change the sink.
+# Steps per root mean square of a matrix. Coarse steps of the head raise the loss most, then those of the embedding;
+# they hardly change the sink.
 STEPS_PER_RMS = {"lm_head.weight": 4.0, "model.embed_tokens.weight": 2.0}
 OTHERS_PER_RMS = 1.25
 
@@ -27,8 +26,8 @@ def is_coded(array: np.ndarray) -> bool:
 
 
 def encode(arrays: Arrays, before: Arrays | None) -> tuple[bytes, list[float], list[bool], Arrays]:
-    """Returns the bytes of a checkpoint, the step size of each matrix, whether the previous checkpoint predicts the
-    matrix, and the weights that a reader decodes. All arithmetic is in F32, as a reader's is."""
+    """Returns the bytes of a checkpoint, the step size of each matrix, whether the previous checkpoint predicts it, and
+    the weights that a reader decodes. Computes in F32, as readers do."""
     codes, exact_tensors = [], []
     scales: list[float] = []
     from_previous: list[bool] = []

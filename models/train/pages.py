@@ -14,7 +14,7 @@ from . import claims, decide, factors, protocol
 from .recipe import RECIPES, Recipe, recipes
 from .text import SHA256
 
-# Models that stay in F16, so that others can compare with the weights as published.
+# Models stored in F16 instead of I8, so that others can compare with the published weights.
 F16_MODELS = ("softmax", "sigmoid")
 LICENSE = ("Apache-2.0, as Sinkscope itself. Trained on books in the public domain and stories under "
            "CC BY, attributed in card.md.")
@@ -53,7 +53,6 @@ def paper_words(paper: dict[str, Any]) -> str:
 
 
 def changed_sections(recipe: Recipe) -> str:
-    """Returns the sections [config] and [training] of a recipe's file, which are its changes, indented for Markdown."""
     text = (RECIPES / f"{recipe.id}.toml").read_text()
     sections = [part for part in text.split("\n[")[1:] if part.startswith(("config", "training"))]
     return "\n".join("    [" + part.strip().replace("\n", "\n    ") for part in sections)
@@ -192,7 +191,6 @@ def seeds_table(rows: list[dict[str, Any]]) -> str:
 
 
 def untrained_table(ids: set[str]) -> str:
-    """Returns a table in Markdown of the recipes that have no weights in the zoo."""
     missing = [recipe for recipe in recipes().values() if recipe.id not in ids]
     lines = [f"| `{recipe.id}` | {recipe.factor} | {' '.join(recipe.what.split())} "
              f"| {paper_words(recipe.paper)} |" for recipe in missing]
@@ -200,7 +198,7 @@ def untrained_table(ids: set[str]) -> str:
 
 
 def tokenizer_of(zoo: Path, id: str, ids: list[str]) -> str:
-    """Returns the id of the first model with the same tokenizer, byte for byte, so that a page fetches each tokenizer
+    """Returns the id of the first model with the same tokenizer, byte for byte: a page then fetches each tokenizer
     once."""
     def files(one: str) -> list[bytes]:
         return [(zoo / one / name).read_bytes()
@@ -210,22 +208,20 @@ def tokenizer_of(zoo: Path, id: str, ids: list[str]) -> str:
 
 
 def further_seeds(recipe: Recipe, seed_rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the entries in index.json for a recipe's runs without shipped weights, from seeds.json."""
     names = ("sink_1", "sink", "value_ratio", "loss")
     return [{"seed": row["seed"]} | {name: row["measured"][name] for name in names}
             for row in seed_rows if row["id"] == recipe.id and row["seed"] != recipe.seeds[0]]
 
 
 def recipe_keys(recipe: Recipe) -> dict[str, Any]:
-    """Returns the keys of a model's entry in index.json that come from the recipe."""
     return {"title": recipe.title, "what": recipe.what, "factor": recipe.factor,
             "baseline": recipe.baseline, "paper": recipe.paper or None, "license": LICENSE}
 
 
 def make_pages(rows: list[dict[str, Any]], seed_rows: list[dict[str, Any]], readme: Path,
           zoo: Path) -> dict[Path, str]:
-    """Returns the text of every file that is written from the measurements. `rows` are those of index.json, to which
-    this function adds keys, and `seed_rows` those of seeds.json."""
+    """Returns the text of every file that is made from the measurements. `rows` are the entries of index.json, to which
+    this adds keys; `seed_rows` are those of seeds.json."""
     recipes_by_id, text_by_file = recipes(), {}
     runs = protocol.runs()
     logs = {id: factors.logs_of(recipe, zoo) for id, recipe in runs.items()}

@@ -27,15 +27,15 @@ from safetensors.torch import save
 from ..reference.files import SCALE_SUFFIX
 from ..reference.model import Weights
 
-# Number of steps per root mean square of a matrix. Coarse steps of the embedding and of the head raise the loss most;
-# they hardly change the sink.
+# Steps per root mean square of a matrix. Coarse steps of the embedding and the head raise the loss most; they hardly
+# change the sink.
 STEPS_PER_RMS = {"lm_head.weight": 4.0, "model.embed_tokens.weight": 4.0}
 OTHERS_PER_RMS = 2.0
-STEP_SIZES = 129  # number of possible |n|, 0 to 128
+STEP_SIZES = 129  # |n| is 0 to 128
 
 
 def to_steps(weights: Weights) -> Weights:
-    """Rounds matrices to I8 steps of one size, and converts other tensors to F16. `weights` are in F32."""
+    """Rounds F32 matrices to I8 steps of one size each, and other tensors to F16."""
     stored: Weights = {}
     for name, w in weights.items():
         if w.dim() != 2 or not name.endswith(".weight"):
@@ -48,15 +48,13 @@ def to_steps(weights: Weights) -> Weights:
 
 
 def encode_files(weights: Weights, config: str, model: bytes) -> tuple[bytes, bytes]:
-    """Returns the bytes of preview.gz and refinement.gz, for the bytes `model` of model.safetensors with these
-    weights."""
+    """Returns the bytes of preview.gz and refinement.gz. `model` is the model.safetensors that has these weights."""
     stored = to_steps(weights)
     preview = save(stored, metadata={"format": "pt", "config": config})
     return gzip(preview), gzip(refinement(model, stored))
 
 
 def refinement(model: bytes, stored: Weights) -> bytes:
-    """Returns the bytes of the refinement before compression."""
     begin = 8 + int.from_bytes(model[:8], "little")
     entries = json.loads(model[8:begin])
     entries.pop("__metadata__", None)
@@ -78,8 +76,8 @@ def refinement(model: bytes, stored: Weights) -> bytes:
 
 
 def subtract_bounds(halves: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the bounds of a matrix, and the integers as which its numbers are stored. `halves` are the bits of the
-    F16 numbers, and `sizes` the |n| of their steps."""
+    """Returns the bounds of a matrix, and the integers that stand for its numbers. `halves` are the bits of the F16
+    numbers, `sizes` the |n| of their steps."""
     m, bounds = halves & 0x7FFF, np.zeros(STEP_SIZES, np.int32)
     for size in np.unique(sizes):
         group = m[sizes == size]
@@ -89,7 +87,7 @@ def subtract_bounds(halves: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, 
 
 
 def gzip(data: bytes) -> bytes:
-    """Compresses data without a timestamp. zlib's strategy "filtered" suits numbers, which hardly repeat: it uses few
-    back references."""
+    """Compresses data without a timestamp. The strategy "filtered" uses few back references, which suits numbers: they
+    hardly repeat."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31, 9, zlib.Z_FILTERED)
     return packer.compress(data) + packer.flush()

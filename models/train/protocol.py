@@ -20,44 +20,41 @@ from .recipe import FACTORS, Recipe, Training, combine_recipes, recipes
 ZOO = Path(__file__).resolve().parents[1] / "zoo"
 LONG_PREFIX = "long-"
 STEPS = 16_000
-FALL_STEP = Training(steps=STEPS).decay_steps[0]  # the last step before the learning rate falls
-# Steps at which a run is measured: densely while a sink may emerge, then every 800 steps.
+FALL_STEP = Training(steps=STEPS).decay_steps[0]
+# A run is measured densely while a sink may emerge, later every 800 steps.
 MEASURED_STEPS = (*range(0, 4000, 200), *range(4000, STEPS + 1, 800))
 HEADLINE_RECIPES = ("softmax", "sigmoid", "sigmoid-norm", "softmax1", "sink-logit", "key-bias", "gated",
             "elu1")
 SEEDS, FEWER_SEEDS = (1, 2, 3, 4, 5), (1, 2, 3)
-MIN_PAIRS = 3  # fewest pairs for which a difference is reported
-MIN_STEP = 4000  # earliest step at which a difference is reported
-REPLACED_BASELINES = {"short": "softmax"}  # for each baseline with fewer steps, the baseline that replaces it
+MIN_PAIRS = 3  # fewer pairs report no difference
+MIN_STEP = 4000  # no difference is reported at earlier steps
+REPLACED_BASELINES = {"short": "softmax"}  # baselines with fewer steps, and what replaces them
 
 B_PREFIX = "b-"
-B_RATE = 1e-3  # seeds differ least at this rate; a recipe whose factor is the learning rate keeps its own
-B_STEPS = 3000  # last step of a run, before the learning rate falls
+B_RATE = 1e-3  # seeds differ least at this rate; recipes that change the learning rate keep theirs
+B_STEPS = 3000
 B_MEAN_STEPS = (2400, 2600, 2800, 3000)  # steps over which outcomes are averaged
-# Assumed seconds per step if no run was measured: those of a Zen 5 with the library of models/README.md, and of an
-# older EPYC.
+# Assumed seconds per step if no run was measured: of a Zen 5 with the library of models/README.md, and of an older
+# EPYC.
 STEP_SECONDS = (0.13, 0.4)
 B_BASELINE = LONG_PREFIX + "lr-1e-3"
 B_BASELINE_SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
-# Recipes of protocol B with another baseline, as in the paper: a run without a fixed token.
+# The paper compares these recipes with a run without a fixed token.
 B_OTHER_BASELINES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-first"), "no-bos")
 # Runs of protocol A that are, up to step B_STEPS, a recipe's runs of protocol B.
 B_RUNS_OF_A = {"softmax": B_BASELINE, "sigmoid": LONG_PREFIX + "sigmoid-lr-1e-3"}
-B_FIRST_SEEDS, B_SECOND_SEEDS = 3, (1, 2, 3, 4, 5)  # number of seeds in a first look, and the seeds of a second look
+B_FIRST_SEEDS, B_SECOND_SEEDS = 3, (1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of protocol B's queue."""
-
-    decides: str  # what the runs of the row decide
-    recipes: tuple[str, ...]  # in the order of training; A+B is recipe A applied to recipe B and compared with B
-    second_look: bool = True  # without a second look a recipe has at most three seeds
+    decides: str
+    recipes: tuple[str, ...]  # in the order of training; A+B applies recipe A to recipe B, its baseline
+    second_look: bool = True  # without one a recipe has at most three seeds
 
 
-# Each of these operations is trained at each of these weight decays.
 MAP_OPERATIONS = ("sigmoid", "key-bias", "gated", "no-bos")
-MAP_DECAYS = ("decay-0-matrices", "decay-small", "decay-0.3")  # the fourth decay is the baseline's 1.0
+MAP_DECAYS = ("decay-0-matrices", "decay-small", "decay-0.3")  # the baseline, 1.0, is the fourth
 SIZE_RECIPES = ("small", "large")  # 0.52 and 5.05 million parameters; the baseline has 1.45
 B_ROWS = (
     Row("the baseline and its sigmoid twin", ("softmax", "sigmoid")),
@@ -96,7 +93,6 @@ def has_second_look(id: str) -> bool:
 
 
 def long_recipe(recipe: Recipe) -> Recipe:
-    """Returns a recipe in the form that protocol A trains."""
     return dataclasses.replace(
         recipe, id=LONG_PREFIX + recipe.id, timeline=False,
         training=dataclasses.replace(recipe.training, steps=STEPS),
@@ -113,7 +109,6 @@ def runs() -> dict[str, Recipe]:
 
 
 def decisive_recipe(recipe: Recipe) -> Recipe:
-    """Returns a recipe in the form that protocol B trains."""
     rate = recipe.training.learning_rate
     base = recipe.baseline if "+" in recipe.id else B_OTHER_BASELINES.get(recipe.id)
     return dataclasses.replace(
@@ -125,8 +120,7 @@ def decisive_recipe(recipe: Recipe) -> Recipe:
 
 
 def decisive_runs() -> dict[str, Recipe]:
-    """Returns every recipe of protocol B by the id of its runs, in the order of training, which begins with the
-    baseline."""
+    """Returns every recipe of protocol B by the id of its runs, in the order of training: the baseline is first."""
     recipes_by_id, long_runs = recipes(), runs()
     decisive_recipes = [
         dataclasses.replace(long_runs[B_RUNS_OF_A[id]], seeds=B_SECOND_SEEDS, paper=recipes_by_id[id].paper)
@@ -145,15 +139,14 @@ def log_file(recipe: Recipe, seed: int, zoo: Path = ZOO) -> Path:
 
 
 def missing_step(log: dict[str, Any]) -> int | None:
-    """Returns the first step of the protocol that a log lacks between its first and its last step; None if it lacks
-    none."""
+    """Returns the protocol's first step that is missing between the log's first and last step, or None."""
     steps = [point["step"] for point in log["points"]]
     expected = [step for step in MEASURED_STEPS if steps and step in range(steps[0], steps[-1])]
     return next((step for step in expected if step not in steps), None)
 
 
 def training_options(training: Training) -> dict[str, Any]:
-    """Returns the options of a training as they are read back from JSON."""
+    """Returns the options as they are read back from JSON, for comparison with a log."""
     return json.loads(json.dumps(dataclasses.asdict(training)))
 
 
@@ -164,13 +157,12 @@ def empty_log(recipe: Recipe, seed: int) -> dict[str, Any]:
 
 
 def read_log(recipe: Recipe, seed: int, zoo: Path = ZOO) -> dict[str, Any]:
-    """Reads the log of a run; returns an empty log if there is no file. Raises ValueError for a log of another
-    recipe."""
+    """Reads the log of a run; an empty log without a file. Raises ValueError for a log of another recipe."""
     file, empty = log_file(recipe, seed, zoo), empty_log(recipe, seed)
     if not file.exists():
         return empty
     log = json.loads(file.read_text())
-    # A log that is older than an option was made with the value that is now the default.
+    # A log that lacks an option was made with the option's default.
     log["training"] = training_options(Training()) | log["training"]
     for name in ("recipe", "baseline", "seed", "training", "sink_tokens"):
         if log[name] != empty[name]:
@@ -179,17 +171,16 @@ def read_log(recipe: Recipe, seed: int, zoo: Path = ZOO) -> dict[str, Any]:
 
 
 def write_log(log: dict[str, Any], file: Path) -> None:
-    """Writes a log with one line per point, so that a longer log is a small diff."""
+    """Writes one line per point: a longer log is a small diff."""
     file.parent.mkdir(parents=True, exist_ok=True)
     points = ",\n".join("    " + json.dumps(point) for point in log["points"])
     header = {name: value for name, value in log.items() if name != "points"}
     body = "".join(f'  {json.dumps(name)}: {json.dumps(value)},\n' for name, value in header.items())
-    # The file is replaced at once, since another process may read the log at any time.
+    # Writes a new file first, since another process may read the log at any time.
     new_file = file.with_suffix(".new")
     new_file.write_text("{\n" + body + '  "points": [\n' + points + "\n  ]\n}\n")
     new_file.replace(file)
 
 
 def is_done(log: dict[str, Any], until: int = STEPS) -> bool:
-    """Whether the run was measured up to its last step, or up to `until` if that is earlier."""
     return bool(log["points"]) and log["points"][-1]["step"] >= min(until, log["training"]["steps"])

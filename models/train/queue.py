@@ -33,8 +33,8 @@ def steps_left(recipe: Recipe, seed: int) -> int:
 
 
 def due_seeds(recipe: Recipe, runs_by_id: dict[str, Recipe]) -> tuple[int, ...]:
-    """Returns the seeds that a recipe still has to train according to its logs. A recipe needs two seeds, a third
-    unless two suffice, and two more for a second look."""
+    """Returns the seeds that a recipe still needs by its logs: two, a third unless two suffice, and two more for a
+    second look."""
     if recipe.id == protocol.B_BASELINE:
         seeds = recipe.seeds
     else:
@@ -49,7 +49,6 @@ def due_seeds(recipe: Recipe, runs_by_id: dict[str, Recipe]) -> tuple[int, ...]:
 
 
 def jobs(only: list[str]) -> Iterator[tuple[int, Recipe, int]]:
-    """Yields the number of the row, the recipe and the seed of each run that can begin, in the order of the queue."""
     runs_by_id = protocol.decisive_runs()
     names = dict(zip(protocol.B_ORDER, runs_by_id))
     for number, row in enumerate(protocol.B_ROWS):
@@ -64,7 +63,6 @@ def parameter_count(recipe: Recipe) -> int:
 
 
 def seconds_per_step(runs: Path) -> dict[str, float]:
-    """Returns the seconds per step of each recipe that was measured, by its id: the median over its runs."""
     file, times = runs / "seconds.jsonl", {}
     lines = file.read_text().splitlines() if file.exists() else []
     for one in map(json.loads, lines):
@@ -73,8 +71,8 @@ def seconds_per_step(runs: Path) -> dict[str, float]:
 
 
 def remaining_words(runs: Path, only: list[str]) -> str:
-    """Describes the remaining runs in words, row by row, with their hours. A step of a recipe that was not measured is
-    assumed to take as long per parameter as the measured steps."""
+    """Describes the remaining runs row by row, with their hours. Assumes for recipes that were not measured as much
+    time per parameter as in those that were."""
     runs_by_id, measured = protocol.decisive_runs(), seconds_per_step(runs)
     rates = [seconds / parameter_count(runs_by_id[id]) for id, seconds in measured.items() if id in runs_by_id]
     baseline_count = parameter_count(runs_by_id[protocol.B_BASELINE])
@@ -96,14 +94,13 @@ def remaining_words(runs: Path, only: list[str]) -> str:
     lines = [f"{number}. {protocol.B_ROWS[number].decides}: {describe_runs(found)}: "
              + ", ".join(name for name, _ in found) for number, found in rows.items()]
     all = [one for found in rows.values() for one in found]
-    # Only recipes that still lack their second seed may need a third seed that is not listed yet.
+    # Only recipes without a second seed may need a third that is not listed yet.
     thirds = [times for name, times in all if name.endswith(" 2")]
     return "\n".join([*lines, f"In all {describe_runs(all)}. Their logs may ask for {len(thirds)} third seeds "
                               f"({sum_hours(thirds)}) and for second looks."])
 
 
 def train_run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
-    """Trains one run, and returns its exit status."""
     steps_before, start = steps_left(recipe, seed), time.monotonic()
     code = train(recipe.id, seed, corpora, runs, "--until", str(protocol.B_STEPS))
     seconds, steps = time.monotonic() - start, steps_before - steps_left(recipe, seed)
@@ -118,7 +115,6 @@ def train_run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
 
 
 def train_jobs(corpora: Path, runs: Path, count: int, only: list[str]) -> list[Job]:
-    """Trains until no further run can begin, and returns the failed runs."""
     failed: list[Job] = []
     with ThreadPoolExecutor(count) as pool:
         running: dict[Future[int], Job] = {}

@@ -15,16 +15,15 @@ from typing import Any
 from .text import BOS, BOS_ID, END, END_ID, VOCABULARY
 
 RECIPES = Path(__file__).resolve().parent / "recipes"
-T = 128  # tokens per training sequence, and the context, unless a recipe's config overrides this number
-TOKENS = 16 * T  # tokens per step over all sequences, unless a recipe overrides this number
-# The factors in the order of the table's sections, each with its rank in the order of protocol A, which begins with the
-# factors that the paper stresses.
+T = 128  # tokens per training sequence; config may override it
+TOKENS = 16 * T  # tokens per step over all sequences; a recipe may override it
+# The factors in the order of the table's sections. The number is the rank in protocol A, which begins with the factors
+# that the paper stresses.
 FACTORS = {"operation": 6, "biases": 3, "gate": 4, "positions": 2, "optimization": 5, "data": 0,
            "loss": 1, "blocks": 7, "experts": 8, "diffusion": 9}
 _IDS = {BOS: BOS_ID, END: END_ID}
 BIAS_OWNERS = ("none", "head", "shared")
-# The words that a recipe may use as values: of keys of the file and of [training] (CHOICES), and of keys of the object
-# "sinkscope" (ARCHITECTURE).
+# Allowed values: CHOICES of the file's own keys and of [training], ARCHITECTURE of the object "sinkscope".
 CHOICES: dict[str, Collection[str]] = {
     "factor": FACTORS, "optimizer": ("adamw", "muon", "sgd"), "objective": ("next", "unmask"),
 }
@@ -64,33 +63,33 @@ BASE_CONFIG: dict[str, Any] = {
 class Training:
     steps: int = 4000
     learning_rate: float = 3e-3
-    # Strong decay of the matrices causes the sink. The embedding decays less: otherwise a rare token's vector would
-    # decay between its few appearances while that of the first token, which is in every sequence, would not, and the
-    # first token would be the longest vector of the stream whatever the attention does.
+    # Strong decay of the matrices causes the sink. The embedding decays less. Otherwise a rare token's vector would
+    # decay between its few appearances, but not that of the first token, which is in every sequence; the first token
+    # would then be the longest vector of the stream whatever the attention does.
     weight_decay: float = 1.0
     embedding_decay: float = 0.1
-    embedding_deviation: float = 0.02  # standard deviation of the embedding's initial numbers; matrices have 0.02
-    front: tuple[str, ...] = (BOS,)  # tokens before every sequence
+    embedding_deviation: float = 0.02  # initial standard deviation of the embedding; matrices have 0.02
+    front: tuple[str, ...] = (BOS,)
     extra: str | None = None  # an additional token, with the id 1,024
-    batch: int = TOKENS  # tokens per step over all sequences
+    batch: int = TOKENS
     optimizer: str = "adamw"
-    replaced: float = 0.0  # share of the input tokens (not the targets) that are replaced at random
-    random_first: bool = False  # whether the first token of the text is drawn from the vocabulary
-    fixed_at: int = 0  # the token at this position of a sequence, from 1, is always <|endoftext|>
-    bias_value: float | None = None  # a bias key's value is [bias_value, 0, ..., 0] and is not trained
-    bias_dimensions: int | None = None  # trained dimensions of a bias key; the others are 0
-    tokens: int | None = None  # number of different text tokens that are read; None reads all
+    replaced: float = 0.0  # share of the input tokens, not of the targets, that are replaced at random
+    random_first: bool = False
+    fixed_at: int = 0  # puts <|endoftext|> at this position of every sequence, counted from 1
+    bias_value: float | None = None  # the value of a bias key is [bias_value, 0, ..., 0], untrained
+    bias_dimensions: int | None = None  # trained dimensions of a bias key, the others are 0
+    tokens: int | None = None  # number of different tokens of text to train on; None for all
     objective: str = "next"  # "next", or "unmask" for a masked diffusion model
     balance: float = 0.0  # weight of the loss that spreads tokens evenly over experts
 
     @property
     def front_ids(self) -> list[int]:
-        """The ids of `front`; a token outside the vocabulary has the next id."""
+        """The ids of `front`. A token outside the vocabulary has the next id."""
         return [_IDS.get(token, VOCABULARY) for token in self.front]
 
     @property
     def decay_steps(self) -> tuple[int, int]:
-        """The steps between which the learning rate falls to a tenth, the last fifth of the training."""
+        """The first and the last step of the fall of the learning rate to a tenth: the last fifth of the training."""
         return self.steps * 4 // 5, self.steps
 
 
@@ -98,16 +97,16 @@ class Training:
 class Recipe:
     id: str
     title: str
-    what: str  # what the recipe changes, in one or a few sentences for the card
+    what: str
     factor: str
-    config: dict[str, Any]  # the complete config.json
+    config: dict[str, Any]
     training: Training
     baseline: str  # id of the recipe that differs only in the factor
-    sink_tokens: tuple[int, ...] = (1,)  # positions of the tokens that hold the sink, from 1
+    sink_tokens: tuple[int, ...] = (1,)  # positions of the tokens with the sink, from 1
     seeds: tuple[int, ...] = (1,)  # the weights of the first seed ship
-    timeline: bool = False  # whether checkpoints ship as well
-    order: int = 0  # rank among the recipes of the factor
-    paper: dict[str, Any] = field(default_factory=dict)  # the paper's figures or finding, and `where` it has them
+    timeline: bool = False
+    order: int = 0
+    paper: dict[str, Any] = field(default_factory=dict)  # the paper's figures or finding, and `where` in the paper
 
     @property
     def context(self) -> int:
@@ -116,7 +115,7 @@ class Recipe:
 
     @property
     def sequences(self) -> int:
-        """Sequences per step: fewer at a longer context, so that a step always reads as many tokens."""
+        """Sequences per step: fewer at a longer context, so that every step reads as many tokens."""
         return self.training.batch // self.context
 
 
@@ -133,8 +132,7 @@ def _refuse_unknown_names(file: str, names: dict[str, Any], allowed: Iterable[st
 
 
 def _read_contents(path: Path) -> dict[str, Any]:
-    """Reads the contents of a recipe's file. Raises ValueError for an unknown name or word; its message lists the
-    possible ones."""
+    """Raises ValueError for an unknown name or word; the message lists the known ones."""
     contents = tomllib.loads(path.read_text())
     training = contents.setdefault("training", {})
     variant = contents.setdefault("config", {}).get("sinkscope", {})
@@ -163,8 +161,8 @@ def read_recipe(path: Path) -> Recipe:
 
 
 def combine_recipes(factor: str, other: str) -> Recipe:
-    """Returns the recipe FACTOR+OTHER: the changes of the recipe `factor` applied to the recipe `other`, which is its
-    baseline. No paper has a figure for it."""
+    """Returns the recipe FACTOR+OTHER, which applies the changes of `factor` to `other`, its baseline. No paper has a
+    figure for it."""
     change, base = (_read_contents(RECIPES / f"{id}.toml") for id in (factor, other))
     config = base["config"] | change["config"]
     variant = base["config"].get("sinkscope", {}) | change["config"].get("sinkscope", {})
@@ -176,7 +174,6 @@ def combine_recipes(factor: str, other: str) -> Recipe:
 
 
 def recipes() -> dict[str, Recipe]:
-    """Returns all recipes by id, in the order of the table."""
     all_recipes = [read_recipe(path) for path in RECIPES.glob("*.toml")]
     all_recipes.sort(key=lambda r: (list(FACTORS).index(r.factor), r.order, r.id))
     return {recipe.id: recipe for recipe in all_recipes}
@@ -184,7 +181,6 @@ def recipes() -> dict[str, Recipe]:
 
 def refuse_unknown(parser: argparse.ArgumentParser, ids: Iterable[str], known_ids: Collection[str],
                    ) -> None:
-    """Ends the program if an id is unknown, and suggests similar ids."""
     for id in ids:
         if id not in known_ids:
             similar = difflib.get_close_matches(id, known_ids, 4, 0.5)

@@ -55,7 +55,6 @@ def store_weights(recipe: Recipe, weights: dict[str, torch.Tensor], folder: Path
 
 
 def write_tokenizer(recipe: Recipe, source: Path, folder: Path) -> None:
-    """Writes the corpus's tokenizer with this model's front tokens and additional token."""
     tokenizer, training = Tokenizer.from_file(str(source)), recipe.training
     if training.extra:
         tokenizer.add_special_tokens([AddedToken(training.extra, special=True)])
@@ -77,12 +76,10 @@ def corpus_tokenizer(runs: Path) -> Path:
 
 
 def encode_texts(recipe: Recipe, texts: list[str], tokenizer: Path) -> torch.Tensor:
-    """Returns the passages with the front tokens and the fixed token of the recipe's training, [SEQUENCES, T]."""
     return encode(Tokenizer.from_file(str(tokenizer)), texts[:SEQUENCES], T, recipe.training)
 
 
 def copy_run(recipe: Recipe, runs: Path, texts: list[str]) -> None:
-    """Copies the last weights of a run into the zoo, with all files needed to open them."""
     folder, seed = ZOO / recipe.id, recipe.seeds[0]
     weights = load_file(last_checkpoint(recipe, seed, runs))
     store_weights(recipe, weights, folder)
@@ -95,7 +92,6 @@ def copy_run(recipe: Recipe, runs: Path, texts: list[str]) -> None:
 
 
 def pack_timeline(recipe: Recipe, run: Path, folder: Path, ids: torch.Tensor) -> None:
-    """Packs the checkpoints of a run into folder/timeline, with measurements."""
     arch, out = architecture(recipe.config), folder / "timeline"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
@@ -129,8 +125,8 @@ def pack_timeline(recipe: Recipe, run: Path, folder: Path, ids: torch.Tensor) ->
 
 
 def measure_seeds(runs: Path, texts: list[str], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the rows of seeds.json: measurements of every seed of the recipes with several seeds, on the weights of
-    its run. A seed whose run is not in this folder keeps its previous row."""
+    """Returns the rows of seeds.json: for recipes with several seeds, the measurements of each seed on its run's
+    weights. A seed whose run is not in this folder keeps its previous row."""
     previous = {(row["id"], row["seed"]): row for row in before}
     rows = []
     for recipe in recipes().values():
@@ -147,7 +143,6 @@ def measure_seeds(runs: Path, texts: list[str], before: list[dict[str, Any]]) ->
 
 def write_preview(folder: Path, arch: Architecture, weights: Weights, ids: torch.Tensor
                 ) -> dict[str, Any]:
-    """Writes preview.gz and refinement.gz, and returns their entry in index.json, with measurements on the preview."""
     parts = preview.encode_files(weights, (folder / "config.json").read_text(),
                              (folder / "model.safetensors").read_bytes())
     first, refinement = (folder / name for name in ("preview.gz", "refinement.gz"))

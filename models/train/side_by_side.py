@@ -46,7 +46,7 @@ from .train import (
     update_weights,
 )
 
-CAPTURE_WARM_UP_STEPS = 3  # number of steps before a capture, in which libraries allocate their memory
+CAPTURE_WARM_UP_STEPS = 3  # steps before a capture, in which libraries allocate their memory
 
 
 def device_name(device: str) -> str:
@@ -57,14 +57,14 @@ def device_name(device: str) -> str:
 
 @cache
 def compile_loss(objective: str) -> Loss:
-    """Returns a loss that is compiled for each architecture, with all sizes as constants."""
+    """Returns a loss that torch compiles for each architecture, with all sizes as constants."""
     torch._dynamo.config.recompile_limit = len(protocol.B_ORDER)
     return torch.compile(LOSSES[objective], dynamic=False)
 
 
 class GraphRun:
-    """A run whose step is one CUDA graph if it can be captured. Each step reads the text at index `at`, which is on the
-    device, and increments `at`."""
+    """A run whose step is one CUDA graph if it can be captured. A step reads the text at the index `at`, which the
+    device stores, and increments `at`."""
 
     def __init__(self, recipe: Recipe, seed: int, corpus: Corpus, device: str) -> None:
         training = recipe.training
@@ -94,8 +94,7 @@ class GraphRun:
         self.at += 1
 
     def _capture(self) -> None:
-        """Captures the step. The warm-up steps before the capture change the run, so its initial state is restored
-        afterwards."""
+        """Captures the step. The warm-up steps change the run, so this restores its state from before them."""
         self.stream, self.graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
@@ -115,7 +114,6 @@ class GraphRun:
             self.at.zero_()
 
     def advance(self) -> None:
-        """Starts one step, without waiting for the device to finish it."""
         if self.graph is None:
             self._advance()
         else:
@@ -124,12 +122,11 @@ class GraphRun:
         self.step += 1
 
     def train_loss(self) -> float | None:
-        """Returns the mean training loss since the step of the previous line in a log of `train`."""
+        """Returns the mean training loss since the last earlier step that has a line in a log of `train`."""
         before = next((step for step in range(self.step - 1, -1, -1) if has_line(step)), None)
         return None if before is None else round(self.losses[before : self.step].mean().item(), 4)
 
     def snapshot(self) -> tuple[Weights, float | None]:
-        """Returns a copy of the current weights on the CPU, and the training loss."""
         if self.graph is not None:
             self.stream.synchronize()
         return {name: w.detach().cpu().clone() for name, w in self.weights.items()}, self.train_loss()
@@ -147,7 +144,7 @@ def _log(id: str, seed: int, zoo: Path) -> Log:
 
 def measure(job: Job, step: int, file: Path, train_loss: float | None, device: str, zoo: Path,
             corpora: Path, runs: Path) -> None:
-    """Adds a point to the log of a run, measured on the weights in a file, which it deletes."""
+    """Adds a point to the log of a run, measured on the weights in `file`, and deletes the file."""
     torch.set_num_threads(1)
     log = _log(*job, zoo)
     run = SimpleNamespace(recipe=log.recipe, arch=log.arch, weights=load_file(file), device="cpu")
@@ -159,7 +156,7 @@ def measure(job: Job, step: int, file: Path, train_loss: float | None, device: s
 
 
 class Measurer:
-    """Measures points of many runs in several processes. All points of a run are measured by the same process."""
+    """Measures points of many runs in several processes. One process measures all points of a run."""
 
     def __init__(self, processes: int, device: str, zoo: Path, corpora: Path, runs: Path) -> None:
         spawn = multiprocessing.get_context("spawn")
@@ -167,7 +164,7 @@ class Measurer:
         self.arguments = device_name(device), zoo, corpora, runs
         self.job_counter, self.pool_of = count(), {}
         self.pending: list[Future[None]] = []
-        # Weights that wait for a process are kept in memory if possible.
+        # Keeps the weights that wait for a process in memory, where the system allows it.
         self.folder = tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
 
     def add(self, job: Job, step: int, weights: Weights, train_loss: float | None) -> None:
@@ -179,7 +176,6 @@ class Measurer:
             self.pool_of[job].submit(measure, job, step, file, train_loss, *self.arguments))
 
     def catch_up(self) -> bool:
-        """Waits until every point is in its log; returns whether any was missing."""
         waited = bool(self.pending)
         while self.pending:
             self.pending.pop().result()
@@ -193,22 +189,22 @@ class Measurer:
 
 
 def is_capturable(recipe: Recipe) -> bool:
-    """Whether a step can be captured as a CUDA graph: Muon and SGD read their learning rate on the CPU."""
+    """A CUDA graph cannot capture Muon and SGD, which read their learning rate on the CPU."""
     return recipe.training.optimizer == "adamw"
 
 
 @cache
 def batches(corpus: Corpus, seed: int, sequences: int, T: int, options: Training, device: str,
             ) -> tuple[Tensor, Tensor]:
-    """Returns the texts [S, N, T+1] and the noise [S, N, T+2] of all S steps of a run. Runs with the same arguments
-    share these tensors."""
+    """Returns the texts [S, N, T+1] and the noise [S, N, T+2] of all S steps of a run. Cached, so that runs with the
+    same arguments share them."""
     pairs = [corpus.batch(seed, step, sequences, T, options) for step in range(protocol.B_STEPS)]
     text, noise = (torch.stack(tensors).to(device) for tensors in zip(*pairs))
     return text, noise
 
 
 def batch_options(training: Training) -> Training:
-    """Returns a training with only the options that Corpus.batch reads, so that runs can share batches."""
+    """Returns only the options that Corpus.batch reads, so that runs can share batches."""
     return Training(front=training.front, tokens=training.tokens, random_first=training.random_first,
                     fixed_at=training.fixed_at)
 
@@ -232,7 +228,7 @@ def train_runs(due_runs: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Pa
         if time.monotonic() > deadline:
             return {(run.recipe.id, run.seed) for run in active}
         if not active:
-            # Once the last points are in the logs, further seeds may be due.
+            # The last points may make further seeds due.
             if measurer.catch_up():
                 continue
             return set()

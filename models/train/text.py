@@ -9,20 +9,19 @@ BOS, END = "<s>", "<|endoftext|>"  # ids 0 and 1
 BOS_ID, END_ID = 0, 1
 VOCABULARY = 1024
 
-# SHA-256 of the corpora. Other files are refused, because the numbers on the cards come from models trained on exactly
-# these bytes.
+# The cards' numbers come from models trained on exactly these bytes, so other files are refused.
 SHA256 = {
     "children_lit.txt": "9a87cc6bf98456e564b2d36b0a87985ad4db17a2f96ed4eeca0c4574ab5d8c1f",
     "storybooks_ccby.txt": "3d45cb1d288af8d3e3b875717af246d324f8433b7b735880fc2ba0eb70893a56",
 }
-HELD_OUT_EVERY = 12  # every 12th document is never trained on
-SHARED_WORDS = 13  # texts that share this many words in a row overlap (Brown et al. 2020, appendix C)
-PASSAGE_CHARACTERS = 320  # largest length of a passage, which has at least 64 tokens
-LONG_CHARACTERS = 640  # largest length of a longer passage, which has at least 120 tokens
+HELD_OUT_EVERY = 12
+SHARED_WORDS = 13  # texts overlap if they share this many consecutive words (Brown et al. 2020, appendix C)
+PASSAGE_CHARACTERS = 320  # of the longest passage; every passage has at least 64 tokens
+LONG_CHARACTERS = 640  # of the longest of the longer passages, with at least 120 tokens
 
 
 def read_documents(corpora: Path) -> dict[str, list[str]]:
-    """Reads the documents of each corpus, in order. Raises ValueError if a file has another digest."""
+    """Reads the documents of each corpus, in order. Raises ValueError for a file with another digest."""
     texts_by_file = {}
     for name, expected in SHA256.items():
         data = (corpora / name).read_bytes()
@@ -35,7 +34,7 @@ def read_documents(corpora: Path) -> dict[str, list[str]]:
 
 
 def _word_runs(text: str) -> set[tuple[str, ...]]:
-    """Returns every run of SHARED_WORDS words in a text, ignoring case and the characters between words."""
+    """Returns every run of SHARED_WORDS words, without case and without the characters between words."""
     words = re.findall(r"[a-z0-9']+", text.lower())
     return set(zip(*(words[i:] for i in range(SHARED_WORDS)), strict=False))
 
@@ -57,13 +56,12 @@ def split_documents(files: dict[str, list[str]]) -> tuple[list[str], dict[str, l
 
 
 def documents(corpora: Path) -> tuple[list[str], list[str]]:
-    """Returns the training documents, and the held-out documents in the public domain."""
     train, held_out = split_documents(read_documents(corpora))
     return train, held_out["children_lit.txt"]
 
 
 def passages(texts: list[str], count: int, characters: int = PASSAGE_CHARACTERS) -> list[str]:
-    """Returns `count` passages, evenly spread over the texts, each the start of a paragraph of at least `characters`
+    """Returns `count` passages, evenly spread over the texts. Each begins a paragraph of at least `characters`
     characters."""
     starts = [
         paragraph
@@ -73,5 +71,5 @@ def passages(texts: list[str], count: int, characters: int = PASSAGE_CHARACTERS)
     ]
     step = len(starts) / count
     selected = [starts[int((i + 0.5) * step)] for i in range(count)]
-    # Cut at the last space, so that no passage ends inside a word.
+    # Cuts at the last space: no passage ends inside a word.
     return [p[: characters + 1].rsplit(" ", 1)[0] for p in selected]

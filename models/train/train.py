@@ -38,14 +38,14 @@ INITIAL_DEVIATION = 0.02
 EARLY_SAVES = (0, 1, 3, 10, 30, 100)
 LOG_EVERY = 100
 EARLY_LOGS = (0, 1, 2, 3, 5, 7, 10, 14, 20, 30, 40, 50, 70, 150, 250, 350, 450)
-PROBE_SEQUENCES, PROBE_T = 20, 64  # number and length of the held-out sequences that are measured during training
+PROBE_SEQUENCES, PROBE_T = 20, 64
 FIXED_SEQUENCES = 64  # number of training sequences whose loss is measured at every point of a log
 
 
 def initial_weights(arch: Architecture, seed: int, training: Training) -> Weights:
-    """Draws initial weights: N(0, 0.02^2) for every tensor of two dimensions, with another deviation of the embedding
-    if the recipe has one; gains of 1; 0 for biases of norms and for sink logits. Tensors that only a variant has,
-    including the rows of additional tokens, are drawn last. So all other weights equal the baseline's if their shapes
+    """Draws initial weights: N(0, 0.02^2) for tensors of two dimensions, with the recipe's deviation for the embedding
+    if it has one; gains of 1; 0 for biases of norms and for sink logits. Draws the tensors that only a variant has
+    last, as well as the rows of additional tokens, so that all other weights equal the baseline's where their shapes
     do."""
     generator = torch.Generator().manual_seed(seed)
 
@@ -76,13 +76,12 @@ def initial_weights(arch: Architecture, seed: int, training: Training) -> Weight
 
 
 def fixed_tensors(weights: Weights, training: Training) -> list[str]:
-    """Returns the names of the tensors that are not trained."""
     return [name for name in weights
             if training.bias_value is not None and name.endswith("bias_key_value")]
 
 
 def weight_decay(name: str, weight: Tensor, training: Training) -> float:
-    """Returns the weight decay of a tensor, 0 for vectors, which are gains, biases of norms or sink logits: decay would
+    """Returns the weight decay of a tensor; 0 for vectors (gains, biases of norms, sink logits), because decay would
     pull gains to 0."""
     if weight.dim() < 2:
         return 0.0
@@ -90,16 +89,15 @@ def weight_decay(name: str, weight: Tensor, training: Training) -> float:
 
 
 def mask_gradient(gradient: Tensor, count: int) -> Tensor:
-    """Returns the gradient [..., K] with all but the first `count` dimensions set to 0."""
     gradient = gradient.clone()
     gradient[..., count:] = 0
     return gradient
 
 
 def make_optimizers(weights: Weights, training: Training, **adamw: Any) -> list[torch.optim.Optimizer]:
-    """Returns the optimizers of a training, with their tensors. With Muon, it trains the matrices between embedding and
-    head (Jordan et al. 2024), with steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW trains the other
-    tensors. `adamw` are further options of AdamW."""
+    """Returns the optimizers of a training. Muon trains the matrices between embedding and head (Jordan et al. 2024),
+    with steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW the other tensors. `adamw` has further
+    options of AdamW."""
     groups: dict[tuple[str, float], list[Tensor]] = {}
     for name, w in weights.items():
         if w.requires_grad:
@@ -121,7 +119,7 @@ def make_optimizers(weights: Weights, training: Training, **adamw: Any) -> list[
 
 
 def learning_rate(step: int, training: Training) -> float:
-    """Returns the learning rate of a step: a linear warm-up, then constant, then a linear fall to a tenth."""
+    """Returns the learning rate: a linear warm-up, then constant, then a linear fall to a tenth."""
     if step < WARM_UP_STEPS:
         return training.learning_rate * (step + 1) / WARM_UP_STEPS
     begin, end = training.decay_steps
@@ -130,13 +128,11 @@ def learning_rate(step: int, training: Training) -> float:
 
 
 def has_line(step: int) -> bool:
-    """Whether training.jsonl, the log in a run's folder, has a line for this step."""
     return step in EARLY_LOGS or step % LOG_EVERY == 0
 
 
 @torch.no_grad()
 def measure_probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]:
-    """Measures the current model on held-out sequences, for a line of training.jsonl."""
     trace = forward(arch, weights, ids)
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
     values = {"held_out_loss": round(metrics.loss(trace.logits, ids).mean().item(), 4)}
@@ -159,7 +155,7 @@ def measure_probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str
 
 
 def _lock_folder(folder: Path) -> TextIO | None:
-    """Locks a run's folder and returns the lock file, whose closing ends the lock; None if another process has it."""
+    """Locks a run's folder. Closing the returned file ends the lock; None if another process has it."""
     folder.mkdir(parents=True, exist_ok=True)
     file = (folder / "lock").open("w")
     try:
@@ -171,7 +167,6 @@ def _lock_folder(folder: Path) -> TextIO | None:
 
 
 def is_training(folder: Path) -> bool:
-    """Whether a process trains the run in this folder."""
     if not folder.exists():
         return False
     lock = _lock_folder(folder)
@@ -182,7 +177,6 @@ def is_training(folder: Path) -> bool:
 
 
 def trained_weights(arch: Architecture, seed: int, training: Training, device: str) -> Weights:
-    """Returns the initial weights on a device, ready for training; fixed tensors get no gradient."""
     weights = initial_weights(arch, seed, training)
     fixed_names = fixed_tensors(weights, training)
     weights = {n: w.to(device).requires_grad_(n not in fixed_names) for n, w in weights.items()}
@@ -201,7 +195,6 @@ def set_rates(optimizers: list[torch.optim.Optimizer], step: int, training: Trai
 
 
 def update_weights(loss: Tensor, weights: Weights, optimizers: list[torch.optim.Optimizer]) -> None:
-    """Updates the weights by one step of every optimizer along the gradient of the loss."""
     loss.backward()
     torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
     for optimizer in optimizers:
@@ -210,8 +203,6 @@ def update_weights(loss: Tensor, weights: Weights, optimizers: list[torch.optim.
 
 
 class Run:
-    """One training run and its folder: weights, optimizer, log, checkpoints."""
-
     def __init__(self, recipe: Recipe, seed: int, runs: Path, device: str) -> None:
         self.recipe, self.device = recipe, device
         self.arch = architecture(recipe.config)
@@ -223,8 +214,8 @@ class Run:
         self.start = 0
         if self.checkpoint.exists():
             self._resume()
-        # Losses by logged step. The log of an interrupted run loses the steps that the run is about to repeat, but
-        # keeps the step of the checkpoint, whose mean loss no later batch can give.
+        # Losses by logged step. An interrupted run repeats the steps after its checkpoint, so their lines go. The
+        # checkpoint's own line stays, because the losses of the batches before it are gone.
         lines = self.log.read_text().splitlines() if self.checkpoint.exists() and self.log.exists() else []
         kept_lines = {step: line for line in lines if (step := json.loads(line)["step"]) <= self.start}
         self.losses = {step: json.loads(line).get("loss") for step, line in kept_lines.items()}
@@ -240,7 +231,6 @@ class Run:
             optimizer.load_state_dict(state)
 
     def advance(self, step: int, text: Tensor, noise: Tensor, loss_of: Loss) -> float:
-        """Trains one step on a batch [N, T+1], and returns the loss before the update."""
         set_rates(self.optimizers, step, self.recipe.training)
         loss = loss_of(self.arch, self.weights, text.to(self.device), noise.to(self.device),
                        self.recipe.training)
@@ -259,7 +249,6 @@ class Run:
         os.replace(self.checkpoint.with_suffix(".new"), self.checkpoint)
 
     def log_step(self, step: int, losses: list[float], ids: Tensor) -> None:
-        """Adds one line to the log: the mean training loss since the previous line, and the probe."""
         record: dict[str, float] = {"step": step}
         if losses:
             record["loss"] = round(sum(losses) / len(losses), 4)
@@ -285,8 +274,8 @@ def fixed_loss(run: Any, corpus: Corpus) -> float:
 
 def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
           until: int | None = None) -> None:
-    """Trains a run up to its last step, or up to step `until`, from which it can continue later. A run continues from
-    its last checkpoint."""
+    """Trains a run from its last checkpoint to its last step, or to step `until`, from which a later call can
+    continue."""
     lock = _lock_folder(runs / f"{recipe.id}-{seed}")
     if lock is None:
         raise SystemExit(f"{recipe.id}-{seed}: another process trains this run")
@@ -301,7 +290,7 @@ def _train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, un
     ids = encode(corpus.tokenizer, corpus.held_out[:PROBE_SEQUENCES], PROBE_T, training).to(device)
     log = Log(recipe, seed) if recipe.id.startswith((protocol.LONG_PREFIX, protocol.B_PREFIX)) else None
     if log is not None:
-        # Steps are measured again if the run repeats them, since another machine may give other bits.
+        # Drops the steps that the run repeats, since another machine may give other bits.
         log.keep_before(run.start + (run.start in run.losses))
     losses: list[float] = []
     start = time.monotonic()

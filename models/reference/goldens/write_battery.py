@@ -27,10 +27,10 @@ from .write_tokenizers import NO_HASH, hash_of, utf16_offsets
 
 PATH = GOLDEN / "tokenizers" / "battery.json"
 
-# Written in place of a hash for a text on which the library itself fails.
+# Replaces the hash of a text on which the library itself fails.
 LIBRARY_FAILED = "refused!"
 
-# Number of texts per case whose ids and spans are stored in full besides the hashes.
+# Number of texts per case whose ids and spans are stored in full, besides the hashes.
 STORED_TEXTS = 3
 
 TEXTS: list[str] = [
@@ -61,11 +61,11 @@ TEXTS: list[str] = [
     "\ud7ff\ue000\ufffd\ufffe\uffff \U0010ffff \U000e0001", "ﬀ ﬃ Ǆ ㍿ ﷺ ⑴ ｶﾞ ㌔ ﾊﾟ", "A\u0300\u0300 ṩ s\u0323\u0307 s\u0307\u0323 ḍ\u0307 d\u0323\u0307",
 ]
 
-# Long texts, each as a piece and its number of repetitions, by which the tests build them, too.
+# Long texts: a piece and how often it is repeated. The tests repeat the pieces themselves.
 LONG_TEXTS: list[tuple[str, int]] = [
     ("The old man sat at the door. ", 345), ("añ😀漢 <mask> cat\u0301\n", 600), ("ab", 5000), (" ", 10000), ("日本語", 3400),
     ("e\u0301", 5000),
-    # In Unicode's canonical order the lower mark precedes the mark that is composed into the letter.
+    # Canonical order puts the lower mark before the mark that Unicode composes into the letter.
     ("a\u00e9\u0323 \u01d6\u0331 \u00c5\u0323", 2),
 ]
 
@@ -81,8 +81,8 @@ SAMPLE = " ".join(text for text in TEXTS if text.isascii() and text.isprintable(
 
 
 def learn_merges(words: list[list[str]], count: int) -> list[tuple[str, str]]:
-    """Learns merges of the most frequent pairs, ties in alphabetical order. The library's trainer would give another
-    order in each run."""
+    """Learns merges of the most frequent pairs, ties in alphabetical order. The library's trainer orders ties
+    differently in each run."""
     merges: list[tuple[str, str]] = []
     while len(merges) < count:
         pairs = Counter(pair for word in words for pair in itertools.pairwise(word))
@@ -243,7 +243,7 @@ def bpe_cases() -> list[Case]:
         ("byte-level digits, NFC", build(
             byte_bpe(), normalizers.NFC(), pre_tokenizers.Sequence([pre_tokenizers.Digits(True), byte_level()]),
             decoder=decoders.ByteLevel(), added=flagged_tokens(rstrip=True))),
-        # Runs of spaces and tabs are tokens in codegen and phi, and, with NFC, in mpt and gpt_neox.
+        # Tokens for runs of spaces and tabs, as in codegen and phi, and, with NFC, in mpt and gpt_neox.
         ("byte-level, runs of spaces", build(byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(), added=space_run_tokens())),
         ("byte-level, runs of spaces, NFC", build(
             byte_bpe(), normalizers.NFC(), byte_level(), decoder=decoders.ByteLevel(), added=space_run_tokens())),
@@ -350,13 +350,12 @@ def added_token_cases() -> list[Case]:
 
 
 def empty_charsmap() -> bytes:
-    """Returns an empty SentencePiece map: a double-array trie that matches nothing, and no replacement texts."""
     return struct.pack("<I", 1024) + bytes(1024)
 
 
 def does_library_shift_offsets(tokenizer: Tokenizer, text: str) -> bool:
-    """Whether the library's offsets miss their characters. Its BPE adds up the lengths of tokens. So a character that it
-    drops for lack of an unknown token has no length, and an unknown character comes after the bytes that follow it."""
+    """Whether the library's offsets are wrong. Its BPE adds up the lengths of tokens: a character that it drops because
+    there is no unknown token has no length, and an unknown character comes after the bytes that follow it."""
     file = json.loads(tokenizer.to_str())
     model = file["model"]
     if model["type"] != "BPE" or not (model["unk_token"] is None or model["byte_fallback"]):
@@ -372,7 +371,7 @@ def hash_results(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Any]:
         return {}
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    # A post-processor may trim spaces from spans; the goldens hold untrimmed spans.
+    # The goldens have untrimmed spans, but a post-processor may trim spaces.
     bare = Tokenizer.from_str(tokenizer.to_str())
     bare.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
     hashes: dict[str, list[str]] = {"ids": [], "spans": [], "decoded": []}

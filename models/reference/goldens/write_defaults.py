@@ -14,7 +14,7 @@ import transformers
 from ..files import write_json
 from . import GOLDEN
 
-# Large enough for every default of heads and experts; the script creates no weights.
+# Large enough for every default number of heads and experts. The script creates no weights.
 SIZES: dict[str, Any] = dict(hidden_size=8192, num_hidden_layers=3, num_attention_heads=64,
                              intermediate_size=44, vocab_size=61)
 GPT2_SIZES = dict(n_embd=8192, n_layer=3, n_head=64, vocab_size=61)
@@ -36,7 +36,7 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "qwen2_moe": (transformers.Qwen2MoeConfig, SIZES),
     "qwen3": (transformers.Qwen3Config, SIZES),
     "qwen3_moe": (transformers.Qwen3MoeConfig, SIZES),
-    # Only every fourth layer of these two has attention.
+    # In these two, every fourth layer has attention.
     "qwen3_next": (transformers.Qwen3NextConfig, SIZES | {"num_hidden_layers": 4}),
     "qwen3_5_text": (transformers.Qwen3_5TextConfig, SIZES | {"num_hidden_layers": 4}),
     "lfm2": (transformers.Lfm2Config, SIZES),
@@ -45,7 +45,7 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "olmo3": (transformers.Olmo3Config, SIZES),
     "seed_oss": (transformers.SeedOssConfig, SIZES),
     "ernie4_5": (transformers.Ernie4_5Config, SIZES),
-    # By default, helium has 20 groups of queries, which needs 20 heads.
+    # helium has 20 groups of queries by default, so it needs 20 heads.
     "helium": (transformers.HeliumConfig, SIZES | {"hidden_size": 2560, "num_attention_heads": 20}),
     "stablelm": (transformers.StableLmConfig, SIZES),
     "starcoder2": (transformers.Starcoder2Config, SIZES),
@@ -66,7 +66,7 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "hunyuan_v1_moe": (transformers.HunYuanMoEV1Config, SIZES),
     "gemma2": (transformers.Gemma2Config, SIZES),
     "gemma3_text": (transformers.Gemma3TextConfig, SIZES),
-    # The default config has per-layer embeddings, which the core refuses.
+    # By default it has per-layer embeddings, which the core refuses.
     "gemma4_text": (transformers.Gemma4TextConfig, SIZES | {"hidden_size_per_layer_input": 0}),
     "falcon": (transformers.FalconConfig, SIZES_WITHOUT_F),
     "bloom": (transformers.BloomConfig,
@@ -92,7 +92,7 @@ def main() -> None:
     common_keys = transformers.PreTrainedConfig().to_dict().keys() - {"tie_word_embeddings"}
     for family, (config, sizes) in FAMILIES.items():
         config_object = config(**sizes)
-        # JSON has no infinite numbers; transformers writes an object such as {"__float__": "Infinity"} instead.
+        # JSON has no infinity; transformers writes an object such as {"__float__": "Infinity"} instead.
         json_values = json.loads(config_object.to_json_string(use_diff=False))
         filled_in = {key: json_values[key] if isinstance(value, (list, tuple)) else value
                 for key, value in config_object.to_dict().items()

@@ -26,7 +26,7 @@ MODELS = {"llama": "var-unequal", "gpt2": "hf-gpt2-plain", "gpt_neo": "hf-gpt_ne
           "gpt_neox": "hf-gpt_neox", "sigmoid": "ref-sigmoid_log_n", "mixtral": "hf-mixtral"}
 LLAMA_MODELS = ("sigmoid", "mixtral")
 
-# The edits of each case. Every kind of edit has one or more cases; the values assume at least 11 tokens.
+# Each kind of edit has at least one case. The values assume at least 11 tokens.
 EDITS: dict[str, tuple[str, ...]] = {
     "hide": ("hide_key:key=0", "hide_key:key=3,layer=1,head=1,query=7"),
     "self": ("self_only:token=4",),
@@ -63,10 +63,9 @@ EDITS: dict[str, tuple[str, ...]] = {
     "weight": ("scale_weight:matrix=down,layer=0,row=3,column=4,factor=-6",
                "scale_weight:matrix=o,layer=1,row=1,column=2,factor=9"),
 }
-# Cases for models with rotary positions only: with learned positions, keys in a cache cannot move.
+# Cases that move keys in a cache, which learned positions do not allow.
 ROTARY_ONLY = {"evict-cache"}
 ROTARY = ("llama", "gpt_neox", "sigmoid")
-# Cases that also run on the Llama with sigmoid weights.
 ATTENTION_EDITS = {"hide", "self", "heads"} | {name for name in EDITS if name.startswith("evict")}
 FIELDS = ("hidden", "att", "seen", "evicted")
 ACTIVATION_CASES = ("bits-queries", "bits-keys", "bits-values", "bits-hidden", "bits-prompt")
@@ -74,7 +73,7 @@ WEIGHT_CASES = ("bits-weights", "bits-groups")
 
 
 def neo_architecture(config: dict) -> tuple[Architecture, list[int]]:
-    """Returns the architecture of a GPT-Neo as that of a GPT-2, whose differences _GptNeo computes, and the windows."""
+    """Returns a GPT-Neo's architecture as that of a GPT-2 (_GptNeo computes the differences), and its windows."""
     gpt2_config = {"model_type": "gpt2", "n_layer": config["num_layers"], "n_head": config["num_heads"],
                    "n_embd": config["hidden_size"], "n_inner": config["intermediate_size"],
                    "vocab_size": config["vocab_size"], "n_positions": config["max_position_embeddings"],
@@ -84,7 +83,7 @@ def neo_architecture(config: dict) -> tuple[Architecture, list[int]]:
 
 
 def neox_architecture(config: dict) -> Architecture:
-    """Returns the architecture of a GPT-NeoX as that of a GPT-2; _GptNeox computes the differences."""
+    """Returns a GPT-NeoX's architecture as that of a GPT-2 (_GptNeox computes the differences)."""
     gpt2_config = {"model_type": "gpt2", "n_layer": config["num_hidden_layers"],
                    "n_head": config["num_attention_heads"], "n_embd": config["hidden_size"],
                    "n_inner": config["intermediate_size"], "vocab_size": config["vocab_size"],
@@ -94,7 +93,6 @@ def neox_architecture(config: dict) -> Architecture:
 
 
 def read_case_model(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
-    """Reads a model of MODELS in F64, the tokens of its golden, and the golden."""
     folder = GOLDEN / MODELS[family]
     config = json.loads((folder / "config.json").read_text())
     if family == "gpt_neo":
@@ -109,7 +107,6 @@ def read_case_model(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
 
 
 def check_plain(family: str) -> None:
-    """Checks that edits.py reproduces the model's golden without edits."""
     model, tokens, golden = read_case_model(family)
     result = run_edited(model, tokens, [])
     for name in ("hidden", "att", "logits"):
@@ -118,7 +115,6 @@ def check_plain(family: str) -> None:
 
 
 def change_metrics(plain: dict[str, Tensor], result: dict[str, Tensor], tokens: Tensor) -> dict[str, Tensor]:
-    """Returns the metrics that compare a run with its baseline."""
     kl = metrics.divergence(plain["logits"], result["logits"])
     loss_change = metrics.loss(result["logits"], tokens) - metrics.loss(plain["logits"], tokens)
     undefined = torch.full((1,), torch.nan, dtype=kl.dtype)
@@ -129,8 +125,8 @@ def change_metrics(plain: dict[str, Tensor], result: dict[str, Tensor], tokens: 
 
 
 def rounding_metrics(family: str, result: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Returns the field `rounded` and the metric computed from it, for each layer of the stream. The field is left out
-    for GPT-Neo, whose queries _GptNeo multiplies by sqrt(K)."""
+    """Returns the field `rounded`, and its metric, for each layer of the stream. Leaves the field out for GPT-Neo,
+    whose queries _GptNeo multiplies by sqrt(K)."""
     of_layer = result["rounded"].sum(1)
     error = ((of_layer[:, 0] + of_layer[:, 2]) / (of_layer[:, 1] + of_layer[:, 3])).sqrt()
     field = {} if family == "gpt_neo" else {"rounded": result["rounded"]}
@@ -138,8 +134,7 @@ def rounding_metrics(family: str, result: dict[str, Tensor]) -> dict[str, Tensor
 
 
 def weight_rounding_metrics(model: Model, edits: list[Edit]) -> dict[str, Tensor]:
-    """Returns the rounding errors of the matrices of each layer, and the metric computed from them, which is NaN if no
-    matrix was rounded."""
+    """Returns the rounding errors of each layer's matrices, and their metric, which is NaN if no matrix was rounded."""
     rounded = torch.zeros(model.arch.L, 2, dtype=torch.float64)
     for name, w in quantized_weights(model, model.weights, edits).items():
         if w is not model.weights[name]:
@@ -166,7 +161,6 @@ def write(family: str, name: str) -> None:
 
 
 def write_effect() -> None:
-    """Writes the golden of how much the loss rises when each head is ablated, [L, H]."""
     model, tokens, _ = read_case_model("llama")
     plain = metrics.loss(run_edited(model, tokens, [])["logits"], tokens).mean()
     effect = torch.stack([

@@ -22,14 +22,14 @@ from .write_goldens import describe, store, write_cases
 
 MODELS = {"eight-llama": "var-unequal", "eight-gpt2": "hf-gpt2-plain"}
 T = 7
-# Smallest accepted distance of a number from a tie, in steps of its row. Errors of F32 are about 1e-5 steps.
+# Least distance of a number from a tie, in steps of its row. Errors of F32 are about 1e-5 steps.
 MARGIN = 2e-4
 
 
 class Int8Product:
-    """A matrix product of integers. The inputs are quantized by rows: the range from the smallest to the largest
-    number, 0 included, has 127 steps, and the zero point is one of the steps. The weights of each output are quantized
-    so that the largest magnitude is 127 steps, in F32."""
+    """A matrix product of integers. Quantizes inputs by rows: 127 steps from the smallest to the largest number, 0
+    included, one of which is the zero point. Quantizes the weights of each output in F32, the largest magnitude to 127
+    steps."""
 
     def __init__(self) -> None:
         self.margin = 0.5
@@ -40,7 +40,6 @@ class Int8Product:
         return x.round()
 
     def __call__(self, x: Tensor, w: Tensor) -> Tensor:
-        """Multiplies x [..., in] by w [in, out]."""
         scale = w.float().abs().amax(0) / 127
         q = (w.float() * (1 / scale)).round().double()
         low = x.amin(-1, keepdim=True).clamp_max(0)
@@ -51,7 +50,6 @@ class Int8Product:
 
 
 def run_seed(name: str, seed: int) -> tuple[Tensor, Trace, float]:
-    """Returns the tokens drawn with a seed, the model's trace, and the smallest distance to a tie."""
     folder = GOLDEN / MODELS[name]
     arch = architecture(json.loads((folder / "config.json").read_text()))
     weights = {key: w.double() for key, w in read_weights(folder / "model.safetensors").items()}

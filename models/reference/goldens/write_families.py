@@ -27,7 +27,6 @@ from .write_goldens import describe, hf_trace, scaled_error, store, write_cases
 T = 20
 CONTEXT = 48
 
-# Sizes of every config here, with H*K = D; cases may override them.
 SIZES: dict[str, Any] = dict(
     hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
     intermediate_size=40, vocab_size=61, max_position_embeddings=CONTEXT,
@@ -36,7 +35,6 @@ SIZES: dict[str, Any] = dict(
 
 # Number of tokens for models with mixers: more than the 64 that transformers computes at a time, and no multiple of 64.
 MIXER_T = 70
-# The names of layers without attention in `layer_types`.
 KINDS_WITHOUT_ATTENTION = ("linear_attention", "conv")
 
 Edit = Callable[[dict[str, Any]], dict[str, Any]]
@@ -44,8 +42,8 @@ Trace = Callable[[transformers.PreTrainedModel, str, Tensor], dict[str, Tensor]]
 
 
 def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator, center: float) -> Tensor:
-    """Draws weights large enough to make attention far from uniform. No gain is 1 and no bias 0, so that skipping one
-    changes the results."""
+    """Draws weights so large that attention is far from uniform. No gain is 1 and no bias is 0, so that code which
+    skips one gives other results."""
     noise = torch.randn(shape, generator=generator)
     if name.endswith("sinks"):
         return noise + 1
@@ -69,15 +67,14 @@ def fill_weights(model: transformers.PreTrainedModel, generator: torch.Generator
 
 
 def find_routers(model: transformers.PreTrainedModel) -> dict[int, torch.nn.Module]:
-    """Returns the router of each layer that has one, by layer."""
     return {int(name.split(".layers.")[1].split(".")[0]): module for name, module in model.named_modules()
             if type(module).__name__.lower().endswith(("topkrouter", "moev1gate"))}
 
 
 def traced_fields(model: transformers.PreTrainedModel, final_norm: str,
              tokens: Tensor) -> dict[str, Tensor]:
-    """Returns the fields of hf_trace, and router [L, T, E] if the model has experts: the weight of each expert in each
-    layer with attention, 0 if it is not selected."""
+    """Returns the fields of hf_trace. If the model has experts, adds router [L, T, E]: the weight of each expert in
+    each layer with attention, 0 for an expert that is not selected."""
     weights: dict[torch.nn.Module, Tensor] = {}
 
     def record(router: torch.nn.Module, _: Any, output: tuple[Tensor, ...]) -> None:
@@ -89,7 +86,7 @@ def traced_fields(model: transformers.PreTrainedModel, final_norm: str,
     trace = hf_trace(model, model.get_submodule(final_norm), tokens)
     for hook in hooks:
         hook.remove()
-    if not model.can_generate():  # an encoder has no loss: each query sees the token that it would have to predict
+    if not model.can_generate():  # an encoder has no loss: each query sees the token to predict
         del trace["loss"]
     L = model.config.get_text_config().num_hidden_layers
     if weights:
@@ -105,9 +102,8 @@ def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
          final_norm: str = "model.norm", dtype: torch.dtype = torch.float32, center: float = 1.0,
          part: str = "", edit: Edit | None = None, maps: Trace = traced_fields,
          rename: Callable[[str], str] | None = None, has_head: bool = True, length: int = T) -> None:
-    """Stores `part` of the model (by default all of it) and the model's trace. `edit` changes config.json, and `rename`
-    the names of tensors in the file. `has_head` says whether the part has the weights of the logits, and `maps` is the
-    function that computes the trace with the weights of attention."""
+    """Stores the model, or only its member `part`, and the trace that `maps` computes. `edit` changes config.json, and
+    `rename` the names of tensors in the file. `has_head` says whether the stored part has the weights of the logits."""
     generator = torch.Generator().manual_seed(23)
     model.eval()
     fill_weights(model, generator, center)
@@ -146,7 +142,6 @@ def use_eager(config: transformers.PreTrainedConfig) -> transformers.PreTrainedC
 
 
 def to_old_rope(config: dict[str, Any]) -> dict[str, Any]:
-    """Writes rope_theta and rope_scaling, as in files before transformers 5."""
     rope = config.pop("rope_parameters")
     theta = rope.pop("rope_theta")
     return config | {"rope_theta": theta, "rope_scaling": rope}
@@ -159,7 +154,6 @@ def to_old_and_new_rope(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_old_linear_rope(config: dict[str, Any]) -> dict[str, Any]:
-    """Writes the oldest form of rotary parameters, with "type" instead of "rope_type"."""
     config = to_old_and_new_rope(config)
     config["rope_scaling"]["type"] = config["rope_scaling"].pop("rope_type")
     return config
@@ -184,14 +178,14 @@ def to_old_gemma(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_old_qwen(config: dict[str, Any]) -> dict[str, Any]:
-    """Removes layer_types, and adds sliding_window, which published configs have even if it is unused."""
+    """Removes layer_types, and adds sliding_window, which published configs have even if no layer uses it."""
     del config["layer_types"]
     return config | {"sliding_window": config["sliding_window"] or 5}
 
 
 def to_old_window(config: dict[str, Any]) -> dict[str, Any]:
-    """Replaces layer_types by a pattern, as in published files of cohere2 and exaone4: every second layer sees all
-    keys."""
+    """Replaces layer_types by sliding_window_pattern, as in published files of cohere2 and exaone4: every second layer
+    sees all keys."""
     del config["layer_types"]
     return to_old_rope(config) | {"sliding_window_pattern": 2}
 
@@ -423,7 +417,6 @@ def qwen3_moe() -> None:
         dtype=torch.bfloat16, edit=to_old_rope)
 
 
-# Sizes in which three query heads share a key head, and two value heads of a mixer share a key head.
 HYBRID_SIZES: dict[str, Any] = SIZES | dict(
     num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1, head_dim=12, max_position_embeddings=80)
 DELTA_SIZES: dict[str, Any] = HYBRID_SIZES | dict(
@@ -432,7 +425,7 @@ DELTA_SIZES: dict[str, Any] = HYBRID_SIZES | dict(
 
 
 def to_old_delta_net(config: dict[str, Any]) -> dict[str, Any]:
-    """Writes the keys of published files: an interval in place of layer_types, and flat rotary parameters."""
+    """Writes the keys of published files: an interval instead of layer_types, and flat rotary parameters."""
     del config["layer_types"]
     rope = config.pop("rope_parameters")
     return config | {"full_attention_interval": 2, "rope_theta": rope["rope_theta"], "rope_scaling": None,
@@ -487,7 +480,6 @@ def lfm2() -> None:
 
 
 def to_old_lfm2(config: dict[str, Any]) -> dict[str, Any]:
-    """Writes the keys of the first published files."""
     del config["layer_types"]
     return to_old_rope(config) | {"full_attn_idxs": [1], "block_ff_dim": config.pop("intermediate_size"),
                                "tie_embedding": config.pop("tie_word_embeddings")}
@@ -537,7 +529,7 @@ def olmo3(**more: Any) -> transformers.PreTrainedModel:
     return transformers.Olmo3ForCausalLM(use_eager(transformers.Olmo3Config(**sizes | more)))
 
 
-# The bases are equal because, for flat keys, transformers 5 always gives layers with a window the base 500000.
+# Both bases are 500000, because transformers 5 reads flat keys with this base for layers with a window.
 OLMO_ROPE = {
     "full_attention": {"rope_type": "yarn", "rope_theta": 500000.0, "factor": 4.0,
                        "original_max_position_embeddings": 64},
@@ -546,7 +538,7 @@ OLMO_ROPE = {
 
 
 def to_old_olmo(config: dict[str, Any]) -> dict[str, Any]:
-    """Writes flat keys, which give layers with a window the base of the other layers and no scaling."""
+    """Writes flat keys: layers with a window then get the base of the other layers and no scaling."""
     del config["layer_types"]
     full = config.pop("rope_parameters")["full_attention"]
     return config | {"rope_theta": full.pop("rope_theta"), "rope_scaling": full}
@@ -571,7 +563,7 @@ HUNYUAN_ROPE = {"rope_type": "dynamic", "rope_theta": 100.0, "alpha": 50.0, "fac
 
 
 def to_old_hunyuan(config: dict[str, Any]) -> dict[str, Any]:
-    """Adds keys that published files have and that no implementation reads."""
+    """Adds keys that published files have but no implementation reads."""
     config = to_old_linear_rope(config)
     config["rope_scaling"] |= {"beta_fast": 32, "beta_slow": 1, "mscale": 1.0}
     return config
@@ -619,7 +611,6 @@ def helium() -> None:
 
 
 def to_old_partial_rope(config: dict[str, Any]) -> dict[str, Any]:
-    """Writes flat keys, as in files before transformers 5."""
     rope = config.pop("rope_parameters")
     return config | {"rope_theta": rope["rope_theta"],
                      "partial_rotary_factor": rope["partial_rotary_factor"]}
@@ -938,8 +929,8 @@ def dots1() -> None:
 
 
 def trace_with_sink_weights(model: transformers.PreTrainedModel, final_norm: str, tokens: Tensor) -> dict[str, Tensor]:
-    """Returns the trace of a granite_swa whose attention is computed by the code of gpt_oss, in which the sink takes a
-    share of the weights. The code of granite_swa gives weights that sum to 1, and scales the output instead."""
+    """Returns the trace of a granite_swa model with the attention function of gpt_oss, where the sink takes a share of
+    the weights. granite_swa's own function returns weights that sum to 1, and scales the output instead."""
     with mock.patch.object(modeling_granite_swa, "eager_attention_forward", modeling_gpt_oss.eager_attention_forward):
         trace = traced_fields(model, final_norm, tokens)
     assert scaled_error(trace["hidden"], traced_fields(model, final_norm, tokens)["hidden"]) < 1e-6

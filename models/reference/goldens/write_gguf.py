@@ -1,12 +1,12 @@
-"""Writes tests/golden/gguf-*: tiny models as converters write them to GGUF, in every type.
+"""Writes tests/golden/gguf-*: tiny models in GGUF files like those of llama.cpp's converter, in every type.
 
     python -m models.reference.goldens.write_gguf                    every case
     python -m models.reference.goldens.write_gguf gguf-wide-q4_k     these cases
 
 The `gguf` package gives the names of tensors and keys; this script repeats what llama.cpp's converter does to the
-tensors. transformers reads the weights back from the file and computes the numbers. Its reader undoes the
-converter's changes, so that a mistake in this script shows as changed weights. The script itself reads back only the
-families of READ_BACK_HERE, which transformers cannot read from GGUF, or whose changes transformers does not undo.
+tensors. transformers then reads the file, undoes the converter's changes and computes the numbers, so that a mistake
+in this script shows as changed weights. transformers cannot read the families of READ_BACK_HERE from GGUF, or does
+not undo their changes; the script reads these back itself.
 """
 
 import math
@@ -55,10 +55,10 @@ READ_BACK_HERE = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1
 # For these families the converter makes the two rows of a rotary pair adjacent.
 PERMUTED_FAMILIES = ("llama", "granite", "granitemoe", "smollm3", "olmo")
 
-# The name of the matrix of q, k and v in files of phi that are older than its implementation in transformers.
+# The matrix of q, k and v in files of phi that are older than phi in transformers.
 FUSED_QKV = "self_attn.qkv_proj"
 
-# Largest change of a number by each type's rounding, as a fraction of its tensor's largest magnitude.
+# Largest rounding error of each type, as a fraction of the tensor's largest magnitude.
 MAX_ROUNDING = {"F32": 1e-6, "F16": 1e-3, "BF16": 1e-2, "Q8_0": 0.01, "Q5_0": 0.1, "Q5_1": 0.1,
             "Q4_0": 0.2, "Q4_1": 0.2}
 
@@ -67,22 +67,20 @@ FINAL_NORMS = {"gpt2": "transformer.ln_f", "gpt_neox": "gpt_neox.final_layer_nor
                "phi": "model.final_layernorm", "gpt_bigcode": "transformer.ln_f",
                "mpt": "transformer.norm_f", "lfm2": "model.embedding_norm"}
 
-# The type that llama.cpp writes instead if a row is no whole number of blocks; F16 for types that are not listed.
+# The type that llama.cpp uses instead if a row is not a whole number of blocks. Unlisted types become F16.
 FALLBACK_TYPES = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
 
-# Types that the package can read but not write, each with two numbers: the offset of the scale in a block, and the
-# ratio of the minima's scale, in the next two bytes, to this scale (None without minima), which makes random numbers
-# have the mean 0.
+# Types that the package can read but not write. First number: the offset of the scale in a block. Second number: the
+# scale of the minima, in the next two bytes, over this scale, chosen so that random blocks have mean 0 (None for types
+# without minima).
 READ_ONLY_TYPES = {"Q4_K": (0, 7.5), "Q5_K": (0, 15.5), "Q6_K": (208, None)}
 
 
 def permute(w: Tensor, heads: int) -> Tensor:
-    """Permutes rows so that the two rows of a rotary pair, j and K/2 + j, are adjacent."""
     return w.reshape(heads, 2, -1, *w.shape[1:]).transpose(1, 2).reshape(w.shape)
 
 
 def head_count(name: str, config: Any) -> int:
-    """Returns the number of heads in a matrix of queries or keys; 0 for other tensors."""
     if ".q_proj." in name:
         return config.num_attention_heads
     return config.num_key_value_heads if ".k_proj." in name else 0
@@ -110,14 +108,12 @@ def head_width(config: Any) -> int:
 
 
 def group_count(config: Any) -> int:
-    """Returns the number of query groups in a fused matrix of queries, keys and values."""
     if config.model_type != "falcon":
         return config.num_attention_heads
     return config.num_kv_heads if config.new_decoder_architecture else 1
 
 
 def file_tensors(name: str, w: Tensor) -> dict[str, Tensor]:
-    """Returns the tensors, by name, as which the file stores a tensor of the model."""
     name = name.replace("block_sparse_moe.experts.", "mlp.experts.")
     name = name.replace("block_sparse_moe.router.", "block_sparse_moe.router.layer.")
     if name.endswith("experts.gate_up_proj"):
@@ -158,7 +154,7 @@ def dequantize_here(file: Path, model: transformers.PreTrainedModel,
 
 
 def rope_factors(config: Any) -> np.ndarray:
-    """Returns llama.cpp's divisors of the frequencies for llama3's scaling, [K/2]."""
+    """Returns the numbers by which llama.cpp divides the frequencies for llama3's scaling, [K/2]."""
     rope = config.rope_parameters
     frequencies = rope["rope_theta"] ** (-torch.arange(0, config.head_dim, 2, dtype=torch.float32)
                                          / config.head_dim)
@@ -170,7 +166,6 @@ def rope_factors(config: Any) -> np.ndarray:
 
 def random_blocks(w: np.ndarray, kind: gguf.GGMLQuantizationType,
                   rng: np.random.Generator) -> np.ndarray:
-    """Returns rows of random blocks whose numbers have the standard deviation of w."""
     block, size = gguf.GGML_QUANT_SIZES[kind]
     at, minima = READ_ONLY_TYPES[kind.name]
     blocks = rng.integers(0, 256, (w.size // block, size), dtype=np.uint8)
@@ -186,8 +181,8 @@ def random_blocks(w: np.ndarray, kind: gguf.GGMLQuantizationType,
 
 def quantize(w: np.ndarray, type_name: str,
          rng: np.random.Generator) -> tuple[np.ndarray, gguf.GGMLQuantizationType]:
-    """Returns a tensor's bytes and their type: `type_name`, a fallback type if a row is no whole number of blocks, or
-    F32 for vectors."""
+    """Returns a tensor's bytes and their type: `type_name`, a fallback type if a row is not a whole number of blocks,
+    or F32 for vectors."""
     choices = [type_name, FALLBACK_TYPES.get(type_name, "F16"), "F16"] if w.ndim > 1 else ["F32"]
     kinds = [gguf.GGMLQuantizationType[name] for name in choices]
     kind = next(kind for kind in kinds if w.shape[-1] % gguf.GGML_QUANT_SIZES[kind][0] == 0)
@@ -215,7 +210,7 @@ def add_rope(writer: GGUFWriter, config: Any) -> None:
 def add_norm(writer: GGUFWriter, config: Any) -> None:
     if hasattr(config, "rms_norm_eps"):
         writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    else:  # OLMo's config has no eps, so the default is the constant in OLMo's code.
+    else:  # OLMo's config has no eps, its code has the constant
         keys = ("layer_norm_eps", "norm_epsilon", "norm_eps")
         writer.add_layer_norm_eps(next((getattr(config, k) for k in keys if hasattr(config, k)), 1e-5))
 
@@ -305,7 +300,7 @@ def add_mpt(writer: GGUFWriter, config: Any) -> None:
 
 
 def add_config(writer: GGUFWriter, config: Any) -> None:
-    # Models with ALiBi have no last position. For Bloom, the converter writes the length of its training sequences.
+    # Models with ALiBi have no maximal position. For Bloom the converter writes the length of its training sequences.
     length = getattr(config, "max_seq_len", 2048)
     writer.add_context_length(getattr(config, "max_position_embeddings", length))
     writer.add_embedding_length(config.hidden_size)
@@ -341,7 +336,6 @@ def add_tokens(writer: GGUFWriter, V: int) -> None:
 
 
 def model_tensors(model: transformers.PreTrainedModel, fused: bool) -> dict[str, Tensor]:
-    """Returns the model's tensors by name; if `fused`, with q, k and v of a layer in one matrix."""
     tensors: dict[str, Tensor] = {}
     for name, w in model.state_dict().items():
         if fused:
@@ -351,7 +345,7 @@ def model_tensors(model: transformers.PreTrainedModel, fused: bool) -> dict[str,
 
 
 def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str, fused: bool) -> dict[str, str]:
-    """Writes the file, and returns a dict from the names of its tensors to those of the model."""
+    """Writes the file, and returns the model's name for each tensor name in the file."""
     config, rng = model.config, np.random.default_rng(7)
     architecture = ARCHITECTURES[config.model_type]
     table = gguf.get_tensor_name_map(architecture, config.num_hidden_layers)
@@ -380,7 +374,6 @@ def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str,
 
 def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, str],
               type_name: str) -> None:
-    """Loads the file's weights into the model, after checking that only rounding changed them."""
     if model.config.model_type in READ_BACK_HERE:
         weights = dequantize_here(file, model, names)
     else:
@@ -396,7 +389,6 @@ def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, 
 
 
 def case(name: str, model: transformers.PreTrainedModel, type_name: str, notes: str, fused: bool = False) -> None:
-    """Stores the model as a file, and the trace that is computed with the weights in the file."""
     folder = GOLDEN / name
     folder.mkdir(exist_ok=True)
     file = folder / "model.gguf"
@@ -444,7 +436,7 @@ def wide_llama(type_name: str) -> None:
                   intermediate_size=32, vocab_size=41)
     with torch.no_grad():
         for name, w in model.named_parameters():
-            if "_proj" in name:  # longer rows would make scores so large that one key gets all attention
+            if "_proj" in name:  # with longer rows, one key would get all attention
                 w *= (min(w.shape) / w.shape[1]) ** 0.5
             if "embed" in name:
                 w *= 0.25

@@ -37,12 +37,11 @@ TWINS = ("softmax", "sigmoid")
 TWIN_T = 20
 SINK_T, SINK_K = 64, 10
 
-# An element may differ by TOLERANCE times the largest magnitude of its tensor, or by TOLERANCE if that is below 1.
+# An element may differ by TOLERANCE times its tensor's largest magnitude, or by TOLERANCE if that magnitude is below 1.
 TOLERANCE = 2e-5
 
 
 def write_cases(cases: dict[str, Callable[[], None]], description: str) -> None:
-    """Runs the cases that the command line names, or all cases."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(cases))
     names = parser.parse_args().cases or list(cases)
@@ -55,8 +54,8 @@ def write_cases(cases: dict[str, Callable[[], None]], description: str) -> None:
 
 
 def machine_name() -> str:
-    """Describes the processor and the C library, on which the last bits of numbers depend: torch's libraries choose
-    instructions by processor."""
+    """Names the processor and the C library: torch's libraries choose their instructions, and so the last bits, by
+    processor."""
     cpu = Path("/proc/cpuinfo")
     maker = re.search(r"vendor_id\s*: (\w+)", cpu.read_text()) if cpu.exists() else None
     return ", ".join((platform.machine(), maker[1] if maker else "unknown",
@@ -95,24 +94,24 @@ def store_trace(folder: Path, tokens: Tensor, trace: Trace) -> None:
 
 
 def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator) -> Tensor:
-    """Draws weights large enough to make attention far from uniform. No gain is 1 and no bias 0, so that skipping one
-    changes the results."""
+    """Draws weights so large that attention is far from uniform. No gain is 1 and no bias is 0, so that code which
+    skips one gives other results."""
     noise = torch.randn(shape, generator=generator)
     if name.endswith("sinks"):
         return noise
-    if len(shape) == 1:  # gains are near 1, biases near 0
+    if len(shape) == 1:
         return noise * 0.2 + (1.0 if name.endswith("weight") else 0.0)
     if any(part in name for part in ("wte", "wpe", "embed_tokens", "lm_head")):
         return noise * 0.5
-    # The smaller dimension of every matrix, [out, in] or [in, out], is near the model's width. This scale keeps the
-    # residual stream from growing or vanishing.
+    # The smaller dimension of every matrix, [out, in] or [in, out], is near the model's width. With this scale the
+    # residual stream neither grows nor vanishes.
     return noise * 1.4 * min(shape) ** -0.5
 
 
 def hf_trace(model: transformers.PreTrainedModel, final_norm: torch.nn.Module,
              tokens: Tensor) -> dict[str, Tensor]:
-    """Runs a model of transformers, and returns tokens, logits, loss, att and hidden, whose last state precedes the
-    final norm."""
+    """Runs a model of transformers. Returns tokens, logits, loss, att and hidden, whose last state is the one before
+    the final norm."""
     before_norm: list[Tensor] = []
     hook = final_norm.register_forward_pre_hook(lambda _, inputs: before_norm.append(inputs[0]))
     with torch.no_grad():
@@ -139,7 +138,7 @@ def hf_case(name: str, family: str, model: transformers.PreTrainedModel, notes: 
     (model.transformer if without_prefix else model).save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
     if without_prefix:
-        # The first published GPT-2 files have names without a prefix, and the causal mask as a tensor.
+        # The first published GPT-2 files have names without a prefix, and store the causal mask as a tensor.
         P = model.config.n_positions
         weights = load_file(folder / "model.safetensors")
         for layer in range(model.config.n_layer):
@@ -147,7 +146,7 @@ def hf_case(name: str, family: str, model: transformers.PreTrainedModel, notes: 
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         config = json.loads((folder / "config.json").read_text())
         write_json(folder / "config.json", config | {"architectures": ["GPT2LMHeadModel"]})
-    # The model is read back, so that the numbers are those of the stored file.
+    # Reads the model back, so that the numbers are those of the stored file.
     model = type(model).from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
     final_norm = model.model.norm if family == "llama" else model.transformer.ln_f
     expected = hf_trace(model, final_norm, tokens)
@@ -156,8 +155,7 @@ def hf_case(name: str, family: str, model: transformers.PreTrainedModel, notes: 
 
 
 def compare_with_reference(folder: Path, expected: dict[str, Tensor]) -> float:
-    """Returns the largest scaled difference between the reference and Hugging Face; raises an error if it exceeds
-    TOLERANCE."""
+    """Returns the largest scaled difference between the reference and Hugging Face; raises an error above TOLERANCE."""
     arch, weights = read_model(folder)
     trace = vars(f64_trace(arch, weights, expected["tokens"]))
     worst = max(scaled_error(trace[name], expected[name]) for name in ("logits", "att", "hidden"))
@@ -228,10 +226,10 @@ def f64_trace(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
     return forward(arch, {name: w.double() for name, w in weights.items()}, tokens)
 
 
-# Operations without a case here, because write_variants has smaller cases of them.
+# Operations without a case here: write_variants has smaller cases of them.
 VARIANT_OPERATIONS = ("elu1_norm", "identity_norm", "elu1_kernel", "elu1_kernel_norm", "mlp_kernel",
             "mlp_kernel_norm")
-# Parameters of the cases. They differ from the defaults, so that ignoring them changes the numbers.
+# Other parameters than the defaults, so that code which ignores them gives other numbers.
 REF_PARAMETERS = {
     "sigmoid": {"bias": -1.5}, "softmax_scaled": {"sum": 0.4}, "softmax_p": {"p": 3.0},
     "softpick": {"eps": 0.25}, "softmax_clipped": {"zeta": 1.1, "gamma": -0.1},
@@ -300,8 +298,7 @@ def twin_case(operation: str) -> None:
     trace = f64_trace(arch, weights, tokens)
     store_trace(folder, tokens, trace)
     more: dict[str, Any] = {"model": f"models/zoo/{operation}", "text": text}
-    if operation == "softmax":
-        # The softmax twin is a plain Llama, so transformers can check the reference.
+    if operation == "softmax":  # a plain Llama, so transformers can check the reference
         model = transformers.LlamaForCausalLM.from_pretrained(
             ZOO / operation, attn_implementation="eager", dtype=torch.float32)
         expected = hf_trace(model, model.model.norm, tokens)
@@ -314,7 +311,7 @@ def twin_case(operation: str) -> None:
 
 
 def sink100_case() -> None:
-    """Writes Sink_1..Sink_10 of both twins over the held-out passages, BOS and 63 tokens each."""
+    """Writes Sink_1 to Sink_10 of both twins over the held-out passages: BOS and 63 tokens each."""
     folder = GOLDEN / "sink100"
     passages = json.loads((ZOO / "heldout.json").read_text())
     tokenizer = Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json"))
@@ -323,7 +320,7 @@ def sink100_case() -> None:
     near: dict[str, int] = {}
     for operation in TWINS:
         arch, weights = read_model(ZOO / operation)
-        # Sequences run one at a time, since a small machine has no memory for F64 traces of all hundred.
+        # One sequence at a time: F64 traces of all hundred do not fit into the memory of a small machine.
         traces = [f64_trace(arch, weights, ids) for ids in tokens]
         share = OPERATIONS[operation].share
         alphas = torch.stack([metrics.alpha(share(trace.att)) for trace in traces])
@@ -343,7 +340,6 @@ def sink100_case() -> None:
 
 
 def metrics_case() -> None:
-    """Writes importance and Sink_k of random maps, computed with NumPy from their formulas."""
     folder = GOLDEN / "metrics"
     rng = np.random.default_rng(5)
     N, L, H, size, eps = 3, 2, 3, 16, metrics.EPS
@@ -356,7 +352,7 @@ def metrics_case() -> None:
         "raw": np.where(visible, rng.uniform(0, 1, scores.shape) ** 3, 0),
         "signed": np.where(visible, rng.normal(0, 0.5, scores.shape), 0),
     }
-    # Maps are rounded to F32 before shares are computed, since the tests compute shares from the stored F32 values.
+    # Rounds to F32 before shares are computed, as the tests compute shares from the stored F32 maps.
     maps = {name: a.astype(np.float32).astype(np.float64) for name, a in maps.items()}
     for name in ("raw", "signed"):
         magnitudes = np.abs(maps[name])
@@ -385,8 +381,8 @@ def metrics_case() -> None:
 
 
 def proxy_of(operation: Operation) -> str:
-    """Returns which rows sink scores use, in the words of the core's table: the weights, their shares, or the shares of
-    their absolute values. The answer is deduced from the operation's weights for scores of both signs."""
+    """Returns which rows sink scores use, in the words of the core's table: weights, shares, or shares of absolute
+    values. Deduces it from the operation's weights for scores of both signs."""
     scores = torch.randn((4, 9, 9), generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     visible = torch.ones((9, 9), dtype=torch.bool).tril()
     rows = operation.weights(2 * scores, visible, Parameters(operation.defaults, scores.new_zeros(4)))
@@ -396,7 +392,6 @@ def proxy_of(operation: Operation) -> str:
 
 
 def operations_case() -> None:
-    """Writes the reference's table of operations, with which the tests compare the core's."""
     folder = GOLDEN / "operations"
     folder.mkdir(parents=True, exist_ok=True)
     rows = [{"name": row.id, "normalizes": row.normalizes, "proxy": proxy_of(row),

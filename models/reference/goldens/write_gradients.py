@@ -26,8 +26,8 @@ from . import GOLDEN
 from .write_goldens import store, write_cases
 from .write_variants import CASES as VARIANTS
 
-# Goldens with every operation, with every variant that the core can train (no experts, I8, sandwich norms or
-# attention-only blocks), and with biases.
+# Goldens with every operation, with biases, and with every variant that the core trains (no experts, no I8, no sandwich
+# norms, no attention-only blocks).
 NAMES = sorted(folder.name for folder in GOLDEN.glob("ref-*")) + [
     name for name, case in VARIANTS.items()
     if not case.int8 and case.family != "mixtral" and case.variant.get("norm") != "sandwich"

@@ -28,7 +28,7 @@ EXACT_OPTIONS = {"dtype": torch.float32, "attn_implementation": "eager"}
 
 def load_shipped(folder: Path) -> PreTrainedModel:
     config = LlamaConfig.from_pretrained(folder)
-    config.__dict__.pop("quantization_config", None)  # because read_weights dequantizes
+    config.__dict__.pop("quantization_config", None)  # read_weights dequantizes the weights
     model = LlamaForCausalLM._from_config(config, **EXACT_OPTIONS)
     model.load_state_dict(read_weights(folder / "model.safetensors"))
     return model

@@ -45,7 +45,7 @@ SHAPES = {
 ATTENTION = "model.layers.0.self_attn"
 EXPERTS = "model.layers.0.block_sparse_moe"
 
-# Tensors that only variants have. They are in the file because a fuzzed config may ask for any variant.
+# Tensors that only variants have: a fuzzed config may ask for any variant.
 VARIANT_SHAPES = {
     f"{ATTENTION}.bias_key": (G, K),
     f"{ATTENTION}.bias_key_value": (G, K),
@@ -62,8 +62,7 @@ VARIANT_SHAPES = {
     **{f"{EXPERTS}.experts.{e}.w{i}.weight": (D, F) if i == 2 else (F, D)
        for e in range(2) for i in (1, 2, 3)},
 }
-# Tensors of variants whose biases are shared by all heads, whose gate has one number per head, and whose head outputs
-# are added.
+# Variants whose biases all heads share, whose gate is one number per head, and whose head outputs are added.
 SHARED_SHAPES = VARIANT_SHAPES | {
     f"{ATTENTION}.bias_key": (1, K),
     f"{ATTENTION}.bias_key_value": (1, K),
@@ -125,8 +124,8 @@ def write_configs() -> None:
 
 
 def write_gguf(name: str, type_name: str) -> None:
-    """Writes a GGUF file of a type: its matrices are F16 for F16 and F32 otherwise; for types in blocks, which are
-    longer than the rows, a spare tensor has the type."""
+    """Writes a GGUF file whose matrices are F16 for F16 and F32 otherwise. Types in blocks, which are longer than the
+    rows, get a spare tensor."""
     path = SEEDS / "gguf" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = gguf.GGUFWriter(path, "llama")
@@ -173,7 +172,7 @@ def write_torch() -> None:
     linear = torch.nn.Linear(2, 2)
     linear.load_state_dict({"weight": torch.eye(2), "bias": torch.ones(2)})
     torch.save(linear.state_dict(), folder / "metadata")
-    # The fuzzer also reads a pickle outside of its zip file.
+    # The fuzzer also reads a pickle without its zip file.
     for name in ("llama", "nested", "parameter", "metadata"):
         with zipfile.ZipFile(folder / name) as archive:
             (folder / f"{name}.pkl").write_bytes(archive.read(f"{name}/data.pkl"))

@@ -34,7 +34,7 @@ def main() -> None:
     greedy = ids
     for _ in range(STEPS):
         greedy = torch.cat([greedy, model(greedy).logits[:, -1:].argmax(-1)], 1)
-    hidden = torch.stack(out.hidden_states)[:-1, 0]  # without the last state, which follows the final norm
+    hidden = torch.stack(out.hidden_states)[:-1, 0]  # the last state is after the final norm
     tensors = {
         "tokens": ids[0].to(torch.int32),
         "att": torch.stack([out.attentions[layer][0] for layer in LAYERS]),

@@ -19,7 +19,6 @@ from .write_goldens import describe, f64_trace
 
 MODEL = "hf-llama-gqa"
 PROMPT, CONTINUATION = [0, 7, 12, 3, 9], [21, 5, 5, 40, 2, 33]
-# Other prompts and continuations, on which a suffix is scored as well.
 OTHER_PAIRS = [([0, 30, 4], [8, 8, 17]), ([0, 11, 50, 2], [6, 60])]
 FORBIDDEN_TOKENS = [0, 1]
 LENGTH, STEPS, WIDTH, RANDOM_COUNT, ORDER_COUNT = 3, 5, 8, 100, 10
@@ -41,9 +40,8 @@ def splitmix32(seed: int) -> Callable[[], int]:
 
 
 def goal_score(name: str, trace: Trace, ids: Tensor, prompt: int, after: int) -> float:
-    """Returns the score of a suffix for a goal. `loss`: the loss of the continuation. `away`: minus the weight that
-    key 0 receives, as a mean over heads and queries of the continuation. `steal`: the largest such weight of a key of
-    the suffix."""
+    """Returns a suffix's score for a goal. `loss`: the loss of the continuation. `away`: minus the weight of key 0, a
+    mean over heads and over queries of the continuation. `steal`: the largest such weight among the suffix's keys."""
     if name == "loss":
         predicted = trace.logits[after - 1:-1].log_softmax(-1)
         return -predicted.gather(-1, ids[after:, None]).mean().item()
@@ -96,7 +94,6 @@ def search(name: str, seed: int) -> dict[str, object]:
     return {
         "goal": name, "seed": seed, "suffix": suffix, "score": best, "start": start, "path": path,
         "evaluated": evaluated, "none": None if name == "steal" else score([]),
-        # ranks 5 and 96 of 100
         "random": {"mean": sum(ranked) / RANDOM_COUNT, "low": ranked[4], "high": ranked[95],
                    "best": random_scores[best_index]},
         "shuffled": sum(orders) / ORDER_COUNT,

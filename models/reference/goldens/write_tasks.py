@@ -32,8 +32,8 @@ def make_picker(seed: int) -> Callable[[int], int]:
 
 
 def copy_prompts(V: int) -> list[dict[str, Any]]:
-    """Returns prompts of two copies of LENGTH different tokens. The second copy is predicted from its second token
-    on."""
+    """Returns prompts of two copies of LENGTH different tokens. The model predicts the second copy from its second
+    token on."""
     pick = make_picker(SEED)
     allowed = [id for id in range(V) if id not in {*FIRST_TOKENS, *FORBIDDEN_TOKENS}]
     prompts = []
@@ -50,7 +50,7 @@ def copy_prompts(V: int) -> list[dict[str, Any]]:
 
 
 def text_prompts(model: Model) -> list[dict[str, Any]]:
-    """Returns each text with five more tokens, some of which are the model's first choice, so that some predictions are
+    """Returns each text with five more tokens. Some are the model's first choice, so that some predictions are
     right."""
     prompts = []
     for ids in TEXTS:
@@ -62,8 +62,8 @@ def text_prompts(model: Model) -> list[dict[str, Any]]:
 
 
 def recall_prompts() -> list[dict[str, Any]]:
-    """Returns prompts whose last token, one of CHOICES, appeared before. Keys are evicted after this first appearance,
-    and the control condition never evicts the key of the first appearance."""
+    """Returns prompts whose last token, one of CHOICES, appeared before. Keys are evicted after this first appearance.
+    The control condition never evicts the first appearance's own key."""
     return [
         {
             "ids": [0, 9, 22, answer, 6, 31, 9, 22, answer],
@@ -81,7 +81,6 @@ def mean_and_error(values: Tensor) -> dict[str, float]:
 
 
 def score_prompt(logits: Tensor, prompt: dict[str, Any]) -> list[float]:
-    """Returns the accuracy, the mean loss, and whether the best choice is the answer (0 without choices)."""
     ids, begin = torch.tensor(prompt["ids"]), prompt["from"]
     before, targets = logits[begin - 1 : -1], ids[begin:]
     accuracy = (before.argmax(-1) == targets).double().mean().item()
@@ -107,7 +106,7 @@ def measure_task(model: Model, name: str, prompts: list[dict[str, Any]], chance:
             [{"kind": "hide_key", "key": 0}],
         ]
         rows.append([score_prompt(run_edited(model, ids, edits)["logits"], prompt) for edits in cases])
-    values = torch.tensor(rows, dtype=torch.float64)  # [prompts, conditions, scores]
+    values = torch.tensor(rows, dtype=torch.float64)
     conditions = {}
     for i, condition in enumerate(("baseline", "first", "other", "unseen")):
         summaries = [

@@ -44,7 +44,6 @@ def read_lines() -> list[str]:
 
 
 def hash_of(numbers: Iterable[int]) -> str:
-    """Returns the FNV-1a hash of integers, as 8 hexadecimal digits."""
     h = 0x811C9DC5
     for n in numbers:
         h = (h ^ n) * 0x01000193 & 0xFFFFFFFF
@@ -66,7 +65,7 @@ def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without:
     characters (`keeps_all`) but a line does not decode to itself, its spans are omitted, because the library shifts
     them in such lines. Lines with a character of `without` are omitted."""
     texts = [None if set(text) & set(without) else text for text in read_lines()]
-    # A post-processor may trim spaces from spans; the goldens hold untrimmed spans.
+    # The goldens have untrimmed spans, but a post-processor may trim spaces.
     bare = Tokenizer.from_str(tokenizer.to_str())
     bare.post_processor = tokenizers.processors.TemplateProcessing(single="$A", special_tokens=[])
 
@@ -91,8 +90,8 @@ def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without:
 
 
 def reduce_vocabulary(vocab: dict[str, int], merges: list[str], more_tokens: Iterable[str] = ()) -> dict[str, int]:
-    """Reduces a vocabulary to single letters, the results of the merges, and `more_tokens`. Ids keep their order and
-    are renumbered without gaps."""
+    """Keeps only single letters, the results of the merges, and `more_tokens`. Ids keep their order and are renumbered
+    without gaps."""
     merged = {merge.replace(" ", "") for merge in merges} | set(more_tokens)
     tokens = sorted((t for t in vocab if len(t) == 1 or t in merged), key=vocab.__getitem__)
     return {token: i for i, token in enumerate(tokens)}
@@ -135,8 +134,7 @@ def gpt2(source: Path) -> None:
 
 
 def opt(source: Path) -> None:
-    """Writes a tokenizer like OPT's: GPT-2's merges, four special tokens before all others, and </s> before each
-    text."""
+    """Writes a tokenizer like OPT's: GPT-2's merges, four special tokens before all others, </s> before each text."""
     vocab, merges = read_gpt2(source)
     merges = merges[:MERGE_COUNT // 4]
     reduced = reduce_vocabulary(vocab, merges)
@@ -163,8 +161,8 @@ BERT_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def word_pieces() -> dict[str, int]:
-    """Makes a WordPiece vocabulary of the letters, and of the most frequent prefixes and suffixes of words in the
-    lines. The library's trainer would choose differently in each run."""
+    """Makes a WordPiece vocabulary: the letters, and the most frequent prefixes and suffixes of words in the lines. The
+    library's trainer chooses other pieces in each run."""
     counts: Counter[str] = Counter()
     for line in read_lines():
         if max(map(ord, line)) < 0x3000:
@@ -178,8 +176,8 @@ def word_pieces() -> dict[str, int]:
 
 
 def bert(_: Path) -> None:
-    """Writes a tokenizer with a WordPiece vocabulary and the stages of BERT's published files, uncased and cased. Lines
-    with newer characters are left out, since the library's Unicode tables are older than those of JavaScript."""
+    """Writes uncased and cased tokenizers with a WordPiece vocabulary and the stages of BERT's published files. Leaves
+    out lines with newer characters, since the library's Unicode tables are older than JavaScript's."""
     cased = {"lowercase": False, "strip_accents": False}
     tokenizer = Tokenizer(models.WordPiece(word_pieces(), unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
@@ -203,7 +201,7 @@ def zoo(_: Path) -> None:
 
 
 def stages(_: Path) -> None:
-    """Writes hashes of the ids of every fifth line by the zoo's tokenizer with other pre-tokenizers."""
+    """Writes hashes of ids: every fifth line, by the zoo's tokenizer with other pre-tokenizers."""
     split, space, word = pre_tokenizers.Split, Regex(r"\s"), Regex(r"[A-Za-z]+")
     letters = pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=False, use_regex=False)
     variants = [
@@ -233,7 +231,6 @@ def read_gguf(path: Path) -> Metadata:
 
 
 def gguf_tokenizer(metadata: Metadata) -> Tokenizer:
-    """Returns the tokenizer that transformers builds from a GGUF file with this metadata."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.gguf"
         writer = gguf.GGUFWriter(path, metadata["general.architecture"])
@@ -254,7 +251,7 @@ def gguf_tokenizer(metadata: Metadata) -> Tokenizer:
 
 
 def smollm_splits(tokenizer: Tokenizer) -> Tokenizer:
-    """Gives a tokenizer the stages of SmolLM2's own tokenizer.json: transformers does not split digits when it builds
+    """Gives a tokenizer the stages of SmolLM2's own tokenizer.json. transformers does not split digits when it builds
     the tokenizer from a GGUF file."""
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Digits(individual_digits=True),
@@ -263,9 +260,9 @@ def smollm_splits(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def smollm2(source: Path) -> None:
-    """Writes the reduced vocabulary of SmolLM2 with the pre-tokenizers of three models. Settings that GGUF lacks are
-    those of the models' own tokenizer.json: qwen2 has NFC, and llama-bpe does not merge within a word that is a
-    token."""
+    """Writes the reduced vocabulary of SmolLM2 with the pre-tokenizers of three models. GGUF lacks two settings, which
+    are as in the models' own tokenizer.json: qwen2 has NFC, and llama-bpe does not merge within a word that is a token.
+    """
     metadata = read_gguf(source / "smollm2.gguf")
     key = "tokenizer.ggml."
     tokens, types = metadata[f"{key}tokens"], metadata[f"{key}token_type"]
@@ -308,7 +305,6 @@ DEEPSEEK_PATTERN = (r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{
             r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
 
-# Texts in which the patterns differ: capitals, endings, marks, digits, signs and line ends.
 TEXTS = [
     "HTTPServer isn'T it? DON'LL we'Ve ÉCOLEs ΑΒγ", "x/\n\n//y !!!\n\n\r\n  z \n ", "1234567 12 ３４５６ ½x 1,234.5",
     "नमस्ते e\u0301te\u0301 ก็ำ", "#include<x> $USD (foo)bar _name", "漢字かなカナ漢字abc、。", "a\u00a0 b\u2003\tc   d",
@@ -316,9 +312,9 @@ TEXTS = [
 
 
 def splits(_: Path) -> None:
-    """Writes the reduced vocabulary of SmolLM2 with the pre-tokenizers of other models. Few merges of this vocabulary
-    cross a border between their pieces, so that ids hardly show the borders. Therefore pieces.json has a hash of the
-    sizes of the pieces, for TEXTS and every fifth line."""
+    """Writes the reduced vocabulary of SmolLM2 with the pre-tokenizers of other models. A pre-tokenizer cuts a text
+    into pieces, but few merges of this vocabulary could cross the cuts, so that ids hardly show them. Therefore
+    pieces.json has a hash of the sizes of the pieces, for TEXTS and every fifth line."""
     pieces = {}
     metadata = json.loads((FOLDER / "smollm2.gguf.json").read_text())
     letters = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -346,7 +342,7 @@ def splits(_: Path) -> None:
         pieces[pre] = "".join(
             hash_of(len(piece) for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text))
             for text in TEXTS + read_lines()[::5])
-        # The library's table of punctuation is of an older Unicode than JavaScript's.
+        # The library's table of punctuation is older than JavaScript's.
         without = "\u09fd" if pre == "falcon" else ""
         write_case(pre, tokenizer, without=without, files="smollm2.gguf.json", change=change)
     write_json(FOLDER / "pieces.json", {"texts": TEXTS, "pieces": pieces})
@@ -355,7 +351,7 @@ def splits(_: Path) -> None:
 def train_sentencepiece(folder: Path, symbols: list[str],
                         **more: Any) -> sentencepiece.SentencePieceProcessor:
     text = folder / "text.txt"
-    # Training uses natural sentences only, so that characters of the other lines must fall back to byte tokens.
+    # Trains on natural sentences alone, so that characters of other lines must fall back to byte tokens.
     natural = [line for line in read_lines() if "\n" not in line and max(map(ord, line)) < 0x3000]
     text.write_text("\n".join(natural[60:260]))
     sentencepiece.SentencePieceTrainer.train(
@@ -367,8 +363,8 @@ def train_sentencepiece(folder: Path, symbols: list[str],
 
 
 def metadata_of(processor: sentencepiece.SentencePieceProcessor, symbols: list[str]) -> Metadata:
-    """Returns the metadata that llama.cpp's converter writes for a SentencePiece model. The architecture is phi3,
-    because transformers then always puts a space before a text, as SentencePiece does."""
+    """Returns the metadata that llama.cpp's converter writes for a SentencePiece model. The architecture is phi3: for
+    it, transformers always puts a space before a text, as SentencePiece does."""
     ids = range(processor.get_piece_size())
     key = "tokenizer.ggml."
 
@@ -398,7 +394,7 @@ def sentence_piece(_: Path) -> None:
     metadata = metadata_of(processor, ["<think>"])
     write_compact(FOLDER / "sentencepiece.gguf.json", metadata)
     tokenizer = gguf_tokenizer(metadata)
-    # The two differ in lines with <s>, which SentencePiece does not recognize in a text.
+    # The results differ in lines with <s>, which SentencePiece does not recognize in a text.
     differing_lines = [i for i, text in enumerate(read_lines())
               if processor.encode(text) != tokenizer.encode(text, add_special_tokens=False).ids]
     write_case("sentencepiece", tokenizer, files="sentencepiece.gguf.json",
@@ -406,10 +402,10 @@ def sentence_piece(_: Path) -> None:
 
 
 def gemma(_: Path) -> None:
-    """Writes a tokenizer with Gemma's settings: there is no space before a text; runs of 2 to 31 spaces, of newlines
-    and of tabs are symbols, which never merge; in symbols the converter writes spaces in place of block signs, and all
-    scores are equal. The results are those of SentencePiece itself, since transformers merges spaces like letters, and
-    splits runs of 32 to 79 spaces differently."""
+    """Writes a tokenizer with Gemma's settings: no space before a text; runs of 2 to 31 spaces, of newlines and of tabs
+    are symbols, which never merge; the converter writes spaces for the block signs in symbols; all scores are equal.
+    SentencePiece itself computes the results, since transformers merges spaces like letters, and splits runs of 32 to
+    79 spaces differently."""
     blocks = ["\u2581" * n for n in range(2, 32)]
     symbols = ["<think>", *blocks, *("\n" * n for n in range(2, 6)), "\t\t", "\ufeff"]
     with tempfile.TemporaryDirectory() as folder:
@@ -425,8 +421,8 @@ def gemma(_: Path) -> None:
 
 
 def write_symbols_case(name: str, processor: sentencepiece.SentencePieceProcessor) -> None:
-    """Writes hashes for each line like write_case, computed by SentencePiece. Lines with the text of a control symbol
-    are omitted, since SentencePiece does not recognize it. Adds the ids of 0 to 99 spaces before a letter."""
+    """Writes hashes for each line as write_case does, but by SentencePiece. Omits lines with the text of a control
+    symbol, which SentencePiece does not recognize. Adds the ids of 0 to 99 spaces before a letter."""
     control = [processor.id_to_piece(i) for i in range(processor.get_piece_size())
                if processor.is_control(i) or processor.is_unknown(i)]
     texts = [None if any(c in text for c in control) else text for text in read_lines()]
@@ -448,8 +444,8 @@ def write_symbols_case(name: str, processor: sentencepiece.SentencePieceProcesso
 
 def spans_of(processor: sentencepiece.SentencePieceProcessor,
              text: str) -> list[tuple[int, int]]:
-    """Returns the span of each token. For a character that is split into byte tokens, SentencePiece gives its span to
-    the last byte only; here every byte has the span."""
+    """Returns the span of each token. If a character is split into byte tokens, SentencePiece gives the span to its
+    last byte only; here every byte has it."""
     mapping = processor.encode_as_offset_mapping(text)
     spans = [tuple(span) for span in mapping["offsets"]]
     for i in reversed(range(len(spans))):

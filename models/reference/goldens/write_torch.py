@@ -25,7 +25,6 @@ State = dict[str, Tensor]
 def case(name: str, source: str, final_norm: str, notes: str, dtype: torch.dtype,
          edit: Callable[[State, transformers.PreTrainedModel], object],
          pickle_protocol: int = 2) -> None:
-    """Saves the state that `edit` returns for the model of the golden `source`, as `dtype`, and writes the golden."""
     folder = GOLDEN / name
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(GOLDEN / source / "config.json", folder)
@@ -33,11 +32,11 @@ def case(name: str, source: str, final_norm: str, notes: str, dtype: torch.dtype
         GOLDEN / source, attn_implementation="eager", dtype=torch.float32).eval()
     with torch.no_grad():
         for w in model.parameters():
-            w.copy_(w.to(dtype))  # so that the trace is computed from the rounded numbers of the file
+            w.copy_(w.to(dtype))  # the trace needs the file's rounded numbers
     tokens = load_file(GOLDEN / source / "golden.safetensors")["tokens"].long()
     store(folder, hf_trace(model, model.get_submodule(final_norm), tokens))
     (folder / "golden.safetensors").chmod(0o644)
-    # One tensor per storage, so that tied weights stay tied in the file.
+    # One tensor per storage keeps tied weights tied in the file.
     stored = {w.data_ptr(): w.detach().to(dtype) for w in model.parameters()}
     state = {key: stored[w.data_ptr()] for key, w in model.state_dict(keep_vars=True).items()}
     torch.save(edit(state, model), folder / "pytorch_model.bin", pickle_protocol=pickle_protocol)
@@ -76,7 +75,7 @@ def llama_nested() -> None:
 
 def llama_compiled() -> None:
     def edit(state: State, _: transformers.PreTrainedModel) -> dict[str, object]:
-        # The factor adds digits that F32 does not have, so that reading must round them away.
+        # The factor adds digits that F32 lacks, so that a reader must round.
         model = {f"_orig_mod.{key}": w * (1 + 2.0 ** -40) for key, w in state.items()}
         return {"model": model, "model_args": {"n_layer": 2}, "iter_num": 5}
     case("torch-llama-compiled", "hf-llama-tied", "model.norm",
@@ -86,7 +85,7 @@ def llama_compiled() -> None:
 def gpt_neox_buffers() -> None:
     def edit(state: State, model: transformers.PreTrainedModel) -> State:
         K = model.config.hidden_size // model.config.num_attention_heads
-        state["embed_out.weight"] = state.pop("lm_head.weight")  # the tensor's name in published files
+        state["embed_out.weight"] = state.pop("lm_head.weight")  # the name in published files
         for layer in range(model.config.num_hidden_layers):
             prefix = f"gpt_neox.layers.{layer}.attention"
             state[f"{prefix}.bias"] = torch.ones(1, 1, 16, 16, dtype=torch.bool).tril()

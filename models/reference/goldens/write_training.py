@@ -32,9 +32,9 @@ GOLDEN_RATIO = 0x9E3779B97F4A7C15
 @dataclass(frozen=True)
 class Case:
     recipe: dict[str, Any]
-    variant: dict[str, Any]  # the object "sinkscope" of the config
-    sizes: dict[str, Any] = field(default_factory=dict)  # overrides of SIZES
-    # the object "sinkscope" of the stored I8 model from which training continues; None for new weights
+    variant: dict[str, Any]  # "sinkscope" in config.json
+    sizes: dict[str, Any] = field(default_factory=dict)
+    # "sinkscope" in the config.json of the I8 model that training continues; None for new weights
     start_variant: dict[str, Any] | None = None
 
 
@@ -49,7 +49,7 @@ CASES = {
         COMMON_RECIPE | {"optimizer": "sgd", "learning_rate": 0.02, "beta1": 0.8, "first": -1},
         {"attention": {"operation": "sink_logit"}, "gate": "output_element", "bias_key": "shared"},
         {"num_key_value_heads": 2}),
-    # The gradient of the first token's values is multiplied by a quarter.
+    # Multiplies the gradient of the first token's values by a quarter.
     "value-gradient": Case(
         COMMON_RECIPE | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
                   "first_value_gradient": 0.25},
@@ -72,7 +72,7 @@ def mix_bits(z: int) -> int:
 
 
 def uniform_numbers(seed: int, purpose: str, number: int) -> Iterator[float]:
-    """Yields a stream of uniform numbers in [0, 1), which depends on the seed, the purpose and the number."""
+    """Yields uniform numbers in [0, 1). The seed, the purpose and the number select the stream."""
     at = mix_bits(seed + GOLDEN_RATIO & MASK_64)
     for letter in purpose.encode():
         at = mix_bits(at ^ letter)
@@ -83,20 +83,18 @@ def uniform_numbers(seed: int, purpose: str, number: int) -> Iterator[float]:
 
 
 def plain_tokens(recipe: dict[str, Any], V: int) -> list[int]:
-    """Returns the tokens to which no task gives a meaning."""
     task_tokens = {recipe["first"], *range(1, recipe.get("triggers", 8) + 1)}
     return [v for v in range(V) if v not in task_tokens]
 
 
 def planted_tokens(recipe: dict[str, Any], V: int) -> tuple[list[int], list[int]]:
-    """Returns the three tokens of a planted trigger, and the five tokens that repeat after the trigger."""
     plain = plain_tokens(recipe, V)
     drawn = [plain[int(next(uniform_numbers(recipe["seed"], "trigger", i)) * len(plain))] for i in range(8)]
     return drawn[:3], drawn[3:]
 
 
 def draw_batch(recipe: dict[str, Any], text: Tensor, step: int, V: int) -> Tensor:
-    """Draws the sequences of a step, [batch, length + 1], which begin with the first token if the recipe has one."""
+    """Draws the sequences of a step, [batch, length + 1]. They begin with the first token if the recipe has one."""
     front = [recipe["first"]] if recipe["first"] >= 0 else []
     size = recipe["length"] + 1 - len(front)
     trigger, cycle = planted_tokens(recipe, V)
@@ -122,8 +120,8 @@ def learning_rate(recipe: dict[str, Any], step: int) -> float:
 
 
 def parameter_groups(recipe: dict[str, Any], weights: Weights) -> list[dict[str, Any]]:
-    """Returns parameter groups with their weight decay: the recipe's `weight_decay` for matrices, its `embedding_decay`
-    for embeddings of tokens and positions, and none for gains and biases."""
+    """Returns parameter groups: matrices have the recipe's `weight_decay`, embeddings of tokens and positions its
+    `embedding_decay`, and gains and biases no decay."""
     decays = {name: 0.0 if w.dim() < 2 else
               recipe["embedding_decay" if "embed" in name else "weight_decay"]
               for name, w in weights.items()}
@@ -138,7 +136,6 @@ def make_optimizer(recipe: dict[str, Any], weights: Weights) -> torch.optim.Opti
 
 
 def scale_first_values(factor: float) -> Visit:
-    """Returns a visitor of `forward` that scales the gradient of the first token's values."""
     def visit(name: str, layer: int, x: Tensor) -> None:
         if name == "values" and factor != 1:
             factors = torch.ones(x.shape[-2], 1, dtype=x.dtype)
@@ -161,7 +158,7 @@ def train(case: Case, config: dict[str, Any], weights: Weights, text: Tensor) ->
         torch.nn.utils.clip_grad_norm_(weights.values(), recipe["clip"])
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(recipe, step)
-        # decay is applied here, since the weight decay of PyTorch's SGD enters the momentum
+        # PyTorch's SGD would add the decay to its momentum.
         if recipe["optimizer"] == "sgd":
             with torch.no_grad():
                 for group in parameter_groups(recipe, weights):
@@ -187,7 +184,7 @@ def write(name: str, case: Case) -> None:
         weights = read_weights(folder / "model.safetensors")
         weights |= {weight: torch.zeros(shape) for weight, shape in shapes(arch).items()
                     if weight not in weights}
-    # The text can be learned: most tokens are the previous token plus two.
+    # Most tokens are the previous token plus two, so that there is something to learn.
     noise = torch.rand(TEXT_LENGTH, generator=generator)
     text = torch.where(noise < 0.8, torch.arange(TEXT_LENGTH) * 2, (noise * 1000).long()) % arch.V
     doubles = {weight: w.double().requires_grad_() for weight, w in weights.items()}

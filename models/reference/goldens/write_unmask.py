@@ -31,8 +31,6 @@ TEXTS = [[0, 7, 12, 3, 9, 5, 5, 18, 2], [0, 13, 4, 8, 8, 17, 6, 2, 10], [0, 11, 
 
 @dataclass(frozen=True)
 class MaskWithoutKey(Mask):
-    """Every query sees all keys but one."""
-
     kind: str = "bidirectional"
     key: int = 0
 
@@ -41,8 +39,6 @@ class MaskWithoutKey(Mask):
 
 
 def measure_tokens(arch: Architecture, weights: Weights, ids: list[int], mask: Mask) -> tuple[Tensor, Tensor]:
-    """Runs the model under a mask. Returns alpha as a mean over heads, [T], and log-probabilities over the allowed
-    tokens, [T, V]."""
     variant = Architecture(**{**vars(arch), "mask": mask})
     trace = forward(variant, weights, torch.tensor(ids))
     logits = trace.logits.clone()
@@ -52,8 +48,8 @@ def measure_tokens(arch: Architecture, weights: Weights, ids: list[int], mask: M
 
 def unmask(arch: Architecture, weights: Weights, answers: list[int], masked: list[int],
            condition: str | None, seed: int) -> list[dict[str, Any]]:
-    """Fills the masked positions of a text step by step, and returns the steps. The condition leaves out a key at each
-    step: "strongest" or "random", or None for no key."""
+    """Fills the masked positions of a text step by step, and returns the steps. `condition` names the key that each
+    step leaves out: "strongest", "random", or None for no key."""
     ids = [MASK_TOKEN if place in masked else id for place, id in enumerate(answers)]
     random, steps = splitmix32(seed), []
     for remaining in range(STEPS, 0, -1):
@@ -79,8 +75,8 @@ def unmask(arch: Architecture, weights: Weights, answers: list[int], masked: lis
 
 def predict(model: Model, answers: list[int], masked: list[int], condition: str | None,
             seed: int) -> list[dict[str, Any]]:
-    """Returns the causal model's predictions at the masked positions. Its strongest key is the one with the most
-    attention over all queries."""
+    """Returns the causal model's predictions at the masked positions. Its strongest key gets the most attention over
+    all queries."""
     trace = run_edited(model, torch.tensor(answers), [])
     received = trace["att"].mean((0, 1, 2))
     sink, edits = int(received.argmax()), list[Edit]()
@@ -97,8 +93,8 @@ def predict(model: Model, answers: list[int], masked: list[int], condition: str 
 
 
 def mean_scores(values: Tensor) -> dict[str, Any]:
-    """Returns means and errors of loss and accuracy under each condition, of their changes from the baseline, and of
-    the baseline's alpha.  values [texts, conditions, scores]"""
+    """Returns means and errors: of loss and accuracy in each condition, of their changes from the baseline, and of the
+    baseline's alpha.  values [texts, conditions, scores]"""
     study: dict[str, Any] = {}
     for i, name in enumerate(("baseline", "strongest", "random")):
         condition = values[:, i]
@@ -109,8 +105,8 @@ def mean_scores(values: Tensor) -> dict[str, Any]:
 
 
 def score_steps(steps: list[dict[str, Any]]) -> list[float]:
-    """Returns the mean loss, the accuracy, the mean alpha of the strongest keys, and how often the strongest key of a
-    step is another than that of the step before, as a share."""
+    """Returns the mean loss, the accuracy, the mean alpha of the strongest keys, and the share of steps with another
+    strongest key than the step before."""
     filled = [token for step in steps for token in step["filled"]]
     sinks = [step["sink"] for step in steps]
     moves = [a["place"] != b["place"] for a, b in zip(sinks, sinks[1:])]
@@ -129,7 +125,7 @@ def main() -> None:
     rows: list[list[list[float]]] = []
     causal_rows: list[list[list[float]]] = []
     for answers in TEXTS:
-        # The same stream of random numbers draws the masked positions of each text, then the seed of its random keys.
+        # The same random numbers draw the masked positions of each text, then the seed of its random keys.
         places = list(range(1, len(answers)))
         count = round(MASKED_SHARE * len(places))
         for i in range(count):

@@ -17,9 +17,9 @@ from safetensors.numpy import save_file
 from . import GOLDEN
 
 FOLDER = GOLDEN / "unpack"
-NUMBERS = 1024  # number of values for each type and each half of the blocks
+NUMBERS = 1024  # number of values of each type, in each half of the blocks
 
-# For each type, the offsets of the half-precision scales in a block.
+# The offsets of the half-precision scales in a block.
 SCALES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2],
           "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}
 
@@ -43,7 +43,7 @@ def main() -> None:
         try:
             rows = rng.normal(0, 1, (NUMBERS // 256, 256)).astype(np.float32)
             parts.append(quants.quantize(rows, kind).reshape(-1, size))
-        except NotImplementedError:  # the package can read the K types but not write them
+        except NotImplementedError:  # the package reads the K types but does not write them
             parts.append(random_blocks(rng, size, NUMBERS // block, scales))
         blocks = np.concatenate(parts)
         numbers = quants.dequantize(blocks, kind).astype(np.float32).reshape(-1)

@@ -29,7 +29,7 @@ SIZES = {
     "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": True,
 }
 GROUPED_SIZES = {"num_key_value_heads": 2}
-# All sizes differ (T is 11 or 12, E is 5), so that confusing two letters changes the result.
+# All sizes differ (T is 11 or 12, E is 5), so that mixing up two letters changes the result.
 UNEQUAL_SIZES = {
     "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 14,
     "head_dim": 6, "intermediate_size": 10, "vocab_size": 23,
@@ -38,11 +38,11 @@ UNEQUAL_SIZES = {
 
 @dataclass(frozen=True)
 class Case:
-    variant: dict[str, Any]  # the object "sinkscope" of the config
-    sizes: dict[str, Any] = field(default_factory=dict)  # overrides of SIZES
+    variant: dict[str, Any]  # "sinkscope" in config.json
+    sizes: dict[str, Any] = field(default_factory=dict)
     family: str = "llama"
     T: int = 8
-    int8: bool = False  # whether matrices are stored as I8 and the other tensors as F16, instead of F32
+    int8: bool = False  # stores matrices as I8 and other tensors as F16, instead of F32
 
 
 def _with_operation(operation: str, **variant: Any) -> dict[str, Any]:
@@ -62,10 +62,10 @@ CASES: dict[str, Case] = {
     "var-gate-value-head": Case({"gate": "value_head", "bias_key": "head"},
                                 GROUPED_SIZES | {"sliding_window": None}, family="mistral"),
     "var-gate-value-state": Case({"gate": "value_state", "value_bias": "shared"}, GROUPED_SIZES),
-    # Six heads need the slopes of two powers of two. The head width is odd, which rotary positions would not allow.
+    # Six heads need the slopes of two powers of two. Rotary positions would not allow this odd head width.
     "var-alibi": Case({"positions": "alibi", "bias_key": "head", "bias_key_value": "head"},
                       {"num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 5}),
-    # Beyond 16 keys the buckets are logarithmic.
+    # Distances above 16 have logarithmic buckets.
     "var-relative": Case({"positions": "relative"},
                          {"num_attention_heads": 2, "num_key_value_heads": 1, "hidden_size": 8}, T=29),
     "var-sinusoid": Case({"positions": "sinusoid", "norm": "post", "norm_kind": "layer",
@@ -114,15 +114,13 @@ CASES: dict[str, Case] = {
 
 
 def out_norm(arch: Architecture, weights: Weights, v: Tensor) -> Tensor:
-    """Returns |W_O v| with the head's columns of W_O.  v [L, H, T, K] -> [L, H, T]"""
+    """Returns |W_O v|, with each head's columns of W_O.  v [L, H, T, K] -> [L, H, T]"""
     o = torch.stack([weights[f"model.layers.{layer}.self_attn.o_proj.weight"]
                      for layer in range(arch.L)]).to(v).unflatten(-1, (-1, arch.K))
     return torch.einsum("ldhk,lhtk->lhtd", o.expand(-1, -1, arch.H, -1), v).norm(dim=-1)
 
 
 class _RecordingLlama(_Llama):
-    """A Llama that keeps the last input of the down projection as `inner`."""
-
     def _linear(self, x: Tensor, name: str, product: Product | None = None) -> Tensor:
         if name.endswith("mlp.down_proj"):
             self.inner = x
@@ -130,7 +128,6 @@ class _RecordingLlama(_Llama):
 
 
 def compute_spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
-    """Computes `metrics.spikes` of the down projections.  [L, T, 5]"""
     model = _RecordingLlama(arch, {name: w.double() for name, w in weights.items()})
     inputs, outputs = [], []
     for layer, x in enumerate(trace.hidden[:-1] + trace.att_out):
@@ -143,13 +140,12 @@ def compute_spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor
 
 
 def _head_outputs(model: _Llama, trace: Trace, layer: int) -> Tensor:
-    """Returns the head outputs before biases and gates.  [H, T, K]"""
     return attend(model, layer, trace.q[layer], trace.k[layer], trace.v[layer])[2]
 
 
 def _split_output(model: _Llama, layer: int, head_outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Splits the product of head outputs with W_O into the vector that each head adds to the stream, [H, D], and the
-    bias of W_O, [D]. head_outputs [H, 1, K]"""
+    """Splits the product of head outputs with W_O: returns what each head adds to the stream, [H, D], and the bias of
+    W_O, [D].  head_outputs [H, 1, K]"""
     bias = model.merge(torch.zeros_like(head_outputs), layer)
     one_hot = torch.eye(len(head_outputs), dtype=head_outputs.dtype)
     head_vectors = [(model.merge(head_outputs * keep[:, None, None], layer) - bias)[0] for keep in one_hot]
@@ -157,11 +153,11 @@ def _split_output(model: _Llama, layer: int, head_outputs: Tensor) -> tuple[Tens
 
 
 def tag_shares(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, Tensor]:
-    """Returns two shares over all tokens but the first: the share of each head's output along the first token's value,
-    and the share of the variance of the stream after the head's layer along what this value adds to the stream.
-    [L, H] each"""
+    """Returns two shares, over all tokens but the first, [L, H] each: the share of each head's output along the first
+    token's value, and the share of the stream's variance, after the head's layer, along what this value adds to the
+    stream."""
     model = _build_model(arch, weights)
-    values = trace.v[:, :, 0].repeat_interleave(arch.H // arch.G, 1)  # [L, H, K]
+    values = trace.v[:, :, 0].repeat_interleave(arch.H // arch.G, 1)
     head_outputs = torch.stack([_head_outputs(model, trace, layer) for layer in range(arch.L)])
     shares = {"tag_share": metrics.tag_share(head_outputs[:, :, 1:], values)}
     if arch.norm_place != "pre" or arch.gate == "output_element":
@@ -172,8 +168,8 @@ def tag_shares(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, 
 
 
 class _FirstKeyLogit:
-    """The mean over queries of the first key's logit in a layer, as a function of the first token's residual stream,
-    with the scale of the norm held fixed."""
+    """A layer's logit of the first key, averaged over queries, as a function of the first token's residual stream. The
+    scale of the norm does not change with the stream."""
 
     def __init__(self, model: _Llama, trace: Trace, layer: int) -> None:
         arch = self.arch = model.arch
@@ -182,7 +178,7 @@ class _FirstKeyLogit:
         self.uses_layer_norm = arch.norm_kind == "layer"
         square = x.var(correction=0) if self.uses_layer_norm else x.square().mean()
         self.scale = square.add(arch.norm_eps).sqrt()
-        self.query = trace.q[layer].mean(1) * arch.K**-0.5  # [H, K]
+        self.query = trace.q[layer].mean(1) * arch.K**-0.5
         gain, self.bias = (
             model.weights.get(f"{self.name}.input_layernorm.{part}") for part in ("weight", "bias")
         )
@@ -190,13 +186,11 @@ class _FirstKeyLogit:
         self.gain = gain
 
     def logit_of(self, y: Tensor) -> Tensor:
-        """Returns the logit for the layer's normed input y.  [D] -> [H]"""
         arch = self.arch
         keys = self.model._linear(y, f"{self.name}.self_attn.k_proj").view(arch.G, arch.K)
         return (self.query * keys.repeat_interleave(arch.H // arch.G, 0)).sum(-1)
 
     def contribution(self, r: Tensor) -> Tensor:
-        """Returns the contribution of r, a component of the stream.  [D] -> [H]"""
         y = (r - r.mean() if self.uses_layer_norm else r) / self.scale
         return self.logit_of(y * self.gain) - self.logit_of(torch.zeros_like(r))
 
@@ -209,9 +203,9 @@ def _build_model(arch: Architecture, weights: Weights) -> _Llama:
 
 
 def logit_parts(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
-    """Returns the contribution of each component of the residual stream to the mean over queries of the first key's
-    logit: the derivative of the logit along the component, with the norm's scale held fixed. The last part is that of
-    the norm's bias; parts of components that come after the layer are NaN.  [L, H, 2L+2]"""
+    """Returns what each component of the residual stream contributes to the mean over queries of the first key's logit:
+    the logit's derivative along the component, with the norm's scale held fixed. The last part is that of the norm's
+    bias. Components from layers above are NaN.  [L, H, 2L+2]"""
     model = _build_model(arch, weights)
     parts = torch.full((arch.L, arch.H, 2 * arch.L + 2), torch.nan, dtype=torch.float64)
     for layer in range(arch.L if arch.norm_place != "post" else 0):
@@ -229,8 +223,8 @@ def logit_parts(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
 
 
 def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
-    """Returns the contribution to the mean over queries of the first key's logit of what each head of the layers below
-    adds to the first token's stream.  [L, H, L, H]"""
+    """Returns what each head of the layers below contributes to the mean over queries of the first key's logit, by its
+    addition to the first token's stream.  [L, H, L, H]"""
     model = _build_model(arch, weights)
     parts = torch.full((arch.L, arch.H, arch.L, arch.H), torch.nan, dtype=torch.float64)
     if arch.norm_place != "pre" or (arch.gate or "").startswith("output"):
@@ -250,13 +244,13 @@ def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Ten
 
 def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Tensor,
                  ) -> dict[str, Tensor]:
-    """Returns every metric of the core's table. Shares are computed over the whole row, bias key included; a metric
-    that leaves the bias key out does not rescale the shares of the other keys."""
+    """Returns every metric of the core's table. Shares are those of the whole row, bias key included, even in metrics
+    without this key."""
     T, bias, mask = trace.att.shape[-1], trace.att_bias, arch.mask
     rows = trace.att if bias is None else torch.cat([bias[..., None], trace.att], -1)
     share = OPERATIONS[arch.operation].share(rows)
     visible = mask.visible(T, rows.device)
-    # The uniform baseline and the pairs of queries and keys ignore a window.
+    # The uniform baseline, and the pairs of queries and keys, ignore a window.
     unwindowed = Mask().visible(T, rows.device) if mask.kind == "window" else visible
     even = unwindowed.double() / (unwindowed.sum(-1, keepdim=True) + (bias is not None))
     alpha = metrics.alpha(share[..., -T:], mask.kind)
@@ -308,9 +302,8 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
 
 
 def _refuse_near_ties(alphas: Tensor, hidden: Tensor) -> None:
-    """Refuses a golden in which rounding could decide: an alpha at eps or at a distance of NEAR from it, or two of the
-    largest activations that are nearly equal. (Exactly equal activations in embeddings of the same token are
-    allowed.)"""
+    """Refuses a golden where rounding could decide: an alpha near eps or near eps +- NEAR, or two nearly equal
+    activations among the largest. Equal ones are allowed, since the same token has the same embedding."""
     gaps = (alphas - metrics.EPS).abs()
     if torch.minimum(gaps, (gaps - metrics.NEAR).abs()).min() < 2e-5:
         raise AssertionError("a head lies so close to eps that rounding decides")
@@ -321,7 +314,7 @@ def _refuse_near_ties(alphas: Tensor, hidden: Tensor) -> None:
 
 
 def _drop_seen_tokens(arch: Architecture, token_values: Tensor) -> Tensor:
-    """Drops the values of tokens that an earlier query has seen.  [T-1], of the tokens after the first -> [..]"""
+    """Drops the values of tokens that an earlier query has seen.  [T-1], without the first token -> [..]"""
     first = {"prefix": arch.mask.size, "bidirectional": len(token_values) + 1}.get(arch.mask.kind, 1)
     return token_values[first - 1:]
 

@@ -31,7 +31,7 @@ def measure_model(id: str, texts: list[str]) -> dict[str, torch.Tensor]:
     tensors = {"tokens": tokens, "alpha_1": alphas[..., 0], "sink": metrics.sink(alphas)[:SINK_K],
                "logits": trace.logits[0, -1]}
     if arch.mask.kind != "bidirectional":
-        # Tokens of a prefix see each other, so their loss does not count.
+        # Tokens of a prefix see each other: their loss does not count.
         first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
         tensors["loss"] = metrics.loss(trace.logits, tokens)[:, first:].mean(-1)
     if trace.att_bias is not None:

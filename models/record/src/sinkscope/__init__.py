@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from .watch import watching
     from .widget import picture, show
 
-# The module that defines each published name. No module is named like a function, because importing that module
-# would hide the function.
+# The module of each published name. No module has the name of a function, since its import would hide the function.
 _MODULES = {"observe": "attention", "load": "loading", "record": "recorder", "Recording": "recording",
           "compare": "recording", "open_recording": "recording", "study": "studies", "show": "widget",
           "picture": "widget",
@@ -34,8 +33,8 @@ _MODULES = {"observe": "attention", "load": "loading", "record": "recorder", "Re
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a published name when it is first used, so that reading a recording does not import torch, and
-    computing metrics does not import transformers."""
+    """Imports a published name at its first use, so that reading a recording imports no torch, and computing metrics no
+    transformers."""
     if name == "metrics":
         return import_module(".metrics", __name__)
     if name not in _MODULES:

@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _print(text: object, file: TextIO | None = None, end: str = "\n") -> None:
-    """Prints a text with its control characters as escapes: names of files and models may come from strangers, and must
+    """Prints a text with its control characters as escapes. Names of files and models may come from strangers, and must
     not control the terminal."""
     from .recording import visible
 
@@ -132,7 +132,7 @@ def _record(options: dict[str, Any], words: Sequence[str]) -> int:
     from .files import check_target
     from .settings import FIELDS, Settings
 
-    # Wrong settings are reported before a model is loaded.
+    # Refuses wrong settings before a model loads.
     Settings.checked(options["tokens"], options["eps"], options["keep"], FIELDS, options["maps"], options["first"],
                      options["mask"])
     check_target(options["out"])

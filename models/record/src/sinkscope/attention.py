@@ -30,7 +30,6 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from transformers import AttentionInterface, AttentionMaskInterface, Cache, PreTrainedModel
 
-# Name of the attention implementation in the model's config while the model is observed.
 IMPLEMENTATION = "sinkscope"
 # Weights of one chunk: 1 MB in float32 on a CPU, which fits into its cache; 32 MB on a GPU, where smaller chunks would
 # cost more in kernel launches than in arithmetic.
@@ -38,7 +37,7 @@ CPU_CELLS, GPU_CELLS = 2**18, 2**23
 # A floating-point mask hides a key if it adds at most this number: masks add -inf, a dtype's minimum, -1e9 or -1e4
 # (-9984 in bfloat16). The bias of ALiBi falls below it only in the steepest head, 18,000 tokens away.
 HIDING_MASK = -9000.0
-# Arguments by which a module receives the tokens of another sequence to attend to.
+# Module arguments with the tokens of another sequence to attend to.
 SOURCE_ARGUMENTS = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 
 
@@ -48,11 +47,11 @@ class UnsupportedModel(ValueError):
 
 @dataclass(frozen=True)
 class Place:
-    """A member of a numbered container (ModuleList) that was running when a call of attention happened."""
+    """One module of a numbered container (ModuleList) that was running when a call of attention happened."""
 
-    container: str  # the container's name in the tree, such as "model.layers"
-    index: int  # the member's number in the container
-    # number of runs of the container's members before this one in the forward pass
+    container: str  # such as "model.layers"
+    index: int
+    # number of modules of the container that ran before this one in the forward pass
     visit: int
 
 
@@ -60,10 +59,10 @@ class Place:
 class Chunk:
     """The weights of some queries of a call, in float32 (in float64 if the model computes in float64)."""
 
-    rows: slice  # the queries
+    rows: slice
     att: Tensor  # [B, H, t, S], 0 at keys that the query does not see
     visible: Tensor  # bool, [B, 1, t, S]
-    sink: Tensor | None  # [B, H, t]: weight of the sink logit, which no key receives
+    sink: Tensor | None  # [B, H, t]: weight of the sink logit, which belongs to no key
     scores: Tensor | None = None  # [B, H, t, S] before the softmax, on request
 
 
@@ -73,36 +72,36 @@ class Call:
 
     layer: int  # number of the call, from 0, over all forward passes
     module: nn.Module
-    run: int = 0  # number of the forward pass; a stack of layers that runs twice in one pass counts as two passes
+    run: int = 0  # number of the forward pass; each run of a stack that runs twice in one pass counts as a pass
     order: int = 0  # calls before this one in its forward pass
-    path: tuple[Place, ...] = ()  # the numbered containers that enclose the call, the outermost first
-    # [B, H, T, K], after rotary positions and QK-norm; None if and only if key is None
+    path: tuple[Place, ...] = ()  # the numbered containers around the call, outermost first
+    # [B, H, T, K], after rotary positions and QK-norm; None exactly if key is None
     query: Tensor | None = None
     key: Tensor | None = None  # [B, G, S, K]
-    value: Tensor | None = None  # [B, G, S, K]; its width may differ from the keys'
+    value: Tensor | None = None  # [B, G, S, K]; values may be wider or narrower than keys
     out: Tensor | None = None  # [B, T, H, K]
     weights: Tensor | None = None  # [B, H, T, S], if the model returned them
-    seen: Tensor | None = None  # bool [T, S]: visible keys, if they are known for returned weights
-    cached: Tensor | None = None  # [B, G, S, K]: keys of the cache, if the model returned its weights
+    seen: Tensor | None = None  # bool [T, S]: visible keys of returned weights, if known
+    cached: Tensor | None = None  # [B, G, S, K]: the cache's keys, if the model returned weights
     mask: Tensor | None = None  # [B, S], or [B, 1 or H, T, S]: bool (True: visible) or added to scores
     scaling: float | None = None
     causal: bool = False  # whether a call without a mask of [T, S] hides later keys
     aligned: bool = False  # whether the last query is at the last key (FlashAttention)
     window: int | None = None  # number of keys that each query of a causal call without a mask sees
     softcap: float | None = None
-    sinks: Tensor | None = None  # [H]: one extra logit per head in the softmax, which belongs to no key
-    bias: Tensor | None = None  # added to scores
-    is_crossed: bool = False  # keys belong to other tokens than queries, as in a decoder that attends to an encoder
+    sinks: Tensor | None = None  # [H]: an extra logit per head in the softmax, which belongs to no key
+    bias: Tensor | None = None
+    is_crossed: bool = False  # queries and keys are of different sequences, as in a decoder that attends to an encoder
 
     @property
     def layer_idx(self) -> int:
-        """The model's own number of the layer; layers without attention are numbered, too."""
+        """The layer's number in the model, where layers without attention count as well."""
         number = getattr(self.module, "layer_idx", None)
         return number if isinstance(number, int) else self.path[0].index if self.path else self.order
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """Returns B, H, T and S."""
+        """B, H, T and S."""
         if self.query is None:
             assert self.weights is not None
             B, H, T, S = self.weights.shape
@@ -117,8 +116,7 @@ class Call:
         return self.shape[1] if vectors is None else vectors.shape[1]
 
     def chunks(self, cells: int | None = None, scores: bool = False) -> Iterator[Chunk]:
-        """Yields the weights of all queries in order, about `cells` weights at a time, and their scores if `scores`
-        is true."""
+        """Yields the weights of all queries in order, about `cells` weights at a time. `scores` adds the scores."""
         cells = cells or (CPU_CELLS if self.device.type == "cpu" else GPU_CELLS)
         B, H, T, S = self.shape
         step = max(1, cells // (B * H * S))
@@ -129,7 +127,7 @@ class Call:
     def _returned_chunk(self, rows: slice) -> Chunk:
         assert self.weights is not None
         att = _widen(self.weights[:, :, rows])
-        # A weight may underflow to 0 in one head but hardly in all, so a key is visible if any head sees it.
+        # A weight may underflow to 0 in one head but hardly in all: the key is visible if any head sees it.
         visible = (att > 0).any(1, keepdim=True) if self.seen is None else self.seen[None, None, rows]
         return Chunk(rows, att, visible, None)
 
@@ -138,7 +136,7 @@ class Call:
         B, H, T, S = self.shape
         q = _widen(self.query[:, :, rows])
         t, K = q.shape[2:]
-        # The heads of a group are multiplied as further queries, so that the group's keys need no copies.
+        # Treats the heads of a group as further queries, so that the group's keys need no copies.
         scores = (q.reshape(B, self.G, -1, K) @ self._transposed_key).view(B, H, t, S)
         scores *= K**-0.5 if self.scaling is None else self.scaling
         if self.softcap is not None:
@@ -159,7 +157,7 @@ class Call:
             total = torch.logaddexp(scores.logsumexp(-1, keepdim=True), logits)
             att = scores.sub_(total).exp_()
             sink = (logits - total).exp()[..., 0]
-        # a query of padding sees no key: its weights are 0, not NaN
+        # A padding query sees no key. Its weights are 0, not NaN.
         att.masked_fill_(~visible.any(-1, keepdim=True), 0)
         return Chunk(rows, att, visible.any(1, keepdim=True), sink, score_copy)
 
@@ -169,12 +167,12 @@ class Call:
         return _widen(self.key).transpose(-2, -1)
 
     def _mask_rows(self, rows: slice) -> slice:
-        """Returns the rows of the mask that belong to these queries; a mask of one row serves all queries."""
+        """Returns the slice of the mask's rows for these queries. A mask of one row applies to all queries."""
         assert self.mask is not None
         return rows if self.mask.shape[-2] > 1 else slice(None)
 
     def _visible_keys(self, rows: slice) -> Tensor:
-        """Returns the keys that each query sees, a bool that broadcasts to [B, H, t, S]."""
+        """Returns a bool that broadcasts to [B, H, t, S]."""
         _, _, T, S = self.shape
         if self.mask is not None and self.mask.dim() == 4:
             mask = self.mask[..., self._mask_rows(rows), :S]
@@ -211,28 +209,27 @@ class Watch:
     """The state of one `observe` context while models run inside it."""
 
     visit: Visit
-    tree: frozenset[int]  # the modules of the model, by id
-    originals: dict[int, str] = field(default_factory=dict)  # the implementation of each config, by id
+    tree: frozenset[int]
+    originals: dict[int, str] = field(default_factory=dict)  # implementations, by id of the config
     calls: int = 0
-    calls_before: int = 0  # calls of the forward passes before the current one
-    # running attention modules that do not use the interface
+    calls_before: int = 0  # number of calls in earlier forward passes
     modules: list[nn.Module] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)  # containers of the running module, the outermost first
-    visits: dict[str, int] = field(default_factory=dict)  # members of each container that ran in this pass
-    most_visits: dict[str, int] = field(default_factory=dict)  # largest `visits` of each container in any pass
-    runs: int = 0  # forward passes so far
+    visits: dict[str, int] = field(default_factory=dict)  # how many members of each container ran in this pass
+    most_visits: dict[str, int] = field(default_factory=dict)
+    runs: int = 0
     running: list[tuple[nn.Module, int]] = field(default_factory=list)  # running stacks, with the calls before each
-    attended_stacks: set[nn.Module] = field(default_factory=set)  # stacks that computed attention in this pass
-    are_crossed: list[bool] = field(default_factory=list)  # for each running attention module: see Call.is_crossed
-    # whether every scaled_dot_product_attention counts, as in a model without attention modules
+    attended_stacks: set[nn.Module] = field(default_factory=set)
+    are_crossed: list[bool] = field(default_factory=list)
+    # True for a model without attention modules: every scaled_dot_product_attention counts
     counts_every_call: bool = False
-    root: nn.Module | None = None  # the model while it runs
-    busy: bool = False  # whether the model's own implementation runs, whose inner calls do not count
-    thread: int = field(default_factory=threading.get_ident)  # the thread whose runs are observed
+    root: nn.Module | None = None
+    busy: bool = False  # True while the model's own implementation runs, whose inner calls do not count
+    thread: int = field(default_factory=threading.get_ident)
 
     def begin(self, module: nn.Module) -> None:
-        """Records that a stack begins to run. A forward pass begins with the outermost running stack, and with a stack
-        that has already computed attention in the current pass."""
+        """Records that a stack begins to run. A new forward pass begins if no other stack is running, or if this stack
+        has already computed attention in the current pass."""
         is_outermost = module is self.root or not self.running or any(module is stack for stack, _ in self.running)
         if is_outermost:  # also discards the state of an interrupted pass
             for state in (self.running, self.places, self.modules, self.are_crossed):
@@ -245,7 +242,6 @@ class Watch:
         self.running.append((module, self.calls))
 
     def end(self) -> None:
-        """Records that the innermost running stack has ended."""
         if not self.running:  # the module called itself, and `begin` discarded the state
             return
         module, calls_before = self.running.pop()
@@ -253,7 +249,8 @@ class Watch:
             self.attended_stacks.add(module)
 
     def report(self, **call: Any) -> None:
-        # Gradient checkpointing recomputes layers in a backward pass, which no public function of PyTorch reveals.
+        # Gradient checkpointing runs layers again in the backward pass. Only this private function of PyTorch shows
+        # that one is running.
         if torch._C._current_graph_task_id() != -1 or self.thread != threading.get_ident():
             return
         busy, self.busy = self.busy, True
@@ -280,7 +277,6 @@ _watches: list[Watch] = []  # one for each running `observe`, the innermost last
 
 
 def _original_name(config: Any) -> str:
-    """Returns the name of the attention implementation that the config had before the model was observed."""
     for watch in reversed(_watches):
         if id(config) in watch.originals:
             return watch.originals[id(config)]
@@ -292,8 +288,8 @@ def _original_name(config: Any) -> str:
 
 
 def _find_implementation(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
-    """Returns the attention function that the model would have called. The one named `eager` is defined in the
-    model's own file."""
+    """Returns the attention function that the model would have called. A model's own file defines the one named
+    `eager`."""
     for base in type(module).__mro__:
         source = sys.modules.get(base.__module__)
         interface = getattr(source, "ALL_ATTENTION_FUNCTIONS", None)
@@ -307,8 +303,8 @@ def _find_implementation(name: str, module: nn.Module) -> Callable[..., tuple[Te
 
 def _report_attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any,
                **options: Any) -> tuple[Tensor, Tensor | None]:
-    """Runs the model's own implementation and reports the call to the observers of this module alone, since another
-    observed model may share the config."""
+    """Runs the model's own implementation, and reports the call to this module's observers only: another observed model
+    may share the config."""
     name = _original_name(getattr(module, "config", None))
     if attention_mask is not None and not isinstance(attention_mask, Tensor):
         raise UnsupportedModel(
@@ -326,7 +322,8 @@ def _report_attention(module: nn.Module, query: Tensor, key: Tensor, value: Tens
             module=module, query=query, key=key, value=value, out=out, mask=attention_mask,
             scaling=options.get("scaling"), softcap=options.get("softcap"), sinks=options.get("s_aux"),
             bias=options.get("position_bias"),
-            # Without a mask, queries of eager attention see every key, and so does a single query, which is the last.
+            # Without a mask, eager attention lets queries see every key. A single query is the last, which sees every
+            # key, too.
             causal=bool(causal) and not has_mask and (is_flash or (query.shape[2] > 1 and name != "eager")),
             aligned=is_flash,
             window=options.get("sliding_window") if is_flash and not has_mask else None)
@@ -335,7 +332,7 @@ def _report_attention(module: nn.Module, query: Tensor, key: Tensor, value: Tens
 
 @contextmanager
 def _without_reports() -> Iterator[None]:
-    """Suppresses reports of the calls that the model's own implementation makes."""
+    """Suppresses reports while the model's own implementation runs, which may itself call an observed function."""
     states = [(watch, watch.busy) for watch in _watches if watch.thread == threading.get_ident()]
     for watch, _ in states:
         watch.busy = True
@@ -347,7 +344,7 @@ def _without_reports() -> Iterator[None]:
 
 
 def _cast_as_autocast(x: Tensor) -> Tensor:
-    """Rounds queries, keys or values as autocast does before it multiplies them."""
+    """Rounds x as autocast does before it multiplies queries, keys or values."""
     kind = x.device.type
     if x.dtype == torch.float32 and torch.is_autocast_enabled(kind):
         return x.to(torch.get_autocast_dtype(kind))
@@ -355,7 +352,6 @@ def _cast_as_autocast(x: Tensor) -> Tensor:
 
 
 def _original_mask(*args: Any, config: Any = None, **options: Any) -> Any:
-    """Makes the kind of mask that the model's own implementation needs."""
     interface, name = AttentionMaskInterface(), _original_name(config)
     return interface[name](*args, config=config, **options) if name in interface else None
 
@@ -393,7 +389,7 @@ class _DirectCalls(TorchFunctionMode):
 
 
 def _attention_modules(model: nn.Module) -> list[nn.Module]:
-    """Returns the innermost modules whose class name contains "attention" and which are outside transformers'
+    """Returns the innermost modules whose class name contains "attention", without those that use transformers'
     interface."""
     interface_modules = {m for part in _interface_models(model) for m in part.modules()}
     interface_modules -= {m for part in model.modules() if _bypasses_interface(part) for m in part.modules()}
@@ -408,7 +404,6 @@ def _returned_weights(out: Any) -> Tensor | None:
 
 
 def _cached_keys(module: nn.Module, arguments: tuple[Any, ...]) -> Tensor | None:
-    """Returns this layer's keys in the cache among the module's arguments; None without a cache."""
     layer = getattr(module, "layer_idx", getattr(module, "layer_id", None))
     cache = next((x for x in arguments if isinstance(x, Cache)), None)
     if cache is None or not isinstance(layer, int) or not 0 <= layer < len(cache.layers):
@@ -418,7 +413,6 @@ def _cached_keys(module: nn.Module, arguments: tuple[Any, ...]) -> Tensor | None
 
 
 def _interface_models(model: nn.Module) -> list[PreTrainedModel]:
-    """Returns the models of transformers in the tree that look up their attention by name."""
     return [m for m in model.modules()
             if isinstance(m, PreTrainedModel) and m._can_set_attn_implementation()]
 
@@ -428,7 +422,6 @@ def _bypasses_interface(module: nn.Module) -> bool:
 
 
 def _find_configs(model: nn.Module) -> list[Any]:
-    """Returns the configs that name the attention implementations in the tree."""
     bypassing = {id(m.config) for m in model.modules() if _bypasses_interface(m)}
     configs = {id(m.config): m.config for part in _interface_models(model) for m in part.modules()
                if hasattr(getattr(m, "config", None), "_attn_implementation_internal")}
@@ -436,8 +429,7 @@ def _find_configs(model: nn.Module) -> list[Any]:
 
 
 def unwrap(model: nn.Module) -> nn.Module:
-    """Returns the model inside the wrappers of torch.compile, PEFT, DataParallel, DistributedDataParallel and
-    FSDP."""
+    """Returns the model inside torch.compile, PEFT, DataParallel, DistributedDataParallel and FSDP."""
     while True:
         inner = getattr(model, "_orig_mod", None)
         if inner is None and hasattr(model, "get_base_model"):
@@ -450,7 +442,7 @@ def unwrap(model: nn.Module) -> nn.Module:
 
 
 def class_name(model: nn.Module) -> str:
-    """Returns the name of the model's class, without the prefix of the class that `fully_shard` derives from it."""
+    """Returns the name of the model's class, without the prefix that `fully_shard` adds."""
     kind = type(unwrap(model))
     is_sharded = any(base.__name__ == "FSDPModule" for base in kind.__mro__)
     return kind.__name__.removeprefix("FSDP") if is_sharded else kind.__name__
@@ -523,8 +515,8 @@ def _track_containers(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
 
 
 def _find_stacks(model: nn.Module) -> list[nn.Module]:
-    """Returns the parts of a model that contain layers or embeddings: if such a part runs twice, each run counts as a
-    forward pass. Layers and their modules are no such parts, since several layers may share one module."""
+    """Returns the modules that contain layers or embeddings: each run of one counts as a forward pass. Layers and their
+    modules are left out, since several layers may share one module."""
     names = [name.split(".") for name, _ in model.named_modules()]
     container_paths = {".".join(parts[:n]) for parts in names if parts[-1].isdigit() for n in range(1, len(parts))}
     return [module for name, module in model.named_modules() if name and not isinstance(module, nn.Embedding) and (
@@ -533,7 +525,7 @@ def _find_stacks(model: nn.Module) -> list[nn.Module]:
 
 
 def argument_namer(module: nn.Module) -> Callable[[Any, Any], dict[str, Any]]:
-    """Returns a function from a hook's `args` and `kwargs` to the arguments of the module's forward pass, by name."""
+    """Returns a function that converts a hook's `args` and `kwargs` to the arguments of `module.forward`, by name."""
     names = list(inspect.signature(module.forward).parameters)
     return lambda args, kwargs: dict(zip(names, args, strict=False)) | kwargs
 
@@ -559,10 +551,10 @@ def _track_cross_attention(model: nn.Module, watch: Watch, stack: ExitStack) -> 
 
 
 def _register_names(configs: list[Any], watch: Watch, stack: ExitStack) -> None:
-    """Makes the models of these configs call `_report_attention`, and restores their implementations at the end."""
+    """Makes models with these configs call `_report_attention`, until `stack` closes."""
     for config in configs:
         name = config._attn_implementation_internal or "eager"
-        if name.startswith(IMPLEMENTATION):  # another observer of this config has already set its name
+        if name.startswith(IMPLEMENTATION):  # another observer has set it
             name = _original_name(config)
         watch.originals[id(config)] = name
         # The name keeps "flash", since models prepare their inputs differently if it contains that word.
@@ -574,7 +566,7 @@ def _register_names(configs: list[Any], watch: Watch, stack: ExitStack) -> None:
             config._attn_implementation_internal = name
 
         stack.callback(restore_name)
-        # The field is set directly: set_attn_implementation would give every part of the model the same name.
+        # set_attn_implementation would give every part of the model the same name, so the field is set directly.
         config._attn_implementation_internal = observer_name
 
 

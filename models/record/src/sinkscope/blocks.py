@@ -20,9 +20,9 @@ from .storage import Folder
 from .studies import Job, Row, Task, digest_of_text, settings_text, slug, split_revision
 
 MEASURED, FAILED, SHORT, UNREADABLE = "measured", "failed", "short", "unreadable"
-# Metrics of heads, stored as [L H] numbers, layer by layer; alpha is stored for the first token only.
+# Metrics of heads, stored as [L H] numbers, layer by layer. Of alpha, only the first token's is stored.
 HEAD_METRICS = ("alpha", "alpha_raw", "entropy_mean", "distance", "contribution", "cos_gap")
-EPS_METRICS = ("sink_1", "sink_ratio_raw")  # metrics of one number for each eps
+EPS_METRICS = ("sink_1", "sink_ratio_raw")  # one number for each eps
 PROMPT_METRICS = ("alpha_1", "loss", *PROMPT_MEANS)
 SCHEMA = pa.schema([
     ("model", pa.string()), ("checkpoint", pa.string()), ("weights_sha256", pa.string()),
@@ -46,14 +46,14 @@ class Worker:
 
     def __init__(self, job: Job) -> None:
         self.job, self.folder = job, Folder(job.out)
-        self.name: str | None = None  # name of the checkpoint that is open
+        self.name: str | None = None
         self.digests = Digests("", None)
         self.recorder: Recorder | None = None
         self.file_sha256: str | None = None
 
     def run(self, task: Task) -> Row:
-        """Measures the blocks of a task that are not stored yet, and writes the recording once all blocks are stored.
-        Returns the recording's address, or an error; neither while other tasks have blocks to write."""
+        """Measures the blocks of a task that are not stored yet. Once all blocks of the checkpoint are stored, writes
+        the recording. Returns the recording's address, or an error; neither while other tasks have blocks to write."""
         error = address = None
         try:
             self._identify(task.name)
@@ -62,7 +62,7 @@ class Worker:
                 if self._part_name(block) not in stored_parts:
                     self._measure(block)
             address, error = self._finish()
-        except Exception as problem:  # one checkpoint's failure does not stop the others
+        except Exception as problem:  # one checkpoint's failure must not stop the others
             self.name = self.recorder = None
             error = f"{type(problem).__name__}: {problem}"
             row = {"model": task.name, "state": UNREADABLE, "error": error,
@@ -78,7 +78,7 @@ class Worker:
     def _identify(self, name: str) -> None:
         if self.name == name:
             return
-        self.name = self.recorder = None  # frees the last model's memory before the next is loaded
+        self.name = self.recorder = None  # frees the model's memory before the next one loads
         factory = self.job.models[name]
         if factory is not None:
             model, tokenizer = factory()
@@ -150,7 +150,7 @@ class Worker:
         return f"errors/{slug(name)}.parquet"
 
     def _finish(self) -> tuple[str | None, str | None]:
-        """Returns the recording's address, or an error. Writes the recording if all parts exist and it does not."""
+        """Writes the recording if all parts exist and it does not. Returns the recording's address, or an error."""
         assert self.name is not None
         name = f"{self.checkpoint}.safetensors"
         if not self.folder.has(name):
@@ -166,8 +166,8 @@ class Worker:
         return self.folder.at(name), None
 
     def _join_parts(self, parts: Sequence[str]) -> bytes | None:
-        """Returns the bytes of the recording of all parts; None if no text was measured. Parts are joined in a fixed
-        order, so that every worker gets the same bits."""
+        """Returns the bytes of the recording of all parts; None if no text was measured. Joins them in a fixed order,
+        so that every worker gets the same bits."""
         job = self.job
         assembly, conditions = Assembly(job.settings.eps, job.settings.first), None
         ids, texts, has_ids = sha256(), [], True

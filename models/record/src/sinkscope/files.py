@@ -11,8 +11,8 @@ from pathlib import Path
 
 def check_target(path: str | PathLike[str]) -> Path:
     """Checks before the work begins that a file can be written: makes its folder, and writes and removes a temporary
-    file there. Raises OSError if the folder is not writable, or if the name belongs to a link or a device, which
-    renaming would replace."""
+    file there. Raises OSError if that fails, or if the name is that of a link or a device, which a rename would
+    replace."""
     target = Path(path)
     if target.is_symlink() or (target.exists() and not target.is_file()):
         kind = (
@@ -32,13 +32,12 @@ def check_target(path: str | PathLike[str]) -> Path:
 
 
 def _make_temporary(target: Path) -> tuple[int, str]:
-    """Creates a new file (O_EXCL) next to the target, which only this process uses."""
     return tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
 
 
 @contextmanager
 def atomic_replacement(path: str | PathLike[str]) -> Iterator[Path]:
-    """Yields a temporary file in the same folder, which replaces `path` at the end, and is removed after a failure."""
+    """Yields a temporary file in the same folder. At the end it replaces `path`; after a failure it is removed."""
     target = check_target(path)
     descriptor, name = _make_temporary(target)
     part = Path(name)
@@ -55,7 +54,6 @@ def atomic_replacement(path: str | PathLike[str]) -> Iterator[Path]:
 
 
 def _file_mode(target: Path) -> int:
-    """Returns the mode of the replaced file; for a new one, the process's default mode."""
     if target.exists():
         return stat.S_IMODE(target.stat().st_mode)
     mask = os.umask(0)
@@ -70,7 +68,7 @@ def write_bytes(path: str | PathLike[str], data: bytes) -> int:
 
 
 def check_source(path: str | PathLike[str], error: Callable[[str], Exception]) -> None:
-    """Raises the error unless the path is a regular file: reading from a pipe or a device could block."""
+    """Raises the error unless the path is a regular file: to read a pipe or a device could block."""
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"

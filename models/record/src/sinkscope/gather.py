@@ -16,27 +16,25 @@ from .probe import Facts, call_name, check_rows, container_path, key_ranges, mas
 from .recording import ROW_SUM, SEEN, Array
 from .settings import Settings
 
-POOLED_SIZE = 128  # a pooled map has at most this many rows and columns
+POOLED_SIZE = 128  # largest number of rows and of columns of a pooled map
 
 
 class HeadMetrics:
-    """Gathers the metrics of heads from the calls of one forward pass."""
-
     def __init__(self, facts: Facts, settings: Settings, batch: int, keep: int) -> None:
         self.facts, self.settings, self.batch, self.keep = facts, settings, batch, keep
-        self.layers: list[dict[str, Tensor]] = []  # metrics of each layer, [B, ...]
-        self.stacked: dict[str, Array] = {}  # results of `_stack_layers` by name, [B, L, ...]
-        # fields of the first `keep` prompts by name, one tensor for each layer
+        self.layers: list[dict[str, Tensor]] = []
+        self.stacked: dict[str, Array] = {}  # cache of `_stack_layers`, [B, L, ...]
+        # fields of the first `keep` prompts: a tensor for each layer
         self.store: dict[str, list[Tensor]] = {}
         self.seen = torch.zeros(batch, facts.T, dtype=torch.bool)  # keys that some query sees in some layer
-        # smallest key that each query sees in any layer
+        # the smallest key that each query sees in any layer
         self.first_seen = torch.full((batch, facts.T), facts.T)
         maps, T = settings.maps, facts.T
         if maps == "auto":
             maps = "full" if T <= POOLED_SIZE else "pooled"
         self.maps = maps if keep else "none"
-        self.block = -(-T // POOLED_SIZE)  # height and width of a pooled cell, in queries and keys
-        self.P = -(-T // self.block)  # rows and columns of a pooled map
+        self.block = -(-T // POOLED_SIZE)
+        self.P = -(-T // self.block)
 
     def visit(self, call: Call) -> None:
         facts, device = self.facts, call.device
@@ -61,7 +59,7 @@ class HeadMetrics:
                 raise UnsupportedModel(f"{call_name(call)}: expected no weight on keys that had none in the first "
                                        "prompt, found some: the model's mask depends on the prompt; record prompts of "
                                        "one mask together")
-        # Sums over queries are in float64 where the device has it. Results are allocated before the loop: small
+        # Sums over queries are in float64 where the device has it. Results are allocated before the loop, since small
         # tensors between large ones that are freed again would fragment the heap.
         sum_dtype = torch.float32 if device.type == "mps" else torch.float64
         sums = {name: torch.zeros(B, H, T, dtype=sum_dtype, device=device)
@@ -77,12 +75,12 @@ class HeadMetrics:
             if not (facts.uses_shares or facts.from_weights):
                 check_rows(call, chunk)
             ranges[..., chunk.rows] = torch.stack(key_ranges(chunk.visible[:, 0]))
-            # If the model returned only its weights, a key whose weights are all 0 counts as hidden.
+            # If the model returned only its weights, a key without any weight counts as hidden.
             visible_keys |= (chunk.visible[:, 0] if weights is None else (chunk.att > 0).any(1)).any(-2)
             att, visible = chunk.att, facts.visible(chunk.rows, device)
             share = metrics.part_of_row(att) if facts.uses_shares else att
             sums["alpha"] += metrics.alpha(share, facts.kind)
-            if facts.uses_shares:  # also in layers without a sink logit, whose weights equal their shares
+            if facts.uses_shares:  # also in layers without a sink logit, whose shares are their weights
                 sums["alpha_raw"] += metrics.alpha(att, facts.kind)
             if chunk.sink is not None:
                 rows["att_bias"][..., chunk.rows] = chunk.sink
@@ -102,7 +100,7 @@ class HeadMetrics:
         omitted |= set() if facts.operation == "sink_logit" else {"att_bias"}
         omitted |= {"contribution_at"} if lengths is None else set()
         layer_metrics = {name: x.float() for name, x in (sums | rows).items() if name not in omitted}
-        # Norms are repeated for each head if layers group their heads differently.
+        # Repeats norms for each head if layers group their heads differently.
         copies = H // call.G if facts.G == H else 1
         if norms is not None:
             layer_metrics["value_norm"] = norms.repeat_interleave(copies, 1)
@@ -117,8 +115,8 @@ class HeadMetrics:
         self._keep_fields(call, keep_map)
 
     def _compare_mask(self, call: Call, ranges: Tensor, keys: Tensor) -> None:
-        """Adds the call's visible keys to those seen so far, and refuses a mask in which a query's last visible key
-        differs from that of the first prompt. A sparse mask may hide earlier keys."""
+        """Adds the call's visible keys to those seen so far. Refuses a mask in which a query's last visible key is not
+        that of the first prompt; earlier keys may differ, as in a sparse mask."""
         first, last = ranges
         self.seen |= keys
         self.first_seen = torch.minimum(self.first_seen, first)
@@ -136,8 +134,8 @@ class HeadMetrics:
                 "mask together")
 
     def _refuse_padding(self) -> None:
-        """Refuses padding and packed texts that the model itself hides, since then the number of queries that see a key
-        no longer follows from the key's position."""
+        """Refuses padding and packed texts that the model itself hides: the number of queries that see a key would no
+        longer follow from the key's position."""
         if self.settings.mask is not None:
             return
         hidden = (~self.seen).nonzero().tolist()
@@ -145,7 +143,6 @@ class HeadMetrics:
             raise UnsupportedModel(
                 f"texts: expected prompts without padding, found that no query sees key {hidden[0][1]} in any layer: "
                 'pass prompts without the tokens that the model hides, or name the mask, mask="causal"')
-        # Smallest key that a query or any later query sees.
         first_seen = self.first_seen.flip(-1).cummin(-1).values.flip(-1)
         starts = (first_seen[:, 1:] > torch.arange(self.facts.T - 1)).nonzero().tolist()
         if starts:
@@ -197,7 +194,6 @@ class HeadMetrics:
                 self.store.setdefault(name, []).append(x[: self.keep].float().cpu())
 
     def _stack_layers(self, name: str) -> Array | None:
-        """Returns a metric of all layers, [B, L, ...]."""
         if not self.layers or name not in self.layers[0]:
             return None
         if name not in self.stacked:
@@ -205,8 +201,8 @@ class HeadMetrics:
         return self.stacked[name]
 
     def metrics(self) -> dict[str, Array]:
-        """Returns the metrics of each prompt, [B, ...]. All prompts are computed together, since for short prompts the
-        overhead of each PyTorch call takes most of the time."""
+        """Returns the metrics of each prompt, [B, ...]. Computes all prompts together: for short prompts, most of the
+        time is the overhead of PyTorch's calls."""
         facts, first = self.facts, self.settings.first
         if len(self.layers) != facts.L:
             raise UnsupportedModel(f"expected {facts.L} calls of attention as for the first prompt, "
@@ -226,7 +222,7 @@ class HeadMetrics:
         distances = self._stack_layers("distance")
         assert distances is not None
         results["distance"] = distances.mean(-1)
-        # The first token's share of all queries' attention; queries before the first token count, too.
+        # Counts all queries, also those before the first token.
         results["first_share"] = results["alpha"][..., first] * np.float32(self._query_count(first) / facts.T)
         load = metrics.head_load(torch.from_numpy(results["head_gate"]))
         results |= {"head_load": load.numpy(), "head_gini": metrics.head_gini(load).numpy()}
@@ -239,23 +235,22 @@ class HeadMetrics:
         return results
 
     def _metric_by_eps(self, metric: Callable[[Tensor, float], Tensor], alphas: Array) -> Array:
-        """Returns a metric over all heads of each prompt, for each eps.  [B, L, H, T] -> [B, E, T]"""
+        """Returns a metric of all heads together, for each prompt and each eps.  [B, L, H, T] -> [B, E, T]"""
         B, _, _, T = alphas.shape
-        by_head = torch.from_numpy(alphas).permute(1, 2, 0, 3).flatten(2)  # [L, H, B * T]
+        by_head = torch.from_numpy(alphas).permute(1, 2, 0, 3).flatten(2)
         return np.stack([metric(by_head, e).float().view(B, T).numpy() for e in self.settings.eps], 1)
 
     def _query_count(self, k: int) -> int:
         return self.facts.T if self.facts.kind == "bidirectional" else self.facts.T - k
 
     def kept_fields(self, b: int, ids: list[int] | None) -> dict[str, Array]:
-        """Returns the kept fields of prompt b."""
         facts = self.facts
         fields = {name: torch.stack([layer[b] for layer in x]).numpy() for name, x in self.store.items()}
         if ids is not None:
             fields["tokens"] = np.array(ids, np.int32)
         for name in ("alpha", "alpha_raw", ROW_SUM, "att_bias"):
             if (x := self._stack_layers(name)) is not None:
-                fields[name] = x[b].copy()  # not a view, which would hold the whole batch
+                fields[name] = x[b].copy()  # a view would keep the whole batch in memory
         if facts.kind != "causal" and any(facts.windows):
             counts = facts.visible_counts[:, None].expand(-1, facts.H, -1)
             fields[SEEN] = counts.float().contiguous().numpy()
@@ -266,8 +261,8 @@ class HeadMetrics:
 
 
 class StreamMetrics:
-    """Gathers the metrics of the residual stream: of the input of every layer, also of layers without attention, and of
-    the last layer's output before the final norm."""
+    """Gathers the metrics of the residual stream: of the input of every layer, with attention or not, and of the last
+    layer's output before the final norm."""
 
     def __init__(self, facts: Facts, settings: Settings, keep: int) -> None:
         self.facts, self.settings, self.keep = facts, settings, keep
@@ -315,7 +310,6 @@ class StreamMetrics:
         return len(self.states) == self.facts.blocks + 1
 
     def metrics(self) -> dict[str, Array]:
-        """Returns the metrics of each prompt, [B, ...]."""
         if not self._is_complete:
             return {}
         return {name: torch.stack([state[name] for state in self.states], 1).numpy() for name in self.states[0]}

@@ -20,7 +20,7 @@ class LoadedModel:
     model: nn.Module
     tokenizer: Any
     id: str
-    sha256: str | None = None  # digest of a GGUF file
+    sha256: str | None = None
 
 
 def load(name: str | PathLike[str], dtype: str = "auto", device: str | None = None,
@@ -58,25 +58,24 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-# Patterns of the names of a tokenizer's files, and of files that belong to neither tokenizer nor model.
+# Names of a tokenizer's files, and of files that belong to neither tokenizer nor model.
 TOKENIZER_FILES = re.compile(r"(added_tokens|chat_template|merges|sentencepiece|special_tokens|spiece|tokenizer|vocab)")
 OTHER_FILES = re.compile(r"(\.git|readme|license)|.*\.(md|txt|png|jpg|pdf|svg|ipynb|csv)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Digests:
-    """SHA-256 digests of a model's weights, with its config, and of its tokenizer."""
+    """SHA-256 of a model's weights with its config, and of its tokenizer."""
 
     weights: str
-    tokenizer: str | None  # None if there is no tokenizer
+    tokenizer: str | None
 
 
 def digests_of_name(name: str | PathLike[str], revision: str | None = None) -> Digests:
-    """Returns the digests of the files that `load` would read. The hub lists digests; files on this machine are
-    hashed."""
+    """Returns the digests of the files that `load` would read. The hub lists digests; local files are hashed."""
     path = Path(name)
     if path.suffix == ".gguf" and path.is_file():
-        digest = file_sha256(path)  # the file holds the tokenizer as well
+        digest = file_sha256(path)  # the file has the tokenizer as well
         return Digests(digest, digest)
     if path.is_dir():
         return _digests_of_files({file.name: file_sha256(file) for file in path.iterdir() if file.is_file()})
@@ -85,7 +84,7 @@ def digests_of_name(name: str | PathLike[str], revision: str | None = None) -> D
 
     try:
         files = huggingface_hub.model_info(str(name), revision=revision, files_metadata=True).siblings or []
-    except (OSError, ValueError) as error:  # without a network, an earlier run's cache serves
+    except (OSError, ValueError) as error:  # without a network, use the cache of an earlier run
         try:
             folder = huggingface_hub.snapshot_download(str(name), revision=revision, local_files_only=True)
         except (LocalEntryNotFoundError, OSError, ValueError):
@@ -117,7 +116,7 @@ def sizes_of_name(name: str, revision: str | None = None) -> tuple[int, int, int
 
 
 def digests_of(model: nn.Module, tokenizer: Any) -> Digests:
-    """Returns the digests of a model in memory, over every tensor of the model's state, and of the tokenizer, over its
+    """Returns the digests of a model in memory, over every tensor of its state, and of the tokenizer, over its
     serialized form or its vocabulary."""
     digest = hashlib.sha256()
     for name, x in model.state_dict().items():

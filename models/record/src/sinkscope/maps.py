@@ -26,7 +26,7 @@ from .recording import Array, Recording
 from .settings import FIELDS, Settings
 
 VECTORS = ("q", "k", "v")
-# Names of the attention operations, as in the core's table.
+# In the order of the core's table.
 OPERATIONS = (
     "softmax",
     "sigmoid",
@@ -200,7 +200,6 @@ def _stream_metrics(states: Tensor, first: int) -> dict[str, Array]:
 
 
 def _to_array(x: Any) -> Array:
-    """Converts a tensor, an array, a proxy, or a list of these."""
     x = getattr(x, "value", x)
     if isinstance(x, list | tuple):
         return np.stack([_to_array(part) for part in x])
@@ -210,7 +209,6 @@ def _to_array(x: Any) -> Array:
 
 
 def _read_layers(x: Any, where: str) -> Iterator[Array]:
-    """Yields the map of each layer, [H, T, T]."""
     x = getattr(x, "value", x)
     for i, layer in enumerate(x):
         layer_map = _to_array(layer)
@@ -256,7 +254,7 @@ def _read_calls(layer_maps: Any, parts: Mapping[str, Any], where: str) -> Iterat
 
 @dataclass(frozen=True)
 class KnownFacts:
-    """Facts about the model that its observer knows and the maps alone do not show."""
+    """Facts that the observer of a model knows, and the maps alone do not show."""
 
     # for each layer, the first and the last key that each query sees, [T] each; None if only the weights are known
     ranges: Sequence[tuple[Tensor, Tensor] | None]
@@ -268,7 +266,6 @@ class KnownFacts:
 
 
 def _visible_range(call: Call, facts: Facts) -> tuple[Tensor, Tensor]:
-    """Returns the first and the last key that each query sees, [T] each."""
     assert call.weights is not None
     if facts.operation not in ("softmax", "sink_logit"):
         return torch.zeros(facts.T, dtype=torch.long), facts.last
@@ -338,7 +335,7 @@ def _check_call(call: Call, facts: Facts, operation: str) -> None:
     if operation == "softmax":
         sums = call.weights.sum(-1)
         errors = (sums - 1).abs()
-        # A dump in half precision rounds each weight.
+        # A dump in half precision has rounded each weight.
         if errors.max() > max(ROW_SUM_ROUNDING, 2e-2 if _is_half_precision(call.weights) else 0):
             raise ValueError(
                 f"maps: expected rows that sum to 1, found one of "
@@ -355,12 +352,11 @@ def _refuse_hidden_weight(call: Call, hidden: Tensor, mask_name: str) -> None:
 
 
 def _is_half_precision(x: Tensor) -> bool:
-    """Whether float16, or bfloat16, represents every number exactly."""
+    """Whether every number is exact in float16, or every number in bfloat16."""
     return any(torch.equal(x.to(dtype).float(), x) for dtype in (torch.float16, torch.bfloat16))
 
 
 def to_list(x: Any, where: str) -> list[Any]:
-    """Converts a list, an array or a tensor to a list. Refuses a string, which would become a list of its letters."""
     if isinstance(x, str | bytes):
         raise ValueError(f"{where}: expected a list of token strings or ids, found the text {x!r} alone")
     return list(x.tolist() if hasattr(x, "tolist") else x)
@@ -381,6 +377,6 @@ def from_maps(
     eps: Sequence[float] = (0.1, 0.2, 0.3),
     **options: Any,
 ) -> Recording:
-    """Makes a recording of the maps of one prompt, att [L, H, T, T], and its T tokens. Other arguments are those of
-    `record_maps`."""
+    """Makes a recording of one prompt from its maps, att [L, H, T, T], and its T tokens. The other arguments are those
+    of `record_maps`."""
     return record_maps([att], [tokens], eps, 1, model_id=model_id, **options)

@@ -14,9 +14,9 @@ import math
 import torch
 from torch import Tensor
 
-EPS = 0.3  # the literature's threshold for "this head has a sink", meant for T = 64
-TINY = 1e-8  # added to row sums, so that shares stay finite in a row without weight
-NEAR = 0.002  # alphas this close to eps may exceed it or not, depending on the rounding of other hardware
+EPS = 0.3  # the literature's threshold of alpha for a head with a sink, meant for T = 64
+TINY = 1e-8  # keeps shares finite in a row without weight
+NEAR = 0.002  # an alpha this close to eps may exceed it or not, as other hardware rounds
 
 
 def alpha(att: Tensor, mask: str = "causal") -> Tensor:
@@ -30,7 +30,7 @@ def alpha(att: Tensor, mask: str = "causal") -> Tensor:
     T = att.shape[-1]
     if mask == "bidirectional":
         return att.sum(-2) / T
-    queries = torch.arange(T, 0, -1, dtype=att.dtype, device=att.device)  # T-k+1 queries see token k
+    queries = torch.arange(T, 0, -1, dtype=att.dtype, device=att.device)
     return (att / queries).sum(-2)
 
 
@@ -61,7 +61,7 @@ def row_mass(att: Tensor) -> Tensor:
 
 
 def near(alphas: Tensor, eps: float = EPS) -> Tensor:
-    """Number of heads whose alpha_k lies within NEAR of eps.  [..., T] -> [T]"""
+    """Number of heads whose alpha_k is within NEAR of eps.  [..., T] -> [T]"""
     return ((alphas - eps).abs() < NEAR).double().flatten(0, -2).sum(0)
 
 
@@ -82,10 +82,10 @@ def distance(share: Tensor, rows: slice) -> Tensor:
 
 
 def cos_gap(q: Tensor, k: Tensor, last: Tensor, first: int = 0) -> Tensor:
-    """Mean cosine of the queries with the first key, minus their mean cosine with the other visible keys. Each
-    query sees the keys up to its entry of `last`.  q, k [..., T, K], last [T] -> [...]
+    """Mean cosine of the queries with the first key, minus their mean cosine with the other visible keys. Each query
+    sees the keys up to its entry of `last`.  q, k [..., T, K], last [T] -> [...]
 
-    The sum of a query's cosines with many keys is computed as one product with the sum of the keys' directions.
+    A query's cosines with many keys add up to its product with the sum of the keys' directions.
     """
     q, k = (x / x.norm(dim=-1, keepdim=True) for x in (q, k))
     to_first = (q * k[..., first : first + 1, :]).sum(-1)
@@ -126,7 +126,7 @@ def loss(logits: Tensor, tokens: Tensor) -> Tensor:
 
 
 def rank(logits: Tensor, tokens: Tensor) -> Tensor:
-    """Number of tokens that rank before token t+1 in the logits at t; among equal logits the lower id ranks first.
+    """Number of tokens that rank before token t+1 in the logits at t. Of equal logits, the lower id ranks first.
     [..., T, V] -> [..., T-1]"""
     logits = logits[..., :-1, :]
     own = logits.gather(-1, tokens[..., 1:, None])
@@ -135,7 +135,7 @@ def rank(logits: Tensor, tokens: Tensor) -> Tensor:
 
 
 def accuracy(ranks: Tensor) -> Tensor:
-    """Share of tokens of rank 0, which the model predicts first.  [..., n] -> [...]"""
+    """Share of tokens of rank 0, the model's first choice.  [..., n] -> [...]"""
     return (ranks == 0).double().mean(-1)
 
 
@@ -149,7 +149,7 @@ def first_to_others(vectors: Tensor, first: int = 0) -> Tensor:
 
 
 def norm_ratio(norms: Tensor, first: int = 0) -> Tensor:
-    """First norm divided by the mean of the others: `first_to_others`, from norms.  [..., T] -> [...]"""
+    """`first_to_others`, from the norms of the vectors.  [..., T] -> [...]"""
     others = torch.cat([norms[..., :first], norms[..., first + 1:]], -1)
     return norms[..., first] / others.mean(-1)
 
@@ -163,9 +163,8 @@ def contributions(att: Tensor, lengths: Tensor, visible: Tensor, mask: str = "ca
 
 
 def tag_share(rows: Tensor, direction: Tensor, centered: bool = False) -> Tensor:
-    """Share of the rows' squared length along a direction; with `centered`, share of their variance.
-    The direction is a sink's value, which tags the tokens that attend to the sink (arXiv 2502.00919).
-    [..., n, K], [..., K] -> [...]"""
+    """Share of the rows' squared length along a direction; with `centered`, of their variance. The direction is a
+    sink's value, which tags the tokens that attend to the sink (arXiv 2502.00919).  [..., n, K], [..., K] -> [...]"""
     if centered:
         rows = rows - rows.mean(-2, keepdim=True)
     along = (rows @ direction[..., None])[..., 0].square().sum(-1)
@@ -196,9 +195,8 @@ def head_gini(load: Tensor) -> Tensor:
 
 
 def spikes(inputs: Tensor, outputs: Tensor, down: Tensor) -> Tensor:
-    """For each token: the row of a projection's largest output, the column of its largest input, the weight in that
-    row and column, the largest input, and the largest output.
-    [..., T, F], [..., T, D], [..., D, F] -> [..., T, 5]"""
+    """For each token: the row of a projection's largest output, the column of its largest input, the weight at that row
+    and column, the largest input, and the largest output.  [..., T, F], [..., T, D], [..., D, F] -> [..., T, 5]"""
     row, column = outputs.abs().argmax(-1), inputs.abs().argmax(-1)
     weight = torch.stack([w[r, c] for w, r, c in
                           zip(down.flatten(0, -3), row.flatten(0, -2), column.flatten(0, -2))])
@@ -207,8 +205,8 @@ def spikes(inputs: Tensor, outputs: Tensor, down: Tensor) -> Tensor:
 
 
 def super_weight(spikes: Tensor) -> Tensor:
-    """The spikes of the token with the largest output, in each layer, with the token's position inserted as the third
-    number.  [L, T, 5] -> [L, 6]"""
+    """For each layer: the spikes of the token with the largest output, and this token's position as the third number.
+    [L, T, 5] -> [L, 6]"""
     token = spikes[..., 4].abs().argmax(-1)
     found = spikes[torch.arange(len(spikes)), token]
     return torch.cat([found[:, :2], token[:, None], found[:, 2:]], -1)
@@ -228,12 +226,12 @@ def kurtosis(hidden: Tensor) -> Tensor:
 
 
 def matrix_entropy(hidden: Tensor) -> Tensor:
-    """Entropy -sum p ln p of p_j = sigma_j^2 / |H|_F^2, divided by ln min(n, D), where sigma are the singular values
-    of H (arXiv 2510.06477, compression valleys). NaN if H has a single row or column, is zero, or is not finite.
+    """Entropy -sum p ln p of p_j = sigma_j^2 / |H|_F^2, divided by ln min(n, D), where sigma are the singular values of
+    H (arXiv 2510.06477, compression valleys). NaN if H has a single row or column, is zero, or is not finite.
     [..., n, D] -> [...]
 
-    The squared singular values are computed as the eigenvalues of H H^T or H^T H, in F64: next to a massive row, the
-    others are as small as the rounding error of F32.
+    The squared singular values are the eigenvalues of H H^T or H^T H. They are computed in F64, because next to a
+    massive row the others are as small as the rounding error of F32.
     """
     size = min(hidden.shape[-2:])
     if size < 2:

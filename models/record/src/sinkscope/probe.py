@@ -13,22 +13,19 @@ from transformers import PreTrainedModel
 from .attention import HIDING_MASK, Call, Chunk, Place, UnsupportedModel, class_name
 from .settings import Settings
 
-# Tolerance for the output of recomputed weights, relative to the output of the model's attention, in units of the
-# dtype's rounding: for each weight, for each score relative to its size, and for each product in a score. Models with
-# random weights differ by at most two thirds of this tolerance; scores that are 5% too large differ by twice this
-# tolerance.
+# Tolerances for recomputed weights: how far their output may be from that of the model's attention. The unit is the
+# dtype's rounding, of each weight, of each score relative to its size, and of each product in a score. Models with
+# random weights differ by at most two thirds of this tolerance, scores that are 5% too large by twice as much.
 WEIGHT_ROUNDINGS, SCORE_ROUNDINGS, PRODUCT_ROUNDINGS = 2.0, 1.0, 1.0
-LOW_PRECISION_FACTOR = 2.0  # widens the tolerance if the softmax itself runs in the dtype, as with sink logits
-MIN_TOLERANCE = 1e-4  # smallest tolerance, relative to the largest value: float32 products may run in TF32
-LARGEST_MASKED_WEIGHT = 1e-20  # a smaller weight counts as masked, if the mask is not -inf
-ROW_SUM_ROUNDING = 1e-4  # tolerance for rows that should sum to 1, in float32
-FEWEST_QUERIES = 4  # fewer queries do not prove a window, since single weights may underflow
+LOW_PRECISION_FACTOR = 2.0  # widens the tolerance if the softmax runs in the model's dtype, as with sink logits
+MIN_TOLERANCE = 1e-4  # the least tolerance, relative to the largest value: float32 products may run in TF32
+LARGEST_MASKED_WEIGHT = 1e-20  # a smaller weight counts as masked: some masks are finite
+ROW_SUM_ROUNDING = 1e-4
+FEWEST_QUERIES = 4  # fewer queries do not prove a window, since weights of visible keys may underflow to 0
 
 
 @dataclass
 class Facts:
-    """Facts about a model from its first forward pass."""
-
     T: int
     H: int
     G: int
@@ -36,22 +33,22 @@ class Facts:
     kind: str  # causal, prefix or bidirectional
     prefix: int
     windows: list[int | None]  # window of each layer with attention, in keys; None without one
-    visible_counts: Tensor  # [L, T]: number of keys that each query sees
-    operation: str  # name of the attention operation in the core's table
+    visible_counts: Tensor  # [L, T]: how many keys each query sees
+    operation: str  # its name in the core's table
     softcap: float | None
     layers: list[int]  # the model's own numbers of the layers with attention
-    blocks: int  # layers of the model, with attention or not
-    members: list[nn.Module]  # the modules of the layers, each once
+    blocks: int  # number of all layers, with or without attention
+    members: list[nn.Module]
     uneven: tuple[str, ...] = ()  # which of q, k and v differ in width between layers
-    paths: tuple[tuple[Place, ...], ...] = ()  # the numbered containers that enclose each call
-    from_weights: bool = False  # maps from another program, whose rows may lack the share of a sink logit
+    paths: tuple[tuple[Place, ...], ...] = ()
+    from_weights: bool = False  # True for maps from another program, whose rows may lack the share of a sink logit
     # for each layer, the first and the last key that each query of the first prompt sees, [T] each
     ranges: tuple[tuple[Tensor, Tensor], ...] = ()
     U: int = 0  # width of values; 0 if unknown
 
     @property
     def uses_shares(self) -> bool:
-        """Whether alpha is computed from each row's shares, since rows need not sum to 1."""
+        """Whether alpha is computed from shares, because rows need not sum to 1."""
         return self.operation != "softmax"
 
     @property
@@ -70,17 +67,17 @@ class Facts:
 
     @property
     def last(self) -> Tensor:
-        """The last key that each query may see under the kind of mask, [T]."""
+        """The last key that each query may see, windows aside, [T]."""
         return last_visible_keys(self.kind, self.prefix, self.T)
 
     def visible(self, rows: slice, device: torch.device) -> Tensor:
-        """Returns the keys that the queries see under the kind of mask, bool [t, T]; windows are ignored."""
+        """Returns the keys that the queries see, windows aside, bool [t, T]."""
         return torch.arange(self.T, device=device) <= self.last[rows, None].to(device)
 
 
 @dataclass(frozen=True)
 class ObservedCall:
-    """The sizes and the place of a call of attention, without its tensors."""
+    """A call of attention, without its tensors."""
 
     H: int
     G: int
@@ -100,17 +97,16 @@ class ObservedCall:
 
 
 def call_name(call: Call) -> str:
-    """Returns a name of the call for messages, as in "LlamaAttention, layer 3"."""
     return f"{type(call.module).__name__}, layer {call.layer_idx}"
 
 
 def container_path(path: tuple[Place, ...]) -> str:
-    """Returns the name of the outermost numbered module that contains a call, such as model.layers.3."""
+    """Returns the outermost numbered module that contains a call, such as model.layers.3."""
     return f"{path[0].container}.{path[0].index}" if path else "no layer"
 
 
 def refuse_crossed(call: Call) -> None:
-    """Refuses cross-attention, also when encoder and decoder have the same number of tokens."""
+    """Refuses cross-attention, which the shapes do not show if encoder and decoder have equally many tokens."""
     if call.is_crossed:
         raise UnsupportedModel(
             f"{call_name(call)}: expected attention to the model's own tokens, found some to those of another part; a "
@@ -120,14 +116,13 @@ def refuse_crossed(call: Call) -> None:
 
 
 class Probe:
-    """Examines the calls of the first forward pass: their sizes, the visible keys, and whether the recomputed
-    weights give the output of the model's own attention."""
+    """Examines the first forward pass: the calls' sizes, the visible keys, and whether the recomputed weights give the
+    output of the model's own attention."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.calls: list[ObservedCall] = []
         self.T = 0
-        # for each layer, the first key and the last key that each query sees, and how many it sees, [T] each
         self.ranges: list[tuple[Tensor, Tensor, Tensor]] = []
         self.has_sink_logits = False
         self.softcap: float | None = None
@@ -169,10 +164,10 @@ class Probe:
         self.ranges.append((first, last, count))
 
     def _check_output(self, call: Call, chunk: Chunk) -> None:
-        """Refuses a call if its recomputed weights, times the values, differ from its output by more than rounding."""
+        """Refuses a call whose output differs from its recomputed weights times the values by more than rounding."""
         if call.out is None:
             return
-        assert call.query is not None  # a call with an output also has its query, key and value
+        assert call.query is not None  # a call with an output has its query, key and value
         assert call.key is not None
         assert call.value is not None
         B, H, t, S = chunk.att.shape
@@ -185,17 +180,17 @@ class Probe:
         expected = call.out[:, chunk.rows].transpose(1, 2).to(actual)
         rounding = max(torch.finfo(x.dtype).eps for x in (call.out, call.query, call.value)) / 2
         rounding *= 1 if call.sinks is None else LOW_PRECISION_FACTOR
-        # The rounding of a score gives the relative error of its weight: the score itself is rounded, and each of its
-        # K products, whose errors add up to about |q| |k| / sqrt(K).
+        # The absolute error of a score is the relative error of its weight. The score is rounded itself, and so is each
+        # of its K products, whose errors add up to about |q| |k| / sqrt(K).
         scale = call.query.shape[-1] ** -0.5 if call.scaling is None else call.scaling
         query = call.query[:, :, chunk.rows].to(actual).norm(dim=-1)
         key = call.key.to(actual).norm(dim=-1).repeat_interleave(H // call.G, 1)
         products = query[..., None] * key[:, :, None] * abs(scale) * call.query.shape[-1] ** -0.5
         assert chunk.scores is not None
-        scores = chunk.scores.abs().masked_fill(chunk.att == 0, 0)  # -inf if invisible
+        scores = chunk.scores.abs().masked_fill(chunk.att == 0, 0)
         error = chunk.att * (WEIGHT_ROUNDINGS + SCORE_ROUNDINGS * scores + PRODUCT_ROUNDINGS * products) * rounding
-        # The error of the output is at most sum_j error_j |v_j - out| <= sqrt(sum error) sqrt(sum error (v - out)^2).
-        # The right side needs no tensor of [t, S, V].
+        # The output's error is at most sum_j error_j |v_j - out| <= sqrt(sum error) sqrt(sum error (v - out)^2), whose
+        # right side needs no tensor of [t, S, V].
         total = error.sum(-1, keepdim=True)
         squares = mix(error, value.square()) - 2 * actual * mix(error, value) + actual.square() * total
         allowed = (total * squares.clamp_min(0)).sqrt() + rounding * (
@@ -215,8 +210,7 @@ class Probe:
             )
 
     def facts(self, model: nn.Module, member_runs: Mapping[str, int]) -> Facts:
-        """Returns the facts about the model. `member_runs` has the number of runs of each container's members in the
-        pass."""
+        """Returns the facts. `member_runs` says how many members of each container ran in the pass."""
         name = type(model).__name__
         if not self.calls:
             raise UnsupportedModel(f"{name}: expected calls of attention, found none")
@@ -232,7 +226,7 @@ class Probe:
         for i, call in enumerate(self.calls):
             if call.by_weights:
                 first, last, _ = self.ranges[i]
-                # A mask that the caller named may be narrower than the weights show.
+                # The caller's mask may be narrower than the weights show.
                 limit = last.maximum(last_visible_keys(kind, prefix, T))
                 first, last = mask_ranges_of_weights(first, last, kind, limit)
                 self.ranges[i] = first, last, mask_of_ranges(first, last).sum(-1)
@@ -286,44 +280,43 @@ class Probe:
 
 
 def key_ranges(visible: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the first and the last key that each query sees; T and -1 for a query that sees none.
+    """Returns the first and the last key that each query sees; T and -1 if it sees none.
     bool [..., t, T] -> [..., t] each"""
     key = torch.arange(visible.shape[-1], device=visible.device)
     return torch.where(visible, key, len(key)).amin(-1), torch.where(visible, key, -1).amax(-1)
 
 
 def mask_of_ranges(first: Tensor, last: Tensor) -> Tensor:
-    """Returns the mask in which each query sees its keys from `first` to `last`.  [T], [T] -> bool [T, T]"""
+    """Returns the mask in which each query sees the keys from `first` to `last`.  [T], [T] -> bool [T, T]"""
     key = torch.arange(len(first))
     return (key >= first[:, None]) & (key <= last[:, None])
 
 
 def last_visible_keys(kind: str, prefix: int, T: int) -> Tensor:
-    """Returns the last key that each query may see under this kind of mask, [T]."""
     return torch.arange(T).clamp_min({"causal": 0, "prefix": prefix - 1}.get(kind, T - 1))
 
 
 def mask_ranges_of_weights(first: Tensor, last: Tensor, kind: str, limit: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the first and the last key that each query sees, [T] each, from the first and the last key with a weight.
-    The result is a window if the weights fill one, otherwise all keys up to `limit`. The keys with a weight alone do
-    not decide, since the weights of visible keys may underflow to 0, above all in float16."""
+    A window counts only if the weights fill it; otherwise every query sees all keys up to `limit`. A weight of 0 does
+    not show a hidden key: weights of visible keys may underflow to 0, above all in float16."""
     key, T = torch.arange(len(first)), len(first)
     width = int((key - first).max()) + 1
     start = (key - width + 1).clamp_min(0)
     end = limit if kind != "bidirectional" else (key + width - 1).clamp_max(T - 1)
-    cut = key >= width  # queries for which a window of this width hides the first key
+    cut = key >= width  # queries whose window of this width hides the first key
     at_edge = (first == start) & (last == end)
     is_window = width > 1 and (bool(at_edge.all()) or cut.sum() >= FEWEST_QUERIES and at_edge[cut].float().mean() > 0.5)
     return (start, end) if is_window else (torch.zeros_like(first), limit)
 
 
 def has_mask_kind(first: Tensor, last: Tensor) -> bool:
-    """Whether a mask is causal, prefix or bidirectional (each also with a window), from the first and the last key that
-    each query sees, [T] each. In a bidirectional mask, two tokens see each other, or neither sees the other."""
+    """Whether the first and the last key that each query sees, [T] each, are those of a causal, prefix or bidirectional
+    mask, each also with a window. In a bidirectional mask, two tokens see each other, or neither sees the other."""
     t = torch.arange(len(first))
     if (last <= t).all() or torch.equal(last, t.clamp_min(last[0].item())):
         return True
-    sees = first != len(first)  # queries that see at least one key
+    sees = first != len(first)
     return bool((last[first[sees]] >= t[sees]).all())
 
 
@@ -333,8 +326,8 @@ def find_layers(
     """Returns the model's own number of each layer with attention, how many layers there are, and the modules of all
     layers.
 
-    The layers are the members of the outermost numbered container that encloses every call. A member that runs
-    several times counts as several layers, which share their weights.
+    The layers are the members of the outermost numbered container around all calls. A member that runs several
+    times counts as several layers, which share their weights.
     """
     name = class_name(model)
     runs = len({call.run for call in calls})
@@ -378,12 +371,12 @@ def find_layers(
     count = sum(is_member(n) for n, _ in model.named_modules(remove_duplicate=False))
     indices = [place.index for place in places[container]]
     if member_runs.get(container, 0) <= count and indices == sorted(set(indices)):
-        return indices, count, members  # layers without attention, which made no call, are numbered as well
+        return indices, count, members  # layers without attention count, though they made no call
     return numbers, member_runs.get(container, len(numbers)), members
 
 
 def check_rows(call: Call, chunk: Chunk) -> None:
-    """Refuses returned weights whose rows do not sum to 1, since it is unknown what receives the rest."""
+    """Refuses returned weights whose rows do not sum to 1: nothing says what receives the rest."""
     if call.weights is None:
         return
     sums = chunk.att.sum(-1)
@@ -398,14 +391,14 @@ def check_rows(call: Call, chunk: Chunk) -> None:
 
 
 def _tower_name(path: tuple[Place, ...]) -> str:
-    """Returns the name of the part of the model that makes a call, such as vision_model."""
+    """Returns the part of the model that makes a call, such as vision_model."""
     head = path[0].container.rpartition(".")[0] if path else ""
     outer = head.removesuffix(".encoder")  # vision_model.encoder.layers belongs to vision_model
     return outer if outer.endswith(("_model", "_tower")) else head or "the model"
 
 
 def window_of(first: Tensor, last: Tensor, kind: str) -> int | None:
-    """Returns the number of keys that each query of a windowed layer sees; None for a layer without a window."""
+    """Returns how many keys each query of a windowed layer sees; None without a window."""
     t = torch.arange(len(first))
     if kind == "bidirectional":
         reach = torch.maximum(t - first, last - t).max().item()
@@ -415,8 +408,8 @@ def window_of(first: Tensor, last: Tensor, kind: str) -> int | None:
 
 
 def config_of(model: nn.Module) -> Any:
-    """Returns the config of the text model in the tree, or None. If a user's enclosing module has a `config` of its
-    own, the config of the transformers model inside is returned."""
+    """Returns the config of the text model in the tree, or None. A module of the user may have a `config` of its own:
+    the config of the transformers model comes first."""
     with_config = [m for m in model.modules() if getattr(m, "config", None) is not None]
     with_config.sort(key=lambda m: not isinstance(m, PreTrainedModel))
     config: Any = with_config[0].config if with_config else None
@@ -424,13 +417,13 @@ def config_of(model: nn.Module) -> Any:
 
 
 def head_width(model: nn.Module, H: int) -> int:
-    """Returns K, according to the config, of a model that returns only its weights."""
+    """Returns K by the config, for a model that returns only its weights."""
     config: Any = config_of(model)
     return int(getattr(config, "head_dim", None) or max(1, output_sizes(model)[0] // H))
 
 
 def output_sizes(model: nn.Module) -> tuple[int, int]:
-    """Returns D and V from the config, 0 where it lacks them. V is the number of labels if there is no vocabulary."""
+    """Returns D and V by the config, 0 where it lacks them. Without a vocabulary, V is the number of labels."""
     config = config_of(model)
 
     def find_size(*names: str) -> int:

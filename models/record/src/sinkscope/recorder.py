@@ -27,8 +27,7 @@ from .probe import Facts, Probe, config_of, output_sizes
 from .recording import Array, Means, Recording
 from .settings import FIELDS, Settings
 
-CHECKED_POSITIONS = 64  # number of positions at which logits are compared with those of the unobserved model
-# Metrics whose mean over layers and heads is recorded for each prompt.
+CHECKED_POSITIONS = 64  # number of positions where the logits are compared with those of the unobserved model
 PROMPT_MEANS = (
     "alpha_raw",
     "row_mass",
@@ -40,15 +39,13 @@ PROMPT_MEANS = (
     "key_ratio",
     "value_ratio",
 )
-LOSS_ROWS = 256  # number of positions whose logits are widened to float32 together
+LOSS_ROWS = 256  # number of positions whose logits are converted to float32 at a time
 
 Inputs = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """The model's inputs, with a batch of 1, and the token strings."""
-
     inputs: Inputs
     ids: list[int] | None
     tokens: list[str] | None
@@ -57,8 +54,6 @@ class Prompt:
 
 @dataclass
 class Measurement:
-    """The metrics and the token strings of one prompt, and the recorded fields of a kept prompt."""
-
     metrics: dict[str, Array]
     kept: dict[str, Array] = field(default_factory=dict)
     tokens: list[str] = field(default_factory=list)
@@ -126,7 +121,7 @@ def record(
 
 
 def prompt_row(measurement: Measurement | None, thresholds: int, first: int) -> dict[str, Any]:
-    """Returns the numbers of one prompt that a recording stores as `prompt.NAME`; NaN for a failed prompt."""
+    """Returns the numbers that a recording stores as `prompt.NAME` for one prompt; NaN for a failed prompt."""
     nan = np.float32(np.nan)
     results = measurement.metrics if measurement else {}
     row = {
@@ -147,7 +142,6 @@ def prompt_row(measurement: Measurement | None, thresholds: int, first: int) -> 
 
 
 def parse_edits(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]]:
-    """Returns the caller's edits as the objects that a recording stores, each with a label."""
     if isinstance(edits, str | Mapping):
         raise ValueError(f"edits: expected a list of labels, found {edits!r} alone")
     parsed = [
@@ -159,19 +153,18 @@ def parse_edits(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]
 
 
 class Assembly:
-    """Collects the metrics of prompts in the order of `add`, and makes a recording of them. `join` appends the prompts
+    """Collects the metrics of prompts, in the order of the calls of `add`, for a recording. `join` appends the prompts
     of another assembly."""
 
     def __init__(self, eps: Sequence[float], first: int) -> None:
         self.eps, self.first = eps, first
         self.means = Means()
         self.kept: list[Measurement] = []
-        # the distinct first tokens of the prompts, by id and string
+        # the distinct first tokens of the prompts: id and string
         self.firsts: dict[tuple[int | None, str | None], None] = {}
         self.rows: dict[str, list[Any]] = {}
 
     def add(self, measurement: Measurement | None) -> dict[str, Any]:
-        """Adds a prompt, or None for a failed prompt, and returns its row."""
         row = prompt_row(measurement, len(self.eps), self.first)
         for name, value in row.items():
             self.rows.setdefault(name, []).append(value)
@@ -206,7 +199,7 @@ class Assembly:
             if name in metric_names or name in ("sink_1", "alpha_1", "loss", "failed")
         }
         first = conditions["first"]
-        if len(self.firsts) > 1:  # the prompts begin with different tokens
+        if len(self.firsts) > 1:
             first = first | {"token": None, "id": None}
         counts = {"count": len(self.rows["failed"]), "kept": len(self.kept)}
         return Recording(
@@ -221,8 +214,8 @@ class Assembly:
 
 
 class Recorder:
-    """Measures prompts with one model. With the first prompt that fits into memory, it checks that observing the model
-    does not change its logits."""
+    """Measures prompts with one model. At the first prompt that fits into memory, checks that observing the model does
+    not change its logits."""
 
     def __init__(
         self, model: nn.Module, tokenizer: Any, settings: Settings, part: str | None = None
@@ -235,12 +228,12 @@ class Recorder:
         self.facts: Facts | None = None
         self.device = _device(self.model)
         self.config: Any = config_of(self.model)
-        self.outputs = 0  # number of outputs per token
-        self.reads_ids = True  # whether attention is over the prompt's tokens, not over patches of an image
+        self.outputs = 0
+        self.reads_ids = True  # False if attention is over the patches of an image
         _refuse_foreign_tokens(self.model)
 
     def prompt(self, text: Any) -> Prompt | None:
-        """Returns one text as a prompt, cut to the length in the settings; None if the text is shorter."""
+        """Converts one text to a prompt, cut to the length in the settings; None if the text is shorter."""
         parsed = self._parse_prompts(text)
         if len(parsed) != 1:
             raise ValueError(f"texts: expected a batch of 1, found {len(parsed)}")
@@ -251,7 +244,7 @@ class Recorder:
         return self._cut(parsed[0], T) if len(ids) >= T else None
 
     def prompts(self, texts: Iterable[Any]) -> list[Prompt]:
-        """Returns the texts as prompts, cut to one length. Warns about shorter texts and leaves them out."""
+        """Converts texts to prompts of one length. Leaves shorter texts out, with a warning."""
         if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
             raise ValueError(
                 f"texts: expected a list of texts, lists of ids or mappings, found a "
@@ -284,7 +277,7 @@ class Recorder:
         return fit
 
     def _parse_prompts(self, text: Any) -> list[Prompt]:
-        """Returns the prompts of one item of `texts`: one for a text, and one for each row of a mapping's batch."""
+        """Returns the prompts of one item of `texts`: one of a text, or one for each row of a mapping's batch."""
         if isinstance(text, Mapping):
             rows = split_batch(text)
             lists = [row["input_ids"][0].tolist() if "input_ids" in row else None for row in rows]
@@ -297,13 +290,14 @@ class Recorder:
                 raise ValueError(
                     "texts: expected token ids or model inputs where there is no tokenizer, found text"
                 )
-            # Truncation keeps the separator token with which some tokenizers end a text; other texts are cut later.
+            # Some tokenizers end a text with a separator token, which only truncation by the tokenizer keeps. Other
+            # texts are cut later.
             truncates = getattr(self.tokenizer, "sep_token_id", None) is not None and self.settings.tokens
             encoding = self.tokenizer(
                 text, **({"truncation": True, "max_length": self.settings.tokens} if truncates else {})
             )
             ids, mask = encoding.input_ids, getattr(encoding, "attention_mask", None)
-            if mask is not None and not all(mask):  # a tokenizer that pads by itself
+            if mask is not None and not all(mask):  # the tokenizer pads by itself
                 row = {"input_ids": torch.tensor([ids]), "attention_mask": torch.tensor([mask])}
                 ids = _cut_padding(row)["input_ids"][0].tolist()
         else:
@@ -344,7 +338,7 @@ class Recorder:
         n = len(ids)
         inputs = {
             name: x[:, :, :T, :T]
-            if x.dim() == 4 and x.shape[2:] == (n, n)  # a mask
+            if x.dim() == 4 and x.shape[2:] == (n, n)
             else x[:, :T]
             if x.dim() >= 2 and x.shape[1] == n
             else x
@@ -353,7 +347,6 @@ class Recorder:
         return Prompt(inputs, ids[:T], token_strings(self.tokenizer, ids[:T]), prompt.text)
 
     def _forward(self, inputs: Inputs) -> Any:
-        """Runs the recorded part alone if it accepts these inputs, otherwise the whole model."""
         moved = {name: x.to(self.device) for name, x in inputs.items()}
         model = self.whole
         if self.model is not self.whole and all(name in _parameters(self.model) for name in moved):
@@ -367,8 +360,7 @@ class Recorder:
             return model(**moved, **extra)
 
     def _check_first_prompt(self, prompt: Prompt) -> Facts:
-        """Runs the first prompt with and without observation, compares the logits, and returns the facts about the
-        model."""
+        """Runs the first prompt with and without observation, compares the logits, and returns facts on the model."""
         with torch.compiler.set_stance("force_eager"):
             expected, self.outputs = _sample_logits(self._forward(prompt.inputs))
         probe = Probe(self.settings)
@@ -376,7 +368,7 @@ class Recorder:
             observed, _ = _sample_logits(self._forward(prompt.inputs))
         spread = (expected.std() if expected.numel() > 1 else expected.abs().mean()).clamp_min(1e-12)
         error = ((observed - expected).abs().max() / spread).item()
-        if not error <= self.settings.tolerance:  # NaN is refused, too
+        if not error <= self.settings.tolerance:  # NaN must fail as well
             raise UnsupportedModel(
                 f"{type(self.model).__name__}: expected the logits of the untouched model within "
                 f"{self.settings.tolerance:g} of their deviation, found {error:.3g}"
@@ -398,7 +390,6 @@ class Recorder:
     def measure_all(
         self, prompts: Sequence[Prompt], batch: int = 1, progress: bool = True, keep: int | None = None
     ) -> Iterator[Measurement | None]:
-        """Yields the measurement of each prompt, in order; None for a prompt that ran out of memory."""
         keep = self.settings.keep if keep is None else keep
         with tqdm(total=len(prompts), unit="prompt", disable=not progress) as bar:
             for start in range(0, len(prompts), batch):
@@ -417,7 +408,7 @@ class Recorder:
         except Exception as error:
             if not _is_out_of_memory(error):
                 raise
-        # The code below is outside of `except`, so that the tensors of the failed pass are freed first.
+        # Outside of `except`, because the exception keeps the tensors of the failed pass alive.
         gc.collect()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -469,7 +460,7 @@ class Recorder:
             and "input_ids" in inputs
             and logits is not None
             and logits.shape[:2] == inputs["input_ids"].shape
-            # Fewer outputs than the vocabulary are labels of a token classifier, which have no loss.
+            # A token classifier has fewer outputs than the vocabulary, and no loss.
             and logits.shape[-1] >= max(output_sizes(self.model)[1], 1 + int(inputs["input_ids"].max()))
         ):
             results |= _losses(logits, inputs["input_ids"].to(logits.device))
@@ -505,7 +496,7 @@ class Recorder:
         license: str | None = None,
         command: str | None = None,
     ) -> dict[str, Any]:
-        """Returns the conditions of a recording, except those that `Assembly.recording` adds. Available after the first
+        """Returns the conditions of a recording, without those that `Assembly.recording` adds. Call it after the first
         prompt was measured."""
         facts, config, settings = self.facts, self.config, self.settings
         if facts is None:
@@ -560,8 +551,8 @@ class Recorder:
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Returns the versions of packages that numbers may depend on. They are cached, since a study needs them for each
-    of its blocks, and reading a version opens files."""
+    """Returns the versions of the packages that affect the numbers. Cached, because reading a version opens files, and
+    a study needs them for each block."""
     return {"sinkscope": __version__} | {name: version(name) for name in ("torch", "transformers")}
 
 
@@ -572,7 +563,7 @@ def token_strings(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     strings = []
     for i, raw in zip(ids, tokenizer.convert_ids_to_tokens(list(ids)), strict=True):
         text = tokenizer.decode([i])
-        # SentencePiece marks the space before a word, but decoding a single token drops that space.
+        # SentencePiece marks the space before a word, but drops it when it decodes a single token.
         lost_space = isinstance(raw, str) and raw.startswith("\u2581") and not text.startswith(" ")
         strings.append(f" {text}" if lost_space else text)
     return strings
@@ -590,8 +581,7 @@ def _digest_of_ids(prompts: Sequence[Prompt]) -> str | None:
 
 
 def split_batch(inputs: Mapping[str, Any]) -> list[dict[str, Tensor]]:
-    """Splits a batch of model inputs into inputs with a batch of 1, without the tokens that the attention mask
-    hides."""
+    """Splits a batch into inputs with a batch of 1, and removes the tokens that the attention mask hides."""
     tensors = {
         name: torch.as_tensor(x) if isinstance(x, list | tuple | np.ndarray) else x
         for name, x in inputs.items()
@@ -668,8 +658,7 @@ def _find_part(whole: nn.Module, part: str | None) -> nn.Module:
 
 
 def _device(model: nn.Module) -> torch.device:
-    """Returns the device of the model's inputs. If accelerate offloads the model, a hook of accelerate names this
-    device."""
+    """Returns the device of the model's inputs. If accelerate offloads the model, its hook names the device."""
     for module in model.modules():
         device = getattr(getattr(module, "_hf_hook", None), "execution_device", None)
         if device is not None:
@@ -709,8 +698,8 @@ def _parameters(model: nn.Module) -> Mapping[str, inspect.Parameter]:
 
 
 def _logits(out: Any, model: nn.Module) -> Tensor | None:
-    """Returns the logits, [B, T, V]. The output of a model outside transformers counts as logits if it, or its first
-    element, is as wide as the vocabulary, and the hidden states are not. Otherwise returns None."""
+    """Returns the logits, [B, T, V], or None. For a model outside transformers, the output or its first element counts
+    as logits if it is as wide as the vocabulary and the hidden states are not."""
     logits = getattr(out, "logits", None)
     if logits is None:
         embedding = next((m for m in model.modules() if isinstance(m, nn.Embedding)), None)
@@ -727,7 +716,7 @@ def _logits(out: Any, model: nn.Module) -> Tensor | None:
 
 
 def _digest_of_texts(prompts: Sequence[Prompt]) -> dict[str, str]:
-    """Returns the SHA-256 of the texts, which is the same for every tokenizer; no digest if a prompt has no text."""
+    """Returns the SHA-256 of the texts, which does not depend on the tokenizer; empty if a prompt has no text."""
     if any(p.text is None for p in prompts):
         return {}
     return {"texts_sha256": sha256("\0".join(p.text or "" for p in prompts).encode()).hexdigest()}
@@ -759,8 +748,8 @@ def _sample_logits(out: Any) -> tuple[Tensor, int]:
 
 
 def _losses(logits: Tensor, ids: Tensor) -> dict[str, Array]:
-    """Returns the losses and the accuracy of each prompt, [B, ...]. Logits, which are a model's widest tensor, are
-    widened to float32 only LOSS_ROWS positions at a time."""
+    """Returns the losses and the accuracy of each prompt, [B, ...]. Converts only LOSS_ROWS positions at a time to
+    float32, because logits are the model's widest tensor."""
     B, T = ids.shape
     parts = [slice(t, t + LOSS_ROWS + 1) for t in range(0, T - 1, LOSS_ROWS)]
     loss, rank = (
@@ -785,7 +774,6 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 @contextmanager
 def _evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Puts the model into evaluation mode, and restores the mode of each module at the end."""
     training = [m for m in model.modules() if m.training]
     model.eval()
     try:

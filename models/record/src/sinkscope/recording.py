@@ -37,14 +37,12 @@ CITATION = """@inproceedings{gu2025attention,
   url = {https://arxiv.org/abs/2410.10781}
 }"""
 
-# Published names of the metric of row sums and of the field of visible keys.
+# The published names of the metric of row sums and of the field of visible keys.
 ROW_SUM, SEEN = "row_mass", "seen"
 SIZES = ("L", "H", "G", "K", "D", "V")
-# For metrics whose numbers by prompt have another name than the metric, the NAME in `prompt.NAME`.
+# NAME in `prompt.NAME`, for metrics whose numbers by prompt have another name.
 PROMPT_NAMES = {"alpha": "alpha_1", "sink_ratio": "sink_1", "loss_mean": "loss"}
-# Metrics whose smallest and largest value over the prompts are recorded.
 METRICS_WITH_RANGE = ("alpha", "entropy_mean", "distance", "contribution", "cos_gap", "loss_mean")
-# Units of the metrics in the summary, as in the core's table.
 UNITS = {
     "alpha": "share", "alpha_raw": "weight", "sink_ratio": "share of heads",
     "sink_ratio_raw": "share of heads", ROW_SUM: "weight", "entropy_mean": "of ln n", "distance": "tokens",
@@ -53,7 +51,7 @@ UNITS = {
 }
 
 
-# Control characters of terminals, and the characters that end a line or change the direction of text.
+# Control characters of terminals, and characters that end a line or change the direction of text.
 _CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
 
 
@@ -68,7 +66,7 @@ class RecordingError(ValueError):
 
 
 class Table(list[dict[str, Any]]):
-    """Rows of a table, one mapping from column to value each. It prints as text and, in a notebook, as HTML."""
+    """Rows that map a column to its value. Prints as text and, in a notebook, as HTML."""
 
     title = ""
 
@@ -89,7 +87,7 @@ class Table(list[dict[str, Any]]):
         return out.getvalue()
 
     def defined(self) -> list[dict[str, Any]]:
-        """Returns the rows with None in place of NaN and infinity, which JSON does not have."""
+        """Returns the rows with None for NaN and infinity, which JSON does not have."""
         return [
             {name: None if isinstance(x, float) and not np.isfinite(x) else x for name, x in row.items()}
             for row in self
@@ -153,7 +151,7 @@ class Recording:
 
     @property
     def blocks(self) -> int:
-        """The number of all layers of the model, with attention or not; hidden states have blocks + 1 rows."""
+        """The number of all layers, with or without attention. Hidden states have blocks + 1 rows."""
         return self.model.get("blocks") or self.model["L"]
 
     @property
@@ -227,9 +225,9 @@ class Recording:
         )
 
     def table(self) -> Table:
-        """Returns the summary metrics, one row each, in the units of the core's table: the mean over prompts and over
-        the layers and heads where the metric is defined, the 95% interval of this mean over prompts (Student's t),
-        the mean of the sample deviations over prompts, the largest value and its layer or head."""
+        """Returns the summary metrics, one row each, in the units of the core's table. A row has the mean over prompts
+        (and over the layers and heads where the metric is defined), the 95% interval of this mean (Student's t), the
+        mean of the sample deviations over prompts, and the largest value with its layer or head."""
         rows = Table()
         rows.title = f"{self.title}; low and high: 95% interval over prompts, Student's t"
         for name, label, mean, deviation, prompts in self._summary():
@@ -259,8 +257,8 @@ class Recording:
         return f"L{layer}KV{head}" if name in ("key_ratio", "value_ratio") else f"L{layer}H{head}"
 
     def _summary(self) -> Iterator[tuple[str, str, Array, Array, Array | None]]:
-        """Yields, for each summary metric, the name, the label, the mean and the deviation (each with one number for
-        each head or layer, or a single one), and the numbers by prompt, which may be None."""
+        """Yields for each summary metric its name, label, mean and deviation (one number for each head or layer, or a
+        single one), and its numbers by prompt or None."""
         first = self.first
         for name, label, pick in self.summarized():
             mean, deviation = (self.tensors[f"{statistic}.{name}"] for statistic in ("mean", "deviation"))
@@ -274,13 +272,13 @@ class Recording:
                 yield name, label, mean, deviation, prompts
 
     def _summary_part(self, x: Array, pick: str) -> Array:
-        """Returns the numbers of a metric that the summary covers: those at the first token ("first"), the means over
-        queries ("rows"), or all of them ("all")."""
+        """Returns the numbers that the summary covers: those at the first token ("first"), the means over queries
+        ("rows"), or all ("all")."""
         return x[..., self.first] if pick == "first" else x.mean(-1) if pick == "rows" else x
 
     def summarized(self) -> Iterator[tuple[str, str, str]]:
-        """Yields the name and the label of each summary metric in the recording, and which numbers the summary
-        covers (see `_summary_part`; "eps": those of each eps)."""
+        """Yields the name and the label of each summary metric in the recording, and which of its numbers the summary
+        covers: those of each eps ("eps"), or a choice of `_summary_part`."""
         k = self.first + 1
         for name, label, pick in (
             ("alpha", f"alpha_{k}", "first"),
@@ -305,8 +303,8 @@ class Recording:
         return _import_pandas().DataFrame(list(self.table()))
 
     def to_dataframe(self) -> "pandas.DataFrame":
-        """Returns a pandas DataFrame with a row for each head, by the model's own layer numbers, and the mean, the
-        deviation, the minimum and the maximum over prompts of each metric of heads. Needs pandas."""
+        """Returns a pandas DataFrame with one row for each head, under the model's own layer numbers, and the mean,
+        deviation, minimum and maximum over prompts of each metric of heads. Needs pandas."""
         return _import_pandas().DataFrame(self.heads())
 
     def heads(self) -> list[dict[str, Any]]:
@@ -373,7 +371,7 @@ class Recording:
                 return cls(conditions, {name: file.get_tensor(name) for name in names})
         except (OSError, RecordingError):
             raise
-        except Exception as error:  # safetensors raises a different exception for each kind of damage
+        except Exception as error:  # each kind of damage raises another exception
             raise RecordingError(f"{path}: expected a safetensors file, found none: {error}") from error
 
     @classmethod
@@ -409,8 +407,8 @@ def interval(numbers: Array, level: float = 0.95) -> tuple[float, float]:
 
 
 def t_quantile(freedom: int, level: float) -> float:
-    """Returns the number that |t| stays below with probability `level`. With t = sqrt(freedom) tan(a), the density of
-    the angle a is proportional to cos(a) ** (freedom - 1), which is integrated numerically."""
+    """Returns the number that |t| stays below with probability `level`. Substitutes t = sqrt(freedom) tan(a), which
+    makes the density of the angle a proportional to cos(a) ** (freedom - 1), and integrates it numerically."""
     angle = np.linspace(0, np.pi / 2, 200_001)
     density = np.cos(angle) ** (freedom - 1)
     share = np.concatenate([[0], np.cumsum(density[1:] + density[:-1])])
@@ -460,7 +458,6 @@ def compare(a: Recording, b: Recording) -> Table:
 
 
 def _finite_mean(x: Array) -> float:
-    """Returns the mean of the finite numbers; NaN if there are none."""
     finite = np.asarray(x, np.float64)[np.isfinite(x)]
     return float(finite.mean()) if finite.size else float("nan")
 
@@ -474,7 +471,6 @@ def _import_pandas() -> Any:
 
 
 def recording_bytes(recording: Recording) -> bytes:
-    """Returns the bytes of the file that `save` writes."""
     return save(
         {name: np.ascontiguousarray(x) for name, x in recording.tensors.items()},
         metadata={
@@ -518,13 +514,13 @@ def _are_edits(edits: Any) -> bool:
 
 
 class Means:
-    """Means, sample deviations, minima and maxima of metrics over prompts, in float64. `add` includes one prompt
-    (Welford 1962); `join` includes the prompts of another object (Chan et al. 1983)."""
+    """Means, sample deviations, minima and maxima of metrics over prompts, in float64. `add` takes in one prompt
+    (Welford 1962), `join` the prompts of another object (Chan et al. 1983)."""
 
     def __init__(self) -> None:
         self.count = 0
         self._shapes: dict[str, tuple[int, ...]] = {}
-        # The numbers of all metrics in one array, [n], since one operation on all is faster than one for each metric.
+        # One array, [n], for all metrics: one operation on all is faster than one for each metric.
         self._mean: Array = np.zeros(0)
         self._squares: Array = np.zeros(0)
         self.min: dict[str, Array] = {}
@@ -559,8 +555,7 @@ class Means:
         self._extend_range(other.min, other.max)
 
     def _flatten(self, tensors: Mapping[str, Array]) -> Array:
-        """Returns the numbers of all metrics in one float64 array. The metrics of the first call are required in all
-        later calls."""
+        """Returns the numbers of all metrics in one float64 array. Every call needs the metrics of the first call."""
         if not self._shapes:
             self._shapes = {name: x.shape for name, x in tensors.items()}
             self._mean = np.zeros(sum(x.size for x in tensors.values()))
@@ -585,7 +580,7 @@ class Means:
                 self.max[name] = np.maximum(self.max.get(name, -np.inf), largest[name])
 
     def state(self) -> dict[str, Array]:
-        """Returns the state as tensors, without the count; `of_state` restores it."""
+        """Returns the state without the count, as tensors for `of_state`."""
         parts = {"mean": self.mean, "squares": self.squares, "min": self.min, "max": self.max}
         return {f"{statistic}.{name}": x for statistic, tensors in parts.items() for name, x in tensors.items()}
 
@@ -601,8 +596,8 @@ class Means:
         return means
 
     def tensors(self) -> dict[str, Array]:
-        """Returns `mean.NAME`, `deviation.NAME`, `min.NAME` and `max.NAME` in float32. The deviation over a single
-        prompt is NaN."""
+        """Returns `mean.NAME`, `deviation.NAME`, `min.NAME` and `max.NAME` in float32. The deviation of a single prompt
+        is NaN."""
         with np.errstate(invalid="ignore", divide="ignore"):
             deviation = {name: np.sqrt(x / np.float64(self.count - 1)) for name, x in self.squares.items()}
         parts = {"mean": self.mean, "deviation": deviation, "min": self.min, "max": self.max}

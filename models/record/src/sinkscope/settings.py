@@ -11,7 +11,7 @@ MORE_FIELDS = ("q", "k", "v", "hidden")
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a recording, which the documentation of `record` explains."""
+    """The settings of a recording, as the documentation of `record` explains them."""
 
     tokens: int | None = 64
     eps: tuple[float, ...] = (0.1, 0.2, 0.3)
@@ -46,7 +46,7 @@ class Settings:
     @classmethod
     def checked(cls, tokens: Any, eps: Any, keep: Any, fields: Any, maps: Any = "auto", first: Any = 0,
                 mask: Any = None, tolerance: Any = 1e-3) -> "Settings":
-        """Returns settings from a caller's unchecked arguments. Raises ValueError for values that are not allowed."""
+        """Checks a caller's arguments. Raises ValueError for values that are not allowed."""
         if isinstance(fields, str):
             raise ValueError(f"fields: expected a list of names, found {fields!r} alone: "
                              f"fields=[{fields!r}]")
@@ -54,7 +54,7 @@ class Settings:
 
 
 def check_eps(eps: Any) -> tuple[float, ...]:
-    """Returns the thresholds as a tuple of floats. Raises ValueError unless all are numbers from 0 to 1."""
+    """Returns the thresholds as floats. Raises ValueError unless all are numbers from 0 to 1."""
     if isinstance(eps, str | bytes) or not isinstance(eps, Iterable):
         raise ValueError(f"eps: expected a list of thresholds, found {eps!r} alone: eps=[{eps}]")
     try:

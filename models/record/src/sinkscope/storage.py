@@ -12,12 +12,12 @@ from .files import write_bytes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Filesystems of object stores, in which a file appears only once it is complete.
+# In these object stores, a file appears only once it is complete.
 OBJECT_STORES = ("s3", "s3a", "gcs", "gs", "abfs", "abfss", "az", "hf", "memory")
 
 
 class Folder:
-    """A folder at an address. Names of files are relative to the folder, with slashes."""
+    """A folder at an address. File names are relative to it, with slashes."""
 
     def __init__(self, address: str | PathLike[str]) -> None:
         self.address = str(address).rstrip("/") or "/"
@@ -31,15 +31,13 @@ class Folder:
         self._is_local = self.files.type_name == "local"
 
     def at(self, name: str) -> str:
-        """Returns the address of a file in the folder."""
         return f"{self.address}/{name}"
 
     def _path(self, name: str) -> str:
         return posixpath.join(self._root, name) if name else self._root
 
     def names(self, folder: str = "") -> list[str]:
-        """Returns the names of the files and folders in `folder`, a folder inside this one; none if it does not
-        exist."""
+        """Returns the files and folders in `folder`, a folder inside this one; none if it does not exist."""
         from pyarrow.fs import FileSelector
 
         entries = self.files.get_file_info(FileSelector(self._path(folder), allow_not_found=True))
@@ -55,14 +53,13 @@ class Folder:
             return file.read()
 
     def table(self, name: str, columns: list[str] | None = None) -> "pa.Table":
-        """Reads a Parquet file; `columns` names the columns to read."""
         import pyarrow.parquet as pq
 
         with self.files.open_input_file(self._path(name)) as file:
             return pq.read_table(file, columns=columns)
 
     def write(self, name: str, data: bytes) -> None:
-        """Writes a file so that readers see either the complete file or none."""
+        """Writes a file so that readers see all of it or none."""
         path = self._path(name)
         if self._is_local:
             write_bytes(path, data)
@@ -85,13 +82,11 @@ class Folder:
             file.write(data)
 
     def remove(self, name: str) -> None:
-        """Removes a file if it exists."""
         with suppress(FileNotFoundError):
             self.files.delete_file(self._path(name))
 
 
 def _filesystem(address: str) -> tuple[Any, str]:
-    """Returns the filesystem of an address, and the path in it."""
     import pyarrow as pa
     from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
 
@@ -109,6 +104,5 @@ def _filesystem(address: str) -> tuple[Any, str]:
 
 
 def _protocols(files: Any) -> tuple[str, ...]:
-    """Returns the schemes of an fsspec filesystem; none for a filesystem of pyarrow."""
     protocols = getattr(getattr(getattr(files, "handler", None), "fs", None), "protocol", ())
     return (protocols,) if isinstance(protocols, str) else tuple(protocols)

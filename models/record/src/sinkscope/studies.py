@@ -27,33 +27,31 @@ from .storage import Folder
 if TYPE_CHECKING:
     from .recording import Table
 
-Factory = Callable[[], tuple[Any, Any]]  # returns a model and its tokenizer
+Factory = Callable[[], tuple[Any, Any]]
 Row = dict[str, Any]
 Models = Sequence[str] | Mapping[str, Factory]
-STUDY_FILE = "study.json"  # name of the file with the conditions that all rows of a folder share
-MAX_PARTS = 16  # largest number of parts per checkpoint if the caller sets no block size
-# Options of `load` that decide where a model runs or how it is fetched, and change no number.
+STUDY_FILE = "study.json"
+MAX_PARTS = 16  # for each checkpoint, if the caller sets no block size
+# Options of `load` that say where a model runs or how it is fetched. They change no number.
 PLACEMENT_OPTIONS = ("device", "device_map", "max_memory", "token")
 
 
 @dataclass(frozen=True)
 class Task:
-    """Blocks of prompts of one checkpoint."""
-
     name: str
     blocks: list[int]
 
 
 @dataclass(frozen=True)
 class Job:
-    """The arguments of a study, which every worker has."""
+    """The arguments of a study. Every worker has them."""
 
     out: str
     models: Mapping[str, Factory | None]
     texts: Sequence[Any]
     settings: Settings
-    block: int  # number of prompts in a part
-    batch: int  # number of prompts in a forward pass
+    block: int
+    batch: int
     load_options: Mapping[str, Any] = field(default_factory=dict)
     source: str = "texts"
     license: str | None = None
@@ -106,7 +104,7 @@ def study(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "stud
 def _check_arguments(models: Models, texts: Sequence[Any], out: str | PathLike[str], batch: int, block: int | None,
          tokens: int, eps: Any, keep: int, source: str, license: str | None,
          load_options: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> Job:
-    """Returns a job of the arguments of `study`. Raises ValueError for those that are wrong for any model."""
+    """Returns the arguments of `study` as a job. Raises ValueError for arguments that no model can be measured with."""
     if isinstance(models, str):
         raise ValueError(f"models: expected a list of names, found {models!r} alone: models=[{models!r}]")
     if isinstance(texts, str | bytes | Mapping) or not len(texts):
@@ -128,8 +126,8 @@ def _check_arguments(models: Models, texts: Sequence[Any], out: str | PathLike[s
 
 
 def _write_conditions(job: Job, block: int | None) -> Job:
-    """Writes the conditions that all rows share, which also checks that the folder is writable. If an earlier call
-    wrote conditions, compares them, and returns the job with the block size of that call."""
+    """Writes the conditions that all rows share, which shows that the folder is writable. If the folder has conditions
+    of an earlier call, compares them, and returns the job with that call's block size."""
     folder, texts = Folder(job.out), sha256()
     for text in job.texts:
         texts.update(digest_of_text(text).encode())
@@ -190,16 +188,16 @@ def _estimate_bytes(job: Job, name: str) -> float:
         return float("nan")
     L, H, G = sizes
     T, P = job.settings.tokens, min(job.settings.tokens, 128)
-    numbers = L * T * (5 * H + 2 * G + 2)  # numbers of a prompt that have a position
+    numbers = L * T * (5 * H + 2 * G + 2)
     row = 24 * L * H + 4 * T + 500
-    part = 16 * numbers + 8 * L * H * T  # means and squares in float64; smallest and largest alpha in float32
+    part = 16 * numbers + 8 * L * H * T  # float64 means and squares; float32 extremes of alpha
     maps = job.settings.keep * L * H * P * P * (2 if T <= 128 else 1)
     recording = 8 * numbers + 8 * L * H * T + maps + 64 * len(job.texts)
     return float(len(job.texts) * row + job.blocks * part + maps + recording)
 
 
 def slug(name: str, *digests: Any) -> str:
-    """Returns a name for files that is unique to the model's name and the digests of its weights and tokenizer."""
+    """Returns a name for files, unique to the model's name and the digests of its weights and tokenizer."""
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[-60:] or "model"
     suffixes = [sha256(name.encode()).hexdigest()[:10]]
     if digests:
@@ -208,8 +206,7 @@ def slug(name: str, *digests: Any) -> str:
 
 
 def split_revision(job: Job, name: str) -> tuple[str, str | None]:
-    """Splits NAME@REVISION into name and revision, unless a file is named so. If the name has no revision, returns the
-    revision of `load_options`."""
+    """Splits NAME@REVISION, unless a file has that name. A name without a revision gets that of `load_options`."""
     address, separator, revision = name.rpartition("@")
     if separator and address and not Path(name).exists():
         return address, revision
@@ -217,8 +214,8 @@ def split_revision(job: Job, name: str) -> tuple[str, str | None]:
 
 
 def split_tasks(job: Job, workers: int) -> list[Task]:
-    """Splits the work into tasks: one for each checkpoint if there are enough checkpoints for all workers, so that each
-    checkpoint is loaded once; otherwise one for each block."""
+    """Splits the work: a task for each checkpoint if these keep all workers busy, so that each checkpoint is loaded
+    once; otherwise a task for each block."""
     blocks = list(range(job.blocks))
     if len(job.models) >= 4 * workers or workers == 1:
         return [Task(name, blocks) for name in job.models]
@@ -249,7 +246,7 @@ def _run_on_ray(job: Job, tasks: Sequence[Task], num_gpus: float, concurrency: i
 
 
 class _RayWorker:
-    """A worker as an actor of Ray, which reads the job, with all texts, from Ray's object store."""
+    """A worker as a Ray actor. It reads the job, with all texts, from Ray's object store."""
 
     def __init__(self, job: Any) -> None:
         import ray
@@ -276,7 +273,7 @@ def settings_text(settings: Settings) -> str:
 
 
 def rows_of(out: str | PathLike[str], model: str | None = None) -> Iterator[Row]:
-    """Yields the rows of a study by checkpoint and prompt, and the rows of errors last. Only one part is in memory at a
+    """Yields a study's rows by checkpoint and prompt, and the rows of errors last. Keeps one part in memory at a
     time."""
     folder = Folder(out)
     parts = [f"rows/{checkpoint}/{part}" for checkpoint in folder.names("rows")

@@ -6,15 +6,15 @@ from pathlib import Path
 
 
 def read_texts(path: str | PathLike[str]) -> list[str]:
-    """Reads the texts of a file, which is a JSON list of strings (.json), has lines of {"text": ...} (.jsonl), or is
-    plain text in which blank lines separate the texts."""
+    """Reads the texts of a file: a JSON list of strings (.json), lines of {"text": ...} (.jsonl), or plain text with
+    blank lines between the texts."""
     path = Path(path)
     try:
         content = path.read_text(encoding="utf-8-sig")
         if path.suffix == ".json":
             texts = json.loads(content)
         elif path.suffix == ".jsonl":
-            # Only a line feed ends a line: U+2028 may occur inside a JSON string.
+            # Splits at line feeds alone: U+2028 may occur inside a JSON string.
             texts = [_text_of(line, f"{path}, line {i}") for i, line in enumerate(content.split("\n"), 1)
                      if line.strip()]
         else:

@@ -18,19 +18,18 @@ from .recording import Recording
 
 @dataclass
 class _Layer:
-    """The map of one layer for one sequence. Each forward pass adds rows, with a cache only those of new queries."""
+    """The map of one layer for one sequence. Each forward pass adds rows; with a cache, those of its new queries."""
 
     module: nn.Module
     call: probe.ObservedCall
     rows: list[Tensor] = field(default_factory=list)  # [H, t, S]
     first: list[Tensor] = field(default_factory=list)  # [t]: the first key that each query sees
     last: list[Tensor] = field(default_factory=list)  # [t]: the last key that each query sees
-    length: int = 0  # number of queries so far
+    length: int = 0
     has_sink_logit: bool = False
-    keys: Tensor | None = None  # [G, S, 2]: first and last component of each key of the last pass, as a fingerprint
+    keys: Tensor | None = None  # [G, S, 2]: first and last component of each key of the last pass, to identify it
 
     def add(self, rows: Tensor, visible: Tensor, has_sink_logit: bool, keys: Tensor | None) -> None:
-        """Adds the weights of t queries, [H, t, S], and their visible keys, bool [t, S]."""
         t, S = rows.shape[1:]
         if self.rows and not self._continues_cache(keys, S - t):
             raise UnsupportedModel(
@@ -46,8 +45,8 @@ class _Layer:
         self.has_sink_logit, self.keys = self.has_sink_logit or has_sink_logit, keys
 
     def _continues_cache(self, keys: Tensor | None, cached_count: int) -> bool:
-        """Whether the first `cached_count` keys are the last keys of the previous pass; a window may have dropped
-        earlier keys."""
+        """Whether the first `cached_count` keys are the last keys of the pass before, where a window may drop earlier
+        ones."""
         if keys is None or self.keys is None:
             return cached_count == self.length
         start = self.keys.shape[1] - cached_count
@@ -60,29 +59,29 @@ class _Layer:
         return torch.cat(self.first)[:T], torch.cat(self.last)[:T].clamp_max(T - 1)
 
     def map(self, T: int) -> Tensor:
-        """Returns the map of the first T queries, [H, T, T]. Keys that a windowed cache has dropped have weight 0."""
+        """Returns the map of the first T queries, [H, T, T]. Keys that a windowed cache dropped have weight 0."""
         full_map = self.rows[0].new_zeros(self.rows[0].shape[0], T, T)
         t = 0
         for rows in self.rows:
             n, S = rows.shape[1:]
             end = min(T, t + n)
-            first = t + n - S  # position of the first key that these rows have
+            first = t + n - S
             full_map[:, t:end, max(0, first) : end] = rows[:, : end - t, max(0, -first) : S - (t + n - end)]
             t += n
         return full_map
 
 
 class WatchedSequences:
-    """The sequences that `watching` observes: `maps` has their attention maps, `recording` makes a recording."""
+    """The sequences that `watching` observes."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
         self._watch: Watch | None = None
         self._sequences: list[list[_Layer]] = []
         self._batch: list[list[_Layer]] = []
-        self._run = 0  # number of the current forward pass
-        self._at = 0  # number of calls in the current forward pass
-        self._continues_pass = False  # whether the current pass continues the sequences of the previous pass
+        self._run = 0
+        self._at = 0
+        self._continues_pass = False  # whether this pass continues the sequences of the previous pass
 
     def visit(self, call: Call) -> None:
         B, H, T, S = call.shape
@@ -179,8 +178,6 @@ class WatchedSequences:
         )
 
     def _layer_numbers(self) -> tuple[list[int], int]:
-        """Returns the model's numbers of the layers with attention, and how many layers there are. Refuses sequences
-        that differ in their layers."""
         member_runs = self._watch.most_visits if self._watch else {}
         first, *others = [[layer.call for layer in layers] for layers in self._sequences]
         numbers, blocks, _ = probe.find_layers(self._model, first, member_runs)
@@ -205,15 +202,16 @@ def _layer_names(layers: Sequence[probe.ObservedCall]) -> str:
 
 
 def _refuse_padding(call: Call, visible: Tensor) -> None:
-    """Refuses keys that no query sees: such keys are padding, which would count as tokens.
-    visible: bool [B, T, T]"""
+    """Refuses keys that no query sees: these are padding, which would count as tokens.
+    visible: bool [B, T, T]
+    """
     hidden = (~visible.any(1)).nonzero().tolist()
     if hidden:
         sequence, key = hidden[0]
         raise _padding_error(f"that no query of sequence {sequence} of its batch sees key {key}")
     for sequence, sees in enumerate(visible):
         first, last = probe.key_ranges(sees)
-        # A padding query may return uniform weights over all keys, so that its key is not hidden.
+        # A padding query may return uniform weights over all keys, so that its own key is not hidden.
         if call.weights is not None and not probe.has_mask_kind(first, last):
             raise _padding_error(f"that queries of sequence {sequence} of its batch see keys behind them and others do "
                                  f"not ({probe.call_name(call)})")
@@ -227,8 +225,8 @@ def _padding_error(found: str) -> UnsupportedModel:
 
 
 def _mask_refuser(module: nn.Module) -> Callable[..., None]:
-    """Returns a hook that refuses an attention mask with padding. The calls alone do not show the padding if the model
-    returns only its weights."""
+    """Returns a hook that refuses an attention mask with padding, which calls do not show if the model returns only its
+    weights."""
     arguments = argument_namer(module)
 
     def refuse(_: nn.Module, args: Any, kwargs: Any) -> None:

@@ -53,8 +53,8 @@ class Widget(anywidget.AnyWidget):
         self.on_msg(self._answer)
 
     def _answer(self, _: Any, message: dict[str, Any], __: Any) -> None:
-        """Sends a view the element with the recording, or a still picture, as the view requests. The bytes are sent on
-        request so that the notebook does not store them."""
+        """Sends a view what it requests: the element with the recording, or a still picture. Bytes are sent only on
+        request, so that the notebook does not store them."""
         element = files("sinkscope") / "static" / "element.json"
         if message.get("request") == "element" and element.is_file():
             self.send({"kind": "element"}, [element.read_bytes(), recording_bytes(self.recording)])
@@ -93,7 +93,7 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
     if alpha is not None:
         image = left.imshow(alpha, cmap="Blues", vmin=0, vmax=1, aspect="auto")
         left.set(xlabel="head", ylabel="layer", title=f"alpha_{first + 1}: attention to the first token")
-        rows = range(0, len(alpha), -(-len(alpha) // 12))  # at most 12 names
+        rows = range(0, len(alpha), -(-len(alpha) // 12))
         left.set_yticks(list(rows), [str(recording.layers[row]) for row in rows])
         figure.colorbar(image, ax=left)
     else:
@@ -115,8 +115,8 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
 
 
 def _first_token_alpha(recording: Recording, prompt: int) -> Array | None:
-    """Returns alpha of the first token in each head, [L, H], from the means, from the kept prompt, or computed from the
-    prompt's maps; None if the recording has none of these."""
+    """Returns alpha of the first token in each head, [L, H]: from the means, from the kept prompt, or from the prompt's
+    maps; None if the recording has none of these."""
     first = recording.first
     for name in ("mean.alpha", f"{prompt}.alpha"):
         if name in recording:
@@ -131,8 +131,7 @@ def _first_token_alpha(recording: Recording, prompt: int) -> Array | None:
 
 def _select_head(recording: Recording, alpha: Array | None, layer: int | None, head: int | None,
               ) -> tuple[int, int]:
-    """Returns the index of the layer in the recording and the head, as the arguments `layer` and `head` of `picture`
-    name them."""
+    """Returns the layer's index in the recording and the head that `layer` and `head` of `picture` choose."""
     layers, H = list(recording.layers), recording.model["H"]
     if layer is not None and layer not in layers:
         raise ValueError(f"layer: expected a layer with attention ({', '.join(map(str, layers))}), found {layer}")
