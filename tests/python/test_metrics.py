@@ -87,7 +87,7 @@ def test_a_norm_is_compared_with_the_mean_of_the_others() -> None:
     assert_equal(metrics.first_to_others(vectors, 1), 1 / 7.5)
 
 
-def test_contributions_are_shares_by_size_and_length() -> None:
+def test_a_contribution_is_the_share_of_absolute_weight_times_value_length() -> None:
     att = rows([1.0, 0, 0], [0.5, -0.25, 0], [0.0, 0, 0])
     visible = torch.ones(3, 3, dtype=torch.bool).tril()
     result = metrics.contributions(att[:2], rows([1.0, 2, 4])[0], visible[:2])

@@ -197,7 +197,7 @@ def test_units_of_the_summary_are_those_of_the_core() -> None:
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt_oss"])
-def test_measure_gives_sink_and_map_in_the_terms_of_the_package(name: str) -> None:
+def test_measure_returns_the_sinks_and_the_map_of_the_strongest_head(name: str) -> None:
     family = FAMILIES[name]
     made = family.make(family.implementations[0])
     recording = sinkscope.record(made, None, inputs(family, 3), tokens=T, eps=[0.1, 0.3], keep=2, progress=False)

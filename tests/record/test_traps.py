@@ -98,7 +98,7 @@ def test_flash_attention_passes_no_mask(name: str, padded: bool) -> None:
         assert (result - expected)[:, :, 5 * padded:].abs().max() < 1e-5
 
 
-def test_the_mask_is_that_of_the_backend() -> None:
+def test_observing_keeps_the_logits_and_the_causal_mask_of_sdpa() -> None:
     """An implementation without a mask function makes a causal model bidirectional: the recording says so, and a model
     whose logits change is refused."""
     model = FAMILIES["llama"].make("sdpa")

@@ -549,7 +549,7 @@ test('CSV has the place of each number: its layer as the model counts it, its he
   ]);
 });
 
-test('a prompt has one number for each metric: of the first key and index, the mean over layers and heads', () => {
+test('each row of a prompt has one number per metric, the mean over layers and heads at the first key and index', () => {
   const { describe, found, ofPrompt } = sheetOf();
   const byPrompt = [
     { metrics: ofPrompt(0), label: 'a' },

@@ -411,7 +411,7 @@ describe('bytes are stored under names', () => {
     assert.equal(await openInBrowser(), undefined);
   });
 
-  test('or not at all: a full disk and a missing writer are errors', async (t) => {
+  test('a full disk and a missing writer reject a write', async (t) => {
     for (const [kind, expected, log] of [
       ['writable', /quota/, ['abort']],
       ['handle', /the disk is full/, ['open', 'close']],

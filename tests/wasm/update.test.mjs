@@ -166,7 +166,7 @@ test('a rejected update gives the reason and leaves the run unchanged', async ()
 });
 
 for (const worker of [false, true])
-  test(`a stopped update keeps the previous text, and leaks no memory ${worker}`, async () => {
+  test(`a stopped update keeps the previous text and leaks no memory, ${worker ? 'in a worker' : 'without one'}`, async () => {
     await withEngine({ worker }, async (engine) => {
       const model = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));
       const many = Array.from({ length: 1000 }, (_, i) => i % 64);

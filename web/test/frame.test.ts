@@ -307,7 +307,7 @@ describe('words', () => {
     expect(quote(frameOf(), 1)).toBe('“a”');
   });
 
-  it('carry every condition, and never call a swap measured', () => {
+  it('name every condition in the stamp, and never call a counterfactual measured', () => {
     expect(stampWords(frameOf())).toBe(
       'MEASURED · ε = 0.3 · T = 3 · starts with <s> (start token) · 1 prompt · Softmax model',
     );

@@ -621,7 +621,7 @@ describe('numbers of a run in a text', () => {
     expect(of('rise', loss(1, 1))).toBe('–');
   });
 
-  it('are a dash where a figure has none', () => {
+  it('are a dash, empty or NaN without a run, and a dash for an unknown name', () => {
     for (const of of Object.values(valueFormatters)) expect(of([])).toMatch(/^(–|NaN)?$/);
     for (const name of ['constructor', 'toString', 'none']) expect(valueOf(name, [])).toBe('–');
     expect(valueOf('tokens', [{ ...run([]), T: 7 }])).toBe('7');

@@ -74,7 +74,7 @@ beforeEach(() => {
   });
 });
 
-describe('the index of the meanings', () => {
+describe('explanations of tables', () => {
   it('is fetched once, and again after a failure', async () => {
     const own = models();
     engine.explain.mockRejectedValueOnce(new Error('offline'));

@@ -62,7 +62,7 @@ describe('colors', () => {
     expect([...new Uint8Array(Uint32Array.of(light.hidden).buffer)]).toEqual([238, 236, 230, 255]);
   });
 
-  it('are the lowest for a scale of width 0, and the table has a middle', () => {
+  it('treat a scale of width 0 as one of width 1, and have a middle step', () => {
     const flat = sequential('light', 0);
     expect([stepOf(flat, 0), stepOf(flat, 0.5), stepOf(flat, 1)]).toEqual([0, 128, 256]);
     expect(stepOf(sequential('light', 1, true), -1)).toBe(0);

@@ -649,7 +649,7 @@ describe('Compare', () => {
     }
   });
 
-  it('shows the meaning of a column above it, once it is loaded', async () => {
+  it('gives each column heading its meaning as a tooltip once the texts are loaded', async () => {
     const column = {
       ...{ name: 'open', label: 'openness', unit: 'share', shape: ['L', 'H'], arguments: [] },
       ...{ summary: true, averaged: true },

@@ -174,7 +174,7 @@ describe('the first sentence', () => {
 });
 
 describe('the rest of the room', () => {
-  it('has at most two models, with tabs between them', () => {
+  it('shows at most two models, and tabs to switch between them', () => {
     const third = { ...sigmoid(), subject: 'third' } as Frame;
     const all = ['softmax', 'sigmoid', 'third'];
     const { root, state } = room({ shown: all, at: 2 }, [...both(), third]);

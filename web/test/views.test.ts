@@ -1026,7 +1026,7 @@ describe('lines and bars', () => {
   });
 });
 
-describe('one number of every head, and the chosen head along the text', () => {
+describe('views with a number per head and a line along the text', () => {
   it('what a key contributes', () => {
     const share = (first: number) =>
       tensor([2, 2, 3], [0.5, 0, 0, 0.25, 0, 0, first, 0.25, 0.5, 0, 0, 0]);
