@@ -16,7 +16,15 @@ import {
   refusal,
   tablesOf,
 } from '../src/lab/settings';
-import { caption, shownHead, recentMean, sinkStep, verdict, type NamedLab } from '../src/lab/words';
+import {
+  caption,
+  shownHead,
+  recentMean,
+  shortVerdict,
+  sinkStep,
+  verdict,
+  type NamedLab,
+} from '../src/lab/words';
 import { isBuilt, UNBUILT } from './fixture';
 
 const operations = [
@@ -293,6 +301,23 @@ describe('sentences of a lab', () => {
     );
     expect(sinkStep(left.lab.log)).toBe(58);
     expect(shownHead(left.lab)!.share).toBeCloseTo(0.6, 6);
+  });
+
+  it('say in short which model has a sink, and why only where the numbers support the reason', () => {
+    const softmax = named(trained('', 0.6, 0.6), 'softmax');
+    const weak = named(trained('', 0.2, 0.2), 'softmax');
+    const sigmoid = named(trained('operation:relu', 0.01, 0.5), 'sigmoid');
+    const sunk = named(trained('operation:relu', 0.6, 0.5), 'sigmoid');
+    expect(shortVerdict([softmax, sigmoid])).toBe(
+      'Softmax has a sink; sigmoid has none. A row without a trigger (a circled digit) has nothing to copy: softmax must still give its attention to some token, sigmoid may give almost none.',
+    );
+    expect(shortVerdict([sigmoid, softmax])).toBe('Softmax has a sink; sigmoid has none.');
+    expect(shortVerdict([softmax, weak])).toBe('Softmax has a sink; softmax has none.');
+    expect(shortVerdict([weak, sunk])).toBe('Sigmoid has a sink; softmax has none.');
+    expect(shortVerdict([softmax, sunk])).toBe('Both models have a sink.');
+    expect(shortVerdict([weak, sigmoid])).toBe('Neither model has a sink so far.');
+    const untrained = { ...softmax, lab: { ...softmax.lab, log: [] } as unknown as Lab };
+    expect(shortVerdict([untrained, sigmoid])).toBe('');
   });
 
   it('use the mean of the last twenty steps, and the step since which it has stayed above ε', () => {

@@ -202,7 +202,7 @@ export function shortVerdict(pair: readonly [NamedLab, NamedLab]): string {
     hasSink(first) &&
     !hasSink(second);
   return isContrast
-    ? `${sinkWords(pair)} A row without a trigger has nothing to copy: ${first.name} must still give its attention to some token, ${second.name} may give almost none.`
+    ? `${sinkWords(pair)} A row without a trigger (a circled digit) has nothing to copy: ${first.name} must still give its attention to some token, ${second.name} may give almost none.`
     : sinkWords(pair);
 }
 
