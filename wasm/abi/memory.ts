@@ -1,7 +1,6 @@
 /** The size of a wasm memory, and the memory that a binary with threads imports. */
 import { SinkscopeError } from './errors.ts';
 
-/** 32-bit addresses reach this many bytes. */
 export const MEMORY_BYTES = 2 ** 32;
 
 /** Initial pages of a shared memory: the number that the binary was linked with. */

@@ -22,9 +22,9 @@ typedef struct pool {
     _Atomic uint32_t posted; /* number of posted jobs; idle helpers sleep on this word */
     _Atomic uint32_t asleep; /* upper bound of the sleeping helpers */
     _Atomic uint32_t done;   /* number of finished pieces; the poster sleeps on this word */
-    uint32_t pieces;         /* number of pieces of the job */
-    _Atomic bool waits;      /* the poster sleeps */
-    _Atomic bool broken;     /* a piece will never finish */
+    uint32_t pieces;
+    _Atomic bool waits;  /* the poster sleeps */
+    _Atomic bool broken; /* a piece will never finish */
     _Atomic bool closed;
 } pool;
 

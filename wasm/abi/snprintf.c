@@ -49,7 +49,6 @@ static void strip(decimal *x) {
     while (x->n > 0 && !digit_at(x, x->n - 1)) x->n--;
 }
 
-/* Computes all digits of a finite value. */
 static void compute_digits(decimal *out, double value) {
     uint64_t fraction;
     memcpy(&fraction, &value, sizeof value);
@@ -78,7 +77,6 @@ static void compute_digits(decimal *out, double value) {
     strip(out);
 }
 
-/* Rounds to the first `kept` digits. */
 static void round_to(decimal *x, int kept) {
     if (kept >= x->n) return;
     char next = digit_at(x, kept);
@@ -96,7 +94,6 @@ static void round_to(decimal *x, int kept) {
     strip(x);
 }
 
-/* Writes digits [from, to) after a decimal point, or nothing if the range is empty. */
 static void put_fraction(output *out, const decimal *x, int from, int to) {
     if (from < to) put(out, '.');
     for (; from < to; from++) put(out, (char)('0' + digit_at(x, from)));

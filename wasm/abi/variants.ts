@@ -16,7 +16,6 @@ const files = {
   relaxed: { ...exact, relaxed: 'sinkscope.relaxed.wasm' },
 };
 
-/** The purpose that serves each arithmetic. */
 export const ARITHMETICS: Readonly<Record<Arithmetic, Purpose>> = {
   exact: 'run',
   int8: 'int8',
@@ -32,16 +31,9 @@ export const sharedBinary = (binary: string) =>
 
 export type Purpose = keyof typeof files;
 
-/**
- * Returns whether this host has relaxed SIMD with the expected results. Lazy import: exact arithmetic
- * does not need it.
- */
+/** Lazy import: exact arithmetic does not need this module. */
 const canRelax = async (purpose: Purpose) => (await import('./relaxed.ts')).canRelax(purpose);
 
-/**
- * Names the best binary for this host.
- * @param kernels 'auto', 'simd' or 'base'
- */
 export async function chooseBinary(kernels: string, purpose: Purpose = 'run') {
   expect(
     ['auto', 'simd', 'base'].includes(kernels),

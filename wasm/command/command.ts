@@ -27,10 +27,6 @@ import type { MeasureResult } from './measure.ts';
 import type { GivenOptions } from './options.ts';
 import type { CommandInput, Values } from './values.ts';
 
-/**
- * For each command, a function that computes the result and returns the forms in which it can be
- * printed.
- */
 const RUNNERS: Record<
   string,
   (
@@ -119,7 +115,10 @@ async function main(args: string[], print: (text: string) => void) {
   print(formatOutput());
 }
 
-/** Refuses options about a text when another option replaces the text or makes them meaningless. */
+/**
+ * Refuses options about a text if the command gets no text, or if another option makes them
+ * meaningless.
+ */
 function refuseUnusedOptions(command: string, given: GivenOptions) {
   if (given['text-file'] === undefined)
     refuse(given, ['lines', 'label', 'join'], 'needs --text-file');
@@ -146,7 +145,8 @@ export async function runCommand(args: string[]) {
     const text = error instanceof SinkscopeError ? error.message : String(error);
     process.stderr.write(`sinkscope: ${oneLine(text)}\n`);
     process.exitCode = 1;
-    // A write to a file system that does not answer would keep the process alive.
+    // The process would stay alive as long as a write to a file system that does not answer is
+    // pending.
     if (error instanceof SinkscopeError && error.code === 'write') process.exit();
   }
 }

@@ -50,7 +50,6 @@ export function csvOf(
   return `${[...notes, line([...head]), ...records.map(line)].join('\n')}\n`;
 }
 
-/** Returns the layer, head, key and index to which number i of a metric belongs. */
 function placeOf(
   i: number,
   letters: readonly string[],
@@ -146,7 +145,6 @@ export function toCsv(result: MeasureResult, describe: Describe) {
   return csvOf(facts, [...COLUMNS, ...MORE_COLUMNS], records);
 }
 
-/** Lists the metrics that were measured. */
 function columnsOf({ metrics }: MeasureResult, describe: Describe) {
   return describe.metrics.filter(({ name }) => name in metrics);
 }

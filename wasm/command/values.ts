@@ -3,7 +3,6 @@ import { expect } from '../abi/errors.ts';
 import { readIds } from '../text/ids.ts';
 import type { GivenOptions } from './options.ts';
 
-/** Options by name, with their defaults. */
 export type Values = {
   'text-file'?: string;
   text?: string;
@@ -50,7 +49,6 @@ export type Values = {
   prompts: string;
 };
 
-/** Special tokens that a text starts with. */
 export type Special = 'auto' | 'none' | string[];
 
 export type CommandInput = {

@@ -37,7 +37,6 @@ export class Link {
   #pendingRejects: Set<(error: Error) => void> = new Set();
   #listeners: Map<number, NonNullable<Options['onProgress']>> = new Map();
 
-  /** @param address of the binary */
   constructor(
     address: string,
     inWorker: boolean | undefined,
@@ -50,7 +49,6 @@ export class Link {
     this.#onLost = onLost;
   }
 
-  /** True while there is a backend. */
   get isOpen() {
     return this.#backend !== undefined;
   }
@@ -78,7 +76,6 @@ export class Link {
     });
   }
 
-  /** Calls the backend for a job, which can be stopped and reports progress. */
   async job<T>(
     { signal, onProgress }: Options,
     use: (backend: BackendApi, job: Job) => Promise<T>,
@@ -169,7 +166,6 @@ export class Link {
     }
   }
 
-  /** Pings the worker while calls are pending. */
   #watchAlways(generation: number, backend: BackendApi, terminate: () => void) {
     const reason = `it has not answered for ${(ALWAYS.wait * ALWAYS.pings) / 1000} s`;
     const lose = () => this.#lose(generation, lostError(reason));
@@ -219,8 +215,8 @@ function watch(
 }
 
 /**
- * Returns anything thrown as a SinkscopeError.
- * @param where place of an error that names none
+ * Converts anything thrown to a SinkscopeError.
+ * @param where place for errors that name none
  */
 function asError(thrown: unknown, where: string = '') {
   if (thrown instanceof SinkscopeError) return thrown;

@@ -20,9 +20,7 @@ export interface MaskEdit {
   readonly kind: 'mask';
   readonly layer?: number;
   readonly head?: number;
-  /** Number of first keys. */
   readonly first: number;
-  /** Number of most recent keys. */
   readonly recent: number;
 }
 
@@ -57,7 +55,7 @@ export interface Progress {
   readonly rate?: number;
   /** Seconds until the file is read; NaN until known. */
   readonly remaining?: number;
-  /** A sentence for the reader: a cut connection was reopened, or the cache cannot keep files. */
+  /** A sentence for the reader, such as that a cut connection was reopened. */
   readonly note?: string;
 }
 
@@ -134,7 +132,6 @@ export interface Where {
   readonly head?: number;
 }
 
-/** Selects a part of a field. */
 export interface FieldWhere extends Where {
   /** Rows [from, to) of the first dimension T: queries of a map, tokens of other fields. Default: all. */
   readonly rows?: readonly [number, number];
@@ -158,12 +155,10 @@ export interface MetricArguments extends Where {
   readonly base?: Run;
 }
 
-/** One read from a run: a field or a metric. */
 export type RunRead =
   ({ readonly field: string } & FieldWhere) | ({ readonly metric: string } & MetricArguments);
 
 export interface GenerateOptions extends Options {
-  /** Number of tokens to add. */
   readonly count: number;
   /** 0 is greedy decoding. Default 0. */
   readonly temperature?: number;
@@ -226,14 +221,11 @@ export interface Run {
 
 export interface Model {
   readonly architecture: Architecture;
-  /** The arithmetic that the model was opened with. */
   readonly arithmetic: Arithmetic;
-  /** The tables of the engine. */
   readonly describe: Describe;
   /**
    * This model in each worker of the engine, itself first. A replica opens at its first run and
-   * closes with this model. The number of
-   * replicas depends on the size of the model: its copies take up to 1 GiB.
+   * closes with this model. There are fewer replicas of large models: all copies take up to 1 GiB.
    */
   readonly replicas: readonly Replica[];
   run(tokens: ArrayLike<number>, options?: RunOptions): Promise<Run>;

@@ -8,7 +8,6 @@ import type { Port } from '../engine/messages.ts';
 import type { StreamSource } from '../loading/files.ts';
 import type { DiskFile } from '../loading/types.ts';
 
-/** Returns a port that posts messages to a worker, or from within a worker to its parent. */
 export const portTo = (
   other: import('node:worker_threads').Worker | import('node:worker_threads').MessagePort,
 ): Port => ({
@@ -76,7 +75,6 @@ function withClose(stream: ReadableStream<Uint8Array>, close: () => Promise<void
   });
 }
 
-/** Waits until the pending messages are handled. */
 export function pause() {
   return new Promise((resolve) => setImmediate(resolve));
 }

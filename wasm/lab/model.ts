@@ -101,7 +101,6 @@ function llamaConfig(settings: LabModel) {
   };
 }
 
-/** Returns the keys of `sinkscope` for the choices in which the model differs from a llama. */
 function llamaVariant(settings: LabModel) {
   return {
     ...(settings.positions === 'rotary' ? {} : { positions: settings.positions }),

@@ -12,14 +12,10 @@ type Order = { sum?: Uint8Array; beginNext: boolean };
 export class Parts {
   #module;
   #training;
-  /** Address of the current part. */
   #partAddress = 0;
-  /** Address of the sum. */
   #sumAddress = 0;
-  /** Size of the part and of the sum, in bytes. */
   #bytes = 0;
 
-  /** @param training address of the training */
   constructor(module: Module, training: number) {
     this.#module = module;
     this.#training = training;
@@ -35,12 +31,10 @@ export class Parts {
     this.#bytes = bytes.length;
   }
 
-  /** Returns a copy of the computed part. */
   copyPart() {
     return this.#module.bytes(this.#partAddress, this.#bytes).slice();
   }
 
-  /** Returns a copy of the sum. */
   copySum() {
     return this.#module.bytes(this.#sumAddress, this.#bytes).slice();
   }
@@ -71,7 +65,6 @@ export class Parts {
 /** Represents a helping backend to the leader. */
 export class Helper {
   #port;
-  /** The parts that the helper computes for its current step. */
   #pendingParts: Promise<Uint8Array[]> | undefined;
   #onParts: (answer: Answer) => void = () => {};
 

@@ -83,7 +83,6 @@ export interface Training {
 
 /** The content of recipe.json, which is enough to repeat a training to the same digits. */
 export interface LabRecipe {
-  /** Settings of `describe.training.settings` by name. */
   readonly settings: Readonly<Record<string, number | string>>;
   /** Number of updates; at most `settings.steps` if the learning rate decays. */
   readonly steps_done: number;
@@ -113,8 +112,7 @@ export interface LabRecipe {
 export interface LabTokenizer {
   /** Texts of the tokens, by id. */
   readonly words: readonly string[];
-  /** tokenizer.json. */
+  /** Content of tokenizer.json; `tokenizerConfig` is that of tokenizer_config.json. */
   readonly tokenizer: string;
-  /** tokenizer_config.json. */
   readonly tokenizerConfig: string;
 }

@@ -39,7 +39,6 @@ export interface TextOptions extends Options {
   readonly edits?: readonly (Edit | string)[];
 }
 
-/** The attention map of one head on a text. */
 export interface TextMap {
   readonly text: string;
   /** [T]: the text of each token. */

@@ -144,7 +144,6 @@ export async function openCached(address: URL, options: CacheOptions): Promise<O
   return new CachedDownload(cache, card, address, options, download.stream).open();
 }
 
-/** Reads a file from its cached parts and then from the network. */
 class CachedDownload {
   #store;
   #card;
@@ -205,7 +204,6 @@ class CachedDownload {
     return { bytes, stream, ...(this.#isHashChecked ? { sha256 } : { saveHash }) };
   }
 
-  /** Records that the cached file has the hash that the hub lists. */
   async #saveHash(sha256: string) {
     const card = await readCard(this.#store, this.#key);
     if (card)

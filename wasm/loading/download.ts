@@ -5,13 +5,11 @@ import { piecesOf, wholePiecesOf } from './pieces.ts';
 import type { RequestOptions } from './ask.ts';
 
 export type DownloadOptions = RequestOptions & {
-  /** Position of the first byte. */
   from?: number;
   /** Set if the content of the address never changes, for example because it holds a commit. */
   version?: string;
-  /** The size, if known. */
   bytes?: number;
-  /** Whether chunks share a buffer, so that each is valid only until the next read. */
+  /** True if all chunks share one buffer, so that each is valid only until the next read. */
   sharesBuffer?: boolean;
 };
 
@@ -50,7 +48,6 @@ export async function fetchFile(
 class Download {
   #address;
   #options;
-  /** Position of the next byte in the file. */
   #position;
   /** Bytes at the start of the response that were already delivered. */
   #skipCount = 0;
@@ -89,7 +86,6 @@ class Download {
 
   #detachSignal;
 
-  /** Requests the rest of the file, from the next byte on. */
   async connect() {
     try {
       const response = await this.#ask();
@@ -130,7 +126,6 @@ class Download {
     return headers;
   }
 
-  /** Checks a response against earlier ones, and returns its body. */
   #checkResponse(answer: Response) {
     const { start, total: announced } = rangeOf(answer, this.#position);
     // A captive portal, or a site that answers everything with its own page, has no model file.
@@ -208,7 +203,6 @@ class Download {
     }
   }
 
-  /** Waits before the next connection, or gives up. */
   async #waitOrGiveUp(error: unknown) {
     this.#failures++;
     const { tries = DEFAULT_TRIES } = this.#options;

@@ -57,7 +57,6 @@ class Timeline implements TimelineShape {
   readonly checkpoints;
   readonly log;
 
-  /** @param address the address of index.json */
   constructor(address: URL, index: Index) {
     this.#address = address;
     this.#index = index;
@@ -199,7 +198,6 @@ function abortError() {
   return new DOMException('', 'AbortError');
 }
 
-/** Shortens an address to folder and name for messages. */
 function placeOf({ pathname }: URL) {
   return pathname.split('/').filter(Boolean).slice(-2).join('/');
 }

@@ -15,11 +15,8 @@ export interface Index {
   seed: number;
   config: string;
   tensors: TimelineTensor[];
-  /** In ascending order of steps. */
   checkpoints: PackedCheckpoint[];
-  /** In ascending order of steps. */
   log: LogLine[];
-  /** Number of weights in all tensors. */
   parameters: number;
   /** Size of an unpacked file. */
   bytes: number;
@@ -71,7 +68,6 @@ function readTensor(tensor: ObjectReader) {
 }
 
 /**
- * Reads the entry of a checkpoint.
  * @param matrixCount number of coded tensors
  * @param isFirst whether the checkpoint is the first
  */

@@ -7,7 +7,6 @@ import type { Options, Progress } from '../engine/types.ts';
 /** Bytes, or an address to fetch them from (streamed, with progress in bytes). */
 export type Source = Uint8Array | Blob | URL | RemoteFile;
 
-/** An address and the options of its request. */
 export interface RemoteFile {
   readonly url: URL | string;
   /** Bearer token. It is sent to the host of this address only, and never stored. */
@@ -96,12 +95,13 @@ export interface Plan {
     readonly bytes: number;
     readonly id?: string;
   }[];
-  /** Why the model cannot be opened here: the end of a sentence that begins with its name. */
+  /**
+   * Why the model cannot be opened here: the end of a sentence whose subject is the model's name.
+   */
   readonly refusal?: string;
   readonly revision?: string;
   /** The commit of the revision, which the addresses of the files contain. */
   readonly commit?: string;
-  /** License according to the model card. */
   readonly license?: string;
   /** True if the files need an access token, although the hub lists them. */
   readonly gated?: boolean;
@@ -111,7 +111,6 @@ export interface Plan {
 
 /* Timelines: the checkpoints of a training. */
 
-/** A stored checkpoint. */
 export interface Checkpoint {
   readonly step: number;
   /** Size of its file; decoding also needs all earlier files. */
@@ -184,7 +183,6 @@ export interface CachedFile {
 /* Disk: files that the reader dropped or picked. Nothing leaves the machine. */
 
 export interface DiskFile {
-  /** Path within the dropped folder. */
   readonly path: string;
   readonly file: Blob;
 }

@@ -5,7 +5,6 @@ import type { Conditions } from './types.ts';
 
 type Json = Record<string, unknown>;
 
-/** Version of the format that this build writes and reads. */
 export const FORMAT_VERSION = '1';
 
 function conditionError(key: string, expected: string) {
@@ -53,10 +52,6 @@ function listOf<T>(
   return value;
 }
 
-/**
- * Parses conditions that the core has validated, and types them for JavaScript; unknown keys are
- * dropped.
- */
 export function readConditions(json: string): Conditions {
   let root: Json;
   try {

@@ -28,7 +28,6 @@ export class Recording implements RecordingShape {
   #ids: number[][] = [];
 
   readonly describe;
-  /** @param makeMessage returns the source in a form that can be posted */
   constructor(
     link: Link,
     describe: Describe,
@@ -81,7 +80,6 @@ export class Recording implements RecordingShape {
     return opened;
   }
 
-  /** Returns the id of the run through which a recorded prompt is read. */
   async #run(backend: BackendApi, prompt: number) {
     const { recording } = await this.#openAt(backend);
     const run = this.#prompts.get(prompt) ?? backend.openRecordedPrompt(recording, prompt);

@@ -12,7 +12,6 @@ type OpenRecording = {
   lengths: number[];
   sizes: { L: number; H: number };
 };
-/** Type and shape of a tensor, from the header. */
 type TensorEntry = { dtype: string; shape: readonly number[] };
 
 export class Shelf {
@@ -86,7 +85,6 @@ export class Shelf {
   }
 }
 
-/** Reads names and shapes of tensors and the conditions from a file that the core has validated. */
 function readHeader(module: Module, { address, bytes }: { address: number; bytes: number }) {
   const file = module.bytes(address, bytes);
   const length = Number(new DataView(file.buffer, address, 8).getBigUint64(0, true));

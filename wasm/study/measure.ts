@@ -76,7 +76,6 @@ export async function cutText(
   throw new SinkscopeError('argument', 'text', expected);
 }
 
-/** Splits the ids of an encoded text into its own and the special tokens before and after it. */
 function splitSpecial(tokens: readonly Token[]) {
   const ids = tokens.map(({ id }) => id);
   const first = tokens.findIndex(({ special }) => !special);
@@ -173,7 +172,6 @@ export async function sweep(
             edits.length &&
             (edits.every((edit) => delayedKinds.has(edit?.kind)) || edits.every(isAboveLayer0)),
         );
-  // One extra plain run pays off when several runs begin from it.
   const isShared = derivedCases.length > (comparisons.length ? 0 : UNSHARED_CASES_MAX);
   const baseFields = isShared ? ['att', 'hidden', ...fields] : [];
   // Maps and vectors need be kept only for runs that begin from this one, and for some metrics.
@@ -184,7 +182,6 @@ export async function sweep(
   const total = sequences.length * cases.length;
   const startTime = performance.now();
   let count = 0;
-  /** Sums by case, then by threshold. */
   const sums: Sums[][] = cases.map(() => thresholds.map(() => new Map()));
   const measureOne = async (replica: Replica, ids: readonly number[]) => {
     const baseRun =
@@ -240,7 +237,6 @@ export async function sweep(
   });
 }
 
-/** Checks the thresholds (each may occur once), and returns the first one and the list. */
 function checkThresholds(eps: number | readonly number[]) {
   const isList = Array.isArray(eps);
   if (!isList) check(eps, 'number', 'eps');
@@ -335,7 +331,6 @@ function deviationOf(mean: number, meanSquare: number, n: number) {
   return Math.sqrt((Math.max(0, meanSquare - mean * mean) * n) / (n - 1));
 }
 
-/** Replaces numbers that are not finite by null for JSON. */
 export function finiteOrNull(x: number) {
   return Number.isFinite(x) ? x : null;
 }

@@ -59,7 +59,6 @@ export async function copyTask(
      * Initial ids, such as the start token; without them each prompt begins with a random token.
      */
     readonly first?: readonly number[];
-    /** Ids that are never drawn. */
     readonly never?: readonly number[];
     readonly length?: number;
     /** Default 24. */
@@ -185,7 +184,6 @@ export async function measureTask(
     }
     return scores;
   };
-  /** Scores by prompt, then by condition. */
   const scoresByPrompt: Scores[][] = [];
   for await (const scores of spread(model, items, scoreItem, { signal }))
     scoresByPrompt.push(scores);
@@ -218,7 +216,6 @@ export async function measureTask(
   };
 }
 
-/** Returns the edits that hide a key from the queries after the prompt. */
 function evictionEdits(key: number, { ids, from, lost = from - 1 }: TaskPrompt): Edit[] {
   const queries = Array.from({ length: ids.length - 1 - lost }, (_, i) => lost + i);
   return queries.map((query) => ({ kind: 'hide_key', key, query }));
@@ -302,7 +299,6 @@ function mean(values: readonly number[]) {
   return values.reduce((a, b) => a + b, 0) / values.length;
 }
 
-/** Returns the mean over prompts and its standard error, which is null for one prompt. */
 export function meanWithError(values: readonly number[]): TaskMean {
   const n = values.length;
   const average = mean(values);

@@ -101,7 +101,6 @@ function createSplitter(searchTokens: readonly SearchedToken[]): (text: Aligned)
   };
 }
 
-/** Returns whether no word character precedes or follows the span. */
 function isSeparateWord(text: string, start: number, end: number) {
   const previous = Math.max(start - widthAt(text, start - 2), 0);
   const neighbors = [text.slice(previous, start), text.slice(end, end + widthAt(text, end))];

@@ -12,7 +12,6 @@ import { spellToken } from './surface.ts';
 import { byteLevelFile, rankMerges, refuse, splitPair, makeTemplate } from './vocabulary.ts';
 import type { GgufReader, TokenizerFiles } from './types.ts';
 
-/** Token types of tokenizer.ggml.token_type. */
 const NORMAL = 1;
 const UNKNOWN = 2;
 const CONTROL = 3;
@@ -45,8 +44,8 @@ const createWordPattern = (numbers: string, letters = '\\p{L}', lines = '[\\r\\n
   `| ?[^\\s${letters}\\p{N}]+${lines}${LINE_ENDS}`;
 
 /**
- * Returns a pattern that begins a word at a capital letter.
- * @param ending pattern of what a word takes with it
+ * Returns a pattern that begins a new word at a capital letter.
+ * @param ending pattern of an ending that belongs to the word, such as 's
  */
 function createCasePattern(numbers: string, ending: string) {
   const otherLetters = '\\p{Lm}\\p{Lo}\\p{M}';
@@ -63,7 +62,6 @@ const SIGNED_WORDS =
   '[!"#$%&\'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+' +
   `| ?[\\p{P}\\p{S}]+[\\r\\n]*${LINE_ENDS}`;
 
-/** A splitting rule of a byte-level vocabulary. */
 type SplittingRule = {
   split: object[];
   letterSplit?: object[];

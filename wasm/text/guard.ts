@@ -14,7 +14,6 @@ import type {
 } from './types.ts';
 import type { Answer, Opened, Encode, Encoded, Decode, Question } from './worker.ts';
 
-/** The members of a Worker that the guard uses. */
 interface Worker {
   onmessage(event: { data: Answer }): void;
   onerror(event: { message: string }): void;
@@ -36,7 +35,6 @@ const ENTRY_UNITS = 16;
 /** Milliseconds that the benchmark of worker.ts takes on an idle machine. */
 const BENCHMARK_MS = 30;
 
-/** The parts of a source, with their types. */
 const SOURCE_OPTIONS = {
   tokenizer: 'text',
   config: 'text',
@@ -84,7 +82,6 @@ export function createGuard(startWorker: () => Worker) {
   };
 }
 
-/** Returns the size of a tokenizer's files in units. */
 function sizeOf(source: Source) {
   const parts = 'gguf' in source ? [...source.gguf.values()] : Object.values(source);
   const sizes = parts.map((part) => {

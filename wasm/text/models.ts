@@ -10,7 +10,6 @@ import type { Piece, TokenizerFile } from './shapes.ts';
 
 type ModelFile = TokenizerFile['model'];
 export interface Model {
-  /** Texts and ids of the tokens. */
   tokens: readonly (readonly [string, number])[];
   idOf: (token: string) => number | undefined;
   tokenize: (word: string) => Piece[];
@@ -116,7 +115,6 @@ const MODELS: Record<
     };
   },
 
-  /** Merges the characters of a word pair by pair. */
   BPE(file, idOf) {
     const { merges, unk_token, fuse_unk, byte_fallback, ignore_merges, dropout } = file;
     if (!Array.isArray(merges)) {

@@ -86,7 +86,6 @@ function createRemover(pattern: RegExp): Normalizer {
   return (text) => text.map((character) => (pattern.test(character) ? '' : character));
 }
 
-/** Replaces every byte of the text by the letter that encodes it. */
 export const spellLetters: Normalizer = (text) => text.map(spellBytes);
 
 /** The blocks of Chinese characters that the tokenizers library lists. */

@@ -27,7 +27,6 @@ export function spellToken(token: string) {
   return [...token].every((letter) => byteOfLetter.has(letter)) ? token : spellBytes(token);
 }
 
-/** Returns the letters of a text's bytes. */
 export function spellBytes(text: string) {
   if (text.length === 1 && text < '\x80') return lettersOfBytes[text.charCodeAt(0)];
   return Array.from(encoder.encode(text), (byte) => lettersOfBytes[byte]).join('');

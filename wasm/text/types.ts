@@ -1,6 +1,5 @@
 /** Types of tokenizers, which convert text to ids and back. */
 
-/** A token of a text, with the characters that it covers. */
 export interface Token {
   readonly id: number;
   /** Text of the token. A token that covers a part of a character contains U+FFFD. */
@@ -12,7 +11,6 @@ export interface Token {
   readonly special: boolean;
 }
 
-/** A special token, such as BOS or padding. */
 export interface SpecialToken {
   readonly id: number;
   readonly text: string;

@@ -43,7 +43,6 @@ export function findRow<R>(
   return table[type];
 }
 
-/** Creates each stage of a sequence. */
 export function createStages<S, R>(
   stages: readonly S[] | null | undefined,
   where: string,
@@ -216,7 +215,6 @@ export function splitPair(line: string, where: string) {
   return refuse(where, `expected two tokens, got "${line.slice(0, 80)}"`);
 }
 
-/** Checks that ids are integers and distinct. */
 export function checkVocab(
   vocab: Readonly<Record<string, unknown>>,
   where: string,
