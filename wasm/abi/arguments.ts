@@ -35,7 +35,6 @@ const KINDS: Record<string, [string, (x: unknown) => boolean]> = {
   tokenizer: ['a tokenizer', (x) => isObject(x) && hasMethod(x, 'encode')],
 };
 
-/** Options of every call that can be stopped and reports progress. */
 export const JOB_OPTIONS = { signal: 'signal', onProgress: 'call' };
 
 export function check(value: unknown, kind: string, where: string) {

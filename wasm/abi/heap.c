@@ -118,7 +118,6 @@ static block *append(uint64_t span) {
     return last = b;
 }
 
-/* Shortens a block to `span` bytes and frees the rest as a block after it. */
 static void split(block *b, size_t span) {
     if (span_of(b) == span) return;
     block *rest = (block *)((uintptr_t)b + span);

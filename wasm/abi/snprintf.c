@@ -138,7 +138,6 @@ static void put_number(output *out, double value, bool general, int precision) {
         put_fixed(out, &x, x.n > x.point ? x.n - x.point : 0);
 }
 
-/* Reads a number in a format; returns -1 if there are no digits. */
 static int read_count(const char **at) {
     int count = -1;
     for (; **at >= '0' && **at <= '9'; ++*at) count = (count < 0 ? 0 : count) * 10 + **at - '0';

@@ -60,7 +60,10 @@ export interface Metric {
   readonly fields: readonly string[];
   /** True if the core accumulates the metric during a run, so that a run with `measuring` has it. */
   readonly accumulated: boolean;
-  /** True if it does so only when `measuring` is true or names the metric: eigenvalues take O(min(T, D)^3). */
+  /**
+   * True if the core accumulates the metric only when `measuring` names it or is true: eigenvalues
+   * take O(min(T, D)^3).
+   */
   readonly spectral: boolean;
   /** True if a mean over sequences is meaningful; else the metric describes one sequence. */
   readonly averaged: boolean;
@@ -121,7 +124,6 @@ export interface EditKind {
    * some).
    */
   readonly needs: readonly ('causal' | 'positions')[];
-  /** Fields that a run with this edit records. */
   readonly fields: readonly string[];
   readonly parameters: readonly EditParameter[];
   readonly source?: string;
@@ -152,7 +154,6 @@ export interface Describe {
   readonly metrics: readonly Metric[];
   readonly fields: readonly Field[];
   readonly edits: readonly EditKind[];
-  /** Present in a lab's engine only. */
   readonly training?: {
     readonly settings: readonly Setting[];
     /** Number of parts of a batch, and so the largest number of workers that share a training. */
@@ -176,7 +177,6 @@ export interface Describe {
   readonly letters: Readonly<Record<string, string>>;
   /** Defaults, which are those of the tables of Gu et al. */
   readonly defaults: {
-    /** Threshold of Sink_k. */
     readonly eps: number;
     /** Tokens per sequence. */
     readonly tokens: number;

@@ -171,8 +171,7 @@ export async function expectExists(name: string) {
 
 function isHubId(name: string) {
   try {
-    // An address counts as a name on the hub here: resolveHub, which knows the endpoint, parses it
-    // later.
+    // Any address may be one of the hub: resolveHub, which knows the endpoint, parses it later.
     return /^https?:/.test(name) || Boolean(parseHubId(name));
   } catch {
     return false;

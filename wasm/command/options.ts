@@ -457,7 +457,6 @@ function optionUsage([name, { value, meaning, standard }]: [string, Option]) {
   return wrapText(`  --${name}${value ? ` ${value}` : ''}`, text);
 }
 
-/** Returns the help of one command, or one line for each command. */
 export function usage(describe: Describe, name?: Name) {
   const commands = COMMANDS as Record<string, Command>;
   const usageLines = (one: string) => commands[one].usage.map((form) => `sinkscope ${one} ${form}`);
@@ -478,7 +477,6 @@ The environment variable HF_TOKEN holds an access token for the hub.
 `;
 }
 
-/** Parses arguments into command, options and names; unused arguments are refused. */
 export function readArguments(args: readonly string[], describe: Describe) {
   const [word = '', ...rest] = args;
   const commands = Object.keys(COMMANDS);
@@ -514,8 +512,7 @@ export function readArguments(args: readonly string[], describe: Describe) {
     const isValue = inlineValue || !String(value).startsWith('--');
     expect(isValue, rawName, `${expected}, after "=" if it begins with "--"`, value);
     const previous = values[name];
-    // If an option is given twice, the last value wins, so that a script can append options to a
-    // command.
+    // The last value of a repeated option wins, so that a script can append options.
     values[name] = options[name].repeats
       ? [...(Array.isArray(previous) ? previous : []), String(value)]
       : value;

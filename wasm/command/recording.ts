@@ -150,7 +150,6 @@ export function shellCommand(args: readonly string[]) {
   return ['sinkscope', ...words].map(quote).join(' ');
 }
 
-/** Compares two recordings, or one recording and a model that is measured under the same conditions. */
 export async function compare(engine: Engine, { names, values, given }: CommandInput) {
   const tolerance = parseNumber(values.tolerance, 0, 1e9, '--tolerance');
   const kinds = await Promise.all(names.map(isRecording));

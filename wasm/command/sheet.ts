@@ -71,7 +71,6 @@ function placeOf(
   return place;
 }
 
-/** Lists the facts that are needed to repeat the measurement. */
 function factsOf(result: MeasureResult, describe: Describe): [string, string][] {
   const { metrics: _, ...facts } = result;
   for (const name of ['byEps', 'byLabel', 'byPrompt', 'conditions'])

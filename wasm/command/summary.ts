@@ -25,8 +25,7 @@ export function summaryText(result: MeasureResult, describe: Describe) {
   const lines = describe.metrics
     .filter(({ name }) => name in result.metrics)
     .flatMap((row) => {
-      // The first token of a recording may have another position, which the labels of Sink_k and
-      // |h_1| / |h| then name.
+      // In a recording the first token may have another position, which these labels then name.
       const label = row.label.replace(/_(k|1)\b/g, `_${position + 1}`);
       const hasThreshold = result.byEps?.some(({ metrics }) => row.name in metrics);
       return (hasThreshold ? thresholdResults : thresholdResults.slice(0, 1)).map(
@@ -138,8 +137,7 @@ export function metricText(
   const values = Array.from({ length: rows * heads }, (_, i) => mean[i * rowSize + offset]);
   const at = indexOfLargest(values);
   if (at < 0) return '-';
-  // Some heads lack the number, such as key/value heads that their layer does not have. The mean
-  // leaves them out.
+  // The mean leaves out heads without the number, such as key/value heads that a layer lacks.
   const knownValues = values.filter((value) => value !== null);
   const sum = knownValues.reduce((a: number, b) => a + b, 0);
   const place = `L${layerNumber(architecture, Math.floor(at / heads))}H${at % heads}`;

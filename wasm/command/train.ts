@@ -66,8 +66,7 @@ export async function train(engine: Engine, given: GivenOptions, print: (text: s
   try {
     const { signal } = controller;
     const steps = plan.steps ?? Number(allSettings.steps);
-    // The held-out loss of a printed line must be measured here, between two runs: only now does
-    // `training` have the weights of that line.
+    // The held-out loss is measured here, while `training` has the weights of the next line.
     while (stepsDone < steps) {
       const heldEntry = await measureHeldLoss();
       for await (const entry of training.run(Math.min(every, steps - stepsDone), { signal }))

@@ -304,7 +304,6 @@ export class Backend {
     return encodeEdits(edits, this.#describe);
   }
 
-  /** Creates a run that has computed nothing yet, and returns its number. */
   #start(modelId: number, { from, ...request }: RunRequest, words?: Int32Array) {
     const { architecture, runs } = this.#model(modelId);
     const mask = this.#mask(request);
@@ -317,10 +316,6 @@ export class Backend {
     return id;
   }
 
-  /**
-   * Calls a function of the core that takes the description of a run.
-   * @param words the encoded edits
-   */
   #callWithRun(
     call: string,
     modelId: number,
@@ -331,8 +326,7 @@ export class Backend {
     const { address } = this.#model(modelId);
     const { edits = [], capacity, maps } = request;
     const mask = this.#mask(request);
-    // To the core, 0 means its default budget. A budget of 0 is therefore passed as 1 byte, which
-    // no map fits into.
+    // The core takes 0 for its default budget, so 0 becomes 1 byte, into which no map fits.
     const budget = maps === undefined ? 0 : Math.max(1, Math.min(maps, MEMORY_BYTES - 1));
     const callWithEdits = (list: number) =>
       this.#module.handle(call, address, capacity, mask, budget, list, edits.length, ...more);

@@ -8,10 +8,6 @@ export class Chain {
   #change: Promise<void> | undefined;
   #reads: Set<Promise<void>> = new Set();
 
-  /**
-   * Returns the pending actions that the next action must wait for.
-   * @param changes whether the next action changes the object
-   */
   predecessors(changes: boolean) {
     const change = this.#change ? [this.#change] : [];
     return changes ? [...change, ...this.#reads] : change;

@@ -53,7 +53,6 @@ const REMOTE_OPTIONS = {
   id: 'text',
 };
 
-/** Number of generated tokens for which a run has memory by default. */
 const SPARE_TOKENS = 64;
 /**
  * Returns the default number of workers: all cores but the caller's, and on two cores both, because
@@ -479,7 +478,6 @@ class Run implements RunShape {
     return runInTurn({ ...(changes && { changes: this.#chain }), reads, signal }, act);
   }
 
-  /** Returns this run and the base runs that it begins from and still needs. */
   #withBases(): Run[] {
     const { run, layer = BY_EDITS } = this.#from ?? {};
     if (!run || (layer === BY_EDITS && run.#closed)) return [this];

@@ -46,8 +46,7 @@ function encodeEdit(edit: unknown, where: string, describe: Describe) {
     expect(at >= 0, place, `a parameter of ${String(name)}: ${names}`, key);
     values[at] = encodeValue(specs[at], value, place, describe);
   }
-  // A missing choice is refused here, with the names of the choices. The core knows only their
-  // numbers and would ask for a number.
+  // The core knows choices as numbers, so a missing choice is refused here, with the names.
   describe.edits[kind].parameters.forEach(({ name: key, type, required, choices }, i) => {
     const words = type === 'operation' ? describe.operations.map((row) => row.name) : choices;
     const isGiven = !required || !words || !Number.isNaN(values[i]);

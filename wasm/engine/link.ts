@@ -29,7 +29,7 @@ export class Link {
   #inWorker;
   #onLost;
   #shared;
-  /** Numbers the backends, so that the end of one does not touch the next. */
+  /** Number of the current backend. Reports about the end of an earlier backend are ignored. */
   #generation = 0;
   #backend: Promise<BackendApi> | undefined;
   #end = () => {};
@@ -123,7 +123,6 @@ export class Link {
     }
   }
 
-  /** Starts the backend in this thread; only then is its code imported. */
   async #startHere() {
     const { openBackend } = await import('./backend.ts');
     const backend = await openBackend(this.#address, this.#report, this.#shared);
@@ -214,10 +213,6 @@ function watch(
   return () => clearInterval(timer);
 }
 
-/**
- * Converts anything thrown to a SinkscopeError.
- * @param where place for errors that name none
- */
 function asError(thrown: unknown, where: string = '') {
   if (thrown instanceof SinkscopeError) return thrown;
   const packed = unpackError(thrown);

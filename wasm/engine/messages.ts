@@ -58,7 +58,6 @@ export function callThrough(
   return new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : call(name)) });
 }
 
-/** @param target returns the object whose methods answer the calls */
 export function answer(port: Port, target: () => object) {
   port.listen(async ({ id, name, args }) => {
     try {

@@ -51,8 +51,7 @@ export class ThreadPool {
       };
       const onEnd = (why: string) => {
         resolve(undefined);
-        // A thread that dies during a computation leaves incomplete results, so no call may use the
-        // module any more.
+        // A thread that dies during a computation leaves incomplete results.
         if (isReady && !this.#ended)
           this.#module.trap ??= new SinkscopeError('lost', 'thread', `it ended (${why})`);
       };

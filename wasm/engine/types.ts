@@ -167,7 +167,6 @@ export interface GenerateOptions extends Options {
   readonly seed?: number;
 }
 
-/** One generated token, and the attention that every head paid from it. */
 export interface Step {
   readonly token: number;
   /** Position of the token, 0-based. */
@@ -185,7 +184,6 @@ export interface Step {
  * waits for earlier calls. A call that waits for its turn ends at once when its signal is aborted.
  */
 export interface Run {
-  /** All tokens of the run: those of the prompt and the generated ones. */
   readonly tokens: readonly number[];
   readonly edits: readonly Edit[];
   /**
@@ -253,7 +251,6 @@ export interface Model {
   close(): Promise<void>;
 }
 
-/** A model in one of the engine's workers. */
 export type Replica = Pick<Model, 'architecture' | 'describe' | 'run'>;
 
 export interface Engine {

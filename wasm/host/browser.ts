@@ -70,7 +70,6 @@ export function pause() {
   });
 }
 
-/** Returns undefined: a page has no access to paths. */
 export async function diskFiles(_path: string): Promise<DiskFile[] | undefined> {
   return undefined;
 }

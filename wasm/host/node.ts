@@ -58,7 +58,6 @@ export async function request(address: URL, init?: RequestInit): Promise<Respons
   );
 }
 
-/** Returns a stream of the same bytes that calls `close` at its end or when it is canceled. */
 function withClose(stream: ReadableStream<Uint8Array>, close: () => Promise<void>) {
   const reader = stream.getReader();
   return new ReadableStream({

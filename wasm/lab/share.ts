@@ -8,7 +8,6 @@ import type { Module } from '../abi/module.ts';
 type Answer = { parts?: Uint8Array[]; error?: object };
 type Order = { sum?: Uint8Array; beginNext: boolean };
 
-/** Computes and adds the parts of a training's batch at its backend. */
 export class Parts {
   #module;
   #training;
@@ -21,10 +20,6 @@ export class Parts {
     this.#training = training;
   }
 
-  /**
-   * Computes a part without adding it.
-   * @param withBackward whether the part includes the gradients
-   */
   compute(part: number, withBackward: boolean) {
     const bytes = this.#module.bytesOf('train_part', this.#training, part, Number(withBackward));
     this.#partAddress = bytes.byteOffset;
@@ -62,7 +57,6 @@ export class Parts {
   }
 }
 
-/** Represents a helping backend to the leader. */
 export class Helper {
   #port;
   #pendingParts: Promise<Uint8Array[]> | undefined;
@@ -74,8 +68,8 @@ export class Helper {
   }
 
   /**
-   * Returns the parts of the current step that the helper computes; it may have begun them before
-   * this call.
+   * Returns the parts that the helper computes for the current step. The helper may have begun them
+   * before this call.
    */
   requestParts() {
     this.#pendingParts ??= this.#ask({ beginNext: true });

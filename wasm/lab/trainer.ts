@@ -166,7 +166,6 @@ export class Trainer {
     for (const helperParts of pending) for (const part of await helperParts) parts.add(false, part);
   }
 
-  /** Returns the columns of the log with which the next step would begin. */
   look(id: number) {
     return this.#inSequence(id, async ({ parts }) => {
       for (let part = 0; part < this.#parts; part++) {

@@ -208,7 +208,6 @@ class Training implements TrainingShape {
     return entry as LogEntry;
   }
 
-  /** Asks the leader; rejects if a helper ends meanwhile. */
   #askLeader<T>(use: (backend: BackendApi, id: number) => Promise<T>): Promise<T> {
     return Promise.race([this.#callBackend(this.#trainings[0], use), ...this.#helperFailures]);
   }

@@ -61,7 +61,6 @@ export interface TextMeasures extends TextMap {
   readonly eps: number;
   /** [L, H]: alpha_1, the mean weight of the first token, from the weights that the model uses. */
   readonly alpha: Tensor;
-  /** alpha_1 under uniform attention. */
   readonly uniform: number;
   /** False where `uniform` exceeds eps: the text is too short for Sink_1. */
   readonly conclusive: boolean;

@@ -91,7 +91,6 @@ export function backoffWait(failures: number, { wait = FIRST_WAIT_MS }: RequestO
   return Math.min(wait * 2 ** (failures - 1), LONGEST_WAIT_MS);
 }
 
-/** Sends the request once. Returns the response, or the error if no response came in time. */
 async function sendOnce(
   address: URL,
   init: RequestInit,

@@ -25,7 +25,6 @@ import type { Store, Card, Part } from './parts.ts';
 import type { Plan, CachedFile } from './types.ts';
 
 type CacheOptions = DownloadOptions & {
-  /** The name under which the download is listed and cleared. */
   id?: string;
   /** Called once if the download cannot be cached. */
   onNote?: (note: string) => void;
@@ -187,8 +186,8 @@ class CachedDownload {
     }
     if (this.#parts.length > 0 && this.#firstBody) {
       await this.#cancelFirstBody();
-      // A response in hand means that the store has no readable card for these parts, so the card
-      // is written again.
+      // The store has no readable card for these parts if there is a response, so it gets a new
+      // one.
       await this.#makeWriter(0).begin();
     }
     const stream = new ReadableStream(

@@ -118,8 +118,7 @@ class Download {
       ? { 'accept-encoding': 'identity' }
       : {};
     if (this.#position > 0 && this.#canUseRange) headers.range = `bytes=${this.#position}-`;
-    // A request with if-range to another site would need its consent (CORS preflight), so the
-    // response is checked instead.
+    // Another site would have to allow if-range (CORS preflight): the response is checked instead.
     const isSameSite = CAN_REQUEST_PLAIN || this.#address.origin === globalThis.location?.origin;
     const { version } = this.#options;
     if (headers.range && this.tag && !version && isSameSite) headers['if-range'] = this.tag;
@@ -142,8 +141,7 @@ class Download {
     this.#etag ??= etag;
     this.#statedTotal = announced;
     this.#mayBeCompressed = mayBeCompressed(answer);
-    // A size that is already known takes precedence over one that may be the size of a compressed
-    // response.
+    // A known size takes precedence over one that may be that of a compressed response.
     const total = this.#mayBeCompressed ? (this.total ?? announced) : announced;
     const tag = this.#options.version ?? tagOf(answer);
     // Without a tag a download may start over, but not continue.
@@ -188,7 +186,6 @@ class Download {
     );
   }
 
-  /** Returns the next bytes, undefined at the end; reconnects if necessary. */
   async #nextBytes() {
     for (;;) {
       try {

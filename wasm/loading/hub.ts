@@ -51,8 +51,7 @@ export async function resolveHub(id: string, options: HubOptions = {}): Promise<
   const address = new URL(`${repository}@${revision}:${file}`, endpoint).href;
   try {
     const plan = await planFromHub(endpoint, name, options);
-    // If the addresses contain no commit, they may have other files tomorrow, so that the plan must
-    // not be cached.
+    // Without a commit, the addresses may have other files tomorrow, so the plan is not cached.
     if (options.cache && plan.commit) await rememberPlan(address, plan);
     return plan;
   } catch (error) {

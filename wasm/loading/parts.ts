@@ -147,7 +147,6 @@ export function partOf(name: string): Part | undefined {
     : undefined;
 }
 
-/** Returns a file's contiguous parts, from its first byte on. */
 export function contiguousParts(names: string[], key: string) {
   const parts = names.flatMap((name) => partOf(name) ?? []).filter((part) => part.key === key);
   // Two pages may have fetched the same file: of parts with the same start, the longest wins.

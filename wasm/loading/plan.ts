@@ -114,7 +114,6 @@ function findNamedWeights(files: readonly PlanFile[], id: string, file: string) 
   return { format, weights: [weights], choices: [] };
 }
 
-/** Lists the shards that an index names, in the order of their first mention. */
 async function shardsOf(files: readonly PlanFile[], index: PlanFile, readText: ReadText) {
   const weightMap = (await readJson(index, readText))?.weight_map;
   const names = new Set(typeof weightMap === 'object' && weightMap ? Object.values(weightMap) : []);

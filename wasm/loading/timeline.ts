@@ -13,7 +13,6 @@ import type { Options } from '../engine/types.ts';
 import type { Index, PackedCheckpoint } from './timeline_index.ts';
 import type { ModelFiles, Timeline as TimelineShape } from './types.ts';
 
-/** A download, and how many callers wait for it. */
 type FileDownload = { bytes: Promise<Uint8Array>; controller: AbortController; waiting: number };
 
 /** Milliseconds for which a download goes on after its last caller has given up. */

@@ -11,7 +11,6 @@ export interface RemoteFile {
   readonly url: URL | string;
   /** Bearer token. It is sent to the host of this address only, and never stored. */
   readonly token?: string;
-  /** Caches the download for the next visit. */
   readonly cache?: boolean;
   /**
    * Version of the content, such as a commit in the address. If it is given, the content of this
@@ -57,12 +56,10 @@ export interface HubOptions {
 
 /** One file of a plan: on the hub (`url`) or on the disk (`blob`). */
 export interface PlanFile {
-  /** Path within the repository or folder. */
   readonly name: string;
   readonly bytes?: number;
   readonly url?: string;
   readonly version?: string;
-  /** SHA-256 in hexadecimal, if the hub lists it; downloads are compared with it. */
   readonly sha256?: string;
   readonly blob?: Blob;
 }
@@ -141,7 +138,6 @@ export interface Timeline {
   readonly checkpoints: readonly Checkpoint[];
   /** In ascending order of steps. */
   readonly log: readonly LogLine[];
-  /** Fetches the files that `open` of this step needs. */
   preload(step: number, options?: Pick<Options, 'signal'>): Promise<void>;
   /**
    * Returns the files of a checkpoint: fetches missing ones, then decodes it.
@@ -150,7 +146,6 @@ export interface Timeline {
    * @example const model = await engine.open(await timeline.open(1400, { signal }));
    */
   open(step: number, options?: Options): Promise<ModelFiles>;
-  /** Frees all fetched files. */
   forget(): void;
 }
 
@@ -160,7 +155,6 @@ export interface DownloadOptions extends Pick<
   HubOptions,
   'token' | 'signal' | 'tries' | 'wait' | 'onRetry'
 > {
-  /** Position of the first byte. */
   readonly from?: number;
   readonly version?: string;
   readonly bytes?: number;
@@ -194,5 +188,4 @@ export interface DroppedItem {
   webkitGetAsEntry?(): unknown;
 }
 
-/** Facts about a file's download that Progress adds to `done` and `total`. */
 export type ReadFacts = Pick<Progress, 'rate' | 'remaining' | 'note'>;

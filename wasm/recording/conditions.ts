@@ -13,7 +13,6 @@ function conditionError(key: string, expected: string) {
 
 const isObject = (x: unknown) => typeof x === 'object' && x !== null && !Array.isArray(x);
 
-/** Returns the object under a key, an empty one if the key is absent. */
 function objectOf(json: Json, key: string): Json {
   const value = json[key] ?? {};
   if (!isObject(value)) throw conditionError(key, 'an object');

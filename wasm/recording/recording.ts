@@ -210,8 +210,7 @@ export class Recording implements RecordingShape {
         )
       : describe.metrics.filter((row) => row.summary && !row.arguments.includes('base'));
     const hasMeans = rows.some(({ name }) => this.#tensors.has(`mean.${name}`));
-    // The means in the file take precedence. If the file has none but all of its prompts, they are
-    // computed over these.
+    // If the file has no means but the fields of all its prompts, this method computes them.
     const readMetric =
       hasMeans || kept < count
         ? (name: string, eps: number) => this.#readMeans(name, eps)

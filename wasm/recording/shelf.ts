@@ -73,7 +73,6 @@ export class Shelf {
     );
   }
 
-  /** Returns the address of a recorded prompt's trace. */
   trace(id: number, prompt: number) {
     return this.#module.handle('recording_prompt', this.get(id).address, prompt);
   }

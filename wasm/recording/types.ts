@@ -53,7 +53,6 @@ export interface Conditions {
     readonly id: number | null;
     readonly position: number;
   };
-  /** Token strings of each recorded prompt. */
   readonly tokens: readonly (readonly string[])[];
   readonly prompts: {
     readonly source: string | null;
@@ -63,7 +62,6 @@ export interface Conditions {
     readonly kept: number;
     readonly T: number;
   };
-  /** Thresholds of Sink_k. */
   readonly eps: readonly number[];
   /** Edits of the runs, each with its name as `label`; empty: unedited. */
   readonly edits: readonly (Edit & { readonly label: string })[];
@@ -85,7 +83,6 @@ export interface RecordedArguments extends Omit<MetricArguments, 'base'> {
 export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
   readonly describe: Describe;
   readonly conditions: Conditions;
-  /** The parts of the model's description that a recording holds. */
   readonly architecture: Pick<
     Architecture,
     | 'family'
@@ -181,7 +178,6 @@ export interface StudyOptions extends RecordOptions, Options {
   readonly metrics?: readonly string[];
 }
 
-/** Attention maps of one prompt from another program. */
 export interface Maps {
   readonly tokens?: readonly string[];
   /**

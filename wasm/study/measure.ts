@@ -119,7 +119,6 @@ export async function measure(
   options: MeasureOptions = {},
 ) {
   check(model, 'object', 'model');
-  // A recording already stores its measurements.
   if ('conditions' in model)
     return model.measure(Array.isArray(sequences) ? options : (sequences as MeasureOptions));
   checkOptions(options, { edits: 'list' });
@@ -160,8 +159,7 @@ export async function sweep(
   const comparisons = reads.filter(({ metric }) => needsBase(describe, metric));
   const fields = fieldsFor(describe, reads);
   const T = commonLength(sequences);
-  // Where an edited run equals the plain run, in the first tokens or the lower layers, it begins
-  // from the plain run.
+  // An edited run begins from the plain run where both are equal: first tokens, lower layers.
   const delayedKinds = new Set(describe.edits.filter((row) => row.waits).map(({ name }) => name));
   const isAboveLayer0 = (edit: Edit) => typeof edit?.layer === 'number' && edit.layer > 0;
   const derivedCases =
@@ -216,8 +214,7 @@ export async function sweep(
     }
     return results;
   };
-  // Results are added in the order of the sequences, so the sums do not depend on the workers'
-  // speed.
+  // Results are added in the order of the sequences: sums must not depend on the workers' speed.
   let index = 0;
   for await (const results of spread(model, sequences, measureOne, { signal })) {
     results.forEach((tensors, at) => {
@@ -262,7 +259,6 @@ function summaryMetrics(describe: Describe, cases: readonly (readonly unknown[])
   return names.filter((name) => isEdited || !needsBase(describe, name));
 }
 
-/** Returns the metrics that need only fields of a streaming run. */
 function streamedMetrics(describe: Describe) {
   const { metrics, fields } = describe;
   const streamedFields = fields.filter(({ streamed }) => streamed).map(({ name }) => name);
@@ -274,7 +270,6 @@ function streamedMetrics(describe: Describe) {
   return names.filter((name) => !needsBase(describe, name));
 }
 
-/** Returns whether a metric can be computed by a run that keeps no rows of maps and vectors. */
 function needsNoRows({ metrics }: Describe, name: string) {
   const { accumulated, fields } = metrics[indexOfName(metrics, name, 'metric')];
   return accumulated || !fields.some((field) => SUMMED_FIELDS.includes(field));

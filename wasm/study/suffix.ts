@@ -16,7 +16,6 @@ import type {
 } from './types.ts';
 
 type Goal = { read: { field: string }; scoreOf: (values: Float32Array, layout: Layout) => number };
-/** The sizes of a run, and where the parts of its sequence begin. */
 type Layout = { suffixStart: number; continuationStart: number; T: number; L: number; H: number };
 
 const COUNT_MAX = 2 ** 20;
@@ -190,7 +189,6 @@ function attentionReceived(att: Float32Array, { continuationStart, T, L, H }: La
   return sum / (L * H * (T - continuationStart));
 }
 
-/** Returns the index of the largest value; ties go to the first. */
 function argmax(values: readonly number[]) {
   return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
 }

@@ -23,7 +23,6 @@ const NAMES = [
 ];
 /** A recall task has at most this many names, each with its own first token. */
 const CHOICES_MAX = 8;
-/** Sentences that contain no name. */
 const FILLERS = [
   'It was a cold day, and the snow lay deep on the road.',
   'The old house stood at the end of the lane.',

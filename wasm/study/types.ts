@@ -7,7 +7,6 @@ import type { Edit, Replica, Model, Options } from '../engine/types.ts';
 export interface CutOptions {
   /** Tokens of each sequence, special ones included. */
   readonly tokens: number;
-  /** Largest number of sequences. */
   readonly sequences: number;
   /** Special tokens before and after each sequence, as in `encode`. Default: the tokenizer's own. */
   readonly special?: 'auto' | 'none' | readonly string[];
@@ -33,7 +32,6 @@ export interface Cut {
   readonly longest: number;
 }
 
-/** Texts with the same label: a domain, a language, a class. */
 export interface LabeledTexts {
   readonly label: string;
   readonly texts: readonly string[];
@@ -174,7 +172,6 @@ export interface UnmaskConditions {
 
 export interface UnmaskResult extends UnmaskConditions {
   readonly prompts: number;
-  /** Number of masked positions in all prompts. */
   readonly predicted: number;
   readonly steps: number;
   /** Share of steps after the first in which the strongest key changes. */
@@ -222,7 +219,6 @@ export interface SuffixOptions extends Pick<Options, 'signal'> {
   /** Ids that are never inserted: ids that do not occur in texts. */
   readonly never?: readonly number[];
   readonly edits?: readonly Edit[];
-  /** Held-out pairs, on which the suffix is tested. */
   readonly others?: readonly SuffixPair[];
   readonly onStep?: (step: { suffix: readonly number[]; score: number }, index: number) => void;
 }
@@ -313,7 +309,6 @@ export interface TaskScores {
 
 export interface TaskResult extends Omit<Task, 'prompts'> {
   readonly prompts: number;
-  /** Number of predicted tokens in all prompts. */
   readonly predicted: number;
   /**
    * True if the model can do the task: `choice`, or else `accuracy`, of the baseline exceeds chance

@@ -7,7 +7,6 @@ import type { Model } from './models.ts';
 import type { Normalizer } from './normalizers.ts';
 import type { AddedToken } from './shapes.ts';
 
-/** An added token and the text that is searched for. */
 type SearchedToken = { token: AddedToken; text: string };
 /** A part of a text; `token` is the added token that it consists of, or null. */
 type Section = { text: Aligned; token: AddedToken | null };

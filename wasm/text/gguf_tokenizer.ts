@@ -29,7 +29,6 @@ const PIECE_LENGTH_MAX = 256;
 
 /** English endings, also in capital letters. */
 const ENDINGS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)";
-/** The end of most patterns, which matches line ends and other white space. */
 const LINE_ENDS = '|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
 
 /**
@@ -181,8 +180,7 @@ function findRule(name: unknown): SplittingRule {
 function readSentencePiece(read: GgufReader): TokenizerFiles {
   const isGemma = String(read('general.architecture')).startsWith('gemma');
   const { tokens: storedTokens, types } = readTokens(read);
-  // The converter of GGUF files writes the block signs of Gemma's symbols as spaces, in runs of 2
-  // to 31.
+  // The converter of GGUF files writes runs of 2 to 31 block signs of Gemma as spaces.
   const isSpaceRun = (i: number) =>
     isGemma && types[i] === USER_DEFINED && storedTokens[i].includes(' ');
   const tokens = storedTokens.map((token, i) =>

@@ -121,7 +121,6 @@ class WorkerQueue {
   #slowness = 1;
   #worker: Worker | undefined;
   #lastResult: Promise<unknown> = Promise.resolve();
-  /** Fails the current question and ends the worker. */
   #fail = (_reason: unknown) => {};
   #closing: { reason: unknown } | undefined;
 
@@ -167,8 +166,8 @@ class WorkerQueue {
 
   #openWorker() {
     this.#worker = this.#startWorker();
-    // The time limit starts when the worker reports that it has loaded, because a slow network is
-    // not the fault of the tokenizer.
+    // The time limit begins once the worker has loaded: a slow network is no fault of the
+    // tokenizer.
     return this.#send({ method: 'open', source: this.#source }, false);
   }
 

@@ -80,9 +80,7 @@ export function mergePairs(pieces: readonly Piece[], ranks: MergeRanks): Piece[]
   const n = pieces.length;
   /** Ids of the pieces; a piece that was merged into its left neighbor has -1. */
   const ids = Int32Array.from(pieces, ({ id }) => id);
-  /** Index of the next piece, n after the last. */
   const nextIndices = Int32Array.from(pieces, (_, i) => i + 1);
-  /** Index of the previous piece, -1 before the first. */
   const previousIndices = Int32Array.from(pieces, (_, i) => i - 1);
   const queue = new PriorityQueue();
   const enqueue = (i: number) => {

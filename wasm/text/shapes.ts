@@ -52,7 +52,6 @@ export interface PostProcessor {
   readonly sep?: unknown;
 }
 
-/** A token that the tokenizer finds before it splits the text. */
 export interface AddedToken {
   readonly id: number;
   readonly content: string;

@@ -65,7 +65,6 @@ export function usesBlockSigns(file: Pick<TokenizerFile, 'model' | 'pre_tokenize
   return !isByteLevel(file) && file.model.type !== 'WordPiece';
 }
 
-/** Returns a list of one stage, or of the stages of a sequence. */
 function listStages(stage: Stage | null | undefined): (Stage | null | undefined)[] {
   const innerStages = stage?.pretokenizers ?? stage?.decoders;
   return Array.isArray(innerStages) ? innerStages.flatMap(listStages) : [stage];

@@ -119,8 +119,7 @@ class Tokenizer implements TokenizerShape {
     // The file states that there is no BOS token, so none is guessed.
     if (settings.bos_token === null) return null;
     const bosName = tokenNameOf(settings, 'bos_token');
-    // A guessed name must be that of an added token: an ordinary word "<s>" does not begin
-    // sequences.
+    // Only added tokens are candidates: an ordinary word "<s>" does not begin sequences.
     const candidates = [this.#names[this.#template.before[0]], ...BOS_NAMES];
     const addedNames = candidates.filter((name) => this.#addedIds.has(name));
     const ids = [bosName, ...addedNames].map((name) => this.#id(name));

@@ -7,7 +7,6 @@ export interface Token {
   /** Start and end in UTF-16 units of the text; start = end for special tokens that were added. */
   readonly start: number;
   readonly end: number;
-  /** True for tokens that the tokenizer added, such as BOS. */
   readonly special: boolean;
 }
 
@@ -51,7 +50,6 @@ export interface Tokenizer {
   piece(id: number): string;
 }
 
-/** The stored files of a tokenizer, or the metadata of a GGUF file. */
 export type TokenizerSource =
   | { readonly tokenizer: string; readonly config?: string }
   | {

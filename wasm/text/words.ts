@@ -44,7 +44,6 @@ export function tokenizerOfWords(text: string, config: string | object = {}): To
   return { json, config: { ...settings, ...Object.fromEntries(special) } };
 }
 
-/** Reads the ids of tokens, which are their line numbers. */
 function readVocab(text: string) {
   const ids: Map<string, number> = new Map();
   text.split(/\r?\n/).forEach((word, id) => {
