@@ -253,7 +253,7 @@ static ss_status start_run(wasm_run *run, const ss_run_desc *desc) {
     return run->block ? ss_run_init(&run->run, desc, &arena, &wasm_error) : SS_NO_MEMORY;
 }
 
-/* Returns the bytes of a run with these settings; 0 if it cannot be started. */
+/* Returns the bytes that a run with these settings takes; 0 if it cannot be started. */
 uint32_t ss_wasm_run_bytes(const wasm_model *model, int capacity, uint32_t fields,
                            uint32_t map_bytes, const ss_edit *edits, int edits_n) {
     size_t bytes;

@@ -1,4 +1,6 @@
-/** Says what went wrong, where (a tensor, a key, a byte), with expected and actual values. */
+/**
+ * An error that names the place (a tensor, a key, a byte), and the expected and the actual value.
+ */
 export class SinkscopeError extends Error {
   /**
    * A name from describe.status, or one of JavaScript's own: 'argument', 'read', 'access' (a token

@@ -172,7 +172,7 @@ void *calloc(size_t n, size_t bytes) {
     return pointer ? __builtin_memset(pointer, 0, (size_t)all) : NULL;
 }
 
-/* Takes a block as malloc does, since no caller needs a larger alignment than ALIGN. */
+/* Calls malloc, whose blocks have the alignment ALIGN. No caller needs a larger one. */
 void *aligned_alloc(size_t alignment, size_t bytes) {
     return alignment <= ALIGN ? malloc(bytes) : NULL;
 }

@@ -1,6 +1,6 @@
 /**
- * The binary in memory: this module instantiates and calls it, writes bytes into it and copies
- * views out. It knows the shape of the ABI, not models or runs.
+ * Instantiates and calls the binary, writes bytes into its memory and copies views out. This module
+ * knows the shape of the ABI, but no models or runs.
  */
 import { request } from '#host';
 import { readRenewing } from '../host/renew.ts';

@@ -257,7 +257,10 @@ export interface Architecture {
   /** The output matrix reads the concatenated heads, or their sum. */
   readonly heads: 'joined' | 'added';
   readonly norm: 'layer' | 'rms';
-  /** Norm before each half of a block; after its residual sum; or only on the branch's output. */
+  /**
+   * 'pre': norm before each half of a block. 'post': norm after its residual sum. 'branch': norm of
+   * the branch's output only.
+   */
   readonly norm_place: 'pre' | 'post' | 'branch';
   /** Outputs of attention and feed-forward are normed before the residual sum, too. */
   readonly branch_norms: boolean;

@@ -109,8 +109,7 @@ async function main(args: string[], print: (text: string) => void) {
   } finally {
     await engine.close();
   }
-  // The engine has freed its memory before this call, because the JSON of a long text takes
-  // megabytes.
+  // The engine is closed before this call: the JSON of a long text takes megabytes of memory.
   print(formatOutput());
 }
 

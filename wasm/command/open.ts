@@ -171,7 +171,7 @@ export async function expectExists(name: string) {
 
 function isHubId(name: string) {
   try {
-    // Any address may be one of the hub: resolveHub, which knows the endpoint, parses it later.
+    // Any address passes here: resolveHub, which knows the endpoint, parses it later.
     return /^https?:/.test(name) || Boolean(parseHubId(name));
   } catch {
     return false;

@@ -1,4 +1,4 @@
-/** Reads the values of options. */
+/** Types of the options' values, and functions that parse them. */
 import { expect } from '../abi/errors.ts';
 import { readIds } from '../text/ids.ts';
 import type { GivenOptions } from './options.ts';

@@ -19,7 +19,7 @@ import type { Source, ReadFacts } from '../loading/files.ts';
 import type { Shelf } from '../recording/shelf.ts';
 
 type MetricRead = Omit<MetricArguments, 'base'> & { metric: string; base?: number };
-/** A read in which numbers stand for runs. */
+/** A read that gives each run by its number. */
 export type ReadMessage = ({ field: string } & FieldWhere) | MetricRead;
 type Helpers = { start(parameters: number): Promise<void>; end(): void };
 export type Report = (

@@ -39,7 +39,7 @@ type Files = { config?: string | Source; weights: readonly Source[] };
 type Opened = Awaited<ReturnType<BackendApi['open']>>;
 type BackendRun = { backend: BackendApi; id: Promise<number>; isPartial: boolean };
 
-/** Stands for a layer: the run begins at the first layer that an edit touches. */
+/** Value of `layer` in `#from` of a run that begins at the first layer that an edit touches. */
 const BY_EDITS = -1;
 
 const RUN_OPTIONS = { fields: 'list', edits: 'list', streaming: 'flag', measuring: 'flag or list' };

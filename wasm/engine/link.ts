@@ -53,7 +53,6 @@ export class Link {
     return this.#backend !== undefined;
   }
 
-  /** Whether the backend has, or will have, its own thread. */
   get hasOwnThread() {
     return this.#inWorker ?? hasWorkers;
   }

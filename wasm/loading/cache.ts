@@ -186,8 +186,7 @@ class CachedDownload {
     }
     if (this.#parts.length > 0 && this.#firstBody) {
       await this.#cancelFirstBody();
-      // The store has no readable card for these parts if there is a response, so it gets a new
-      // one.
+      // There is a response only if the parts have no readable card, so a card is written.
       await this.#makeWriter(0).begin();
     }
     const stream = new ReadableStream(

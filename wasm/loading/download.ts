@@ -17,9 +17,9 @@ const DEFAULT_TRIES = 5;
 const NO_TAG_TEXT = 'expected an ETag to go on from there, found none';
 
 /**
- * Whether this host can request an uncompressed answer. A browser requests compressed ones, whose
- * bytes can be neither counted nor continued, unless the request has a range. Small files come
- * compressed; weights do not shrink.
+ * Whether this host can request an uncompressed answer. A browser gets compressed answers unless
+ * the request has a range, and their bytes can be neither counted nor continued. In practice only
+ * small files come compressed, because weights do not shrink.
  */
 const CAN_REQUEST_PLAIN = new Request('http://localhost', {
   headers: { 'accept-encoding': 'identity' },

@@ -19,8 +19,8 @@ type Part = {
 export type Parts = Map<string, Part>;
 
 /**
- * Metrics of each prompt that are recorded besides maps and vectors, or instead of those that are
- * too large.
+ * Metrics that a recording holds exactly for each prompt, in addition to maps and vectors or in
+ * place of those that are too large.
  */
 const EXACT_METRICS = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
 /** Further metric of each prompt, for operations whose rows need not sum to 1. */

@@ -24,12 +24,12 @@ interface Worker {
 /** Milliseconds that a small step may take on an idle machine. */
 const LIMIT_MS = 5000;
 
-/** The number of UTF-16 units of a text for which the time limit is granted once more. */
+/** Each time a text has this many UTF-16 units more, LIMIT_MS is added to its time limit. */
 const TEXT_UNITS_PER_LIMIT = 2 ** 20;
-/** The number of UTF-16 units of the files for which the time limit is granted once more. */
+/** Each time the files have this many UTF-16 units more, LIMIT_MS is added to the time limit. */
 const FILE_UNITS_PER_LIMIT = 2 ** 22;
 
-/** Units that an entry of a list counts as. */
+/** An entry of a list counts as this many units. */
 const ENTRY_UNITS = 16;
 
 /** Milliseconds that the benchmark of worker.ts takes on an idle machine. */
@@ -166,8 +166,7 @@ class WorkerQueue {
 
   #openWorker() {
     this.#worker = this.#startWorker();
-    // The time limit begins once the worker has loaded: a slow network is no fault of the
-    // tokenizer.
+    // The time limit begins after loading: a slow network is no fault of the tokenizer.
     return this.#send({ method: 'open', source: this.#source }, false);
   }
 

@@ -142,7 +142,7 @@ const MODELS: Record<
           endUnknownPiece();
           pieces.push({ id, start, end });
         } else if (bytes) {
-          // As in the library, byte tokens leave `unknownPiece` open, which then follows them.
+          // As in the library, `unknownPiece` stays open across byte tokens and comes after them.
           pieces.push(...bytes.map((byte) => ({ id: byte, start, end })));
         } else if (typeof unk_token === 'string') {
           if (unknownPiece && fuse_unk) unknownPiece.end = end;

@@ -106,8 +106,8 @@ function cleanNmtCharacter(character: string) {
 }
 
 /**
- * Returns a function that finds the first unused entry of a character in a list, marks it as used,
- * and returns its change count.
+ * Returns a function that looks up the change count of a character: that of its first entry in the
+ * list that no earlier call has used.
  */
 function createCountTaker(list: readonly Change[]) {
   const isUsed = new Uint8Array(list.length);
