@@ -81,7 +81,7 @@ ss_arena wasm_reserve_arena(void **block, size_t bytes) {
 
 #ifdef SS_INT8
 /* Packs the weights into 8-bit panels. This binary can multiply by nothing else, so that too little
-   memory is an error. */
+ * memory is an error. */
 static ss_status prepare_weights(wasm_model *opened) {
     ss_model *model = &opened->model;
     ss_arena arena = ss_arena_measure();
@@ -99,8 +99,8 @@ static void interleave_weights(wasm_model *opened) {
     (void)opened; /* products read the panels */
 }
 #else
-/* Interleaves the weights before the first run, and not when the model is opened: it reads and
-   writes all of them. */
+/* Interleaves the weights, which reads and writes all of them. Only runs need this, so the first
+ * run does it and opening a model stays fast. */
 static void interleave_weights(wasm_model *opened) {
     if (opened->interleaved) return;
     opened->interleaved = true;

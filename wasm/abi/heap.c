@@ -38,7 +38,7 @@ typedef struct block {
 _Static_assert(sizeof(block) <= ALIGN, "a header fits in front of its block");
 
 /* The first SMALL bins hold blocks of one size each, 0 .. 7 times ALIGN bytes. The others, up to
-   BINS, begin at 2^3, 2^4 .. 2^26 times ALIGN. */
+ * BINS, begin at 2^3, 2^4 .. 2^26 times ALIGN. */
 #define SMALL 8
 #define BINS 32
 

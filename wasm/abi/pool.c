@@ -3,7 +3,7 @@
 #include "sleep.h"
 
 /* Number of times that a thread reads a word before it sleeps. Most pauses between jobs are shorter
-   than the time that waking takes. */
+ * than the time that waking takes. */
 #define READS_BEFORE_SLEEP 4000
 /* Number of seconds without progress after which the pool is lost; a piece takes milliseconds. */
 #define PATIENCE_SECONDS 30

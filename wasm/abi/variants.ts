@@ -5,9 +5,9 @@ import type { Arithmetic } from '../engine/types.ts';
 const exact = { base: 'sinkscope.wasm', simd: 'sinkscope.simd.wasm' };
 
 /**
- * Binaries by the purpose of an engine and by what the host supports. 'run' and 'lab' give the same
- * bits, and 'lab' also trains; 'int8' is approximate, with the same bits in both of its binaries.
- * 'relaxed' falls back to exact binaries where relaxed floats gain nothing.
+ * The binaries for each purpose of an engine and for what the host supports. 'run' and 'lab' give
+ * the same bits, and 'lab' also trains; 'int8' is approximate, with the same bits in both of its
+ * binaries. 'relaxed' falls back to exact binaries where relaxed floats gain nothing.
  */
 const files = {
   run: exact,

@@ -21,8 +21,8 @@ const COLUMNS = [
 const MORE_COLUMNS = ['index', 'eps', 'label'];
 
 /**
- * Matches a text that a spreadsheet would read as a formula: its beginning, or the part after a
- * list separator of some locale, starts with =, +, - or @, also as a full-width character.
+ * Matches a text that a spreadsheet would read as a formula: one that starts with =, +, - or @,
+ * also as a full-width character, or that has one of them after the list separator of some locale.
  */
 const FORMULA = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
 

@@ -104,8 +104,9 @@ function lengthNote({ T, eps }: { T: number; eps: number }) {
 }
 
 /**
- * Writes one metric on a line: for keys the first token and the largest later value, for heads the
- * mean and the largest, for layers each value. Further dimensions show their first number.
+ * Writes one metric on a line. A metric of keys shows the first token and the largest later value;
+ * one of heads, the mean and the largest value; one of layers, each value. Further dimensions show
+ * their first number.
  */
 export function metricText(
   { name, shape: letters, unit }: Metric,

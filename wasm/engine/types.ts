@@ -90,8 +90,8 @@ export interface RunOptions extends Options {
   readonly edits?: readonly Edit[];
   /**
    * Number of tokens that the run has memory for, generation included; default: the given tokens +
-   * 64, at most the context. A rotary model reads beyond its context if every head evicts within
-   * it, with positions as in the cache.
+   * 64, at most the context. A rotary model can read beyond its context if every head evicts within
+   * the context; the position of a key is then its position in the cache.
    */
   readonly capacity?: number;
   /**
@@ -122,7 +122,7 @@ export interface RunOptions extends Options {
   /**
    * Keeps only the keys and values that an eviction keeps, so that memory grows with its budget
    * and, by 12 bytes per token, with the text. Every head must evict, query by query (not snapkv);
-   * only `streamed` fields can be recorded. The losses have the same bits.
+   * only `streamed` fields can be recorded. The losses have the same bits as without streaming.
    */
   readonly streaming?: boolean;
 }
@@ -293,8 +293,8 @@ export interface EngineOptions {
   /** Folder of the .wasm files; default: next to the module. */
   readonly base?: URL | string;
   /**
-   * Number of workers that share a study; default: one less than the cores, or both of two. The
-   * first does everything else; the others start when a study needs them.
+   * Number of workers that share a study; default: one less than the number of cores, but 2 on two
+   * cores. The first worker does everything else; the others start when a study needs them.
    */
   readonly workers?: number;
   /**

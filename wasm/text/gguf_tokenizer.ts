@@ -236,8 +236,8 @@ function sentencePieceStages(addsPrefix: boolean) {
 }
 
 /**
- * Lists every way to join a token from two others: the token with the best score first, and for one
- * token the longest left part first.
+ * Lists every pair of tokens that joins to a token. The pairs of the token with the best score come
+ * first, and of one token the pair with the longest left part.
  */
 function listMerges(
   tokens: readonly string[],

@@ -24,9 +24,9 @@ interface Worker {
 /** Milliseconds that a small step may take on an idle machine. */
 const LIMIT_MS = 5000;
 
-/** Each time a text has this many UTF-16 units more, LIMIT_MS is added to its time limit. */
+/** The time limit of a text grows by one LIMIT_MS per this many UTF-16 units. */
 const TEXT_UNITS_PER_LIMIT = 2 ** 20;
-/** Each time the files have this many UTF-16 units more, LIMIT_MS is added to the time limit. */
+/** The time limit of other steps grows by one LIMIT_MS per this many UTF-16 units of the files. */
 const FILE_UNITS_PER_LIMIT = 2 ** 22;
 
 /** An entry of a list counts as this many units. */

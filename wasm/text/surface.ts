@@ -35,8 +35,8 @@ export function spellBytes(text: string) {
 /**
  * Returns a function from tokens to their surfaces: a Uint8Array for tokens made of bytes, which
  * may hold a part of a character, else a string.
- * @param added the added tokens, whose surface is their content, except that block signs in a
- * normalized token mean spaces unless the vocabulary is byte-level
+ * @param added the added tokens. Their surface is their content, but unless the vocabulary is
+ * byte-level, block signs in a normalized token mean spaces.
  */
 export function createSurface(
   file: TokenizerFile,
