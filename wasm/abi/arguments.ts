@@ -8,8 +8,8 @@ const isFunction = (x: unknown) => typeof x === 'function';
 const hasMethod = (x: unknown, key: string) => isFunction((x as Record<string, unknown>)?.[key]);
 
 /**
- * Kinds of values, each with its phrase in error messages and its test. Objects of the host are
- * tested by their methods, because those of another frame have other classes.
+ * Kinds of values, each with its phrase for error messages and its test. The tests of host objects
+ * look for methods, because an object of another frame has another class.
  */
 const KINDS: Record<string, [string, (x: unknown) => boolean]> = {
   text: ['a string', (x) => typeof x === 'string'],
@@ -35,7 +35,6 @@ const KINDS: Record<string, [string, (x: unknown) => boolean]> = {
   tokenizer: ['a tokenizer', (x) => isObject(x) && hasMethod(x, 'encode')],
 };
 
-/** Options of every call that can be stopped and reports progress. */
 export const JOB_OPTIONS = { signal: 'signal', onProgress: 'call' };
 
 export function check(value: unknown, kind: string, where: string) {
@@ -43,7 +42,7 @@ export function check(value: unknown, kind: string, where: string) {
   expect(fits(value), where, name, value);
 }
 
-/** Checks options: any may be absent, and those present have their kind. */
+/** Checks that each given option is of its kind; any option may be absent. */
 export function checkOptions(
   options: unknown,
   kinds: Record<string, string>,
@@ -56,7 +55,6 @@ export function checkOptions(
   }
 }
 
-/** Checks each element of a list. */
 export function checkList(list: unknown, kind: string, where: string) {
   check(list, 'list', where);
   Array.from(list as ArrayLike<unknown>).forEach((one, i) => check(one, kind, `${where}[${i}]`));

@@ -17,7 +17,7 @@ enum { VIEW_F32 = 0, VIEW_I32 = 1, VIEW_BYTES = 2 };
 /* Upper bound of the files of a model; published models have far fewer shards. */
 #define FILES_MAX 1024
 
-/* Upper bound of the weights (16 MB) of a model that keeps its panels. */
+/* Largest number of weights (16 MB of floats) of a model that keeps a packed copy, its panels. */
 #define PANEL_WEIGHTS_MAX (1 << 22)
 
 typedef struct wasm_model {
@@ -40,7 +40,6 @@ int ss_wasm_abi_version(void) {
     return WASM_ABI_VERSION;
 }
 
-/* Returns a block of at least that many bytes for an arena, or NULL. */
 static void *reserve(size_t bytes) {
     if (bytes >= SIZE_MAX - SS_ARENA_ALIGN) return NULL;
     return aligned_alloc(SS_ARENA_ALIGN, (bytes / SS_ARENA_ALIGN + 1) * SS_ARENA_ALIGN);
@@ -81,7 +80,8 @@ ss_arena wasm_reserve_arena(void **block, size_t bytes) {
 }
 
 #ifdef SS_INT8
-/* Packs 8-bit panels. This binary multiplies by nothing else, so a lack of memory is an error. */
+/* Packs the weights into 8-bit panels. This binary can multiply by nothing else, so that too little
+ * memory is an error. */
 static ss_status prepare_weights(wasm_model *opened) {
     ss_model *model = &opened->model;
     ss_arena arena = ss_arena_measure();
@@ -99,8 +99,8 @@ static void interleave_weights(wasm_model *opened) {
     (void)opened; /* products read the panels */
 }
 #else
-/* Interleaves the weights before the first run. Opening a model does not need this, and it reads
- * and writes all of the weights. */
+/* Interleaves the weights, which reads and writes all of them. Only runs need this, so the first
+ * run does it and opening a model stays fast. */
 static void interleave_weights(wasm_model *opened) {
     if (opened->interleaved) return;
     opened->interleaved = true;
@@ -120,7 +120,7 @@ static void keep_panels(wasm_model *opened) {
     ss_model_keep_panels(&opened->model, &arena);
 }
 
-/* Packs panels if memory suffices; the model also runs without them. */
+/* Packs the weights into panels if the memory suffices. The model also runs without panels. */
 static ss_status prepare_weights(wasm_model *opened) {
     if (opened->model.parameters <= PANEL_WEIGHTS_MAX) keep_panels(opened);
     return SS_OK;
@@ -160,7 +160,7 @@ static ss_status open_files(wasm_model *opened, ss_bytes config) {
     return status;
 }
 
-/* Frees everything of a model except the bytes of its files. */
+/* Frees a model, but not the bytes of its files. */
 static void free_model(wasm_model *model) {
     if (model) {
         free(model->files);
@@ -175,7 +175,6 @@ void ss_wasm_close_model(wasm_model *model) {
     free_model(model);
 }
 
-/* Returns a handle that has the files, or NULL with the error. */
 static wasm_model *new_model(const wasm_file *files, int n) {
     if (n < 1 || n > FILES_MAX) {
         ss_fail(&wasm_error, SS_BAD_REQUEST, "weights", "expected 1 to %d files, found %d",
@@ -254,7 +253,7 @@ static ss_status start_run(wasm_run *run, const ss_run_desc *desc) {
     return run->block ? ss_run_init(&run->run, desc, &arena, &wasm_error) : SS_NO_MEMORY;
 }
 
-/* Returns the bytes of a run with these settings; 0 if it cannot be started. */
+/* Returns the bytes that a run with these settings takes; 0 if it cannot be started. */
 uint32_t ss_wasm_run_bytes(const wasm_model *model, int capacity, uint32_t fields,
                            uint32_t map_bytes, const ss_edit *edits, int edits_n) {
     size_t bytes;
@@ -294,7 +293,6 @@ wasm_run *ss_wasm_start(wasm_model *model, int capacity, uint32_t fields, uint32
     return NULL;
 }
 
-/* Appends tokens[n] and returns a status. */
 int ss_wasm_extend(wasm_run *run, const int32_t *tokens, int n) {
     return (int)ss_run_extend(&run->run, tokens, n, &wasm_error);
 }
@@ -347,7 +345,7 @@ static double count_of(const size_t dims[SS_RANK_MAX], int rank) {
     return count;
 }
 
-/* Computes the bytes of a shape, at least those of one number; returns false on overflow. */
+/* Computes the bytes of a shape, at least those of one element; returns false on overflow. */
 static bool bytes_of(size_t *bytes, const size_t dims[SS_RANK_MAX], int rank) {
     *bytes = sizeof(float);
     for (int i = 0; i < rank; i++)
@@ -379,7 +377,6 @@ typedef struct maps {
     int layer, head, t, n, block;
 } maps;
 
-/* Reads `cells` numbers of each head, one head after the other. */
 static ss_status read_maps(wasm_run *run, const maps *request, float *out, size_t cells) {
     const ss_arch *arch = &run->run.trace.model->arch;
     int layers = request->layer < 0 ? arch->L : 1, heads = request->head < 0 ? arch->H : 1;
@@ -395,7 +392,6 @@ static ss_status read_maps(wasm_run *run, const maps *request, float *out, size_
     return status;
 }
 
-/* Computes maps with rows x columns cells a head and makes a view. */
 static int view_maps(wasm_run *run, const maps *request, size_t rows, size_t columns,
                      wasm_view *view) {
     const ss_trace *trace = &run->run.trace;

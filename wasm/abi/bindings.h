@@ -14,12 +14,11 @@ typedef struct wasm_view {
     uint32_t address, type, rank, dims[SS_RANK_MAX], strides[SS_RANK_MAX], zero;
 } wasm_view;
 
-/* A file of weights in a block that JavaScript reserved. */
 typedef struct wasm_file {
     uint32_t address, bytes;
 } wasm_file;
 
-/* A run; that of a recording's prompt has only the trace. */
+/* A run. For a prompt of a recording, only the trace of `run` is set. */
 typedef struct wasm_run {
     void *block;
     float *numbers; /* numbers of the last metric or of the last computed maps */

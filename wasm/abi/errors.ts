@@ -1,4 +1,6 @@
-/** Says what went wrong, where (a tensor, a key, a byte), with expected and actual values. */
+/**
+ * An error that names the place (a tensor, a key, a byte), and the expected and the actual value.
+ */
 export class SinkscopeError extends Error {
   /**
    * A name from describe.status, or one of JavaScript's own: 'argument', 'read', 'access' (a token
@@ -10,11 +12,6 @@ export class SinkscopeError extends Error {
   /** The sentence alone; `message` is "where: text". */
   readonly text: string;
 
-  /**
-   * @param code one word: a status of the core, or 'argument', 'read', 'closed', ...
-   * @param where a tensor, a key, an argument, an address
-   * @param text one sentence with expected and actual
-   */
   constructor(code: string, where: string, text: string) {
     super(where ? `${where}: ${text}` : text);
     this.name = 'SinkscopeError';
@@ -24,7 +21,7 @@ export class SinkscopeError extends Error {
   }
 }
 
-/** Converts an error to a value that postMessage keeps: it drops `code` and `where` of an Error. */
+/** Converts an error to a plain value, because postMessage drops `code` and `where` of an Error. */
 export function packError(error: unknown) {
   if (error instanceof SinkscopeError) {
     return { code: error.code, where: error.where, text: error.text };
@@ -32,7 +29,6 @@ export function packError(error: unknown) {
   return { code: 'internal', where: '', text: String(error) };
 }
 
-/** Restores a packed error; undefined for anything else. */
 export function unpackError(packed: unknown) {
   if (typeof packed !== 'object' || packed === null) return undefined;
   if (!('code' in packed && 'where' in packed && 'text' in packed)) return undefined;
@@ -43,7 +39,6 @@ export function expect(holds: boolean, where: string, expected: string, actual: 
   if (!holds) throw argumentError(where, expected, actual);
 }
 
-/** Makes the error for an unexpected argument. */
 export function argumentError(where: string, expected: string, actual: unknown) {
   return new SinkscopeError(
     'argument',
@@ -65,7 +60,6 @@ export function expectInteger(value: unknown, low: number, high: number, where: 
   expect(fits, where, `an integer from ${low} to ${high}`, value);
 }
 
-/** Finds the index of a row by its name. */
 export function indexOfName(table: readonly { name: string }[], name: unknown, what: string) {
   const index = table.findIndex((row) => row.name === name);
   expect(index >= 0, what, `one of ${table.map((row) => row.name).join(', ')}`, name);

@@ -37,8 +37,8 @@ typedef struct block {
 
 _Static_assert(sizeof(block) <= ALIGN, "a header fits in front of its block");
 
-/* Number of bins for single sizes, 0 .. 7 times ALIGN bytes; number of all bins, of which the
- * others begin at 2^3, 2^4 .. 2^26 times ALIGN. */
+/* The first SMALL bins hold blocks of one size each, 0 .. 7 times ALIGN bytes. The others, up to
+ * BINS, begin at 2^3, 2^4 .. 2^26 times ALIGN. */
 #define SMALL 8
 #define BINS 32
 
@@ -46,9 +46,9 @@ _Static_assert(sizeof(block) <= ALIGN, "a header fits in front of its block");
  * blocks. */
 #define VISITS_MAX 32
 
-static block *last;       /* the block at the end of the heap */
-static block *bins[BINS]; /* the first free block of each bin */
-static uint32_t filled;   /* bit b: bin b has a block */
+static block *last;
+static block *bins[BINS];
+static uint32_t filled; /* bit b: bin b has a block */
 static uintptr_t heap_end;
 
 /* Returns the bytes of a block, including its header. */
@@ -89,7 +89,6 @@ static bool extend(uint64_t bytes) {
     return true;
 }
 
-/* Takes a free block of at least `span` bytes from its bin; returns NULL if there is none. */
 static block *find(uint64_t span) {
     int bin = bin_of(span);
     block *b = bins[bin];
@@ -103,7 +102,6 @@ static block *find(uint64_t span) {
     return b;
 }
 
-/* Makes a block of `span` bytes at the end of the heap; returns NULL if the memory cannot grow. */
 static block *append(uint64_t span) {
     block *b = last;
     if (b && !b->used) {
@@ -120,7 +118,6 @@ static block *append(uint64_t span) {
     return last = b;
 }
 
-/* Shortens a block to `span` bytes and frees the rest as a block after it. */
 static void split(block *b, size_t span) {
     if (span_of(b) == span) return;
     block *rest = (block *)((uintptr_t)b + span);
@@ -130,7 +127,6 @@ static void split(block *b, size_t span) {
     put(rest);
 }
 
-/* Merges a block with the block after it. */
 static void join(block *b) {
     b->after = b->after->after;
     *(b->after ? &b->after->before : &last) = b;
@@ -176,7 +172,7 @@ void *calloc(size_t n, size_t bytes) {
     return pointer ? __builtin_memset(pointer, 0, (size_t)all) : NULL;
 }
 
-/* Takes a block as malloc does, since no caller needs a larger alignment than ALIGN. */
+/* Calls malloc, whose blocks have the alignment ALIGN. No caller needs a larger one. */
 void *aligned_alloc(size_t alignment, size_t bytes) {
     return alignment <= ALIGN ? malloc(bytes) : NULL;
 }

@@ -1,15 +1,14 @@
 /** The size of a wasm memory, and the memory that a binary with threads imports. */
 import { SinkscopeError } from './errors.ts';
 
-/** 32-bit addresses reach this many bytes. */
 export const MEMORY_BYTES = 2 ** 32;
 
 /** Initial pages of a shared memory: the number that the binary was linked with. */
 const INITIAL_PAGES = 256;
 
 /**
- * Creates a shared memory that can grow to 4 GB, or to the half, the quarter, ... that the system
- * grants: some systems count reserved memory as used.
+ * Creates a shared memory that can grow to 4 GB, or to the largest of the half, the quarter, ...
+ * that the system grants. Some systems count reserved memory as used.
  */
 export function createSharedMemory() {
   for (let maximum = 65536; ; maximum /= 2) {

@@ -10,10 +10,11 @@ type Value = string | number | boolean | readonly string[] | readonly boolean[] 
 
 const STRING = 8;
 const BOOL = 7;
-/** U+FEFF is an ordinary character in strings of a file. */
+/**
+ * With ignoreBOM the decoder keeps a U+FEFF, which is an ordinary character in strings of a file.
+ */
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** Readers and sizes of numbers by the format's type ids. */
 const NUMBERS: Record<number, { size: number; read: (view: DataView, at: number) => number }> = {
   0: { size: 1, read: (view, at) => view.getUint8(at) },
   1: { size: 1, read: (view, at) => view.getInt8(at) },
@@ -28,10 +29,6 @@ const NUMBERS: Record<number, { size: number; read: (view: DataView, at: number)
   12: { size: 8, read: (view, at) => view.getFloat64(at, true) },
 };
 
-/**
- * Decodes one value, or all elements of an array.
- * @param key names the value in errors
- */
 export function decodeValue({ bytes, type, count, isArray }: RawValue, key: string): Value {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const values =

@@ -1,6 +1,6 @@
 /**
- * The binary in memory: this module instantiates and calls it, writes bytes into it and copies
- * views out. It knows the shape of the ABI, not models or runs.
+ * Instantiates and calls the binary, writes bytes into its memory and copies views out. This module
+ * knows the shape of the ABI, but no models or runs.
  */
 import { request } from '#host';
 import { readRenewing } from '../host/renew.ts';
@@ -8,12 +8,13 @@ import { SinkscopeError } from './errors.ts';
 import { MEMORY_BYTES, createSharedMemory } from './memory.ts';
 import type { RawValue } from './metadata.ts';
 
-/** Version of the ABI that these files call. */
 const ABI_VERSION = 10;
 const VIEW_WORDS = 12;
 const VIEW_BYTES = 2;
 
-/** U+FEFF is an ordinary character in strings of a file. */
+/**
+ * With ignoreBOM the decoder keeps a U+FEFF, which is an ordinary character in strings of a file.
+ */
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 type Exports = Record<string, (...args: number[]) => number> & { memory: WebAssembly.Memory };
@@ -50,7 +51,7 @@ async function instantiate(address: URL, memory?: WebAssembly.Memory) {
       (error) => error instanceof WebAssembly.CompileError,
     );
   } catch (error) {
-    // Browsers name a directive of their own, not the one that a server should send.
+    // The error of a browser names a directive of its own, not the one that a server should send.
     const isForbidden = /content security policy|unsafe-eval/i.test(String(error));
     if (isForbidden)
       throw new SinkscopeError(
@@ -69,7 +70,7 @@ async function instantiate(address: URL, memory?: WebAssembly.Memory) {
 
 async function instantiateFrom(response: Response, imports: WebAssembly.Imports) {
   if (!response.ok) throw new Error(`the server answered ${response.status}`);
-  // Static hosts often send another type, which instantiateStreaming rejects.
+  // Static hosts often send another content type, which instantiateStreaming rejects.
   return response.headers.get('content-type') === 'application/wasm'
     ? WebAssembly.instantiateStreaming(response, imports)
     : WebAssembly.instantiate(await response.arrayBuffer(), imports);
@@ -82,7 +83,6 @@ export class Module {
   readonly binary;
   readonly shared;
   readonly memory;
-  /** @param shared memory of a binary with threads */
   constructor(exports: Exports, binary: WebAssembly.Module, shared?: WebAssembly.Memory) {
     this.#exports = exports;
     this.binary = binary;
@@ -131,7 +131,6 @@ export class Module {
     return copyView(this.memory.buffer, this.#viewWords());
   }
 
-  /** Calls a function that makes a view of a text, and parses the text. */
   json(name: string, ...args: number[]) {
     this.check(name, ...args, this.#view);
     const [address, type, , bytes] = this.#viewWords();
@@ -146,7 +145,6 @@ export class Module {
     return this.bytes(address, bytes);
   }
 
-  /** Calls a function that makes a view of bytes, and copies them. */
   file(name: string, ...args: number[]) {
     return this.bytesOf(name, ...args).slice();
   }
@@ -179,7 +177,6 @@ export class Module {
     return new Uint8Array(this.memory.buffer, address, bytes);
   }
 
-  /** Copies `content` into a block that exists during one use. */
   lend<T>(content: ArrayBufferView, use: (address: number) => T) {
     const address = this.reserve(Math.max(content.byteLength, 1));
     try {
@@ -195,7 +192,6 @@ export class Module {
     return new Uint32Array(this.memory.buffer, this.#view, VIEW_WORDS).slice();
   }
 
-  /** Returns the last error; describe names its code. */
   #error() {
     const address = this.call('error') >>> 0;
     const code = new DataView(this.memory.buffer).getUint32(address, true);

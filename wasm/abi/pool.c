@@ -2,13 +2,12 @@
 
 #include "sleep.h"
 
-/* Number of times that a thread reads a word before it sleeps, since waking takes longer than most
- * pauses between jobs. */
+/* Number of times that a thread reads a word before it sleeps. Most pauses between jobs are shorter
+ * than the time that waking takes. */
 #define READS_BEFORE_SLEEP 4000
 /* Number of seconds without progress after which the pool is lost; a piece takes milliseconds. */
 #define PATIENCE_SECONDS 30
 
-/* Runs one piece of the posted job; returns false if none remains. */
 static bool do_piece(pool *p, size_t worker) {
     uint64_t ticket = atomic_load(&p->ticket);
     do {

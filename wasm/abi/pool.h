@@ -20,11 +20,11 @@ typedef struct pool {
     _Atomic uint64_t ticket; /* lower 32 bits: number of pieces of the posted job that no worker has
                                 taken; upper 32 bits: number of the job */
     _Atomic uint32_t posted; /* number of posted jobs; idle helpers sleep on this word */
-    _Atomic uint32_t asleep; /* upper bound of the sleeping helpers */
+    _Atomic uint32_t asleep; /* upper bound on the number of sleeping helpers */
     _Atomic uint32_t done;   /* number of finished pieces; the poster sleeps on this word */
-    uint32_t pieces;         /* number of pieces of the job */
-    _Atomic bool waits;      /* the poster sleeps */
-    _Atomic bool broken;     /* a piece will never finish */
+    uint32_t pieces;
+    _Atomic bool waits;  /* the poster sleeps */
+    _Atomic bool broken; /* a piece will never finish */
     _Atomic bool closed;
 } pool;
 

@@ -9,7 +9,7 @@
 typedef struct wasm_recording {
     void *block;
     ss_bytes file;
-    float *numbers; /* numbers of the last tensor */
+    float *numbers;
     ss_recording recording;
 } wasm_recording;
 

@@ -30,7 +30,7 @@ static void swap(char *a, char *b, size_t bytes) {
     }
 }
 
-/* Sorts by heapsort: items [0, end) are a heap from `root` on, and later items are sorted. */
+/* Heapsort. Items [root, end) are a heap, and the items from `end` on are sorted. */
 void qsort(void *items, size_t n, size_t bytes, int (*order)(const void *, const void *)) {
     char *first = items;
     for (size_t root = n / 2, end = n; end > 1;) {

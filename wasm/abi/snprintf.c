@@ -49,7 +49,6 @@ static void strip(decimal *x) {
     while (x->n > 0 && !digit_at(x, x->n - 1)) x->n--;
 }
 
-/* Computes all digits of a finite value. */
 static void compute_digits(decimal *out, double value) {
     uint64_t fraction;
     memcpy(&fraction, &value, sizeof value);
@@ -78,7 +77,6 @@ static void compute_digits(decimal *out, double value) {
     strip(out);
 }
 
-/* Rounds to the first `kept` digits. */
 static void round_to(decimal *x, int kept) {
     if (kept >= x->n) return;
     char next = digit_at(x, kept);
@@ -96,7 +94,6 @@ static void round_to(decimal *x, int kept) {
     strip(x);
 }
 
-/* Writes digits [from, to) after a decimal point, or nothing if the range is empty. */
 static void put_fraction(output *out, const decimal *x, int from, int to) {
     if (from < to) put(out, '.');
     for (; from < to; from++) put(out, (char)('0' + digit_at(x, from)));
@@ -141,7 +138,6 @@ static void put_number(output *out, double value, bool general, int precision) {
         put_fixed(out, &x, x.n > x.point ? x.n - x.point : 0);
 }
 
-/* Reads a number in a format; returns -1 if there are no digits. */
 static int read_count(const char **at) {
     int count = -1;
     for (; **at >= '0' && **at <= '9'; ++*at) count = (count < 0 ? 0 : count) * 10 + **at - '0';

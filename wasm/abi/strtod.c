@@ -36,7 +36,7 @@ static double round_to_double(const big_integer *x, int shift, bool rest) {
     int bits = bits_of(x), exponent = bits - 1 - shift; /* 2^exponent <= value */
     if (bits == 0) return 0;
     if (exponent > 1023) return __builtin_inf();
-    /* Subnormal numbers have fewer than 53 bits. */
+    /* Subnormal doubles keep fewer than 53 bits. */
     int kept = exponent >= -1022 ? 53 : 53 - (-1022 - exponent);
     uint64_t fraction = 0;
     int low = bits - kept; /* index of the lowest remaining bit */
@@ -44,7 +44,7 @@ static double round_to_double(const big_integer *x, int shift, bool rest) {
     bool half = kept >= 0 && bit_at(x, low - 1), more = rest;
     for (int i = 0; i < low - 1 && !more; i++) more = bit_at(x, i);
     if (half && (more || (fraction & 1))) fraction++;
-    /* A carry out of the fraction correctly increments the exponent. */
+    /* A carry out of the fraction increments the exponent, as it must. */
     uint64_t biased = exponent >= -1022 ? (uint64_t)(exponent + 1022) : 0, result;
     result = (biased << 52) + fraction;
     double value;
@@ -87,7 +87,6 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Reads digits and a point and returns the address after them. */
 static const char *read_digits(const char *at, decimal *number) {
     for (bool point = false; is_digit(*at) || (*at == '.' && !point); at++) {
         if (*at == '.') {

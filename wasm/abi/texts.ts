@@ -6,7 +6,6 @@ import { ask } from '../loading/ask.ts';
 import { SinkscopeError } from './errors.ts';
 import type { Describe } from './types.ts';
 
-/** @param describe describes the build whose texts are fetched */
 export async function readTexts(
   address: URL,
   { version, abi, kernels }: Describe,

@@ -6,7 +6,7 @@
 typedef struct wasm_train {
     void *block;
     unsigned char *state; /* the last state that was read, or NULL */
-    float numbers[32];    /* numbers of the last log entry */
+    float numbers[32];
     ss_arch arch;
     ss_recipe recipe;
     ss_train train;

@@ -12,7 +12,6 @@ export interface Tensor {
   readonly data: Float32Array | Int32Array;
 }
 
-/** One parameter of an attention operation. */
 export interface OperationParameter {
   readonly name: string;
   readonly default: number;
@@ -31,12 +30,13 @@ export interface Operation {
   /** True when every row of weights sums to 1. */
   readonly normalizes: boolean;
   /**
-   * The operation has a derivative, so a model that uses it can be trained; only in a lab's engine.
+   * True if the operation has a derivative, so that a model with it can be trained. Only a lab's
+   * engine has this entry.
    */
   readonly trainable?: boolean;
   /**
-   * Feature map phi of queries and keys before their product; 'mlp' needs weights that few models
-   * have.
+   * Feature map phi, applied to queries and keys before their product. Few models have the weights
+   * of 'mlp'.
    */
   readonly features: 'none' | 'elu1' | 'mlp';
   /** Quantity that sink scores use: 'weights', 'share' (w / sum w), 'share_abs' (|w| / sum |w|). */
@@ -48,7 +48,6 @@ export interface Operation {
 /** A row of the metric table. `shape` has one letter per dimension, such as ["L", "H", "T"]. */
 export interface Metric {
   readonly name: string;
-  /** A short label in the field's notation: "Sink_k". */
   readonly label: string;
   readonly question?: string;
   readonly unit: string;
@@ -61,7 +60,10 @@ export interface Metric {
   readonly fields: readonly string[];
   /** True if the core accumulates the metric during a run, so that a run with `measuring` has it. */
   readonly accumulated: boolean;
-  /** True if it does so only when `measuring` is true or names the metric: eigenvalues take O(min(T, D)^3). */
+  /**
+   * True if the core accumulates the metric only when `measuring` names it or is true: eigenvalues
+   * take O(min(T, D)^3).
+   */
   readonly spectral: boolean;
   /** True if a mean over sequences is meaningful; else the metric describes one sequence. */
   readonly averaged: boolean;
@@ -81,17 +83,14 @@ export interface Field {
   readonly type: 'f32' | 'i32';
   /** Entry of the architecture that must be set for a model to have this field. */
   readonly needs: 'E' | 'bias_key' | 'gate' | 'dense' | 'gated' | null;
-  /** The run records it even if not asked. */
+  /** True if every run records the field, even if the caller does not ask for it. */
   readonly always: boolean;
-  /** The run records it by default; other fields are too large for that. */
+  /** True if a run records the field by default. Other fields are too large for that. */
   readonly standard: boolean;
-  /** True if a mean over sequences is meaningful; else the field describes one sequence. */
   readonly averaged: boolean;
-  /** A streaming run can record it. */
   readonly streamed: boolean;
 }
 
-/** One parameter of an edit. */
 export interface EditParameter {
   readonly name: string;
   /**
@@ -101,13 +100,11 @@ export interface EditParameter {
   readonly required: boolean;
   /** Value of an absent parameter; null: all indices, or the parameter is required. */
   readonly default: number | string | null;
-  /** Range of numbers and integers. */
   readonly min?: number;
   readonly max?: number;
   /** Exclusive upper bound of an index, such as "L", "L+1" or "T" (the run's capacity). */
   readonly below?: string;
   readonly choices?: readonly string[];
-  /** Names of the choices for readers. */
   readonly labels?: readonly string[];
   readonly meaning?: string;
 }
@@ -120,14 +117,13 @@ export interface EditKind {
   readonly label: string;
   /** True if no trained model computes like this; false if some models are deployed like this. */
   readonly counterfactual: boolean;
-  /** The edit may leave the first tokens unchanged, so that another run can reuse them. */
+  /** True if the edit can leave the first tokens unchanged, so that another run can reuse them. */
   readonly waits: boolean;
   /**
    * Properties that the model needs: 'causal' (queries see no later keys), 'positions' (it has
    * some).
    */
   readonly needs: readonly ('causal' | 'positions')[];
-  /** Fields that a run with this edit records. */
   readonly fields: readonly string[];
   readonly parameters: readonly EditParameter[];
   readonly source?: string;
@@ -158,7 +154,6 @@ export interface Describe {
   readonly metrics: readonly Metric[];
   readonly fields: readonly Field[];
   readonly edits: readonly EditKind[];
-  /** Present in a lab's engine only. */
   readonly training?: {
     readonly settings: readonly Setting[];
     /** Number of parts of a batch, and so the largest number of workers that share a training. */
@@ -168,7 +163,6 @@ export interface Describe {
       readonly meaning: string;
       readonly source: string;
     }[];
-    /** Columns of a training's log, which has one entry per step. */
     readonly log: readonly {
       readonly name: string;
       readonly meaning: string;
@@ -183,7 +177,6 @@ export interface Describe {
   readonly letters: Readonly<Record<string, string>>;
   /** Defaults, which are those of the tables of Gu et al. */
   readonly defaults: {
-    /** Threshold of Sink_k. */
     readonly eps: number;
     /** Tokens per sequence. */
     readonly tokens: number;
@@ -193,7 +186,6 @@ export interface Describe {
   readonly limits: {
     /** Most tokens of a run that evicts within the context. */
     readonly tokens: number;
-    /** Most threads that share one run. */
     readonly threads: number;
     /** Size of an encoded edit: its parameters and those of the operation that it names. */
     readonly edit_values: number;
@@ -202,7 +194,6 @@ export interface Describe {
   readonly flags: Readonly<Record<'streaming' | 'measuring' | 'spectral', number>>;
 }
 
-/** Rotary position embedding of a layer. */
 export interface Rotary {
   /** Pair j of rotary_width/2 rotates by theta^(-2j/rotary_width) per position. */
   readonly theta: number;
@@ -244,7 +235,6 @@ export interface Architecture {
     readonly window?: number;
     readonly prefix?: number;
   };
-  /** Id of the mask token of a masked-diffusion model; null in others. */
   readonly mask_token: number | null;
   /** Number of all layers, given only if some have no attention. L counts those with attention. */
   readonly blocks?: number;
@@ -267,7 +257,10 @@ export interface Architecture {
   /** The output matrix reads the concatenated heads, or their sum. */
   readonly heads: 'joined' | 'added';
   readonly norm: 'layer' | 'rms';
-  /** Norm before each half of a block; after its residual sum; or only on the branch's output. */
+  /**
+   * 'pre': norm before each half of a block. 'post': norm after its residual sum. 'branch': norm of
+   * the branch's output only.
+   */
   readonly norm_place: 'pre' | 'post' | 'branch';
   /** Outputs of attention and feed-forward are normed before the residual sum, too. */
   readonly branch_norms: boolean;
@@ -286,11 +279,10 @@ export interface Architecture {
     'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'relu2' | 'clamped_swiglu' | 'xielu';
   /** Queries, keys and values are clipped to this magnitude; absent where they are not. */
   readonly qkv_clip?: number;
-  /** Scores are q.k times this factor. */
+  /** Factor of the products q.k: scores are q.k times `score_scale`. */
   readonly score_scale: number;
   /** Factor of what attention and feed-forward add to the residual stream; absent where it is 1. */
   readonly branch_scale?: number;
-  /** Factor of the logits; absent where it is 1. */
   readonly logit_scale?: number;
   /** Layers whose queries and keys are not rotated; absent where all are. */
   readonly unrotated?: readonly number[];
@@ -308,7 +300,10 @@ export interface Architecture {
    * layers have them, or none.
    */
   readonly sink_layers?: readonly number[];
-  /** Widths that queries, and keys and values, are compressed to in latent attention; absent in other models. */
+  /**
+   * Widths of the compressed queries, and of the compressed keys and values, in latent attention;
+   * absent in other models.
+   */
   readonly q_latent?: number;
   readonly kv_latent?: number;
   /** Feed-forward width of the experts that every token goes through; absent where there are none. */
@@ -316,14 +311,12 @@ export interface Architecture {
   /** Layers without experts in a model that has experts in the others, and their feed-forward width. */
   readonly dense_layers?: readonly number[];
   readonly dense_F?: number;
-  /** Embeddings are multiplied by this factor. */
   readonly embedding_scale: number;
   /**
    * Width of the embedding: D, or another width that is projected to D and, before the LM head,
    * back.
    */
   readonly embedding_width: number;
-  /** Embeddings are normed before the first layer. */
   readonly embedding_norm: boolean;
   /** c of the soft cap c tanh(x / c) on scores and logits; null: no cap. */
   readonly score_cap: number | null;

@@ -5,9 +5,9 @@ import type { Arithmetic } from '../engine/types.ts';
 const exact = { base: 'sinkscope.wasm', simd: 'sinkscope.simd.wasm' };
 
 /**
- * Binaries by the purpose of an engine and by what the host supports. 'run' and 'lab' give the same
- * bits, and 'lab' also trains; 'int8' is approximate, with the same bits in both of its binaries.
- * 'relaxed' falls back to exact binaries where relaxed floats gain nothing.
+ * The binaries for each purpose of an engine and for what the host supports. 'run' and 'lab' give
+ * the same bits, and 'lab' also trains; 'int8' is approximate, with the same bits in both of its
+ * binaries. 'relaxed' falls back to exact binaries where relaxed floats gain nothing.
  */
 const files = {
   run: exact,
@@ -16,7 +16,6 @@ const files = {
   relaxed: { ...exact, relaxed: 'sinkscope.relaxed.wasm' },
 };
 
-/** The purpose that serves each arithmetic. */
 export const ARITHMETICS: Readonly<Record<Arithmetic, Purpose>> = {
   exact: 'run',
   int8: 'int8',
@@ -32,16 +31,9 @@ export const sharedBinary = (binary: string) =>
 
 export type Purpose = keyof typeof files;
 
-/**
- * Returns whether this host has relaxed SIMD with the expected results. Lazy import: exact arithmetic
- * does not need it.
- */
+/** Lazy import: exact arithmetic does not need this module. */
 const canRelax = async (purpose: Purpose) => (await import('./relaxed.ts')).canRelax(purpose);
 
-/**
- * Names the best binary for this host.
- * @param kernels 'auto', 'simd' or 'base'
- */
 export async function chooseBinary(kernels: string, purpose: Purpose = 'run') {
   expect(
     ['auto', 'simd', 'base'].includes(kernels),

@@ -27,10 +27,6 @@ import type { MeasureResult } from './measure.ts';
 import type { GivenOptions } from './options.ts';
 import type { CommandInput, Values } from './values.ts';
 
-/**
- * For each command, a function that computes the result and returns the forms in which it can be
- * printed.
- */
 const RUNNERS: Record<
   string,
   (
@@ -106,7 +102,6 @@ async function main(args: string[], print: (text: string) => void) {
     if (command === 'train') return await train(engine, given, print);
     const { result, text, csv } = await RUNNERS[command](engine, { values, given, names, args });
     const measured_by = `Sinkscope ${engine.describe.version}`;
-    // The tables of `describe` hold the version already.
     const document = command === 'describe' ? result : { measured_by, ...result };
     formatOutput = values.json
       ? () => `${JSON.stringify(document)}\n`
@@ -114,18 +109,19 @@ async function main(args: string[], print: (text: string) => void) {
   } finally {
     await engine.close();
   }
-  // The text is formed after the engine has freed its memory, because the JSON of a long text takes
-  // megabytes.
+  // The engine is closed before this call: the JSON of a long text takes megabytes of memory.
   print(formatOutput());
 }
 
-/** Refuses options about a text when another option replaces the text or makes them meaningless. */
+/**
+ * Refuses options about a text if the command gets no text, or if another option makes them
+ * meaningless.
+ */
 function refuseUnusedOptions(command: string, given: GivenOptions) {
   if (given['text-file'] === undefined)
     refuse(given, ['lines', 'label', 'join'], 'needs --text-file');
   if (!given.lines) refuse(given, ['join'], 'needs --lines');
-  // `tasks` puts special tokens into the prompts that it makes, so it reads this option with --ids
-  // too.
+  // `tasks` reads --special with --ids too: it adds special tokens to the prompts it makes.
   const cutOptions = ['tokens', 'sequences', ...(command === 'tasks' ? [] : ['special'])];
   if (given.ids) refuse(given, cutOptions, 'needs a text: --ids has the tokens of each sequence');
 }
@@ -146,7 +142,7 @@ export async function runCommand(args: string[]) {
     const text = error instanceof SinkscopeError ? error.message : String(error);
     process.stderr.write(`sinkscope: ${oneLine(text)}\n`);
     process.exitCode = 1;
-    // A write to a file system that does not answer would keep the process alive.
+    // A pending write to a file system that does not answer would keep the process alive.
     if (error instanceof SinkscopeError && error.code === 'write') process.exit();
   }
 }

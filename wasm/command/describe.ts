@@ -2,13 +2,11 @@
 import { readFile } from 'node:fs/promises';
 import type { Describe } from '../abi/types.ts';
 
-/** Reads the version from package.json. */
 export async function readVersion() {
   const file = new URL('../package.json', import.meta.url);
   return JSON.parse(await readFile(file, 'utf8')).version;
 }
 
-/** Lists each row of each table in one line, with its name and meaning. */
 export function tablesText({ metrics, fields, edits, operations }: Describe) {
   const shape = (letters: readonly string[]) => `[${letters.join('][')}]`;
   const sections: [string, (readonly [string, string | undefined])[]][] = [

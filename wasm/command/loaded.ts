@@ -13,7 +13,6 @@ import type { TextOptions, TextMeasures } from '../load/types.ts';
 import type { CommandInput } from './values.ts';
 import type { Engine } from '../engine/types.ts';
 
-/** Options of `map`, `generate` and `ablate`; each command reads some of them. */
 type OneTextOptions = TextOptions & {
   layer?: number;
   head?: number;
@@ -24,7 +23,6 @@ type OneTextOptions = TextOptions & {
   seed?: number;
 };
 
-/** Picks the numbers of a run that `ablate` prints. */
 const summaryOf = ({ T, eps, sink, uniform, conclusive, loss }: TextMeasures) => ({
   ...{ T, eps, sink, uniform, conclusive, loss },
 });
@@ -72,7 +70,6 @@ export async function generateText(model: LoadedModel, text: string, options: On
   return { model: model.id, text, written: await model.generate(text, options) };
 }
 
-/** Measures the effect of ablating a head or a layer, or of the given edits. */
 export async function measureAblation(model: LoadedModel, text: string, options: OneTextOptions) {
   const { layer, head, edits } = options;
   if (layer === undefined && !edits?.length)
@@ -115,12 +112,10 @@ export function ablationText({
   return `${oneLine(model)} on one text\n${line('baseline', before)}${line(condition, after)}${changeLine}${note}`;
 }
 
-/** Splits a map of shape [T, T] into its rows. */
 function rowsOf({ shape: [T], data }: Tensor) {
   return Array.from({ length: T }, (_, t) => [...data.slice(t * T, (t + 1) * T)]);
 }
 
-/** Opens a model, uses it on one text, and closes it. */
 export async function withText<Result>(
   engine: Engine,
   { names: [name], values, given }: CommandInput,

@@ -97,7 +97,6 @@ type PromptMetrics = {
   metrics: Record<string, { shape: readonly number[]; values: (number | null)[] }>;
 };
 
-/** Replaces undefined numbers by null for JSON. */
 function plainTensor({ shape, data }: Tensor) {
   return { shape, values: Array.from(data, finiteOrNull) };
 }

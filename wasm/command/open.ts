@@ -23,7 +23,7 @@ export type OpenedModel = Awaited<ReturnType<typeof openModel>>;
 
 /**
  * Opens a model with its tokenizer, and cuts the text into sequences.
- * @param make creates objects that need the tokenizer, before it is closed
+ * @param make creates what needs the tokenizer, which is closed afterwards
  */
 export async function openModel<Made = undefined>(
   engine: Engine,
@@ -89,13 +89,12 @@ export async function openNamed(engine: Engine, name: string, values: Values, id
   return { plan, model, tokenizer: await (ids ? opening.catch(fallBackToIds) : opening), edits };
 }
 
-/** Returns a tokenizer that knows only ids, in place of one that did not open. */
+/** Returns a tokenizer that knows only ids, in place of one that could not be opened. */
 function fallBackToIds(reason: unknown) {
   if (reason instanceof SinkscopeError) return idTokenizer();
   throw reason;
 }
 
-/** Cuts the same number of sequences from the texts of each label. */
 async function cutGroups(
   tokenizer: AnyTokenizer,
   groups: readonly LabeledTexts[],
@@ -124,7 +123,6 @@ export function specialOf(tokenizer: Pick<Tokenizer, 'bos' | 'piece'>, special: 
   return [tokenizer.piece(bos)];
 }
 
-/** Reads the input: a text, the texts of a list, or ids. */
 export async function readInput({
   'text-file': path,
   text,
@@ -173,15 +171,13 @@ export async function expectExists(name: string) {
 
 function isHubId(name: string) {
   try {
-    // An address counts as a name on the hub here: resolveHub, which knows the endpoint, parses it
-    // later.
+    // Any address passes here: resolveHub, which knows the endpoint, parses it later.
     return /^https?:/.test(name) || Boolean(parseHubId(name));
   } catch {
     return false;
   }
 }
 
-/** Returns the files of FOLDER@STEP; undefined for all other names. */
 async function readCheckpoint(name: string) {
   return (await isCheckpoint(name)) ? readModelFolder(name, 'MODEL') : undefined;
 }

@@ -8,19 +8,15 @@ interface Option {
   meaning: string;
   /** Placeholder of the value in the help. An option without a placeholder is a flag. */
   value?: string;
-  /** Default value. */
   standard?: string;
-  /** The option may occur more than once. */
   repeats?: true;
 }
 type Options = Readonly<Record<string, Option>>;
 interface Command {
-  /** Names of positional arguments. */
   names: readonly string[];
   /** The positional arguments, as error messages describe them. */
   takes: string;
   usage: readonly string[];
-  /** One line of help. */
   meaning: string;
   /** Paragraphs of help after `meaning`. */
   more?: string;
@@ -59,7 +55,6 @@ const epsOptions = ({ defaults }: Describe): Options => ({
   },
 });
 
-/** Options that give the text to measure. */
 const TEXT: Options = {
   'text-file': { value: 'FILE', meaning: 'UTF-8 text, cut into consecutive sequences' },
   lines: {
@@ -87,7 +82,6 @@ const TEXT: Options = {
   },
 };
 
-/** Options that cut the text. */
 const cutOptions = ({ defaults }: Describe): Options => ({
   tokens: {
     value: 'T',
@@ -102,7 +96,6 @@ function editUsage({ name, meaning, parameters }: EditKind) {
   return `\n      ${name}: ${names.join(' ')}\n          ${meaning}`;
 }
 
-/** Options of the model. */
 const modelOptions = ({ edits }: Describe): Options => ({
   edit: {
     value: 'NAME:key=value,key=value',
@@ -127,7 +120,6 @@ const modelOptions = ({ edits }: Describe): Options => ({
   },
 });
 
-/** Options of commands that run sequences of a text and print text or JSON. */
 const sequenceOptions = (describe: Describe): Options => ({
   ...TEXT,
   ...cutOptions(describe),
@@ -135,14 +127,12 @@ const sequenceOptions = (describe: Describe): Options => ({
   ...JSON_OUT,
 });
 
-/** Options of commands that read one whole text. */
 const WHOLE_TEXT: Options = {
   text: TEXT.text,
   'text-file': { value: 'FILE', meaning: 'a file that holds it, UTF-8' },
   special: TEXT.special,
 };
 
-/** Options that select a head. */
 const headOptions = (note: string): Options => ({
   layer: { value: 'L', meaning: `layer of the head; ${note}` },
   head: { value: 'H', meaning: 'the head in this layer' },
@@ -467,7 +457,6 @@ function optionUsage([name, { value, meaning, standard }]: [string, Option]) {
   return wrapText(`  --${name}${value ? ` ${value}` : ''}`, text);
 }
 
-/** Returns the help of one command, or one line for each command. */
 export function usage(describe: Describe, name?: Name) {
   const commands = COMMANDS as Record<string, Command>;
   const usageLines = (one: string) => commands[one].usage.map((form) => `sinkscope ${one} ${form}`);
@@ -488,7 +477,6 @@ The environment variable HF_TOKEN holds an access token for the hub.
 `;
 }
 
-/** Parses arguments into command, options and names; unused arguments are refused. */
 export function readArguments(args: readonly string[], describe: Describe) {
   const [word = '', ...rest] = args;
   const commands = Object.keys(COMMANDS);
@@ -524,8 +512,7 @@ export function readArguments(args: readonly string[], describe: Describe) {
     const isValue = inlineValue || !String(value).startsWith('--');
     expect(isValue, rawName, `${expected}, after "=" if it begins with "--"`, value);
     const previous = values[name];
-    // Of an option that is given twice, the last value wins, so that scripts can append to a
-    // command.
+    // The last value of a repeated option wins, so that a script can append options.
     values[name] = options[name].repeats
       ? [...(Array.isArray(previous) ? previous : []), String(value)]
       : value;
@@ -539,7 +526,6 @@ export function readArguments(args: readonly string[], describe: Describe) {
   return { command, given: values, names };
 }
 
-/** Makes the error for a missing argument. */
 export function missingError(where: string, expected: string) {
   return new SinkscopeError('argument', where, `expected ${expected}, found none`);
 }
@@ -555,7 +541,6 @@ function unknownOptionError(rawName: string, command: Name, describe: Describe) 
   return new SinkscopeError('argument', rawName, text);
 }
 
-/** Adds the default values of the options that were not given. */
 export function withDefaults(command: Name, given: GivenOptions, describe: Describe) {
   const defaults = Object.entries(COMMANDS[command].options(describe)).flatMap(
     ([name, { standard }]) => (standard === undefined ? [] : [[name, standard]]),

@@ -75,8 +75,8 @@ export async function openOut(
 }
 
 /**
- * Throws for a folder, a link, a device or a pipe: renaming a file onto it would replace it, and
- * the system may need it.
+ * Throws for a folder, a link, a device or a pipe. Renaming a file onto such a path would replace
+ * something that the system may need.
  */
 async function expectReplaceable(path: string) {
   const stats = await lstat(path).catch((error) => {

@@ -6,16 +6,15 @@
 /** Control characters except tab and line feed, and characters that reorder or break a line. */
 const CONTROLS = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
-/** Escapes a character as JSON and JavaScript do, so that JSON keeps its value. */
+/** Escapes a character in the form of JSON and JavaScript, so that programs read the same text. */
 const escapeCharacter = (character: string) =>
   `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
-/** Escapes the control characters of a text, which is then safe for the terminal. */
 export function escapeControls(text: string) {
   return text.replace(CONTROLS, escapeCharacter);
 }
 
-/** Returns a safe text on one line, such as a name, which then cannot imitate a table's line. */
+/** Returns a text that is safe and on one line, so that a name cannot imitate a line of a table. */
 export function oneLine(text: string) {
   return escapeControls(text).replace(/[\t\n]/g, escapeCharacter);
 }

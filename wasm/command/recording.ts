@@ -14,9 +14,9 @@ import type { OpenedModel } from './open.ts';
 import type { Engine } from '../engine/types.ts';
 import type { CommandInput } from './values.ts';
 
-/** Number of bytes at the beginning of a header that are searched for the mark of a recording. */
+/** Limit on the bytes of a header in which the mark of a recording is searched for. */
 const SEARCHED_BYTES_MAX = 1e8;
-/** Larger weights are not hashed, because that would read them twice. */
+/** Weights of more bytes are not hashed, because the command would have to read them twice. */
 const HASHED_BYTES_MAX = 2 ** 29;
 
 /** Returns whether a path is a safetensors file whose header declares a recording. */
@@ -62,7 +62,6 @@ export async function readRecording(engine: Engine, path: string, thresholds?: n
   };
 }
 
-/** Records an opened model and returns the bytes. */
 async function recordOpened(
   opened: OpenedModel,
   options: {
@@ -97,7 +96,6 @@ async function hashOf([file, ...others]: OpenedModel['plan']['files']['weights']
   return (await sha256(new Uint8Array(await file.blob.arrayBuffer()))) ?? null;
 }
 
-/** Writes one line for each difference that compareRecordings reported. */
 export function differencesText(
   { differences, compared, onlyA, onlyB }: Awaited<ReturnType<typeof compareRecordings>>,
   tolerance: number,
@@ -120,7 +118,6 @@ export function differencesText(
   return `${[...lines, ...unmatched, lastLine].join('\n')}\n`;
 }
 
-/** Measures a model, writes a recording, and prints it. */
 export async function recordModel(engine: Engine, { names: [name], values, args }: CommandInput) {
   const { precision, license, out = '' } = values;
   if (!out) throw missingError('--out', 'a file to write');
@@ -153,7 +150,6 @@ export function shellCommand(args: readonly string[]) {
   return ['sinkscope', ...words].map(quote).join(' ');
 }
 
-/** Compares two recordings, or one recording and a model that is measured under the same conditions. */
 export async function compare(engine: Engine, { names, values, given }: CommandInput) {
   const tolerance = parseNumber(values.tolerance, 0, 1e9, '--tolerance');
   const kinds = await Promise.all(names.map(isRecording));

@@ -21,8 +21,8 @@ const COLUMNS = [
 const MORE_COLUMNS = ['index', 'eps', 'label'];
 
 /**
- * Matches a text that a spreadsheet would read as a formula: its beginning, or the part after a
- * list separator of some locale, starts with =, +, - or @, also as a full-width character.
+ * Matches a text that a spreadsheet would read as a formula: one that starts with =, +, - or @,
+ * also as a full-width character, or that has one of them after the list separator of some locale.
  */
 const FORMULA = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
 
@@ -50,7 +50,6 @@ export function csvOf(
   return `${[...notes, line([...head]), ...records.map(line)].join('\n')}\n`;
 }
 
-/** Returns the layer, head, key and index to which number i of a metric belongs. */
 function placeOf(
   i: number,
   letters: readonly string[],
@@ -72,7 +71,6 @@ function placeOf(
   return place;
 }
 
-/** Lists the facts that are needed to repeat the measurement. */
 function factsOf(result: MeasureResult, describe: Describe): [string, string][] {
   const { metrics: _, ...facts } = result;
   for (const name of ['byEps', 'byLabel', 'byPrompt', 'conditions'])
@@ -146,7 +144,6 @@ export function toCsv(result: MeasureResult, describe: Describe) {
   return csvOf(facts, [...COLUMNS, ...MORE_COLUMNS], records);
 }
 
-/** Lists the metrics that were measured. */
 function columnsOf({ metrics }: MeasureResult, describe: Describe) {
   return describe.metrics.filter(({ name }) => name in metrics);
 }

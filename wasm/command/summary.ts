@@ -6,7 +6,6 @@ import { layerNumber } from '../abi/layers.ts';
 import type { Architecture, Describe, Metric } from '../abi/types.ts';
 import type { MeasureResult } from './measure.ts';
 
-/** The note that is printed with the numbers of each arithmetic. */
 const ARITHMETIC_NOTES = {
   exact: '',
   relaxed: 'relaxed: fused multiply-add, last digits may differ\n',
@@ -26,10 +25,8 @@ export function summaryText(result: MeasureResult, describe: Describe) {
   const lines = describe.metrics
     .filter(({ name }) => name in result.metrics)
     .flatMap((row) => {
-      // The first token of a recording may have another position, which the labels of Sink_k and
-      // |h_1| / |h| then name.
+      // In a recording the first token may have another position, which these labels then name.
       const label = row.label.replace(/_(k|1)\b/g, `_${position + 1}`);
-      // A metric with a threshold has a line for each threshold.
       const hasThreshold = result.byEps?.some(({ metrics }) => row.name in metrics);
       return (hasThreshold ? thresholdResults : thresholdResults.slice(0, 1)).map(
         ({ eps, metrics }) => {
@@ -55,7 +52,6 @@ function positionOf(result: MeasureResult) {
   return 'position' in result ? result.position : 0;
 }
 
-/** Describes layers and heads; for a hybrid also which layers have attention. */
 function sizeText({
   L,
   H,
@@ -66,7 +62,6 @@ function sizeText({
   return `${blocks} layer${blocks === 1 ? '' : 's'}${attentionLayers}, ${H} heads`;
 }
 
-/** Lists the sink rate of each label, with its deviation across the label's sequences. */
 function labelLines(result: MeasureResult, describe: Describe) {
   const row = describe.metrics.find(({ name }) => name === 'sink_ratio');
   if (!row || !('byLabel' in result) || !result.byLabel) return '';
@@ -82,7 +77,6 @@ function percent(share: number | null) {
   return share === null ? '-' : `${(100 * share).toFixed(1)}%`;
 }
 
-/** Returns a note if the text gave fewer sequences than requested, else an empty string. */
 function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
   if (!cut || cut.sequences >= cut.asked) return '';
   const { asked, sequences, short, read } = cut;
@@ -93,7 +87,6 @@ function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
   );
 }
 
-/** Returns a note on why the loss is missing, or an empty string if there is a loss. */
 function maskNote({ mask }: Pick<Architecture, 'mask'>) {
   if (mask.kind !== 'bidirectional') return '';
   return 'note: every query sees every token, so that none is predicted: no loss, no accuracy';
@@ -111,8 +104,9 @@ function lengthNote({ T, eps }: { T: number; eps: number }) {
 }
 
 /**
- * Writes one metric on a line: for keys the first token and the largest later value, for heads the
- * mean and the largest, for layers each value. Further dimensions show their first number.
+ * Writes one metric on a line. A metric of keys shows the first token and the largest later value;
+ * one of heads, the mean and the largest value; one of layers, each value. Further dimensions show
+ * their first number.
  */
 export function metricText(
   { name, shape: letters, unit }: Metric,
@@ -144,7 +138,7 @@ export function metricText(
   const values = Array.from({ length: rows * heads }, (_, i) => mean[i * rowSize + offset]);
   const at = indexOfLargest(values);
   if (at < 0) return '-';
-  // The mean leaves out heads without the number, such as key/value heads that their layer lacks.
+  // The mean leaves out heads without the number, such as key/value heads that a layer lacks.
   const knownValues = values.filter((value) => value !== null);
   const sum = knownValues.reduce((a: number, b) => a + b, 0);
   const place = `L${layerNumber(architecture, Math.floor(at / heads))}H${at % heads}`;
@@ -156,7 +150,6 @@ function roundToFloat32(numbers: readonly (number | null)[]) {
   return numbers.map((x) => (x === null ? null : Math.fround(x)));
 }
 
-/** Returns the index of the largest number, or -1 if all are null. */
 function indexOfLargest(values: readonly (number | null)[]) {
   let best = -1;
   values.forEach((value, i) => {

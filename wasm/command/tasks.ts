@@ -9,7 +9,6 @@ import type { Task, TaskResult, TaskScores, TaskMean } from '../study/types.ts';
 import type { AnyTokenizer } from '../text/types.ts';
 import type { Values } from './values.ts';
 
-/** Makes the tasks that need a tokenizer or the vocabulary. */
 export async function makeTasks(
   {
     copied,

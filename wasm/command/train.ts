@@ -66,8 +66,7 @@ export async function train(engine: Engine, given: GivenOptions, print: (text: s
   try {
     const { signal } = controller;
     const steps = plan.steps ?? Number(allSettings.steps);
-    // The held-out loss is measured between two runs, while `training` has the weights of the next
-    // printed line.
+    // The held-out loss is measured here, while `training` has the weights of the next line.
     while (stepsDone < steps) {
       const heldEntry = await measureHeldLoss();
       for await (const entry of training.run(Math.min(every, steps - stepsDone), { signal }))
@@ -96,7 +95,6 @@ function refuseDecidedOptions(given: GivenOptions, modelOptions: readonly string
   if (!given['held-file']) refuse(given, ['held'], 'needs --held-file');
 }
 
-/** The config, recipe and text of a training, as its folder stores them. */
 interface TrainingPlan {
   config: object;
   recipe: Record<string, number | string>;
@@ -260,7 +258,6 @@ async function checkHash(where: string, data: Uint8Array | string, expected: str
     );
 }
 
-/** Returns the weights in a file or in the folder of a model. */
 async function readInitialWeights(name: string) {
   const stats = await stat(name).catch(() => undefined);
   return stats?.isFile() ? readBytes(name) : (await readModelFolder(name)).weights;
@@ -305,7 +302,6 @@ function parseJson(path: string, bytes: Uint8Array) {
   }
 }
 
-/** Reads a tokenizer.json, with the tokenizer_config.json next to it if there is one. */
 async function readTokenizer(path: string) {
   const tokenizer = new TextDecoder().decode(await readBytes(path));
   const configPath = join(path, '..', 'tokenizer_config.json');

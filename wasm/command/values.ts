@@ -1,9 +1,8 @@
-/** Reads the values of options. */
+/** Types of the options' values, and functions that parse them. */
 import { expect } from '../abi/errors.ts';
 import { readIds } from '../text/ids.ts';
 import type { GivenOptions } from './options.ts';
 
-/** Options by name, with their defaults. */
 export type Values = {
   'text-file'?: string;
   text?: string;
@@ -50,7 +49,6 @@ export type Values = {
   prompts: string;
 };
 
-/** Special tokens that a text starts with. */
 export type Special = 'auto' | 'none' | string[];
 
 export type CommandInput = {

@@ -19,9 +19,8 @@ import type { Source, ReadFacts } from '../loading/files.ts';
 import type { Shelf } from '../recording/shelf.ts';
 
 type MetricRead = Omit<MetricArguments, 'base'> & { metric: string; base?: number };
-/** A read that names runs by their numbers. */
+/** A read that gives each run by its number. */
 export type ReadMessage = ({ field: string } & FieldWhere) | MetricRead;
-/** Starts and ends the threads that help with large models. */
 type Helpers = { start(parameters: number): Promise<void>; end(): void };
 export type Report = (
   job: number,
@@ -31,7 +30,6 @@ export type Report = (
   facts?: ReadFacts,
 ) => void;
 type Progress = (stage: string, done: number, total: number, facts?: ReadFacts) => void;
-/** Describes a new run: what it records and edits, its memory, and the run that it begins from. */
 export type RunRequest = {
   fields?: readonly string[];
   edits?: readonly Edit[];
@@ -50,7 +48,7 @@ type OpenRun = {
   recordsAtt: boolean;
 };
 
-/** Threads share a model that has this many parameters or more. */
+/** Models with fewer parameters run on one thread. */
 const SHARED_PARAMETERS_MIN = 2 ** 23;
 
 /**
@@ -59,11 +57,7 @@ const SHARED_PARAMETERS_MIN = 2 ** 23;
  */
 const PATIENCE_MS = 40;
 
-/**
- * Loads the binary and returns a backend on it.
- * @param address address of the binary
- * @param shared binary for threads, used where the host can share memory
- */
+/** @param shared binary for threads, used where the host can share memory */
 export async function openBackend(address: string, report: Report, shared?: Shared) {
   const sharedModule =
     shared && (await loadModule(new URL(shared.address), true).catch(() => undefined));
@@ -160,7 +154,6 @@ export class Backend {
     return withTransfer(tensors, tensors);
   }
 
-  /** Opens a recorded prompt, which is then read like a run. */
   async openRecordedPrompt(id: number, prompt: number) {
     const { sizes, lengths, prompts } = this.#recordings.get(id);
     const openRun = prompts.get(prompt);
@@ -226,7 +219,6 @@ export class Backend {
     });
   }
 
-  /** Reads the weight files in order, each into its own block. */
   async #readAll(sources: readonly Source[], signal: AbortSignal, report: Progress) {
     const blocks: { address: number; bytes: number }[] = [];
     const sizes = sources.map(sizeOf);
@@ -253,10 +245,7 @@ export class Backend {
     for (const { address } of blocks) this.#module.release(address);
   }
 
-  /**
-   * Opens a model on files in memory.
-   * @param blocks the weight files; if the model opens, it owns them
-   */
+  /** @param blocks the weight files; if the model opens, it owns them */
   #open(config: Uint8Array, blocks: { address: number; bytes: number }[]) {
     const list = Uint32Array.from(blocks.flatMap(({ address, bytes }) => [address, bytes]));
     const address = this.#module.lend(config, (text) =>
@@ -271,9 +260,7 @@ export class Backend {
     return { model, architecture, bytes };
   }
 
-  /** Reads a value of a GGUF file's metadata; undefined if the file lacks the key. */
   async metadata(id: number, key: string) {
-    // Lazy import: only GGUF files need this module.
     const { decodeValue } = await import('../abi/metadata.ts');
     const { address } = this.#model(id);
     const text = new TextEncoder().encode(`${key}\0`);
@@ -311,17 +298,12 @@ export class Backend {
     );
   }
 
-  /** Encodes the edits as words of the ABI; the encoder is a lazy import. */
   async #encodeEdits({ edits = [] }: RunRequest) {
     if (edits.length === 0) return undefined;
     const { encodeEdits } = await import('./edits.ts');
     return encodeEdits(edits, this.#describe);
   }
 
-  /**
-   * Creates a run that has computed nothing yet, and returns its number.
-   * @param words the encoded edits
-   */
   #start(modelId: number, { from, ...request }: RunRequest, words?: Int32Array) {
     const { architecture, runs } = this.#model(modelId);
     const mask = this.#mask(request);
@@ -334,10 +316,6 @@ export class Backend {
     return id;
   }
 
-  /**
-   * Calls a function of the core that takes a run's description: model, capacity, fields and edits.
-   * @param words the encoded edits
-   */
   #callWithRun(
     call: string,
     modelId: number,
@@ -348,8 +326,7 @@ export class Backend {
     const { address } = this.#model(modelId);
     const { edits = [], capacity, maps } = request;
     const mask = this.#mask(request);
-    // To the core, 0 means its default budget. A budget of 0 is therefore passed as 1 byte, which
-    // no map fits into.
+    // The core takes 0 for its default budget, so 0 becomes 1 byte, into which no map fits.
     const budget = maps === undefined ? 0 : Math.max(1, Math.min(maps, MEMORY_BYTES - 1));
     const callWithEdits = (list: number) =>
       this.#module.handle(call, address, capacity, mask, budget, list, edits.length, ...more);
@@ -361,7 +338,7 @@ export class Backend {
   }
 
   /**
-   * Begins or updates a run with these tokens and computes it in pieces, with pauses for messages.
+   * Begins or updates a run, and computes it in pieces, with pauses in which messages are handled.
    * @param tokens all tokens of the run
    */
   async #prefill(

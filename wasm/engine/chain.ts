@@ -6,22 +6,14 @@
 
 export class Chain {
   #change: Promise<void> | undefined;
-  /** Pending reads. */
   #reads: Set<Promise<void>> = new Set();
 
-  /**
-   * Returns the pending actions that the next action waits for.
-   * @param changes whether the next action changes the object
-   */
   predecessors(changes: boolean) {
     const change = this.#change ? [this.#change] : [];
     return changes ? [...change, ...this.#reads] : change;
   }
 
-  /**
-   * Adds an action to the chain.
-   * @param act ends when the action ends, and never rejects
-   */
+  /** @param act ends when the action ends, and never rejects */
   add(act: Promise<void>, changes: boolean) {
     if (changes) this.#change = act;
     else this.#reads.add(act);

@@ -37,16 +37,13 @@ import type { Recordable, RecordOptions } from '../recording/types.ts';
 
 type Files = { config?: string | Source; weights: readonly Source[] };
 type Opened = Awaited<ReturnType<BackendApi['open']>>;
-/** A run at a backend. */
 type BackendRun = { backend: BackendApi; id: Promise<number>; isPartial: boolean };
 
-/** Value of `layer` for a run that begins at the first layer that an edit touches. */
+/** Value of `layer` in `#from` of a run that begins at the first layer that an edit touches. */
 const BY_EDITS = -1;
 
-/** The options that describe a run, with their types. */
 const RUN_OPTIONS = { fields: 'list', edits: 'list', streaming: 'flag', measuring: 'flag or list' };
 
-/** Options of a remote source besides its address, with their types. */
 const REMOTE_OPTIONS = {
   token: 'text',
   cache: 'flag',
@@ -56,14 +53,13 @@ const REMOTE_OPTIONS = {
   id: 'text',
 };
 
-/** Number of generated tokens for which a run has memory by default. */
 const SPARE_TOKENS = 64;
 /**
  * Returns the default number of workers: all cores but the caller's, and on two cores both, because
  * the caller waits during a study.
  */
 const defaultWorkers = () => Math.min(Math.max(cores() - 1, Math.min(cores(), 2)), 64);
-/** Limit on the bytes of the copies of one model in further workers. */
+/** The copies of one model in the other workers take at most this many bytes. */
 const COPY_BYTES_MAX = 2 ** 30;
 
 export async function createEngine(options: EngineOptions = {}): Promise<EngineShape> {
@@ -162,7 +158,6 @@ class Engine implements EngineShape {
   #closed = false;
 
   readonly describe;
-  /** @param addressOf returns the address of a file next to the binaries */
   constructor(
     links: Link[],
     describe: Describe,
@@ -207,7 +202,7 @@ class Engine implements EngineShape {
     const links = await this.#linksFor(ARITHMETICS[arithmetic]);
     const copy = new Copy(links[0], { config, weights: allWeights });
     const { architecture, bytes } = await copy.open(options);
-    // slice rounds the number of copies down.
+    // slice rounds this number of copies down.
     const helpers = links[0].hasOwnThread ? links.slice(1, 1 + COPY_BYTES_MAX / bytes) : [];
     const model = new Model(copy, { architecture, describe: this.describe, arithmetic }, helpers);
     await dropIfAborted(options.signal, model);
@@ -217,7 +212,6 @@ class Engine implements EngineShape {
   async openRecording(source: Source, options: Options = {}) {
     checkSource(source, 'source', false);
     checkOptions(options, JOB_OPTIONS);
-    // Lazy import: only recordings need this module.
     const [{ Recording }, [link]] = await Promise.all([
       import('../recording/recording.ts'),
       this.#linksFor('lab'),
@@ -234,12 +228,10 @@ class Engine implements EngineShape {
   }
 
   async train(options: TrainOptions) {
-    // Lazy import: only training needs this module.
     const { beginTraining } = await import('../lab/training.ts');
     return beginTraining(this.#links, this.describe, options);
   }
 
-  /** Returns the links to backends of other binaries. */
   async #otherLinks() {
     const pending = [...this.#others.values()].map((links) => links.catch(() => []));
     return (await Promise.all(pending)).flat();
@@ -295,7 +287,6 @@ class Copy {
     return opened;
   }
 
-  /** Returns a copy of the model for another backend. */
   copyFor(link: Link) {
     return new Copy(link, this.#files);
   }
@@ -364,7 +355,6 @@ class Model implements ModelShape {
     return run;
   }
 
-  /** Checks the options of a run of n tokens and fills in their defaults. */
   #checkedRequest(
     n: number,
     { fields, edits = [], streaming, measuring, maps, from, ...options }: RunOptions,
@@ -427,11 +417,10 @@ class Run implements RunShape {
   #tokens;
   #request;
   /**
-   * The base run that this one begins from. If the caller named a layer, the base run changes
-   * numbers and is needed again whenever this run is recomputed; otherwise it only saves work.
+   * The run that this one begins from. If the caller named a layer, this run's numbers depend on
+   * the base run, which is needed for every recomputation; otherwise the base run only saves work.
    */
   #from;
-  /** Orders the actions on this run: each sees what the previous one left. */
   #chain = new Chain();
   /** The run at a backend. After a stopped update it can only be updated or closed. */
   #backendRun: BackendRun | undefined;
@@ -489,14 +478,16 @@ class Run implements RunShape {
     return runInTurn({ ...(changes && { changes: this.#chain }), reads, signal }, act);
   }
 
-  /** Returns this run and the base runs that it begins from and still needs. */
   #withBases(): Run[] {
     const { run, layer = BY_EDITS } = this.#from ?? {};
     if (!run || (layer === BY_EDITS && run.#closed)) return [this];
     return [this, ...run.#withBases()];
   }
 
-  /** Returns the run at the backend; a new backend computes it again, to the same bits. */
+  /**
+   * Returns the number of the run at the backend. A new backend computes the run again, to the same
+   * bits.
+   */
   #idAt(backend: BackendApi, job: Job = QUIET, signal?: AbortSignal): Promise<number> {
     if (this.#released) throw runClosedError();
     const last = this.#backendRun?.backend === backend ? this.#backendRun : undefined;
@@ -535,8 +526,8 @@ class Run implements RunShape {
   }
 
   /**
-   * Returns the base run and the layer that this run begins from. Undefined if the base run only
-   * saves work and was closed or now has other tokens.
+   * Returns the base run and the layer that this run begins from. Returns undefined if the base run
+   * would only save work and was closed or has other tokens by now.
    */
   async #originAt(backend: BackendApi) {
     if (!this.#from) return undefined;
@@ -590,7 +581,6 @@ class Run implements RunShape {
     return this.#act({ otherRuns: this.#basesOf(list) }, () => this.#read(list));
   }
 
-  /** Returns the runs that these reads compare with. */
   #basesOf(reads: readonly RunRead[]) {
     const bases = reads.flatMap((read) => ('base' in read && read.base ? [read.base] : []));
     return bases.map((base) => {
@@ -599,7 +589,6 @@ class Run implements RunShape {
     });
   }
 
-  /** Reads fields and metrics at the backend, once the action has its turn. */
   #read(reads: readonly RunRead[]): Promise<Tensor[]> {
     return this.#copy.link.ask(async (backend) => {
       const bases = this.#basesOf(reads);
@@ -611,7 +600,6 @@ class Run implements RunShape {
     });
   }
 
-  /** Returns whether the run belongs to this copy: same model, same backend. */
   belongsTo(copy: Copy) {
     return this.#copy === copy;
   }
@@ -619,7 +607,6 @@ class Run implements RunShape {
   async record(options?: RecordOptions) {
     const read = (reads: readonly RunRead[]) => this.#read(reads);
     return this.#act({}, async () => {
-      // Lazy import: only recordings need this module.
       const { recordRun } = await import('../recording/run.ts');
       return recordRun({ tokens: this.#tokens, read }, this.#model, options);
     });

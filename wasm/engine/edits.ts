@@ -8,7 +8,6 @@ import { SinkscopeError, expect, indexOfName } from '../abi/errors.ts';
 import type { Describe, EditKind, EditParameter } from '../abi/types.ts';
 import type { Edit } from './types.ts';
 
-/** An edit as a caller wrote it, not yet checked. */
 type UncheckedEdit = Record<string, unknown> & {
   kind?: unknown;
   parameters?: Record<string, unknown>;
@@ -29,7 +28,7 @@ export function encodeEdits(edits: unknown, describe: Describe) {
 }
 
 /**
- * Encodes one edit. NaN is an absent parameter; the core fills in defaults and checks
+ * Encodes one edit. NaN stands for an absent parameter. The core fills in defaults and checks
  * ranges.
  */
 function encodeEdit(edit: unknown, where: string, describe: Describe) {
@@ -47,8 +46,7 @@ function encodeEdit(edit: unknown, where: string, describe: Describe) {
     expect(at >= 0, place, `a parameter of ${String(name)}: ${names}`, key);
     values[at] = encodeValue(specs[at], value, place, describe);
   }
-  // A missing choice is refused here, with the names of the choices. The core knows only their
-  // numbers and would ask for a number.
+  // The core knows choices as numbers, so a missing choice is refused here, with the names.
   describe.edits[kind].parameters.forEach(({ name: key, type, required, choices }, i) => {
     const words = type === 'operation' ? describe.operations.map((row) => row.name) : choices;
     const isGiven = !required || !words || !Number.isNaN(values[i]);

@@ -29,7 +29,7 @@ export class Link {
   #inWorker;
   #onLost;
   #shared;
-  /** Numbers the backends, so that the end of one does not touch the next. */
+  /** Number of the current backend. Reports about the end of an earlier backend are ignored. */
   #generation = 0;
   #backend: Promise<BackendApi> | undefined;
   #end = () => {};
@@ -37,7 +37,6 @@ export class Link {
   #pendingRejects: Set<(error: Error) => void> = new Set();
   #listeners: Map<number, NonNullable<Options['onProgress']>> = new Map();
 
-  /** @param address of the binary */
   constructor(
     address: string,
     inWorker: boolean | undefined,
@@ -50,12 +49,10 @@ export class Link {
     this.#onLost = onLost;
   }
 
-  /** True while there is a backend. */
   get isOpen() {
     return this.#backend !== undefined;
   }
 
-  /** Whether the backend has, or will have, its own thread. */
   get hasOwnThread() {
     return this.#inWorker ?? hasWorkers;
   }
@@ -78,7 +75,6 @@ export class Link {
     });
   }
 
-  /** Calls the backend for a job, which can be stopped and reports progress. */
   async job<T>(
     { signal, onProgress }: Options,
     use: (backend: BackendApi, job: Job) => Promise<T>,
@@ -126,7 +122,6 @@ export class Link {
     }
   }
 
-  /** Starts the backend in this thread; only then is its code imported. */
   async #startHere() {
     const { openBackend } = await import('./backend.ts');
     const backend = await openBackend(this.#address, this.#report, this.#shared);
@@ -169,7 +164,6 @@ export class Link {
     }
   }
 
-  /** Pings the worker while calls are pending. */
   #watchAlways(generation: number, backend: BackendApi, terminate: () => void) {
     const reason = `it has not answered for ${(ALWAYS.wait * ALWAYS.pings) / 1000} s`;
     const lose = () => this.#lose(generation, lostError(reason));
@@ -218,10 +212,6 @@ function watch(
   return () => clearInterval(timer);
 }
 
-/**
- * Returns anything thrown as a SinkscopeError.
- * @param where place of an error that names none
- */
 function asError(thrown: unknown, where: string = '') {
   if (thrown instanceof SinkscopeError) return thrown;
   const packed = unpackError(thrown);

@@ -5,7 +5,6 @@
  */
 import { packError } from '../abi/errors.ts';
 
-/** A call, its answer, or a report. */
 type Message = {
   id: number;
   name: string;
@@ -59,10 +58,6 @@ export function callThrough(
   return new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : call(name)) });
 }
 
-/**
- * Answers the other side's calls.
- * @param target returns the object with the methods
- */
 export function answer(port: Port, target: () => object) {
   port.listen(async ({ id, name, args }) => {
     try {

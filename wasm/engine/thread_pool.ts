@@ -4,7 +4,6 @@ import { SinkscopeError } from '../abi/errors.ts';
 import type { Module } from '../abi/module.ts';
 import type { Task } from './thread.ts';
 
-/** A binary with shared memory, and the number of threads that compute with it. */
 export type Shared = { address: string; threads: number };
 
 /** Jobs with fewer multiplications run on one thread: waking the others costs more. */
@@ -34,7 +33,7 @@ export class ThreadPool {
     const threads = this.#threads;
     this.#threads = 1;
     const { binary, memory } = this.#module;
-    // The core's pool is set up first: threads read it as soon as they start.
+    // The core's pool must be set up first: threads read it as soon as they start.
     this.#module.call('pool', threads, this.#minMultiplications);
     const ready = Array.from({ length: threads - 1 }, (_, i) => {
       const stack = this.#module.reserve(STACK_BYTES) + STACK_BYTES;
@@ -52,7 +51,7 @@ export class ThreadPool {
       };
       const onEnd = (why: string) => {
         resolve(undefined);
-        // A thread that dies during a computation leaves numbers half done.
+        // A thread that dies during a computation leaves incomplete results.
         if (isReady && !this.#ended)
           this.#module.trap ??= new SinkscopeError('lost', 'thread', `it ended (${why})`);
       };

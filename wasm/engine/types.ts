@@ -20,9 +20,7 @@ export interface MaskEdit {
   readonly kind: 'mask';
   readonly layer?: number;
   readonly head?: number;
-  /** Number of first keys. */
   readonly first: number;
-  /** Number of most recent keys. */
   readonly recent: number;
 }
 
@@ -57,7 +55,7 @@ export interface Progress {
   readonly rate?: number;
   /** Seconds until the file is read; NaN until known. */
   readonly remaining?: number;
-  /** A sentence for the reader: a cut connection was reopened, or the cache cannot keep files. */
+  /** A sentence for the reader, such as that a cut connection was reopened. */
   readonly note?: string;
 }
 
@@ -92,8 +90,8 @@ export interface RunOptions extends Options {
   readonly edits?: readonly Edit[];
   /**
    * Number of tokens that the run has memory for, generation included; default: the given tokens +
-   * 64, at most the context. A rotary model reads beyond its context if every head evicts within
-   * it, with positions as in the cache.
+   * 64, at most the context. A rotary model can read beyond its context if every head evicts within
+   * the context; the position of a key is then its position in the cache.
    */
   readonly capacity?: number;
   /**
@@ -124,7 +122,7 @@ export interface RunOptions extends Options {
   /**
    * Keeps only the keys and values that an eviction keeps, so that memory grows with its budget
    * and, by 12 bytes per token, with the text. Every head must evict, query by query (not snapkv);
-   * only `streamed` fields can be recorded. The losses have the same bits.
+   * only `streamed` fields can be recorded. The losses have the same bits as without streaming.
    */
   readonly streaming?: boolean;
 }
@@ -134,7 +132,6 @@ export interface Where {
   readonly head?: number;
 }
 
-/** Selects a part of a field. */
 export interface FieldWhere extends Where {
   /** Rows [from, to) of the first dimension T: queries of a map, tokens of other fields. Default: all. */
   readonly rows?: readonly [number, number];
@@ -158,12 +155,10 @@ export interface MetricArguments extends Where {
   readonly base?: Run;
 }
 
-/** One read from a run: a field or a metric. */
 export type RunRead =
   ({ readonly field: string } & FieldWhere) | ({ readonly metric: string } & MetricArguments);
 
 export interface GenerateOptions extends Options {
-  /** Number of tokens to add. */
   readonly count: number;
   /** 0 is greedy decoding. Default 0. */
   readonly temperature?: number;
@@ -172,7 +167,6 @@ export interface GenerateOptions extends Options {
   readonly seed?: number;
 }
 
-/** One generated token, and the attention that every head paid from it. */
 export interface Step {
   readonly token: number;
   /** Position of the token, 0-based. */
@@ -190,7 +184,6 @@ export interface Step {
  * waits for earlier calls. A call that waits for its turn ends at once when its signal is aborted.
  */
 export interface Run {
-  /** All tokens of the run: those of the prompt and the generated ones. */
   readonly tokens: readonly number[];
   readonly edits: readonly Edit[];
   /**
@@ -226,14 +219,11 @@ export interface Run {
 
 export interface Model {
   readonly architecture: Architecture;
-  /** The arithmetic that the model was opened with. */
   readonly arithmetic: Arithmetic;
-  /** The tables of the engine. */
   readonly describe: Describe;
   /**
    * This model in each worker of the engine, itself first. A replica opens at its first run and
-   * closes with this model. The number of
-   * replicas depends on the size of the model: its copies take up to 1 GiB.
+   * closes with this model. There are fewer replicas of large models: all copies take up to 1 GiB.
    */
   readonly replicas: readonly Replica[];
   run(tokens: ArrayLike<number>, options?: RunOptions): Promise<Run>;
@@ -261,7 +251,6 @@ export interface Model {
   close(): Promise<void>;
 }
 
-/** A model in one of the engine's workers. */
 export type Replica = Pick<Model, 'architecture' | 'describe' | 'run'>;
 
 export interface Engine {
@@ -304,8 +293,8 @@ export interface EngineOptions {
   /** Folder of the .wasm files; default: next to the module. */
   readonly base?: URL | string;
   /**
-   * Number of workers that share a study; default: one less than the cores, or both of two. The
-   * first does everything else; the others start when a study needs them.
+   * Number of workers that share a study; default: one less than the number of cores, but 2 on two
+   * cores. The first worker does everything else; the others start when a study needs them.
    */
   readonly workers?: number;
   /**

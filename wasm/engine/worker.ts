@@ -14,10 +14,6 @@ const port = workerPort();
 const starter = {
   holdLock: holdLivenessLock,
 
-  /**
-   * Starts the backend.
-   * @param address address of the binary
-   */
   async start(address: string, shared?: Shared) {
     backend = await openBackend(address, (...report) => port.post({ report }, []), shared);
   },

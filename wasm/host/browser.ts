@@ -6,7 +6,6 @@ import type { Port } from '../engine/messages.ts';
 import type { StreamSource } from '../loading/files.ts';
 import type { DiskFile } from '../loading/types.ts';
 
-/** Returns a port that posts messages to a worker, or from within a worker to its page. */
 export const portTo = (other: Pick<Worker, 'postMessage' | 'addEventListener'>): Port => ({
   post: (message, transferList) => other.postMessage(message, transferList),
   listen: (hear) => other.addEventListener('message', ({ data }) => hear(data)),
@@ -71,7 +70,6 @@ export function pause() {
   });
 }
 
-/** Returns undefined: a page has no access to paths. */
 export async function diskFiles(_path: string): Promise<DiskFile[] | undefined> {
   return undefined;
 }

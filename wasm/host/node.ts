@@ -8,7 +8,6 @@ import type { Port } from '../engine/messages.ts';
 import type { StreamSource } from '../loading/files.ts';
 import type { DiskFile } from '../loading/types.ts';
 
-/** Returns a port that posts messages to a worker, or from within a worker to its parent. */
 export const portTo = (
   other: import('node:worker_threads').Worker | import('node:worker_threads').MessagePort,
 ): Port => ({
@@ -59,7 +58,6 @@ export async function request(address: URL, init?: RequestInit): Promise<Respons
   );
 }
 
-/** Returns a stream of the same bytes that calls `close` at its end or when it is canceled. */
 function withClose(stream: ReadableStream<Uint8Array>, close: () => Promise<void>) {
   const reader = stream.getReader();
   return new ReadableStream({
@@ -76,7 +74,6 @@ function withClose(stream: ReadableStream<Uint8Array>, close: () => Promise<void
   });
 }
 
-/** Waits until the pending messages are handled. */
 export function pause() {
   return new Promise((resolve) => setImmediate(resolve));
 }

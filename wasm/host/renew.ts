@@ -2,9 +2,9 @@
 import { request } from '#host';
 
 /**
- * Reads a file; a damaged one is fetched again past the browser's cache, which keeps the new answer, and
- * read again.
- * @param isDamaged whether a new answer of the server may help
+ * Reads a file. If the file is damaged, this function fetches it again, so that the browser's cache
+ * holds the new answer, and reads it again.
+ * @param isDamaged whether an error means that the file is damaged
  */
 export async function readRenewing<Result>(
   address: URL,

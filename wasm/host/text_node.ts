@@ -7,8 +7,7 @@ import type { Answer } from '../text/worker.ts';
  */
 export function startWorker() {
   const worker = new Worker(new URL('../text/worker.ts', import.meta.url));
-  // A loaded worker need not keep the process alive: a caller that waits for an answer has a timer
-  // that does.
+  // A caller that waits for an answer has a timer, so the worker need not keep the process alive.
   worker.once('message', () => worker.unref());
   const workerShape = {
     onmessage(_event: { data: Answer }) {},

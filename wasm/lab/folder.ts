@@ -15,7 +15,6 @@ const SPECIAL_TOKEN = {
   special: true,
 };
 
-/** Returns `count` consecutive characters from `from` on. */
 function consecutiveCharacters(from: string, count: number) {
   const first = from.codePointAt(0) as number;
   return Array.from({ length: Math.max(0, count) }, (_, i) => String.fromCodePoint(first + i));

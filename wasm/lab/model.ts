@@ -72,10 +72,6 @@ function gpt2Config(settings: LabModel) {
   };
 }
 
-/**
- * Makes the config.json of a llama, with biases like those of GPT-2 if the feed-forward is the one
- * of GPT-2.
- */
 function llamaConfig(settings: LabModel) {
   const biases = settings.feed_forward === 'plain';
   return {
@@ -101,7 +97,6 @@ function llamaConfig(settings: LabModel) {
   };
 }
 
-/** Returns the keys of `sinkscope` for the choices in which the model differs from a llama. */
 function llamaVariant(settings: LabModel) {
   return {
     ...(settings.positions === 'rotary' ? {} : { positions: settings.positions }),

@@ -6,7 +6,6 @@ import { check } from '../abi/arguments.ts';
 import { expect, argumentError } from '../abi/errors.ts';
 import type { TrainOptions } from './types.ts';
 
-/** The fields of a config.json that this module reads. */
 type Config = {
   quantization_config?: unknown;
   sinkscope?: object;
@@ -15,10 +14,8 @@ type Config = {
   max_position_embeddings?: number;
 };
 
-/** Names of the settings of a trained model that fine-tuning may change. */
 const CHANGEABLE_SETTINGS = ['operation', 'bias_key', 'gate'];
 
-/** Default recipe of fine-tuning: a low learning rate and small batches. */
 const DEFAULT_RECIPE = {
   task: 'text',
   steps: 100,

@@ -8,39 +8,28 @@ import type { Module } from '../abi/module.ts';
 type Answer = { parts?: Uint8Array[]; error?: object };
 type Order = { sum?: Uint8Array; beginNext: boolean };
 
-/** Computes and adds the parts of a training's batch at its backend. */
 export class Parts {
   #module;
   #training;
-  /** Address of the current part. */
   #partAddress = 0;
-  /** Address of the sum. */
   #sumAddress = 0;
-  /** Size of the part and of the sum, in bytes. */
   #bytes = 0;
 
-  /** @param training address of the training */
   constructor(module: Module, training: number) {
     this.#module = module;
     this.#training = training;
   }
 
-  /**
-   * Computes a part without adding it.
-   * @param withBackward whether the part includes the gradients
-   */
   compute(part: number, withBackward: boolean) {
     const bytes = this.#module.bytesOf('train_part', this.#training, part, Number(withBackward));
     this.#partAddress = bytes.byteOffset;
     this.#bytes = bytes.length;
   }
 
-  /** Returns a copy of the computed part. */
   copyPart() {
     return this.#module.bytes(this.#partAddress, this.#bytes).slice();
   }
 
-  /** Returns a copy of the sum. */
   copySum() {
     return this.#module.bytes(this.#sumAddress, this.#bytes).slice();
   }
@@ -68,10 +57,8 @@ export class Parts {
   }
 }
 
-/** Represents a helping backend to the leader. */
 export class Helper {
   #port;
-  /** The parts that the helper computes for its current step. */
   #pendingParts: Promise<Uint8Array[]> | undefined;
   #onParts: (answer: Answer) => void = () => {};
 
@@ -81,8 +68,8 @@ export class Helper {
   }
 
   /**
-   * Returns the parts of the current step that the helper computes; it may have begun them before
-   * this call.
+   * Returns the parts that the helper computes for the current step. The helper may have begun them
+   * before this call.
    */
   requestParts() {
     this.#pendingParts ??= this.#ask({ beginNext: true });

@@ -41,10 +41,6 @@ export class Trainer {
   #lastId = 0;
   #trainings: Map<number, OpenTraining> = new Map();
 
-  /**
-   * @param parts number of parts in a batch
-   * @param backend runs the models
-   */
   constructor(
     module: Module,
     parts: number,
@@ -59,7 +55,7 @@ export class Trainer {
     const module = this.#module;
     const configBytes = utf8.encode(config);
     const recipeBytes = utf8.encode(recipe);
-    // Every step reads the text, so it stays in memory.
+    // Every step reads the text, so the memory is released only with the training.
     const textAddress = text.length ? module.reserve(text.byteLength) : 0;
     if (textAddress)
       module
@@ -170,7 +166,6 @@ export class Trainer {
     for (const helperParts of pending) for (const part of await helperParts) parts.add(false, part);
   }
 
-  /** Returns the columns of the log with which the next step would begin. */
   look(id: number) {
     return this.#inSequence(id, async ({ parts }) => {
       for (let part = 0; part < this.#parts; part++) {
@@ -190,15 +185,10 @@ export class Trainer {
     return call;
   }
 
-  /**
-   * Returns held-out tokens of the task.
-   * @param number selects the tokens
-   */
   sample(id: number, number: number) {
     return this.#module.tensor('train_sample', this.#training(id).address, number).data;
   }
 
-  /** Returns the weights as a safetensors file. */
   weights(id: number) {
     return this.#module.file('train_weights', this.#training(id).address);
   }
@@ -224,7 +214,6 @@ export class Trainer {
     }
   }
 
-  /** Returns all that the next step depends on, once no step is running. */
   state(id: number) {
     return this.#inSequence(id, async ({ address }) => this.#module.file('train_state', address));
   }

@@ -10,7 +10,6 @@ import type { Options, RunRead } from '../engine/types.ts';
 import type { Training as TrainingShape, TrainOptions, LogEntry } from './types.ts';
 
 type TrainingDescribe = Describe & { training: NonNullable<Describe['training']> };
-/** A training at one backend. */
 type BackendTraining = { link: Link; backend: BackendApi; id: number };
 
 /**
@@ -45,10 +44,6 @@ function checkLab(describe: Describe): asserts describe is TrainingDescribe {
   throw new SinkscopeError('unsupported', 'train', requirement);
 }
 
-/**
- * Begins a training on one or several backends of the engine.
- * @param engineLinks links of the engine
- */
 export async function beginTraining(
   engineLinks: readonly Link[],
   describe: Describe,
@@ -213,14 +208,13 @@ class Training implements TrainingShape {
     return entry as LogEntry;
   }
 
-  /** Asks the leader; rejects if a helper ends meanwhile. */
   #askLeader<T>(use: (backend: BackendApi, id: number) => Promise<T>): Promise<T> {
     return Promise.race([this.#callBackend(this.#trainings[0], use), ...this.#helperFailures]);
   }
 
   /**
-   * Calls the backend where the training runs, and no replacement: after a loss, only the weights
-   * that the caller last requested remain.
+   * Calls the backend where the training runs. A replacement of this backend is refused, because it
+   * has no weights of the training.
    */
   #callBackend<T>(
     { link, backend, id }: BackendTraining,

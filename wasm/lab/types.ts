@@ -22,7 +22,6 @@ export interface TrainOptions {
   readonly config: object;
   /** Settings of `describe.training.settings` by name; missing ones take their defaults. */
   readonly recipe?: Readonly<Record<string, number | string>>;
-  /** Token ids that the task text draws from. */
   readonly text?: ArrayLike<number>;
   /**
    * Initial weights: a safetensors file of the same model; default: random weights from the seed.
@@ -69,7 +68,6 @@ export interface Training {
   look(): Promise<LogEntry>;
   /** Returns held-out tokens of the task. The same number selects the same tokens at any step. */
   sample(number?: number): Promise<number[]>;
-  /** Reads fields and metrics of a run with the current weights, as `Run.read` does. */
   read(tokens: ArrayLike<number>, reads: readonly RunRead[]): Promise<Tensor[]>;
   /** Returns the current weights as a safetensors file. */
   weights(): Promise<Uint8Array>;
@@ -83,7 +81,6 @@ export interface Training {
 
 /** The content of recipe.json, which is enough to repeat a training to the same digits. */
 export interface LabRecipe {
-  /** Settings of `describe.training.settings` by name. */
   readonly settings: Readonly<Record<string, number | string>>;
   /** Number of updates; at most `settings.steps` if the learning rate decays. */
   readonly steps_done: number;
@@ -111,10 +108,8 @@ export interface LabRecipe {
 }
 
 export interface LabTokenizer {
-  /** Texts of the tokens, by id. */
   readonly words: readonly string[];
-  /** tokenizer.json. */
+  /** Content of tokenizer.json; `tokenizerConfig` is that of tokenizer_config.json. */
   readonly tokenizer: string;
-  /** tokenizer_config.json. */
   readonly tokenizerConfig: string;
 }

@@ -18,7 +18,6 @@ interface LoadedParts {
   engine: Engine;
   model: Model;
   tokenizer: GuardedTokenizer;
-  /** Whether the engine was started for this model and closes with it. */
   isOwner: boolean;
 }
 

@@ -39,7 +39,6 @@ export interface TextOptions extends Options {
   readonly edits?: readonly (Edit | string)[];
 }
 
-/** The attention map of one head on a text. */
 export interface TextMap {
   readonly text: string;
   /** [T]: the text of each token. */
@@ -62,7 +61,6 @@ export interface TextMeasures extends TextMap {
   readonly eps: number;
   /** [L, H]: alpha_1, the mean weight of the first token, from the weights that the model uses. */
   readonly alpha: Tensor;
-  /** alpha_1 under uniform attention. */
   readonly uniform: number;
   /** False where `uniform` exceeds eps: the text is too short for Sink_1. */
   readonly conclusive: boolean;

@@ -9,7 +9,6 @@ export interface RequestOptions {
   signal?: AbortSignal;
   /** Access token, sent to this server alone: fetch drops it when redirected to another origin. */
   token?: string;
-  /** Number of tries for one request; default 5. */
   tries?: number;
   /** Milliseconds before the second try; each further wait is twice as long. */
   wait?: number;
@@ -18,12 +17,10 @@ export interface RequestOptions {
    * caches.
    */
   isUnstored?: boolean;
-  /** Milliseconds of silence after which a connection counts as cut. */
   stall?: number;
   onRetry?: (retry: { reason: string; wait: number }) => void;
 }
 
-/** HTTP statuses after which the same request may succeed later. */
 const RETRY_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504]);
 /** Longest wait in milliseconds: a reader would leave the page during a longer one. */
 const LONGEST_WAIT_MS = 30_000;
@@ -32,7 +29,6 @@ const FIRST_WAIT_MS = 500;
 /** Milliseconds of silence after which a connection counts as cut. */
 export const STALL_MS = 60_000;
 
-/** Types of the options that every download shares. */
 export const REQUEST_OPTIONS = {
   signal: 'signal',
   token: 'text',
@@ -42,7 +38,6 @@ export const REQUEST_OPTIONS = {
   onRetry: 'call',
 };
 
-/** Sentences for the values of the header X-Error-Code of the hub. */
 const HUB_ERRORS = {
   RepoNotFound: 'expected a model of this name on the hub, found none',
   RevisionNotFound: 'expected a branch, tag or commit of this name, found none',
@@ -87,21 +82,15 @@ function checkToken(token: string | undefined) {
   throw new SinkscopeError('argument', 'token', `${text}: a space or a line break, perhaps`);
 }
 
-/**
- * Reports the reason for a retry, and waits.
- * @param wait in milliseconds
- */
 export function reportAndWait(wait: number, reason: string, { signal, onRetry }: RequestOptions) {
   onRetry?.({ reason, wait });
   return sleep(wait, signal);
 }
 
-/** Returns the wait in milliseconds, which doubles with each failure. */
 export function backoffWait(failures: number, { wait = FIRST_WAIT_MS }: RequestOptions) {
   return Math.min(wait * 2 ** (failures - 1), LONGEST_WAIT_MS);
 }
 
-/** Sends the request once. Returns the response, or the error if no response came in time. */
 async function sendOnce(
   address: URL,
   init: RequestInit,
@@ -192,7 +181,6 @@ function refusalError(address: URL, answer: Response | Error, hasToken: boolean)
     : new SinkscopeError('read', place, failure);
 }
 
-/** Returns a hint on what to check when no answer came. */
 function noAnswerHint({ protocol, host, origin }: URL) {
   if (protocol === 'file:') return 'expected a file that can be read, found none';
   const pageOrigin = globalThis.location?.origin;
@@ -201,10 +189,6 @@ function noAnswerHint({ protocol, host, origin }: URL) {
   return `no answer came; see whether ${host} can be reached from here${corsHint}`;
 }
 
-/**
- * Returns a hint on the access token that the server expects.
- * @param status 401 or 403
- */
 function noAccessHint(status: number, hasToken: boolean) {
   if (!hasToken) {
     return 'needs an access token: the model is gated or private, or there is none of this name';

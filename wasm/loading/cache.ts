@@ -25,7 +25,6 @@ import type { Store, Card, Part } from './parts.ts';
 import type { Plan, CachedFile } from './types.ts';
 
 type CacheOptions = DownloadOptions & {
-  /** The name under which the download is listed and cleared. */
   id?: string;
   /** Called once if the download cannot be cached. */
   onNote?: (note: string) => void;
@@ -144,7 +143,6 @@ export async function openCached(address: URL, options: CacheOptions): Promise<O
   return new CachedDownload(cache, card, address, options, download.stream).open();
 }
 
-/** Reads a file from its cached parts and then from the network. */
 class CachedDownload {
   #store;
   #card;
@@ -188,8 +186,7 @@ class CachedDownload {
     }
     if (this.#parts.length > 0 && this.#firstBody) {
       await this.#cancelFirstBody();
-      // A response in hand means that the store has no readable card for these parts, so the card
-      // is written again.
+      // There is a response only if the parts have no readable card, so a card is written.
       await this.#makeWriter(0).begin();
     }
     const stream = new ReadableStream(
@@ -205,7 +202,6 @@ class CachedDownload {
     return { bytes, stream, ...(this.#isHashChecked ? { sha256 } : { saveHash }) };
   }
 
-  /** Records that the cached file has the hash that the hub lists. */
   async #saveHash(sha256: string) {
     const card = await readCard(this.#store, this.#key);
     if (card)

@@ -9,7 +9,6 @@ import type { DiskFile, Plan, PlanFile, DroppedItem } from './types.ts';
 const FILES_MAX = 10_000;
 const DEPTH_MAX = 8;
 
-/** Matches the name of a file whose folder may hold a model. */
 const WEIGHTS = /\.(safetensors|gguf)$|(^|\/)pytorch_model.*\.bin$|\.index\.json$/i;
 
 /** Help in the error for a checkpoint of a training script, which does not describe its model. */
@@ -76,7 +75,6 @@ async function planFolder(
   return plans.map((plan) => ({ ...plan, ...(license ? { license } : {}), gated: false }));
 }
 
-/** Returns the first file of each GGUF model. */
 async function firstGgufFiles(files: PlanFile[]) {
   if (files.length === 0) return [];
   const plan = await makePlan(files, { id: 'files', readText: async () => '' });
@@ -85,7 +83,6 @@ async function firstGgufFiles(files: PlanFile[]) {
     : [plan.files.weights[0].name];
 }
 
-/** Groups files by folder; each file gets its name within the folder. */
 function groupByFolder(files: readonly DiskFile[]) {
   const folders: Map<string, PlanFile[]> = new Map();
   for (const { path, file } of files) {
@@ -98,7 +95,6 @@ function groupByFolder(files: readonly DiskFile[]) {
   return folders;
 }
 
-/** Lists the files of all subfolders, with their paths relative to the folder. */
 function nestedFiles(folder: string, folders: Map<string, PlanFile[]>) {
   const prefix = folder && `${folder}/`;
   const subfolders = [...folders].filter(([path]) => path !== folder && path.startsWith(prefix));
@@ -107,7 +103,6 @@ function nestedFiles(folder: string, folders: Map<string, PlanFile[]>) {
   );
 }
 
-/** Reads the license from the front matter of a model card. */
 async function licenseOf(files: PlanFile[]) {
   const card = files.find(({ name }) => /^readme\.md$/i.test(name))?.blob;
   const text = card ? await card.slice(0, 65_536).text() : '';

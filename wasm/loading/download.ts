@@ -5,13 +5,11 @@ import { piecesOf, wholePiecesOf } from './pieces.ts';
 import type { RequestOptions } from './ask.ts';
 
 export type DownloadOptions = RequestOptions & {
-  /** Position of the first byte. */
   from?: number;
   /** Set if the content of the address never changes, for example because it holds a commit. */
   version?: string;
-  /** The size, if known. */
   bytes?: number;
-  /** Whether chunks share a buffer, so that each is valid only until the next read. */
+  /** True if all chunks share one buffer, so that each is valid only until the next read. */
   sharesBuffer?: boolean;
 };
 
@@ -19,9 +17,9 @@ const DEFAULT_TRIES = 5;
 const NO_TAG_TEXT = 'expected an ETag to go on from there, found none';
 
 /**
- * Whether this host can request an uncompressed answer. A browser requests compressed ones, whose
- * bytes can be neither counted nor continued, unless the request has a range. Small files come
- * compressed; weights do not shrink.
+ * Whether this host can request an uncompressed answer. A browser gets compressed answers unless
+ * the request has a range, and their bytes can be neither counted nor continued. In practice only
+ * small files come compressed, because weights do not shrink.
  */
 const CAN_REQUEST_PLAIN = new Request('http://localhost', {
   headers: { 'accept-encoding': 'identity' },
@@ -50,7 +48,6 @@ export async function fetchFile(
 class Download {
   #address;
   #options;
-  /** Position of the next byte in the file. */
   #position;
   /** Bytes at the start of the response that were already delivered. */
   #skipCount = 0;
@@ -89,7 +86,6 @@ class Download {
 
   #detachSignal;
 
-  /** Requests the rest of the file, from the next byte on. */
   async connect() {
     try {
       const response = await this.#ask();
@@ -122,15 +118,13 @@ class Download {
       ? { 'accept-encoding': 'identity' }
       : {};
     if (this.#position > 0 && this.#canUseRange) headers.range = `bytes=${this.#position}-`;
-    // A request with if-range to another site would need its consent (CORS preflight), so the
-    // response is checked instead.
+    // Another site would have to allow if-range (CORS preflight): the response is checked instead.
     const isSameSite = CAN_REQUEST_PLAIN || this.#address.origin === globalThis.location?.origin;
     const { version } = this.#options;
     if (headers.range && this.tag && !version && isSameSite) headers['if-range'] = this.tag;
     return headers;
   }
 
-  /** Checks a response against earlier ones, and returns its body. */
   #checkResponse(answer: Response) {
     const { start, total: announced } = rangeOf(answer, this.#position);
     // A captive portal, or a site that answers everything with its own page, has no model file.
@@ -147,8 +141,7 @@ class Download {
     this.#etag ??= etag;
     this.#statedTotal = announced;
     this.#mayBeCompressed = mayBeCompressed(answer);
-    // A size that is already known takes precedence over one that may be the size of a compressed
-    // response.
+    // A known size takes precedence over one that may be that of a compressed response.
     const total = this.#mayBeCompressed ? (this.total ?? announced) : announced;
     const tag = this.#options.version ?? tagOf(answer);
     // Without a tag a download may start over, but not continue.
@@ -193,7 +186,6 @@ class Download {
     );
   }
 
-  /** Returns the next bytes, undefined at the end; reconnects if necessary. */
   async #nextBytes() {
     for (;;) {
       try {
@@ -208,7 +200,6 @@ class Download {
     }
   }
 
-  /** Waits before the next connection, or gives up. */
   async #waitOrGiveUp(error: unknown) {
     this.#failures++;
     const { tries = DEFAULT_TRIES } = this.#options;

@@ -31,7 +31,6 @@ export async function readConfig(config: string | Source, signal: AbortSignal) {
   return readAll(config, signal);
 }
 
-/** Reads a small file at once. */
 export async function readAll(
   source: Source,
   signal: AbortSignal = new AbortController().signal,
@@ -119,7 +118,6 @@ async function checkDigest(
   );
 }
 
-/** Returns a reporter that adds the rate, the remaining seconds and a note to each report. */
 function makeReporter(report: Report) {
   const measure = createMeter();
   let last = { done: 0, total: NaN };
@@ -166,7 +164,6 @@ function toRemoteFile(source: URL | RemoteFile): RemoteFile {
 
 const isLocalFile = (source: Source) => source instanceof Blob || 'stream' in source;
 
-/** Describes a file that existed when it was chosen and cannot be read now. */
 function unreadableText(error: unknown) {
   const name = error instanceof Error ? error.name : String(error);
   const actual = 'one that was moved, changed or removed since it was chosen';

@@ -81,14 +81,12 @@ async function planByAddress(address: URL, options: HubOptions): Promise<Plan> {
   });
 }
 
-/** Returns a file with its path, which includes folders if the reader picked a folder. */
 function asDiskFile(source: Blob | DiskFile): DiskFile {
   if (!('stream' in source)) return source;
   const { webkitRelativePath, name } = source as Partial<File>;
   return { path: webkitRelativePath || name || 'model.gguf', file: source };
 }
 
-/** Plans the model at a path of the disk, under the name of its folder or file. */
 async function planByPath(path: string, files: readonly DiskFile[]) {
   const id = path.split(/[\\/]/).findLast((part) => part !== '' && part !== '.');
   return { ...(await planSingleModel(path, files)), ...(id ? { id } : {}) };

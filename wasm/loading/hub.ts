@@ -8,7 +8,6 @@ import { makePlan } from './plan.ts';
 import type { HubOptions, PlanFile, Plan } from './types.ts';
 
 type HubName = { repository: string; revision: string; file?: string };
-/** The fields of a hub's answer that the code reads. */
 type HubAnswer = {
   siblings?: readonly ({ rfilename?: unknown; size?: unknown } | null)[];
   sha?: unknown;
@@ -52,8 +51,7 @@ export async function resolveHub(id: string, options: HubOptions = {}): Promise<
   const address = new URL(`${repository}@${revision}:${file}`, endpoint).href;
   try {
     const plan = await planFromHub(endpoint, name, options);
-    // Without a commit in the addresses, they may hold other files tomorrow, so the plan is not
-    // cached.
+    // Without a commit, the addresses may have other files tomorrow, so the plan is not cached.
     if (options.cache && plan.commit) await rememberPlan(address, plan);
     return plan;
   } catch (error) {
@@ -133,7 +131,6 @@ function hubIdOf({ repository, revision }: HubName, file: string) {
   return `${repository}${revision === 'main' ? '' : `@${revision}`}:${file}`;
 }
 
-/** Returns the hub's address, with a slash at its end. */
 function baseOf(endpoint: string | URL) {
   const text = endpoint instanceof URL ? endpoint.href : endpoint;
   const url = typeof text === 'string' && URL.canParse(text) ? new URL(text) : undefined;
@@ -178,7 +175,6 @@ async function fetchListing(endpoint: URL, name: HubName, options: HubOptions): 
   return { files, commit, license: licenseOf(json), gated: Boolean(json.gated) };
 }
 
-/** Lists the standard files of a mirror that has no list. */
 async function probeFiles(endpoint: URL, name: HubName, options: HubOptions): Promise<Listing> {
   const urlOf = (file: string) => fileOf(endpoint, name, file).url;
   const standardFiles = await findStandardFiles(urlOf, options, name.file);

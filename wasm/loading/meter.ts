@@ -1,6 +1,5 @@
 /** Measures the rate of a download and estimates the remaining time. */
 
-/** Time constant of the smoothing, in seconds. */
 const SMOOTHING_SECONDS = 3;
 
 /**

@@ -5,7 +5,7 @@ import { sha256 } from './hash.ts';
 export interface Store {
   kind: 'opfs' | 'folder';
   put: (name: string, bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
-  /** `into` is a buffer from an earlier call that may be overwritten. */
+  /** The call may overwrite `into`, a buffer that an earlier call returned. */
   get: (
     name: string,
     into?: Uint8Array<ArrayBuffer>,
@@ -30,7 +30,6 @@ const PART_MS = 2000;
 /** Smallest buffer of a part: a server may announce fewer bytes than it sends. */
 const BUFFER_BYTES_MIN = 2 ** 16;
 
-/** The prime of the hash FNV-1a. */
 const FNV_PRIME = 0x01000193;
 
 /** Writes chunks as parts. `append` waits for the disk, so that no backlog builds up. */
@@ -148,7 +147,6 @@ export function partOf(name: string): Part | undefined {
     : undefined;
 }
 
-/** Returns a file's contiguous parts, from its first byte on. */
 export function contiguousParts(names: string[], key: string) {
   const parts = names.flatMap((name) => partOf(name) ?? []).filter((part) => part.key === key);
   // Two pages may have fetched the same file: of parts with the same start, the longest wins.

@@ -15,10 +15,8 @@ export const MEMORY_LIMIT = MEMORY_BYTES - 2 ** 28;
 /** Number of tokens of the run whose memory is estimated. */
 const T = 64;
 
-/** Options for fetching the files of a plan, with their types. */
 export const ACCESS_OPTIONS = { token: 'text', cache: 'flag' };
 
-/** Small files of a model: their names in the plan and on the disk. */
 const SMALL_FILES = {
   config: 'config.json',
   tokenizer: 'tokenizer.json',
@@ -35,7 +33,7 @@ const WEIGHT_FORMATS = [
   ['pytorch', 'pytorch_model.bin'],
 ] as const;
 
-/** Models that fit into 4 GiB have fewer shards. */
+/** Models of up to 4 GiB have fewer shards. */
 const SHARDS_MAX = 1000;
 
 /**
@@ -116,7 +114,6 @@ function findNamedWeights(files: readonly PlanFile[], id: string, file: string) 
   return { format, weights: [weights], choices: [] };
 }
 
-/** Lists the shards that an index names, in the order of their first mention. */
 async function shardsOf(files: readonly PlanFile[], index: PlanFile, readText: ReadText) {
   const weightMap = (await readJson(index, readText))?.weight_map;
   const names = new Set(typeof weightMap === 'object' && weightMap ? Object.values(weightMap) : []);
@@ -182,7 +179,6 @@ export function runBytes(config: Record<string, unknown> | undefined) {
   return bytes <= MEMORY_LIMIT ? Math.max(Math.ceil(bytes), 0) : 0;
 }
 
-/** Describes why a model of this size cannot be opened; returns undefined if it can. */
 function refusalText(memory: number) {
   if (memory <= MEMORY_LIMIT) return undefined;
   const gibText = (bytes: number) => `${(bytes / 2 ** 30).toFixed(2)} GiB`;

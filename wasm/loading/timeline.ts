@@ -13,7 +13,6 @@ import type { Options } from '../engine/types.ts';
 import type { Index, PackedCheckpoint } from './timeline_index.ts';
 import type { ModelFiles, Timeline as TimelineShape } from './types.ts';
 
-/** A download, and how many callers wait for it. */
 type FileDownload = { bytes: Promise<Uint8Array>; controller: AbortController; waiting: number };
 
 /** Milliseconds for which a download goes on after its last caller has given up. */
@@ -57,7 +56,6 @@ class Timeline implements TimelineShape {
   readonly checkpoints;
   readonly log;
 
-  /** @param address the address of index.json */
   constructor(address: URL, index: Index) {
     this.#address = address;
     this.#index = index;
@@ -199,7 +197,6 @@ function abortError() {
   return new DOMException('', 'AbortError');
 }
 
-/** Shortens an address to folder and name for messages. */
 function placeOf({ pathname }: URL) {
   return pathname.split('/').filter(Boolean).slice(-2).join('/');
 }

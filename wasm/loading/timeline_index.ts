@@ -15,11 +15,8 @@ export interface Index {
   seed: number;
   config: string;
   tensors: TimelineTensor[];
-  /** In ascending order of steps. */
   checkpoints: PackedCheckpoint[];
-  /** In ascending order of steps. */
   log: LogLine[];
-  /** Number of weights in all tensors. */
   parameters: number;
   /** Size of an unpacked file. */
   bytes: number;
@@ -29,10 +26,6 @@ export interface Index {
 const PARAMETERS_MAX = 2 ** 28;
 const STEP_MAX = 1e9;
 
-/**
- * Parses the text of an index.json.
- * @param where name of the file, for errors
- */
 export function parseIndex(text: string, where: string): Index {
   const json = new ObjectReader(where).parse(text);
   const tensors = json.list('tensors', 'a tensor').map(readTensor);
@@ -71,7 +64,6 @@ function readTensor(tensor: ObjectReader) {
 }
 
 /**
- * Reads the entry of a checkpoint.
  * @param matrixCount number of coded tensors
  * @param isFirst whether the checkpoint is the first
  */
@@ -107,7 +99,6 @@ class ObjectReader {
   #key;
   #value: Record<string, unknown> = {};
 
-  /** @param key place of the object in the file */
   constructor(where: string, key: string = '', value: unknown = {}) {
     this.#where = where;
     this.#key = key;
@@ -150,10 +141,6 @@ class ObjectReader {
     return value as unknown[];
   }
 
-  /**
-   * Returns a list of objects, at least one.
-   * @param elementName name of an element, for errors
-   */
   list(name: string, elementName: string) {
     const values = this.array(name);
     this.expect(values.length > 0, name, `${elementName} at least`, 'none');

@@ -7,12 +7,10 @@ import type { Options, Progress } from '../engine/types.ts';
 /** Bytes, or an address to fetch them from (streamed, with progress in bytes). */
 export type Source = Uint8Array | Blob | URL | RemoteFile;
 
-/** An address and the options of its request. */
 export interface RemoteFile {
   readonly url: URL | string;
   /** Bearer token. It is sent to the host of this address only, and never stored. */
   readonly token?: string;
-  /** Caches the download for the next visit. */
   readonly cache?: boolean;
   /**
    * Version of the content, such as a commit in the address. If it is given, the content of this
@@ -58,12 +56,10 @@ export interface HubOptions {
 
 /** One file of a plan: on the hub (`url`) or on the disk (`blob`). */
 export interface PlanFile {
-  /** Path within the repository or folder. */
   readonly name: string;
   readonly bytes?: number;
   readonly url?: string;
   readonly version?: string;
-  /** SHA-256 in hexadecimal, if the hub lists it; downloads are compared with it. */
   readonly sha256?: string;
   readonly blob?: Blob;
 }
@@ -96,12 +92,13 @@ export interface Plan {
     readonly bytes: number;
     readonly id?: string;
   }[];
-  /** Why the model cannot be opened here: the end of a sentence that begins with its name. */
+  /**
+   * Why the model cannot be opened here: the end of a sentence whose subject is the model's name.
+   */
   readonly refusal?: string;
   readonly revision?: string;
   /** The commit of the revision, which the addresses of the files contain. */
   readonly commit?: string;
-  /** License according to the model card. */
   readonly license?: string;
   /** True if the files need an access token, although the hub lists them. */
   readonly gated?: boolean;
@@ -111,7 +108,6 @@ export interface Plan {
 
 /* Timelines: the checkpoints of a training. */
 
-/** A stored checkpoint. */
 export interface Checkpoint {
   readonly step: number;
   /** Size of its file; decoding also needs all earlier files. */
@@ -142,7 +138,6 @@ export interface Timeline {
   readonly checkpoints: readonly Checkpoint[];
   /** In ascending order of steps. */
   readonly log: readonly LogLine[];
-  /** Fetches the files that `open` of this step needs. */
   preload(step: number, options?: Pick<Options, 'signal'>): Promise<void>;
   /**
    * Returns the files of a checkpoint: fetches missing ones, then decodes it.
@@ -151,7 +146,6 @@ export interface Timeline {
    * @example const model = await engine.open(await timeline.open(1400, { signal }));
    */
   open(step: number, options?: Options): Promise<ModelFiles>;
-  /** Frees all fetched files. */
   forget(): void;
 }
 
@@ -161,7 +155,6 @@ export interface DownloadOptions extends Pick<
   HubOptions,
   'token' | 'signal' | 'tries' | 'wait' | 'onRetry'
 > {
-  /** Position of the first byte. */
   readonly from?: number;
   readonly version?: string;
   readonly bytes?: number;
@@ -184,7 +177,6 @@ export interface CachedFile {
 /* Disk: files that the reader dropped or picked. Nothing leaves the machine. */
 
 export interface DiskFile {
-  /** Path within the dropped folder. */
   readonly path: string;
   readonly file: Blob;
 }
@@ -196,5 +188,4 @@ export interface DroppedItem {
   webkitGetAsEntry?(): unknown;
 }
 
-/** Facts about a file's download that Progress adds to `done` and `total`. */
 export type ReadFacts = Pick<Progress, 'rate' | 'remaining' | 'note'>;

@@ -5,7 +5,6 @@ import type { Conditions } from './types.ts';
 
 type Json = Record<string, unknown>;
 
-/** Version of the format that this build writes and reads. */
 export const FORMAT_VERSION = '1';
 
 function conditionError(key: string, expected: string) {
@@ -14,7 +13,6 @@ function conditionError(key: string, expected: string) {
 
 const isObject = (x: unknown) => typeof x === 'object' && x !== null && !Array.isArray(x);
 
-/** Returns the object under a key, an empty one if the key is absent. */
 function objectOf(json: Json, key: string): Json {
   const value = json[key] ?? {};
   if (!isObject(value)) throw conditionError(key, 'an object');
@@ -53,10 +51,6 @@ function listOf<T>(
   return value;
 }
 
-/**
- * Parses conditions that the core has validated, and types them for JavaScript; unknown keys are
- * dropped.
- */
 export function readConditions(json: string): Conditions {
   let root: Json;
   try {

@@ -28,7 +28,6 @@ export class Recording implements RecordingShape {
   #ids: number[][] = [];
 
   readonly describe;
-  /** @param makeMessage returns the source in a form that can be posted */
   constructor(
     link: Link,
     describe: Describe,
@@ -81,7 +80,6 @@ export class Recording implements RecordingShape {
     return opened;
   }
 
-  /** Returns the id of the run through which a recorded prompt is read. */
   async #run(backend: BackendApi, prompt: number) {
     const { recording } = await this.#openAt(backend);
     const run = this.#prompts.get(prompt) ?? backend.openRecordedPrompt(recording, prompt);
@@ -212,8 +210,7 @@ export class Recording implements RecordingShape {
         )
       : describe.metrics.filter((row) => row.summary && !row.arguments.includes('base'));
     const hasMeans = rows.some(({ name }) => this.#tensors.has(`mean.${name}`));
-    // The means in the file take precedence. If the file has none but all of its prompts, they are
-    // computed over these.
+    // If the file has no means but the fields of all its prompts, this method computes the means.
     const readMetric =
       hasMeans || kept < count
         ? (name: string, eps: number) => this.#readMeans(name, eps)

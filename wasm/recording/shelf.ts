@@ -12,7 +12,6 @@ type OpenRecording = {
   lengths: number[];
   sizes: { L: number; H: number };
 };
-/** Type and shape of a tensor, from the header. */
 type TensorEntry = { dtype: string; shape: readonly number[] };
 
 export class Shelf {
@@ -74,7 +73,6 @@ export class Shelf {
     );
   }
 
-  /** Returns the address of a recorded prompt's trace. */
   trace(id: number, prompt: number) {
     return this.#module.handle('recording_prompt', this.get(id).address, prompt);
   }
@@ -86,7 +84,6 @@ export class Shelf {
   }
 }
 
-/** Reads names and shapes of tensors and the conditions from a file that the core has validated. */
 function readHeader(module: Module, { address, bytes }: { address: number; bytes: number }) {
   const file = module.bytes(address, bytes);
   const length = Number(new DataView(file.buffer, address, 8).getBigUint64(0, true));

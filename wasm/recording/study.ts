@@ -136,8 +136,9 @@ export async function recordStudy(
 }
 
 /**
- * Compares all tensors that both recordings have. A number above 1 may differ by `tolerance` times
- * its size; an undefined number equals only an undefined one.
+ * Compares all tensors that both recordings have. Two numbers count as equal if they differ by at
+ * most `tolerance`, or by `tolerance` times the larger magnitude if that exceeds 1. An undefined
+ * number equals only an undefined one.
  */
 export async function compareRecordings(
   a: Recording,

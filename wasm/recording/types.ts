@@ -42,7 +42,6 @@ export interface Conditions {
     readonly dtype: string | null;
     /** Implementation of attention: 'sdpa', 'eager', 'sinkscope', ... */
     readonly attention: string | null;
-    /** Name from describe.operations. */
     readonly operation: string;
     readonly mask: Architecture['mask'];
     /** [L]: number of keys that a query sees, including its own; null: all earlier ones. */
@@ -54,25 +53,19 @@ export interface Conditions {
     readonly id: number | null;
     readonly position: number;
   };
-  /** Token strings of each recorded prompt. */
   readonly tokens: readonly (readonly string[])[];
   readonly prompts: {
     readonly source: string | null;
     readonly sha256: string | null;
-    /** Number of measured prompts. */
     readonly count: number;
     /** Number of prompts whose fields were recorded. */
     readonly kept: number;
-    /** Tokens per measured prompt. */
     readonly T: number;
   };
-  /** Thresholds of Sink_k. */
   readonly eps: readonly number[];
   /** Edits of the runs, each with its name as `label`; empty: unedited. */
   readonly edits: readonly (Edit & { readonly label: string })[];
-  /** 'MEASURED', ... */
   readonly class: string;
-  /** License of the recording. */
   readonly license: string | null;
   readonly versions: Readonly<Record<string, string>>;
   readonly command: string | null;
@@ -90,7 +83,6 @@ export interface RecordedArguments extends Omit<MetricArguments, 'base'> {
 export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
   readonly describe: Describe;
   readonly conditions: Conditions;
-  /** The parts of the model's description that a recording holds. */
   readonly architecture: Pick<
     Architecture,
     | 'family'
@@ -108,7 +100,6 @@ export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
     | 'windows'
   > &
     Required<Pick<Architecture, 'blocks' | 'layers'>>;
-  /** Bytes of the file. */
   readonly bytes: number;
   /** All tensors of the file by name: `0.att`, `mean.alpha`, `prompt.loss`. */
   readonly tensors: ReadonlyMap<
@@ -130,7 +121,6 @@ export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
    * recorded
    */
   metric(name: string, args?: RecordedArguments): Promise<Tensor>;
-  /** Reads a field of a recorded prompt. */
   field(name: string, where?: Where & { readonly prompt?: number }): Promise<Tensor>;
   /** Reads many fields and metrics of one recorded prompt, in order. */
   read(reads: readonly RunRead[], options?: { readonly prompt?: number }): Promise<Tensor[]>;
@@ -148,7 +138,6 @@ export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
   close(): Promise<void>;
 }
 
-/** Metadata that the caller gives a recording. */
 export interface About {
   readonly model?: {
     readonly id?: string;
@@ -177,7 +166,6 @@ export interface RecordOptions extends About {
   readonly strings?: (ids: readonly number[]) => readonly string[];
 }
 
-/** The parts of a model that recording needs. */
 export type Recordable = Pick<Model, 'architecture' | 'describe'> &
   Partial<Pick<Model, 'arithmetic'>>;
 
@@ -190,7 +178,6 @@ export interface StudyOptions extends RecordOptions, Options {
   readonly metrics?: readonly string[];
 }
 
-/** Attention maps of one prompt from another program. */
 export interface Maps {
   readonly tokens?: readonly string[];
   /**

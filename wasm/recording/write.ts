@@ -11,18 +11,16 @@ import type { Run, Edit } from '../engine/types.ts';
 import type { Recordable, RecordOptions, Maps, MapsOptions } from './types.ts';
 import type { MetricMean } from '../study/types.ts';
 
-/** One tensor of the file. */
 type Part = {
   dtype: 'F32' | 'F16' | 'I32' | 'U8';
   shape: readonly number[];
   data: Float32Array | Int32Array | Uint8Array | Uint16Array;
 };
-/** The tensors of the file by name. */
 export type Parts = Map<string, Part>;
 
 /**
- * Metrics of each prompt that are recorded besides maps and vectors, or instead of those that are
- * too large.
+ * Metrics that a recording holds exactly for each prompt, in addition to maps and vectors or in
+ * place of those that are too large.
  */
 const EXACT_METRICS = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
 /** Further metric of each prompt, for operations whose rows need not sum to 1. */
@@ -44,7 +42,6 @@ const ABOUT_OPTIONS = {
   license: 'text',
   command: 'text',
 };
-/** Options of all functions that record, with their types. */
 export const RECORD_OPTIONS = { ...STUDY_OPTIONS, ...ABOUT_OPTIONS };
 
 /* ---- safetensors -------------------------------------------------------------------------- */
@@ -109,7 +106,6 @@ export function makePart(
 
 /* ---- recorded fields ---------------------------------------------------------------------- */
 
-/** Lists the exact metrics that a recording holds, by the operation of the model. */
 function exactMetricsOf({ operations }: Describe, { attention }: Pick<Architecture, 'attention'>) {
   const { proxy } = operations[indexOfName(operations, attention.operation, 'operation')];
   return proxy === 'weights' ? EXACT_METRICS : [...EXACT_METRICS, RAW_METRIC];
@@ -140,7 +136,6 @@ function hasPart(architecture: object, needs: string | null) {
   return needs === null || Boolean((architecture as Record<string, unknown>)[needs]);
 }
 
-/** Adds the recorded tensors of one prompt to the parts. */
 export async function addPrompt(
   parts: Parts,
   prompt: number,

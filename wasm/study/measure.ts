@@ -76,7 +76,6 @@ export async function cutText(
   throw new SinkscopeError('argument', 'text', expected);
 }
 
-/** Splits the ids of an encoded text into its own and the special tokens before and after it. */
 function splitSpecial(tokens: readonly Token[]) {
   const ids = tokens.map(({ id }) => id);
   const first = tokens.findIndex(({ special }) => !special);
@@ -120,7 +119,6 @@ export async function measure(
   options: MeasureOptions = {},
 ) {
   check(model, 'object', 'model');
-  // A recording already stores its measurements.
   if ('conditions' in model)
     return model.measure(Array.isArray(sequences) ? options : (sequences as MeasureOptions));
   checkOptions(options, { edits: 'list' });
@@ -161,8 +159,7 @@ export async function sweep(
   const comparisons = reads.filter(({ metric }) => needsBase(describe, metric));
   const fields = fieldsFor(describe, reads);
   const T = commonLength(sequences);
-  // Where an edited run equals the plain run, in the first tokens or the lower layers, it begins
-  // from the plain run.
+  // An edited run begins from the plain run where both are equal: first tokens, lower layers.
   const delayedKinds = new Set(describe.edits.filter((row) => row.waits).map(({ name }) => name));
   const isAboveLayer0 = (edit: Edit) => typeof edit?.layer === 'number' && edit.layer > 0;
   const derivedCases =
@@ -173,7 +170,6 @@ export async function sweep(
             edits.length &&
             (edits.every((edit) => delayedKinds.has(edit?.kind)) || edits.every(isAboveLayer0)),
         );
-  // One extra plain run pays off when several runs begin from it.
   const isShared = derivedCases.length > (comparisons.length ? 0 : UNSHARED_CASES_MAX);
   const baseFields = isShared ? ['att', 'hidden', ...fields] : [];
   // Maps and vectors need be kept only for runs that begin from this one, and for some metrics.
@@ -184,7 +180,6 @@ export async function sweep(
   const total = sequences.length * cases.length;
   const startTime = performance.now();
   let count = 0;
-  /** Sums by case, then by threshold. */
   const sums: Sums[][] = cases.map(() => thresholds.map(() => new Map()));
   const measureOne = async (replica: Replica, ids: readonly number[]) => {
     const baseRun =
@@ -219,8 +214,7 @@ export async function sweep(
     }
     return results;
   };
-  // Results are added in the order of the sequences, so the sums do not depend on the workers'
-  // speed.
+  // Results are added in the order of the sequences: sums must not depend on the workers' speed.
   let index = 0;
   for await (const results of spread(model, sequences, measureOne, { signal })) {
     results.forEach((tensors, at) => {
@@ -240,7 +234,6 @@ export async function sweep(
   });
 }
 
-/** Checks the thresholds (each may occur once), and returns the first one and the list. */
 function checkThresholds(eps: number | readonly number[]) {
   const isList = Array.isArray(eps);
   if (!isList) check(eps, 'number', 'eps');
@@ -266,7 +259,6 @@ function summaryMetrics(describe: Describe, cases: readonly (readonly unknown[])
   return names.filter((name) => isEdited || !needsBase(describe, name));
 }
 
-/** Returns the metrics that need only fields of a streaming run. */
 function streamedMetrics(describe: Describe) {
   const { metrics, fields } = describe;
   const streamedFields = fields.filter(({ streamed }) => streamed).map(({ name }) => name);
@@ -278,7 +270,6 @@ function streamedMetrics(describe: Describe) {
   return names.filter((name) => !needsBase(describe, name));
 }
 
-/** Returns whether a metric can be computed by a run that keeps no rows of maps and vectors. */
 function needsNoRows({ metrics }: Describe, name: string) {
   const { accumulated, fields } = metrics[indexOfName(metrics, name, 'metric')];
   return accumulated || !fields.some((field) => SUMMED_FIELDS.includes(field));
@@ -335,7 +326,6 @@ function deviationOf(mean: number, meanSquare: number, n: number) {
   return Math.sqrt((Math.max(0, meanSquare - mean * mean) * n) / (n - 1));
 }
 
-/** Replaces numbers that are not finite by null for JSON. */
 export function finiteOrNull(x: number) {
   return Number.isFinite(x) ? x : null;
 }

@@ -4,7 +4,7 @@ import type { Replica, Options } from '../engine/types.ts';
 import type { StudyModel } from './types.ts';
 
 /**
- * Number of items that each replica has at a time: it computes one while the messages of the other
+ * Number of items that each replica has at a time: while it computes one, the messages of the other
  * travel.
  */
 const ITEMS_PER_REPLICA = 2;
@@ -40,7 +40,6 @@ export async function* spread<Item, Result>(
   let startedCount = 0;
   let yieldedCount = 0;
   const start = async (replica: (typeof replicas)[number], i: number) => work(replica, items[i], i);
-  /** Results of started items that were not yielded yet, in order. */
   const pending: ReturnType<typeof start>[] = [];
   const startIdle = () => {
     for (; startedCount < Math.min(items.length, yieldedCount + aheadMax); startedCount++) {

@@ -16,7 +16,6 @@ import type {
 } from './types.ts';
 
 type Goal = { read: { field: string }; scoreOf: (values: Float32Array, layout: Layout) => number };
-/** The sizes of a run, and where the parts of its sequence begin. */
 type Layout = { suffixStart: number; continuationStart: number; T: number; L: number; H: number };
 
 const COUNT_MAX = 2 ** 20;
@@ -114,7 +113,7 @@ export async function searchSuffix(
   const randomScores = await scoreAll(randomSuffixes);
   const sortedScores = randomScores.slice(0, RANDOM_SUFFIXES).sort((a, b) => a - b);
   const bestRandom = argmax(randomScores.slice(0, steps * width + 1));
-  // Without a suffix, its attention is undefined.
+  // The goal 'steal' measures the attention to the suffix, so it is undefined without one.
   const none = goal === 'steal' ? null : (await scoreAll([[]]))[0];
   const orders = Array.from({ length: RANDOM_ORDERS }, () => shuffle(suffix, drawIndex));
   const orderScores = await scoreAll(orders);
@@ -151,10 +150,6 @@ function allowedIds(never: readonly number[], V: number) {
   return Array.from({ length: V }, (_, id) => id).filter((id) => !excluded.has(id));
 }
 
-/**
- * Checks a prompt and its continuation.
- * @param tokensMax largest number of tokens of both
- */
 function checkPair(pair: Pair, where: string, V: number, tokensMax: number) {
   check(pair, 'object', where);
   for (const part of ['prompt', 'continuation'] as const) {
@@ -166,7 +161,6 @@ function checkPair(pair: Pair, where: string, V: number, tokensMax: number) {
   expect(tokens <= tokensMax, where, `at most ${tokensMax} tokens beside the suffix`, tokens);
 }
 
-/** Runs the prompt, the suffix and the continuation, and scores the run. */
 async function scoreRun(
   replica: Replica,
   { prompt, continuation }: Pair,
@@ -195,7 +189,6 @@ function attentionReceived(att: Float32Array, { continuationStart, T, L, H }: La
   return sum / (L * H * (T - continuationStart));
 }
 
-/** Returns the index of the largest value; ties go to the first. */
 function argmax(values: readonly number[]) {
   return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
 }
@@ -206,7 +199,6 @@ function mean(values: ArrayLike<number>) {
   return sum / values.length;
 }
 
-/** Shuffles a copy of a list (Fisher and Yates 1938). */
 function shuffle(list: readonly number[], pick: (n: number) => number) {
   const copy = [...list];
   for (let i = copy.length - 1; i > 0; i--) {

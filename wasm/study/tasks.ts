@@ -23,7 +23,6 @@ const NAMES = [
 ];
 /** A recall task has at most this many names, each with its own first token. */
 const CHOICES_MAX = 8;
-/** Sentences that contain no name. */
 const FILLERS = [
   'It was a cold day, and the snow lay deep on the road.',
   'The old house stood at the end of the lane.',
@@ -59,7 +58,6 @@ export async function copyTask(
      * Initial ids, such as the start token; without them each prompt begins with a random token.
      */
     readonly first?: readonly number[];
-    /** Ids that are never drawn. */
     readonly never?: readonly number[];
     readonly length?: number;
     /** Default 24. */
@@ -185,7 +183,6 @@ export async function measureTask(
     }
     return scores;
   };
-  /** Scores by prompt, then by condition. */
   const scoresByPrompt: Scores[][] = [];
   for await (const scores of spread(model, items, scoreItem, { signal }))
     scoresByPrompt.push(scores);
@@ -218,7 +215,6 @@ export async function measureTask(
   };
 }
 
-/** Returns the edits that hide a key from the queries after the prompt. */
 function evictionEdits(key: number, { ids, from, lost = from - 1 }: TaskPrompt): Edit[] {
   const queries = Array.from({ length: ids.length - 1 - lost }, (_, i) => lost + i);
   return queries.map((query) => ({ kind: 'hide_key', key, query }));
@@ -302,7 +298,6 @@ function mean(values: readonly number[]) {
   return values.reduce((a, b) => a + b, 0) / values.length;
 }
 
-/** Returns the mean over prompts and its standard error, which is null for one prompt. */
 export function meanWithError(values: readonly number[]): TaskMean {
   const n = values.length;
   const average = mean(values);

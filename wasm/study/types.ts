@@ -4,11 +4,9 @@ import type { Edit, Replica, Model, Options } from '../engine/types.ts';
 
 /* Measuring: the page's measurements, over many sequences. */
 
-/** Options for cutting a text into sequences. */
 export interface CutOptions {
   /** Tokens of each sequence, special ones included. */
   readonly tokens: number;
-  /** Largest number of sequences. */
   readonly sequences: number;
   /** Special tokens before and after each sequence, as in `encode`. Default: the tokenizer's own. */
   readonly special?: 'auto' | 'none' | readonly string[];
@@ -23,9 +21,7 @@ export interface CutOptions {
 
 /** Counts what the texts yielded. Reading ends with the last sequence. */
 export interface Cut {
-  /** Number of sequences asked for. */
   readonly asked: number;
-  /** Number of sequences found. */
   readonly sequences: number;
   /** Number of tokens of text in a sequence, without special tokens. */
   readonly room: number;
@@ -33,11 +29,9 @@ export interface Cut {
   readonly read: number;
   /** Number of texts that were too short for one sequence. */
   readonly short: number;
-  /** Number of tokens in the longest text that was read. */
   readonly longest: number;
 }
 
-/** Texts with the same label: a domain, a language, a class. */
 export interface LabeledTexts {
   readonly label: string;
   readonly texts: readonly string[];
@@ -53,13 +47,11 @@ export interface MetricMean {
   readonly deviation: readonly (number | null)[];
 }
 
-/** Means and deviations, with the conditions for repeating them. */
 export interface Measurement {
   /** The threshold of Sink_k; of a list, the first one. */
   readonly eps: number;
   readonly T: number;
   readonly sequences: number;
-  /** Metrics by their names in describe.metrics. */
   readonly metrics: Readonly<Record<string, MetricMean>>;
   /** If `eps` is a list: for each threshold, the metrics that depend on it. */
   readonly byEps?: readonly {
@@ -84,9 +76,7 @@ export interface MeasureOptions extends Options {
    * are then those of the loss.
    */
   readonly streaming?: boolean;
-  /** Edits for every sequence's run. */
   readonly edits?: readonly Edit[];
-  /** Called with the metrics of each sequence, by the names of describe.metrics. */
   readonly onSequence?: (metrics: Readonly<Record<string, Tensor>>, index: number) => void;
 }
 
@@ -101,31 +91,32 @@ export interface SweepOptions extends Omit<MeasureOptions, 'edits' | 'onSequence
 
 /* Unmasking: text from a masked-diffusion model. */
 
-/** A position that was unmasked. */
 export interface FilledToken {
   /** Index from 0. */
   readonly place: number;
   readonly token: number;
-  /** Probability of the token, or of `guess`, among the tokens that the model may choose. */
+  /**
+   * Probability of the token (of `guess` if there are answers) among the tokens that the model may
+   * choose.
+   */
   readonly probability: number;
   /**
-   * With answers: the token that the model would have chosen, and the loss of the answer in nats.
+   * Only if the options have `answers`: the token that the model would have chosen, and the loss of
+   * the answer in nats.
    */
   readonly guess?: number;
   readonly loss?: number;
 }
 
 export interface UnmaskStep {
-  /** The tokens after this step. */
   readonly tokens: readonly number[];
   /**
-   * The positions unmasked by this step, in order of confidence. They were masked when `alpha` was
-   * measured.
+   * The positions that this step unmasked, the most confident first. They were still masked when
+   * `alpha` was measured.
    */
   readonly filled: readonly FilledToken[];
   /** [T]: the metric `alpha`, as the mean over layers and heads. */
   readonly alpha: Tensor;
-  /** The position of the largest alpha. */
   readonly sink: { readonly place: number; readonly alpha: number };
   /** The key that was hidden while positions were chosen and filled; null: none. */
   readonly without: number | null;
@@ -141,7 +132,6 @@ export interface UnmaskOptions extends Pick<Options, 'signal'> {
   readonly mask?: number;
   /** Ids that are never chosen, besides the mask token: ids that do not occur in texts. */
   readonly never?: readonly number[];
-  /** Edits for the run of every step. */
   readonly edits?: readonly Edit[];
   /**
    * The key that each step hides: the one with the most attention in a run with every key or, as a
@@ -153,7 +143,6 @@ export interface UnmaskOptions extends Pick<Options, 'signal'> {
   readonly seed?: number;
   /** Tokens of the text: an unmasked position gets this token, and its loss is reported. */
   readonly answers?: readonly number[];
-  /** Called with each step. */
   readonly onStep?: (step: UnmaskStep, index: number) => void;
 }
 
@@ -175,7 +164,7 @@ export interface UnmaskConditions {
   /** Scores of runs without another, random key. */
   readonly random: UnmaskScores;
   /**
-   * Share of all attention that the strongest key receives with every key present, as the mean over
+   * Share of all attention that goes to the strongest key in runs with every key, as the mean over
    * steps.
    */
   readonly alpha: TaskMean;
@@ -183,7 +172,6 @@ export interface UnmaskConditions {
 
 export interface UnmaskResult extends UnmaskConditions {
   readonly prompts: number;
-  /** Number of masked positions in all prompts. */
   readonly predicted: number;
   readonly steps: number;
   /** Share of steps after the first in which the strongest key changes. */
@@ -219,11 +207,10 @@ export type SuffixGoal = 'loss' | 'away' | 'steal';
 
 export interface SuffixOptions extends Pick<Options, 'signal'> {
   readonly goal: SuffixGoal;
-  /** Number of tokens in the suffix. */
   readonly length: number;
   /**
-   * Each step tries `width` suffixes that differ by one token, and keeps the best if it improves
-   * the score.
+   * Each step tries `width` suffixes that differ from the current one in one token, and keeps the
+   * best of them if its score is higher.
    */
   readonly steps: number;
   readonly width: number;
@@ -231,9 +218,7 @@ export interface SuffixOptions extends Pick<Options, 'signal'> {
   readonly seed?: number;
   /** Ids that are never inserted: ids that do not occur in texts. */
   readonly never?: readonly number[];
-  /** Edits for every run. */
   readonly edits?: readonly Edit[];
-  /** Held-out pairs, on which the suffix is tested. */
   readonly others?: readonly SuffixPair[];
   readonly onStep?: (step: { suffix: readonly number[]; score: number }, index: number) => void;
 }
@@ -245,13 +230,12 @@ export interface SuffixResult {
   /** Score of the random suffix that the search started from. */
   readonly start: number;
   readonly path: readonly { readonly suffix: readonly number[]; readonly score: number }[];
-  /** Number of suffixes that the search tried. */
   readonly evaluated: number;
   /** Score without a suffix; null if the goal needs one. */
   readonly none: number | null;
   /**
-   * Scores of 100 random suffixes of the same length: mean, 5% and 95% quantiles; and the best of
-   * `evaluated` ones.
+   * Scores of random suffixes of the same length: mean, 5% and 95% quantiles of 100, and the best
+   * of as many as the search tried.
    */
   readonly random: {
     readonly mean: number;
@@ -277,9 +261,15 @@ export interface TaskPrompt {
   readonly ids: readonly number[];
   /** Position of the first predicted token; at least 3. */
   readonly from: number;
-  /** First query without the evicted key; default `from - 1`, the query of the first prediction. */
+  /**
+   * First query that no longer sees the evicted key; default `from - 1`, the query of the first
+   * prediction.
+   */
   readonly lost?: number;
-  /** Candidate ids of the answer, the last token, which is then the only prediction. */
+  /**
+   * Ids that the answer is chosen from. The answer is the last token, and only it is predicted
+   * then.
+   */
   readonly choices?: readonly number[];
   /** Positions of keys that hold the answer: the control does not evict them. */
   readonly needs?: readonly number[];
@@ -319,7 +309,6 @@ export interface TaskScores {
 
 export interface TaskResult extends Omit<Task, 'prompts'> {
   readonly prompts: number;
-  /** Number of predicted tokens in all prompts. */
   readonly predicted: number;
   /**
    * True if the model can do the task: `choice`, or else `accuracy`, of the baseline exceeds chance
@@ -343,12 +332,10 @@ export interface TaskResult extends Omit<Task, 'prompts'> {
 
 /* Judging: what can be concluded from a value of Sink_1. */
 
-/** Measurements that a judgment of Sink_1 needs. */
 export interface SinkMeasures {
   readonly eps: number;
   /** alpha_1 under uniform attention: `alpha_uniform[0]`. */
   readonly even: number;
-  /** Whether the rows of the attention map sum to 1, from describe.operations. */
   readonly normalizes: boolean;
   /** `sink_ratio[0]`. */
   readonly sink: number;
@@ -372,12 +359,10 @@ export interface Judgment {
   readonly least: number;
 }
 
-/** Measurements of one head on a text. */
 export interface KnownHead {
   readonly eps: number;
   /** The metric `first_share` of the head. */
   readonly share: number;
-  /** The metric `contribution` of the head. */
   readonly contribution: number;
   /** Value from `headEffects`, if measured. */
   readonly effect?: number;

@@ -99,7 +99,6 @@ export async function predict(
   return { filled, sink };
 }
 
-/** Chooses the key that a run hides; undefined for none. */
 function hiddenKey(
   without: 'strongest' | 'random' | undefined,
   sink: number,
@@ -171,7 +170,6 @@ function checkAnswers(
   });
 }
 
-/** Draws a position other than the given one, uniformly. */
 function drawOther(place: number, T: number, random: () => number) {
   const sample = Math.floor((random() * (T - 1)) / 2 ** 32);
   return sample < place ? sample : sample + 1;
@@ -200,7 +198,6 @@ async function runModel(
   return { alpha: meanOfHeads(alpha), logits };
 }
 
-/** Returns the mean over layers and heads of alpha [L, H, T]. */
 function meanOfHeads({ shape: [L, H, T], data }: Tensor) {
   const sums = new Float64Array(T);
   data.forEach((value, i) => (sums[i % T] += value));
@@ -255,10 +252,6 @@ function mostConfident(guesses: readonly FilledToken[], count: number) {
   return sorted.slice(0, count);
 }
 
-/**
- * Returns the largest alpha and the position of its key.
- * @param data alpha of each key, [T]
- */
 function strongestKey(data: ArrayLike<number> & { forEach: Float32Array['forEach'] }) {
   let place = 0;
   data.forEach((value, i) => {

@@ -47,7 +47,6 @@ export async function measureUnmasking(
   });
   const total = (causal ? 2 : 1) * CONDITIONS.length * items.length;
   let runsDone = 0;
-  /** Measures every condition of every prompt. */
   const scoreConditions = async (
     studiedModel: typeof model,
     runSteps: (
@@ -98,10 +97,6 @@ export async function measureUnmasking(
   };
 }
 
-/**
- * Returns the means of the scores over prompts, by condition.
- * @param scoresByPrompt scores by prompt, then by condition
- */
 function conditionsOf(scoresByPrompt: ReturnType<typeof scoresOf>[][]) {
   const [baseline, strongest, random] = CONDITIONS.map((_, at) => {
     const scoreOf = (quantity: 'loss' | 'accuracy') => ({

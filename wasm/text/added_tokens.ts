@@ -7,7 +7,6 @@ import type { Model } from './models.ts';
 import type { Normalizer } from './normalizers.ts';
 import type { AddedToken } from './shapes.ts';
 
-/** An added token and the text that is searched for. */
 type SearchedToken = { token: AddedToken; text: string };
 /** A part of a text; `token` is the added token that it consists of, or null. */
 type Section = { text: Aligned; token: AddedToken | null };
@@ -101,7 +100,6 @@ function createSplitter(searchTokens: readonly SearchedToken[]): (text: Aligned)
   };
 }
 
-/** Returns whether no word character precedes or follows the span. */
 function isSeparateWord(text: string, start: number, end: number) {
   const previous = Math.max(start - widthAt(text, start - 2), 0);
   const neighbors = [text.slice(previous, start), text.slice(end, end + widthAt(text, end))];

@@ -28,7 +28,6 @@ export class Aligned {
     this.start = start;
   }
 
-  /** Returns a text aligned with itself. */
   static of(text: string) {
     const from = new Uint32Array(text.length);
     const to = new Uint32Array(text.length);
@@ -75,7 +74,7 @@ export class Aligned {
 
   /**
    * Replaces each character.
-   * @param change returns the characters for a character: several, one or none
+   * @param change returns the characters that replace a character: several, one or none
    */
   map(change: (character: string) => string) {
     const changes: Change[] = [];
@@ -152,7 +151,6 @@ export class Aligned {
   }
 }
 
-/** Returns the number of units of the character at an index. */
 export function widthAt(text: string, at: number) {
   return Number(text.codePointAt(at)) > 0xffff ? 2 : 1;
 }

@@ -74,7 +74,6 @@ const DECODERS: Record<string, (stage: Stage, where: string) => Decoder> = {
         .filter((token) => token !== ''),
 };
 
-/** Counts the characters before the first one that matches. */
 function countUntil(characters: readonly string[], matches: (character: string) => boolean) {
   const first = characters.findIndex(matches);
   return first < 0 ? characters.length : first;

@@ -12,7 +12,6 @@ import { spellToken } from './surface.ts';
 import { byteLevelFile, rankMerges, refuse, splitPair, makeTemplate } from './vocabulary.ts';
 import type { GgufReader, TokenizerFiles } from './types.ts';
 
-/** Token types of tokenizer.ggml.token_type. */
 const NORMAL = 1;
 const UNKNOWN = 2;
 const CONTROL = 3;
@@ -30,7 +29,6 @@ const PIECE_LENGTH_MAX = 256;
 
 /** English endings, also in capital letters. */
 const ENDINGS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)";
-/** The end of most patterns, which matches line ends and other white space. */
 const LINE_ENDS = '|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
 
 /**
@@ -45,8 +43,8 @@ const createWordPattern = (numbers: string, letters = '\\p{L}', lines = '[\\r\\n
   `| ?[^\\s${letters}\\p{N}]+${lines}${LINE_ENDS}`;
 
 /**
- * Returns a pattern that begins a word at a capital letter.
- * @param ending pattern of what a word takes with it
+ * Returns a pattern that begins a new word at a capital letter.
+ * @param ending pattern of an ending that belongs to the word, such as 's
  */
 function createCasePattern(numbers: string, ending: string) {
   const otherLetters = '\\p{Lm}\\p{Lo}\\p{M}';
@@ -63,7 +61,6 @@ const SIGNED_WORDS =
   '[!"#$%&\'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+' +
   `| ?[\\p{P}\\p{S}]+[\\r\\n]*${LINE_ENDS}`;
 
-/** A splitting rule of a byte-level vocabulary. */
 type SplittingRule = {
   split: object[];
   letterSplit?: object[];
@@ -183,8 +180,7 @@ function findRule(name: unknown): SplittingRule {
 function readSentencePiece(read: GgufReader): TokenizerFiles {
   const isGemma = String(read('general.architecture')).startsWith('gemma');
   const { tokens: storedTokens, types } = readTokens(read);
-  // The converter of GGUF files writes the block signs of Gemma's symbols as spaces, in runs of 2
-  // to 31.
+  // The converter of GGUF files writes runs of 2 to 31 block signs of Gemma as spaces.
   const isSpaceRun = (i: number) =>
     isGemma && types[i] === USER_DEFINED && storedTokens[i].includes(' ');
   const tokens = storedTokens.map((token, i) =>
@@ -240,8 +236,8 @@ function sentencePieceStages(addsPrefix: boolean) {
 }
 
 /**
- * Lists every way to join a token from two others: the token with the best score first, and for one
- * token the longest left part first.
+ * Lists every pair of tokens that joins to a token. The pairs of the token with the best score come
+ * first, and of one token the pair with the longest left part.
  */
 function listMerges(
   tokens: readonly string[],

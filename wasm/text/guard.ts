@@ -14,7 +14,6 @@ import type {
 } from './types.ts';
 import type { Answer, Opened, Encode, Encoded, Decode, Question } from './worker.ts';
 
-/** The members of a Worker that the guard uses. */
 interface Worker {
   onmessage(event: { data: Answer }): void;
   onerror(event: { message: string }): void;
@@ -25,18 +24,17 @@ interface Worker {
 /** Milliseconds that a small step may take on an idle machine. */
 const LIMIT_MS = 5000;
 
-/** The number of UTF-16 units of a text for which the time limit is granted once more. */
+/** The time limit of a text grows by one LIMIT_MS per this many UTF-16 units. */
 const TEXT_UNITS_PER_LIMIT = 2 ** 20;
-/** The number of UTF-16 units of the files for which the time limit is granted once more. */
+/** The time limit of other steps grows by one LIMIT_MS per this many UTF-16 units of the files. */
 const FILE_UNITS_PER_LIMIT = 2 ** 22;
 
-/** Units that an entry of a list counts as. */
+/** An entry of a list counts as this many units. */
 const ENTRY_UNITS = 16;
 
 /** Milliseconds that the benchmark of worker.ts takes on an idle machine. */
 const BENCHMARK_MS = 30;
 
-/** The parts of a source, with their types. */
 const SOURCE_OPTIONS = {
   tokenizer: 'text',
   config: 'text',
@@ -84,7 +82,6 @@ export function createGuard(startWorker: () => Worker) {
   };
 }
 
-/** Returns the size of a tokenizer's files in units. */
 function sizeOf(source: Source) {
   const parts = 'gguf' in source ? [...source.gguf.values()] : Object.values(source);
   const sizes = parts.map((part) => {
@@ -124,7 +121,6 @@ class WorkerQueue {
   #slowness = 1;
   #worker: Worker | undefined;
   #lastResult: Promise<unknown> = Promise.resolve();
-  /** Fails the current question and ends the worker. */
   #fail = (_reason: unknown) => {};
   #closing: { reason: unknown } | undefined;
 
@@ -170,8 +166,7 @@ class WorkerQueue {
 
   #openWorker() {
     this.#worker = this.#startWorker();
-    // The time limit starts when the worker reports that it has loaded, because a slow network is
-    // not the fault of the tokenizer.
+    // The time limit begins after loading: a slow network is no fault of the tokenizer.
     return this.#send({ method: 'open', source: this.#source }, false);
   }
 

@@ -11,7 +11,6 @@ import type { Piece } from './shapes.ts';
  */
 const HASH_FACTOR = 0x9e3779b1;
 
-/** The rank in a slot that holds no pair. */
 const EMPTY_RANK = -1;
 
 /**
@@ -25,16 +24,12 @@ export function slotCountFor(count: number) {
 
 export class MergeRanks {
   #lastSlot;
-  /** Left id of the pair in each slot. */
   #lefts;
-  /** Right id of the pair in each slot. */
   #rights;
-  /** Rank of the pair in each slot. */
   #ranks;
   /** Id of the merged token, by rank. */
   #mergedIds;
 
-  /** @param count number of merges */
   constructor(count: number) {
     const slotCount = slotCountFor(count);
     this.#lastSlot = slotCount - 1;
@@ -85,9 +80,7 @@ export function mergePairs(pieces: readonly Piece[], ranks: MergeRanks): Piece[]
   const n = pieces.length;
   /** Ids of the pieces; a piece that was merged into its left neighbor has -1. */
   const ids = Int32Array.from(pieces, ({ id }) => id);
-  /** Index of the next piece, n after the last. */
   const nextIndices = Int32Array.from(pieces, (_, i) => i + 1);
-  /** Index of the previous piece, -1 before the first. */
   const previousIndices = Int32Array.from(pieces, (_, i) => i - 1);
   const queue = new PriorityQueue();
   const enqueue = (i: number) => {
@@ -120,7 +113,6 @@ export function mergePairs(pieces: readonly Piece[], ranks: MergeRanks): Piece[]
 
 /** A priority queue: `pop` gives the smallest number. */
 class PriorityQueue {
-  /** A binary heap. */
   #heap: number[] = [];
 
   push(key: number) {

@@ -10,7 +10,6 @@ import type { Piece, TokenizerFile } from './shapes.ts';
 
 type ModelFile = TokenizerFile['model'];
 export interface Model {
-  /** Texts and ids of the tokens. */
   tokens: readonly (readonly [string, number])[];
   idOf: (token: string) => number | undefined;
   tokenize: (word: string) => Piece[];
@@ -76,7 +75,6 @@ function unknownWordError(word: string) {
   return new SinkscopeError('bad_tokenizer', 'model.vocab', text);
 }
 
-/** Returns the ids of the byte tokens of a text; null if one of them is missing. */
 function findByteIds(text: string, idOf: (token: string) => number | undefined): number[] | null {
   const ids = Array.from(encoder.encode(text), (byte) =>
     idOf(`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`),
@@ -94,7 +92,6 @@ const MODELS: Record<
     ids: Map<string, number>,
   ) => (word: string) => Piece[]
 > = {
-  /** Returns the token whose text is the whole word, or else the unknown token. */
   WordLevel({ unk_token = '<unk>' }, idOf) {
     return (word) => {
       const id = idOf(word) ?? idOf(String(unk_token));
@@ -116,7 +113,6 @@ const MODELS: Record<
     };
   },
 
-  /** Merges the characters of a word pair by pair. */
   BPE(file, idOf) {
     const { merges, unk_token, fuse_unk, byte_fallback, ignore_merges, dropout } = file;
     if (!Array.isArray(merges)) {
@@ -146,8 +142,7 @@ const MODELS: Record<
           endUnknownPiece();
           pieces.push({ id, start, end });
         } else if (bytes) {
-          // As in the library, byte tokens do not end `unknownPiece`: the unknown token comes after
-          // the byte tokens.
+          // As in the library, `unknownPiece` stays open across byte tokens and comes after them.
           pieces.push(...bytes.map((byte) => ({ id: byte, start, end })));
         } else if (typeof unk_token === 'string') {
           if (unknownPiece && fuse_unk) unknownPiece.end = end;
@@ -165,7 +160,6 @@ const MODELS: Record<
     };
   },
 
-  /** Splits a word into the tokens with the highest sum of scores. */
   Unigram({ vocab, unk_id: unknownId, byte_fallback }, idOf, ids) {
     const scores = (vocab as readonly (readonly [string, number])[]).map(([, score]) => score);
     if (typeof unknownId === 'number' && !(unknownId in scores)) {

@@ -86,7 +86,6 @@ function createRemover(pattern: RegExp): Normalizer {
   return (text) => text.map((character) => (pattern.test(character) ? '' : character));
 }
 
-/** Replaces every byte of the text by the letter that encodes it. */
 export const spellLetters: Normalizer = (text) => text.map(spellBytes);
 
 /** The blocks of Chinese characters that the tokenizers library lists. */
@@ -107,8 +106,8 @@ function cleanNmtCharacter(character: string) {
 }
 
 /**
- * Returns a function that finds the first unused entry of a character in a list, marks it as used,
- * and returns its change count.
+ * Returns a function that looks up the change count of a character: that of its first entry in the
+ * list that no earlier call has used.
  */
 function createCountTaker(list: readonly Change[]) {
   const isUsed = new Uint8Array(list.length);

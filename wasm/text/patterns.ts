@@ -21,8 +21,8 @@ export function createLiteralMatcher(text: string) {
 }
 
 /**
- * Compiles a regular expression. Oniguruma matches the long s by (?i:'s), which the library folds
- * in ASCII only, so the long s is added.
+ * Compiles a regular expression. In Oniguruma (?i:'s) also matches the long s. The library ignores
+ * case in ASCII only, so this function adds the long s.
  */
 export function compileRegex(source: string) {
   const Regex = source.replaceAll("(?i:'s|", "(?i:'s|'\u017f|");

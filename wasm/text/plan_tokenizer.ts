@@ -7,7 +7,6 @@ import type { Model } from '../engine/types.ts';
 import type { Plan, PlanFile } from '../loading/types.ts';
 import type { GuardedTokenizer, TokenizerSource } from './types.ts';
 
-/** Metadata keys of a GGUF file that define its tokenizer. */
 const GGUF_KEYS = [
   'general.architecture',
   ...[
@@ -51,7 +50,6 @@ export async function planTokenizer(
   return source ? guardTokenizer(source, options) : idTokenizer();
 }
 
-/** Reads the files of a tokenizer; returns undefined if the plan has none. */
 async function readSource(
   plan: Plan,
   model: Parameters<typeof planTokenizer>[1],

@@ -17,7 +17,6 @@ import type { Stage } from './shapes.ts';
 
 type PreTokenizer = (text: Aligned) => Aligned[];
 
-/** The pattern of GPT-2, by which ByteLevel splits. */
 export const GPT2_WORDS =
   "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
@@ -130,10 +129,6 @@ function startOf(text: Aligned) {
   return text.start;
 }
 
-/**
- * Cuts a text into words of equal length.
- * @param length in characters
- */
 function splitEvenly(text: Aligned, length: number) {
   const words = [];
   for (let start = 0; start < text.text.length;) {

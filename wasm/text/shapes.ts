@@ -3,7 +3,6 @@
  * checked where it is used.
  */
 
-/** One stage of a normalizer, pre-tokenizer or decoder. */
 export interface Stage {
   readonly type?: string;
   readonly normalizers?: readonly Stage[];
@@ -44,7 +43,6 @@ export interface Piece {
   end: number;
 }
 
-/** A post-processor, which adds tokens before and after a text. */
 export interface PostProcessor {
   readonly type?: string;
   readonly processors?: readonly PostProcessor[];
@@ -54,7 +52,6 @@ export interface PostProcessor {
   readonly sep?: unknown;
 }
 
-/** A token that the tokenizer finds before it splits the text. */
 export interface AddedToken {
   readonly id: number;
   readonly content: string;
@@ -65,7 +62,6 @@ export interface AddedToken {
   readonly rstrip?: boolean;
 }
 
-/** tokenizer.json */
 export interface TokenizerFile {
   readonly model: {
     readonly type?: string;

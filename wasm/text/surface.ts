@@ -27,7 +27,6 @@ export function spellToken(token: string) {
   return [...token].every((letter) => byteOfLetter.has(letter)) ? token : spellBytes(token);
 }
 
-/** Returns the letters of a text's bytes. */
 export function spellBytes(text: string) {
   if (text.length === 1 && text < '\x80') return lettersOfBytes[text.charCodeAt(0)];
   return Array.from(encoder.encode(text), (byte) => lettersOfBytes[byte]).join('');
@@ -36,8 +35,8 @@ export function spellBytes(text: string) {
 /**
  * Returns a function from tokens to their surfaces: a Uint8Array for tokens made of bytes, which
  * may hold a part of a character, else a string.
- * @param added the added tokens, whose surface is their content, except that block signs in a
- * normalized token mean spaces unless the vocabulary is byte-level
+ * @param added the added tokens. Their surface is their content, but unless the vocabulary is
+ * byte-level, block signs in a normalized token mean spaces.
  */
 export function createSurface(
   file: TokenizerFile,
@@ -66,7 +65,6 @@ export function usesBlockSigns(file: Pick<TokenizerFile, 'model' | 'pre_tokenize
   return !isByteLevel(file) && file.model.type !== 'WordPiece';
 }
 
-/** Returns a list of one stage, or of the stages of a sequence. */
 function listStages(stage: Stage | null | undefined): (Stage | null | undefined)[] {
   const innerStages = stage?.pretokenizers ?? stage?.decoders;
   return Array.isArray(innerStages) ? innerStages.flatMap(listStages) : [stage];

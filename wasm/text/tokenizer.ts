@@ -28,7 +28,6 @@ const BOS_NAMES = [
   '[BOS]',
   '<|endoftext|>',
 ];
-/** Common names of the mask token, for a tokenizer.json without a config. */
 const MASK_NAMES = ['[MASK]', '<mask>'];
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -78,7 +77,6 @@ class Tokenizer implements TokenizerShape {
   #model;
   #added;
   #addedIds: Map<string, number>;
-  /** Texts of tokens by id, with holes for unused ids. */
   #names: string[] = [];
   /** Cache of `piece`, by id. */
   #pieces: Record<number, string> = {};
@@ -121,8 +119,7 @@ class Tokenizer implements TokenizerShape {
     // The file states that there is no BOS token, so none is guessed.
     if (settings.bos_token === null) return null;
     const bosName = tokenNameOf(settings, 'bos_token');
-    // A guessed name must be that of an added token: an ordinary word "<s>" does not begin
-    // sequences.
+    // Only added tokens are candidates: an ordinary word "<s>" does not begin sequences.
     const candidates = [this.#names[this.#template.before[0]], ...BOS_NAMES];
     const addedNames = candidates.filter((name) => this.#addedIds.has(name));
     const ids = [bosName, ...addedNames].map((name) => this.#id(name));
@@ -179,7 +176,6 @@ class Tokenizer implements TokenizerShape {
     });
   }
 
-  /** Returns the ids that are added before and after a text. */
   #selectTemplate(bos: 'auto' | boolean, special: 'auto' | 'none' | readonly string[]) {
     expect(bos === 'auto' || typeof bos === 'boolean', 'bos', "'auto', true or false", bos);
     if (bos === 'auto') return this.#selectSpecials(special);
@@ -224,7 +220,6 @@ class Tokenizer implements TokenizerShape {
   }
 }
 
-/** Returns the span of characters that a piece of a word covers. */
 function spanOf({ from, to }: Aligned, { id, start, end }: Piece) {
   return { id, start: from[start], end: to[end - 1] };
 }

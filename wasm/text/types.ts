@@ -1,6 +1,5 @@
 /** Types of tokenizers, which convert text to ids and back. */
 
-/** A token of a text, with the characters that it covers. */
 export interface Token {
   readonly id: number;
   /** Text of the token. A token that covers a part of a character contains U+FFFD. */
@@ -8,11 +7,9 @@ export interface Token {
   /** Start and end in UTF-16 units of the text; start = end for special tokens that were added. */
   readonly start: number;
   readonly end: number;
-  /** True for tokens that the tokenizer added, such as BOS. */
   readonly special: boolean;
 }
 
-/** A special token, such as BOS or padding. */
 export interface SpecialToken {
   readonly id: number;
   readonly text: string;
@@ -53,7 +50,6 @@ export interface Tokenizer {
   piece(id: number): string;
 }
 
-/** The stored files of a tokenizer, or the metadata of a GGUF file. */
 export type TokenizerSource =
   | { readonly tokenizer: string; readonly config?: string }
   | {

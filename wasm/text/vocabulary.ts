@@ -32,7 +32,6 @@ export function unknownTypeError(stage: string, type: unknown) {
   return new SinkscopeError('unsupported', `${stage}.type`, text);
 }
 
-/** Returns the row of a table for the type of a stage; throws for an unknown type. */
 export function findRow<R>(
   table: Readonly<Record<string, R>>,
   kind: string,
@@ -43,7 +42,6 @@ export function findRow<R>(
   return table[type];
 }
 
-/** Creates each stage of a sequence. */
 export function createStages<S, R>(
   stages: readonly S[] | null | undefined,
   where: string,
@@ -89,8 +87,7 @@ export function tokenizerOfVocabulary(
   checkVocab(vocab, 'vocab.json');
   const merges = readMerges(mergesText);
   rankMerges(merges, createLookup(vocab), 'merges.txt');
-  // The files of GPT-2 name no token, but GPT-2 uses this one for both the start and the end of a
-  // text.
+  // The files of GPT-2 name no token, but GPT-2 begins and ends texts with this one.
   const defaultName = Object.hasOwn(vocab, '<|endoftext|>') ? '<|endoftext|>' : undefined;
   const bos = tokenNameOf(settings, 'bos_token') ?? defaultName;
   const eos = tokenNameOf(settings, 'eos_token') ?? defaultName;
@@ -181,7 +178,6 @@ export function byteLevelFile(parts: {
   };
 }
 
-/** Makes a post-processor that adds tokens before and after a text; null if it would add none. */
 export function makeTemplate(bos: string | null, eos: string | null) {
   if (bos === null && eos === null) return null;
   const toTemplateItem = (id: string) => ({ SpecialToken: { id, type_id: 0 } });
@@ -216,7 +212,6 @@ export function splitPair(line: string, where: string) {
   return refuse(where, `expected two tokens, got "${line.slice(0, 80)}"`);
 }
 
-/** Checks that ids are integers and distinct. */
 export function checkVocab(
   vocab: Readonly<Record<string, unknown>>,
   where: string,

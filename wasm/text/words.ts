@@ -6,7 +6,6 @@
 import { checkVocab, tokenNameOf, parseObject, refuse, makeTemplate } from './vocabulary.ts';
 import type { TokenizerFiles } from './types.ts';
 
-/** Keys of the special tokens, with the names that BERT gives them. */
 const DEFAULT_NAMES: readonly (readonly [string, string])[] = [
   ['unk_token', '[UNK]'],
   ['sep_token', '[SEP]'],
@@ -15,11 +14,6 @@ const DEFAULT_NAMES: readonly (readonly [string, string])[] = [
   ['mask_token', '[MASK]'],
 ];
 
-/**
- * Converts a vocab.txt to the form of tokenizer.json.
- * @param text content of vocab.txt
- * @param config tokenizer_config.json
- */
 export function tokenizerOfWords(text: string, config: string | object = {}): TokenizerFiles {
   const settings = parseObject(config, 'tokenizer_config.json');
   const vocab = readVocab(text);
@@ -50,7 +44,6 @@ export function tokenizerOfWords(text: string, config: string | object = {}): To
   return { json, config: { ...settings, ...Object.fromEntries(special) } };
 }
 
-/** Reads the ids of tokens, which are their line numbers. */
 function readVocab(text: string) {
   const ids: Map<string, number> = new Map();
   text.split(/\r?\n/).forEach((word, id) => {
