@@ -17,14 +17,12 @@ const out = resolve(root, process.env.SINKSCOPE_PAGE ?? '../.build/page');
 const binaries = resolve(root, '../.build/wasm');
 const models = resolve(root, process.env.SINKSCOPE_ZOO ?? '../models/zoo');
 const zoo = new Part('zoo', models);
-/** Recordings of real models, each fetched on request. */
 const recordingsFolder = resolve(root, process.env.SINKSCOPE_RECORDINGS ?? '../models/recordings');
 const isRecording = (file: string) => file.endsWith('.safetensors');
 const shipped = existsSync(recordingsFolder) ? filesOf(recordingsFolder).filter(isRecording) : [];
 const recordings = shipped.length
   ? new Part('recordings', recordingsFolder, isRecording)
   : undefined;
-/** A model in the zoo's list. */
 interface Listed {
   readonly id: string;
   readonly tokenizer: string;

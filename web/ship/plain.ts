@@ -8,7 +8,6 @@ import { cards, pictureOf, SIZE } from './cards.ts';
 import { escapeHtml, isCoursePage } from './lessons.ts';
 import { readPictures } from './markdown.ts';
 
-/** The card of the room Start. */
 const card = cards()[0]!;
 const SCRIPT = 'plain.js';
 const INTRODUCTION =
@@ -41,7 +40,7 @@ const STYLE =
 export function plain(): Plugin {
   return {
     name: 'plain',
-    // A lesson can be read without the program.
+    // Lessons need no such content: they can be read without the program.
     transformIndexHtml: (_, { path }) =>
       isCoursePage(path)
         ? []

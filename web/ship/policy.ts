@@ -23,8 +23,8 @@ const POLICY = {
 };
 
 /**
- * Browsers give shared memory only to isolated documents. Unlike the other headers for isolation, this one does not
- * affect frames, on other sites and here, or the page's requests. For browsers that do not know it, sw/sw.ts isolates
+ * Browsers give shared memory only to isolated documents. Unlike the other headers for isolation, this one affects
+ * neither frames (on other sites and here) nor the page's requests. In browsers that do not know it, sw/sw.ts isolates
  * the page.
  */
 export const ISOLATION = { 'Document-Isolation-Policy': 'isolate-and-credentialless' };

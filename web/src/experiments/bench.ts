@@ -1,6 +1,7 @@
 /**
- * Draws the experiments, as a room and as a figure. An experiment measures settings of the shown models, most of which
- * remove or disturb the sink, and states the result in a sentence; its row in index.ts defines both.
+ * Draws the experiments, as a room and as a figure. An experiment measures the shown models in several settings, most
+ * of which remove or disturb the sink, and states the result in a sentence. Its row in index.ts defines the settings
+ * and the sentence.
  */
 import { computed } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
@@ -77,7 +78,6 @@ function interleave(lists: readonly (readonly Study[])[], leadCount: number): St
 interface EndedDetail {
   readonly view: 'experiment';
   readonly says: string;
-  /** The measured settings of all models. */
   readonly results: readonly {
     readonly subject: string;
     readonly title: string;
@@ -133,13 +133,12 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     return bases.map((base) => `${base}${edits}`);
   };
 
-  /** Returns the settings of each model. */
   const plansOf = (engine: Engine): { base: string; settings: readonly Setting[] }[] =>
     basesOf(outer.state.value).map((base) => {
       const request = requestOf(engine);
       const subject = `${base}${experiment().editsOf(request)}`;
       const [detailed] = experiment().needsDetailFrame ? shownOf(outer, [subject]) : [];
-      // The frame may have been read for another room, without the numbers that the plan needs.
+      // The frame may have been read for another room, so it may lack the numbers that the plan needs.
       const isUsable =
         detailed?.frame &&
         !detailed.isStale &&
@@ -186,7 +185,6 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       ...(state.T > LONG_TEXT ? { hide: [...state.hide, 'links'] } : {}),
     }),
   );
-  /** The context of the detail's figure, which shows the chosen model. */
   const detailContext = contextOf(
     (engine) => [`${chosenBase()}${experiment().editsOf(requestOf(engine))}`],
     ({ T }) => ({ n: 1, at: 0, T: Math.min(T, MAX_MAP_TOKENS) }),
@@ -224,7 +222,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       const isComplete = settings.length > 0 && frames.length === settings.length;
       const key = `${experiment().name} ${outer.state.value.perturbation} ${base}`;
       if (isComplete) cachedFrames.set(key, frames);
-      // The old frames stay until the new ones are complete, or at least as many as the old ones.
+      // The old frames stay until the new ones are complete, or at least three and no fewer than the old ones.
       const cached = cachedFrames.get(key);
       const usesCached =
         !isComplete && cached !== undefined && frames.length < Math.max(3, cached.length);
@@ -239,7 +237,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       };
     });
 
-  // The sentence and the detail's picture appear together.
+  // Shows the sentence and the detail's picture together.
   hideUntilDrawn(root, scope, () => {
     const engine = outer.engine.value;
     if (!engine) return [{ subject: '', isStale: true }];
@@ -261,7 +259,6 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       >Open in Sinkscope</a
     >`;
 
-  /** Returns the notes at the side: the experiment's footer, and a button that opens the code to embed it. */
   function sideNotes(): TemplateResult {
     const shown = basesOf(outer.state.value);
     return html`${experiment().footer?.() ?? nothing}

@@ -78,7 +78,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   let isOpening = false;
   scope.onEnd(() => (isEnded = true));
 
-  /** Fetches the engine that trains, and sets up both models. */
   async function open(trains: boolean): Promise<void> {
     isOpening = true;
     draw();
@@ -116,7 +115,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     });
   }
 
-  /** Hides the grid before the first training, when the host's picture or a sentence is in its place. */
+  /** Hides the grid before the first training. In its place is the host's picture or a sentence. */
   function updateVisibility(): void {
     const isWaiting = !pair.isReady;
     if (grid.hidden === isWaiting) return;

@@ -15,7 +15,6 @@ interface HeatmapData {
   readonly cols: number;
   readonly data: ArrayLike<number>;
   readonly scale: Scale;
-  /** One sentence that describes the picture. */
   readonly label: string;
   /** The chosen cell, which is marked; a negative index marks a whole row or column. */
   readonly chosen?: Cell;
@@ -98,7 +97,6 @@ function mark(frame: HTMLElement, cell: Cell | undefined, rows: number, cols: nu
   frame.style.height = `${isColumn ? 100 : 100 / rows}%`;
 }
 
-/** Adds or removes children until there are `count`, and updates each. */
 function updateChildren(
   container: HTMLElement,
   count: number,
@@ -226,7 +224,6 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   });
   plot.addEventListener('blur', () => pointAt(undefined));
 
-  /** Labels as many rows and columns as are legible. */
   const labelAxes = () => {
     if (!drawnData) return;
     const { rows, cols, rowWords = [], colWords = [] } = drawnData;

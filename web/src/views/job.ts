@@ -6,7 +6,6 @@ import { addElement, setText, type DrawOptions, type ViewApi } from '../page/vie
 
 export interface Job {
   isRunning(): boolean;
-  /** Stops the job if it is running; starts it otherwise. */
   readonly toggle: () => void;
   readonly draw: () => void;
 }

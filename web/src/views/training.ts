@@ -30,9 +30,7 @@ import { addElement, setText, type View } from '../page/view';
 
 /** The courses of the zoo's runs, once loaded. Views and rooms that state their numbers follow this signal. */
 const loadedCourses = signal<readonly Course[]>([]);
-/** Whether loading the courses has ended, in success or failure. */
 const areCoursesSettled = signal(false);
-/** Counts the logs whose loading has ended, in success or failure. */
 const settledLogCount = signal(0);
 const loadedLogCount = signal(0);
 const loadingModels = new Set<string>();
@@ -44,7 +42,6 @@ const longRuns = new Map<string, readonly SeedRun[]>();
  */
 const visitedSinks = new Map<string, Map<number, number>>();
 
-/** The conditions of a checkpoint's numbers, in words. */
 const CONDITIONS = ` (exact weights, ${MEASURING_CONDITIONS.sequences} held-out sequences, T = ${MEASURING_CONDITIONS.T}, ε = ${MEASURING_CONDITIONS.eps}, BOS first)`;
 
 /** Below this percentage of heads a model counts as having no sink. */
