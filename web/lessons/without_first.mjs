@@ -36,8 +36,7 @@ for (let seed = 1; seed <= SEEDS; seed++) {
 }
 await engine.close();
 
-// The query before a token predicts it, so queries without the first key predicted half of the restored text's tokens,
-// and one more.
+// Queries without the first key predicted half of the restored text, and also the first token after that half.
 const { tokens } = greedy.restored;
 const pieces = tokens.slice(0, Math.floor(COUNT / 2) + 1).map((id) => writer.tokenizer.piece(id));
 

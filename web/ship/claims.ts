@@ -86,7 +86,9 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
   );
   const span = (words: string, className?: string) =>
     make('span', className ? { className: [className] } : {}, [text(words)]);
-  /** Returns the cell of a count; hidden words name its verdict for screen readers, as the column's heading does. */
+  /**
+   * Returns a cell with a count. For screen readers, hidden words add the verdict, which others see over the column.
+   */
   const countCell = (group: readonly Claim[], verdict: string) => {
     const number = countVerdict(group, verdict);
     return make('span', number ? {} : { className: ['none'] }, [

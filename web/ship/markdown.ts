@@ -159,7 +159,6 @@ const SCHEMES = ['https:', 'http:', 'mailto:'];
  */
 const LIMITS = { characters: 20_000, columns: 24, marks: 300, containers: 40 };
 
-/** Returns a sentence about the first bound that a lesson exceeds; none if it keeps all of them. */
 function exceededBounds(source: string): string[] {
   if (source.length > LIMITS.characters)
     return [
@@ -369,7 +368,6 @@ function directives(slug: string, collected: Collected) {
   /** Figures whose text or step the reader can change. */
   const changingFigures = new Set<string>();
   let group = 0;
-  /** All `:when` directives. */
   const cases = new WeakSet<Node>();
   /** The `:when` directives that directly follow another one, and so belong to its group. */
   const laterCases = new WeakSet<Node>();

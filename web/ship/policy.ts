@@ -7,8 +7,7 @@ import type { HtmlTagDescriptor, Plugin } from 'vite';
 const POLICY = {
   'default-src': "'self'",
   'script-src': "'self' 'wasm-unsafe-eval'",
-  // Templates set style attributes, such as the colors of legends. Styles run no code, and the other
-  // directives bound what styles can load.
+  // Templates set style attributes. Styles run no code, and the other directives bound what they can load.
   'style-src': "'self' 'unsafe-inline'",
   // Figures are saved through images that the page creates.
   'img-src': "'self' data: blob:",

@@ -123,8 +123,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   };
 
   /**
-   * Returns the subjects whose first prompt is run for the detail: that of the chosen model, or those of all models if
-   * the plan needs their frames. An embed has no detail and runs them only for the plan.
+   * Returns the subjects whose first prompt is run for the detail: the chosen model's, or those of all models if the
+   * plan needs their frames. An embed has no detail, so it runs them only for the plan.
    */
   const shownSubjects = (engine: Engine): string[] => {
     if (isEmbed && !experiment().needsDetailFrame) return [];
@@ -178,8 +178,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       plansOf(engine).flatMap(({ base, settings }) =>
         settings.map((setting) => studyOf(base, setting).subject),
       ),
-    // A figure of a long text has no link to its embed: an embed's run keeps all fields, for which a long text needs
-    // too much memory.
+    // An embed's run keeps all fields. Those of a long text need too much memory, so its figure has no embed link.
     (state) => ({
       ...experiment().embedStateOf?.(state),
       ...(state.T > LONG_TEXT ? { hide: [...state.hide, 'links'] } : {}),

@@ -42,7 +42,7 @@ export interface Experiment {
   readonly detail: View;
   /** Returns the chart, for experiments whose chart depends on the state. */
   readonly viewOf?: (state: State) => View;
-  /** Returns the part of an embed's state that differs from the page's. */
+  /** Returns the fields of the state in which an embed differs from the page. */
   readonly embedStateOf?: (state: State) => Partial<State>;
   /** Returns the edit that the detail shows; '' for none. */
   readonly editsOf: (request: ExperimentRequest) => string;
@@ -50,10 +50,10 @@ export interface Experiment {
   readonly needsDetailFrame?: boolean;
   /** Returns the settings to measure; `detailFrame` is this model's frame of the detail, if it is needed and read. */
   readonly plan: (request: ExperimentRequest, detailFrame: Frame | undefined) => readonly Setting[];
-  /** The number of settings at the start of the plan that the sentence needs, so that they are measured first. */
+  /** The sentence needs this many settings at the start of the plan, so they are measured first. */
   readonly leadCount: number;
   readonly says: (groups: readonly Group[], state: State) => Finding;
-  /** Returns the table; `file` is the reader's file of prompts, if there is one, which the table's commands name. */
+  /** Returns the table. Its commands name `file`, the reader's file of prompts, if there is one. */
   readonly table: (groups: readonly Group[], file: PromptFile | undefined) => TemplateResult;
   readonly controls: (context: Context) => TemplateResult;
   readonly footer?: () => TemplateResult;

@@ -41,8 +41,7 @@ function planPerturbation({ state, question }: ExperimentRequest, detailFrame: F
   const settingOf = (edits: string): Setting => ({ edits, question, measures: MEASURES });
   if (state.perturbation === 'channel') {
     const { channel, layer, token, value } = peakOf(detailFrame);
-    // Token 1 is the same in all prompts, so the channel of its hidden state can be set to 0 or to its value in the
-    // first prompt.
+    // Token 1 is the same in all prompts, so its channel can be set to 0 or to its value in the first prompt.
     const firstTokenEdit = `~clamp_channel(${channel},${layer},${token}`;
     const fixedEdit = `${firstTokenEdit},to=value,value=${value.toFixed(2)})`;
     // With one prompt, setting the channel to its own value would change nothing.

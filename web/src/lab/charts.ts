@@ -98,7 +98,7 @@ function lineOf(
   for (let i = 0; i < log.length; i += stepsPerPoint) {
     const piece = log.slice(i, i + stepsPerPoint);
     const value = recentMean({ log: piece }, column);
-    // Only some steps measure the old text.
+    // Only some steps measure the loss on held-out text.
     if (!Number.isFinite(value)) continue;
     values.push(value);
     steps.push(piece[piece.length >> 1]!.step);

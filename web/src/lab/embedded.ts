@@ -96,7 +96,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     draw();
   }
 
-  /** Resets the training when its settings change, and redraws after changes. */
+  /** Resets the training when the state's settings change, and redraws after changes. */
   function follow(): void {
     let lastRuns = '';
     scope.effect(() => {

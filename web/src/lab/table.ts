@@ -164,7 +164,6 @@ export const FROM_SCRATCH: readonly Row[] = [
   ...COMMON_ROWS,
 ];
 
-/** The last step of a zoo model's training. */
 export const TRAINED_STEPS = 4000;
 
 /** The number of held-out sequences, and the most tokens of one, which is the length of a passage. */

@@ -1,4 +1,4 @@
-/** Sentences about a lab's numbers, computed so that they hold for any numbers. */
+/** Writes sentences about a lab's measurements. Their wording depends on the numbers, so that it fits any training. */
 import type { LogEntry, Operation } from 'sinkscope';
 import { defaults } from '../ask/state';
 import { headAt } from '../frame';
@@ -19,7 +19,7 @@ export function recentMean({ log }: Pick<Lab, 'log'>, name: string): number {
   return meanOf(log.slice(-RECENT_STEPS), name);
 }
 
-/** Returns the step since which a running mean has stayed above ε; undefined without a sink. */
+/** Returns the step since which the mean of `first_most` over recent steps has exceeded ε; undefined without a sink. */
 export function sinkStep(log: readonly LogEntry[]): number | undefined {
   let sinkStart: number | undefined;
   let sum = 0;

@@ -81,7 +81,7 @@ export function diverging(theme: Theme, size: number): Scale {
   return scale(DIVERGING, theme, { low: -size, high: size, root: false });
 }
 
-/** Returns the index of a value in the table of colors; -1 for a hidden value, NaN. */
+/** Returns the index of a value in the table of colors; -1 for NaN, the value of masked cells. */
 export function stepOf({ low, high, root }: Scale, value: number): number {
   if (value !== value) return -1;
   const share = (value - low) / (high - low || 1);

@@ -134,7 +134,7 @@ export function distinctLabels(words: readonly string[]): string[] {
 
 /**
  * Writes the labels of rows or columns.
- * @param words none if they are too many to be legible
+ * @param words '' for a row or column without a label
  */
 function writeLabels(container: HTMLElement, words: readonly string[] = []): void {
   const labels = distinctLabels(words);
@@ -199,7 +199,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   plot.addEventListener('click', (event) => {
     const cell = cellUnder(event);
     if (!cell) return;
-    // Points at the cell of a tap too, which sends no pointermove.
+    // A tap sends no pointermove, so the click points at its cell.
     pointAt(cell);
     events.onChoose?.(cell);
   });

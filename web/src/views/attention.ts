@@ -49,7 +49,7 @@ export function weightScale(
   return isSigned ? diverging(theme, maximum) : sequential(theme, maximum, state.scale === 'root');
 }
 
-/** Returns the name of a map's numbers and the names of its two axes, for files. */
+/** Returns the name of a map's numbers and the names of its two axes, for saved files. */
 export function axesOf({ pooled }: Frame): readonly [string, string, string] {
   return pooled ? ['mean_weight', 'query_block', 'key_block'] : ['weight', 'query', 'key'];
 }
@@ -240,8 +240,8 @@ export const attention: View = {
     const zoomBar = addElement(root, 'lens');
     const controls = addElement(zoomBar, '');
     /**
-     * The drawn grid: tokens per cell, first query and key, and cells per side. The page points at a block by the
-     * block's first token.
+     * The drawn grid: tokens per cell, first query and key, and cells per side. The state names a block by its first
+     * token.
      */
     let grid = { block: 1, query: 0, key: 0, side: 0, isExact: false, canZoom: false };
     const tokensOf = ({ row, col }: Cell) => ({

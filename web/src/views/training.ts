@@ -193,7 +193,7 @@ export const training: View = {
   drawsAllSubjects: true,
   reads: ['sink_ratio'],
   conditions: (frame) => {
-    // A hub's checkpoints have the conditions of the frames that visit them.
+    // Checkpoints on a hub are measured under the conditions of their own frames.
     if (frame.model.source !== 'zoo') return {};
     const { T, eps } = MEASURING_CONDITIONS;
     const setting = `during training: ε = ${eps} · T = ${T} · start token first · mean of ${LOG_SEQUENCES} held-out sequences`;
@@ -232,7 +232,7 @@ export const training: View = {
     return !areCoursesSettled.value || loadingModels.has(id);
   },
   says: (frame) => {
-    // Reads the signals, so that whoever states the sentence is updated when courses or logs load.
+    // Reads the signals, so that views that state the sentence update when courses or logs load.
     void [loadedCourses.value, loadedLogCount.value];
     return [...sentences(frame), ...(seedSentences(frame).length ? [OTHER_RUNS] : [])].join('\n');
   },
@@ -240,8 +240,7 @@ export const training: View = {
     const quantityChoice = addElement(root, '');
     const chart = addElement(root, 'chart');
     const captionElement = addElement(root, 'caption lines', 'p');
-    // Where the room states the answer, only the curves of the chosen models are visible, and this section has the
-    // others.
+    // If the room states the answer, the chart shows only the chosen models' curves; this section adds the others.
     const details = addElement(root, 'more', 'details') as HTMLDetailsElement;
     addElement(details, '', 'summary').textContent = 'Other quantities, models and seeds';
     details.addEventListener('toggle', () => redraw());
