@@ -91,7 +91,7 @@ export function tagsOf(card: Card, home: string): readonly Readonly<Record<strin
   ];
 }
 
-/** A script that leads to the page's room in the state of the link's hash; it also runs in browsers without modules. */
+/** A script that opens the room in the state of the link's hash. It also runs in browsers without modules. */
 const REDIRECT = `location.replace('../index.html' + (location.hash || document.currentScript.getAttribute('data-hash')));
 `;
 

@@ -1,4 +1,4 @@
-/** A dot for each seed of a recipe, and their mean, as a table that needs no JavaScript. */
+/** Draws a dot for each seed of a recipe, and their mean, in a table that needs no JavaScript. */
 import { longRuns, meanOf, modelsOfZoo } from './facts.ts';
 import { formatFixed, make, table, text, type Node } from './nodes.ts';
 

@@ -29,7 +29,7 @@ interface Log {
   readonly points: readonly Readonly<Record<string, number | null>>[];
 }
 
-/** Logs of the long runs of a recipe, one for each seed (protocol A of models/README.md). */
+/** Returns the logs of the long runs of a recipe, one for each seed (protocol A of models/README.md). */
 export function longRuns(id: string): readonly Log[] {
   const folder = join(models, 'zoo', id, 'seeds');
   if (!existsSync(folder)) return [];

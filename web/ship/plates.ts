@@ -33,7 +33,7 @@ function fillIn(text: string, numbers: Readonly<Record<string, string>>): string
   });
 }
 
-/** Returns the link's hash of a figure's attributes, whose names are in lower case. */
+/** Returns the hash of the link to a figure. The attributes of the figure have names in lower case. */
 function hashOf(attributes: Readonly<Record<string, string>>): string {
   const names = new Map(Object.keys(table).map((name) => [name.toLowerCase(), name]));
   const pairs = Object.entries(attributes).map(([name, value]) => [names.get(name) ?? name, value]);

@@ -10,7 +10,7 @@ type Outcome = keyof typeof OUTCOMES;
 
 export interface Group {
   readonly title: string;
-  /** The recipes in the order of the line through their means; the line omits recipes without runs. */
+  /** The recipes in the order in which a line connects their means; the line skips recipes without runs. */
   readonly recipes: readonly string[];
 }
 

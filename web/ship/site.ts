@@ -86,7 +86,7 @@ function writeRedirects(site: string, folder: string, release: string): void {
       );
   }
   write('sink-scope.js', `import '${up(folderDepth)}${release}/sink-scope.js';\n`);
-  // A host copies this file to its own site, so it has no imports.
+  // This is the file itself, which imports nothing: hosts copy it to their own sites.
   copyFileSync(join(releaseFolder, 'sink-widget.js'), join(site, folder, 'sink-widget.js'));
   write('sw.js', RETIRING_WORKER);
 }

@@ -93,7 +93,6 @@ precacheAndRoute(
 );
 cleanupOutdatedCaches();
 
-// Other files on the build's list are cached at their first use.
 registerRoute(
   ({ url }) => url.href.startsWith(scope) && hashesOf(url.href) !== undefined,
   new CacheFirst({

@@ -108,7 +108,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   const detailPart = addElement(side, 'experiment-detail');
   const footer = addElement(isEmbed ? root : side, isEmbed ? 'figure-foot' : 'experiment-foot');
 
-  // The room states the conditions that all models share once, under its charts; an embed's figure states all its own.
+  // The room states, under its charts, the conditions that all models share; an embed's figure states all of its own.
   let statedConditions: readonly string[] = [];
   const figureOptions = isEmbed ? {} : { roomConditions: () => statedConditions };
 

@@ -36,7 +36,6 @@ export interface Experiment {
   readonly name: State['experiment'];
   readonly title: string;
   readonly hint: string;
-  /** The chart of all models. */
   readonly view: View;
   /** The chosen model's picture of one prompt, at the side. */
   readonly detail: View;

@@ -105,7 +105,9 @@ export class Pair {
     );
   }
 
-  /** Applies the state's settings; those of another training restart both labs, so that both are at the same step. */
+  /**
+   * Applies the state's settings. If they need another training, both labs restart, so that both are at the same step.
+   */
   applyState(): void {
     const settingsOfState = this.requestedSettings().map(({ settings }) => settings);
     const needsRestart = this.labs.some(

@@ -73,7 +73,7 @@ export function shownHead({ picture, sample, settings }: Lab): ShownHead | undef
     const mean = (numbers: Float32Array) =>
       nonTriggers.reduce((sum, t) => sum + numbers[t * T]!, 0) / nonTriggers.length;
     const candidate = { weights, shares, share: mean(shares), weight: mean(weights) };
-    // Compares weights, since a row with a tiny sum may give all of that to one token.
+    // Compares weights, not shares: one token may have the whole of a row whose sum is tiny.
     if (!strongest || candidate.weight > strongest.weight)
       strongest = { ...headAt(i, H), ...candidate };
   }
@@ -93,7 +93,9 @@ function hasSink({ lab, operation }: NamedLab): boolean {
   return recentMean(lab, 'first_most') > EPS && share > EPS;
 }
 
-/** Formats a share of attention, or, if rows need not sum to 1, a weight with its share of the row if that is given. */
+/**
+ * Formats the attention on a token: a share, or, if rows need not sum to 1, a weight with its share if that is given.
+ */
 function amountWords({ operation }: NamedLab, weight: number, share?: number): string {
   if (operation?.normalizes) return `${percent(weight, 0)} of its attention`;
   const weightWords = weight >= 0 && weight <= 1 ? sumWords(weight) : show(weight);

@@ -1,7 +1,7 @@
 /**
- * Draws a matrix as colors: one pixel per cell, scaled up without smoothing, without knowledge of attention. The
- * pointer or the arrow keys point at a cell, which is marked and described; a click or Enter chooses the cell. Words
- * label rows and columns, as far as they fit.
+ * Draws any matrix as colors: one pixel per cell, scaled up without smoothing. The pointer or the arrow keys point at a
+ * cell, which is marked and described; a click or Enter chooses the cell. Words label rows and columns, as far as they
+ * fit.
  */
 import { stepOf, type Scale } from './color';
 

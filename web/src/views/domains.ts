@@ -8,7 +8,7 @@ interface Group {
   readonly label: string;
   readonly values: readonly number[];
   readonly mean: number;
-  /** The standard deviation over the prompts (n - 1); NaN for one prompt. */
+  /** The sample standard deviation over the prompts (divided by n − 1); NaN for one prompt. */
   readonly deviation: number;
 }
 

@@ -11,7 +11,7 @@ export interface Job {
 }
 
 interface JobDefinition<T> {
-  /** The result of each frame, by the frame's tokens. The view reads it for its sentence and its saved numbers. */
+  /** The result of each frame, by the frame's tokens. The view's sentence and saved numbers read it. */
   readonly results: WeakMap<Frame['tokens'], T>;
   /** The settings that a result depends on; changing one discards the result. */
   readonly settings: readonly (keyof State)[];

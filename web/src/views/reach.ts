@@ -16,7 +16,7 @@ function exchangedToken({ tokens, first }: Frame) {
 }
 
 interface Variant {
-  /** What the text begins with, in words: with a start token first, or without it. */
+  /** Says whether the text begins with a start token. */
   readonly condition: string;
   readonly rows: number;
   /** The relative change of each token after each layer, [L+1, T]; NaN for the start token where it is left out. */

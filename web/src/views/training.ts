@@ -28,7 +28,7 @@ import { LOG_SEQUENCES, MEASURING_CONDITIONS, stepOf, checkpointOf } from '../as
 import { judged } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
-/** The courses of the zoo's runs, once loaded. Views and rooms that state their numbers follow this signal. */
+/** The courses of the zoo's runs, once loaded. Views and rooms that state the courses' numbers follow this signal. */
 const loadedCourses = signal<readonly Course[]>([]);
 const areCoursesSettled = signal(false);
 const settledLogCount = signal(0);
