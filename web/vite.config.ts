@@ -17,14 +17,12 @@ const out = resolve(root, process.env.SINKSCOPE_PAGE ?? '../.build/page');
 const binaries = resolve(root, '../.build/wasm');
 const models = resolve(root, process.env.SINKSCOPE_ZOO ?? '../models/zoo');
 const zoo = new Part('zoo', models);
-/** Recordings of real models, each fetched on request. */
 const recordingsFolder = resolve(root, process.env.SINKSCOPE_RECORDINGS ?? '../models/recordings');
 const isRecording = (file: string) => file.endsWith('.safetensors');
 const shipped = existsSync(recordingsFolder) ? filesOf(recordingsFolder).filter(isRecording) : [];
 const recordings = shipped.length
   ? new Part('recordings', recordingsFolder, isRecording)
   : undefined;
-/** A model in the zoo's list. */
 interface Listed {
   readonly id: string;
   readonly tokenizer: string;
@@ -50,7 +48,6 @@ const PRECACHED = [
   ...previewedModels.map(({ id, preview }) => `${id}/${preview!.file}`),
 ];
 
-/** Removes the fields of the list that the page does not read. */
 function withoutUnreadFields(
   cards: readonly { readonly license: string; readonly exact: object }[],
 ) {
@@ -92,8 +89,8 @@ function ship(): Plugin {
       cpSync(resolve(root, 'examples'), `${out}/examples`, { recursive: true });
       engine!.copyTo(out);
       zoo.copyTo(out);
-      // Every first visit fetches some of these files, a quarter to a half of it indentation. The page does not
-      // read a model's license or the measurements before rounding.
+      // Every first visit fetches some of these files; a quarter to a half of their size is indentation.
+      // The page does not read a model's license or the measurements before rounding.
       for (const name of zoo.files.filter((one) => one.endsWith('.json'))) {
         const content = JSON.parse(readFileSync(zoo.sourceOf(name), 'utf8'));
         const shippedContent = name === 'index.json' ? withoutUnreadFields(content) : content;
@@ -113,8 +110,8 @@ export default defineConfig({
   build: buildOptions(
     out,
     {
-      // Puts all code of the first screen into one file instead of a dozen. Modules that a later screen also uses, such
-      // as the cache, are named, since the bundler would otherwise make a file of them and one of its runtime.
+      // Puts all code of the first screen into one file instead of a dozen.
+      // Names modules that later screens share: the bundler would otherwise make a file of them and one of its runtime.
       groups: [
         {
           name: 'first',

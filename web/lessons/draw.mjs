@@ -1,7 +1,7 @@
 /**
- * Draws a picture of each figure of the course, which a lesson shows in print and until the figure is live, and records
- * the numbers of the figure's run that the lesson states. Run this script after a change of a figure or of such a
- * number:
+ * Draws a picture of each figure of the course and records the numbers of the figure's run that the lesson states. A
+ * lesson shows the picture in print, and on the screen until the figure is live. Run this script after a change of a
+ * figure or of such a number:
  *
  *     SINKSCOPE_DRAWS=1 npm --prefix web run build && node web/lessons/draw.mjs [NAME]
  */
@@ -45,7 +45,7 @@ async function runFigure(attributes) {
       element.addEventListener('run', ({ detail }) => {
         const copyOf = (number) => ({ ...number, data: Array.from(number.data) });
         const results = detail.results.map((one, i) => ({
-          // The lab's sentence covers both models.
+          // Only the first result has the lab's sentence, which is about both models.
           ...(detail.says && i === 0 ? { says: detail.says } : {}),
           ...{ ...one, numbers: one.numbers.map(copyOf) },
         }));
@@ -67,7 +67,6 @@ async function runFigure(attributes) {
   return run.results;
 }
 
-/** Draws a figure's picture into a file; returns the figure's numbers and sizes for pictures.json. */
 async function draw({ id, state }, { liveNumbers, conditionalSentences }) {
   const results = await runFigure(state);
   const element = page.locator('sink-scope');
@@ -106,7 +105,6 @@ for (const lesson of lessons)
     drawn[figure.id] = oldPicture || (await draw(figure, lesson));
     console.log(figure.id, JSON.stringify(drawn[figure.id].values));
   }
-/** The number of seeds over which the texts of a model are compared. */
 const SEEDS = 20;
 const mean = (all) => all.reduce((a, b) => a + b, 0) / all.length;
 const signed = (change) => change.toFixed(3).replace('-', '−');
@@ -146,7 +144,7 @@ for (const { writes } of lessons)
     ]);
     written[id] = {
       ...{ id, model, prompt },
-      // The texts of the element's first seed.
+      // texts[2] is of seed 3, with which the element <sink-write> begins.
       rows: texts[2].map((one, i) => ({
         ...{ cache: caches[i], text: one.text, distinct: percent(distinct(one)) },
       })),

@@ -36,8 +36,7 @@ for (let seed = 1; seed <= SEEDS; seed++) {
 }
 await engine.close();
 
-// Half of the restored text's tokens, and one more, were predicted without the first key: the query before a token
-// predicts it.
+// Queries without the first key predicted half of the restored text, and also the first token after that half.
 const { tokens } = greedy.restored;
 const pieces = tokens.slice(0, Math.floor(COUNT / 2) + 1).map((id) => writer.tokenizer.piece(id));
 
@@ -53,7 +52,7 @@ const recorded = {
   first: writer.tokenizer.piece(prompt[0]),
   back: pieces.join('').length,
   texts,
-  // Lists by condition and measure take less space than an object for each seed.
+  // Lists per condition and measure take less space than an object per seed.
   trials: Object.fromEntries(
     CONDITION_NAMES.map((name) => [
       name,

@@ -14,7 +14,6 @@ export const SHARED_CONFIG = {
 
 type Output = BuildOptions['rollupOptions'];
 
-/** The entries that a host imports: the element, and the widget with its export. */
 const ENTRIES = {
   'sink-scope': resolve(root, 'src/embed/element.ts'),
   'sink-widget': resolve(root, 'src/embed/widget.ts'),

@@ -17,7 +17,6 @@ export const SIZE = { width: 1200, height: 630 } as const;
 export interface Card {
   /** The path of the card's page below Sinkscope's address: `explore/index.html`. */
   readonly page: string;
-  /** The name of the picture's file. */
   readonly name: string;
   readonly heading: string;
   readonly description: string;
@@ -25,7 +24,6 @@ export interface Card {
   readonly figures: readonly string[];
 }
 
-/** The figures of lessons that each room's picture shows. */
 const FIGURES: Readonly<Record<RoomName, readonly string[]>> = {
   start: ['1-map', '1-twin'],
   explore: ['1-heads'],
@@ -60,7 +58,6 @@ export function cards(): readonly Card[] {
   ];
 }
 
-/** Returns the SVG texts of a card's figures. */
 export const figureSvgs = ({ figures }: Card): readonly string[] =>
   figures.map((name) =>
     readFileSync(join(import.meta.dirname, '../lessons/pictures', `${name}.svg`), 'utf8'),
@@ -94,11 +91,11 @@ export function tagsOf(card: Card, home: string): readonly Readonly<Record<strin
   ];
 }
 
-/** A script that leads to the page's room in the state of the link's hash; it also runs in browsers without modules. */
+/** A script that opens the room in the state of the link's hash. It also runs in browsers without modules. */
 const REDIRECT = `location.replace('../index.html' + (location.hash || document.currentScript.getAttribute('data-hash')));
 `;
 
-/** Returns the page of a room, whose picture is visible without scripts. */
+/** Returns the page of a room. It shows the room's picture even where no script runs. */
 function roomPage(card: Card, home: string): string {
   const tags = [...POLICY_TAGS, ...tagsOf(card, home)].map(
     (attributes) =>

@@ -2,7 +2,6 @@
 import { chance, claims, type Claim } from './facts.ts';
 import { formatSigned, make, table, text, type Node } from './nodes.ts';
 
-/** The course's names of outcomes, by their column in the logs. */
 const OUTCOMES: Readonly<Record<string, string>> = {
   alpha: 'α₁ above uniform',
   value_ratio: 'value ratio',
@@ -15,14 +14,13 @@ const intervalWords = (mean: number, low: number | null, high: number | null) =>
   formatSigned(mean, 2) +
   (low === null || high === null ? '' : ` (${formatSigned(low, 2)} to ${formatSigned(high, 2)})`);
 
-/** Returns the smallest and the largest Sink_1 in words; they do not affect the verdict. */
+/** Returns the smallest and the largest Sink_1 in words. They do not affect the verdict. */
 function sinkWords(sinks: readonly number[]): string {
   if (!sinks.length) return '';
   const [least, most] = [Math.min(...sinks), Math.max(...sinks)].map((one) => one.toFixed(0));
   return `; Sink₁ ${least === most ? least : `${least} to ${most}`}%`;
 }
 
-/** Lists the effects of a claim: recipes, difference with its interval, number of seeds and protocol. */
 function effectLines({ effects }: Claim): Node {
   const all = effects.flatMap(
     ({ recipe, against, outcome, name, protocol, seeds, mean, low, high, by_shares, sinks }) => {
@@ -49,13 +47,11 @@ function effectLines({ effects }: Claim): Node {
 const verdictWords = ({ verdict, survives, two_seeds }: Claim) =>
   `${verdict}${survives ? ' †' : ''}${two_seeds ? ', on two seeds' : ''}`;
 
-/** Explains why a claim has no verdict: it cannot be tested here, or runs are missing. */
 function noVerdictReason({ hours, why }: Claim): string {
   const runs = hours && `Its runs are not trained yet: ${hours.join(' to ')} core hours.`;
   return [runs, why && typeset(why)].filter(Boolean).join(' ');
 }
 
-/** Replaces signs and names of the claims file by typeset ones: minus signs, subscripts, Greek letters. */
 const typeset = (said: string) =>
   said
     .replace(/(^|[\s(])-(?=\d)/g, '$1−')
@@ -76,7 +72,7 @@ function rowNameOf({ source, section }: Claim): string {
 
 const VERDICTS = ['agrees', 'differs', 'undecided', NOT_TESTED] as const;
 
-/** Returns a table of the verdicts: a count of each for every section, which unfolds to the section's claims. */
+/** Returns a table that counts the verdicts of each section; a row unfolds to the section's claims. */
 export function claimsTables(hrefOf: (state: string) => string): Node[] {
   const all = claims();
   const linkOrText = ({ claim, seen }: Claim) =>
@@ -90,7 +86,9 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
   );
   const span = (words: string, className?: string) =>
     make('span', className ? { className: [className] } : {}, [text(words)]);
-  /** Returns the cell of a count; hidden words name its verdict for screen readers, as the column's heading does. */
+  /**
+   * Returns a cell with a count. For screen readers, hidden words add the verdict, which others see over the column.
+   */
   const countCell = (group: readonly Claim[], verdict: string) => {
     const number = countVerdict(group, verdict);
     return make('span', number ? {} : { className: ['none'] }, [

@@ -1,14 +1,12 @@
-/** A dot for each seed of a recipe, and their mean, as a table that needs no JavaScript. */
+/** Draws a dot for each seed of a recipe, and their mean, in a table that needs no JavaScript. */
 import { longRuns, meanOf, modelsOfZoo } from './facts.ts';
 import { formatFixed, make, table, text, type Node } from './nodes.ts';
 
-/** The outcomes that can be drawn, with the number of decimals that each is printed with. */
 const OUTCOMES: Readonly<Record<string, { readonly title: string; readonly digits: number }>> = {
   alpha: { title: 'α₁ above uniform attention', digits: 2 },
   loss: { title: 'loss (nats)', digits: 2 },
 };
 
-/** The dots of a recipe, one for each seed. */
 export interface Dots {
   readonly title: string;
   readonly values: readonly number[];
@@ -35,7 +33,6 @@ export function seedDots(recipes: readonly string[], step: number, outcome: stri
 
 const [WIDTH, HEIGHT, EDGE] = [240, 20, 6];
 
-/** Draws a recipe's seeds on a line. */
 function stripOf({ values, mean }: Dots, [low, high]: readonly [number, number]): Node {
   const x = (value: number) =>
     (EDGE + ((value - low) / (high - low)) * (WIDTH - 2 * EDGE)).toFixed(1);

@@ -14,7 +14,7 @@ interface TableRow {
   readonly seed?: number;
 }
 
-/** Indexes rows by their id, model or seed; a row without these by its place. */
+/** Indexes rows by their id, model or seed. A row that has none of these is indexed by its place. */
 function byName(rows: readonly TableRow[]): Record<string, unknown> {
   return Object.fromEntries(
     rows.map((row, i) => [
@@ -29,7 +29,7 @@ interface Log {
   readonly points: readonly Readonly<Record<string, number | null>>[];
 }
 
-/** Logs of the long runs of a recipe, one for each seed (protocol A of models/README.md). */
+/** Returns the logs of the long runs of a recipe, one for each seed (protocol A of models/README.md). */
 export function longRuns(id: string): readonly Log[] {
   const folder = join(models, 'zoo', id, 'seeds');
   if (!existsSync(folder)) return [];
@@ -38,7 +38,6 @@ export function longRuns(id: string): readonly Log[] {
     .map((file) => readJson(`zoo/${id}/seeds/${file}`) as Log);
 }
 
-/** The outcomes of each run of a recipe of protocol B, in the order of its seeds. */
 export interface DecisiveRuns {
   readonly seeds: readonly number[];
   readonly alpha: readonly number[];
@@ -82,7 +81,6 @@ export function intervalOfPairs(differences: readonly number[]) {
   return { mean, low: mean - half, high: mean + half, seeds: n };
 }
 
-/** Returns Pearson's correlation. */
 export function correlationOf(xs: readonly number[], ys: readonly number[]): number {
   const [x, y] = [meanOf(xs), meanOf(ys)];
   const sum = (of: (i: number) => number) => xs.reduce((all, _, i) => all + of(i), 0);
@@ -104,14 +102,12 @@ function pairedFacts(id: string, step: number): Record<string, unknown> {
   return { [step]: intervalOfPairs(differences) };
 }
 
-/** Returns how the onset of the sink correlates with α₁ at a step, over the long runs of a recipe. */
 function onsetFacts(id: string, step: number): Record<string, unknown> {
   const runs = longRuns(id);
   const alphas = runs.map((run) => alphaAt(run, step) ?? NaN);
   return { [step]: { correlation: correlationOf(runs.map(onsetOf), alphas), seeds: runs.length } };
 }
 
-/** Returns the mean, minimum and maximum over seeds of the onset, and of each outcome at each step. */
 function logFacts(id: string): Record<string, unknown> {
   const runs = longRuns(id);
   const steps = [...new Set(runs.flatMap(({ points }) => points.map(({ step }) => step!)))];
@@ -133,7 +129,6 @@ function logFacts(id: string): Record<string, unknown> {
   };
 }
 
-/** Returns the mean of each column of models/train/inputs.json over the models of each group. */
 function inputFacts(): Record<string, unknown> {
   const groups = readJson('train/inputs.json') as Readonly<
     Record<string, readonly Readonly<Record<string, unknown>>[]>
@@ -191,7 +186,7 @@ export function fact(place: string): number {
   return value;
 }
 
-/** Transformations of a number before the text states it. */
+/** Forms in which a lesson may state a table's number, by name. */
 const FORMS: Readonly<Record<string, (value: number) => number>> = {
   '': (value) => value,
   percent: (value) => 100 * value,
@@ -199,7 +194,8 @@ const FORMS: Readonly<Record<string, (value: number) => number>> = {
 };
 
 /**
- * Checks that a text states the number of a table, rounded to the text's digits.
+ * Checks that a text states the number of a table, rounded to the text's decimals.
+ * @param as a key of FORMS
  * @returns undefined if it does, otherwise the error
  */
 export function wrongNumber(stated: string, place: string, as = ''): string | undefined {
@@ -224,7 +220,6 @@ export interface Claim {
     /** A recipe, or the number that the mean over seeds is compared with. */
     readonly against: string | number;
     readonly outcome: string;
-    /** The outcome in words, if its column is not clear enough. */
     readonly name: string | null;
     /** The protocol of the compared runs; null: shipped models, seeds of the lab, searches. */
     readonly protocol: 'a' | 'b' | null;
@@ -232,15 +227,14 @@ export interface Claim {
     readonly mean: number | null;
     readonly low: number | null;
     readonly high: number | null;
-    /** For claims that a sink is absent: the effect on the alpha of rows divided by their sums, and its interval. */
+    /** For claims that a sink is absent: the effect on α₁ if each row is divided by its sum, then its interval. */
     readonly by_shares: readonly [number, number, number] | null;
     /** Sink_1^0.3 of each seed or model, in percent. */
     readonly sinks: readonly number[];
   }[];
   readonly verdict: string;
-  /** The verdict by the first version of the rules. */
+  /** The verdict by the first version of the rules; null for a claim that is new since then. */
   readonly before: string | null;
-  /** Whether the verdict rests on two seeds of a recipe. */
   readonly two_seeds: boolean;
   /** Whether the claim's verdicts on a direction survive Benjamini and Hochberg's procedure; null if it has none. */
   readonly survives: boolean | null;
@@ -264,7 +258,6 @@ const claimsFile = () =>
 export const claims = () => claimsFile().rows;
 export const chance = () => claimsFile().chance;
 
-/** A model of the zoo as the tables of a lesson show it. */
 export interface Model {
   readonly id: string;
   readonly title: string;

@@ -20,7 +20,6 @@ export function lessons(): Lesson[] {
   return ORDER.map((slug) => lessonOf(slug, readFileSync(join(folder, `${slug}.md`), 'utf8')));
 }
 
-/** Returns the facts about a lesson that the page lists. */
 export const listedFacts = ({ slug, number, title, description, minutes }: Lesson) => ({
   ...{ slug, number, title, description, minutes },
 });
@@ -103,7 +102,7 @@ export function pages(): Readonly<Record<string, string>> {
   const problems = all.flatMap(({ slug, problems: own }) =>
     own.map((one) => `web/lessons/${slug}.md, ${one}`),
   );
-  // The build for lessons/draw.mjs allows problems, since that program mends the pictures.
+  // The build for lessons/draw.mjs allows problems, since that script redraws outdated pictures.
   if (problems.length && !process.env.SINKSCOPE_DRAWS) throw new Error(problems.join('\n'));
   return {
     ...Object.fromEntries(
@@ -113,7 +112,6 @@ export function pages(): Readonly<Record<string, string>> {
   };
 }
 
-/** Whether a page belongs to the course, by its path as Vite names it. */
 export const isCoursePage = (path: string) => path.startsWith('/learn/');
 
 /** Returns a plugin that gives Vite the pages of the course as if they were files of its root. */

@@ -68,7 +68,7 @@ export interface LessonFigure {
   readonly state: Readonly<Record<string, string>>;
 }
 
-/** A picture of a figure, which web/lessons/draw.mjs drew. */
+/** A picture of a figure, as web/lessons/draw.mjs draws it. */
 export interface Picture {
   readonly state: Readonly<Record<string, string>>;
   readonly says: string;
@@ -80,7 +80,7 @@ export interface Picture {
   readonly phone: number;
 }
 
-/** Texts of a model that lessons/draw.mjs recorded. */
+/** Texts that a model generated, as web/lessons/draw.mjs records them. */
 export interface Writing {
   readonly id: string;
   readonly model: string;
@@ -90,7 +90,7 @@ export interface Writing {
     readonly text: string;
     readonly distinct: string;
   }[];
-  /** Numbers about the texts: means over seeds, as words. */
+  /** Formatted means over seeds, and the changes between caches with their intervals, by name. */
   readonly values: Readonly<Record<string, string>>;
 }
 
@@ -111,13 +111,11 @@ export interface Lesson {
   readonly title: string;
   readonly description: string;
   readonly minutes: number;
-  /** The number of words of the text, without those of figures and tables. */
+  /** The number of words of the text, figures and tables excluded. */
   readonly wordCount: number;
   readonly html: string;
   readonly figures: readonly LessonFigure[];
-  /** The places where a model generates text. */
   readonly writes: readonly Omit<Writing, 'rows' | 'values'>[];
-  /** The states of the page that the lesson links to. */
   readonly links: readonly string[];
   readonly liveNumbers: readonly {
     readonly figure: string;
@@ -125,7 +123,6 @@ export interface Lesson {
     readonly stated: string;
   }[];
   readonly conditionalSentences: readonly ConditionalSentence[];
-  /** The lesson's errors, a sentence each. */
   readonly problems: readonly string[];
 }
 
@@ -162,7 +159,6 @@ const SCHEMES = ['https:', 'http:', 'mailto:'];
  */
 const LIMITS = { characters: 20_000, columns: 24, marks: 300, containers: 40 };
 
-/** Returns a sentence about the first bound that a lesson exceeds; none if it keeps all of them. */
 function exceededBounds(source: string): string[] {
   if (source.length > LIMITS.characters)
     return [
@@ -193,7 +189,6 @@ function exceededBounds(source: string): string[] {
 const lessonsFolder = join(import.meta.dirname, '../lessons');
 const picturesFolder = join(lessonsFolder, 'pictures');
 
-/** The slugs of the lessons in the order of the course. */
 export const ORDER = JSON.parse(
   readFileSync(join(lessonsFolder, 'order.json'), 'utf8'),
 ) as readonly string[];
@@ -202,7 +197,6 @@ const numberOf = (slug: string) => ORDER.indexOf(slug) + 1;
 /** Returns the prefix of the names of a lesson's pictures: the number in its slug if it has one, otherwise the slug. */
 export const picturesPrefix = (slug: string) => /^\d+/.exec(slug)?.[0] ?? slug;
 
-/** The address of the page, relative to a lesson. */
 const PAGE = '../../index.html';
 const WORDS_A_MINUTE = 110;
 
@@ -286,7 +280,6 @@ const mathOf = ([tag, ...children]: MathNode): Node =>
     children.map((one) => (typeof one === 'string' ? text(one) : mathOf(one))),
   );
 
-/** Returns a word of a directive; throws unless the word is a known one. */
 function checkedWord(given: string, what: string, known: object): string {
   if (!Object.hasOwn(known, given))
     throw new Error(`The ${what} “${given}”: expected one of ${Object.keys(known).join(', ')}.`);
@@ -327,7 +320,6 @@ function initialRow({ switches = '', beside = '', ...set }: Record<string, strin
   ];
 }
 
-/** What parsing collects of a lesson. */
 interface Collected {
   readonly figures: LessonFigure[];
   readonly writes: { id: string; model: string; prompt: string }[];
@@ -345,7 +337,6 @@ function takeLabel(node: Node): readonly Node[] {
   return first.children ?? [];
 }
 
-/** Matches the space between two sentences of prose. */
 const SENTENCE_GAP = /(?<=[.!?:]\)?)\s+(?=[“(\p{Lu}])/u;
 
 /**
@@ -377,9 +368,8 @@ function directives(slug: string, collected: Collected) {
   /** Figures whose text or step the reader can change. */
   const changingFigures = new Set<string>();
   let group = 0;
-  /** All sentences of `:when`. */
   const cases = new WeakSet<Node>();
-  /** The sentences of `:when` that follow another one, and so belong to its group. */
+  /** The `:when` directives that directly follow another one, and so belong to its group. */
   const laterCases = new WeakSet<Node>();
   const pictures = readPictures();
   const hrefOf = (state: string) => {
@@ -637,7 +627,6 @@ function directives(slug: string, collected: Collected) {
   };
 }
 
-/** Returns the title, which is the first heading, and the description, which is the paragraph after it. */
 function headOf(tree: Root): { title: string; description: string } {
   const [title, description] = tree.children;
   if (title?.type !== 'heading' || description?.type !== 'paragraph')

@@ -20,7 +20,6 @@ export const make = (
   }) as unknown as Node;
 export const text = (value: string) => ({ type: 'text', value }) as Node;
 
-/** Returns a table that scrolls if it is wide; a cell is a text or a node. */
 export function table(
   heads: readonly string[],
   rows: readonly (readonly (string | Node)[])[],
@@ -42,6 +41,5 @@ export function table(
 export const formatFixed = (value: number, digits: number) =>
   (Math.abs(value) < 0.5 / 10 ** digits ? 0 : value).toFixed(digits).replace('-', '−');
 
-/** Formats a difference with its sign and `digits` decimals. */
 export const formatSigned = (value: number, digits: number) =>
   `${value < 0 ? '−' : value > 0 ? '+' : ''}${Math.abs(value).toFixed(digits)}`;

@@ -17,7 +17,6 @@ export function writeNotices(out: string, bundles: readonly string[], binaries: 
   copyFileSync(join(import.meta.dirname, '../../LICENSE'), join(out, 'LICENSE'));
 }
 
-/** Reads a file's sections, each from its heading on. */
 function readSections(file: string): string[] {
   return readFileSync(file, 'utf8')
     .split(/^(?=## )/m)

@@ -6,7 +6,6 @@ import { createHash } from 'node:crypto';
 import { cpSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Lists the files of a folder and its subfolders, sorted. */
 export function filesOf(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -14,7 +13,6 @@ export function filesOf(folder: string): string[] {
     .sort();
 }
 
-/** Returns a short hash of the files' names and contents. */
 function digest(folder: string, files: readonly string[]): string {
   const hash = createHash('sha256');
   for (const file of files)
@@ -43,7 +41,6 @@ export class Part {
     this.path = path ?? `${name}/${digest(from, this.files)}/`;
   }
 
-  /** Returns where the file is before it is copied. */
   sourceOf(name: string): string {
     return join(this.#from, name);
   }

@@ -8,7 +8,6 @@ import { cards, pictureOf, SIZE } from './cards.ts';
 import { escapeHtml, isCoursePage } from './lessons.ts';
 import { readPictures } from './markdown.ts';
 
-/** The card of the room Start. */
 const card = cards()[0]!;
 const SCRIPT = 'plain.js';
 const INTRODUCTION =
@@ -25,7 +24,7 @@ const REASONS = {
     '<code>Access-Control-Allow-Origin</code>.',
   host: 'Its scripts could not be fetched, or this browser is older than they are. Try again.',
 };
-/** A script, also for old browsers without modules, that shows the one of REASONS that applies. */
+/** Shows the one of REASONS that applies. The script also runs in old browsers, which know no modules. */
 const REASON_SCRIPT = `(function () {
   var why = location.protocol === 'file:' ? 'file' : self.origin === 'null' ? 'sandbox' : 'host';
   var all = ['file', 'sandbox', 'host'];
@@ -41,7 +40,7 @@ const STYLE =
 export function plain(): Plugin {
   return {
     name: 'plain',
-    // A lesson can be read without the program.
+    // Lessons need no such content: they can be read without the program.
     transformIndexHtml: (_, { path }) =>
       isCoursePage(path)
         ? []
@@ -58,7 +57,7 @@ export function plain(): Plugin {
               children:
                 `<p>${INTRODUCTION}</p><noscript><p>${NO_SCRIPT}</p></noscript>` +
                 Object.entries(REASONS)
-                  // Where REASON_SCRIPT cannot run either, the page is a local file or in a frame.
+                  // If REASON_SCRIPT cannot run, the reason is not `host`: the page is a local file or in a frame.
                   .map(
                     ([name, text]) =>
                       `<p id="plain-${name}"${name === 'host' ? ' hidden' : ''}>${text}</p>`,

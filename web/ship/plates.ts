@@ -33,7 +33,7 @@ function fillIn(text: string, numbers: Readonly<Record<string, string>>): string
   });
 }
 
-/** Returns the link's hash of a figure's attributes, whose names are in lower case. */
+/** Returns the hash of the link to a figure. The attributes of the figure have names in lower case. */
 function hashOf(attributes: Readonly<Record<string, string>>): string {
   const names = new Map(Object.keys(table).map((name) => [name.toLowerCase(), name]));
   const pairs = Object.entries(attributes).map(([name, value]) => [names.get(name) ?? name, value]);
@@ -58,7 +58,6 @@ function withoutTitle(svg: string): string {
       `viewBox="0 ${TITLE_HEIGHT} ${width} ${Number(height) - TITLE_HEIGHT}"`,
     );
 }
-/** The height of a figure's first line, in units of the figure. */
 const TITLE_HEIGHT = 26;
 
 export function plates(): readonly Plate[] {
@@ -75,7 +74,7 @@ export function plates(): readonly Plate[] {
     return {
       ...{ figure, title, question, svg: withoutTitle(svg) },
       sentences: sentences.map((one) => fillIn(one, numbers)),
-      // The conditions in the picture's description, which are escaped already.
+      // The picture's description is escaped already, so the conditions are, too.
       conditions: description.split('\n').filter((line) => line.includes(' · ε = ')),
       link: `embed.html#${hashOf(picture.state)}`,
     };
@@ -102,7 +101,7 @@ const STYLE = `
 const LINES = 30;
 
 /**
- * Returns the sheet of a plate.
+ * Returns the HTML of a plate's sheet.
  * @param home the absolute address of the page
  */
 export function plateHtml(
@@ -137,7 +136,6 @@ export const PAPERS = ['A4', 'Letter'] as const;
 export const fileOf = ({ figure }: Plate, paper: (typeof PAPERS)[number]) =>
   `${figure}-${paper.toLowerCase()}.pdf`;
 
-/** Returns the page that lists the plates. */
 export function listHtml(all: readonly Plate[]): string {
   const rows = all.map((plate) => {
     const files = PAPERS.map((paper) => `<a href="${fileOf(plate, paper)}">${paper}</a>`);

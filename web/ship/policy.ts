@@ -7,8 +7,7 @@ import type { HtmlTagDescriptor, Plugin } from 'vite';
 const POLICY = {
   'default-src': "'self'",
   'script-src': "'self' 'wasm-unsafe-eval'",
-  // Templates set style attributes, such as the colors of legends. Styles run no code, and the other
-  // directives bound what styles can load.
+  // Templates set style attributes. Styles run no code, and the other directives bound what they can load.
   'style-src': "'self' 'unsafe-inline'",
   // Figures are saved through images that the page creates.
   'img-src': "'self' data: blob:",
@@ -23,8 +22,8 @@ const POLICY = {
 };
 
 /**
- * Browsers give shared memory only to isolated documents. Unlike the other headers for isolation, this one does not
- * affect frames, on other sites and here, or the page's requests. For browsers that do not know it, sw/sw.ts isolates
+ * Browsers give shared memory only to isolated documents. Unlike the other headers for isolation, this one affects
+ * neither frames (on other sites and here) nor the page's requests. In browsers that do not know it, sw/sw.ts isolates
  * the page.
  */
 export const ISOLATION = { 'Document-Isolation-Policy': 'isolate-and-credentialless' };

@@ -13,7 +13,6 @@ import { make, table, text, type Node } from './nodes.ts';
 
 const link = (href: string, label: string) => make('a', { href }, [text(label)]);
 
-/** Returns a row for each remedy, which a reader unfolds: formula, twin of the zoo with its numbers, and models. */
 export function remedyTable(hrefOf: (state: string) => string): Node[] {
   const zoo = modelsOfZoo();
   return [

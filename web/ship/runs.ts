@@ -10,7 +10,7 @@ type Outcome = keyof typeof OUTCOMES;
 
 export interface Group {
   readonly title: string;
-  /** The recipes in the order of the line through their means; the line omits recipes without runs. */
+  /** The recipes in the order in which a line connects their means; the line skips recipes without runs. */
   readonly recipes: readonly string[];
 }
 
@@ -33,7 +33,6 @@ const TICKS = 5;
 const CHARACTER = 7;
 const LINE_HEIGHT = 14;
 
-/** Returns the multiples of a round step inside an interval. */
 function ticksOf([low, high]: readonly [number, number]): number[] {
   const raw = (high - low) / TICKS;
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -49,7 +48,6 @@ const rangeOf = (all: readonly number[]) =>
     ? format(all[0]!)
     : `${format(meanOf(all))} (${format(Math.min(...all))} to ${format(Math.max(...all))})`;
 
-/** Returns an interval that holds all values, with some margin. */
 function domainOf(values: readonly number[]): readonly [number, number] {
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const margin = (high - low || 1) * 0.06;

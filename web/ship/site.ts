@@ -45,7 +45,6 @@ self.addEventListener('activate', (event) =>
 );
 `;
 
-/** Returns a page that redirects to another page and has that page's title and preview. */
 function redirectPage(page: string, to: string, script: string): string {
   const head = page.match(
     /<meta (?:charset|name|property|http-equiv)[^>]*>|<title>[^<]*<\/title>/g,
@@ -66,7 +65,6 @@ function redirectPage(page: string, to: string, script: string): string {
 `;
 }
 
-/** Writes redirects for all pages of a release into `folder`, below `site`. */
 function writeRedirects(site: string, folder: string, release: string): void {
   const up = (depth: number) => '../'.repeat(depth) || './';
   const folderDepth = folder ? 1 : 0;
@@ -88,17 +86,16 @@ function writeRedirects(site: string, folder: string, release: string): void {
       );
   }
   write('sink-scope.js', `import '${up(folderDepth)}${release}/sink-scope.js';\n`);
-  // A host copies this file to its own site, so it has no imports.
+  // This is the file itself, which imports nothing: hosts copy it to their own sites.
   copyFileSync(join(releaseFolder, 'sink-widget.js'), join(site, folder, 'sink-widget.js'));
   write('sw.js', RETIRING_WORKER);
 }
 
-/** Returns the text of `_headers`: the rules of each release, with its folder before their paths. */
 function headersOf(site: string, releases: readonly string[]): string {
   const rules = releases.map((release) =>
     readFileSync(join(site, release, '_headers'), 'utf8').replace(/^\//gm, `/${release}/`),
   );
-  // Paths that other sites load as well. A rule for all paths would send the header twice for a release's files.
+  // Other sites load these paths, too. A rule for all paths would send the header twice for a release's files.
   const openPaths = [`/${LATEST}/*`, '/sink-scope.js', '/sink-widget.js'];
   return [...openPaths.map((path) => `${path}\n  Access-Control-Allow-Origin: *\n`), ...rules].join(
     '',

@@ -3,7 +3,6 @@ import type { Root } from 'mdast';
 import { TERMS } from '../src/page/glossary.ts';
 import { make, text, type Node } from './nodes.ts';
 
-/** Returns the anchor of a term on the glossary's page. */
 export const anchorOf = (term: string) =>
   `term-${term
     .replace('α', 'alpha')

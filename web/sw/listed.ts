@@ -26,7 +26,6 @@ export function packList(files: readonly ListedFile[], zoo: string): string {
   return [...folders.values()].map((line) => line.join('\t')).join('\n');
 }
 
-/** Unpacks the text of `packList`. */
 export function unpackList(list: string, zoo: string): ListedFile[] {
   return list.split('\n').flatMap((line) => {
     const [folder, ...rest] = line.split('\t') as [string, ...string[]];

@@ -49,14 +49,14 @@ async function isListed(address: string, response: Response): Promise<boolean> {
 
 /** A Workbox plugin that lets only files with a listed hash into and out of a cache. */
 const checked: WorkboxPlugin = {
-  // Takes files from the browser's own cache at any age, since the hash decides whether a file is of this build. An
-  // integrity attribute would refuse a wrong file before it can be fetched again.
+  // Takes files from the browser's cache at any age, since their hash shows whether they are of this build.
+  // An integrity attribute would refuse a wrong file before `fetchDidSucceed` could fetch it again.
   async requestWillFetch({ request }) {
     return new Request(request, { integrity: '', cache: 'force-cache' });
   },
   async fetchDidSucceed({ request, response }) {
     if (await isListed(request.url, response)) return response;
-    // The browser's own cache may have a wrong file, so this request passes it by.
+    // The browser's cache may have a wrong file, so this request bypasses it.
     return fetch(request.url, { cache: 'reload' }).catch(() => response);
   },
   async cacheWillUpdate({ request, response }) {
@@ -93,7 +93,6 @@ precacheAndRoute(
 );
 cleanupOutdatedCaches();
 
-// Other files on the build's list are cached at their first use.
 registerRoute(
   ({ url }) => url.href.startsWith(scope) && hashesOf(url.href) !== undefined,
   new CacheFirst({

@@ -1,6 +1,7 @@
 /**
- * Draws the experiments, as a room and as a figure. An experiment measures settings of the shown models, most of which
- * remove or disturb the sink, and states the result in a sentence; its row in index.ts defines both.
+ * Draws the experiments, as a room and as a figure. An experiment measures the shown models in several settings, most
+ * of which remove or disturb the sink, and states the result in a sentence. Its row in index.ts defines the settings
+ * and the sentence.
  */
 import { computed } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
@@ -77,7 +78,6 @@ function interleave(lists: readonly (readonly Study[])[], leadCount: number): St
 interface EndedDetail {
   readonly view: 'experiment';
   readonly says: string;
-  /** The measured settings of all models. */
   readonly results: readonly {
     readonly subject: string;
     readonly title: string;
@@ -108,7 +108,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   const detailPart = addElement(side, 'experiment-detail');
   const footer = addElement(isEmbed ? root : side, isEmbed ? 'figure-foot' : 'experiment-foot');
 
-  // The room states the conditions that all models share once, under its charts; an embed's figure states all its own.
+  // The room states, under its charts, the conditions that all models share; an embed's figure states all of its own.
   let statedConditions: readonly string[] = [];
   const figureOptions = isEmbed ? {} : { roomConditions: () => statedConditions };
 
@@ -123,8 +123,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   };
 
   /**
-   * Returns the subjects whose first prompt is run for the detail: that of the chosen model, or those of all models if
-   * the plan needs their frames. An embed has no detail and runs them only for the plan.
+   * Returns the subjects whose first prompt is run for the detail: the chosen model's, or those of all models if the
+   * plan needs their frames. An embed has no detail, so it runs them only for the plan.
    */
   const shownSubjects = (engine: Engine): string[] => {
     if (isEmbed && !experiment().needsDetailFrame) return [];
@@ -133,13 +133,12 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     return bases.map((base) => `${base}${edits}`);
   };
 
-  /** Returns the settings of each model. */
   const plansOf = (engine: Engine): { base: string; settings: readonly Setting[] }[] =>
     basesOf(outer.state.value).map((base) => {
       const request = requestOf(engine);
       const subject = `${base}${experiment().editsOf(request)}`;
       const [detailed] = experiment().needsDetailFrame ? shownOf(outer, [subject]) : [];
-      // The frame may have been read for another room, without the numbers that the plan needs.
+      // The frame may have been read for another room, so it may lack the numbers that the plan needs.
       const isUsable =
         detailed?.frame &&
         !detailed.isStale &&
@@ -179,14 +178,12 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       plansOf(engine).flatMap(({ base, settings }) =>
         settings.map((setting) => studyOf(base, setting).subject),
       ),
-    // A figure of a long text has no link to its embed: an embed's run keeps all fields, for which a long text needs
-    // too much memory.
+    // An embed's run keeps all fields. Those of a long text need too much memory, so its figure has no embed link.
     (state) => ({
       ...experiment().embedStateOf?.(state),
       ...(state.T > LONG_TEXT ? { hide: [...state.hide, 'links'] } : {}),
     }),
   );
-  /** The context of the detail's figure, which shows the chosen model. */
   const detailContext = contextOf(
     (engine) => [`${chosenBase()}${experiment().editsOf(requestOf(engine))}`],
     ({ T }) => ({ n: 1, at: 0, T: Math.min(T, MAX_MAP_TOKENS) }),
@@ -224,7 +221,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       const isComplete = settings.length > 0 && frames.length === settings.length;
       const key = `${experiment().name} ${outer.state.value.perturbation} ${base}`;
       if (isComplete) cachedFrames.set(key, frames);
-      // The old frames stay until the new ones are complete, or at least as many as the old ones.
+      // The old frames stay until the new ones are complete, or at least three and no fewer than the old ones.
       const cached = cachedFrames.get(key);
       const usesCached =
         !isComplete && cached !== undefined && frames.length < Math.max(3, cached.length);
@@ -239,7 +236,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       };
     });
 
-  // The sentence and the detail's picture appear together.
+  // Shows the sentence and the detail's picture together.
   hideUntilDrawn(root, scope, () => {
     const engine = outer.engine.value;
     if (!engine) return [{ subject: '', isStale: true }];
@@ -261,7 +258,6 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       >Open in Sinkscope</a
     >`;
 
-  /** Returns the notes at the side: the experiment's footer, and a button that opens the code to embed it. */
   function sideNotes(): TemplateResult {
     const shown = basesOf(outer.state.value);
     return html`${experiment().footer?.() ?? nothing}

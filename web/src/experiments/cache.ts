@@ -85,8 +85,7 @@ export const cache: Experiment = {
         `in ${percent(keptShare(best.frame), 0)} of the heads), and highest when it keeps ${policy(worst.frame)} ` +
         `(${formatLossChange(worst.cost)}; ${percent(keptShare(worst.frame), 0)}).`,
     );
-    // The heading needs a clear result: each policy that keeps the first token in most heads has a smaller loss than
-    // all others.
+    // States a result only if all policies that keep the first token in most heads lose less than the others.
     const keepsFirst = main!.costs.map(({ frame }) => keptShare(frame) >= 0.5);
     const count = keepsFirst.filter(Boolean).length;
     const keepersAreBest =

@@ -10,14 +10,12 @@ import type { PromptFile, Question } from '../ask/question';
 import type { State } from '../ask/state';
 import type { View } from '../page/view';
 
-/** What an experiment's plan depends on. */
 export interface ExperimentRequest {
   readonly state: State;
   readonly describe: Describe;
   readonly question: Question;
 }
 
-/** A setting in which a model is measured: its edits and the question. */
 export interface Setting {
   /** The edits as a link writes them after the model's name, such as `~evict(window,64)`; '' for none. */
   readonly edits: string;
@@ -25,12 +23,12 @@ export interface Setting {
   readonly measures: readonly string[];
 }
 
-/** The results of one model. */
+/** The measured frames of one model. */
 export interface Group {
-  /** The text of the subject without edits. */
+  /** The subject without edits, as a link writes it. */
   readonly base: string;
   readonly title: string;
-  /** The measured frames, in the order of the plan. */
+  /** The frames in the order of the plan; those that are not measured yet are absent. */
   readonly frames: readonly Frame[];
 }
 
@@ -38,13 +36,12 @@ export interface Experiment {
   readonly name: State['experiment'];
   readonly title: string;
   readonly hint: string;
-  /** The chart of all models. */
   readonly view: View;
   /** The chosen model's picture of one prompt, at the side. */
   readonly detail: View;
   /** Returns the chart, for experiments whose chart depends on the state. */
   readonly viewOf?: (state: State) => View;
-  /** Returns the part of an embed's state that differs from the page's. */
+  /** Returns the fields of the state in which an embed differs from the page. */
   readonly embedStateOf?: (state: State) => Partial<State>;
   /** Returns the edit that the detail shows; '' for none. */
   readonly editsOf: (request: ExperimentRequest) => string;
@@ -52,11 +49,10 @@ export interface Experiment {
   readonly needsDetailFrame?: boolean;
   /** Returns the settings to measure; `detailFrame` is this model's frame of the detail, if it is needed and read. */
   readonly plan: (request: ExperimentRequest, detailFrame: Frame | undefined) => readonly Setting[];
-  /** The number of settings at the start of the plan that the sentence needs, so that they are measured first. */
+  /** The sentence needs this many settings at the start of the plan, so they are measured first. */
   readonly leadCount: number;
-  /** Returns a heading and a sentence about the available numbers. */
   readonly says: (groups: readonly Group[], state: State) => Finding;
-  /** Returns the table; `file` is the reader's file of prompts, if there is one, which the table's commands name. */
+  /** Returns the table. Its commands name `file`, the reader's file of prompts, if there is one. */
   readonly table: (groups: readonly Group[], file: PromptFile | undefined) => TemplateResult;
   readonly controls: (context: Context) => TemplateResult;
   readonly footer?: () => TemplateResult;

@@ -18,7 +18,6 @@ import { costOfMatch, lossColumns, settingsTable, slider, baselineOf } from './p
 
 /** Token 1 is prominent if its hidden norm is at least this many times the others' mean. */
 const LARGE_RATIO = 2;
-/** The number of random controls for a tested channel, weight or direction. */
 const CONTROL_COUNT = 5;
 const MEASURES = ['loss_mean', 'sink_ratio', 'hidden_ratio', 'hidden_norm'];
 
@@ -42,8 +41,7 @@ function planPerturbation({ state, question }: ExperimentRequest, detailFrame: F
   const settingOf = (edits: string): Setting => ({ edits, question, measures: MEASURES });
   if (state.perturbation === 'channel') {
     const { channel, layer, token, value } = peakOf(detailFrame);
-    // Token 1 is the same in all prompts, so the channel of its hidden state can be set to 0 or to its value in the
-    // first prompt.
+    // Token 1 is the same in all prompts, so its channel can be set to 0 or to its value in the first prompt.
     const firstTokenEdit = `~clamp_channel(${channel},${layer},${token}`;
     const fixedEdit = `${firstTokenEdit},to=value,value=${value.toFixed(2)})`;
     // With one prompt, setting the channel to its own value would change nothing.
@@ -155,7 +153,6 @@ function tagWords({
     : 'Later tokens use the directions of the tag, but hardly what the sink writes there';
 }
 
-/** States how much the perturbation raises the loss, compared with random controls. */
 function perturbationFinding(groups: readonly Group[], perturbation: Perturbation) {
   const kind = EDIT_KINDS[perturbation];
   const results = groups.flatMap(({ title, frames }) => {
@@ -247,7 +244,6 @@ const CONTROL_CLAUSES: Readonly<Record<Perturbation, (count: number) => string>>
   tag: (count) => `as many random directions, drawn ${count} times,`,
 };
 
-/** Why a perturbation has no result, by perturbation. */
 const NO_RESULT_REASONS = {
   weight: 'None of these models sends all tokens through the same feed-forward layer.',
   tag: 'None of these models adds the output of its heads to the stream as W_O makes it.',
@@ -260,7 +256,6 @@ const PERTURBATIONS = [
   ['tag', 'project the tag out'],
 ] as const;
 
-/** Returns the chart of the chosen perturbation. */
 export function viewOf({ perturbation }: State): View {
   return perturbation === 'repeat' ? likeness : perturbations;
 }

@@ -10,12 +10,10 @@ import type { State } from '../ask/state';
 import { choicesOf } from '../ask/subject';
 import { costOf, isUnedited, settingName, formatLossChange, type Cost } from '../views/settings';
 
-/** A key of the state whose value is a number. */
 type NumberKey = {
   [Name in keyof State]: State[Name] extends number ? Name : never;
 }[keyof State];
 
-/** Returns a slider for a number of the state. */
 export function slider(
   label: string,
   name: NumberKey,
@@ -88,7 +86,6 @@ export interface Column {
 /** A table with more rows is folded. */
 const MAX_OPEN_ROWS = 12;
 
-/** Returns a table with a row for each setting of each model. */
 export function settingsTable(
   groups: readonly { readonly title: string; readonly frames: readonly Frame[] }[],
   columns: readonly Column[],

@@ -18,11 +18,12 @@ interface Line {
 
 interface Chart {
   readonly title: string;
-  /** Explains the lines of a task with triggers. */
+  /**
+   * Explains the lines. If the text has a planted trigger, `plantedKey` replaces it; if there is held-out text,
+   * `heldOutKey`.
+   */
   readonly key?: string;
-  /** Explains the lines of a training with a trigger planted in its text. */
   readonly plantedKey?: string;
-  /** Explains the lines of a training with held-out text. */
   readonly heldOutKey?: string;
   readonly lines: readonly Line[];
   readonly domain?: readonly [number, number];
@@ -85,7 +86,6 @@ const CHARTS: readonly Chart[] = [
   },
 ];
 
-/** Returns a column of the log as a line of at most MAX_POINTS points. */
 function lineOf(
   { log }: Lab,
   { column, dash, isFaint }: Line,
@@ -98,7 +98,7 @@ function lineOf(
   for (let i = 0; i < log.length; i += stepsPerPoint) {
     const piece = log.slice(i, i + stepsPerPoint);
     const value = recentMean({ log: piece }, column);
-    // Only some steps measure the old text.
+    // Only some steps measure the loss on held-out text.
     if (!Number.isFinite(value)) continue;
     values.push(value);
     steps.push(piece[piece.length >> 1]!.step);
@@ -124,14 +124,13 @@ export function createCharts(
   const charts = CHARTS.slice(0, count);
   const places = charts.map(({ isHalf }) => addElement(root, isHalf ? 'plot half' : 'plot'));
   return (pair) => {
-    // Hides the charts before the first step.
     const hasBegun = pair.some(({ lab }) => lab.log.length);
     for (const place of places) place.hidden = !hasBegun;
     if (!hasBegun) return;
     const isPlanted = pair.some(({ lab }) => Number(lab.settings.planted) > 0);
     charts.forEach((chart, i) => {
       const { title, key, plantedKey, heldOutKey, lines, domain, percent: isShare, isHalf } = chart;
-      // Leaves out lines without numbers, such as attention on triggers or the best possible loss for a text.
+      // Leaves out lines without numbers, such as that of the attention on triggers in a task that has none.
       const isShown = ({ column }: Line, at: number) =>
         at === 0 || pair.some(({ lab }) => Number.isFinite(recentMean(lab, column)));
       const shown = lines.filter(isShown);

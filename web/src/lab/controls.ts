@@ -21,7 +21,6 @@ const VISIBLE_SETTINGS = ['operation', 'optimizer', 'learning_rate'];
 const VISIBLE_FINE_TUNE_SETTINGS = ['from', 'operation', 'learning_rate'];
 const MINUTE = 60;
 
-/** Formats a remaining time. */
 function durationWords(seconds: number): string {
   if (!Number.isFinite(seconds)) return '';
   if (seconds < MINUTE) return `${Math.max(1, Math.round(seconds))} s`;
@@ -39,7 +38,6 @@ export class Controls {
     this.#reset = reset;
   }
 
-  /** Renders the buttons Train, one step and Reset, and the progress. */
   bar(): TemplateResult {
     const pair = this.#pair;
     const { isRunning, canTrain, step, steps, isOver, labs } = pair;
@@ -78,7 +76,6 @@ export class Controls {
       >`;
   }
 
-  /** Renders the choice between new models and fine-tuning, and for fine-tuning the choice of its text. */
   trainingChoice(): TemplateResult {
     const isFineTuning = isFineTune(this.#context.state.value.leftRun);
     return html`${this.#kindChoice(isFineTuning)}

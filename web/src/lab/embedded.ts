@@ -79,7 +79,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   let isOpening = false;
   scope.onEnd(() => (isEnded = true));
 
-  /** Fetches the engine that trains, and sets up both models. */
   async function open(trains: boolean): Promise<void> {
     isOpening = true;
     draw();
@@ -98,7 +97,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     draw();
   }
 
-  /** Resets the training when its settings change, and redraws after changes. */
+  /** Resets the training when the state's settings change, and redraws after changes. */
   function follow(): void {
     let lastRuns = '';
     scope.effect(() => {
@@ -117,7 +116,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     });
   }
 
-  /** Hides the grid before the first training, when the host's picture or a sentence is in its place. */
+  /** Hides the grid before the first training. In its place is the host's picture or a sentence. */
   function updateVisibility(): void {
     const isWaiting = isEmbed && !pair.isReady;
     if (grid.hidden === isWaiting) return;

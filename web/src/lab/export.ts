@@ -21,20 +21,17 @@ export async function openInExplore({ name, lab }: NamedLab, context: Context): 
   context.openFiles(await modelFiles(title, await lab.exportTrained()));
 }
 
-/** Saves the model's folder as a ZIP archive. */
 export async function saveModel({ name, lab }: NamedLab): Promise<void> {
   const title = `${name} after ${lab.step} steps`.toLowerCase();
   const folder = `sinkscope-lab-${title.replace(/[^\p{L}\p{N}.]+/gu, '-')}`.slice(0, 100);
   downloadFile(await modelZip(folder, await lab.exportTrained()), `${folder}.zip`);
 }
 
-/** The labs that the menu saves, and how to draw their picture. */
 interface SavedView {
   readonly pair: readonly NamedLab[];
   readonly columns: readonly string[];
   readonly grid: HTMLElement;
   readonly context: Context;
-  /** Draws both labs, in the page's theme unless another is given. */
   readonly draw: (theme?: Theme) => void;
 }
 

@@ -10,7 +10,6 @@ export interface Trained {
   readonly setup: Setup;
   readonly weights: Uint8Array;
   readonly steps: number;
-  /** The default of each setting of the trainer. */
   readonly defaults: LabRecipe['settings'];
 }
 
@@ -31,7 +30,6 @@ async function filesOf({ setup, weights, steps, defaults }: Trained) {
   });
 }
 
-/** Returns the model's files for Explore. */
 export async function modelFiles(folder: string, trained: Trained): Promise<readonly DiskFile[]> {
   return (await filesOf(trained)).map(({ path, data }) => ({
     path: `${folder}/${path}`,
@@ -39,7 +37,6 @@ export async function modelFiles(folder: string, trained: Trained): Promise<read
   }));
 }
 
-/** Returns a ZIP archive with the model's folder. */
 export async function modelZip(folder: string, trained: Trained): Promise<Blob> {
   const files = (await filesOf(trained)).map(
     ({ path, data }) =>
@@ -48,12 +45,10 @@ export async function modelZip(folder: string, trained: Trained): Promise<Blob> 
   return new Blob([zipSync(Object.fromEntries(files)) as BlobPart], { type: 'application/zip' });
 }
 
-/** The log of a lab, and what repeats its training. */
 export interface LabLog {
   readonly name: string;
   readonly settings: Settings;
   readonly log: readonly LogEntry[];
-  /** The command that repeats the run. */
   readonly command: string;
 }
 
@@ -63,7 +58,6 @@ interface Origin {
   readonly link: string;
 }
 
-/** Returns the logs as CSV, with a line for each step of each lab. */
 export function logCsv(
   labs: readonly LabLog[],
   columns: readonly string[],

@@ -36,7 +36,6 @@ async function textFor(settings: Settings) {
   );
 }
 
-/** Reads the config and the weights of a checkpoint. */
 async function checkpointFor(card: Card, at: number, models: Models) {
   if (at >= TRAINED_STEPS) {
     const { config, weights: begin } = await models.zoo.exact(card.id);
@@ -73,7 +72,6 @@ async function heldOutSequences(
   }).then((all) => all.map((ids) => [...prefix, ...ids]));
 }
 
-/** Returns the settings that change the model's architecture. */
 function architectureChanges(settings: Settings): Record<string, string> {
   const names = ['operation', 'bias_key', 'gate'].filter((name) => settings[name] !== 'own');
   return Object.fromEntries(names.map((name) => [name, String(settings[name])]));

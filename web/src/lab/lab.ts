@@ -1,6 +1,6 @@
 /**
- * One lab: a model in training, in a worker of its own. The lab trains, pauses and resets the model. Its fields have
- * the state, and `changed` counts the updates, ten a second at most.
+ * One lab trains, pauses and resets a model in a worker of its own. Its fields are its state; the signal `changed`
+ * counts their updates, at most ten a second while the model trains.
  */
 import { signal } from '@preact/signals-core';
 import {
@@ -20,7 +20,6 @@ import { deleteTraining, saveTraining, readTraining, type SavedTraining } from '
 
 export type Stage = 'loading' | 'ready' | 'running' | 'ended' | 'diverged' | 'lost' | 'refused';
 
-/** Milliseconds between two pictures. */
 const FRAME_MS = 100;
 /** Milliseconds between two saved states, from which a training resumes if its worker ends. */
 const SAVE_MS = 3000;
@@ -28,7 +27,7 @@ const SAVE_MS = 3000;
 const HELD_OUT_STEPS = 10;
 /** The fewest triggers of a sample, so that the model has something to copy. */
 const MIN_TRIGGERS = 2;
-/** The number of workers of each lab, half of the cores; the digits of a training do not depend on it. */
+/** The number of workers of each lab: half of the cores, since two labs train. The results do not depend on it. */
 const WORKERS = Math.max(1, Math.min(4, Math.floor(navigator.hardwareConcurrency / 2)));
 /** The cost of a training step, in forward passes. */
 const STEP_COST = 3.3;
@@ -39,7 +38,7 @@ interface Picture {
   readonly shape: readonly number[];
 }
 
-/** Measures the seconds of a forward pass; the first one may include compilation. */
+/** Returns the seconds of a forward pass; the first one may include compilation. */
 async function timeForward(training: Training): Promise<number> {
   const startTime = performance.now();
   await training.look();
@@ -57,12 +56,10 @@ export class Lab {
   picture: Picture | undefined;
   /** The model and its recipe; undefined before the first model is ready. */
   setup: Setup | undefined;
-  /** The seconds of training so far. */
   seconds = 0;
   /** The last saved state, from which training continues if its worker ends; undefined if none was saved. */
   saved: SavedTraining | undefined;
   readonly #prepare: (settings: Settings) => Promise<Setup>;
-  /** The seconds of a forward pass, measured before training. */
   #forwardSeconds = NaN;
   #engine: Promise<Engine> | undefined;
   #training: Training | undefined;
@@ -73,7 +70,7 @@ export class Lab {
 
   readonly #side: number;
   readonly #isSaved: boolean;
-  /** The key of the training: all settings that its digits depend on. */
+  /** A text of all that the results of the training depend on: its settings and the version of the build. */
   #key = '';
 
   /**
@@ -105,12 +102,10 @@ export class Lab {
     return this.step ? this.seconds / this.step : STEP_COST * this.#forwardSeconds;
   }
 
-  /** The text of each token of the sample. */
   get words(): readonly string[] {
     return this.sample.map((id) => this.setup?.piece(id) ?? '');
   }
 
-  /** Returns the lab's engine, which the first call creates. */
   engine(): Promise<Engine> {
     this.#engine ??= createEngine({ base: new URL(ENGINE, base), lab: true, workers: WORKERS });
     this.#engine.catch(() => (this.#engine = undefined));
@@ -132,13 +127,11 @@ export class Lab {
       await this.start(settings);
   }
 
-  /** Returns the key of a training: its settings and the build that computes its digits. */
   async #keyOf(settings: Settings): Promise<string> {
     const { describe } = await this.engine();
     return `${describe.version} ${recipeOf(settings)}`;
   }
 
-  /** Starts a new model with these settings, or continues the saved one. */
   async start(settings: Settings, from?: SavedTraining): Promise<void> {
     const generation = ++this.#generation;
     this.settings = settings;
@@ -175,7 +168,7 @@ export class Lab {
     }
   }
 
-  /** Returns the first sample with enough triggers, or the one with most of twenty. */
+  /** Returns the first of twenty samples that has enough triggers, or else the one with the most. */
   async #chooseSample(training: Training): Promise<readonly number[]> {
     const { triggers } = this.settings;
     if (triggers === undefined) return training.sample();
@@ -236,14 +229,13 @@ export class Lab {
     }
   }
 
-  /** Saves the training so far, so that it can continue after the end of its worker or of the visit. */
   async #save(training: Training): Promise<void> {
     const { step, seconds } = this;
     this.saved = { step, seconds, log: [...this.log], state: await training.state() };
     if (this.#isSaved) await saveTraining(this.#side, this.#key, this.saved);
   }
 
-  /** Trains `count` steps and yields their entries; every tenth has the loss on held-out text before the step. */
+  /** Trains `count` steps and yields their entries; every tenth also has the loss on held-out text before its step. */
   async *#takeSteps(training: Training, count: number, pace: number, signal: AbortSignal) {
     const heldOut = this.setup?.heldOut;
     for (let left = count; left > 0;) {
@@ -259,7 +251,6 @@ export class Lab {
     }
   }
 
-  /** Trains `count` steps, at the given pace, and yields their entries. */
   async *#takePacedSteps(training: Training, count: number, pace: number, signal: AbortSignal) {
     if (pace === Infinity) {
       yield* training.run(count, { signal });
@@ -272,7 +263,7 @@ export class Lab {
     }
   }
 
-  /** Applies settings that no number depends on, such as another last step or head. */
+  /** Applies settings that the results do not depend on, such as another last step or another shown head. */
   adjust(settings: Settings): void {
     this.settings = settings;
     const steps = Number(settings.steps);
@@ -285,7 +276,6 @@ export class Lab {
     await this.#running;
   }
 
-  /** Ends the training and its worker. */
   async end(): Promise<void> {
     this.#generation++;
     await this.pause();
@@ -295,14 +285,12 @@ export class Lab {
     await (await engine)?.close();
   }
 
-  /** Runs the sample through the present weights and updates the picture. */
   async #updatePicture(): Promise<void> {
     if (!this.#training) return;
     const [att] = await this.#training.read(this.sample, [{ field: 'att' }]);
     this.picture = att as Picture;
   }
 
-  /** Returns the present model, and the recipe that repeats its training. */
   async exportTrained(): Promise<Trained> {
     if (!this.#training || !this.setup) throw new Error('The model is still loading.');
     const { describe } = await this.engine();

@@ -13,7 +13,6 @@ import { caption, shownHead, type NamedLab } from './words';
 /** The fewest pixels per word for a map to show words. */
 const WORD_WIDTH = 10;
 
-/** What the buttons under a map do. */
 export interface Actions {
   readonly explore: (named: NamedLab) => void;
   readonly saveModel: (named: NamedLab) => void;
@@ -83,7 +82,6 @@ function drawMap(map: Heatmap, named: NamedLab, theme: Theme, width: number): vo
   });
 }
 
-/** Renders the buttons that export the model. */
 function exportButtons(named: NamedLab, { explore, saveModel }: Actions) {
   const isDisabled = !named.lab.picture || !named.lab.hasModel;
   return html`<button type="button" ?disabled=${isDisabled} @click=${() => explore(named)}>
@@ -94,7 +92,6 @@ function exportButtons(named: NamedLab, { explore, saveModel }: Actions) {
     </button>`;
 }
 
-/** Lets the reader choose the head, if there are several. */
 function headChoice({ lab }: NamedLab, choose: (head: number) => void) {
   const headShown = shownHead(lab);
   const [L = 0, H = 0] = lab.picture?.shape ?? [];
@@ -112,7 +109,6 @@ function headChoice({ lab }: NamedLab, choose: (head: number) => void) {
   );
 }
 
-/** Renders the reason why a training stopped, with a button that continues it. */
 function troubleNote({ lab }: NamedLab, actions?: Actions) {
   const { stage, error, saved, settings } = lab;
   if (!error) return nothing;

@@ -22,10 +22,9 @@ import type { NamedLab } from './words';
 const SIDES = ['leftRun', 'rightRun'] as const;
 export type Side = 0 | 1;
 
-/** The labs keep their state while the reader visits another room. */
+/** The labs of the visit are outside the class, so that they keep their state while the reader visits another room. */
 let models: Models | undefined;
 let labs: readonly [Lab, Lab] | undefined;
-/** The tables of the labs' settings, from the engine. */
 let tables: Tables = { fromScratch: [], fineTune: [] };
 
 const prepare = async (settings: Settings) =>
@@ -35,7 +34,6 @@ export class Pair {
   readonly labs: readonly [Lab, Lab];
   #context;
   #describe: Describe | undefined;
-  /** Whether training was paused because the tab is hidden. */
   #isPausedWhileHidden = false;
 
   /**
@@ -74,20 +72,17 @@ export class Pair {
     tables = tablesOf(describe, openModels.zoo.cards);
   }
 
-  /** Returns the settings that the state requests for each lab, with their problems. */
   requestedSettings() {
     const { value } = this.#context.state;
     return SIDES.map((side) => readSettings(value[side], tables));
   }
 
-  /** Returns both labs with their names. */
   namedLabs(): readonly [NamedLab, NamedLab] {
     const [left, right] = this.labs;
     const names = namesOf([left.settings, right.settings], tables);
     return [this.#describeLab(left, names[0]), this.#describeLab(right, names[1])];
   }
 
-  /** Returns a lab with its operation, which the config of its model names, and its command. */
   #describeLab(lab: Lab, name: string): NamedLab {
     const { config } = lab.setup?.options ?? {};
     const modelConfig = config as
@@ -104,14 +99,15 @@ export class Pair {
     this.#context.set({ leftRun: texts[0]!, rightRun: texts[1]! });
   }
 
-  /** Starts both trainings again. */
   async reset(): Promise<void> {
     await Promise.all(
       this.requestedSettings().map(({ settings }, i) => this.labs[i as Side].start(settings)),
     );
   }
 
-  /** Applies the state's settings; those of another training restart both labs, so that both are at the same step. */
+  /**
+   * Applies the state's settings. If they need another training, both labs restart, so that both are at the same step.
+   */
   applyState(): void {
     const settingsOfState = this.requestedSettings().map(({ settings }) => settings);
     const needsRestart = this.labs.some(
@@ -164,7 +160,6 @@ export class Pair {
     return Math.max(...this.labs.map(({ settings }) => Number(settings.steps) || 0));
   }
 
-  /** Returns the estimated seconds until the last step on this machine. */
   get secondsLeft(): number {
     return Math.max(
       ...this.labs.map((lab) => (Number(lab.settings.steps) - lab.step) * lab.stepSeconds),
@@ -195,7 +190,6 @@ export class Pair {
     }
   }
 
-  /** Pauses training while the tab is hidden. */
   #updateVisibility(): void {
     if (document.hidden && this.isRunning) {
       this.#isPausedWhileHidden = true;

@@ -108,7 +108,6 @@ export const fromScratch: readonly Preset[] = [
   },
 ];
 
-/** Presets of fine-tuning. */
 export const fineTune: readonly Preset[] = [
   {
     title: 'ReLU model, continue with softmax',

@@ -22,7 +22,6 @@ export interface Setting extends Row {
   readonly values: readonly (readonly [Value, string])[] | undefined;
 }
 
-/** The rows of a lab that trains from scratch, and of one that fine-tunes. */
 export interface Tables {
   readonly fromScratch: readonly Setting[];
   readonly fineTune: readonly Setting[];
@@ -57,11 +56,9 @@ export function isFineTune(settings: Settings | string): boolean {
 
 const tableOf = (settings: Settings) => (isFineTune(settings) ? FINE_TUNE : FROM_SCRATCH);
 
-/** Returns the rows of the table for these settings, with their defaults. */
 export const settingsOf = (settings: Settings, { fromScratch, fineTune }: Tables) =>
   isFineTune(settings) ? fineTune : fromScratch;
 
-/** Explains why a value is impossible; undefined if it is possible. */
 export function refusal(
   { label, values, low = -Infinity, high = Infinity, isWhole }: Setting,
   value: Value,
@@ -110,7 +107,7 @@ export function printSettings(settings: Settings, tables: Tables): string {
     .join(',');
 }
 
-/** Returns a text of the settings that identify a training, without those that no number depends on. */
+/** Returns a text that identifies a training: its settings without those that its results do not depend on. */
 export function recipeOf(settings: Settings): string {
   return tableOf(settings)
     .filter(({ name, isDisplayOnly }) => !isDisplayOnly && name in settings)
@@ -126,7 +123,6 @@ export function pickSettings(settings: Settings, isModel: boolean): Record<strin
   return Object.fromEntries(rows.map(({ name }) => [name, settings[name]!]));
 }
 
-/** Returns the command that repeats the run. */
 export function commandOf(settings: Settings, tables: Tables): string {
   const changedRows = settingsOf(settings, tables).filter(
     ({ name, default: usual, isDisplayOnly }) =>

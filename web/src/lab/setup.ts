@@ -3,7 +3,6 @@ import type { TrainOptions } from 'sinkscope';
 
 export interface Setup {
   readonly options: TrainOptions;
-  /** Returns the text of a token. */
   readonly piece: (id: number) => string;
   /** The texts of tokenizer.json and tokenizer_config.json. */
   readonly tokenizer: string;
@@ -12,8 +11,8 @@ export interface Setup {
   readonly firstText?: string;
   /** For training on a text: its number of tokens, its name, and the text itself. */
   readonly text?: { readonly tokens: number; readonly name: string; readonly content: string };
-  /** Held-out sequences like those of the model's earlier training; absent: nothing to measure. */
+  /** Held-out sequences like those that the model was trained on before; absent: held-out loss is not measured. */
   readonly heldOut?: readonly (readonly number[])[];
-  /** The model that training continues from, by its folder, and the step if it is a checkpoint. */
+  /** The model that training continues from: its folder, and its step if it is a checkpoint. */
   readonly source?: { readonly model: string; readonly step: number | null };
 }

@@ -1,14 +1,12 @@
 /**
- * Stores a lab's training over a reload: its log, and the state from which it continues to the same digits. If the
- * browser stores nothing, as in some private windows, labs train all the same.
+ * Stores a lab's training, so that it survives a reload: its log, and the state from which it continues with the same
+ * results. If the browser stores nothing, as in some private windows, labs still train.
  */
 import { del, get, set } from 'idb-keyval';
 import type { LogEntry } from 'sinkscope';
 
-/** A training so far, which can continue in another worker. */
 export interface SavedTraining {
   readonly step: number;
-  /** The seconds of training so far. */
   readonly seconds: number;
   readonly log: readonly LogEntry[];
   /** The bytes of `Training.state`. */
@@ -16,7 +14,7 @@ export interface SavedTraining {
 }
 
 interface Stored extends SavedTraining {
-  /** A key of all settings that the training's digits depend on. */
+  /** The key of the training that `readTraining` compares: all that its results depend on. */
   readonly of: string;
 }
 
@@ -26,7 +24,6 @@ export interface OwnText {
 }
 
 const TEXT = 'lab-text';
-/** Returns the storage key of a lab. */
 const storageKey = (side: number) => `lab-${side}`;
 
 /** Uses the storage; returns undefined if that fails, as in a sandboxed page. */
@@ -67,7 +64,6 @@ export async function saveText(text: OwnText): Promise<void> {
   await attempt(() => set(TEXT, text));
 }
 
-/** Reads the reader's saved text; undefined if none is saved. */
 export async function readText(): Promise<OwnText | undefined> {
   const stored = (await read(TEXT)) as Partial<OwnText> | undefined;
   return typeof stored?.text === 'string' && typeof stored.name === 'string'

@@ -16,13 +16,11 @@ export interface Row {
   readonly low?: number;
   readonly high?: number;
   readonly isWhole?: boolean;
-  /** The step of the field's buttons, for numbers. */
   readonly step?: number | 'any';
   /** Whether the setting is the model's, not its training's. */
   readonly isModel?: boolean;
-  /** Whether no number of a training depends on the setting, such as the shown head or the number of steps. */
+  /** Whether the results of a training do not depend on the setting, such as the shown head or the number of steps. */
   readonly isDisplayOnly?: boolean;
-  /** Whether both labs share the setting. */
   readonly isShared?: boolean;
   /** Whether the setting's control is drawn elsewhere, not among the fields. */
   readonly hasOwnControl?: boolean;
@@ -51,7 +49,6 @@ function modelRow(
   };
 }
 
-/** Returns a row for a whole number. */
 function wholeRow(name: string, label: string, range: Range, more: More = {}): Row {
   return { ...realRow(name, label, range, more), isWhole: true, step: 1 };
 }
@@ -77,7 +74,6 @@ const OUTPUT_GATES: Choices = [
   ['output_head', 'of the output, each head'],
 ];
 
-/** The last rows of both tables. */
 const COMMON_ROWS: readonly Row[] = [
   wholeRow('seed', 'seed', [0, 1e9], { isShared: true }),
   wholeRow('head', 'head shown', [-1, 255], {
@@ -98,7 +94,6 @@ const COMMON_ROWS: readonly Row[] = [
   ),
 ];
 
-/** Settings of a model with random initial weights that learns the task of the lab. */
 export const FROM_SCRATCH: readonly Row[] = [
   // tablesOf adds the operations of describe.
   modelRow('operation', 'operation', []),
@@ -169,19 +164,16 @@ export const FROM_SCRATCH: readonly Row[] = [
   ...COMMON_ROWS,
 ];
 
-/** The last step of a zoo model's training. */
 export const TRAINED_STEPS = 4000;
 
-/** The number of held-out sequences, and their greatest length, which is that of a passage. */
+/** The number of held-out sequences, and the most tokens of one, which is the length of a passage. */
 export const [HELD_SEQUENCES, HELD_TOKENS] = [8, 64] as const;
 
 /** The choice that keeps the trained model's own value. */
 const UNCHANGED = [['own', 'unchanged']] as const;
 
-/** The package's defaults for fine-tuning. */
 const { learning_rate, weight_decay, length, batch, steps } = labOnward({}).recipe;
 
-/** Settings of a model of the zoo that is fine-tuned on a text. */
 export const FINE_TUNE: readonly Row[] = [
   // tablesOf adds the models of the zoo; a link always states the model.
   choiceRow('from', 'model', [], { default: '' }),

@@ -1,4 +1,4 @@
-/** Sentences about a lab's numbers, computed so that they hold for any numbers. */
+/** Writes sentences about a lab's measurements. Their wording depends on the numbers, so that it fits any training. */
 import type { LogEntry, Operation } from 'sinkscope';
 import { defaults } from '../ask/state';
 import { headAt } from '../frame';
@@ -15,12 +15,11 @@ function meanOf(log: readonly LogEntry[], name: string): number {
   return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : NaN;
 }
 
-/** Returns the mean of a column over the last steps. */
 export function recentMean({ log }: Pick<Lab, 'log'>, name: string): number {
   return meanOf(log.slice(-RECENT_STEPS), name);
 }
 
-/** Returns the step since which a running mean has stayed above ε; undefined without a sink. */
+/** Returns the step since which the mean of `first_most` over recent steps has exceeded ε; undefined without a sink. */
 export function sinkStep(log: readonly LogEntry[]): number | undefined {
   let sinkStart: number | undefined;
   let sum = 0;
@@ -32,7 +31,7 @@ export function sinkStep(log: readonly LogEntry[]): number | undefined {
   return sinkStart;
 }
 
-/** Returns the later tokens' attention on the first one under uniform attention. */
+/** Returns the mean attention of the later tokens on the first one if attention is uniform. */
 function uniformShare({ length }: Settings): number {
   const T = Number(length);
   let sum = 0;
@@ -46,7 +45,7 @@ interface ShownHead {
   readonly weights: Float32Array;
   /** The weights divided by their row's sum. */
   readonly shares: Float32Array;
-  /** The first token's share of a row, averaged over the sample's positions without trigger. */
+  /** The first token's share of a row, averaged over the sample's positions without a trigger. */
   readonly share: number;
   /** The first token's weight, averaged over the same positions as `share`. */
   readonly weight: number;
@@ -74,7 +73,7 @@ export function shownHead({ picture, sample, settings }: Lab): ShownHead | undef
     const mean = (numbers: Float32Array) =>
       nonTriggers.reduce((sum, t) => sum + numbers[t * T]!, 0) / nonTriggers.length;
     const candidate = { weights, shares, share: mean(shares), weight: mean(weights) };
-    // Compares weights, since a row with a tiny sum may give all of that to one token.
+    // Compares weights, not shares: one token may have the whole of a row whose sum is tiny.
     if (!strongest || candidate.weight > strongest.weight)
       strongest = { ...headAt(i, H), ...candidate };
   }
@@ -85,7 +84,6 @@ export interface NamedLab {
   readonly name: string;
   readonly lab: Lab;
   readonly operation: Operation | undefined;
-  /** The command that repeats the run. */
   readonly command: string;
 }
 
@@ -95,14 +93,15 @@ function hasSink({ lab, operation }: NamedLab): boolean {
   return recentMean(lab, 'first_most') > EPS && share > EPS;
 }
 
-/** Formats a share of attention, or, if rows need not sum to 1, a weight with its share of the row if that is given. */
+/**
+ * Formats the attention on a token: a share, or, if rows need not sum to 1, a weight with its share if that is given.
+ */
 function amountWords({ operation }: NamedLab, weight: number, share?: number): string {
   if (operation?.normalizes) return `${percent(weight, 0)} of its attention`;
   const weightWords = weight >= 0 && weight <= 1 ? sumWords(weight) : show(weight);
   return `a weight of ${weightWords}${share === undefined ? '' : ` (${percent(share, 0)} of its row)`}`;
 }
 
-/** States how much attention the first token gets. */
 function firstAmountWords(named: NamedLab): string {
   return amountWords(
     named,
@@ -113,13 +112,11 @@ function firstAmountWords(named: NamedLab): string {
 
 const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** States how much attention a head gives the first token. */
 function headWords(named: NamedLab, { layer, head, share, weight }: ShownHead): string {
   const portion = amountWords(named, named.operation?.normalizes ? share : weight, share);
   return `head ${headName({ layer, head })} gives the first token ${portion}`;
 }
 
-/** Returns the caption of a lab's map: how much attention the first token gets. */
 export function caption(named: NamedLab): string {
   const { lab } = named;
   const headShown = shownHead(lab);
@@ -131,7 +128,6 @@ export function caption(named: NamedLab): string {
   return `gives the first token ${amount} outside triggers${headNote}`;
 }
 
-/** States how much attention a model gives the first token, and of a sink also its beginning and its value norm. */
 function modelWords(named: NamedLab, side: number): string {
   const { lab, name, operation } = named;
   const positionWords = side ? '' : ' at positions without a trigger';
@@ -149,7 +145,6 @@ function modelWords(named: NamedLab, side: number): string {
   );
 }
 
-/** Compares means over all heads before and after fine-tuning. */
 function fineTuneWords({ name, lab, operation }: NamedLab): string {
   const format = operation?.normalizes ? (value: number) => percent(value, 0) : show;
   const quantity = operation?.normalizes
@@ -173,7 +168,6 @@ function fineTuneWords({ name, lab, operation }: NamedLab): string {
   );
 }
 
-/** States by how much both losses exceed the best possible loss. */
 function lossWords(pair: readonly [NamedLab, NamedLab]): string {
   const lossesAbove = (where: string) =>
     pair
@@ -183,7 +177,6 @@ function lossWords(pair: readonly [NamedLab, NamedLab]): string {
   return `Loss above the best possible: ${lossesAbove('elsewhere')} nats outside triggers, ${lossesAbove('triggers')} at triggers.`;
 }
 
-/** States which models have a sink. */
 function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
   const [first, second] = pair.map(hasSink);
   if (first && second) return 'Both models have a sink.';

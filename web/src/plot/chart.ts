@@ -14,7 +14,6 @@ export interface Series {
   readonly places?: ArrayLike<number>;
   /** The lengths of dashes and gaps in pixels: "3,3". */
   readonly dash?: string;
-  /** Whether the line is thinner and paler than the others. */
   readonly faint?: boolean;
   /** Half of the error bar of each value. */
   readonly spread?: ArrayLike<number>;
@@ -49,11 +48,9 @@ export interface ChartData {
   /** The x coordinate of a vertical line; `cursorWords` is its label. */
   readonly cursor?: number;
   readonly cursorWords?: string;
-  /** The height in pixels. */
   readonly height?: number;
   /** Whether lines with few values have a dot at each; true if absent. */
   readonly dots?: boolean;
-  /** Called with the x coordinate of a click. */
   readonly onChoose?: (x: number) => void;
 }
 

@@ -20,7 +20,6 @@ const SEQUENTIAL = {
   light: ['#fbfaf7', '#fde3b4', '#f8b26a', '#e7714f', '#bb3a63', '#7a1f6c', '#38124f', '#12061f'],
   dark: ['#1b1a21', '#3b1b52', '#742468', '#b3375f', '#e0644a', '#f5a45b', '#fbdc9c', '#fffdf2'],
 };
-/** Colors for negative, zero and positive values. */
 const DIVERGING = {
   light: ['#123f73', '#3f7cb8', '#a5c6e0', '#fbfaf7', '#f2bd93', '#cf6a2e', '#7c2e07'],
   dark: ['#a9d4ff', '#5d9fdd', '#2c5680', '#1b1a21', '#7d4a26', '#d98449', '#ffd2a8'],
@@ -78,12 +77,11 @@ export function sequential(theme: Theme, high = 1, root = false): Scale {
   return scale(SEQUENTIAL, theme, { low: 0, high, root });
 }
 
-/** Returns a scale with zero in the middle. */
 export function diverging(theme: Theme, size: number): Scale {
   return scale(DIVERGING, theme, { low: -size, high: size, root: false });
 }
 
-/** Returns the index of a value in the table of colors; -1 for a hidden value, NaN. */
+/** Returns the index of a value in the table of colors; -1 for NaN, the value of masked cells. */
 export function stepOf({ low, high, root }: Scale, value: number): number {
   if (value !== value) return -1;
   const share = (value - low) / (high - low || 1);
@@ -91,14 +89,12 @@ export function stepOf({ low, high, root }: Scale, value: number): number {
   return fraction <= 0 ? 0 : fraction >= 1 ? STEPS - 1 : Math.round((STEPS - 1) * fraction);
 }
 
-/** Returns the red, green and blue bytes of a value's color. */
 function bytesOf(scale: Scale, value: number): readonly [number, number, number] {
   const step = stepOf(scale, value);
   const bits = step < 0 ? scale.hidden : scale.colors[step]!;
   return [bits & 255, (bits >> 8) & 255, (bits >> 16) & 255];
 }
 
-/** Returns a value's color for style sheets. */
 export const cssColor = (scale: Scale, value: number): string =>
   `rgb(${bytesOf(scale, value).join(' ')})`;
 

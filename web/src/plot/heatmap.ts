@@ -1,7 +1,7 @@
 /**
- * Draws a matrix as colors: one pixel per cell, scaled up without smoothing, without knowledge of attention. The
- * pointer or the arrow keys point at a cell, which is marked and described; a click or Enter chooses the cell. Words
- * label rows and columns, as far as they fit.
+ * Draws any matrix as colors: one pixel per cell, scaled up without smoothing. The pointer or the arrow keys point at a
+ * cell, which is marked and described; a click or Enter chooses the cell. Words label rows and columns, as far as they
+ * fit.
  */
 import { stepOf, type Scale } from './color';
 
@@ -15,7 +15,6 @@ interface HeatmapData {
   readonly cols: number;
   readonly data: ArrayLike<number>;
   readonly scale: Scale;
-  /** One sentence that describes the picture. */
   readonly label: string;
   /** The chosen cell, which is marked; a negative index marks a whole row or column. */
   readonly chosen?: Cell;
@@ -98,7 +97,6 @@ function mark(frame: HTMLElement, cell: Cell | undefined, rows: number, cols: nu
   frame.style.height = `${isColumn ? 100 : 100 / rows}%`;
 }
 
-/** Adds or removes children until there are `count`, and updates each. */
 function updateChildren(
   container: HTMLElement,
   count: number,
@@ -136,7 +134,7 @@ export function distinctLabels(words: readonly string[]): string[] {
 
 /**
  * Writes the labels of rows or columns.
- * @param words none if they are too many to be legible
+ * @param words '' for a row or column without a label
  */
 function writeLabels(container: HTMLElement, words: readonly string[] = []): void {
   const labels = distinctLabels(words);
@@ -201,7 +199,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   plot.addEventListener('click', (event) => {
     const cell = cellUnder(event);
     if (!cell) return;
-    // Points at the cell of a tap too, which sends no pointermove.
+    // A tap sends no pointermove, so the click points at its cell.
     pointAt(cell);
     events.onChoose?.(cell);
   });
@@ -226,7 +224,6 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   });
   plot.addEventListener('blur', () => pointAt(undefined));
 
-  /** Labels as many rows and columns as are legible. */
   const labelAxes = () => {
     if (!drawnData) return;
     const { rows, cols, rowWords = [], colWords = [] } = drawnData;

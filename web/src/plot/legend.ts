@@ -8,7 +8,6 @@ const drawnLegends = new WeakMap<HTMLElement, { scale: Scale; ticks: string }>()
 const valueAt = ({ low, high, root }: Scale, place: number): number =>
   low + (high - low) * (root ? place ** 2 : place);
 
-/** Returns the position of a value on the bar, from 0 to 1. */
 function placeOf({ low, high, root }: Scale, value: number): number {
   const share = (value - low) / (high - low);
   return root ? Math.sqrt(share) : share;
@@ -39,18 +38,15 @@ function fillLegend(
   root.classList.add(name);
 }
 
-/** Draws a color scale between its two ends. */
 export function drawLegend(root: HTMLElement, scale: Scale, ends: readonly [string, string]): void {
   fillLegend(root, scale, 'legend', ends, (bar) => [ends[0], bar, ends[1]]);
 }
 
-/** Returns the numbers on a scale of attention weights. */
 function ticksOf({ low, high, root }: Scale): readonly number[] {
   if (low < 0) return [low, 0, high];
   return root ? [0, 0.1, 0.25, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1];
 }
 
-/** Names the quantity of a bar, and the scale if it is not linear. */
 export const scaleName = ({ root }: Scale, what: string): string =>
   root ? `${what} (square-root scale)` : what;
 

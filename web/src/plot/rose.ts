@@ -13,7 +13,6 @@ interface RoseSet {
 const BINS = 36;
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** Returns the shares of the angles in each of BINS equal bins. */
 export function shares(angles: readonly number[]): Float64Array {
   const counts = new Float64Array(BINS);
   for (const angle of angles)

@@ -74,7 +74,6 @@ export function compareKeys(frame: Frame, at: Head): KeyComparison | undefined {
   };
 }
 
-/** Returns the plain answer, which claims no more than the numbers support. */
 export function answerOf({
   rowCount,
   winCount,
@@ -101,7 +100,7 @@ function sentence(frame: Frame, at: Head): string {
   const comparison = compareKeys(frame, at);
   if (!comparison) return '';
   const { rowCount, winCount, firstCosine, otherCosine, normRatio } = comparison;
-  // Explains how a key wins although it is shorter than the others.
+  // Explains why a key that is shorter than the others wins.
   const shortKeyNote =
     winCount > rowCount / 2 && normRatio < 0.8 && firstCosine > 0 && otherCosine < 0
       ? ' It wins although it is short: a score is a length times a cosine, so a key that points away scores below zero, however long it is.'
@@ -113,7 +112,6 @@ function sentence(frame: Frame, at: Head): string {
   );
 }
 
-/** Draws an arrow: a line whose head is two strokes. */
 function drawArrow(x: number, y: number, kind: string, title: string): TemplateResult {
   const length = Math.hypot(x, y);
   const headSize = Math.min(9, length / 2);

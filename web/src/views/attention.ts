@@ -49,7 +49,7 @@ export function weightScale(
   return isSigned ? diverging(theme, maximum) : sequential(theme, maximum, state.scale === 'root');
 }
 
-/** Returns the name of a map's numbers and the names of its two axes, for files. */
+/** Returns the name of a map's numbers and the names of its two axes, for saved files. */
 export function axesOf({ pooled }: Frame): readonly [string, string, string] {
   return pooled ? ['mean_weight', 'query_block', 'key_block'] : ['weight', 'query', 'key'];
 }
@@ -71,7 +71,6 @@ function formatBlock(frame: Frame, { weights, largest: most, side }: Maps, { row
   return `queries ${queries} → keys ${keys}: ${meanWords}${largestWords}`;
 }
 
-/** Describes the cell under the pointer, of a whole map or of the exact cells of a long map. */
 function formatCell(
   frame: Frame,
   map: Pick<Maps, 'weights' | 'shares' | 'side'> & Partial<Exact>,
@@ -135,10 +134,6 @@ function createLocator(root: HTMLElement, onMove: (row: number, col: number) => 
 const exactWords = ({ query, key, side }: Exact): string =>
   `Shown exactly: queries ${query}-${query + side - 1}, keys ${key}-${key + side - 1}.`;
 
-/**
- * Returns the controls of a long map: a choice of means or maxima over blocks, or a button from the exact cells back to
- * the whole map.
- */
 function zoomControls(
   exact: Exact | undefined,
   { pool }: State,
@@ -180,7 +175,6 @@ function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
   ];
 }
 
-/** The label on the gray triangle above the diagonal. */
 const LATER_REMARK = { kind: 'later', text: 'later tokens: not visible' };
 
 export const attention: View = {
@@ -246,8 +240,8 @@ export const attention: View = {
     const zoomBar = addElement(root, 'lens');
     const controls = addElement(zoomBar, '');
     /**
-     * The drawn grid: tokens per cell, first query and key, and cells per side. The page points at a block by the
-     * block's first token.
+     * The drawn grid: tokens per cell, first query and key, and cells per side. The state names a block by its first
+     * token.
      */
     let grid = { block: 1, query: 0, key: 0, side: 0, isExact: false, canZoom: false };
     const tokensOf = ({ row, col }: Cell) => ({

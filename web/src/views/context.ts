@@ -12,7 +12,6 @@ interface SinkByLength {
   readonly sink: readonly number[];
   /** The mean of alpha_1 over the heads, for each length. */
   readonly alpha: readonly number[];
-  /** alpha_1 under uniform attention, for each length. */
   readonly uniform: readonly number[];
 }
 

@@ -6,14 +6,12 @@ import { addElement, setText, type View } from '../page/view';
 
 interface Group {
   readonly label: string;
-  /** Sink_1 of each prompt. */
   readonly values: readonly number[];
   readonly mean: number;
-  /** The standard deviation over the prompts (n - 1); NaN for one prompt. */
+  /** The sample standard deviation over the prompts (divided by n − 1); NaN for one prompt. */
   readonly deviation: number;
 }
 
-/** Groups prompts by label, in the order in which the labels appear. */
 export function groupsIn({ groups = [], perPrompt }: Pick<Frame, 'groups' | 'perPrompt'>): Group[] {
   const values = perPrompt.sink_ratio ?? [];
   return [...new Set(groups)].map((label) => {

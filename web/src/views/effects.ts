@@ -19,7 +19,6 @@ interface LabeledHead extends Head, Pick<HeadLabel, 'dormant'> {
   readonly share: number;
 }
 
-/** Returns every head with its label, in the order of the tensors. */
 function labeledHeads({ tensors, architecture: { H }, eps }: Frame): LabeledHead[] {
   return Array.from(tensors.effect!.data, (effect, i) => {
     const share = tensors.first_share!.data[i]!;
@@ -30,7 +29,6 @@ function labeledHeads({ tensors, architecture: { H }, eps }: Frame): LabeledHead
   });
 }
 
-/** The kinds of heads that the page distinguishes, in the order of the table. */
 const KINDS = ['dormant', 'used', 'none'] as const;
 type Kind = (typeof KINDS)[number];
 const kindOf = ({ label, dormant }: LabeledHead): Kind =>
@@ -52,7 +50,6 @@ const kindWords = (head: LabeledHead) =>
 export const dormantHeads = (frame: Frame): readonly Head[] =>
   labeledHeads(frame).filter(({ dormant }) => dormant);
 
-/** Returns the number of heads with a sink. */
 export const sinkCount = (frame: Frame): number =>
   labeledHeads(frame).filter((head) => kindOf(head) !== 'none').length;
 
@@ -60,7 +57,6 @@ const dormantWords = (all: readonly LabeledHead[]): string =>
   `${all.filter(({ dormant }) => dormant).length} of ${all.length} heads are dormant on this text: each has a sink, and ` +
   'the model predicts as well without it.';
 
-/** States the effect of ablating the selected head, and the head with the largest effect. */
 function changeWords(all: readonly LabeledHead[], frame: Frame, { layer, head }: Head): string {
   const selectedHead = all[layer * frame.architecture.H + head]!;
   const largestHead = all.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));

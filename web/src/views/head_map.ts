@@ -12,9 +12,7 @@ interface HeadNumbers {
   /** The value of the quantity for each head, [L, H]. */
   readonly data: ArrayLike<number>;
   readonly scale: Scale;
-  /** The symbol of the quantity, such as α₁. */
   readonly symbol: string;
-  /** One sentence that describes the picture. */
   readonly label: string;
   /** Heads with an outline, and the meaning of the outline. */
   readonly outlined?: { readonly cells: readonly Cell[]; readonly name: string };

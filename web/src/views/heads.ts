@@ -103,7 +103,6 @@ export const heads: View = {
           thumb.dataset.layer = String(Math.floor(i / H));
           thumb.dataset.head = String(i % H);
           addElement(thumb, '', 'canvas');
-          // Names the layer before the first thumbnail of a row, and the head above the first one of a column.
           if (i < H) thumb.dataset.column = `H${i}`;
           if (i % H === 0) thumb.dataset.row = `L${layerNumber(frame, i / H)}`;
           addElement(thumb, 'thumb-number', 'span');

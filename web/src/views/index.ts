@@ -45,7 +45,6 @@ import type { View } from '../page/view';
 export interface Tab {
   readonly title: string;
   readonly views: readonly View[];
-  /** Explains a research view in a sentence for newcomers. */
   readonly explanation?: string;
   /**
    * Whether to list the tab for a frame that one of its views fits; absent: always. A link to one of its views lists it
@@ -57,7 +56,6 @@ export interface Tab {
 export interface Question {
   readonly name: 'where' | 'why' | 'write' | 'if' | 'when' | 'matter' | 'research';
   readonly title: string;
-  /** Describes what the question's pictures show, in a few words. */
   readonly hint: string;
   readonly tabs: readonly Tab[];
 }
@@ -169,7 +167,6 @@ export const views: readonly View[] = [
   ]),
 ];
 
-/** A question, one of its tabs, and the tab's views, the one for the stage first. */
 export interface Choice {
   readonly question: Question;
   readonly tab: Tab;
@@ -216,7 +213,6 @@ export const LAB = 'lab';
 export const EXPERIMENT = 'experiment';
 const ROOM_TITLES: Readonly<Record<string, string>> = { [LAB]: 'Lab', [EXPERIMENT]: 'Experiment' };
 export const isWholeRoom = (name: string): boolean => Object.hasOwn(ROOM_TITLES, name);
-/** Returns the title of a view, of the lab or of the experiments. */
 export const titleOf = (name: string): string => ROOM_TITLES[name] ?? viewNamed(name).title;
 
 export function viewNamed(name: string, list: readonly View[] = views): View {

@@ -6,13 +6,12 @@ import { addElement, setText, type DrawOptions, type ViewApi } from '../page/vie
 
 export interface Job {
   isRunning(): boolean;
-  /** Stops the job if it is running; starts it otherwise. */
   readonly toggle: () => void;
   readonly draw: () => void;
 }
 
 interface JobDefinition<T> {
-  /** The result of each frame, by the frame's tokens. The view reads it for its sentence and its saved numbers. */
+  /** The result of each frame, by the frame's tokens. The view's sentence and saved numbers read it. */
   readonly results: WeakMap<Frame['tokens'], T>;
   /** The settings that a result depends on; changing one discards the result. */
   readonly settings: readonly (keyof State)[];

@@ -23,7 +23,6 @@ function likenessOf(frame: Frame, layer = peakLayerOfFirst(frame)): Float32Array
   return norms.map((norm) => norm / norms[firstKey(frame)]!);
 }
 
-/** Counts the tokens after the first one that resemble it. */
 export function countLikeFirst(frame: Frame, layer?: number): number {
   const key = firstKey(frame);
   return likenessOf(frame, layer).reduce((n, x, t) => n + Number(t > key && x >= MIN_LIKENESS), 0);

@@ -7,7 +7,6 @@ import { show } from '../words';
 import { editFields, isUnedited, settingName } from './settings';
 import { addElement, setText, type View } from '../page/view';
 
-/** The smallest number of positions in the moving average. */
 const MIN_SPAN = 16;
 const COLORS = ['--ink', '--sink', '--query', '--run-2', '--run-4', '--run-5'];
 const DASHES = ['', '', '', '5,3', '2,3', '6,2,2,2'];
@@ -15,7 +14,6 @@ const DASHES = ['', '', '', '5,3', '2,3', '6,2,2,2'];
 /** The largest number of points of a line: a long text has more positions than the picture has pixels. */
 const MAX_POINTS = 512;
 
-/** Returns the number of positions in the moving average, which for a long text is a 16th of it. */
 const spanOf = (T: number) => Math.max(MIN_SPAN, Math.ceil(T / 16));
 
 /** Returns the mean loss of the `span` positions up to each drawn one, or of fewer near the beginning. */
@@ -45,7 +43,6 @@ export function queryWithoutFirst(frame: Frame): number {
 const meanLossWords = (frame: Frame) =>
   `${settingName(frame)} ${show(mean(frame.tensors.loss_at!.data, 1), 3)}`;
 
-/** States the mean loss of each setting, and the length of a line that ends early, at the model's context. */
 function lossWords(all: readonly Frame[]): string {
   const longest = Math.max(...all.map(({ T }) => T));
   const phrases = all.map(

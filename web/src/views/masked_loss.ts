@@ -18,7 +18,6 @@ interface Measurement {
   readonly result?: MaskedLoss;
 }
 
-/** The last measurement of each frame, by the frame's tokens. */
 const results = new WeakMap<Frame['tokens'], Measurement>();
 
 const CONDITIONS = [
@@ -60,7 +59,6 @@ function sentence(title: string, { found, causal }: MaskedLoss): string {
   return `${maskedWords} ${causalWords} ${formatWithError(found.causal.baseline.loss, 2)} nats. ${conditionWords(found.causal)}`;
 }
 
-/** Returns the conditions of the masked model, and of the causal model if there is one. */
 function rowsOf(title: string, { found, causal }: MaskedLoss) {
   const model = { title, conditions: found as UnmaskConditions };
   return found.causal && causal ? [model, { title: causal, conditions: found.causal }] : [model];

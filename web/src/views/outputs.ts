@@ -35,9 +35,8 @@ export interface OutputNorms {
   /** The norm of the selected head's output, and the mean over all other heads. */
   readonly selectedNorm: number;
   readonly othersMean: number;
-  /** The mean over the heads with a sink; NaN if there are none. */
+  /** The means over the heads with a sink and without one; NaN if there are none. */
   readonly sinkMean: number;
-  /** The mean over the heads without a sink; NaN if all have one. */
   readonly noSinkMean: number;
   readonly sinkCount: number;
   /** The largest output of a head with a sink, and the smallest of one without. */
@@ -64,11 +63,9 @@ export function outputNormsOf(frame: Frame, { layer, head }: Head): OutputNorms 
   };
 }
 
-/** Whether the selected head's output is less than half as long as the mean of the others. */
 export const writesLittle = ({ selectedNorm, othersMean }: OutputNorms): boolean =>
   selectedNorm < othersMean / 2;
 
-/** Returns the plain answer, which compares the selected head with the mean of the others. */
 export function outputWords(outputNorms: OutputNorms): string {
   const { selectedNorm, othersMean } = outputNorms;
   if (writesLittle(outputNorms)) return 'This head writes little.';
@@ -77,7 +74,6 @@ export function outputWords(outputNorms: OutputNorms): string {
     : 'This head writes no less than the others.';
 }
 
-/** Names the heads that break the rule that heads with a sink write less. */
 function exceptionWords(outputNorms: OutputNorms): string {
   const { sinkMean, noSinkMean, sinkMaximum, noSinkMinimum } = outputNorms;
   const exceptions = [

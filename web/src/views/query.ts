@@ -12,7 +12,6 @@ export function shownQuery(frame: Frame, selected: number): number {
   return Math.max(firstKey(frame) + 1, Math.min(query, lastQuery));
 }
 
-/** Returns a slider that selects the query. */
 export function queryRange(
   frame: Frame,
   { query: selected }: Pick<State, 'query'>,

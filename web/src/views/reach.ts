@@ -16,7 +16,7 @@ function exchangedToken({ tokens, first }: Frame) {
 }
 
 interface Variant {
-  /** What the text begins with, in words: with a start token first, or without it. */
+  /** Says whether the text begins with a start token. */
   readonly condition: string;
   readonly rows: number;
   /** The relative change of each token after each layer, [L+1, T]; NaN for the start token where it is left out. */
@@ -32,7 +32,6 @@ function padTensor({ shape, data }: Tensor, T: number): Float32Array {
   return out;
 }
 
-/** Returns the relative changes of the residual streams, for the text with its start token and without it. */
 function variantsOf({ tensors, first, T }: Frame): Variant[] {
   const startTokens = first.map((text) => `“${word(text)}”`).join(' ');
   const labeledTensors = [
@@ -44,7 +43,6 @@ function variantsOf({ tensors, first, T }: Frame): Variant[] {
   );
 }
 
-/** Returns the mean change, after the last layer, of the tokens after the replaced one. */
 function meanLaterChange({ rows, data }: Variant, at: number): number {
   return mean(data.subarray(((rows - 1) * data.length) / rows + at + 1));
 }

@@ -55,7 +55,7 @@ export function weightsByLayer(frame: Frame, which: 'first' | 'others'): Float32
   });
 }
 
-/** Returns the experts of a token, by falling weight. */
+/** Returns the experts of a token, the one with the largest weight first. */
 export function expertsOf(frame: Frame, layer: number, token: number): number[] {
   const weights = weightsOf(frame, layer, token);
   return [...weights.entries()]
@@ -64,7 +64,6 @@ export function expertsOf(frame: Frame, layer: number, token: number): number[] 
     .map(([e]) => e);
 }
 
-/** States the first token's experts, and how many other tokens have the same ones. */
 function sentence(frame: Frame, layer: number): string {
   const expertSet = (token: number) =>
     expertsOf(frame, layer, token)
@@ -95,7 +94,6 @@ function formatCell(frame: Frame, layer: number, expert: number, token: number):
   return `${tokenName}, expert ${expert}: ${weight ? `weight ${show(weight, 3)}` : 'not selected'}`;
 }
 
-/** Adds the elements of one model's pictures. */
 function createPictures(root: HTMLElement, api: ViewApi, choose: (layer: number) => void) {
   const captionElement = addElement(root, 'caption', 'p');
   const legend = addElement(root, 'legend-place');

@@ -12,7 +12,6 @@ const SINK_MULTIPLE = 5;
 const LINE_COUNT = 4;
 const DASHES = ['', '5,3', '2,3', '6,2,2,2'];
 
-/** The attention on a key after the first one. */
 export interface KeyAttention {
   readonly key: number;
   /** The mean of alpha_k over the heads of each layer, as a multiple of uniform attention. */

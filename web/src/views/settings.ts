@@ -35,7 +35,7 @@ export function editFields(frame: Frame, kind: string): EditFields | undefined {
   return frame.edits.find((edit) => edit.kind === kind) as EditFields | undefined;
 }
 
-/** Returns the labels of the choices that an edit of this kind was given. */
+/** Returns the labels of the choices in the frame's edit of this kind. */
 export function choiceLabels(
   { edits, choices }: Frame,
   kind: string,
@@ -63,7 +63,6 @@ export function isUnedited({ edits, question }: Frame): boolean {
 /** A change of the loss below this, in nats per token, is small. */
 export const SMALL_CHANGE = 0.01;
 
-/** Formats a change of the loss in nats, with its sign. */
 export function formatLossChange(x: number): string {
   if (!Number.isFinite(x)) return '–';
   const digits = Math.abs(x).toFixed(3);

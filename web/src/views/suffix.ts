@@ -30,13 +30,11 @@ export interface Search {
   readonly found?: SuffixResult;
 }
 
-/** The last search of each frame, by the frame's tokens. */
 const searches = new WeakMap<Frame['tokens'], Search>();
 
 /** Returns the conversion of a goal's score to a loss or a weight: the score of `away` is a negative weight. */
 const valueOf = (goal: SuffixGoal) => (score: number) => (goal === 'away' ? -score : score);
 
-/** States the effect of the found suffix, and those of random suffixes for comparison. */
 export function sentence({ goal, text, found }: Search): string {
   if (!found) return '';
   const { score, none, random, evaluated, shuffled } = found;

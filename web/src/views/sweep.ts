@@ -7,7 +7,6 @@ import { quantity } from '../save/numbers';
 import { costOf, editFields, isUnedited, choiceLabels, settingName, type Cost } from './settings';
 import { addElement, setText, type View } from '../page/view';
 
-/** The edits that a sweep varies, each with the varied parameter. */
 const AXES = [
   { kind: 'evict', parameter: 'budget', label: 'keys kept' },
   { kind: 'quantize', parameter: 'bits', label: 'bits' },
@@ -37,7 +36,6 @@ export function errorOf({ tensors: { quantize_error, weight_error } }: Frame): n
   return errors.length ? mean(errors) : NaN;
 }
 
-/** The quantities that a reader can choose to draw. */
 export const MEASURES: readonly Measure[] = [
   {
     name: 'loss',

@@ -13,7 +13,6 @@ interface Measurement {
   readonly share: number;
 }
 
-/** The last measurement of each frame, by the frame's tokens. */
 const results = new WeakMap<Frame['tokens'], Measurement>();
 
 const resultsOf = (frame: Frame) => results.get(frame.tokens)?.results ?? [];

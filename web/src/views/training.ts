@@ -28,11 +28,9 @@ import { LOG_SEQUENCES, MEASURING_CONDITIONS, stepOf, checkpointOf } from '../as
 import { judged } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
-/** The courses of the zoo's runs, once loaded. Views and rooms that state their numbers follow this signal. */
+/** The courses of the zoo's runs, once loaded. Views and rooms that state the courses' numbers follow this signal. */
 const loadedCourses = signal<readonly Course[]>([]);
-/** Whether loading the courses has ended, in success or failure. */
 const areCoursesSettled = signal(false);
-/** Counts the logs whose loading has ended, in success or failure. */
 const settledLogCount = signal(0);
 const loadedLogCount = signal(0);
 const loadingModels = new Set<string>();
@@ -44,7 +42,6 @@ const longRuns = new Map<string, readonly SeedRun[]>();
  */
 const visitedSinks = new Map<string, Map<number, number>>();
 
-/** The conditions of a checkpoint's numbers, in words. */
 const CONDITIONS = ` (exact weights, ${MEASURING_CONDITIONS.sequences} held-out sequences, T = ${MEASURING_CONDITIONS.T}, ε = ${MEASURING_CONDITIONS.eps}, BOS first)`;
 
 /** Below this percentage of heads a model counts as having no sink. */
@@ -196,7 +193,7 @@ export const training: View = {
   drawsAllSubjects: true,
   reads: ['sink_ratio'],
   conditions: (frame) => {
-    // A hub's checkpoints have the conditions of the frames that visit them.
+    // Checkpoints on a hub are measured under the conditions of their own frames.
     if (frame.model.source !== 'zoo') return {};
     const { T, eps } = MEASURING_CONDITIONS;
     const setting = `during training: ε = ${eps} · T = ${T} · start token first · mean of ${LOG_SEQUENCES} held-out sequences`;
@@ -235,7 +232,7 @@ export const training: View = {
     return !areCoursesSettled.value || loadingModels.has(id);
   },
   says: (frame) => {
-    // Reads the signals, so that whoever states the sentence is updated when courses or logs load.
+    // Reads the signals, so that views that state the sentence update when courses or logs load.
     void [loadedCourses.value, loadedLogCount.value];
     return [...sentences(frame), ...(seedSentences(frame).length ? [OTHER_RUNS] : [])].join('\n');
   },
@@ -243,8 +240,7 @@ export const training: View = {
     const quantityChoice = addElement(root, '');
     const chart = addElement(root, 'chart');
     const captionElement = addElement(root, 'caption lines', 'p');
-    // Where the room states the answer, only the curves of the chosen models are visible, and this section has the
-    // others.
+    // If the room states the answer, the chart shows only the chosen models' curves; this section adds the others.
     const details = addElement(root, 'more', 'details') as HTMLDetailsElement;
     addElement(details, '', 'summary').textContent = 'Other quantities, models and seeds';
     details.addEventListener('toggle', () => redraw());

@@ -24,7 +24,6 @@ import {
 import { createJob, createJobParts, type Job } from './job';
 import { addElement, type DrawOptions, type ViewApi, type View } from '../page/view';
 
-/** A course of unmasking, the numbers of its map, and the tokenizer for its words. */
 interface UnmaskingRun {
   readonly course: Course;
   readonly data: Float32Array;
@@ -42,10 +41,8 @@ const HIDDEN_KEY_WORDS = {
   random: 'a random key of each step hidden',
 } as const;
 
-/** The last course of each frame, by the frame's tokens. */
 const courses = new WeakMap<Frame['tokens'], UnmaskingRun>();
 
-/** Runs a course of unmasking and reports each step. */
 async function run(
   frame: Frame,
   state: State,

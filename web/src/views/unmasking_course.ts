@@ -7,16 +7,13 @@ import { percent, readable, show } from '../words';
 /** A text with masked positions, and the steps of unmasking so far. */
 export interface Course {
   readonly frame: Frame;
-  /** The tokens before the first step. */
   readonly tokens: readonly Token[];
   /** The key that each step hides from every query while it chooses positions. */
   readonly without?: 'strongest' | 'random';
-  /** The number of requested steps. */
   readonly count: number;
   readonly steps: readonly UnmaskStep[];
 }
 
-/** The character of a masked position. */
 export const MASK_SIGN = '▒';
 
 /**
@@ -33,7 +30,6 @@ export function addMasks({ tokens, architecture, maskToken }: Frame, count: numb
   return [...visibleTokens, ...Array.from({ length: maskCount }, () => maskedToken), ...endTokens];
 }
 
-/** A position after a step. */
 export interface PositionState {
   readonly text: string;
   readonly kind: 'kept' | 'hidden' | 'filled' | 'now';
@@ -42,7 +38,6 @@ export interface PositionState {
   readonly title: string;
 }
 
-/** Returns the step and the probability of each position that was filled, by position. */
 function fillingsOf({ steps }: Course) {
   return new Map(
     steps.flatMap(({ filled }, step) =>
@@ -51,7 +46,6 @@ function fillingsOf({ steps }: Course) {
   );
 }
 
-/** Returns all positions after step s. */
 export function positionStates(
   course: Course,
   s: number,
@@ -72,7 +66,6 @@ export function positionStates(
   });
 }
 
-/** Counts the steps whose most attended position differs from that of the step before. */
 export function countMoves(steps: readonly UnmaskStep[]): number {
   return steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1]!.sink.place).length;
 }
@@ -103,7 +96,6 @@ const HIDDEN_KEY_NOTES = {
     ' Each step hid another token, a random one, from every query when it filled positions in.',
 } as const;
 
-/** States how often the most attended token changes, and which key was hidden. */
 export function sentence(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): string {
   const { without } = course;
   return `${attentionWords(course, tokenizer)}${without ? HIDDEN_KEY_NOTES[without] : ''}`;
@@ -137,7 +129,6 @@ export function alphaMap({ steps, count, tokens }: Course): Float32Array {
   return data;
 }
 
-/** Returns the numbers of the view's file. */
 export function quantities(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): Quantity[] {
   const { steps, tokens } = course;
   const [S, T] = [steps.length, tokens.length];
