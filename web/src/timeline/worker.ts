@@ -5,11 +5,10 @@ export interface Ask {
   readonly job: number;
   /** The address of the timeline's index. */
   readonly address: string;
-  /** The step; undefined frees the weights of the timeline. */
+  /** Undefined frees the weights of the timeline. */
   readonly step?: number;
-  /** Whether the checkpoint is only prefetched. */
+  /** Whether the checkpoint is fetched ahead of time. */
   readonly isAhead?: boolean;
-  /** Whether the job is canceled. */
   readonly isCanceled?: boolean;
 }
 
@@ -34,7 +33,7 @@ async function answer({ address, step, isAhead, job }: Ask, signal: AbortSignal)
   const { config, weights } = await (
     await timeline
   ).open(step, { signal, onProgress: ({ done, total }) => reply({ job, read: [done, total] }) });
-  // A Blob is passed as a handle, without copying six megabytes.
+  // A Blob is passed as a handle, which saves copying six megabytes.
   reply({ job, files: { config, weights: new Blob([weights as BlobPart]) } });
 }
 
