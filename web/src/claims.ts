@@ -102,7 +102,6 @@ export interface Claim {
   readonly even: number;
   /** Whether the numbers are shares of the row, either because rows sum to 1 or because the reader normalizes them. */
   readonly isShare: boolean;
-  /** `rowSum` is the mean over all rows; `sums` are the smallest and the largest. */
   readonly rowSum: number;
   readonly sums: readonly [number, number];
   /** Whether the model has no head that gives the first token more weight. */

@@ -57,7 +57,6 @@ export interface Frame {
     /** Bits per weight, if fewer than in training. */
     readonly bits?: number;
   };
-  /** Only for a recording: the conditions under which it was made. */
   readonly recording?: Conditions;
   /**
    * Only for a recording: the key that counts as the first token, and whether all prompts have the same token there.
@@ -440,7 +439,7 @@ export function groupOf(
   return Math.floor(head / (H / (sizes?.[layer]?.G ?? G)));
 }
 
-/** NaN stands for a key/value head that a layer lacks. */
+/** Returns the values without NaN, which stands for a key/value head that a layer lacks. */
 export const withoutNaN = (values: ArrayLike<number>): number[] =>
   Array.from(values).filter((value) => !Number.isNaN(value));
 

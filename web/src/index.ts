@@ -40,7 +40,6 @@ const MAX_THREADS = 4;
 
 const isEmbed = document.body.classList.contains('embed');
 const engine = signal<Engine | undefined>(undefined);
-/** Changes with each new file of prompts and each new way of splitting the file. */
 const promptFileVersion = signal(0);
 const pointed = signal<Pointed>({});
 const openerChanges = signal(0);

@@ -36,10 +36,9 @@ export function percent(share: number, digits = 1): string {
   return share > 0 && Number(rounded) === 0 ? `<${least.toFixed(digits)}%` : `${rounded}%`;
 }
 
-/** Rounds to whole percents, below 1% to one decimal. */
+/** Formats a row sum in whole percents, below 1% with one decimal. */
 export const sumWords = (sum: number): string => percent(sum, sum < 0.01 ? 1 : 0);
 
-/** Formats the smallest and the largest sum of a head's rows. */
 export function rowsWords({ sums: [least, most], isAbout }: Claim): string {
   const [low, high] = [sumWords(least), sumWords(most)];
   if (low === '–') return '';
@@ -243,7 +242,7 @@ export function meanAlpha(frame: Frame): number {
   return mean(alphaOfKey(frame, firstKey(frame)));
 }
 
-/** Rounds to whole percents, below 1% to one decimal. */
+/** Formats a share in whole percents, below 1% with one decimal. */
 export const wholePercent = (share: number): string => percent(share, share < 0.0095 ? 1 : 0);
 
 /** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention would. */
@@ -269,7 +268,7 @@ export function givenWords(claim: Claim): string {
 export const shareWords = ({ operation: { normalizes } }: Frame): string =>
   normalizes ? 'of its attention' : 'of its row sums';
 
-/** `even` is the first token's share under uniform attention. */
+/** Compares a share with `even`, the share that the first token would get under uniform attention. */
 export function evenWords(share: number, even: number): string {
   const times = share / even;
   if (times < 0.8) return 'less than an even share';

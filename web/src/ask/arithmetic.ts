@@ -5,12 +5,11 @@ export type Inexact = Exclude<Arithmetic, 'exact'>;
 
 interface Words {
   readonly class: 'relaxed' | 'approximate';
-  /** Is appended to the model's name. */
+  /** The text that is appended to the model's name. */
   readonly title: string;
   readonly button: string;
   readonly hint: string;
   readonly clause: string;
-  /** What the arithmetic does to speed and numbers. */
   readonly consequence: string;
   readonly footer: string;
 }

@@ -40,7 +40,6 @@ const ownValue = <Value>(
   name: string,
 ): Value | undefined => (Object.hasOwn(table, name) ? table[name] : undefined);
 
-/** Returns the present name and value of a link's key. */
 export function translate(name: string, value: string): readonly [name: string, value: string] {
   const key = ownValue(FORMER_KEYS, name) ?? name;
   const word = ownValue(WORDS, key);

@@ -109,7 +109,6 @@ async function affixesOfText(tokenizer: Tokenizer, special: Special): Promise<Af
   return affixesOf(emptyTokens.length ? await tokenizer.encode('a', { special }) : []);
 }
 
-/** Describes the token ids of a prompt; tokens in the affixes are special. */
 function tokensOf(
   tokenizer: Tokenizer,
   ids: readonly number[],
@@ -181,7 +180,6 @@ export interface Prompts {
   readonly dropped: number;
   /** The token ids of all prompts, the first one included, which all have the same length. */
   readonly ids: readonly (readonly number[])[];
-  /** Absent if prompts have no labels. */
   readonly groups?: readonly string[];
 }
 

@@ -18,7 +18,6 @@ export function areRecordings(shown: readonly string[]): boolean {
   return shown.length > 0 && shown.every(isRecordingId);
 }
 
-/** Whether a recording was on the disk of the reader who shared the link. */
 export function isDiskRecording(id: string): boolean {
   return id.startsWith(DISK_PREFIX);
 }

@@ -10,7 +10,6 @@ import { MAX_SUBJECTS, parseSubject, printSubject, splitSubjects } from './subje
 /** A row of the table: how a link writes and reads a value. */
 interface Row<Value> {
   readonly default: Value;
-  /** Returns undefined for an invalid value. */
   readonly parse: (text: string) => Value | undefined;
   readonly print: (value: Value) => string;
 }
@@ -104,7 +103,7 @@ export const table = {
   /** The selected head; -1: the head that gives the first token the largest weight. */
   layer: numberRow(-1, -1, 1023),
   head: numberRow(-1, -1, 1023),
-  /** -1: no cell of the attention map is selected. */
+  /** The selected cell of the attention map; -1: none. */
   query: numberRow(-1, -1, 8191),
   key: numberRow(-1, -1, 8191),
   /**
@@ -115,7 +114,7 @@ export const table = {
   /** The first query and key of the exact cells that are shown instead of the blocks; -1: the whole map. */
   zoomQuery: numberRow(-1, -1, 8191),
   zoomKey: numberRow(-1, -1, 8191),
-  /** A channel of the residual stream; -1: none. */
+  /** The selected channel of the residual stream; -1: none. */
   channel: numberRow(-1, -1, 65535),
   /** Where the map's actions hide a key or zero a value: in all heads, a layer or a head. */
   scope: choiceRow('all', 'all', 'layer', 'head'),
@@ -137,7 +136,6 @@ export const table = {
   /** Each lab's settings that differ from the defaults, as settings.ts writes them. */
   leftRun: settingsRow(''),
   rightRun: settingsRow('operation:sigmoid_log_n'),
-  /** An experiment of Why it matters, and its prompts. */
   experiment: choiceRow('streaming', 'streaming', 'cache', 'quantization', 'fragility'),
   source: choiceRow('heldout', 'heldout', 'text', 'random', 'file'),
   length: numberRow(120, 8, 65536),

@@ -31,7 +31,6 @@ export interface Subject {
   readonly id: string;
   /** Only for models of the zoo: a checkpoint on a hub is a model of its own, named by a revision. */
   readonly step?: number;
-  /** Absent: exact. */
   readonly arithmetic?: Inexact;
   readonly edits: readonly SubjectEdit[];
 }
@@ -78,7 +77,6 @@ export function modelIdOf({ id, step, arithmetic }: Omit<Subject, 'edits'>): str
   return `${id}${step === undefined ? '' : `@${step}`}${arithmetic ? `~${arithmetic}` : ''}`;
 }
 
-/** Splits the id of an opened model into its weights' id and its arithmetic. */
 export function splitArithmetic(id: string): { weights: string; arithmetic: Arithmetic } {
   const arithmetic = inexactNames.find((one) => id.endsWith(`~${one}`));
   return arithmetic

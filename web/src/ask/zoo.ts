@@ -76,7 +76,6 @@ interface Difference {
   readonly outcomes: Readonly<Record<string, readonly [number, number, number]>>;
 }
 
-/** Numbers that a paper reports of its own model on its own data. */
 export interface Reported {
   /** Sink_1 in percent. */
   readonly sink_1?: number;
@@ -85,7 +84,6 @@ export interface Reported {
   readonly loss?: number;
   /** The direction of the difference in words, for a paper with another measure. */
   readonly says?: string;
-  /** The paper, and its section or table. */
   readonly where: string;
 }
 
@@ -212,7 +210,7 @@ export function corpusName(tokens: number): string {
   return tokens <= SHORT_TOKENS ? '100 short passages' : '40 long passages';
 }
 
-/** Prompts longer than a passage are joined from several passages. */
+/** Returns how many passages are joined to one prompt. */
 export const passagesPerPrompt = (tokens: number): number =>
   tokens <= SHORT_TOKENS ? 1 : Math.ceil(tokens / LONG_TOKENS);
 
@@ -254,7 +252,6 @@ export async function openZoo(): Promise<Zoo> {
       const passages = await read(heldOutFile(tokens));
       if (tokens <= SHORT_TOKENS) return passages;
       const passageCount = passagesPerPrompt(tokens);
-      // If one prompt needs more tokens than all passages have, it gets all of them.
       const promptCount = Math.max(1, Math.floor(passages.length / passageCount));
       const starts = Array.from({ length: promptCount }, (_, i) => i * passageCount);
       return starts.map((from) => passages.slice(from, from + passageCount).join('\n\n'));

@@ -117,7 +117,6 @@ function tryLayout(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
   const isFitting = () => !hasOverflow(room, layout) && isInside();
   if (side < requiredSide || pictures.some(isTooNarrow)) return false;
   if (isFitting()) return true;
-  // A map is square, and the parts beside it keep their width.
   const cellsPlace = room.querySelector('.cells')!;
   const cells = [...cellsPlace.children].filter(isVisible).length;
   const fullWidth = cellsPlace.getBoundingClientRect().width;
@@ -207,7 +206,6 @@ export function createFitter(
     );
     layoutIndex = index < 0 ? layouts.length - 1 : index;
     if (index < 0) applyLayout(room, layouts.at(-1)!);
-    // A chart takes its new width a moment later, and may then need the next layout.
     else setTimeout(schedule, SETTLED_MS);
   };
   const toggle = ({ target }: Event) => {

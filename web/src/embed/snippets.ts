@@ -26,7 +26,6 @@ const ENTITIES: Readonly<Record<string, string>> = {
 const quoteAttribute = (text: string) =>
   `"${text.replace(/[&"<>]/g, (letter) => ENTITIES[letter]!)}"`;
 
-/** The state of an embed, without the keys of the page's rooms. */
 function embedState(state: State): State {
   return { ...state, room: 'start', why: 0 };
 }

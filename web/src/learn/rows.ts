@@ -91,7 +91,6 @@ export function attend(row: Row): RowResult {
   return { weights, extraWeight, output: (row.gate === 'on' ? row.g : 1) * weightedSum };
 }
 
-/** `children` are elements or texts. */
 export type MathNode = readonly [tag: string, ...children: (MathNode | string)[]];
 
 const mi = (name: string): MathNode => ['mi', name];

@@ -85,7 +85,6 @@ const formatRatio = (value: number | undefined) =>
 const formatFixed = (value: number | undefined) =>
   value === undefined || !Number.isFinite(value) ? '–' : value.toFixed(2).replace('-', '−');
 
-/** Returns the mean attention on the second token over the tokens that see it. */
 function secondColumnMean(result: Result | undefined): number | undefined {
   const map = result && find(result, 'weight');
   if (!map || map.shape.length !== 2) return undefined;
@@ -189,7 +188,7 @@ export const valueFormatters: Readonly<Record<string, ValueFormatter>> = {
     const row = columnMeans(first, 'norm')?.lastRow;
     return formatRatio(row && row[0]! / mean(row.slice(1)));
   },
-  /** In nats per token. */
+  /** The second subject's loss minus the first's, in nats per token. */
   rise: (results) => formatRise(results[0], results[1]),
   second_rise: (results) => formatRise(results[0], results[2]),
 };

@@ -38,7 +38,6 @@ class SinkWrite extends HTMLElement {
 
   connectedCallback(): void {
     this.#prompt = this.getAttribute('prompt') ?? '';
-    // Keeps the recorded texts until the reader starts the generation.
     this.append(this.#place);
     this.#draw();
   }

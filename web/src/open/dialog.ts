@@ -185,7 +185,6 @@ function renderQuestion(opener: Opener, id: string): TemplateResult {
     </p>`;
 }
 
-/** Asks the reader before the page fetches a link's recording. */
 function renderRecordingQuestion(
   opener: Opener,
   id: string,
@@ -205,7 +204,6 @@ function renderRecordingQuestion(
     </p>`;
 }
 
-/** States the size of another site's recording, before the download. */
 function renderFoundRecording(
   opener: Opener,
   { id, bytes }: Stage & { readonly name: 'recording' },
@@ -226,7 +224,6 @@ function renderFoundRecording(
     </p>`;
 }
 
-/** Explains why a plan cannot be loaded. */
 function obstacleWords(plan: Plan, mayRead: boolean): string {
   if (plan.refusal) return `${plan.id} ${plan.refusal}.`;
   if (plan.gated && !mayRead)

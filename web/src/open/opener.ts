@@ -356,7 +356,10 @@ export class Opener {
     this.#finish(id);
   }
 
-  /** @throws InputError if the chosen files lack the fingerprint of the link's model */
+  /**
+   * Compares the chosen files with the link's model.
+   * @throws InputError if their fingerprints differ
+   */
   #checkFingerprint(id: string): void {
     const requested = this.#asked.find(isOnDisk);
     if (!requested || !this.isShown || fingerprintOf(requested) === fingerprintOf(id)) return;

@@ -24,7 +24,6 @@ export function set(change: Partial<State>): void {
     state.value = { ...current, ...change };
 }
 
-/** Returns the address of this page, or of another page of the site, with a hash. */
 const absoluteAddress = (hash: string, page = '') =>
   new URL(`./${page}${hash}`, location.href.split('#')[0]).href;
 
@@ -69,7 +68,6 @@ addEventListener('click', writeAddress, { capture: true });
 addEventListener('hashchange', () => {
   lastHash = location.hash;
   const next = parseHash(lastHash);
-  // Replaces the problems of the last link.
   notices.value = next.problems;
   // The page keeps the reader's own models and files, which a link cannot carry.
   const current = state.peek();

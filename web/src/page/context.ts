@@ -14,7 +14,6 @@ import type { Pointed, ViewApi, View } from './view';
 
 /** Exists once the engine runs and the zoo's index has loaded. */
 export interface Engine {
-  /** Changes with each new file of prompts and each new way of splitting the file. */
   readonly fileVersion: ReadonlySignal<number>;
   readonly models: Models;
   readonly queue: Queue;

@@ -334,7 +334,7 @@ export function normalizeField(
   >`;
 }
 
-/** Recordings have no weights to run another text. */
+/** Whether all frames are recordings, which have no weights to run another text. */
 const areRecordings = (frames: readonly Frame[]): boolean =>
   frames.length > 0 && frames.every(({ recording }) => recording);
 
@@ -550,7 +550,6 @@ export function nameOf(
   return titleOf(parsed, title ?? nameOfId(parsed.id), models.describe);
 }
 
-/** Renders the text and the tokens generated after it. */
 function generatedText({ tokens, generated, title }: Frame, isNamed: boolean): TemplateResult {
   const plain = tokens.filter(({ special }) => !special);
   const join = (some: typeof plain) => some.map(({ text }) => text).join('');

@@ -8,7 +8,7 @@ import { fail, offerNewer } from './messages';
 type Build = (root: HTMLElement, context: Context, scope: Scope) => void;
 
 export interface Room {
-  /** In links, and in data-room. */
+  /** The room's name in links and in data-room. */
   readonly name: string;
   readonly title: string;
   readonly load: () => Promise<{ readonly build: Build }>;
@@ -50,7 +50,7 @@ export function enter(main: HTMLElement, rooms: readonly Room[], context: Contex
       build(root, context, scope);
     };
     const cached = builds.get(target);
-    // Not inside this effect, since a room sets state and calls the queue.
+    // Builds the room outside of this effect, since a room sets state and calls the queue.
     if (cached) queueMicrotask(() => show(cached));
     else
       room.load().then(

@@ -58,7 +58,6 @@ interface Cell {
   readonly scope: Scope;
 }
 
-/** Removes from a stamp the conditions that the room states. */
 const withoutStated = (stamp: string, stated: readonly string[]): string =>
   stamp
     .split(' · ')
@@ -362,7 +361,6 @@ export class Figure {
     update(frame, { ...options, ...extra?.(frame, i) });
     // The settings of a model may differ in T, since one may end at the model's context.
     const T = Math.max(...group.map((one) => one.T));
-    // The stamp under a picture of all subjects names each of them.
     const sharedTitle = this.#view.drawsAllSubjects
       ? { title: [...new Set(group.map((one) => one.title))].join(', ') }
       : {};

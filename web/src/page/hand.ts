@@ -105,7 +105,6 @@ export function interventionsOf(frame: Frame, state: State): Intervention[] {
 const isSame = (a: SubjectEdit, b: SubjectEdit) =>
   a.name === b.name && a.values.join() === b.values.join();
 
-/** Adds the edit to a subject, or removes it if the subject has it. */
 export function toggleEdit(subject: string, edit: SubjectEdit): string {
   const parsed = parseSubject(subject)!;
   const otherEdits = parsed.edits.filter((one) => !isSame(one, edit));

@@ -5,7 +5,7 @@ import { errorSentence } from '../ask/errors';
 import type { Engine } from './context';
 import { addElement, setText } from './view';
 
-/** Work shows no progress in its first milliseconds, this many. */
+/** Work of fewer milliseconds shows no progress. */
 const PATIENCE_MS = 250;
 /** Milliseconds for which a notice stays. */
 const NOTICE_MS = 6000;
@@ -16,7 +16,6 @@ export const failure = signal('');
 const activateNewer = signal<(() => void) | undefined>(undefined);
 let noticeTimer: number | undefined;
 
-/** Shows a notice for NOTICE_MS. */
 export function notify(notice: string): void {
   clearTimeout(noticeTimer);
   notices.value = [notice];
@@ -32,11 +31,10 @@ export function offerNewer(activate: () => void): void {
   activateNewer.value = activate;
 }
 
-/** A download beside the queue. */
+/** A download that runs beside the queue. */
 interface Download {
   /** Whether an open dialog shows the download; then the page does not. */
   readonly isShown: boolean;
-  /** Undefined if nothing is in progress. */
   readonly work: string | undefined;
   readonly back: () => void;
 }

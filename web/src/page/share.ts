@@ -28,7 +28,6 @@ async function copyToClipboard(link: string): Promise<string> {
 /** Subjects on the reader's disk that the copied link leaves out. */
 const omittedSubjects = signal<readonly string[]>([]);
 
-/** Becomes true after a link is copied. */
 const isPictureOffered = signal(false);
 
 export async function copyLink(): Promise<void> {

@@ -45,7 +45,6 @@ export interface ViewApi {
   /** Runs `run` again when a signal that it reads changes, until the view is removed. */
   readonly effect: (run: () => void) => void;
   readonly fail: (error: unknown) => void;
-  /** For views of training. */
   readonly timelines: () => Promise<Timelines>;
   /** Takes a measurement that needs further runs of a frame's model with its edits, and reports partial results. */
   readonly measure: Measure<{ readonly frame: Frame; readonly signal: AbortSignal }>;
@@ -54,7 +53,7 @@ export interface ViewApi {
 export type Update = (frame: Frame, options: DrawOptions) => void;
 
 export interface View {
-  /** In links, and in data-view. */
+  /** The view's name in links and in data-view. */
   readonly name: string;
   readonly title: string;
   readonly question: string;

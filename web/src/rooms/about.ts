@@ -36,7 +36,6 @@ function cardWords(card: Card, frame: Frame): TemplateResult {
     </p>`;
 }
 
-/** States measurements of a checkpoint's stored weights and of its exact ones. */
 function checkpointWords({ model: { step } }: Frame): TemplateResult | typeof nothing {
   if (!step) return nothing;
   const { sequences, T, eps } = MEASURING_CONDITIONS;

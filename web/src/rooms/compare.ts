@@ -368,7 +368,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         : nothing,
       tabsPlace,
     );
-    // This code is fetched when a reader opens the table of remedies.
     if (panel === 'remedies' && !remedies.value)
       import('./remedies').then((module) => (remedies.value = module), context.fail);
     render(

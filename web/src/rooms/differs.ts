@@ -4,7 +4,6 @@
  */
 
 interface Difference {
-  /** The keys from the outermost to this one. */
   readonly path: readonly string[];
   /** In words, for each description; undefined where the key is absent. */
   readonly values: readonly (string | undefined)[];

@@ -215,7 +215,6 @@ const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
 
 const ABLATION_TEXT = 'To ablate a head is to set its output to 0; the first token stays visible.';
 
-/** States the loss without all dormant heads, and the loss with the first token hidden. */
 function ablatedWords(
   frame: Frame,
   ablations: readonly SubjectEdit[],

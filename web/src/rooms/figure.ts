@@ -14,7 +14,6 @@ import { Walk } from './walk';
 
 const collapseSpaces = (text: string) => text.replace(/\s+/g, ' ').trim();
 
-/** Splits texts into sentences, and returns each sentence once. */
 function sentencesOf(texts: readonly string[]): string[] {
   return [
     ...new Set(texts.flatMap((text) => collapseSpaces(text).split(/(?<=[.!?]) (?=\p{Lu})/u))),
@@ -93,7 +92,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     hidePrinted();
   });
 
-  /** Hides sentences that the view prints itself. */
   function hidePrinted(): void {
     const printedText = collapseSpaces(figure.root.textContent!);
     for (const one of foot.querySelectorAll('[data-finding] > span')) {

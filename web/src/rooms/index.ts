@@ -31,5 +31,4 @@ async function figureRoom() {
   return room;
 }
 
-/** The only room of embed.html. */
 export const figure: Room = { name: 'figure', title: 'Figure', load: figureRoom };

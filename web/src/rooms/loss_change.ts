@@ -14,7 +14,9 @@ export const WITHOUT_FIRST = withoutKey(0);
 /** The control of WITHOUT_FIRST: nearly all queries see this token too. */
 export const WITHOUT_SECOND = withoutKey(1);
 
-/** A change of the loss needs weights, a causal model and more than one token. */
+/**
+ * Whether the effect of edits on the loss can be measured: this needs weights, a causal model and more than one token.
+ */
 export const isChangeable = (frame: Frame | undefined): frame is Frame =>
   frame !== undefined && !frame.recording && frame.T > 1 && !isBidirectional(frame);
 
@@ -32,7 +34,7 @@ export function lossStudies(
   return [studyOf(subject), studyOf(editedSubject)];
 }
 
-/** In nats per token; undefined until measured, NaN if it cannot be measured. */
+/** Returns the change in nats per token; undefined until measured, NaN if it cannot be measured. */
 export function lossChangeOf(
   frame: Frame,
   edits: readonly SubjectEdit[],

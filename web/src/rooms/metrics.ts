@@ -96,7 +96,6 @@ type OwnColumn = Omit<TableMetric, 'meaning'> & {
   readonly meaning: string | ((unit: string) => string);
 };
 
-/** The core's units, as sentences write them. */
 const UNITS: Readonly<Record<string, string>> = { nat: 'nats', 'of ln n': 'a share of ln n' };
 
 const OWN_COLUMNS: readonly OwnColumn[] = [

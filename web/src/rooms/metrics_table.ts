@@ -124,7 +124,6 @@ function reportedValue({ sink_1, loss, title }: ReportedRow, name: string): numb
   return name === 'loss' ? (loss ?? NaN) : NaN;
 }
 
-/** A paper may report a number for the column. */
 const hasValue = (row: ReportedRow, name: string) =>
   Number.isFinite(Number(reportedValue(row, name)));
 

@@ -133,7 +133,7 @@ export function rankCorrelation(xs: readonly number[], ys: readonly number[]): n
 const SINK_ALPHA = 0.1;
 /** Below the first ratio of norms the first token is like others; above the second it is massive. */
 const [EVEN_RATIO, SPIKE_RATIO] = [2, 5];
-/** Fewer points support no correlation. */
+/** The fewest points for which the page states a correlation. */
 const MIN_POINTS = 4;
 
 /** Says how many points these are, names them if they are few, and ends with “have” or “has”. */

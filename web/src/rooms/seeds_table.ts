@@ -29,7 +29,7 @@ interface Strip {
   readonly mean: number;
   readonly low: number;
   readonly high: number;
-  /** Which dot is the shown weights. */
+  /** The index of the dot for the shown weights. */
   readonly shown?: number;
 }
 
@@ -37,7 +37,7 @@ interface Line {
   readonly title: string;
   readonly more: string;
   readonly strips: readonly (Strip | undefined)[];
-  /** The axis of differences marks zero. */
+  /** Whether the values are differences, whose axis marks zero. */
   readonly isDifference?: boolean;
 }
 
@@ -239,7 +239,6 @@ function wideTable(lineGroups: readonly (readonly Line[])[]): TemplateResult {
   );
 }
 
-/** The narrow layout: a table for each line, with a row for each outcome. */
 function narrowTable(lineGroups: readonly (readonly Line[])[]): TemplateResult {
   const lines = lineGroups.flat();
   return html`${cellsOf(lines).map(

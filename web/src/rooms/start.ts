@@ -156,7 +156,6 @@ function detailsWords(frame: Frame, claim: Claim): string {
   );
 }
 
-/** Returns a model's name without its training step. */
 function nameOf(frame: Frame | undefined): string {
   return (frame?.title ?? '').replace(/ at step [\d,]+(?: of [\d,]+)?$/, '');
 }
@@ -230,7 +229,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const shown = (): Shown[] => shownOf(context, sideSubjects(context.state.value));
   const headOf = (frame: Frame): Head => selectedHead(frame, context.state.value);
 
-  /** Whether to measure the exact weights instead of their quantized preview. */
   const isExact = signal(false);
   const askExact = () => void (isExact.value = true);
 

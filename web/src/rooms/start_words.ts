@@ -8,7 +8,6 @@ import type { DrawOptions } from '../page/view';
 import { sumWords } from '../words';
 import { cardOf } from './about';
 
-/** The label on a picture, for each kind of its first column. */
 const REMARKS: Readonly<
   Record<Kind, { readonly kind: string; readonly text: (claim: Claim) => string }>
 > = {

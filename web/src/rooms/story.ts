@@ -97,7 +97,6 @@ const FIRST_TEXT = `${MUST_SPEND} Only the first token is visible to all others,
 
 const SINGLE_TOKEN_TEXT = 'A single token has no other to compare with: type more.';
 
-/** Folds a sentence that not every reader needs. */
 const foldedText = (title: string, text: string) =>
   text
     ? html`<details class="more">

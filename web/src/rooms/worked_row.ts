@@ -122,7 +122,7 @@ export function workOutRow(frame: Frame, requestedQuery: number): WorkedRow | un
   };
 }
 
-/** Compares the token's ‖v‖ with half of the others' mean. */
+/** Whether the token's ‖v‖ is below half of the others' mean. */
 const hasSmallValue = ({ value }: Entry, otherEntries: readonly Entry[]) =>
   value < mean(otherEntries.map((one) => one.value)) / 2;
 
@@ -135,7 +135,6 @@ const othersOf = ({ topEntries, otherEntries }: WorkedRow) => [
   ...otherEntries,
 ];
 
-/** Returns the answer in words, as far as the row supports it. */
 export function rowAnswer(workedRow: WorkedRow, { operation, ...frame }: Frame): string {
   const firstEntry = workedRow.topEntries[0]!;
   const otherEntries = othersOf(workedRow);

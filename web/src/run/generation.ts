@@ -47,7 +47,7 @@ export class Generation {
     this.#answers = answers;
   }
 
-  /** An effect that reads this runs again when generation begins or ends. */
+  /** Whether text is being generated. An effect that reads this runs again when generation begins or ends. */
   get isRunning(): boolean {
     return this.#job.value !== undefined;
   }

@@ -10,7 +10,6 @@ import { NO_WEIGHTS } from './recordings';
 import type { Models } from './models';
 import type { Request } from './request';
 
-/** What the queue needs of the page. */
 export interface Dependencies {
   readonly models: Models;
   readonly texts: (question: Question) => Promise<readonly string[]>;

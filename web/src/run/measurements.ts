@@ -29,7 +29,6 @@ interface MeasurementInput {
 
 export interface Measurement {
   readonly names: readonly string[];
-  /** What the progress counts. */
   readonly progressUnit: string;
   readonly fits: (model: { readonly architecture: Architecture }) => boolean;
   readonly measure: (input: MeasurementInput) => Promise<MeasuredTensors>;
@@ -53,12 +52,12 @@ const effects: Measurement = {
   },
 };
 
-/** Counts from the end of the special tokens: early, but not the first token. */
+/** The index of the exchanged token, counted after the special tokens: early, but not the first one. */
 const EXCHANGE_INDEX = 4;
 
 /** One token of a text is exchanged for the last token of the text that differs from it. */
 interface Exchange {
-  /** Counts all tokens of the prompt. */
+  /** The index among all tokens of the prompt. */
   readonly at: number;
   readonly token: number;
 }

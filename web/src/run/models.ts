@@ -24,7 +24,6 @@ import { Recordings } from './recordings';
 import type { Timelines } from '../timeline/timelines';
 import { readWithRetry, fetchText, zooAddress, type Card, type Zoo } from '../ask/zoo';
 
-/** Returns the id under which a model's quantized preview is open. */
 export function previewId(id: string): string {
   return `${id} preview`;
 }
@@ -96,7 +95,6 @@ export class Models {
     ];
   }
 
-  /** Whether a model can be opened without a question to the reader. */
   canOpen(id: string): boolean {
     return (
       this.#recipes.has(id) ||
@@ -339,7 +337,7 @@ export class Models {
     return { id, title, source: 'zoo', step: facts, bits, model, tokenizer };
   }
 
-  /** Checkpoints, and models with equal tokenizers, share one. */
+  /** Returns the tokenizer of a model. Its checkpoints, and models with an equal tokenizer, share it. */
   #tokenizerOf(model: string): Promise<Tokenizer> {
     const { tokenizer: id, tokenizer_config: config } = this.#card(model);
     const cached = this.#tokenizers.get(id);
@@ -364,7 +362,6 @@ function isBroken(error: unknown): error is SinkscopeError {
   return error instanceof SinkscopeError && error.code.startsWith('bad_');
 }
 
-/** Closes a model, and its tokenizer's worker if there is one. */
 async function closeModel({ model, tokenizer }: OpenModel): Promise<void> {
   if ('close' in tokenizer) tokenizer.close();
   await model.close();

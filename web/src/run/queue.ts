@@ -42,7 +42,6 @@ const MAX_MODEL_BYTES = 2 ** 30;
 /** A stopped call has this many milliseconds to end before the queue begins the next one. */
 const STOP_MS = 30;
 
-/** What the queue is working on: a subject or a study. */
 interface Job {
   readonly abort: AbortController;
   readonly task: string | Study;
@@ -65,7 +64,7 @@ export class Queue {
   readonly #published = signal(this.#entries);
   #publishing: ReturnType<typeof setTimeout> | undefined;
   readonly #work = signal<Work | undefined>(undefined);
-  /** By the key of the subject and its question. */
+  /** The error of each failed subject, by the key of the subject and its question. */
   readonly #errors = new Map<string, string>();
   /** Keys of the tasks that were in progress when the engine was lost. */
   readonly #lostKeys = new Set<string>();
@@ -171,7 +170,7 @@ export class Queue {
       await this.#generation.generate(subjects, options);
     } finally {
       if (!this.#isLooping) this.#work.value = undefined;
-      // Some measurements have waited for the last token.
+      // Takes the measurements that waited for the last token.
       void this.#loop();
     }
   }
@@ -270,7 +269,6 @@ export class Queue {
     );
   }
 
-  /** Returns the first measurement that the frame lacks; undefined during generation. */
   #measurementFor(frame: Frame): Measurement | undefined {
     const isMissing = (name: string) =>
       this.#request!.reads.includes(name) && !(name in frame.tensors);

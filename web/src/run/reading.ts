@@ -73,7 +73,6 @@ export function canStream(
   return T > Math.min(context, LONG_TEXT) && isOnlyEviction && measures.every(usesStreamedFields);
 }
 
-/** Returns those of the requested names that this model has. */
 export function namesFor(
   { fields, metrics, edits: kinds }: Describe,
   { architecture, edits }: Pick<Frame, 'architecture' | 'edits'>,

@@ -19,7 +19,6 @@ import { measurements } from './measurements';
 import type { Choice, OpenModel, Watch } from './opened';
 import type { OpenRun } from './runs';
 
-/** Says what a recording does not support. */
 export const NO_WEIGHTS =
   'A recording has no weights: it shows what was measured, and nothing can be typed, generated or replaced.';
 
@@ -229,7 +228,6 @@ function classOf({ conditions }: Recording): NumberClass {
   return CLASSES.find((one) => one === conditions.class.toLowerCase()) ?? 'measured';
 }
 
-/** Returns the frame of a recording, with the conditions under which it was made. */
 export async function recordedFrame(
   describe: Describe,
   subject: string,

@@ -20,7 +20,6 @@ export interface Request {
   readonly question: Question;
   /** Metrics and fields in describe, and measurements. */
   readonly reads: readonly string[];
-  /** Metrics and fields that are read for one head only. */
   readonly headReads: readonly string[];
   readonly head: Head;
   /** At most this many rows and columns of a map; absent: all. */
@@ -37,11 +36,10 @@ export interface Request {
   readonly studies?: readonly Study[];
 }
 
-/** What the queue is doing, for the page to show. */
 export interface Work {
   /** '' if the page does not show the work. */
   readonly text: string;
-  /** From 0 to 1; NaN while unknown. */
+  /** The finished share of the work, from 0 to 1; NaN while unknown. */
   readonly share: number;
   /** When the work began, by performance.now(). */
   readonly since: number;

@@ -22,7 +22,6 @@ export interface CachedRun {
   /** The run has memory for this many tokens. */
   readonly capacity: number;
   readonly opened: OpenModel;
-  /** What the run recorded. */
   readonly fields: ReadonlySet<string>;
   /** What a recording lacks, with the reasons; absent for runs. */
   readonly lacks?: Readonly<Record<string, string>>;

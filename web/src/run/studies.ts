@@ -82,7 +82,6 @@ export class Studies {
     return study.question.window ? group.slice(0, 1) : group;
   }
 
-  /** @param studies studies of one model and one question */
   async #sweep(studies: readonly Study[], request: Request, watch: Watch): Promise<void> {
     const [study] = studies as [Study];
     const { signal } = watch;

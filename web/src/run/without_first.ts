@@ -42,7 +42,7 @@ export interface Measures {
   readonly loss: number;
   /** The share of generated tokens that end a sequence of three that the text already had. */
   readonly repeated: number;
-  /** `repeated` of the second half of the text. */
+  /** The share of repeated tokens in the second half of the text. */
   readonly late: number;
 }
 

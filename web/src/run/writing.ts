@@ -34,7 +34,6 @@ const mean = (all: ArrayLike<number>) => Array.from(all).reduce((a, b) => a + b,
 export interface Writer {
   readonly model: Model;
   readonly tokenizer: AnyTokenizer;
-  /** The edits under every condition. */
   readonly edits?: readonly Edit[];
 }
 
@@ -58,7 +57,6 @@ export async function promptOf(
     .slice(0, maxTokens);
 }
 
-/** Generates `count` tokens after the prompt, under a condition. */
 export async function continuePrompt(
   { model, tokenizer, edits = [] }: Writer,
   condition: Condition,

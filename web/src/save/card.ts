@@ -5,7 +5,7 @@ import { sequential, stepOf } from '../plot/color';
 import type { Facts } from './numbers';
 import { finding, givenWords, headName, stampWords } from '../words';
 
-/** The size of a link's preview. */
+/** The picture has the size of a link's preview. */
 const [WIDTH, HEIGHT] = [1200, 630];
 const MARGIN = 48;
 const MAP_SIZE = 420;

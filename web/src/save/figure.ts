@@ -131,7 +131,6 @@ function gradientBox(element: Element, origin: Place, number: number): SVGElemen
   return [gradient, makeNode('rect', { ...box, fill: `url(#scale-${number})` })];
 }
 
-/** Yields the lines of a text as the screen breaks it. */
 function* linesOf(node: Text): Generator<{ text: string; range: Range }> {
   const words = [...node.data.matchAll(/\S+/g)];
   let lineStart = 0;
@@ -169,7 +168,6 @@ function shorten(text: string, width: number, font: string): string {
 }
 let measuring: CanvasRenderingContext2D | undefined;
 
-/** Returns a word of a map's row or column, clipped to its box. */
 function clippedLabel(span: HTMLElement, origin: Place): SVGElement {
   const { color, fontSize } = getComputedStyle(span);
   const { x, y, width, height } = boxOf(span, origin);
@@ -237,7 +235,6 @@ function swatches(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
-/** Returns the bars of heads' outputs. On the page a style sheet draws them. */
 function outputBars(cell: Element, origin: Place): SVGElement[] {
   return visibleElements(cell, '.output > span').flatMap((one) => {
     const fill = plainColor(getComputedStyle(one).backgroundColor);
@@ -293,7 +290,6 @@ function captionLine(
 export interface About {
   readonly title: string;
   readonly description: string;
-  /** The conditions and the finding, for programs. */
   readonly facts: object;
   readonly note: string;
 }
@@ -344,7 +340,7 @@ export function svgText(svg: SVGSVGElement): string {
   return `${text.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '\ufffd')}\n`;
 }
 
-/** The PNG has twice the screen's resolution. */
+/** Renders the SVG as PNG, with twice the screen's resolution. */
 export async function pngOf(svg: SVGSVGElement): Promise<Blob> {
   const doubled = (name: string) => 2 * Number(svg.getAttribute(name));
   const [width, height] = [doubled('width'), doubled('height')];

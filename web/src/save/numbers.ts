@@ -15,7 +15,7 @@ export interface Quantity {
   readonly from?: readonly number[];
   /** The places along a single axis if they are no indices, such as steps of training. */
   readonly places?: readonly number[];
-  /** Of the last axis. */
+  /** The labels of the last axis. */
   readonly labels?: readonly string[];
 }
 
@@ -23,7 +23,6 @@ export function quantity(name: string, axes: readonly string[], tensor: Tensor):
   return { name, axes, shape: tensor.shape, data: tensor.data };
 }
 
-/** Returns numbers along one axis, each with a label. */
 export function labeledQuantity(
   name: string,
   axis: string,
@@ -34,9 +33,8 @@ export function labeledQuantity(
   return { name, axes: [axis], shape: [data.length], data, labels };
 }
 
-/** What the page was when the numbers were measured. */
+/** What a saved file says about the page. */
 export interface Facts {
-  /** The kind of prompts, and their file. */
   readonly corpus: Readonly<Record<string, unknown>>;
   readonly version: string;
   readonly link: string;
@@ -79,7 +77,7 @@ export function factsOf(frame: Frame) {
   };
 }
 
-/** Undefined numbers are NaN, which JSON lacks. */
+/** Replaces NaN, which JSON lacks, by null. */
 export function nullForNaN(data: ArrayLike<number>): (number | null)[] {
   return Array.from(data, (value) => (Number.isFinite(value) ? value : null));
 }

@@ -15,7 +15,6 @@ export interface Quantity {
   /** `inLog` and `inCheckpoint` are the quantity's names in the log and in the facts of checkpoints. */
   readonly inLog: string;
   readonly inCheckpoint: string;
-  /** The name in the logs of long runs. */
   readonly inSeeds: string;
   readonly unit: string;
   readonly isLog?: boolean;

@@ -154,7 +154,7 @@ export function halfIntervalWords(half: number, digits: number): string {
 export interface Spread {
   readonly seeds: number;
   readonly step: number;
-  /** The length of a complete run. */
+  /** The number of steps of a complete run. */
   readonly steps: number;
   /** Positions of the sink, counted from 1. */
   readonly tokens: readonly number[];
@@ -189,7 +189,6 @@ export function spreadOf(
   };
 }
 
-/** Says that these runs are not those of the shown weights. */
 export const OTHER_RUNS =
   'Long runs are separate trainings with more steps and a later learning-rate decay: the weights shown here come from shorter runs, so losses and sinks at the same step differ.';
 

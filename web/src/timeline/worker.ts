@@ -3,11 +3,9 @@ import { openTimeline, SinkscopeError, type ModelFiles, type Timeline } from 'si
 
 export interface Ask {
   readonly job: number;
-  /** The address of the timeline's index. */
   readonly address: string;
   /** Undefined frees the weights of the timeline. */
   readonly step?: number;
-  /** Whether the checkpoint is fetched ahead of time. */
   readonly isAhead?: boolean;
   readonly isCanceled?: boolean;
 }
