@@ -27,7 +27,7 @@ export interface Remedy {
   readonly formula: string;
   /** The zoo's model with the same operation. */
   readonly twin: string;
-  /** For numbers of the twin that mean something else than those of other remedies. */
+  /** A remark for a twin whose numbers mean something else than those of other remedies. */
   readonly note?: string;
   readonly families: readonly Family[];
 }

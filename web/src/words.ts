@@ -375,7 +375,10 @@ function sideBySideWords(frames: readonly Frame[]): string {
   return `These models read different texts, so their sinks are not ranked. Heads that give the first token much: ${models.join('; ')}.`;
 }
 
-/** Compares the strongest and the weakest sink of several subjects. @param frames the answers to one question */
+/**
+ * Compares the strongest and the weakest sink of several subjects.
+ * @param frames the answers to one question
+ */
 export function comparison(frames: readonly Frame[]): string {
   if (frames.length < 2) return '';
   const verdicts = frames.map((frame) => ({ frame, verdict: judged(frame) }));

@@ -135,13 +135,13 @@ export const snippets: readonly Snippet[] = [
     needsScript: true,
   },
   {
-    // Uses the element, since only it can follow the book's theme; a frame cannot read it.
+    // Uses the element, which can follow the book's theme; a frame cannot read that theme.
     label: 'Jupyter Book 1 (Sphinx)',
     make: (state, base, size) => `\`\`\`{raw} html\n${elementCode(state, base, size)}\n\`\`\``,
     needsScript: true,
   },
   {
-    // MyST prints raw HTML as text, so this uses its directive for widgets.
+    // Uses MyST's directive for widgets, since MyST prints raw HTML as text.
     label: 'Jupyter Book 2 (MyST): widget',
     make: (state, base, size = DEFAULT_SIZE) => {
       const script = new URL('sink-scope.js', base).href;
@@ -160,7 +160,7 @@ export const snippets: readonly Snippet[] = [
     needsScript: true,
   },
   {
-    // Uses MyST's directive for frames, since it prints the placeholder on paper.
+    // Uses MyST's directive for frames, whose placeholder MyST prints on paper.
     label: 'Jupyter Book 2 (MyST): iframe',
     make: (state, base, size = DEFAULT_SIZE) =>
       [

@@ -62,7 +62,7 @@ export function watchTheme(element: Element, onChange: () => void): () => void {
     childList: true,
     subtree: true,
   });
-  // Colors in the middle of a transition belong to neither theme, so this looks again at its end.
+  // During a transition the colors belong to neither theme, so this reads the theme again at the transition's end.
   const onTransition = ({ propertyName }: TransitionEvent) =>
     propertyName.includes('color') && onChange();
   const job = new AbortController();

@@ -61,7 +61,7 @@ effect(() => {
   clearTimeout(writeTimer);
   writeTimer = window.setTimeout(writeAddress, ADDRESS_MS);
 });
-// Writes before a click follows a link, so that Back returns to the state before the click.
+// Writes the address before a click follows a link, so that Back returns to the state before the click.
 addEventListener('click', writeAddress, { capture: true });
 
 // The reader has followed a link to this page or pasted an address.

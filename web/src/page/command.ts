@@ -29,7 +29,7 @@ function optionWords(name: string, value: string): string[] {
   return value.startsWith('-') ? [`${name}=${value}`] : [name, value];
 }
 
-/** Returns the path of a reader's file, so that it does not begin with a dash. */
+/** Returns the path of a reader's file; a name that begins with a dash gets ./ before it. */
 const pathWord = (name: string) => (name.startsWith('-') ? `./${name}` : name);
 
 function editWords({ kind, ...fields }: Edit): string {

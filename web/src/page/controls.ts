@@ -75,7 +75,7 @@ export function numberInput(
 ): TemplateResult {
   const change = (event: Event) => {
     const input = event.target as HTMLInputElement;
-    // Written here and not in the template, so that a drawing does not replace a half-typed number.
+    // Written here and not in the template, so that the next drawing does not replace a half-typed number.
     input.value = String(take(input.value.trim() === '' ? NaN : Number(input.value)));
   };
   return field(

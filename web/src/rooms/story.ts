@@ -613,7 +613,7 @@ const labStep: Build = (place, { context, scope }) => {
     ...{ leftRun: PRESET.leftRun, rightRun: PRESET.rightRun, controls: [] as readonly string[] },
   }));
   const labContext: Context = { ...context, state };
-  // A static import would make these rules a file of the first screen.
+  // A static import would load these rules with the first screen.
   void Promise.all([import('../lab/embedded'), import('../lab/embedded.css')]).then(
     ([{ build }]) => build(picture, labContext, scope, false),
     context.fail,

@@ -257,8 +257,8 @@ export class Queue {
   }
 
   /**
-   * Whether to replace a preview's frame by one of the exact weights. Generated tokens would be lost, so not after
-   * generation.
+   * Whether to replace a preview's frame by one of the exact weights. False after generation, since the new frame would
+   * lose the generated tokens.
    */
   #needsExactWeights({ generated }: Frame, { opened }: CachedRun): boolean {
     return Boolean(

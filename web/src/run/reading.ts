@@ -331,7 +331,7 @@ function rowRequest(T: number, at: Head, { query }: { query: number }): RunRead 
   return { field: 'att', ...at, rows: [query, Math.min(T, query + EXACT_SIDE)] };
 }
 
-/** If all heads are shown, their maps are this small. */
+/** The side of each head's map if all heads are shown. */
 const SMALL_SIDE = 64;
 
 /** Returns the options for reading long maps in blocks; smaller ones if all heads are shown. */

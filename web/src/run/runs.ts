@@ -12,12 +12,12 @@ import type { Request } from './request';
 
 /** A run is quick up to this many milliseconds. The queue neither stops a quick run nor reports its progress. */
 export const QUICK_MS = 300;
-/** A run reserves memory for this many further tokens. */
+/** The number of further tokens for which a run reserves memory. */
 export const EXTRA_TOKENS = 64;
 
 export interface CachedRun {
   readonly key: string;
-  /** Absent if it was closed to make room for the next run. */
+  /** Absent if the run was closed to make room for the next one. */
   readonly run?: Run | undefined;
   /** The run has memory for this many tokens. */
   readonly capacity: number;
@@ -67,7 +67,10 @@ export class CachedRuns {
     return undefined;
   }
 
-  /** Whether wanted edited subjects of the same model can begin from a run. It must be short, since it takes memory. */
+  /**
+   * Whether wanted edited subjects of the same model can begin from a run. The run must be short, since it takes
+   * memory.
+   */
   #canBeBase({ run, opened, capacity }: CachedRun, wanted: ReadonlySet<string>): boolean {
     if (run?.edits.length !== 0 || capacity > LONG_TEXT + EXTRA_TOKENS) return false;
     return [...wanted].some((subject) => {

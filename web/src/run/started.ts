@@ -28,7 +28,7 @@ interface StartedInput {
   readonly baseline: () => Promise<OpenModel | undefined>;
 }
 
-/** Gets the finished share of the work, from 0 to 1. */
+/** Called with the finished share of the work, from 0 to 1. */
 type OnShare = (share: number) => void;
 
 /** A task copies this many random tokens. */

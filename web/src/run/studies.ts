@@ -63,14 +63,14 @@ export class Studies {
     } catch (error) {
       const isLost = error instanceof SinkscopeError && error.code === 'lost';
       if (group.length < 2 || watch.signal.aborted || isLost) throw error;
-      // The engine refuses a whole sweep if it refuses one of its settings, so measures this study alone.
+      // The engine refuses a whole sweep if it refuses one of its settings, so this measures the study alone.
       await this.#sweep([study], request, watch);
     }
   }
 
   /**
    * Returns this study and the unmeasured studies of the same model, question and turn. Studies with a window are
-   * measured one by one, so then only this one.
+   * measured one by one, so the result is then this study alone.
    */
   #sweepOf(study: Study, request: Request): Study[] {
     const sweepKey = ({ subject, question, measures, turn }: Study) =>

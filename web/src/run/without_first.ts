@@ -38,7 +38,7 @@ export type Name = keyof typeof CONDITIONS;
 export const CONDITION_NAMES = Object.keys(CONDITIONS) as readonly Name[];
 
 export interface Measures {
-  /** Under the unedited model, in nats per token. */
+  /** The loss under the unedited model, in nats per token. */
   readonly loss: number;
   /** The share of generated tokens that end a sequence of three that the text already had. */
   readonly repeated: number;

@@ -62,7 +62,7 @@ function copyChart(svg: SVGSVGElement, origin: Place): SVGElement {
 
 /** A map with more cells is saved as pixels, not as paths. */
 const MAX_PATH_CELLS = 40_000;
-/** A map of pixels is scaled up to this many, so that no program smooths cells into each other. */
+/** A map of pixels is scaled up to this size, so that no program smooths cells into each other. */
 const MAP_PIXELS = 2048;
 
 /** Returns a map as one path per color, in which each run of cells is a rectangle. */
@@ -173,7 +173,7 @@ function clippedLabel(span: HTMLElement, origin: Place): SVGElement {
   const { x, y, width, height } = boxOf(span, origin);
   const isUpright = getComputedStyle(span).writingMode !== 'horizontal-tb';
   const isRow = Boolean(span.closest('.row-words'));
-  // Counts the padding of a row's and of an upright word; a column's box is as wide as its word.
+  // Subtracts the padding of a row's word and of an upright word; a column's box is as wide as its word.
   const labelLength = isUpright ? height - 4 : width - (isRow ? 5 : 0);
   const middle = isUpright ? x + width / 2 : y + height / 2;
   const baselineShift = 0.36 * parseFloat(fontSize);
@@ -334,7 +334,7 @@ export function figureOf(cell: HTMLElement, about: About): SVGSVGElement {
   return svg as SVGSVGElement;
 }
 
-/** Serializes an SVG. Control characters would make the XML invalid, so it replaces them. */
+/** Serializes an SVG, and replaces control characters, which would make the XML invalid. */
 export function svgText(svg: SVGSVGElement): string {
   const text = new XMLSerializer().serializeToString(svg);
   return `${text.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '\ufffd')}\n`;

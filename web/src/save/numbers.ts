@@ -7,7 +7,7 @@ import { CLASS_WORDS, judged, stampWords } from '../words';
 
 export interface Quantity {
   readonly name: string;
-  /** Names; empty for a single number. */
+  /** The names of the axes; empty for a single number. */
   readonly axes: readonly string[];
   readonly shape: readonly number[];
   readonly data: ArrayLike<number>;
@@ -82,7 +82,7 @@ export function nullForNaN(data: ArrayLike<number>): (number | null)[] {
   return Array.from(data, (value) => (Number.isFinite(value) ? value : null));
 }
 
-/** Returns where element i of a quantity is along each axis. */
+/** Returns the place of element i along each axis of a quantity. */
 export function placesOf(i: number, { shape, from, places }: Quantity): number[] {
   if (places) return [places[i]!];
   const indices = shape.map(() => 0);

@@ -110,7 +110,7 @@ export interface Point {
 /** The style of a run's line. Dashes are for readers who cannot distinguish its color. */
 interface Style {
   readonly color: string;
-  /** In pixels; empty for a solid line. */
+  /** The lengths of the dashes in pixels; empty for a solid line. */
   readonly dash: string;
 }
 
@@ -145,7 +145,7 @@ export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
   });
   const fixedIndices = indices.map((index, i) => (indices.indexOf(index) === i ? index : -1));
   const freeIndices = STYLES.map((_, i) => i).filter((i) => !fixedIndices.includes(i));
-  // The twins, which are the first two models, lend their colors only if no other is left.
+  // Other models get the colors of the twins, which are the first two models, only if no other color is left.
   freeIndices.sort((a, b) => Number(a < 2) - Number(b < 2));
   return fixedIndices.map((index) => styleOf(index < 0 ? (freeIndices.shift() ?? 0) : index).color);
 }

@@ -4,7 +4,7 @@ import { openTimeline, SinkscopeError, type ModelFiles, type Timeline } from 'si
 export interface Ask {
   readonly job: number;
   readonly address: string;
-  /** Undefined frees the weights of the timeline. */
+  /** The step to decode; undefined frees the weights of the timeline. */
   readonly step?: number;
   readonly isAhead?: boolean;
   readonly isCanceled?: boolean;
