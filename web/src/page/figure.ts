@@ -253,7 +253,7 @@ export class Figure {
     return this.#view.conditions?.(frame, this.#context.state.peek()) ?? {};
   }
 
-  /** Returns the frame for the stamp. The stamp must not call numbers of the first prompt means. */
+  /** Returns the frame for the stamp, which must not say that numbers of the first prompt are means. */
   #conditionsOf(frame: Frame): Frame {
     const [first] = this.#view.reads;
     const isAveraged = first !== undefined && first in frame.spread;

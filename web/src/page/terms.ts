@@ -60,8 +60,8 @@ export function explainTerms(sentence: string, isOneStop = false): TemplateResul
 }
 
 /**
- * Returns a control with its label. If the label contains a term, it is no <label>: a click on the term would reach the
- * control.
+ * Returns a control with its label. A label that contains a term is no <label>, since a click on the term would also
+ * reach the control.
  */
 export function field(label: string, control: TemplateResult): TemplateResult {
   return label.search(ANY_TERM) < 0
