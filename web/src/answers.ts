@@ -57,7 +57,7 @@ function contributionAnswer(frame: Frame, at: Head): string {
   if (!Number.isFinite(gets) || !Number.isFinite(writes)) return '';
   const amount = gets > 0.5 ? 'Most' : gets > frame.eps ? 'Much' : 'Little';
   const part = writes > 0.5 ? 'most' : writes > 0.25 ? 'some' : 'little';
-  // Attention and contribution differ only where a key is a sink.
+  // Only at a sink do attention and contribution differ.
   const conjunction = gets > frame.eps === writes > 0.25 ? 'and' : 'and yet';
   return `${amount} of the attention goes to the first token, ${conjunction} ${part} of what the head writes comes from it.`;
 }
@@ -71,8 +71,8 @@ const outputAnswer = (frame: Frame, at: Head): string =>
   frame.tensors.head_out ? outputWords(outputNormsOf(frame, at)) : '';
 
 /**
- * States how an edit, or else hiding the first token, changes the loss.
- * @param rise rise of the loss with the first token hidden, once measured
+ * States how the edit changes the loss; without an edit, how hiding the first token changes it.
+ * @param rise rise of the loss with the first token hidden; undefined until it is measured
  */
 function changeAnswer(frame: Frame, rise: number | undefined): string {
   const { base, T, edits } = frame;
@@ -95,9 +95,7 @@ function effectAnswer(frame: Frame, { layer, head }: Head, _: State, hiddenRise 
 
 /**
  * States how the loss changes without each dormant head, and without all of them at once.
- * @param dormant their number
- * @param sinks the number of heads with a sink
- * @param rise rise of the loss without all dormant heads, once measured
+ * @param rise rise of the loss without all dormant heads; undefined until it is measured
  */
 export function dormantWords(
   { dormant, sinks }: { readonly dormant: number; readonly sinks: number },
@@ -125,7 +123,6 @@ function emergenceAnswer(frame: Frame): string {
     : `${opening} at first, and training does not give more heads one.`;
 }
 
-/** States the numbers behind the answer about the sink's emergence. */
 export function emergenceWords(frame: Frame): string {
   const course = emergenceOf(frame);
   if (!course || course.isNone || course.last <= course.from) return '';
@@ -160,7 +157,6 @@ function nextTokenAnswer({ next: [first] }: Frame): string {
   return first ? `The model’s first guess for the next token is “${word(first.text)}”.` : '';
 }
 
-/** Answers whether the model predicts the second half of the text better than the first. */
 function halvesAnswer(frame: Frame): string {
   const losses = Array.from(frame.tensors.loss_at?.data ?? []).filter(Number.isFinite);
   if (losses.length < 8) return '';
@@ -220,7 +216,6 @@ export function answerOf(
   );
 }
 
-/** Returns the clause that introduces the first token, which each screen prints once. */
 export function firstTokenClause(frame: Frame): string {
   const name = firstBare(frame);
   if (frame.tokens[firstKey(frame)]?.special) return `${name} is a marker that begins every text`;
@@ -229,7 +224,6 @@ export function firstTokenClause(frame: Frame): string {
   return `the first token${ofPrompt} is ${name}`;
 }
 
-/** Names the models that have a sink; empty if heads cannot be counted. */
 export function comparisonAnswer(frames: readonly Frame[]): string {
   const verdicts = frames.map((frame) => ({ name: frame.title, verdict: judged(frame) }));
   if (verdicts.length < 2 || verdicts.some(({ verdict }) => !verdict.conclusive)) return '';

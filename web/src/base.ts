@@ -1,7 +1,8 @@
-/** The address of the folder with the program and all its files, also if the program runs on another site's page. */
+/** The folder of the program and of all its files, also where the program runs in another site's page. */
 export const base = new URL('../', import.meta.url);
 
 /**
- * Returns an address on Sinkscope's page, which is in the program's folder, except in the npm package without a page.
+ * Returns an address on Sinkscope's page. The page is in the program's folder, except for the npm package, which has no
+ * page.
  */
 export const pageAt = (path: string) => new URL(path, HOME || base).href;

@@ -1,6 +1,7 @@
 /**
- * Claims about a head's attention map. Its kind is computed only from the cells that are drawn, so it is true of the
- * picture on any text, at any step, with rows normalized or not; its number is a mean if there are several prompts.
+ * Claims about a head's attention map. The kind of a claim is computed only from the cells that are drawn, so the claim
+ * is true of the picture on any text, at any step, with rows normalized or not. Its number is a mean if there are
+ * several prompts.
  * Every sentence about the map is made from one claim: lead, caption, remark, label, and the picture to share.
  */
 import {
@@ -14,20 +15,19 @@ import {
   type Head,
 } from './frame';
 
-/** Measurements of the first token's column of a drawn map. */
 export interface Column {
   /**
-   * The number of rows after the first one, and the number of these whose cell has more than half of the full scale.
+   * `rows` leaves out the first row; `strong` counts those whose cell in the column is above half of the full scale.
    */
   readonly rows: number;
   readonly strong: number;
   /** The mean of the column's cells in the rows after the first one. */
   readonly mean: number;
-  /** The mean of the same cells if each row spread its sum evenly. */
+  /** What `mean` would be if each row spread its sum evenly over the keys that it sees. */
   readonly uniform: number;
-  /** The mean of the column's cells over all rows, the first one included, as in alpha_1. */
+  /** The mean over all rows, the first one included, as in alpha_1. */
   readonly given: number;
-  /** The mean sum of all rows, and the smallest and largest sums. */
+  /** `rowSum` is the mean over all rows; `sums` are the smallest and the largest. */
   readonly rowSum: number;
   readonly sums: readonly [number, number];
 }
@@ -68,7 +68,6 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
  */
 export type Kind = 'all' | 'many' | 'weak' | 'none';
 
-/** A sentence for each kind of column, without a number. */
 export const WHERE: Readonly<Record<Kind, string>> = {
   all: 'Almost every token attends to the first one.',
   many: 'Many tokens attend mostly to the first one.',
@@ -76,7 +75,7 @@ export const WHERE: Readonly<Record<Kind, string>> = {
   none: 'This head does not single out the first token.',
 };
 
-/** The mean weight below which a column is hardly darker than the background. */
+/** A column with a mean below this is hardly darker than the background. */
 const MIN_VISIBLE = 0.05;
 
 export function kindOf({
@@ -92,10 +91,7 @@ export function kindOf({
 
 export interface Claim {
   readonly at: Head;
-  /**
-   * Measurements of the first token's column in the picture; undefined without a picture, for a single token, and for
-   * means over blocks.
-   */
+  /** Undefined without a picture, for a single token, and for means over blocks. */
   readonly column: Column | undefined;
   readonly kind: Kind | undefined;
   /**
@@ -103,16 +99,15 @@ export interface Claim {
    * several.
    */
   readonly given: number;
-  /** `given` under uniform attention, if rows sum to 1. */
+  /** What `given` would be under uniform attention; only if rows sum to 1. */
   readonly even: number;
-  /** Whether the numbers are shares of the row, because of the operation or of normalized rows. */
+  /** Whether the numbers are shares of the row, either because rows sum to 1 or because the reader normalizes them. */
   readonly isShare: boolean;
-  /** The mean sum of the rows, and the smallest and largest sums. */
   readonly rowSum: number;
   readonly sums: readonly [number, number];
-  /** Whether no head of the model gives the first token a larger weight. */
+  /** Whether the model has no head that gives the first token more weight. */
   readonly isMost: boolean;
-  /** Whether the numbers are those of a quantized preview, so that sentences say "about". */
+  /** Whether the numbers are from a quantized preview, so that sentences say "about". */
   readonly isAbout: boolean;
 }
 
@@ -145,10 +140,9 @@ export function claimOf(
   };
 }
 
-/** Whether a frame is that of a quantized preview, whose numbers are near the exact ones. */
 export const isPreview = ({ model }: Frame): boolean => Boolean(model.bits && !model.step);
 
-/** Returns the mean, smallest and largest sum of a head's rows, as the model computes them. */
+/** Returns the mean, smallest and largest sum of a head's rows, before any normalization for the reader. */
 function rowSums({ tensors }: Frame, at: Head): [number, number, number] {
   const rowMass = tensors.row_mass_summary && ofHead(tensors.row_mass_summary, at);
   return rowMass ? [rowMass[0]!, rowMass[1]!, rowMass[2]!] : [NaN, NaN, NaN];

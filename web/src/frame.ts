@@ -1,25 +1,22 @@
 /**
- * A frame: the immutable answer of one subject to one question, with everything that the views draw:
- * means with their spread over the prompts, and tensors of the first prompt. Views get frames and
- * have no other access to the engine.
+ * A frame is the immutable answer of one subject to one question, with everything that the views draw: means and their
+ * spread over the prompts, and tensors of the first prompt. Views get frames and never call the engine.
  */
 import type { Architecture, Conditions, Edit, Operation, Tensor, Token } from 'sinkscope';
 import type { Question, SpecialWords } from './ask/question';
 
 /**
- * The origin of the weights: trained for this page, published on a hub, or from the reader's disk. A recording has no
+ * Where the weights are from: trained for this page, published on a hub, or on the reader's disk. A recording has no
  * weights.
  */
 export type Source = 'zoo' | 'hub' | 'disk' | 'recording';
 
-/** Facts about a checkpoint, without its weights. */
 export interface StepFacts {
   readonly step: number;
-  /** The last step of the run. */
+  /** The last step of the training run. */
   readonly of: number;
-  /** The average number of bits per weight. */
+  /** Average number of bits per stored weight. */
   readonly bits: number;
-  /** Metrics of the checkpoint's exact weights and of its stored ones, over the same sequences. */
   readonly measured: Readonly<Record<string, number>>;
   readonly stored: Readonly<Record<string, number>>;
 }
@@ -27,13 +24,12 @@ export interface StepFacts {
 /** How well a number represents the model. */
 export type NumberClass = 'measured' | 'relaxed' | 'approximate' | 'counterfactual' | 'edited';
 
-/** The indices of a head, from 0 on. */
 export interface Head {
   readonly layer: number;
   readonly head: number;
 }
 
-/** Exact rows of a long map, which is otherwise pooled into blocks, and the first query and key to show of them. */
+/** Exact rows of a map that is otherwise pooled into blocks; `query` and `key` are the first ones to show. */
 interface Rows {
   readonly query: number;
   readonly key: number;
@@ -48,9 +44,7 @@ interface HeadFrame extends Head {
 }
 
 export interface Frame {
-  /** The text of the subject. */
   readonly subject: string;
-  /** The name of the model with its edits. */
   readonly title: string;
   readonly model: {
     readonly id: string;
@@ -58,68 +52,59 @@ export interface Frame {
     readonly source: Source;
     readonly commit?: string;
     readonly sha256?: string;
-    /** For a checkpoint of the training: its facts. */
+    /** Only for a checkpoint. */
     readonly step?: StepFacts;
-    /** The number of bits per weight, if fewer than in training. */
+    /** Bits per weight, if fewer than in training. */
     readonly bits?: number;
   };
-  /** For a recording: the conditions under which it was made. */
   readonly recording?: Conditions;
   /**
-   * For a recording: the key that counts as the first token, and whether all prompts have the same token at that key.
+   * Only for a recording: the key that counts as the first token, and whether all prompts have the same token there.
    */
   readonly firstAt?: { readonly key: number; readonly isCommon: boolean };
-  /** The names of numbers that a recording lacks, or that are not drawn for a long text, each with the reason. */
+  /** Why each of these numbers is missing: a recording lacks it, or it is not drawn for a long text. */
   readonly lacks?: Readonly<Record<string, string>>;
-  /** For a long text: the side of its maps, whose cells are means over blocks of tokens. */
   readonly pooled?: number;
   readonly class: NumberClass;
   readonly architecture: Architecture;
-  /** The attention operation: the model's own, or the edit's. */
+  /** The model's own operation, or the one of an edit. */
   readonly operation: Operation;
   readonly edits: readonly Edit[];
-  /** The label of each edit, from the package's editLabel. */
   readonly labels: readonly string[];
-  /** For each edit, the labels of its choices by the parameter's name. */
+  /** For each edit, the label of the choice for each parameter. */
   readonly choices: readonly Readonly<Record<string, string>>[];
-  /** The frame of the same model without the edits, if requested. */
+  /** The frame of the same model without the edits, if it was requested. */
   readonly base?: Frame;
   readonly question: Question;
-  /** The tokens of the first prompt. */
   readonly tokens: readonly Token[];
   readonly T: number;
   readonly eps: number;
-  /** The token ids of all prompts. */
   readonly ids: readonly (readonly number[])[];
-  /** The number of tokens of the first prompt that were left out because T or the context is shorter. */
+  /** How many tokens of the first prompt were left out because T or the model's context is shorter. */
   readonly dropped: number;
   readonly generated: number;
-  /** The texts of the special tokens before the prompt. */
   readonly first: readonly string[];
   readonly special: SpecialWords;
-  /** The id of the mask token, for a masked model whose description or tokenizer names one. */
+  /** Only for a masked model whose description or tokenizer names a mask token. */
   readonly maskToken?: number;
-  /** The label of each prompt, if prompts have labels. */
   readonly groups?: readonly string[];
-  /** The number of measured prompts. */
+  /** How many prompts were measured. */
   readonly sequences: number;
   /** Metrics and fields by their names in describe. Names that are also in `spread` are means over the prompts. */
   readonly tensors: Readonly<Record<string, Tensor>>;
   /** Standard deviations over the prompts (n - 1), for each mean; NaN for one prompt. */
   readonly spread: Readonly<Record<string, Float32Array>>;
-  /** The values of each prompt, by the names of metrics. */
   readonly perPrompt: Readonly<Record<string, readonly number[]>>;
   readonly head?: HeadFrame;
-  /** The likeliest next tokens, in falling order of probability. */
+  /** In falling order of probability. */
   readonly next: readonly { readonly text: string; readonly probability: number }[];
   readonly milliseconds: number;
-  /** The conditions of a figure's numbers in words, where the question does not state them. */
+  /** The conditions of a figure's numbers in words, if the question does not state them. */
   readonly setting?: string;
-  /** The memory of a run that kept only the keys in its cache, and the memory that it would need for every key, in bytes. */
+  /** The bytes of a run that kept only the keys in its cache, and what all keys would take. */
   readonly bytes?: { readonly held: number; readonly all: number };
 }
 
-/** Returns the numbers of one head of a [L, H, n] tensor. */
 export function ofHead(tensor: Tensor, { layer, head }: Head): Float32Array {
   const [, H, n] = tensor.shape as [number, number, number];
   const at = (layer * H + head) * n;
@@ -141,12 +126,11 @@ export function isBidirectional({ architecture }: Pick<Frame, 'architecture'>): 
   return architecture.mask.kind === 'bidirectional';
 }
 
-/** Whether the model predicts masked tokens. */
 export function isMasked(frame: Pick<Frame, 'architecture' | 'maskToken'>): boolean {
   return isBidirectional(frame) && frame.maskToken !== undefined;
 }
 
-/** Returns the end of the keys that a query sees, which may include keys after the query. */
+/** Returns one more than the last key that a query sees, which can be after the query. */
 export function visibleKeyEnd(
   { architecture: { mask }, T }: Pick<Frame, 'architecture' | 'T'>,
   query: number,
@@ -156,12 +140,12 @@ export function visibleKeyEnd(
   return Math.min(T, end);
 }
 
-/** Returns the side of a map with at most `cells` cells a side; undefined if every token has a cell. */
+/** Returns the side of a map that has at most `cells` cells a side; undefined if it need not be pooled. */
 export function pooledSide(T: number, cells: number): number | undefined {
   return T > cells ? Math.ceil(T / Math.ceil(T / cells)) : undefined;
 }
 
-/** Returns the side of a map, and the number of tokens of each row and column. */
+/** Returns the side of a map, and the number of tokens that each row and column stands for. */
 export function gridOf({ pooled, T }: Pick<Frame, 'pooled' | 'T'>) {
   const side = pooled ?? T;
   return { side, block: Math.ceil(T / side) };
@@ -181,12 +165,12 @@ export function maskHidden(
   return map;
 }
 
-/** Returns for each key the first query after its eviction from the head's cache; undefined if the cache keeps all. */
+/** Returns for each key the first query after its eviction from the head's cache; undefined without an eviction. */
 function evictionQueries({ T, tensors, architecture, head }: Frame): ArrayLike<number> | undefined {
   return tensors.evicted?.data.subarray((head!.layer * architecture.H + head!.head) * T);
 }
 
-/** Returns the rows of queries from `query` on, [n, T], with NaN for keys that are masked or evicted. */
+/** Returns the rows from `query` on, [n, T], with NaN for masked and evicted keys. */
 function visibleRows(frame: Frame, weights: ArrayLike<number>, query: number): Float32Array {
   const { T } = frame;
   const evictions = evictionQueries(frame);
@@ -199,14 +183,13 @@ function visibleRows(frame: Frame, weights: ArrayLike<number>, query: number): F
   return rows;
 }
 
-/** Names the tokens of block `place` of a pooled map: "8-11". */
+/** Names the tokens of the block with index `place` in a pooled map: "8-11". */
 export function blockWords(frame: Pick<Frame, 'pooled' | 'T'>, place: number): string {
   const { block } = gridOf(frame);
   const [from, to] = [place * block, Math.min(frame.T, (place + 1) * block) - 1];
   return from === to ? String(from) : `${from}-${to}`;
 }
 
-/** Returns the attention row sum of a query, in a [T, T] map. */
 export function rowSumOf(map: Float32Array, T: number, query: number): number {
   const row = map.subarray(query * T, (query + 1) * T);
   return row.reduce((sum, weight) => sum + (Number.isNaN(weight) ? 0 : weight), 0);
@@ -223,14 +206,14 @@ export function sharesOf(map: Float32Array, T: number): Float32Array {
   return shares;
 }
 
-/** The raw weights, and the shares of rows if these need not sum to 1; [side, side]. */
+/** Maps [side, side]: `shares` are shares of each row, if rows need not sum to 1. */
 export interface Maps {
   readonly weights: Float32Array;
   readonly shares: Float32Array;
   readonly side: number;
-  /** The number of tokens per row or column: 1, or more in pooled maps of a long text. */
+  /** Tokens per row and column; above 1 in pooled maps of a long text. */
   readonly block: number;
-  /** The largest weight in each block, if the run read it. */
+  /** The largest weight in each block; absent if the run did not read it. */
   readonly largest?: Float32Array;
 }
 
@@ -257,14 +240,13 @@ export function mapsOf(frame: Frame): Maps | undefined {
   return maps;
 }
 
-/** The side of the square of exact cells that is shown of a long map: as many words as fit. */
+/** A long map shows this many exact cells a side: as many as there is room for words. */
 export const EXACT_SIDE = 40;
 
-/** A square of exact cells of a long map, [side, side], from one query and key on. */
+/** A square of exact cells of a long map, [side, side], which begins at `query` and `key`. */
 export interface Exact extends Pick<Maps, 'weights' | 'shares' | 'side'> {
   readonly query: number;
   readonly key: number;
-  /** The row sum of each query. */
   readonly sums: readonly number[];
 }
 
@@ -302,9 +284,7 @@ export function cellsOf(
   return normalize === 'yes' ? shares : weights;
 }
 
-/**
- * Returns the drawn cells, [T, T], for captions that are computed from them; undefined for a pooled map.
- */
+/** Returns the drawn cells, [T, T], from which captions are computed; undefined for a pooled map. */
 export function drawnMap(
   frame: Frame,
   state: Parameters<typeof cellsOf>[1],
@@ -321,8 +301,8 @@ export function alphaOfKey(frame: Frame, key: number, name = 'alpha'): Float32Ar
 }
 
 /**
- * Returns the mean weight of the first token in every head, [L, H], as the model uses it. Shares of rows would not do
- * where rows need not sum to 1, since a row with a tiny sum may give all of it to one token.
+ * Returns the mean weight that each head gives the first token, [L, H], without normalization. Where rows need not sum
+ * to 1, shares would mislead: a row with a tiny sum may give all of it to one token.
  */
 export function firstTokenWeights(frame: Frame): Float32Array {
   const raw = !frame.operation.normalizes && frame.tensors.alpha_raw;
@@ -331,15 +311,14 @@ export function firstTokenWeights(frame: Frame): Float32Array {
   return weights?.some(Number.isFinite) ? weights : alphaOfKey(frame, key);
 }
 
-/** The fewest queries that must see a key, since the last keys, which few queries see, would seem to be sinks. */
+/** Fewer queries than this see the last keys, which would therefore seem to be sinks. */
 const MIN_QUERIES = 8;
 
-/** Returns the number of keys that enough queries see, from the first one on. */
+/** Returns how many keys, counted from the first, are seen by enough queries to be compared. */
 export function comparableKeyCount(frame: Pick<Frame, 'T' | 'architecture'>): number {
   return isBidirectional(frame) ? frame.T : Math.max(1, frame.T - MIN_QUERIES + 1);
 }
 
-/** Returns the index of the largest finite value; 0 if there is none. */
 export function indexOfMax(values: ArrayLike<number>): number {
   let best = 0;
   for (let i = 1; i < values.length; i++)
@@ -347,7 +326,6 @@ export function indexOfMax(values: ArrayLike<number>): number {
   return best;
 }
 
-/** Returns the head of element i of a quantity [L, H]. */
 export function headAt(i: number, H: number): Head {
   return { layer: Math.floor(i / H), head: i % H };
 }
@@ -357,7 +335,7 @@ export function modelHead(frame: Pick<Frame, 'architecture'>, { layer, head }: H
   return { layer: layerNumber(frame, layer), head };
 }
 
-/** Returns the index, among the layers with attention, of a layer with this number, or of the last one before it. */
+/** Returns the index, among the layers with attention, of the layer with this number, or of the last one before it. */
 export function layerIndex(
   { architecture: { L, layers } }: Pick<Frame, 'architecture'>,
   number: number,
@@ -366,19 +344,22 @@ export function layerIndex(
   return Math.min(Math.max(countUpTo, 1), L) - 1;
 }
 
-/** Returns the requested head, whose layer has the model's number, or the head that gives the first token the largest weight. */
+/**
+ * Returns the requested head, whose layer is the model's number; without a request, the head that gives the first token
+ * the largest weight.
+ */
 export function selectedHead(frame: Frame, { layer, head }: Head): Head {
   const { H } = frame.architecture;
   if (layer >= 0 && head >= 0)
     return { layer: layerIndex(frame, layer), head: Math.min(head, H - 1) };
-  // A study with other metrics lacks alpha.
+  // A study of other metrics has no alpha.
   const best = frame.tensors.alpha ? indexOfMax(firstTokenWeights(frame)) : 0;
   return headAt(best, H);
 }
 
 /**
- * Returns the number of layers before the chosen hidden state, or, without a choice, before the hidden state whose
- * largest value exceeds the median most.
+ * Returns the number of layers before a hidden state: the chosen one, or else the one whose largest value exceeds the
+ * median most.
  */
 export function hiddenLayer(
   { tensors, architecture }: Pick<Frame, 'tensors' | 'architecture'>,
@@ -392,7 +373,10 @@ export function hiddenLayer(
   );
 }
 
-/** Returns the largest number of the residual stream, in the first layer that has it; undefined if it was not read. */
+/**
+ * Returns the largest number in the residual stream and the first layer that has it; undefined if the run did not read
+ * it.
+ */
 export function massiveOf({ tensors: { massive, massive_at } }: Pick<Frame, 'tensors'>):
   | {
       readonly layer: number;
@@ -415,19 +399,19 @@ export function massiveOf({ tensors: { massive, massive_at } }: Pick<Frame, 'ten
   };
 }
 
-/** A weight of a layer's down projection, and the token whose largest number it writes. */
+/** A weight of a layer's down projection that helps to write the layer's largest output, and the token of that output. */
 interface SuperWeight {
   readonly layer: number;
   readonly row: number;
   readonly column: number;
   readonly token: number;
-  /** The share of the layer's largest number that this weight alone writes. */
+  /** The weight times its input, divided by that output. */
   readonly share: number;
 }
 
 /**
- * Returns the candidate for a super weight, in the layer that writes the largest number; undefined for a model with
- * experts, for which the core finds no candidates.
+ * Returns the candidate in the layer that writes the largest number; undefined for a model with experts, for which the
+ * core finds none.
  */
 export function superWeightOf({
   tensors: { super_weight },
@@ -447,7 +431,7 @@ export function superWeightOf({
   return { layer, row, column, token, share: (weight * input) / output };
 }
 
-/** Returns the key/value head that a head uses; a layer may have fewer key/value heads than another. */
+/** Returns the key/value head that a head uses; layers may differ in their number of key/value heads. */
 export function groupOf(
   { architecture: { H, G, sizes } }: Pick<Frame, 'architecture'>,
   { layer, head }: Head,
@@ -455,7 +439,7 @@ export function groupOf(
   return Math.floor(head / (H / (sizes?.[layer]?.G ?? G)));
 }
 
-/** Returns the numbers without NaN, which marks a key/value head that a layer lacks. */
+/** Returns the values without NaN, which stands for a key/value head that a layer lacks. */
 export const withoutNaN = (values: ArrayLike<number>): number[] =>
   Array.from(values).filter((value) => !Number.isNaN(value));
 
@@ -473,7 +457,6 @@ export function deviation(values: readonly number[]): number {
   return Math.sqrt(values.reduce((sum, x) => sum + (x - average) ** 2, 0) / (n - 1));
 }
 
-/** Returns the mean and standard deviation of a metric over the prompts. */
 export function overPrompts(
   { perPrompt }: Frame,
   name: string,
@@ -482,7 +465,7 @@ export function overPrompts(
   return { mean: mean(values), deviation: deviation(values) };
 }
 
-/** Returns the largest absolute finite value of some arrays, or `least` if that is larger. */
+/** Returns the largest absolute finite value in the arrays, at least `least`. */
 export function largestMagnitude(arrays: readonly ArrayLike<number>[], least = 1e-9): number {
   let size = least;
   for (const array of arrays)

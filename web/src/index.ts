@@ -32,23 +32,21 @@ import './page/figure.css';
 import './plot/heatmap.css';
 import './views/views.css';
 import './page/print.css';
-// Imported here, not in start.ts: a <sink-scope> shares that code and must not load the styles into its host page.
+// Imported here and not in start.ts, whose code a <sink-scope> shares: its host page must not get these styles.
 import './rooms/start.css';
 
-/** The most threads that the engine starts, since they share one memory bus. */
+/** The engine starts no more threads, since they share one memory bus. */
 const MAX_THREADS = 4;
 
 const isEmbed = document.body.classList.contains('embed');
 const engine = signal<Engine | undefined>(undefined);
-/** Changes with each new file of prompts and each new way of splitting the file. */
 const promptFileVersion = signal(0);
 const pointed = signal<Pointed>({});
-/** Counts the changes of the opener, since its fields are no signals. */
 const openerChanges = signal(0);
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const isDark = signal(dark.matches);
 dark.addEventListener('change', () => (isDark.value = dark.matches));
-/** The theme of an embed's host page, if that page sends it. */
+/** Undefined until an embed's host page sends its theme. */
 const hostTheme = signal<Theme | undefined>(undefined);
 const theme = computed<Theme>(() => {
   const { theme: own } = state.value;
@@ -109,11 +107,11 @@ const context: Context = {
   },
   link: (change) => linkTo(state.value, change),
 };
-/** The model picker, whose code is fetched when it opens for the first time. */
+/** Fetched when the reader opens it for the first time. */
 let picker: Picker | undefined;
 let dialog: Promise<{ draw(): void }> | undefined;
 
-/** On the start screen, fetches the preview of the first shown model, if it has one. */
+/** Fetches the preview of the first model while the engine starts, on the start screen only. */
 function prefetch({ cards, preview }: Zoo): void {
   const { room, shown } = state.peek();
   const [first] = shown;
@@ -124,12 +122,10 @@ function prefetch({ cards, preview }: Zoo): void {
 async function start(): Promise<void> {
   try {
     const zooLoading = openZoo();
-    // The first screen's weights are fetched while the engine starts.
     zooLoading.then(prefetch, () => {});
-    // Threads need a cross-origin isolated page; a model of the zoo is too small to need threads.
+    // A page without cross-origin isolation has no threads; models of the zoo are too small to need them.
     const threads = Math.min(navigator.hardwareConcurrency || 1, MAX_THREADS);
     const onLost = (error: Error) => notify(errorSentence(error));
-    // An embed of recordings only needs the lab's engine; a page also opens models, which need threads.
     const lab = isEmbed && areRecordings(state.peek().shown);
     const [createdEngine, zoo] = await Promise.all([
       createEngine({ base: new URL(ENGINE, base), threads, lab, onLost }),
@@ -156,7 +152,6 @@ async function start(): Promise<void> {
 const place = (id: string) => document.getElementById(id)!;
 
 trustOwnScripts();
-// Removes the picture for browsers without scripts.
 document.querySelector('#plain')?.remove();
 effect(() => {
   document.documentElement.dataset.theme = theme.value;
@@ -191,7 +186,7 @@ effect(() => {
 acceptDrops(opener);
 void start();
 enter(place('main'), isEmbed ? [figure] : rooms, context);
-// Only embeds fetch this code, so that the first screen of the page waits for few files.
+// Only embeds fetch this code: the page's first screen must wait for few files.
 if (isEmbed)
   void import('./embed/frame').then(
     ({ startFrame }) => startFrame((said) => (hostTheme.value = said)),

@@ -1,6 +1,6 @@
 /**
  * Remedies of production models for their sinks, with the families that use each; lesson 5 and Compare draw the same
- * table. Every family has a source. This page measured none of these models, but only small twins of them.
+ * table. Every family has a source. This page measured none of these models, only small twins of them.
  */
 
 interface Source {
@@ -10,11 +10,11 @@ interface Source {
 
 interface Family {
   readonly name: string;
-  /** The `model_type` in config.json of its published models. */
+  /** The `model_type` in the config.json of its published models. */
   readonly family?: string;
-  /** The place of the remedy in the model, or a remark of its source. */
+  /** Where in the model the remedy is, or a remark about its source. */
   readonly where: string;
-  /** A checkpoint that the Python recorder opens, or the reason why there is none. */
+  /** A checkpoint that the Python recorder opens, or why there is none. */
   readonly checkpoint: string | { readonly none: string };
   /** Whether the checkpoint also opens in this page. */
   readonly opens?: boolean;
@@ -25,9 +25,9 @@ export interface Remedy {
   readonly title: string;
   /** The formula of a key's weight, or of a head's output. */
   readonly formula: string;
-  /** The model of the zoo that has the same operation. */
+  /** The zoo's model with the same operation. */
   readonly twin: string;
-  /** Explains the twin's numbers if they mean something else than those of other remedies. */
+  /** A remark for a twin whose numbers mean something else than those of other remedies. */
   readonly note?: string;
   readonly families: readonly Family[];
 }
@@ -142,7 +142,10 @@ export const REMEDIES: readonly Remedy[] = [
 export const COLUMN_HEADS = ['Model', 'For the recorder', 'Source'] as const;
 export const COMPARE_LABEL = 'Compare its twin with softmax';
 export const OPEN_LABEL = 'open it here';
-/** Explains why most models do not open in this page, and how to record them: sentences before and after a command. */
+/**
+ * Explains why most of these models do not open in this page, and how to record them: the sentences before and after a
+ * command.
+ */
 export const RECORDER_WORDS = {
   before:
     'Without that link a model is too large for a browser, as those of gpt-oss, Granite SWA, MiMo-V2-Flash and Qwen3-Next are, or of a family that this page does not read yet. ' +
@@ -153,7 +156,6 @@ export const RECORDER_WORDS = {
 
 export const hubAddress = (checkpoint: string) => `https://huggingface.co/${checkpoint}`;
 
-/** A twin's row in the tables of the zoo. */
 interface Twin {
   readonly id: string;
   readonly measured: Readonly<Record<string, number | boolean>>;

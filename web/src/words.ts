@@ -1,4 +1,4 @@
-/** The page's sentences: findings, conditions and classes. Every sentence is computed from a frame. */
+/** The page's sentences: findings, conditions and classes of numbers. Each is computed from a frame. */
 import { judge, type Conditions, type Judgment } from 'sinkscope';
 import { INEXACT, inexactNames } from './ask/arithmetic';
 import { claimOf, type Claim } from './claims';
@@ -23,12 +23,12 @@ export function show(value: number, digits = 2): string {
   return value.toFixed(digits);
 }
 
-/** Formats a number as `show` does, but with a minus sign instead of a hyphen. */
+/** `show` with a minus sign instead of a hyphen. */
 export const real = (value: number, digits = 2): string => show(value, digits).replace('-', '−');
 export const withSign = (value: number, digits = 2): string =>
   `${value > 0 ? '+' : ''}${real(value, digits)}`;
 
-/** Formats a share; one that rounds to nothing is `<0.1%`. */
+/** Formats a share; `<0.1%` if it rounds to nothing. */
 export function percent(share: number, digits = 1): string {
   if (!Number.isFinite(share)) return '–';
   const rounded = (100 * share).toFixed(digits);
@@ -36,10 +36,9 @@ export function percent(share: number, digits = 1): string {
   return share > 0 && Number(rounded) === 0 ? `<${least.toFixed(digits)}%` : `${rounded}%`;
 }
 
-/** Formats a row sum in whole percents, or with one decimal if it is below 1%. */
+/** Formats a row sum in whole percents, below 1% with one decimal. */
 export const sumWords = (sum: number): string => percent(sum, sum < 0.01 ? 1 : 0);
 
-/** Formats the smallest and the largest sum of a head's rows. */
 export function rowsWords({ sums: [least, most], isAbout }: Claim): string {
   const [low, high] = [sumWords(least), sumWords(most)];
   if (low === '–') return '';
@@ -49,14 +48,14 @@ export function rowsWords({ sums: [least, most], isAbout }: Claim): string {
     : `rows sum to ${about}${low.replace('%', '')}-${high}`;
 }
 
-/** Returns a token's text on one line: white space and control characters become visible signs. */
+/** Returns a token's text on one line. White space and control characters become visible signs. */
 export function readable(text: string): string {
   const sign = (code: number) => String.fromCodePoint(code === 127 ? 0x2421 : 0x2400 + code);
   return (
     text
       .replace(/\n/g, '↵')
       .replace(/\t/g, '⇥')
-      // Replaces spaces only in a token of nothing else, where they would be invisible.
+      // Spaces would be invisible in a token of nothing else.
       .replace(/^ +$/, (spaces) => '␣'.repeat(spaces.length))
       .replace(/ /g, '\u00a0')
       .replace(/[\0-\x1f\x7f]/g, (c) => sign(c.charCodeAt(0)))
@@ -76,19 +75,19 @@ export function quote(frame: Frame, t: number): string {
   return `“${word(frame.tokens[t]?.text ?? '')}”`;
 }
 
-/** Returns the first token, in quotation marks unless it is a special token. */
+/** Returns the first token; in quotation marks unless it is a special token. */
 export function firstBare(frame: Frame): string {
   const key = firstKey(frame);
   const name = quote(frame, key);
   return frame.tokens[key]?.special ? name.replace(/[“”]/g, '') : name;
 }
 
-/** Names the place of a hidden state: 0 is before all layers, which count from 0. */
+/** Says where a hidden state is: 0 is before all layers, which count from 0. */
 export function stateWords(hidden: number): string {
   return hidden ? `after layer ${hidden - 1}` : 'at the embedding';
 }
 
-/** Returns the name of a head, as TransformerLens and the papers write it: layer and head count from 0. */
+/** Returns a head's name as in TransformerLens and the papers: layer and head count from 0. */
 export function headName({ layer, head }: Head, frame?: Pick<Frame, 'architecture'>): string {
   return `L${frame ? layerNumber(frame, layer) : layer}H${head}`;
 }
@@ -128,7 +127,6 @@ export function classSentence(frame: Frame): string {
   );
 }
 
-/** Names a recording's author, model, texts and versions. */
 function recordedWords({ model, prompts, license, versions, command }: Conditions): string {
   const precision = [model.dtype, model.attention].filter(Boolean).join(', ');
   const programs = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
@@ -143,7 +141,6 @@ function recordedWords({ model, prompts, license, versions, command }: Condition
   return parts.filter(Boolean).join('; ');
 }
 
-/** The fields of a frame that are the conditions of its numbers. */
 type Stamped = Pick<
   Frame,
   | 'eps'
@@ -158,7 +155,7 @@ type Stamped = Pick<
   | 'setting'
 >;
 
-/** Names the special tokens that the text starts with, and the position of the first token if it is not 0. */
+/** Names the special tokens at the start of the text, and the first token's position if that is not 0. */
 export function startTokenWords(frame: Pick<Frame, 'first' | 'firstAt' | 'special'>): string {
   const { first, special } = frame;
   const key = firstKey(frame);
@@ -168,14 +165,14 @@ export function startTokenWords(frame: Pick<Frame, 'first' | 'firstAt' | 'specia
   return `starts with ${first.map(readable).join(' ')}${isStart ? ' (start token)' : ''}${position}`;
 }
 
-/** Returns the conditions of a measurement, without the model. */
+/** Returns the conditions of a measurement without the model. */
 function settingWords(frame: Stamped): string {
   const { eps, T, sequences } = frame;
   const promptWords = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
   return `ε = ${eps} · T = ${T} · ${startTokenWords(frame)} · ${promptWords}`;
 }
 
-/** Returns the class of a number and all its conditions, as printed under every figure. */
+/** Returns the class of a frame's numbers and all their conditions, as printed under every figure. */
 export function stampWords(frame: Stamped): string {
   const { bits } = frame.model;
   const recordedNote = frame.model.source === 'recording' ? ' · recorded' : '';
@@ -184,13 +181,12 @@ export function stampWords(frame: Stamped): string {
   return `${CLASS_WORDS[frame.class]} · ${setting} · ${frame.title}${recordedNote}${storage}`;
 }
 
-/** Returns the conditions that all frames share, in the form of a stamp. */
+/** Returns the parts of their stamps that all frames share. */
 export function sharedConditions(frames: readonly Stamped[]): string[] {
   const stamps = frames.map((frame) => stampWords(frame).split(' · '));
   return (stamps[0] ?? []).filter((one) => stamps.every((own) => own.includes(one)));
 }
 
-/** Judges whether Sink_1 can be interpreted. */
 export function judged(frame: Frame): Judgment {
   const { tensors, eps, operation } = frame;
   const key = firstKey(frame);
@@ -203,7 +199,7 @@ export function judged(frame: Frame): Judgment {
   });
 }
 
-/** States a share of all heads as a number of heads, which need not be whole for a mean over prompts. */
+/** States a share of all heads as a number of heads; for a mean over prompts it need not be whole. */
 export function headsWords({ architecture: { L, H } }: Frame, share: number): string {
   const headCount = L * H;
   if (!Number.isFinite(share)) return `an unrecorded number of the ${headCount} heads`;
@@ -213,7 +209,6 @@ export function headsWords({ architecture: { L, H } }: Frame, share: number): st
   return count < 0.05 ? `none of the ${headCount} heads` : `${shown} of the ${headCount} heads`;
 }
 
-/** Explains that heads are not counted because uniform attention alone would make each of them a sink. */
 export function tooShortNote({ even, least }: Judgment, T: number, eps: number): string {
   const minimumWords = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
   return (
@@ -222,11 +217,11 @@ export function tooShortNote({ even, least }: Judgment, T: number, eps: number):
   );
 }
 
-/** Names the first token: its role, its text if all prompts share it, and its position if that is not 0. */
+/** Names the first token: its role, its text if all prompts have it, and its position if that is not 0. */
 export function firstTokenName(frame: Frame): string {
   const key = firstKey(frame);
   const role = frame.tokens[key]?.special ? 'start token' : 'first token';
-  // If prompts begin differently, means belong to no token in particular.
+  // If the prompts begin differently, a mean belongs to no token in particular.
   const isCommon = frame.firstAt?.isCommon ?? true;
   const position = key ? ` (position ${key})` : '';
   return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${position}`;
@@ -234,7 +229,7 @@ export function firstTokenName(frame: Frame): string {
 
 const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
 
-/** Returns the first token's position in subscripts, counted from 1 as in papers. */
+/** Returns the first token's position in subscripts; papers count from 1. */
 export const firstTokenSubscript = (frame: Pick<Frame, 'firstAt'>): string =>
   String(firstKey(frame) + 1).replace(/\d/g, (digit) => SUBSCRIPTS[Number(digit)]!);
 
@@ -243,38 +238,37 @@ export function alphaOf(frame: Frame, at: Head): number {
   return ofHead(frame.tensors.alpha!, at)[firstKey(frame)]!;
 }
 
-/** Returns the mean alpha_1 over all heads of the model. */
 export function meanAlpha(frame: Frame): number {
   return mean(alphaOfKey(frame, firstKey(frame)));
 }
 
-/** Formats a share in whole percents, or with one decimal if it is below 1%. */
+/** Formats a share in whole percents, below 1% with one decimal. */
 export const wholePercent = (share: number): string => percent(share, share < 0.0095 ? 1 : 0);
 
-/** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention. */
+/** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention would. */
 export function isBelow({ isShare, isMost, given, even }: Claim): boolean {
   return !isShare && isMost && given < even;
 }
 
-/** Formats the number of a claim: the only number about the head that a picture, its caption and its card state. */
+/** Formats the number of a claim, the only number about the head in a picture, its caption and its card. */
 export function givenWords(claim: Claim): string {
-  // Rounds a bound up so that it holds; with a preview by a tenth more, so that it also holds for the exact weights.
+  // A bound is rounded up so that it holds; from a preview it is raised by a tenth, to hold for the exact weights.
   if (isBelow(claim)) {
     const bound = claim.isAbout ? 1.1 * claim.given : claim.given;
     return percent(Math.ceil(100 * bound - 1e-4) / 100, 0);
   }
   const number = wholePercent(claim.given);
   if (!claim.isAbout) return number;
-  // A preview gives only approximate numbers: a large one is rounded to 5%.
+  // A preview's numbers are approximate, so a large one is rounded to 5%.
   const isLarge = claim.given >= 0.1;
   return `about ${isLarge ? percent(Math.min(0.95, Math.round(20 * claim.given) / 20), 0) : number}`;
 }
 
-/** Names what the head's number is a share of. */
+/** Says what the head's number is a share of. */
 export const shareWords = ({ operation: { normalizes } }: Frame): string =>
   normalizes ? 'of its attention' : 'of its row sums';
 
-/** Compares a share with `even`, the first token's share under uniform attention. */
+/** Compares a share with `even`, the share that the first token would get under uniform attention. */
 export function evenWords(share: number, even: number): string {
   const times = share / even;
   if (times < 0.8) return 'less than an even share';
@@ -283,16 +277,14 @@ export function evenWords(share: number, even: number): string {
   return `${number === '2' ? 'twice' : `${number} times`} an even share`;
 }
 
-/** Explains why a head gives attention that it has no use for. */
 export const MUST_SPEND =
   'Softmax must hand out 100% in every row, even where a head has no use for it.';
 
-/** Explains why attention has to go somewhere, and why to the first token. */
 export const SOFTMAX_AND_SIGMOID =
   `${MUST_SPEND} Only the first token is visible to all, and training often makes it the place where such attention ` +
   'goes. Sigmoid weighs each token on its own: its rows may sum to little, so it needs no such place.';
 
-/** Explains the use of attention on a small value; empty unless a head has a sink with a small value. */
+/** Explains what attention on a small value is for; empty unless a head has a sink with a small value. */
 export function purposeWords(frame: Frame, at: Head): string {
   const { G } = frame.architecture;
   const ratio = frame.tensors.value_ratio?.data[at.layer * G + groupOf(frame, at)];
@@ -305,11 +297,10 @@ export function purposeWords(frame: Frame, at: Head): string {
   );
 }
 
-/** States how much the head gives the first token. */
 export function claimSentence(claim: Claim, frame: Frame): string {
   const [first, number] = [firstTokenName(frame), givenWords(claim)];
   const head = headWords(claim.at, frame);
-  // The map beside it shows the first prompt.
+  // The map beside this sentence shows only the first prompt.
   const average = frame.sequences > 1 ? ` on average over ${frame.sequences} prompts` : '';
   if (isBelow(claim)) {
     return `No head gives ${first} more than ${number}${average}; ${head} gives it the most.`;
@@ -343,7 +334,6 @@ export function finding(frame: Frame, at: Head): string {
   return `${sentence} ${countSentence}${sumsSentence}${biasNote(frame)}`;
 }
 
-/** States the attention on a learned bias key, which belongs to no token. */
 function biasNote(frame: Frame): string {
   const share = frame.tensors.sink_ratio_bias?.data[0] ?? NaN;
   if (!frame.architecture.bias_key || !Number.isFinite(share)) return '';
@@ -354,11 +344,10 @@ function nameOf({ title, class: kind }: Frame): string {
   return kind === 'counterfactual' ? `${title} (counterfactual)` : title;
 }
 
-/** Returns equal keys for models whose losses may be compared: they split the text into the same tokens. */
 const vocabularyKey = ({ tokens, architecture: { V } }: Frame): string =>
   [V, ...tokens.map(({ text }) => text)].join('\0');
 
-/** Whether the losses of these models are per token of one vocabulary. */
+/** Whether the losses of these models are per token of one vocabulary, so that they may be compared. */
 export function areLossesAlike(frames: readonly Frame[]): boolean {
   const measured = frames.filter(({ tensors }) => Number.isFinite(tensors.loss_mean?.data[0]));
   return new Set(measured.map(vocabularyKey)).size < 2;
@@ -367,7 +356,9 @@ export function areLossesAlike(frames: readonly Frame[]): boolean {
 export const OTHER_VOCABULARIES =
   'Losses are per token, and these models split the text into different tokens: a smaller loss is not a better model.';
 
-/** A key for the text that a frame read: frames of one question may differ, since a recording has its own texts. */
+/**
+ * A key for the text that a frame read. Frames of one question may differ in it, since a recording has its own texts.
+ */
 const textKey = ({ tokens, sequences }: Frame): string =>
   `${sequences} ${tokens.map(({ text, special }) => (special ? '' : text)).join('')}`;
 
@@ -384,7 +375,10 @@ function sideBySideWords(frames: readonly Frame[]): string {
   return `These models read different texts, so their sinks are not ranked. Heads that give the first token much: ${models.join('; ')}.`;
 }
 
-/** Compares the strongest and the weakest sink of several subjects. @param frames the answers to one question */
+/**
+ * Compares the strongest and the weakest sink of several subjects.
+ * @param frames the answers to one question
+ */
 export function comparison(frames: readonly Frame[]): string {
   if (frames.length < 2) return '';
   const verdicts = frames.map((frame) => ({ frame, verdict: judged(frame) }));
@@ -408,7 +402,7 @@ export function comparison(frames: readonly Frame[]): string {
     ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';
   const notes = `${rawNote}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
-  // Heads are counted if all models have the same number of them.
+  // Models with different numbers of heads are compared by shares.
   const isAlike = new Set(frames.map(({ architecture: { L, H } }) => L * H)).size === 1;
   const countWords = ({ frame, verdict }: (typeof verdicts)[number]) =>
     isAlike ? headsWords(frame, verdict.sink) : `${percent(verdict.sink)} of its heads`;
@@ -424,7 +418,6 @@ export function comparison(frames: readonly Frame[]): string {
   );
 }
 
-/** Returns the mean row sum, over queries, heads and prompts. */
 export function meanRowSum(frame: Frame): number {
   const rowSum = overPrompts(frame, 'row_mass_summary').mean;
   if (Number.isFinite(rowSum)) return rowSum;

@@ -4,15 +4,12 @@ import type { Arithmetic } from 'sinkscope';
 export type Inexact = Exclude<Arithmetic, 'exact'>;
 
 interface Words {
-  /** The class of a frame's numbers. */
   readonly class: 'relaxed' | 'approximate';
-  /** The suffix of the model's name. */
+  /** The text that is appended to the model's name. */
   readonly title: string;
   readonly button: string;
   readonly hint: string;
-  /** A clause that names the arithmetic. */
   readonly clause: string;
-  /** What the arithmetic does to speed and numbers. */
   readonly consequence: string;
   readonly footer: string;
 }

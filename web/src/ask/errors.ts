@@ -10,7 +10,6 @@ export function errorSentence(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Whether an error is a timeout, so that a longer wait may help. */
 export function isTimeout(error: unknown): boolean {
   return error instanceof SinkscopeError && error.code === 'too_slow';
 }

@@ -1,6 +1,5 @@
 /** Translates names in links and embeds of versions before 1.0 into the present names (.github/CHANGELOG.md). */
 
-/** Present keys by their former names. */
 export const FORMER_KEYS: Readonly<Record<string, string>> = {
   against: 'xAxis',
   below: 'panel',
@@ -29,7 +28,7 @@ const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   experiment: { quantisation: 'quantization' },
 };
 
-/** For each key, a word inside its value: a pattern of the former word, and the present one. */
+/** For each key, the pattern of a former word inside its value, and the present word. */
 const WORDS: Readonly<Record<string, readonly [RegExp, string]>> = {
   shown: [/~quantise\b/g, '~quantize'],
   leftRun: [/\boptimiser:/g, 'optimizer:'],
@@ -41,7 +40,6 @@ const ownValue = <Value>(
   name: string,
 ): Value | undefined => (Object.hasOwn(table, name) ? table[name] : undefined);
 
-/** Returns the present name and value of a link's key. */
 export function translate(name: string, value: string): readonly [name: string, value: string] {
   const key = ownValue(FORMER_KEYS, name) ?? name;
   const word = ownValue(WORDS, key);

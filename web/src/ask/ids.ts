@@ -4,20 +4,18 @@ import { isRecordingId, isDiskRecording, nameOfRecording } from './recordings';
 
 const HUB_PREFIX = 'hub:';
 const DISK_PREFIX = 'disk:';
-/** The number of bytes at each end of a file that a fingerprint covers. */
+/** A fingerprint covers this many bytes at each end of a file. */
 const EDGE_BYTES = 2 ** 20;
 
-/** Whether a model is published on a hub. */
 export function isHubId(id: string): boolean {
   return id.startsWith(HUB_PREFIX);
 }
 
-/** Returns the name that resolveHub takes, from a model's id. */
 export function hubName(id: string): string {
   return id.slice(HUB_PREFIX.length);
 }
 
-/** Returns the id of a plan of the hub, which a link carries. */
+/** Returns the id, for a link, of a plan for a model on a hub. */
 export function idOfPlan(plan: Plan): string {
   const { revision = 'main', format, files } = plan;
   const suffix = revision === 'main' ? '' : `@${revision}`;
@@ -31,22 +29,21 @@ export function isOnDisk(subject: string): boolean {
   return subject.startsWith(DISK_PREFIX) || isDiskRecording(subject);
 }
 
-/** Returns the name of a model that is not opened yet, from its id. */
 export function nameOfId(id: string): string {
   if (isRecordingId(id)) return nameOfRecording(id);
   if (isOnDisk(id)) return id.slice(id.indexOf('/') + 1);
   return isHubId(id) ? hubName(id) : id;
 }
 
-/** Returns the fingerprint in the id of a model from the disk. */
 export function fingerprintOf(id: string): string {
   return id.slice(id.indexOf(DISK_PREFIX) + DISK_PREFIX.length, id.indexOf('/'));
 }
 
 /**
- * Returns the id of a plan of the disk; equal files have equal ids. The id's fingerprint is the beginning of
- * the SHA-256 of names, sizes, and first and last MiB of the files of weights, in their order, since hashing many
- * gigabytes takes too long. Without crypto.subtle the fingerprint covers names and sizes alone.
+ * Returns the id of a plan for files on the reader's disk; equal files have equal ids. The fingerprint in the id is the
+ * beginning of a SHA-256 over the names and sizes of the weight files, in their order, and over the first and last MiB
+ * of each: hashing many gigabytes would take too long. Without crypto.subtle the fingerprint covers names and sizes
+ * only.
  */
 export async function idOfFiles(plan: Plan): Promise<string> {
   const parts = await Promise.all(
@@ -66,7 +63,7 @@ export async function idOfFiles(plan: Plan): Promise<string> {
   return `${DISK_PREFIX}${hash.padEnd(16, '0').slice(0, 16)}/${name.slice(0, 80) || 'model'}`;
 }
 
-/** Returns the name of a plan of the disk: its folder, or its file if it has no folder. */
+/** Returns the folder's name, or the file's if it is in no folder. */
 export function titleOfFiles({ id, files }: Plan): string {
   return id === 'files' ? (files.weights[0]?.name ?? id) : id;
 }

@@ -4,7 +4,10 @@
  */
 import { SinkscopeError } from 'sinkscope';
 
-/** The number of sizes |n| that a step n of a preview's matrix can have, 0 to 128. A refinement has a bound for each. */
+/**
+ * A preview stores each weight of a matrix as a whole number n of steps, and |n| has this many values, 0 to 128. The
+ * refinement has a bound for each of them.
+ */
 const STEP_SIZES = 129;
 
 interface Entry {
@@ -13,10 +16,8 @@ interface Entry {
 }
 
 interface Header {
-  /** The offset of the numbers in the file. */
   readonly begin: number;
   readonly config: string;
-  /** The tensors in the order of their bytes. */
   readonly tensors: ReadonlyMap<string, Entry>;
 }
 
@@ -33,7 +34,6 @@ export async function unpack(bytes: Uint8Array<ArrayBuffer>, where: string): Pro
   return new Uint8Array(content);
 }
 
-/** Parses the header of a safetensors file. */
 export function parseHeader(bytes: Uint8Array, where: string): Header {
   try {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -72,7 +72,10 @@ export function refine(
   }
 }
 
-/** Joins both parts; a RangeError means that one of them is too short. */
+/**
+ * Joins both parts.
+ * @throws RangeError if one of them is too short
+ */
 function joinParts(
   preview: Uint8Array,
   refinement: Uint8Array,
@@ -99,7 +102,7 @@ function joinParts(
   if (refinement.length !== expectedSize)
     throw damageError(where, `expected ${expectedSize} bytes, found ${refinement.length}`);
 
-  /** For each step size, the place of its next number in the refinement, which is sorted by step size. */
+  /** For each |n|, the index of the next entry to read in the refinement, which is sorted by |n|. */
   const nextPositions = new Uint32Array(STEP_SIZES + 1);
   for (const { steps } of matrices) for (const step of steps) nextPositions[Math.abs(step) + 1]!++;
   for (let size = 1; size < STEP_SIZES; size++) nextPositions[size]! += nextPositions[size - 1]!;

@@ -15,11 +15,14 @@ import { PROMPT_MAX, QUESTION, type State } from './state';
 import type { Zoo } from './zoo';
 
 export type Question = Pick<State, (typeof QUESTION)[number]> & {
-  /** A counter that changes with each new file of prompts and each new way of splitting the file. */
+  /** Changes with each new file of prompts and each new way of splitting the file. */
   readonly file: number;
-  /** The number of previous tokens that predict each token, in a run of its own; absent: all tokens in one run. */
+  /**
+   * Each token is predicted from this many previous tokens, in a run of its own; absent: all tokens are predicted in
+   * one run.
+   */
   readonly window?: number | undefined;
-  /** Which token is repeated: `first` is the start token; absent: a random one. */
+  /** `first`: the start token is repeated; absent: a random token. */
   readonly repeatedToken?: 'first';
 };
 
@@ -37,7 +40,6 @@ export function questionKey({ prompt, seed, ...rest }: Question): string {
   return JSON.stringify([rest, rest.input === 'text' && prompt, isRandom && seed]);
 }
 
-/** The page's names of the sources of prompts. */
 export const INPUTS: Readonly<Record<State['input'], string>> = {
   text: 'your text',
   heldout: 'held-out passages',
@@ -49,7 +51,7 @@ export const INPUTS: Readonly<Record<State['input'], string>> = {
 const NO_TEXT = 'Type a sentence: there is no text yet.';
 const NO_FILE = 'Choose a file of prompts: links do not contain files.';
 
-/** Whether an error means that the reader has given no input, so that trying again does not help. */
+/** Whether the reader has given no input yet, so that trying again does not help. */
 export function isInputMissing(error: string): boolean {
   return error === NO_TEXT || error === NO_FILE;
 }
@@ -65,7 +67,6 @@ export function randomGenerator(seed: number): () => number {
   };
 }
 
-/** Draws the id of an ordinary token, uniform over `size` of them. */
 function drawId(size: number, special: ReadonlySet<number>, draw: () => number): number {
   for (let tries = 0; tries < 1000; tries++) {
     const id = Math.floor(draw() * size);
@@ -92,7 +93,6 @@ function drawSequence(
   return [...before, ...drawnTokens, ...after].slice(0, T);
 }
 
-/** The special tokens before and after a text. */
 interface Affixes {
   readonly before: readonly Token[];
   readonly after: readonly Token[];
@@ -109,7 +109,6 @@ async function affixesOfText(tokenizer: Tokenizer, special: Special): Promise<Af
   return affixesOf(emptyTokens.length ? await tokenizer.encode('a', { special }) : []);
 }
 
-/** Describes the token ids of a prompt; tokens in the affixes are special. */
 function tokensOf(
   tokenizer: Tokenizer,
   ids: readonly number[],
@@ -123,11 +122,9 @@ function tokenOf(tokenizer: Tokenizer, id: number, isSpecial = false): Token {
   return { id, text: tokenizer.piece(id), start: 0, end: 0, special: isSpecial };
 }
 
-/** A tokenizer's special tokens as the texts that the page shows. */
 export interface SpecialWords {
   /** The special tokens that the tokenizer's own post-processor prepends. */
   readonly automatic: readonly string[];
-  /** The tokenizer's BOS token; null if it has none. */
   readonly bos: string | null;
   /** Special tokens that a text may start with; those with a role come first. */
   readonly choices: readonly string[];
@@ -156,7 +153,6 @@ async function readSpecials(tokenizer: Tokenizer): Promise<SpecialWords> {
   };
 }
 
-/** Returns the texts of the special tokens at the start of a prompt. */
 export function startTokens(tokens: readonly Token[]): string[] {
   const end = tokens.findIndex(({ special }) => !special);
   return tokens.slice(0, end < 0 ? tokens.length : end).map(({ text }) => text);
@@ -179,13 +175,11 @@ export async function specialOption(
 type Special = Awaited<ReturnType<typeof specialOption>>;
 
 export interface Prompts {
-  /** The tokens of the first prompt. */
   readonly tokens: readonly Token[];
   /** The tokens of the first prompt beyond T, which are not run. */
   readonly dropped: number;
   /** The token ids of all prompts, the first one included, which all have the same length. */
   readonly ids: readonly (readonly number[])[];
-  /** The label of each prompt, if prompts have labels. */
   readonly groups?: readonly string[];
 }
 
@@ -233,7 +227,6 @@ async function promptsOfGroups(
   return { tokens: firstPrompt, dropped: 0, ids, groups: labels };
 }
 
-/** Replaces the texts of tokens that share a character: the first token shows it, the others show a dot. */
 function showSharedOnce(tokens: readonly Token[], text: string): Token[] {
   return tokens.map((token, t) => {
     const { start, end } = token;
@@ -305,7 +298,6 @@ export async function promptsOf(
   return { tokens: tokensOf(tokenizer, ids[0]!, affixes), dropped: 0, ids };
 }
 
-/** How a file is split into prompts. */
 export type Splitting = 'lines' | 'blocks' | 'whole';
 
 /** A file of prompts, which never leaves this machine. */
@@ -317,7 +309,7 @@ export interface PromptFile {
   readonly sha256?: string;
 }
 
-/** The largest file of prompts, in bytes: more prompts than any study runs. */
+/** In bytes. A file of this size has more prompts than any study runs. */
 const FILE_MAX = 20_000_000;
 
 /** Returns the prompts of a file: its lines, its blocks with their inner line breaks, or the whole file as one. */
@@ -338,7 +330,7 @@ export async function textsOf(
   return input === 'file' && file ? promptsOfFile(file.text, file.splitting) : [];
 }
 
-/** Guesses how a file is split: into blocks if blank lines separate blocks of several lines, else into lines. */
+/** Returns `blocks` if blank lines separate blocks of several lines, else `lines`. */
 export function guessSplitting(text: string): Splitting {
   const blocks = promptsOfFile(text, 'blocks');
   return blocks.length > 1 && blocks.some((block) => block.includes('\n')) ? 'blocks' : 'lines';
@@ -365,7 +357,6 @@ export async function readPrompts(file: File): Promise<PromptFile> {
   return { name: file.name, text, splitting: guessSplitting(text), sha256: await sha256Hex(bytes) };
 }
 
-/** Returns the SHA-256 of bytes in hex; undefined on pages without https, where browsers compute none. */
 async function sha256Hex(bytes: ArrayBuffer): Promise<string | undefined> {
   const hash = await globalThis.crypto?.subtle?.digest('SHA-256', bytes);
   return hash && Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');

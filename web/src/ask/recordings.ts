@@ -9,7 +9,6 @@ import { base } from '../base';
 const RECORDING_PREFIX = 'recording:';
 const DISK_PREFIX = `${RECORDING_PREFIX}disk:`;
 
-/** Whether an id is that of a recording. */
 export function isRecordingId(id: string): boolean {
   return id.startsWith(RECORDING_PREFIX);
 }
@@ -19,7 +18,6 @@ export function areRecordings(shown: readonly string[]): boolean {
   return shown.length > 0 && shown.every(isRecordingId);
 }
 
-/** Whether a recording was on the disk of the reader who shared the link. */
 export function isDiskRecording(id: string): boolean {
   return id.startsWith(DISK_PREFIX);
 }
@@ -32,7 +30,6 @@ export function idOfAddress(address: string | URL): string {
   return `${RECORDING_PREFIX}${href.replace(/[,~\\]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)}`;
 }
 
-/** Returns the id of a recording on the disk, with a fingerprint of the file. */
 export async function idOfRecordingFile(file: File): Promise<string> {
   const EDGE_BYTES = 2 ** 20;
   const ends = [
@@ -45,19 +42,16 @@ export async function idOfRecordingFile(file: File): Promise<string> {
   return `${DISK_PREFIX}${hash.padEnd(16, '0').slice(0, 16)}/${name}`;
 }
 
-/** Returns the address of a recording; undefined for one on a disk. */
 export function addressOfRecording(id: string): URL | undefined {
   if (isDiskRecording(id)) return undefined;
   const path = id.slice(RECORDING_PREFIX.length);
   return /^https?:/.test(path) ? new URL(path) : new URL(RECORDINGS + path, base);
 }
 
-/** Whether this site serves the recording. */
 export function isOnThisSite(id: string): boolean {
   return addressOfRecording(id)?.origin === base.origin;
 }
 
-/** Returns the name of a recording that is not opened yet, which is its file name. */
 export function nameOfRecording(id: string): string {
   const file = id.slice(id.lastIndexOf('/') + 1).replace(RECORDING_PREFIX, '');
   try {
@@ -67,7 +61,6 @@ export function nameOfRecording(id: string): string {
   }
 }
 
-/** Whether a file's header names the version of a recording. */
 export async function isRecordingFile(file: Blob): Promise<boolean> {
   const MAX_HEADER = 10 ** 8;
   if (file.size < 10) return false;

@@ -10,7 +10,6 @@ import { MAX_SUBJECTS, parseSubject, printSubject, splitSubjects } from './subje
 /** A row of the table: how a link writes and reads a value. */
 interface Row<Value> {
   readonly default: Value;
-  /** Parses a value; undefined if it is invalid. */
   readonly parse: (text: string) => Value | undefined;
   readonly print: (value: Value) => string;
 }
@@ -30,19 +29,16 @@ function choiceRow<const Value extends string>(
   return { default: standard, parse: (t) => values.find((v) => v === t), print: (v) => v };
 }
 
-/** Returns a row for the name of an entry in another table, such as a view. */
 function nameRow(standard: string): Row<string> {
   const parse = (t: string) => (/^[\w-]{0,64}$/.test(t) ? t : undefined);
   return { default: standard, parse, print: (v) => v };
 }
 
-/** Returns a row for settings of the lab, written as names with their values. */
 function settingsRow(standard: string): Row<string> {
   const parse = (t: string) => (/^[\w:.,+-]{0,600}$/.test(t) ? t : undefined);
   return { default: standard, parse, print: (v) => v };
 }
 
-/** Returns a row for a list of names. */
 function namesRow(): Row<readonly string[]> {
   const parse = (t: string) =>
     /^[\w\s,-]{0,400}$/.test(t) ? t.split(/[\s,]+/).filter(Boolean) : undefined;
@@ -64,7 +60,7 @@ function subjectsRow(...standard: readonly string[]): Row<readonly string[]> {
 }
 
 interface NumberRow extends Row<number> {
-  /** The bounds of the number, and the step of its field's buttons, which is 1 for whole numbers. */
+  /** `step` is that of the buttons of the number's field, 1 for whole numbers. */
   readonly range: { readonly low: number; readonly high: number; readonly step: number };
 }
 
@@ -89,22 +85,20 @@ export const table = {
   room: nameRow('start'),
   /** The step of Start's story that a link opens; 0: the first screen. */
   why: numberRow(0, 0, 6),
-  /** The shown subjects, and the index of the one that rooms for one subject show. */
+  /** `at` is the index in `shown` of the subject that rooms for one subject show. */
   shown: subjectsRow('softmax', 'sigmoid'),
   at: numberRow(0, 0, MAX_SUBJECTS - 1),
-  /** The input: the reader's text or file, held-out passages, or drawn tokens (the paper's table 1). */
   input: choiceRow('text', 'text', 'heldout', 'random', 'repeat', 'file'),
   prompt: textRow(DEFAULT_TEXT, PROMPT_MAX),
   seed: numberRow(1, 0, 4294967295),
   /**
-   * The token that starts a text: empty: those that the tokenizer adds itself, as in transformers and on the command
-   * line; `bos`: the tokenizer's start token; `none`: none; otherwise the text of a special token.
+   * The token at the start of a text. Empty: those that the tokenizer adds itself, as in transformers and on the
+   * command line; `bos`: the tokenizer's start token; `none`: none; any other value is the text of a special token.
    */
   first: textRow('', 64),
-  /** The largest number of tokens that are run and measured. */
+  /** At most T tokens of each prompt are run and measured. */
   T: numberRow(64, 1, 8192),
   eps: numberRow(0.3, 0, 1, 0.05),
-  /** The number of prompts in a mean. */
   n: numberRow(1, 1, 1000),
   /** The selected head; -1: the head that gives the first token the largest weight. */
   layer: numberRow(-1, -1, 1023),
@@ -124,70 +118,51 @@ export const table = {
   channel: numberRow(-1, -1, 65535),
   /** Where the map's actions hide a key or zero a value: in all heads, a layer or a head. */
   scope: choiceRow('all', 'all', 'layer', 'head'),
-  /** Color scale of attention maps; the root scale shows small weights. */
   scale: choiceRow('root', 'root', 'linear'),
-  /** Whether attention maps show shares of the row if rows need not sum to 1. */
+  /** For operations whose rows need not sum to 1: whether maps show each weight as a share of its row. */
   normalize: choiceRow('no', 'no', 'yes'),
-  /** The quantity that the geometry view maps. */
   map: choiceRow('cos', 'cos', 'dot', 'norm', 'angle'),
   temperature: numberRow(0.8, 0, 5, 0.1),
   topK: numberRow(40, 0, 100000),
-  /**
-   * The number of masked positions after the text of a masked diffusion model, and the number of steps to fill them.
-   */
+  /** For masked diffusion models: how many masked positions follow the text, and in how many steps they are filled. */
   masked: numberRow(24, 1, 1024),
   denoise: numberRow(12, 1, 1024),
-  /** The key that each step of unmasking hides. */
   hiddenKey: choiceRow('none', 'none', 'strongest', 'random'),
-  /** The goal of a search for a suffix, and its number of tokens. */
+  /** What the search for a suffix optimizes, and how many tokens the suffix has. */
   goal: choiceRow('loss', 'loss', 'away', 'steal'),
   suffix: numberRow(5, 1, 32),
-  /** The view that Explore's stage and embed.html show. */
   view: nameRow('attention'),
-  /** The curve of the training room. */
   curve: nameRow('sink_1'),
   /** Each lab's settings that differ from the defaults, as settings.ts writes them. */
   leftRun: settingsRow(''),
   rightRun: settingsRow('operation:sigmoid_log_n'),
-  /** The experiment of Why it matters, and the source, length and number of its prompts. */
   experiment: choiceRow('streaming', 'streaming', 'cache', 'quantization', 'fragility'),
   source: choiceRow('heldout', 'heldout', 'text', 'random', 'file'),
   length: numberRow(120, 8, 65536),
   runs: numberRow(8, 1, 1000),
-  /**
-   * The number of first keys that a cache never evicts, of recent keys that it evicts last, and how it counts
-   * positions.
-   */
+  /** The cache never evicts the first keys and evicts the recent ones last. */
   firstKeys: numberRow(1, 0, 64),
   recentKeys: numberRow(23, 1, 4095),
   positions: nameRow('text'),
   recompute: choiceRow('no', 'no', 'yes'),
   policy: nameRow('h2o'),
   budget: numberRow(24, 1, 4096),
-  /** Whether an experiment measures all of its settings, or only those that show its result. */
   sweep: choiceRow('some', 'some', 'all'),
-  /**
-   * Quantization: the values that get few bits, the numbers that share a scale, and how many first tokens stay exact.
-   */
+  /** What is quantized, which numbers share a scale, and how many first tokens stay exact. */
   quantized: nameRow('hidden'),
   granularity: nameRow('tensor'),
   bits: numberRow(6, 2, 8),
   exactTokens: numberRow(1, 1, 64),
-  /** The perturbation of a model, and the number of its repetitions. */
   perturbation: choiceRow('repeat', 'repeat', 'channel', 'weight', 'tag'),
   repeats: numberRow(100, 1, 4095),
-  /** The columns of the comparison's table (none: the default ones), and the panel below the table. */
+  /** The columns of the comparison's table (empty: the default ones), and the panel below the table. */
   columns: namesRow(),
   panel: choiceRow('none', 'none', 'reported', 'seeds', 'scatter', 'remedies'),
-  /** The x axis of the models' scatter plot, and the models whose checkpoints it also shows. */
   xAxis: choiceRow('ratio', 'ratio', 'loss', 'size'),
   checkpoints: choiceRow('none', 'none', 'all'),
-  /** The quantity of an experiment's chart. */
   measure: nameRow('loss'),
   theme: choiceRow('auto', 'auto', 'light', 'dark'),
-  /** Controls next to an embed's figure: names of CONTROLS. */
   controls: namesRow(),
-  /** The names of controls that an embed hides. */
   hide: namesRow(),
 } as const;
 
@@ -221,7 +196,10 @@ export interface Parsed {
   readonly problems: readonly string[];
 }
 
-/** The longest hash that is parsed: nine characters for each unit of the longest prompt, and room for the rest. */
+/**
+ * A longer hash is not parsed. URL encoding turns a UTF-16 unit of the prompt into at most nine characters; the tenth
+ * leaves room for the other keys.
+ */
 const HASH_MAX = 10 * PROMPT_MAX;
 
 function shorten(value: string): string {
@@ -249,7 +227,7 @@ export function parseHash(hash: string): Parsed {
 
 let lastEscaped: { readonly value: string; readonly encoded: string } = { value: '', encoded: '' };
 
-/** Encodes a value for a hash, in which more characters may stay readable than in a form. */
+/** Encodes a value for a hash, in which more characters can stay readable than in a query string. */
 function escapeValue(value: string): string {
   // All links of a page contain the same long text, whose encoding is cached.
   if (value.length < 20) return encode(value);

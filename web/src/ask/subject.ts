@@ -20,7 +20,6 @@ import {
 import { INEXACT, inexactNames, type Inexact } from './arithmetic';
 import { InputError } from './errors';
 
-/** The largest number of subjects that are shown at once. */
 export const MAX_SUBJECTS = 6;
 
 export interface SubjectEdit {
@@ -30,9 +29,8 @@ export interface SubjectEdit {
 
 export interface Subject {
   readonly id: string;
-  /** The step of a checkpoint of the zoo; checkpoints of a hub are models named by their revisions. */
+  /** Only for models of the zoo: a checkpoint on a hub is a model of its own, named by a revision. */
   readonly step?: number;
-  /** The arithmetic; absent: exact. */
   readonly arithmetic?: Inexact;
   readonly edits: readonly SubjectEdit[];
 }
@@ -41,7 +39,6 @@ const MODEL_PATTERN =
   /^(?<id>[\w-]{1,64}|disk:[0-9a-f]{16}\/[\w.-]{1,80}|recording:[^\s\p{Cc}\\~,]{1,400}|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,9}))?$/u;
 const EDIT_PATTERN = /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,=+-]{0,120})\))?$/;
 
-/** Parses the text of a subject; returns undefined for a text that names none. */
 export function parseSubject(text: string): Subject | undefined {
   const [head = '', ...parts] = text.split('~');
   const arithmetic = inexactNames.find((one) => parts.includes(one));
@@ -71,7 +68,6 @@ export function printSubject({ edits, ...model }: Subject): string {
   return `${modelIdOf(model)}${editTexts.join('')}`;
 }
 
-/** Splits a comma-separated list into subjects; commas inside brackets belong to an edit. */
 export function splitSubjects(list: string): string[] {
   return list.split(/,(?![^()]*\))/).filter(Boolean);
 }
@@ -81,7 +77,6 @@ export function modelIdOf({ id, step, arithmetic }: Omit<Subject, 'edits'>): str
   return `${id}${step === undefined ? '' : `@${step}`}${arithmetic ? `~${arithmetic}` : ''}`;
 }
 
-/** Returns the id of an opened model's weights, and its arithmetic. */
 export function splitArithmetic(id: string): { weights: string; arithmetic: Arithmetic } {
   const arithmetic = inexactNames.find((one) => id.endsWith(`~${one}`));
   return arithmetic
@@ -94,7 +89,6 @@ export function atStep({ step: _, ...subject }: Subject, step: number | undefine
   return step === undefined ? subject : { ...subject, step };
 }
 
-/** Returns the text of a subject without its edits. */
 export function withoutEdits(text: string): string {
   const parsed = parseSubject(text);
   return parsed ? printSubject({ ...parsed, edits: [] }) : text;
@@ -109,7 +103,7 @@ export function toggleSubject(list: readonly string[], text: string): readonly s
 interface Parameter {
   readonly name: string;
   readonly meaning?: string;
-  /** The first value in a form, which is also used for a required parameter without a value. */
+  /** In forms the first value, and the value of a required parameter that a link leaves out. */
   readonly default: number | string;
   readonly choices?: readonly (readonly [string, string])[];
   readonly min: number;
@@ -117,7 +111,6 @@ interface Parameter {
   readonly required?: boolean;
 }
 
-/** Returns the choices of an edit's parameter, each with its label. */
 export function choicesOf(
   { edits }: Pick<Describe, 'edits'>,
   edit: string,
@@ -128,22 +121,20 @@ export function choicesOf(
   return choices.map((choice, i) => [choice, labels[i]!] as const);
 }
 
-/** A bound of indices, above the layers, heads, tokens and channels of every model. */
+/** Above the number of layers, heads, tokens and channels of every model. */
 const MAX_INDEX = 1e6;
 
-/** Returns the edit that replaces the operation; if there are several, the last one counts. */
+/** Returns the edit that replaces the operation; the last one if there are several. */
 export function operationOf(edits: readonly Edit[]): OperationEdit | undefined {
   return edits.findLast((edit): edit is OperationEdit => edit.kind === 'operation');
 }
 
-/** An edit that a reader can choose: an operation without weights of its own, or any other edit. */
+/** An edit that the reader can choose. Operations with weights of their own are left out. */
 interface EditChoice {
   readonly name: string;
   readonly label: string;
   readonly parameters: readonly Parameter[];
-  /**
-   * The operation that replaces the model's own; absent for other edits. A model that was trained with it stays the same.
-   */
+  /** The operation that replaces the model's own; absent for other edits. */
   readonly operation?: string;
   readonly make: (parameters: Readonly<Record<string, number | string>>) => Edit;
 }
@@ -250,7 +241,7 @@ export function isCounterfactual(edits: readonly Edit[], describe: Describe): bo
   );
 }
 
-/** Returns a label for each edit of a subject: the link's text if the engine's table refuses the edit. */
+/** Returns a label for each edit of a subject; for an edit that the engine refuses, the link's text. */
 export function labelsOf(subject: Subject, describe: Describe): string[] {
   return subject.edits.map((one) => {
     const singleEdit = { ...subject, edits: [one] };
@@ -264,7 +255,7 @@ export function labelsOf(subject: Subject, describe: Describe): string[] {
 
 /**
  * Returns the title of a subject.
- * @param model the title of its model, without a step
+ * @param model the title of its model without a step
  */
 export function titleOf(subject: Subject, model: string, describe: Describe): string {
   const { step, arithmetic } = subject;

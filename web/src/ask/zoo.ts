@@ -13,15 +13,14 @@ export interface Card {
   readonly operation: string;
   /** The settings of the model's recipe that differ from the baseline's. */
   readonly factor?: string;
-  /** The model with which the model's factor is compared. */
+  /** The model to which this one is compared; `factor` says how their recipes differ. */
   readonly baseline?: string | null;
-  /** Facts of the training: steps, learning rate, weight decay, start tokens and others. */
+  /** Facts about the training: steps, learning rate, weight decay, start tokens and others. */
   readonly training?: Readonly<Record<string, unknown>> & { readonly front?: readonly string[] };
   readonly sha256: string;
   readonly measured: Readonly<Record<string, number | boolean>>;
   /** Results of the same recipe with other seeds, in percent. */
   readonly further_seeds?: readonly SeedResult[];
-  /** The seed of the shipped weights. */
   readonly seed?: number;
   /**
    * The quantized preview of about three bits, its effect on the metrics, and the refinement that restores the exact
@@ -35,19 +34,18 @@ export interface Card {
     readonly refinement?: { readonly file: string; readonly bytes: number };
     readonly measured: Readonly<Record<string, number>>;
   };
-  /** Whether the model's folder has checkpoints, in timeline/. */
+  /** Whether the model's folder has checkpoints, in `timeline/`. */
   readonly timeline?: boolean;
-  /** The model whose folder has the tokenizer, which is equal byte for byte. */
+  /** The model whose folder has this model's tokenizer; the two tokenizers are equal byte for byte. */
   readonly tokenizer: string;
-  /** The contents of tokenizer_config.json, included since the file is small. */
+  /** The contents of tokenizer_config.json; the file is too small to be worth a request. */
   readonly tokenizer_config: object;
-  /** The numbers that a paper reports of its own model of this kind; null or absent without such a paper. */
+  /** What a paper reports of its own model with this factor; null or absent without such a paper. */
   readonly paper?: Reported | null;
-  /** The effect of the model's factor over seeds, in pairs with the baseline's; null if undecided. */
+  /** The effect of the model's factor across seeds, each paired with the baseline's run; null if undecided. */
   readonly differs?: Difference | null;
 }
 
-/** The results of one run of a recipe. */
 interface SeedResult {
   readonly seed: number;
   /** Sink_1 in percent. */
@@ -56,7 +54,6 @@ interface SeedResult {
   readonly loss: number;
 }
 
-/** Returns the runs of a model's shipped recipe, and which of them has the shipped weights. */
 export function seedsOf({ seed: own = 1, measured, further_seeds = [] }: Card): {
   readonly own: number;
   readonly all: readonly SeedResult[];
@@ -73,13 +70,12 @@ export function seedsOf({ seed: own = 1, measured, further_seeds = [] }: Card): 
 /** The effect of a factor, which models/train/factors.py writes from the logs of the long runs. */
 interface Difference {
   readonly seeds: number;
-  /** The effect on alpha_1 in words, with its interval and a paper's number. */
+  /** A sentence about the effect on alpha_1, with its interval and a paper's number. */
   readonly says: string;
   /** The mean of the paired differences, and the ends of its 95% interval, for each outcome. */
   readonly outcomes: Readonly<Record<string, readonly [number, number, number]>>;
 }
 
-/** Numbers that a paper reports of its own model on its own data. */
 export interface Reported {
   /** Sink_1 in percent. */
   readonly sink_1?: number;
@@ -88,7 +84,6 @@ export interface Reported {
   readonly loss?: number;
   /** The direction of the difference in words, for a paper with another measure. */
   readonly says?: string;
-  /** The paper, with the section or table. */
   readonly where: string;
 }
 
@@ -96,13 +91,11 @@ export interface Reported {
 export interface OpenModels {
   readonly source: string;
   readonly measure: string;
-  /** The label of each kind of prompt: natural, random, repeat. */
   readonly kinds: Readonly<Record<string, string>>;
   /** Sink_1 in percent for each kind. */
   readonly models: readonly (Readonly<Record<string, number>> & { readonly model: unknown })[];
 }
 
-/** The files from which the engine opens a model. */
 interface Files {
   readonly config: string;
   readonly weights: Uint8Array;
@@ -110,14 +103,16 @@ interface Files {
 
 export interface Zoo {
   readonly cards: readonly Card[];
-  /** Fetches the quantized preview of a model that has one; an early call shortens the wait. */
+  /**
+   * Fetches the quantized preview of a model that has one. A caller that knows the model early can call this before it
+   * opens the model.
+   */
   readonly preview: (id: string) => Promise<Files>;
-  /** Fetches a model's exact weights. */
   readonly exact: (id: string) => Promise<Files>;
-  /** Removes a preview from the cache after a failure. */
+  /** Removes a preview from the cache; to call when the preview failed to load. */
   readonly forget: (id: string) => void;
   readonly openModels: () => Promise<OpenModels>;
-  /** Texts that no model of the zoo was trained on, each long enough for `tokens` tokens. */
+  /** Texts from outside the training data of the zoo's models, each at least `tokens` tokens long. */
   readonly heldOut: (tokens: number) => Promise<readonly string[]>;
 }
 
@@ -130,8 +125,8 @@ export async function fetchText(path: string): Promise<string> {
 }
 
 /**
- * Reads files of the zoo. A damaged file is fetched again without the browser's cache, which may have a login page
- * instead of the file; the new response replaces the cached one.
+ * Reads files of the zoo. If `read` finds a file damaged, fetches it again past the browser's cache, which may hold a
+ * login page instead of the file; the new response replaces the cached one.
  */
 export async function readWithRetry<Result>(
   paths: readonly string[],
@@ -181,7 +176,10 @@ async function fetchPreview({ id, preview }: Card): Promise<Files> {
   return { config: parseHeader(weights, path).config, weights };
 }
 
-/** Fetches a preview's refinement and returns the exact weights, whose hash must be that of the card. */
+/**
+ * Fetches a preview's refinement and returns the exact weights.
+ * @throws SinkscopeError if their hash is not that of the card
+ */
 async function fetchRefined(
   card: Card,
   file: string,
@@ -203,22 +201,19 @@ export function zooAddress(path: string): URL {
   return new URL(ZOO + path, base);
 }
 
-/** The number of tokens of each short and of each long held-out passage. */
 const [SHORT_TOKENS, LONG_TOKENS] = [100, 150];
 
-/** Two corpora of children's books that no model of the zoo was trained on, in the public domain. */
+/** Passages from children's books in the public domain, outside the training data of the zoo's models. */
 export const PASSAGE_FILES = ['heldout.json', 'heldout-long.json'] as const;
 
-/** Returns the page's name of the corpus for prompts of this length. */
 export function corpusName(tokens: number): string {
   return tokens <= SHORT_TOKENS ? '100 short passages' : '40 long passages';
 }
 
-/** Returns the number of long passages that make one prompt of this length. */
+/** Returns how many passages are joined to one prompt. */
 export const passagesPerPrompt = (tokens: number): number =>
   tokens <= SHORT_TOKENS ? 1 : Math.ceil(tokens / LONG_TOKENS);
 
-/** Returns the name of the file with passages for prompts of this length. */
 export function heldOutFile(tokens: number): string {
   return PASSAGE_FILES[tokens <= SHORT_TOKENS ? 0 : 1];
 }
@@ -257,7 +252,6 @@ export async function openZoo(): Promise<Zoo> {
       const passages = await read(heldOutFile(tokens));
       if (tokens <= SHORT_TOKENS) return passages;
       const passageCount = passagesPerPrompt(tokens);
-      // If a prompt needs more tokens than all passages have, all are joined into one text.
       const promptCount = Math.max(1, Math.floor(passages.length / passageCount));
       const starts = Array.from({ length: promptCount }, (_, i) => i * passageCount);
       return starts.map((from) => passages.slice(from, from + passageCount).join('\n\n'));

@@ -5,11 +5,10 @@ import { defaults, parseHash, printHash, table, type Parsed, type State } from '
 
 type Name = keyof State;
 
-/** The keys of the state by their names in lower case, which are those of the attributes. */
 const NAMES = new Map((Object.keys(table) as Name[]).map((name) => [name.toLowerCase(), name]));
 
 /**
- * The keys of links by all attributes that are read; former names come first, so that an attribute with today's name
+ * The link's key for each attribute. Former names come first, so that of two attributes the one with the present name
  * wins.
  */
 const KEYS = new Map<string, string>([
@@ -20,7 +19,7 @@ const KEYS = new Map<string, string>([
 export const attributeNames: readonly string[] = [...NAMES.keys()];
 export const propertyNames: readonly Name[] = [...NAMES.values()];
 
-/** The id of a recording that the host page names, by an address relative to that page. */
+/** Returns the id of the recording in the attribute `recording`, whose address is relative to the host page. */
 export function recordingOf(element: Element): string | undefined {
   const address = element.getAttribute('recording');
   if (!address || !URL.canParse(address, document.baseURI)) return undefined;
@@ -39,7 +38,7 @@ export function stateOf(element: Element): Parsed {
   return parseHash(params.toString());
 }
 
-/** Writes the attributes of these keys whose present value, or default, differs from the state's. */
+/** Writes the attributes of `names` whose value, or default if they are absent, differs from the state's. */
 export function writeAttributes(element: Element, state: State, names: readonly Name[]): void {
   for (const name of names) {
     const attribute = name.toLowerCase();
@@ -49,7 +48,6 @@ export function writeAttributes(element: Element, state: State, names: readonly 
   }
 }
 
-/** Returns a key's value as a link writes it. */
 export function printValue<N extends Name>(state: State, name: N): string {
   return (table[name] as { print: (value: State[N]) => string }).print(state[name]);
 }

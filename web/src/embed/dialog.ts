@@ -18,7 +18,7 @@ const SIZES: readonly (readonly [string, Size])[] = [
   ['852 × 520', { width: 852, height: 520 }],
 ];
 
-/** Tries in a frame with an opaque origin whether pages of other sites may load the element. */
+/** Tests in a frame with an opaque origin whether pages of other sites may load the element's script. */
 async function probeAccess(): Promise<boolean> {
   const frame = document.createElement('iframe');
   frame.hidden = true;
@@ -31,7 +31,7 @@ async function probeAccess(): Promise<boolean> {
       const onMessage = ({ source, data }: MessageEvent) =>
         source === frame.contentWindow && data?.sinkscope === 'defined' && done(true);
       addEventListener('message', onMessage, { signal });
-      // The module has run or failed when its page has loaded, and its message arrives a task later.
+      // When the frame's page has loaded, the script has run or failed; its message arrives a task later.
       frame.addEventListener('load', () => setTimeout(() => done(false), 500), { signal });
       document.body.append(frame);
     });
@@ -43,7 +43,7 @@ async function probeAccess(): Promise<boolean> {
 
 /**
  * Opens the dialog.
- * @param pinned the head that the figure shows, if the state leaves the choice to the figure
+ * @param pinned the head that the figure shows, if the state does not name one
  */
 export function showEmbed(context: Context, view: string, pinned: Partial<State>): void {
   const dialog = document.createElement('dialog');
@@ -51,7 +51,6 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
   dialog.setAttribute('aria-label', `Embed ${titleOf(view)}`);
   const snippetIndex = signal(0);
   const sizeIndex = signal(0);
-  /** Whether pages of other sites may load the element; true until `probeAccess` answers. */
   const isAccessible = signal(true);
   const controls = signal<readonly string[]>([]);
   const theme = signal<State['theme']>('auto');
@@ -157,7 +156,7 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
       width: width ? `${width}px` : 'calc(100% - 2px)',
       height: `${height}px`,
     });
-    // The frame stays and reads its new hash; location.replace adds no step to the reader's history.
+    // Keeps the frame, which reads its new hash; location.replace adds no step to the reader's history.
     const target = address();
     if (preview.value!.dataset.address) preview.value!.contentWindow!.location.replace(target);
     preview.value!.dataset.address = target;

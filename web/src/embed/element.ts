@@ -21,9 +21,7 @@ import { keyOf } from './keys';
 import type { Live } from './live';
 import { themeOf, watchTheme } from './theme';
 
-/** The distance from the viewport at which a figure begins to load. */
 const LOAD_DISTANCE = '600px';
-/** The greatest height in pixels that a frame can ask for. */
 const MAX_HEIGHT = 20_000;
 
 const STYLES = `
@@ -54,7 +52,7 @@ class SinkScope extends HTMLElement {
   readonly #inside = this.attachShadow({ mode: 'open' });
   readonly internals = this.attachInternals();
   #watcher: IntersectionObserver | undefined;
-  /** The figure, or undefined if it could not start, which the event `error` has reported. */
+  /** Undefined if the figure could not start, which the event `error` has reported. */
   #live: Promise<Live | undefined> | undefined;
   #isDue = false;
   /** A style sheet with the element's size, since a host's policy may refuse style attributes. */
@@ -130,7 +128,6 @@ for (const name of propertyNames)
   });
 
 const siteOrigin = new URL(import.meta.url).origin;
-/** Frames of this site that have reported their height. */
 const frames = new Set<HTMLIFrameElement>();
 
 /** Sends a frame the host page's theme. A frame with `data-size="fixed"`, as on a slide, keeps its height. */
@@ -143,7 +140,7 @@ function sendTheme(frame: HTMLIFrameElement): void {
   frame.contentWindow?.postMessage(message, siteOrigin);
 }
 
-// Frames of this site may set their own height, and pass unused keys to the enclosing page.
+// Frames of this site may set their own height, and pass unused keys on to this page.
 addEventListener('message', ({ origin, source, data }) => {
   if (origin !== siteOrigin || !['height', 'key'].includes(data?.sinkscope)) return;
   const frame = [...document.querySelectorAll('iframe')].find(

@@ -6,30 +6,23 @@
 import { html, render } from 'lit';
 import { isPrinting } from '../plot/paper';
 
-/** Selects the pictures of views; charts and maps fill the width that they get. */
 const PICTURE_SELECTOR =
   '.heatmap, .chart-picture, .arrows > svg, .thumbs, .outputs, .rose, .unmask-text, .next, table';
-/** The smallest share of the box's smaller side that the picture takes. */
+/** The picture takes at least this share of the box's smaller side. */
 const MIN_PICTURE_SHARE = 0.65;
-/** The parts that can be hidden, in the order of hiding. */
 const HIDEABLE = ['conditions', 'captions', 'controls', 'axes'] as const;
-/**
- * The factors by which letters may grow, and the side of a small screen in pixels. A factor is tried in boxes that are
- * at least that many times as large as a small screen.
- */
+/** Letters may grow by a factor of ZOOMS in a box whose sides are at least that many times SMALL_SCREEN, in pixels. */
 const [ZOOMS, SMALL_SCREEN] = [[2, 1.6, 1.3], 700];
-/** The delay after which a chart has been redrawn in its new width. */
+/** Milliseconds until a chart has been redrawn in its new width. */
 const SETTLED_MS = 100;
-/** The number of steps of the bisection between the smallest and the full width. */
+/** Steps of the bisection between the smallest and the full width. */
 const HALVINGS = 4;
 
 interface Layout {
   readonly zoom: number;
-  /** How many of `HIDEABLE` are hidden. */
   readonly hiddenCount: number;
-  /** Whether one subject is shown at a time. */
   readonly isSingle: boolean;
-  /** Whether captions and controls are to the side of the picture, and the pictures of a view side by side. */
+  /** `isSide`: captions and controls are beside the picture; `hasColumns`: the pictures of a view are side by side. */
   readonly isSide: boolean;
   readonly hasColumns: boolean;
   /** Whether the reader scrolls to the parts below the first picture. */
@@ -41,7 +34,7 @@ const DEFAULT_LAYOUT: Layout = {
   ...{ isSingle: false, isSide: false, hasColumns: false, scrolls: false },
 };
 
-/** Returns the layouts to try, from that with all parts to that with the fewest. */
+/** Returns the layouts to try, the one with all parts first. */
 function layoutsFor(
   { width, height }: DOMRect,
   cells: number,
@@ -77,13 +70,12 @@ function hasOverflow(room: HTMLElement, { scrolls }: Layout): boolean {
   return [room, ...room.children, ...room.querySelectorAll('.table-place')].some(isOutside);
 }
 
-/** Returns the visible pictures; only the first if the reader scrolls to the others. */
+/** Returns the visible pictures; if the reader scrolls, only the first. */
 function visiblePictures(room: HTMLElement, { scrolls }: Layout): Element[] {
   const all = [...room.querySelectorAll(PICTURE_SELECTOR)].filter(isVisible);
   return scrolls ? all.slice(0, 1) : all;
 }
 
-/** Returns the longer side of the largest picture, in pixels. */
 function largestSide(pictures: readonly Element[]): number {
   return Math.max(
     ...pictures.map((one) => {
@@ -93,12 +85,11 @@ function largestSide(pictures: readonly Element[]): number {
   );
 }
 
-/** The width in pixels below which a chart shrinks its letters. */
+/** In a chart narrower than this, in pixels, the letters would shrink. */
 const MIN_CHART_WIDTH = 180;
 const isTooNarrow = (one: Element) =>
   one.matches('.chart-picture') && one.getBoundingClientRect().width < MIN_CHART_WIDTH;
 
-/** Applies a layout to the figure. */
 function applyLayout(room: HTMLElement, layout: Layout, width = '100%'): void {
   const { zoom, hiddenCount, isSingle, isSide, hasColumns, scrolls } = layout;
   room.style.setProperty('--zoom', String(zoom));
@@ -110,7 +101,7 @@ function applyLayout(room: HTMLElement, layout: Layout, width = '100%'): void {
   room.classList.toggle('scrolls', scrolls);
 }
 
-/** Applies a layout with the largest picture that fits into the box; returns whether one fits. */
+/** Applies a layout with the largest picture that fits into the box; returns false if none fits. */
 function tryLayout(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
   applyLayout(room, layout);
   const pictures = visiblePictures(room, layout);
@@ -126,7 +117,6 @@ function tryLayout(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
   const isFitting = () => !hasOverflow(room, layout) && isInside();
   if (side < requiredSide || pictures.some(isTooNarrow)) return false;
   if (isFitting()) return true;
-  // A map is square, and the parts to its side keep their width.
   const cellsPlace = room.querySelector('.cells')!;
   const cells = [...cellsPlace.children].filter(isVisible).length;
   const fullWidth = cellsPlace.getBoundingClientRect().width;
@@ -143,11 +133,11 @@ function tryLayout(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
     else high = middle;
   }
   setWidth(low);
-  // Checks again, since a picture that is taller than wide shrinks by more than its place.
+  // Checks again: a picture that is taller than wide shrinks by more than its container.
   return largestSide(pictures) >= requiredSide;
 }
 
-/** Draws buttons that choose the visible subject, if only one is visible at a time. */
+/** Draws buttons for choosing the visible subject, if only one is visible at a time. */
 function drawCellSwitch(room: HTMLElement, chosen: number, choose: (i: number) => void): void {
   const cells = [...room.querySelectorAll('.cells > .cell')];
   const at = Math.min(chosen, cells.length - 1);
@@ -174,7 +164,8 @@ function drawCellSwitch(room: HTMLElement, chosen: number, choose: (i: number) =
 
 /**
  * Fits the figure of `roomOf` into its box.
- * @returns `look`, to call after a change of figure or box, and `end`, which restores the figure's own height
+ * @returns `look`, which the caller calls when the figure or the box changes, and `end`, which restores the figure's
+ *   own height
  */
 export function createFitter(
   roomOf: () => HTMLElement | null,
@@ -215,7 +206,6 @@ export function createFitter(
     );
     layoutIndex = index < 0 ? layouts.length - 1 : index;
     if (index < 0) applyLayout(room, layouts.at(-1)!);
-    // A chart takes its new width a moment later, and may then need the next layout.
     else setTimeout(schedule, SETTLED_MS);
   };
   const toggle = ({ target }: Event) => {

@@ -1,7 +1,7 @@
 /**
- * Connects embed.html in a frame with its host page. Without a message from the host the embed fits into the frame. On
- * a host with sink-scope.js, that script gives the frame the height that the embed reports, and sends the host's theme.
- * Heights and keys are no secret, so any host may read them; sink-scope.js listens only to frames of this site.
+ * Connects embed.html in a frame with its host page. Without a message from the host, the figure fits into the frame. A
+ * host with sink-scope.js gives the frame the height that the figure reports, and sends the host's theme. Heights and
+ * keys are no secret, so they are posted to any host; sink-scope.js listens only to frames of this site.
  */
 import type { Theme } from '../plot/color';
 import { createFitter } from './fit';
@@ -11,7 +11,7 @@ import './fit.css';
 const { body } = document;
 
 /**
- * Starts the exchange of messages with the host page.
+ * Starts to exchange messages with the host page.
  * @param onTheme called with the host page's theme
  */
 export function startFrame(onTheme: (theme: Theme) => void): void {

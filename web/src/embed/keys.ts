@@ -1,6 +1,6 @@
 /** Passes keys that a figure does not use to the enclosing page, such as slides with their own keys. */
 
-/** Whether the figure has handled the key, or the focused control will. */
+/** Whether the figure has handled the key or the focused control will handle it. */
 export function isUsed(event: KeyboardEvent): boolean {
   if (event.defaultPrevented) return true;
   const [target] = event.composedPath();
@@ -19,7 +19,6 @@ export function leaveFocus(event: Event): void {
   if (target instanceof Element && target.closest('.heatmap')) event.preventDefault();
 }
 
-/** The properties of a key event that a frame posts. */
 export type Key = Pick<
   KeyboardEvent,
   'key' | 'code' | 'keyCode' | 'shiftKey' | 'altKey' | 'ctrlKey' | 'metaKey'

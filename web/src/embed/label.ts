@@ -1,4 +1,4 @@
-/** Removes repeated lines from the labels of a figure's models; the first line of each label stays. */
+/** Removes lines that an earlier label of the figure has; the first line of each label always stays. */
 export function removeRepeats(says: readonly string[]): string[] {
   const lines = new Set<string>();
   return says.map((one) =>

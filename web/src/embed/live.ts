@@ -41,8 +41,8 @@ import { takeTurn } from './turns';
 const SELECTION_KEYS = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
 /**
- * Styles of the element. The host page decides text alignment and background; the foot is at the end of the reserved
- * height from the start.
+ * The host page decides text alignment and background. The foot is at the end of the reserved height from the start, so
+ * that it does not move when the figure is drawn.
  */
 const HOST_STYLES = `
   :host { background: none; text-align: start; }
@@ -50,7 +50,6 @@ const HOST_STYLES = `
   .room-figure > .figure { flex: 1; }
 `;
 
-/** The page's style sheet for the shadow tree, whose root is the element. */
 let style: CSSStyleSheet | undefined;
 function sharedStyle(): CSSStyleSheet {
   if (style) return style;
@@ -62,7 +61,7 @@ function sharedStyle(): CSSStyleSheet {
 
 /**
  * Starts the engine that all figures share.
- * @param shown the subjects of the first figure
+ * @param shown the subjects of the first figure, which decide whether the lab's engine suffices
  */
 function startEngine(shown: readonly string[]) {
   // Registers the policy for scripts on this site only, since a host page has a policy of its own.
@@ -71,10 +70,9 @@ function startEngine(shown: readonly string[]) {
 }
 
 let sharedModels: Promise<{ readonly models: Models; readonly zoo: Zoo }> | undefined;
-/** The subjects that each figure of the document shows; a model that no figure shows is closed. */
+/** For each figure of the document, and each other borrower, the subjects whose models must stay open. */
 const shownSubjects = new Map<object, ReadonlySet<string>>();
 
-/** Returns the shared models and the zoo; the first call starts the engine. */
 function shareModels(shown: readonly string[]) {
   sharedModels ??= Promise.all([startEngine(shown), openZoo()]).then(([engine, zoo]) => {
     return { models: new Models(engine, zoo), zoo };
@@ -84,14 +82,14 @@ function shareModels(shown: readonly string[]) {
   return sharedModels;
 }
 
-/** Notes the subjects that `borrower` shows, and closes the models that no figure of the document shows. */
+/** Sets what `borrower` shows, and closes the models that nobody in the document shows. */
 async function setShownSubjects(borrower: object, shown: ReadonlySet<string>): Promise<void> {
   shownSubjects.set(borrower, shown);
   const { models } = await sharedModels!;
   await models.release(new Set([...shownSubjects.values()].flatMap((one) => [...one])));
 }
 
-/** Gives other code the models of the document's figures; those of `ids` stay open until `returnModels`. */
+/** Gives other code the models that the document's figures share; those of `ids` stay open until `returnModels`. */
 export async function borrowModels(borrower: object, ids: readonly string[]): Promise<Models> {
   shownSubjects.set(borrower, new Set(ids));
   return (await shareModels(ids)).models;
@@ -101,7 +99,6 @@ export function returnModels(borrower: object): void {
   shownSubjects.delete(borrower);
 }
 
-/** The element that the figure fills. */
 interface Host extends HTMLElement {
   readonly internals: ElementInternals;
   report(name: 'run' | 'select' | 'error', detail: object): void;
@@ -127,7 +124,6 @@ export class Live {
     for (const problem of problems) context.fail(problem);
     let endRoom = () => {};
     let view = '';
-    // Builds another room when the view changes.
     const endEffect = effect(() => {
       if (this.#state.value.view === view) return;
       view = this.#state.value.view;
@@ -140,7 +136,7 @@ export class Live {
       });
     });
     this.#scope.onEnd(endEffect);
-    // The lab and experiments report at their end, but are visible earlier.
+    // The lab and the experiments report a run only when it ends, but show something earlier.
     this.#root.addEventListener('waits', (event) =>
       host.toggleAttribute('data-waits', (event as CustomEvent<boolean>).detail),
     );
@@ -152,7 +148,7 @@ export class Live {
     });
     this.#scope.effect(() => this.#reportRun(context));
     this.#fit();
-    // Typing in a figure must not move a deck of slides on; keys that the figure does not use go to the deck.
+    // A slide deck must not react to keys typed in a figure; keys that the figure does not use reach the deck.
     this.#root.addEventListener('keydown', (event) => isUsed(event) && event.stopPropagation());
     this.#root.addEventListener('mousedown', leaveFocus);
     void this.#open(context);
@@ -199,8 +195,8 @@ export class Live {
         release: (kept) => setShownSubjects(this, kept),
         texts: (question) => textsOf(question, zoo, context.file.peek()),
         turn: () => takeTurn(this.#host),
-        // On another site the figure does not contact a hub; only the page asks the reader. The figure fetches the
-        // recording that the host names, and recordings shipped with this file.
+        // On another site a figure contacts no hub, since only Sinkscope's page asks the reader first. The figure
+        // fetches the recording that the host names, and recordings shipped with this file.
         admit: async (id) => {
           if (id !== recordingOf(this.#host) && !(isRecordingId(id) && isOnThisSite(id)))
             return false;
@@ -259,7 +255,7 @@ export class Live {
     };
   }
 
-  /** Dispatches the event `run` and updates the text for screen readers, once for each answer. */
+  /** Dispatches the event `run` and updates the text for screen readers, once for each new answer. */
   #reportRun(context: Context): void {
     const state = this.#state.value;
     if (isWholeRoom(state.view)) return;

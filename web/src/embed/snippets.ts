@@ -4,14 +4,13 @@ import { EXPERIMENT, isWholeRoom, LAB, titleOf as titleOfView } from '../views/i
 import { attributesOf } from './attributes';
 
 interface Snippet {
-  /** Names the hosts that take this code. */
   readonly label: string;
   readonly make: (state: State, base: URL, size?: Size) => string;
-  /** Whether the host page loads sink-scope.js, which the server must allow. */
+  /** Whether the host page loads sink-scope.js, which the site's server must allow. */
   readonly needsScript?: boolean;
 }
 
-/** The size of the embed in CSS pixels; without a width it is as wide as the host's text. */
+/** In CSS pixels; without a width the embed is as wide as the host's text. */
 export interface Size {
   readonly width?: number;
   readonly height: number;
@@ -27,17 +26,15 @@ const ENTITIES: Readonly<Record<string, string>> = {
 const quoteAttribute = (text: string) =>
   `"${text.replace(/[&"<>]/g, (letter) => ENTITIES[letter]!)}"`;
 
-/** The state of an embed, without the keys of the page's rooms. */
 function embedState(state: State): State {
   return { ...state, room: 'start', why: 0 };
 }
 
-/** Returns the keys that are written even at their defaults, so that a change of defaults changes no teacher's page. */
+/** Returns the keys to write even at their defaults, so that a change of defaults does not change a teacher's page. */
 function pinnedKeys({ input }: State): readonly (keyof State)[] {
   return ['view', 'shown', ...(input === 'text' ? (['prompt'] as const) : [])];
 }
 
-/** Returns the hash of embed.html. */
 export function embedHash(state: State): string {
   return `#${printHash(embedState(state), pinnedKeys(state))}`;
 }
@@ -46,7 +43,7 @@ function moduleTag(base: URL): string {
   return `<script type="module" src=${quoteAttribute(new URL('sink-scope.js', base).href)}></script>`;
 }
 
-/** Returns the size as attributes, since a strict policy of the host refuses inline styles. */
+/** Returns the size as attributes, since a host with a strict policy refuses inline styles. */
 const sizeAttributes = (
   { width, height }: Size,
   isWide: boolean,
@@ -64,7 +61,7 @@ function elementAttributes(state: State, size: Size): readonly (readonly [string
   return [...attributesOf(embedState(state), pinnedKeys(state)), ...sizePairs];
 }
 
-/** Returns the picture and link that replace the figure until it is drawn, or where no script runs. */
+/** Returns a picture and a link for the time until the figure is drawn, and for hosts where no script runs. */
 function fallbackOf(state: State, base: URL, { width }: Size) {
   const cardName = { [LAB]: 'lab', [EXPERIMENT]: 'purpose' }[state.view] ?? 'start';
   const picture = new URL(`cards/${cardName}.png`, base).href;
@@ -85,7 +82,9 @@ function elementTag(state: State, base: URL, size: Size): string {
   );
 }
 
-/** Returns a script that warns if the element does not load: a module that its server blocks gives no message. */
+/**
+ * Returns a script that warns if the element does not load: the browser shows no message when a server blocks a module.
+ */
 function warningScript(base: URL): string {
   const message =
     `Not shown: this page could not load ${new URL('sink-scope.js', base).href}. ` +
@@ -136,7 +135,7 @@ export const snippets: readonly Snippet[] = [
     needsScript: true,
   },
   {
-    // Uses the element, which follows the theme of the book; a frame cannot read that theme.
+    // Uses the element, which can follow the book's theme; a frame cannot read that theme.
     label: 'Jupyter Book 1 (Sphinx)',
     make: (state, base, size) => `\`\`\`{raw} html\n${elementCode(state, base, size)}\n\`\`\``,
     needsScript: true,
@@ -161,7 +160,7 @@ export const snippets: readonly Snippet[] = [
     needsScript: true,
   },
   {
-    // Uses MyST's directive for frames, which prints the placeholder on paper.
+    // Uses MyST's directive for frames, whose placeholder MyST prints on paper.
     label: 'Jupyter Book 2 (MyST): iframe',
     make: (state, base, size = DEFAULT_SIZE) =>
       [

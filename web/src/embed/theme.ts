@@ -17,7 +17,6 @@ function lightOf(color: string): { readonly light: number; readonly alpha: numbe
   };
 }
 
-/** Yields an element and its ancestors, through shadow roots. */
 function* ancestorsOf(element: Element): Generator<Element> {
   for (let current: Element | null = element; current;) {
     yield current;
@@ -26,25 +25,24 @@ function* ancestorsOf(element: Element): Generator<Element> {
   }
 }
 
-/** Returns the luminance of the background of an element's letters. */
 function backgroundLuminance(element: Element): number {
   for (const one of ancestorsOf(element)) {
     const { light, alpha } = lightOf(getComputedStyle(one).backgroundColor);
     if (alpha > 0.5) return light;
   }
-  // A page without a background has that of the browser's color scheme.
+  // The background of a page that sets none is that of the browser's color scheme.
   const colorSchemes = getComputedStyle(element).colorScheme;
   const isSystemDark = matchMedia('(prefers-color-scheme: dark)').matches;
   const isDark = colorSchemes.includes('dark') && (!colorSchemes.includes('light') || isSystemDark);
   return isDark ? 0 : 1;
 }
 
-/** The luminances between which the color of letters does not determine the theme. */
+/** Letters with a luminance between these can be in a dark or in a light theme. */
 const [DARK, LIGHT] = [0.4, 0.6];
 
 /**
  * Returns the theme of the page at an element: dark if letters are light. For letters of a middle gray the background
- * decides, which can be unknown: a picture, or a layer that is no ancestor.
+ * decides, but it can be unknown: a picture, or a layer that is not an ancestor.
  */
 export function themeOf(element: Element): Theme {
   const letterLuminance = lightOf(getComputedStyle(element).color).light;
@@ -53,7 +51,7 @@ export function themeOf(element: Element): Theme {
   return letterLuminance > threshold ? 'dark' : 'light';
 }
 
-/** Calls `onChange` whenever the host's theme may have changed; returns a function that stops this. */
+/** Calls `onChange` whenever the host's theme may have changed; the returned function stops the calls. */
 export function watchTheme(element: Element, onChange: () => void): () => void {
   // Pages set themes by classes and attributes of ancestors, by stylesheets, or by the system's preference.
   const watcher = new MutationObserver(onChange);
@@ -64,7 +62,7 @@ export function watchTheme(element: Element, onChange: () => void): () => void {
     childList: true,
     subtree: true,
   });
-  // Looks again after a transition, during which colors are between those of the two themes.
+  // During a transition the colors belong to neither theme, so this reads the theme again at the transition's end.
   const onTransition = ({ propertyName }: TransitionEvent) =>
     propertyName.includes('color') && onChange();
   const job = new AbortController();

@@ -2,14 +2,13 @@
  * Orders the figures of a document, which share one engine: they take turns in document order, so that the figure that
  * a reader sees first is ready first.
  */
-/** The waiting figures, each with the function that begins its turn. */
 const waiting = new Map<Element, () => void>();
 let isTaken = false;
 
 /** Waits for the figure's turn; the returned function ends the turn. */
 export async function takeTurn(host: Element): Promise<() => void> {
   const turn = new Promise<void>((resolve) => waiting.set(host, resolve));
-  // Chooses the next figure in a later task, so that all figures that ask in this task are in the queue.
+  // Chooses the next figure in a later task, so that the queue has all figures that ask in this task.
   if (!isTaken) setTimeout(passTurn);
   await turn;
   // Chooses the next figure in a later task, so that a figure that continues at once can ask again first.
@@ -19,7 +18,6 @@ export async function takeTurn(host: Element): Promise<() => void> {
   };
 }
 
-/** Gives the turn to the first waiting figure of the document. */
 function passTurn(): void {
   const isBefore = (one: Node, other: Node) =>
     one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1;

@@ -1,6 +1,7 @@
 /**
  * A figure as an anywidget module, for hosts that take such modules instead of HTML, as Jupyter Book 2 does. The host
- * copies this file to its own site, so the file has no relative imports, and the model names the element's script.
+ * copies this file to its own site, so the file imports nothing by a relative path; the model names the element's
+ * script.
  */
 interface AnyModel {
   get(name: 'script' | 'attributes' | 'content'): unknown;
@@ -14,7 +15,6 @@ interface Content {
   readonly title: string;
 }
 
-/** Returns the placeholder: a picture that links to the figure. */
 function placeholderOf({ link, picture, width, title }: Content): HTMLElement {
   const image = Object.assign(document.createElement('img'), { src: picture, alt: title });
   image.setAttribute('width', width);

@@ -3,7 +3,7 @@ const HIDE_DELAY_MS = 150;
 
 /**
  * Adds cards to the terms of a lesson.
- * @param terms links that have their meaning in `data-meaning`
+ * @param terms links with their meaning in `data-meaning`
  */
 export function addCards(terms: readonly HTMLAnchorElement[]): void {
   if (!terms.length) return;

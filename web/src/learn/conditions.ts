@@ -1,13 +1,13 @@
 /**
- * Conditions of a lesson's sentences: `alpha > 2 uniform and share > 0%`, over the numbers that the lesson states about
- * a figure's run. A condition uses the numbers as they are printed, since the reader sees these.
+ * Conditions under which a lesson prints a sentence, such as `alpha > 2 uniform and share > 0%`. They compare the
+ * numbers that the lesson states about a figure's run, as they are printed, since the reader sees these.
  */
 const TERM = /^(?:(\d+(?:\.\d+)?)%?|(?:(\d+(?:\.\d+)?) )?([a-z]\w*))$/;
 const COMPARISON = /^(.+?) (<|>) (.+)$/;
 
 interface Term {
   readonly factor: number;
-  /** The name of the value of the run that the factor multiplies; a term without a name is the factor itself. */
+  /** The name of the run's value that `factor` multiplies; without a name the term is the factor itself. */
   readonly name?: string;
 }
 
@@ -33,16 +33,14 @@ function parseCondition(condition: string): readonly Comparison[] {
   });
 }
 
-/** Returns the names of the values that a condition compares. */
 export const namesIn = (condition: string): string[] =>
   parseCondition(condition).flatMap(({ left, right }) =>
     [left.name, right.name].filter((name) => name !== undefined),
   );
 
 /**
- * Whether a condition holds.
- * @param read returns a value of the run as a lesson prints it; a dash for an unknown value, which makes
- * every comparison with it false
+ * @param read returns a value of the run as a lesson prints it; for an unknown value a dash, with which every
+ *   comparison is false
  */
 export function isTrue(condition: string, read: (name: string) => string): boolean {
   const numberOf = ({ factor, name }: Term) =>

@@ -12,7 +12,7 @@ export class HeadCount {
     this.#update();
   }
 
-  /** Replaces the scores by those of another text; the heads that were opened still count. */
+  /** Takes the scores of another text; the heads that the reader opened still count. */
   setScores(scores: readonly HeadScore[], eps: number): void {
     this.#scores = scores;
     this.#eps = eps;

@@ -45,7 +45,6 @@ addEventListener('select', (event) => {
   if (detail) headCounts.get((target as Element).id)?.open(detail);
 });
 
-// Opens the answers before printing.
 addEventListener('beforeprint', () => {
   for (const answer of all<HTMLDetailsElement>('.predict details')) answer.open = true;
 });

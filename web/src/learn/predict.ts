@@ -1,12 +1,11 @@
-/** Asks for a guess before the answer opens. Without JavaScript the answer is a plain <details>. */
+/** Asks the reader for a guess before the answer opens. Without JavaScript the answer is a plain <details>. */
 import { html, render } from 'lit';
 import { judgeChoice, judgeNumber, keepGuess, readGuesses, type Judgment } from './verdict';
 
 /**
  * Adds the field for a guess to a question.
  * @param lesson the lesson's slug
- * @param question the number of the question in the lesson, from 0
- * @param onGuess called after each guess
+ * @param question the index of the question in the lesson
  */
 export function askForGuess(
   section: HTMLElement,

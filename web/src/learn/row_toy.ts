@@ -19,7 +19,6 @@ import {
 
 const signed = (value: number) => value.toFixed(1).replace('-', '−');
 
-/** Values of the row that the reader sets with sliders, each with the switch and the choice that need the value. */
 const SETTINGS = [
   { name: 's', neededBy: ['bias', 'logit'], label: 'Sink logit s', min: -4, max: 4 },
   { name: 'k', neededBy: ['bias', 'key'], label: 'Key k of the bias, with q = 1', min: -4, max: 4 },

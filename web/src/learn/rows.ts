@@ -1,8 +1,8 @@
 /**
- * One row of attention over three tokens, computed from given scores. All its forms are one formula with three
- * switches:
+ * One row of attention over three tokens, computed from given scores. All forms are one formula with three switches:
  *
- *     o = g (Σᵢ wᵢ vᵢ + w∗ v∗),   softmax: wᵢ = exp(xᵢ) / (E + Σⱼ exp(xⱼ)),   sigmoid: wᵢ = 1 / (1 + exp(−xᵢ)),   none: wᵢ = xᵢ
+ * o = g (Σᵢ wᵢ vᵢ + w∗ v∗),   softmax: wᵢ = exp(xᵢ) / (E + Σⱼ exp(xⱼ)),   sigmoid: wᵢ = 1 / (1 + exp(−xᵢ)),   none: wᵢ
+ * = xᵢ
  *
  * A sink logit s gives E = exp(s) (OpenAI 2025, gpt-oss). A bias key k∗ with its value v∗ gets a weight as a token
  * does, from the score q·k∗ (Gu et al. 2025, section 7); here q = 1. Softmax₁ has E = 1 (Miller 2023). A gate g scales
@@ -21,7 +21,7 @@ export const SWITCHES = {
 export type Switch = keyof typeof SWITCHES;
 type Choice<Name extends Switch> = keyof (typeof SWITCHES)[Name]['values'];
 
-/** The settings of a row; keys, values and scores are numbers, since D = 1. */
+/** The settings of a row. Keys, values and scores are single numbers, since D = 1. */
 export interface Row {
   readonly scores: readonly number[];
   readonly values: readonly number[];
@@ -34,10 +34,9 @@ export interface Row {
   readonly g: number;
 }
 
-/** The weights of the tokens and the output of a row. */
 interface RowResult {
   readonly weights: readonly number[];
-  /** The weight that no token receives: that of the sink logit or of the bias key. */
+  /** The weight of the sink logit or of the bias key, which goes to no token. */
   readonly extraWeight: number;
   readonly output: number;
 }
@@ -49,7 +48,6 @@ export const defaultRow: Row = {
   ...{ s: 1, k: 1, v: 0.5, g: 0.5 },
 };
 
-/** Named forms of attention, each as settings of the formula. */
 export const forms: Readonly<
   Record<string, { readonly title: string; readonly settings: Partial<Row> }>
 > = {
@@ -69,8 +67,8 @@ const weightFunctions: Readonly<Record<'sigmoid' | 'none', (score: number) => nu
 };
 
 /**
- * Computes the weights of the tokens, and the weight of the bias key or, under softmax, of the sink logit; it is 0
- * without them.
+ * Computes the tokens' weights, and `extraWeight`: that of the bias key or, under softmax, of the sink logit; 0 without
+ * either.
  */
 function computeWeights({ scores, normalizer, bias, s, k }: Row): Omit<RowResult, 'output'> {
   if (normalizer !== 'softmax') {
@@ -93,7 +91,6 @@ export function attend(row: Row): RowResult {
   return { weights, extraWeight, output: (row.gate === 'on' ? row.g : 1) * weightedSum };
 }
 
-/** A MathML element: its tag, and its children, which are elements or texts. */
 export type MathNode = readonly [tag: string, ...children: (MathNode | string)[]];
 
 const mi = (name: string): MathNode => ['mi', name];
@@ -127,7 +124,6 @@ function weightFormula({ normalizer, bias }: Row, index: string): MathNode {
   return mrow(weightSymbol, mo('='), ['mfrac', numerator, mrow(...denominator)]);
 }
 
-/** Returns the formulas of the head's output and of the weights as MathML. */
 export function formulaOf(row: Row): readonly MathNode[] {
   const hasKey = row.bias === 'key';
   const isGated = row.gate === 'on';
@@ -152,8 +148,7 @@ export const percent = (share: number) => `${(100 * share).toFixed(0).replace('-
 export const formatFixed = (value: number) => value.toFixed(2).replace('-', '−');
 
 /**
- * States which other form gives the same weights and output, or that the sink logit has no effect; undefined if neither
- * holds.
+ * States which other form gives the same weights and output, or that the sink logit has no effect; otherwise undefined.
  */
 function equivalenceWords(row: Row): string | undefined {
   const result = attend(row);

@@ -1,6 +1,6 @@
 /**
- * The numbers that a lesson's text states about the run behind a figure. They are computed from the figure's event
- * (`run` of <sink-scope>), for the lesson's own text and for the reader's.
+ * The numbers that a lesson's text states about the run behind a figure. They are computed from what the figure's event
+ * `run` carries, for the lesson's own text and for the reader's.
  */
 import type { Quantity } from '../save/numbers';
 
@@ -19,7 +19,6 @@ export interface Run {
   readonly results: readonly Result[];
 }
 
-/** A head with its α₁. */
 export interface HeadScore {
   readonly layer: number;
   readonly head: number;
@@ -29,7 +28,7 @@ export interface HeadScore {
 const find = ({ numbers }: Result, name: string) => numbers.find((one) => one.name === name);
 const mean = (all: ArrayLike<number>) => Array.from(all).reduce((a, b) => a + b, 0) / all.length;
 
-/** Returns α₁ of every head: the mean of the first column of its map, or the sink map's value. */
+/** Returns α₁ of every head: the mean of the first column of its map or, for the sink map, its value there. */
 export function headScores(result: Result): HeadScore[] {
   const alphas = find(result, 'alpha_1');
   const maps = find(result, 'weight');
@@ -50,10 +49,9 @@ export function headScores(result: Result): HeadScore[] {
 const percent = (share: number | undefined) =>
   share === undefined || !Number.isFinite(share) ? '–' : `${(100 * share).toFixed(0)}%`;
 
-/** Returns α₁ under uniform attention: the mean of 1, 1/2, ..., 1/T. */
+/** The mean of 1, 1/2, ..., 1/T. */
 const uniformAlpha = ({ T }: Result) => mean(Array.from({ length: T }, (_, t) => 1 / (t + 1)));
 
-/** Returns the mean of the first column of a map [T, T]. */
 function firstColumnMean(result: Result | undefined): number | undefined {
   const map = result && find(result, 'weight');
   if (!map || map.shape.length !== 2) return undefined;
@@ -73,7 +71,7 @@ function atStrongestHead(result: Result, name: string): number | undefined {
 
 const lossOf = (result: Result | undefined) => {
   const losses = result && find(result, 'loss_at');
-  // Leaves out the first token, which has no loss.
+  // The first token has no loss.
   return losses && mean(Array.from(losses.data).filter(Number.isFinite));
 };
 
@@ -87,7 +85,6 @@ const formatRatio = (value: number | undefined) =>
 const formatFixed = (value: number | undefined) =>
   value === undefined || !Number.isFinite(value) ? '–' : value.toFixed(2).replace('-', '−');
 
-/** Returns the mean attention on the second token over the tokens that see it. */
 function secondColumnMean(result: Result | undefined): number | undefined {
   const map = result && find(result, 'weight');
   if (!map || map.shape.length !== 2) return undefined;
@@ -120,8 +117,8 @@ function firstRatios(result: Result | undefined, name: string): number[] | undef
 }
 
 /**
- * Returns the means of a map's first column and of its other visible cells, over the queries after the first one, and
- * the visible cells of the last row.
+ * Returns the mean of a map's first column, the mean of its other visible cells, both over the queries after the first
+ * one, and the visible cells of the last row.
  */
 function columnMeans(result: Result | undefined, name: string) {
   const map = result && find(result, name);
@@ -143,7 +140,6 @@ const percentOfSecond =
   ([, second]) =>
     percent(measure(second));
 
-/** Functions that print the values, by the names of the values in lessons. */
 export const valueFormatters: Readonly<Record<string, ValueFormatter>> = {
   tokens: ([first]) => String(first?.T ?? '–'),
   uniform: ([first]) => percent(first && uniformAlpha(first)),
@@ -151,7 +147,7 @@ export const valueFormatters: Readonly<Record<string, ValueFormatter>> = {
   count: ([first]) =>
     String(first ? headScores(first).filter(({ alpha }) => alpha > first.eps).length : '–'),
   share: ([first]) => {
-    // The mean of Sink₁ over several prompts is not the share of heads whose mean α₁ exceeds ε.
+    // Over several prompts the mean of Sink₁ is not the share of heads whose mean α₁ exceeds ε.
     const sink = first && find(first, 'sink_1');
     if (sink) return percent(sink.data[0]);
     const all = first ? headScores(first) : [];
@@ -188,16 +184,16 @@ export const valueFormatters: Readonly<Record<string, ValueFormatter>> = {
   cos_first: ([first]) => formatFixed(columnMeans(first, 'cos')?.first),
   cos_others: ([first]) => formatFixed(columnMeans(first, 'cos')?.others),
   key_size: ([first]) => {
-    // Takes one row of ‖q‖‖k‖, since its cells share the norm of the query, which cancels.
+    // One row suffices: its cells share ‖q‖, which cancels.
     const row = columnMeans(first, 'norm')?.lastRow;
     return formatRatio(row && row[0]! / mean(row.slice(1)));
   },
-  /** The loss of the second subject minus that of the first, in nats. */
+  /** The second subject's loss minus the first's, in nats per token. */
   rise: (results) => formatRise(results[0], results[1]),
   second_rise: (results) => formatRise(results[0], results[2]),
 };
 
-/** Returns a value by its name in a lesson; a dash for an unknown name. */
+/** Returns a dash for an unknown name. */
 export const valueOf = (name: string, results: readonly Result[]): string =>
   Object.hasOwn(valueFormatters, name) ? valueFormatters[name]!(results) : '–';
 

@@ -1,4 +1,4 @@
-/** Verdicts on the reader's guesses, stored in this browser, and their counts. */
+/** Judges the reader's guesses, stores the verdicts in this browser, and counts them. */
 type Verdict = 'right' | 'near' | 'wrong';
 
 export interface Judgment {
@@ -6,7 +6,7 @@ export interface Judgment {
   readonly sentence: string;
 }
 
-/** The errors, as shares of the range of guesses, up to which a guess is right or near. */
+/** A guess is right or near up to these errors, as shares of the range of guesses. */
 const RIGHT_ERROR = 0.03;
 const NEAR_ERROR = 0.15;
 
@@ -34,7 +34,7 @@ export const judgeChoice = (guess: string, answer: string): Judgment =>
     ? { verdict: 'right', sentence: 'Right.' }
     : { verdict: 'wrong', sentence: `Wrong: the answer is “${answer}”.` };
 
-/** A stored guess for a lesson's question; questions count from 0. */
+/** A stored guess; `question` is the index of the question in its lesson. */
 export interface Guess {
   readonly lesson: string;
   readonly question: number;
@@ -74,7 +74,6 @@ export function keepGuess(guess: Guess): void {
   }
 }
 
-/** Counts the guesses of a lesson, and of all lessons, in words. */
 export function countWords(guesses: readonly Guess[], lesson: string): string {
   const verdictCounts = (of: readonly Guess[]) =>
     (['right', 'near', 'wrong'] as const)

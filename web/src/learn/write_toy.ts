@@ -12,7 +12,7 @@ import {
   type Written,
 } from '../run/writing';
 
-/** The number of tokens of the longest text, which is the model's context. */
+/** The model's context, in tokens. */
 const LENGTH = 128;
 
 const noEdits: readonly Edit[] = [];
@@ -33,20 +33,15 @@ class SinkWrite extends HTMLElement {
   #isBusy = false;
   #problem = '';
   readonly #textsByCache = new Map<string, Written>();
-  /** Holds the controls and the generated texts, beside the recorded texts, which may not be parsed yet. */
+  /** The recorded texts beside it may not be parsed yet, so the element draws into a child of its own. */
   readonly #place = document.createElement('div');
 
   connectedCallback(): void {
     this.#prompt = this.getAttribute('prompt') ?? '';
-    // Keeps the recorded texts until the reader starts the generation.
     this.append(this.#place);
     this.#draw();
   }
 
-  /**
-   * Generates a text with every cache.
-   * @param seed the seed of the draws
-   */
   async write(seed: number): Promise<readonly Written[]> {
     const { borrowModels } = await import('../embed/live');
     const id = this.getAttribute('model') ?? '';

@@ -1,15 +1,14 @@
 /**
- * Models of the hub that the page suggests to open. Their notes state how they are built, or what a named paper
- * reports; this page has measured none of these numbers.
+ * Models on the hub that the page suggests to open. Their notes say how they are built or what a named paper reports;
+ * this page has measured none of these numbers.
  */
 
 interface Suggestion {
   readonly id: string;
-  /** The approximate size of the download; the plan has the exact one. */
+  /** Approximate; the plan has the exact size. */
   readonly megabytes: number;
   /** The start token that the tokenizer itself prepends; '' if it prepends none. */
   readonly bos: string;
-  /** A remark on the model's architecture, or what a paper reports of it. */
   readonly note: string;
 }
 

@@ -1,4 +1,4 @@
-/** The dialog in which the reader opens a model. It draws the opener's stage; all decisions are the opener's. */
+/** The dialog in which the reader opens a model. It only draws the opener's stage; the opener decides what happens. */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { filesOfList, type Plan } from 'sinkscope';
@@ -17,7 +17,7 @@ function hubForm(opener: Opener): TemplateResult {
   const { name } = opener.fields;
   const submit = (event: Event) => {
     event.preventDefault();
-    // Reads the field itself, since the state may not have the last letter yet.
+    // Reads the field itself, since the state may lack the last letter.
     const typed = opener.fields.name.trim();
     if (typed) void opener.lookUp(typed);
   };
@@ -67,7 +67,6 @@ function moreFields(opener: Opener): TemplateResult {
   </details>`;
 }
 
-/** Lists the suggested models. */
 function suggestionList(opener: Opener): TemplateResult {
   return html`<ul class="open-list">
     ${suggestions.map(
@@ -112,7 +111,6 @@ function diskForm(opener: Opener): TemplateResult {
   </div>`;
 }
 
-/** States the size of the cache, with a button that clears it. */
 function cacheLine(opener: Opener): TemplateResult | typeof nothing {
   if (!(opener.keptBytes > 0)) return nothing;
   return html`<p class="open-kept">
@@ -121,7 +119,6 @@ function cacheLine(opener: Opener): TemplateResult | typeof nothing {
   </p>`;
 }
 
-/** Renders the stage in which the reader names a model or chooses files. */
 function renderChoice(opener: Opener): TemplateResult {
   return html`${hubForm(opener)} ${diskForm(opener)} ${cacheLine(opener)}`;
 }
@@ -131,7 +128,6 @@ function renderLookup(opener: Opener, what: string): TemplateResult {
     <p class="links"><button type="button" @click=${() => opener.back()}>Cancel</button></p>`;
 }
 
-/** Renders the choice among several models. */
 function renderModelChoice(opener: Opener, models: readonly Candidate[]): TemplateResult {
   return html`<p>These files hold ${models.length} models. Which one?</p>
     <ul class="open-list">
@@ -147,7 +143,6 @@ function renderModelChoice(opener: Opener, models: readonly Candidate[]): Templa
     <p class="links"><button type="button" @click=${() => opener.back()}>Back</button></p>`;
 }
 
-/** Renders the choice whether the model is added to the shown ones or replaces them. */
 function placeChoice(opener: Opener): TemplateResult {
   const place = (isBeside: boolean, text: string) =>
     html`<label class="check"
@@ -190,7 +185,6 @@ function renderQuestion(opener: Opener, id: string): TemplateResult {
     </p>`;
 }
 
-/** Asks the reader before the page fetches a link's recording. */
 function renderRecordingQuestion(
   opener: Opener,
   id: string,
@@ -210,7 +204,6 @@ function renderRecordingQuestion(
     </p>`;
 }
 
-/** States the size of another site's recording, before the download. */
 function renderFoundRecording(
   opener: Opener,
   { id, bytes }: Stage & { readonly name: 'recording' },
@@ -231,7 +224,6 @@ function renderFoundRecording(
     </p>`;
 }
 
-/** Explains why a plan cannot be loaded. */
 function obstacleWords(plan: Plan, mayRead: boolean): string {
   if (plan.refusal) return `${plan.id} ${plan.refusal}.`;
   if (plan.gated && !mayRead)
@@ -290,12 +282,11 @@ function renderStage(opener: Opener): TemplateResult {
   return renderChoice(opener);
 }
 
-/** Adds the dialog to the page without opening it. */
 export function createDialog(opener: Opener): { draw(): void } {
   const dialog = document.createElement('dialog');
   dialog.id = 'open';
   dialog.setAttribute('aria-labelledby', 'open-title');
-  // The event also follows the key Escape.
+  // Also follows the Escape key.
   dialog.addEventListener('close', () => opener.hide());
   document.body.append(dialog);
   return {

@@ -1,7 +1,7 @@
 /**
- * Opens a model from a name or from files, in steps: the reader chooses, the page looks up the plan, the reader sees
- * the cost and agrees, the page loads. Nothing large is read before that. One model is opened at a time, and models of
- * further links wait in a queue.
+ * Opens a model from a name or from files, in steps: the reader names a model, the page looks up its plan, the reader
+ * sees the cost and agrees, the page loads the weights. Until then the page reads only small files. It opens one model
+ * at a time; models of further links wait in a queue.
  */
 import {
   cacheBytes,
@@ -37,52 +37,47 @@ import {
 
 export type Stage =
   | { readonly name: 'choose' }
-  /**
-   * A link names a model, for which the reader has to agree to contact a hub, or to choose local files.
-   */
+  /** A link names a model; the reader must agree to contact a hub, or choose local files. */
   | { readonly name: 'ask'; readonly id: string }
   | { readonly name: 'looking'; readonly what: string }
-  /** Several models; the reader chooses one. */
   | { readonly name: 'several'; readonly models: readonly Candidate[] }
   | {
       readonly name: 'plan';
       readonly plan: Plan;
       readonly kept: number;
-      /** The tokenizer did not answer in time. */
       readonly isSlow?: boolean;
     }
-  /** A recording on another site; its size is unknown if its server does not state it. */
+  /** A recording on another site; `bytes` is undefined if the server does not state a size. */
   | { readonly name: 'recording'; readonly id: string; readonly bytes: number | undefined }
   | { readonly name: 'loading'; readonly plan: Plan; readonly loaded: LoadProgress };
 
-/** One of several models among which the reader chooses. */
 export interface Candidate {
   readonly title: string;
   readonly bytes: number;
-  /** A name to look up on the hub, or the plan of the disk. */
+  /** A name to look up on the hub, or a plan for files on the disk. */
   readonly from: string | Plan;
 }
 
-/** The reader's input. No link contains any of it, and the token is stored nowhere else. */
+/** What the reader typed. No link contains any of it, and the token is stored nowhere else. */
 export interface Fields {
   readonly name: string;
   readonly token: string;
   readonly endpoint: string;
-  /** Whether the model is added to the shown ones instead of replacing them. */
+  /** Whether the model joins the shown ones instead of replacing them. */
   readonly isBeside: boolean;
 }
 
 interface Dependencies {
   /** Returns undefined until the engine runs. */
   readonly models: () => Models | undefined;
-  /** Called when a model is open, by the reader's choice or by a link. */
+  /** Called when a model is open, because the reader chose it or a link named it. */
   readonly opened: (id: string, how: 'alone' | 'beside' | 'asked') => void;
-  /** Called with an error if no open dialog shows it. */
+  /** Called with an error that no open dialog shows. */
   readonly failed: (text: string) => void;
   readonly changed: () => void;
 }
 
-/** The storage key of the hub's address, which no link can set, since it decides which server the page contacts. */
+/** Storage key of the hub's address. No link can set that address, since it decides which server the page contacts. */
 const ENDPOINT_KEY = 'sinkscope.endpoint';
 export const ENDPOINT = 'https://huggingface.co';
 
@@ -97,24 +92,24 @@ function storedEndpoint(): string {
 export class Opener {
   stage: Stage = { name: 'choose' };
   fields: Fields = { name: '', token: '', endpoint: storedEndpoint(), isBeside: false };
-  /** The sentence that explains why the last step failed; '' if it did not. */
+  /** Why the last step failed, in a sentence; '' if it did not. */
   error = '';
-  /** The number of bytes in the cache; NaN until known. */
+  /** Bytes in the cache; NaN until known. */
   keptBytes = NaN;
   isShown = false;
   readonly #dependencies: Dependencies;
   #job: AbortController | undefined;
-  /** Models of links for which the page still has to ask the reader. */
+  /** Models of links that the page has not asked the reader about yet. */
   #asked: readonly string[] = [];
-  /** Models that the reader has declined, for which the page does not ask again. */
+  /** Models that the reader has declined; the page does not ask again. */
   readonly #declined = new Set<string>();
-  /** Repositories whose checkpoints the reader steps through, for which the page does not ask again. */
+  /** Repositories whose checkpoints the reader steps through; the page does not ask again for each of them. */
   readonly #trusted = new Set<string>();
   constructor(dependencies: Dependencies) {
     this.#dependencies = dependencies;
   }
 
-  /** Names the work in progress, for readers who have closed the dialog. */
+  /** The work in progress in words, for readers who have closed the dialog. */
   get work(): string | undefined {
     const { stage } = this;
     if (stage.name === 'looking') return stage.what;
@@ -127,7 +122,7 @@ export class Opener {
     this.#dependencies.changed();
   }
 
-  /** Handles the closing of the dialog: stops the present step, and declines the models of links. */
+  /** Closes the dialog: stops the present step, and declines the models of links. */
   hide(): void {
     if (!this.isShown) return;
     this.#job?.abort();
@@ -137,7 +132,6 @@ export class Opener {
     this.#set({ name: 'choose' });
   }
 
-  /** Opens the dialog, for a model of this name if given. */
   invite(name?: string): void {
     this.show();
     if (name === undefined) return;
@@ -156,13 +150,13 @@ export class Opener {
       try {
         localStorage.setItem(ENDPOINT_KEY, change.endpoint);
       } catch {
-        // The endpoint is then used for this visit only.
+        // Without storage the page uses the endpoint for this visit only.
       }
     }
     this.#dependencies.changed();
   }
 
-  /** Returns to the choice; a download stops, and its bytes stay in the cache. */
+  /** Returns to the choice of a model; a download stops, and its bytes stay in the cache. */
   back(): void {
     this.#job?.abort();
     this.#set({ name: 'choose' });
@@ -203,7 +197,7 @@ export class Opener {
       const plans = await planFiles(chosen);
       const [plan, ...more] = plans;
       signal.throwIfAborted();
-      // Loads at once, since the bytes are local.
+      // The files are local, so loads them at once.
       if (plan && !more.length) return this.#load(plan, signal);
       this.show();
       this.#set({
@@ -232,9 +226,10 @@ export class Opener {
   }
 
   /**
-   * Admits a model that a link or the training slider requests. No host is contacted before the reader agrees, here or
-   * on an earlier visit with a download; files must be chosen by the reader.
-   * @returns whether the model may be opened now; if not, the page asks the reader, and `opened` follows on agreement
+   * Decides whether a model that a link or the training slider requests may be opened now. The page contacts no host
+   * before the reader agrees, here or on an earlier visit by downloading from it; local files must be chosen by the
+   * reader.
+   * @returns false if the page asks the reader; `opened` is called when the reader agrees
    */
   async admit(id: string, signal: AbortSignal): Promise<boolean> {
     const models = this.#dependencies.models()!;
@@ -258,7 +253,6 @@ export class Opener {
     return this.#ask(id);
   }
 
-  /** Asks the reader to agree to a model. */
   #ask(id: string): false {
     if (this.#declined.has(id)) return false;
     this.#asked = [...new Set([...this.#asked, id])];
@@ -330,7 +324,7 @@ export class Opener {
           !signal.aborted &&
           // The last progress report may arrive after the end.
           !isOver &&
-          // The speed of a disk is not worth showing.
+          // Omits the speed: that of a disk is not worth showing.
           this.#set({
             name: 'loading',
             plan,
@@ -348,7 +342,7 @@ export class Opener {
     this.#finish(id);
   }
 
-  /** Reads a recording at once, since it is small, and shows it like a model. */
+  /** Reads a recording at once, since it is small, and shows it as a subject. */
   async #loadRecording(id: string, signal: AbortSignal, file?: Blob): Promise<void> {
     const recordings = this.#dependencies.models()?.recordings;
     if (!recordings) throw new Error('The engine is not running yet; try again in a moment.');
@@ -362,7 +356,10 @@ export class Opener {
     this.#finish(id);
   }
 
-  /** Throws an error unless the chosen files match the fingerprint of the link's model. */
+  /**
+   * Compares the chosen files with the link's model.
+   * @throws InputError if their fingerprints differ
+   */
   #checkFingerprint(id: string): void {
     const requested = this.#asked.find(isOnDisk);
     if (!requested || !this.isShown || fingerprintOf(requested) === fingerprintOf(id)) return;
@@ -382,7 +379,7 @@ export class Opener {
     if (this.isShown) this.#askNext();
   }
 
-  /** Runs a step of opening; a new step stops the one before. */
+  /** Runs a step of opening, and stops the previous one. */
   async #step(what: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     this.#job?.abort();
     const job = new AbortController();
@@ -394,14 +391,14 @@ export class Opener {
       if (job.signal.aborted) return;
       const { stage } = this;
       const isSlow = isTimeout(error);
-      // Keeps the downloaded bytes in the cache, so that the same plan can resume.
+      // The downloaded bytes are in the cache, so the same plan can resume.
       const canResume = stage.name === 'loading' && (isSlow || stage.plan.commit !== undefined);
       this.stage = canResume
         ? { name: 'plan', plan: stage.plan, kept: await keptOf(stage.plan), isSlow }
         : this.#asked[0]
           ? { name: 'ask', id: this.#asked[0] }
           : { name: 'choose' };
-      // Opens the dialog, which dropped files have not opened, since the reader has to choose now.
+      // Dropped files open no dialog, but now the reader has to choose.
       if (isSlow) this.isShown = true;
       this.#fail(error);
     }
@@ -437,7 +434,6 @@ async function isKept(repository: string): Promise<boolean> {
   return cached.some(({ id, complete }) => complete && id === repository);
 }
 
-/** Returns the cached bytes of a plan's weights. */
 async function keptOf(plan: Plan): Promise<number> {
   const addresses = new Set(plan.files.weights.map(({ url }) => url));
   const cached = await cacheList().catch(() => []);

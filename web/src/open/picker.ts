@@ -26,11 +26,10 @@ const SOURCES = {
 export class Picker {
   readonly #dialog = document.createElement('dialog');
   readonly #context: Context;
-  /** The selected model and edit of the forms. */
   #model = 'softmax';
   #edit = 'sigmoid';
   #steps: readonly number[] = [];
-  /** The engine's tables with the texts of the edits, once fetched. */
+  /** The engine's tables with the texts of the edits; undefined until fetched. */
   #texts: Describe | undefined;
 
   constructor(context: Context) {
@@ -134,7 +133,7 @@ export class Picker {
   #editForm(): TemplateResult {
     const { models } = this.#context.engine.peek()!;
     const trainedWith = models.zoo.cards.find(({ id }) => id === this.#model)?.operation;
-    // Leaves out the model's own operation, which is no what-if.
+    // The model's own operation is no what-if.
     const offeredEdits = editChoices(this.#texts ?? models.describe).filter(
       ({ operation }) => !operation || operation !== trainedWith,
     );
@@ -143,7 +142,7 @@ export class Picker {
       event.preventDefault();
       const data = new FormData(event.target as HTMLFormElement);
       const values = edit.parameters.map(({ name }) => String(data.get(name) || ''));
-      // Drops empty values at the end, which take their defaults.
+      // Values that are empty at the end take their defaults.
       while (values.length && !values.at(-1)) values.pop();
       const isStandard = values.every((value, i) => value === String(edit.parameters[i]!.default));
       const edits = [{ name: edit.name, values: isStandard ? [] : values }];

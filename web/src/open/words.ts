@@ -1,13 +1,12 @@
-/** Describes a plan to the reader before anything is loaded. */
+/** Words that describe a plan before the page loads anything. */
 import type { Plan } from 'sinkscope';
 import { sizeWords } from '../run/progress';
 
 const FORMATS = { safetensors: 'safetensors', pytorch: 'PyTorch', gguf: 'GGUF' } as const;
 
-/** Whether the weights of a plan come from a network instead of the reader's disk. */
+/** Whether the weights come from a network, not from the reader's disk. */
 export const isDownload = ({ files }: Plan): boolean => files.weights.some(({ url }) => url);
 
-/** Returns rows about a plan: files, size of the download, license. */
 export function planRows(plan: Plan, kept: number): readonly (readonly [string, string])[] {
   const { weights } = plan.files;
   const isRemote = isDownload(plan);

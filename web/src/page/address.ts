@@ -8,12 +8,12 @@ import { parseSubject } from '../ask/subject';
 import type { Models } from '../run/models';
 import { failure, notices } from './messages';
 
-/** The delay of address changes, since browsers refuse frequent ones. */
+/** The address is written after this delay, since browsers refuse frequent changes. */
 const ADDRESS_MS = 150;
 
 const initialLink = parseHash(location.hash);
 export const state = signal<State>(initialLink.state);
-/** The reader's file of prompts, which no link can carry. */
+/** No link can carry the reader's file. */
 export const file = signal<PromptFile | undefined>(undefined);
 notices.value = initialLink.problems;
 
@@ -24,25 +24,25 @@ export function set(change: Partial<State>): void {
     state.value = { ...current, ...change };
 }
 
-/** Returns the page's address with another hash, or the address of another page of the site. */
 const absoluteAddress = (hash: string, page = '') =>
   new URL(`./${page}${hash}`, location.href.split('#')[0]).href;
 
-/** Returns a link to send, which leads to the room's own page, since that has a title and a picture for previews. */
+/** Returns a link to send. It leads to the room's own page, which has a title and a picture for previews. */
 export function sharedLink(hash: string): string {
   const { room } = state.peek();
   return absoluteAddress(hash, room === defaults.room ? '' : `${room}/index.html`);
 }
 
-/** Returns the address of the page in this state. */
 export function address(): string {
   return absoluteAddress(linkTo(state.peek()));
 }
 
-/** The hash that the page last wrote or read; if the browser's hash differs, a `hashchange` event is about to come. */
+/**
+ * The hash that the page wrote or read last; while the browser's hash differs, a `hashchange` event is about to arrive.
+ */
 let lastHash = location.hash;
 let writeTimer = 0;
-/** Keys of the state whose change adds a step to the browser's history. */
+/** A change of one of these keys adds a step to the browser's history. */
 const HISTORY_KEYS = ['view', 'experiment', 'curve'] as const;
 const historyKeyOf = (of: State): string => HISTORY_KEYS.map((name) => of[name]).join();
 let lastHistoryKey = historyKeyOf(state.peek());
@@ -61,16 +61,15 @@ effect(() => {
   clearTimeout(writeTimer);
   writeTimer = window.setTimeout(writeAddress, ADDRESS_MS);
 });
-// Writes the address before a click on a link, so that Back returns to the state before the click.
+// Writes the address before a click follows a link, so that Back returns to the state before the click.
 addEventListener('click', writeAddress, { capture: true });
 
-// Reads the state when a link of this page was followed or an address was pasted.
+// The reader has followed a link to this page or pasted an address.
 addEventListener('hashchange', () => {
   lastHash = location.hash;
   const next = parseHash(lastHash);
-  // Shows the problems of the new link instead of those of the last one.
   notices.value = next.problems;
-  // A link cannot carry the reader's own models and files, so the page keeps them.
+  // The page keeps the reader's own models and files, which a link cannot carry.
   const current = state.peek();
   const linkedState = {
     ...linkableState(current),
@@ -87,7 +86,7 @@ addEventListener('hashchange', () => {
   lastHistoryKey = historyKeyOf(state.peek());
 });
 
-/** Replaces names of rooms and models that this page does not have by the defaults, and shows a notice about each. */
+/** If this page lacks a room or model that the link names, uses the default and shows a notice. */
 export function replaceUnknownNames(
   models: Models,
   rooms: readonly { readonly name: string }[],

@@ -1,4 +1,4 @@
-/** Makes the command that prints a frame's numbers with the same digits, and a button that copies the command. */
+/** Makes the command that prints the same numbers as a frame, and a button that copies it. */
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Edit } from 'sinkscope';
 import type { Frame } from '../frame';
@@ -7,9 +7,9 @@ import { nameOfId } from '../ask/ids';
 import { modelIdOf, parseSubject } from '../ask/subject';
 import { heldOutFile, passagesPerPrompt } from '../ask/zoo';
 
-/** The most prompts that a command lists as token ids. */
+/** For more prompts than this, a command does not list their token ids. */
 const MAX_ID_PROMPTS = 10;
-/** How long a button confirms that it has copied, in milliseconds. */
+/** Milliseconds for which a button says that it has copied. */
 const COPIED_MS = 2000;
 
 /** Characters that a terminal obeys when they are pasted into it, even inside quotes. */
@@ -20,17 +20,16 @@ function shellQuote(word: string): string {
   return /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Joins words to a shell command. */
 function shellLine(words: readonly string[]): string {
   return words.map(shellQuote).join(' ');
 }
 
-/** Returns an option and its value, as one word if the value looks like an option. */
+/** Returns an option and its value, joined if the value looks like an option. */
 function optionWords(name: string, value: string): string[] {
   return value.startsWith('-') ? [`${name}=${value}`] : [name, value];
 }
 
-/** Returns the path of a reader's file, which must not begin with a dash. */
+/** Returns the path of a reader's file; a name that begins with a dash gets ./ before it. */
 const pathWord = (name: string) => (name.startsWith('-') ? `./${name}` : name);
 
 function editWords({ kind, ...fields }: Edit): string {
@@ -98,7 +97,6 @@ export function commandOf(frame: Frame, file?: PromptFile): string | undefined {
   return shellLine(words);
 }
 
-/** Copies a command, and confirms it on the button. */
 export function copyCommandButton(command: string | undefined): TemplateResult | typeof nothing {
   if (!command) return nothing;
   const copy = async (event: Event) => {

@@ -12,9 +12,8 @@ import type { State } from '../ask/state';
 import { withoutEdits } from '../ask/subject';
 import type { Pointed, ViewApi, View } from './view';
 
-/** What the page can use when the engine runs and the zoo's index has loaded. */
+/** Exists once the engine runs and the zoo's index has loaded. */
 export interface Engine {
-  /** Changes with each new file of prompts and each new way of splitting the file. */
   readonly fileVersion: ReadonlySignal<number>;
   readonly models: Models;
   readonly queue: Queue;
@@ -30,22 +29,21 @@ export interface Context {
   readonly set: (change: Partial<State>) => void;
   readonly point: (pointed: Pointed) => void;
   readonly choose: (file: PromptFile) => void;
-  /** Opens the dialog that opens models, with a model's name filled in if given. */
+  /** Opens the dialog for opening models, with `name` filled in. */
   readonly open: (name?: string) => void;
-  /** Opens the dialog that chooses the subjects. */
   readonly pick: () => void;
   /**
    * Opens the dialog with the HTML that embeds a view in the state of its figure.
-   * @param pinned the head that the figure shows, if the state leaves the choice to the figure
+   * @param pinned the head that the figure shows, if the state does not name one
    */
   readonly embed: (view: string, figure: Context, pinned: Partial<State>) => void;
-  /** Opens a model from its files, such as the lab's. */
+  /** Opens a model from its files, for example one trained in the lab. */
   readonly openFiles: (files: readonly DiskFile[]) => void;
   /** Lets all checkpoints of a repository open without asking, since the reader steps through them. */
   readonly trust: (repository: string) => void;
   readonly fail: (error: unknown) => void;
   readonly notify: (notice: string) => void;
-  /** Returns the facts that a saved file states of the page's state, or of the state with a change. */
+  /** Returns what a saved file states about the page's state, or about the state with a change. */
   readonly facts: (change?: Partial<State>) => Facts;
   readonly link: (change?: Partial<State>) => string;
 }
@@ -81,16 +79,16 @@ export class Scope {
   }
 }
 
-/** A room's request to the queue, by default for the state's subjects and head. */
+/** A room's request to the queue. By default it is for the state's subjects and head. */
 interface RoomRequest extends Partial<
   Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isPreview' | 'isFixed' | 'heads'>
 > {
   readonly views: readonly View[];
-  /** Names of metrics and fields that the room itself reads. */
+  /** Metrics and fields that the room itself reads, beside those of its views. */
   readonly more?: readonly string[];
 }
 
-/** Requests frames from the queue, again whenever a signal in the request changes. */
+/** Requests frames from the queue, and again whenever a signal in the request changes. */
 export function requestFrames(
   context: Context,
   scope: Scope,
@@ -153,7 +151,7 @@ export function viewApiOf(context: Context, scope: Scope): ViewApi {
   };
 }
 
-/** A subject that a room shows, with its frame once it is measured, and the error if that fails. */
+/** `frame` is undefined until measured; `error` says why a measurement failed. */
 export interface Shown {
   readonly subject: string;
   readonly frame?: Frame;
@@ -164,7 +162,7 @@ export interface Shown {
 
 const framesWithBase = new WeakMap<Frame, Frame>();
 
-/** Returns a frame with its baseline, as the same object for the same two frames. */
+/** Returns a frame with its baseline; the same two frames give the same object. */
 function withBase(frame: Frame, base: Frame): Frame {
   const cached = framesWithBase.get(frame);
   if (cached?.base === base) return cached;
@@ -186,7 +184,7 @@ export function shownOf(context: Context, subjects: readonly string[]): Shown[] 
   });
 }
 
-/** The time in milliseconds after which a room shows its controls without its pictures. */
+/** After this many milliseconds a room shows its controls without its pictures. */
 const BARE_MS = 3000;
 
 /** Shows only the heading of a room until its pictures are drawn or have failed, so that the layout does not shift. */

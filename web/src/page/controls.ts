@@ -1,4 +1,4 @@
-/** The controls that rooms share, each a function that returns a template and changes the state through `set`. */
+/** The controls that rooms share. Each function returns a template, which changes the state through `set`. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { framesOf, type Context, type Scope, type Shown } from './context';
@@ -20,7 +20,7 @@ import { startTokenWords, readable, word } from '../words';
 import { addElement } from './view';
 
 /**
- * Whether the link lets a control show: its `hide=` may list text, numbers, subjects, generate, finding, how, save and
+ * Whether a link lets a control show. Its key `hide` can list text, numbers, subjects, generate, finding, how, save and
  * links.
  */
 export function allows(state: State, name: string): boolean {
@@ -46,7 +46,7 @@ export function choiceField(
   );
 }
 
-/** Returns a field for a number of the state, within its range, or up to a model's smaller maximum. */
+/** Returns a field for a number of the state, which stays within its range and a model's smaller maximum. */
 export function numberField(
   label: string,
   name: NumberName,
@@ -65,7 +65,7 @@ export function numberField(
 
 /**
  * Returns a field for a number.
- * @param take gets the typed number, NaN if none, and returns the number that the field then shows
+ * @param take gets the typed number, or NaN if there is none; the field then shows the number that `take` returns
  */
 export function numberInput(
   label: string,
@@ -75,7 +75,7 @@ export function numberInput(
 ): TemplateResult {
   const change = (event: Event) => {
     const input = event.target as HTMLInputElement;
-    // Writes the value here, not in the template, so that a half-typed number survives the next drawing.
+    // Written here and not in the template, so that the next drawing does not replace a half-typed number.
     input.value = String(take(input.value.trim() === '' ? NaN : Number(input.value)));
   };
   return field(
@@ -93,10 +93,7 @@ export function numberInput(
   );
 }
 
-/**
- * Returns a row of buttons with one of them pressed.
- * @param options the value, label and tooltip of each button
- */
+/** @param options the value, label and tooltip of each button; one button is pressed */
 export function segmented<const Value extends string | number>(
   label: string,
   options: readonly (readonly [value: Value, name: string, title?: string])[],
@@ -119,14 +116,13 @@ export function segmented<const Value extends string | number>(
   </div>`;
 }
 
-/** Returns a table in a region that scrolls and that the keyboard can focus. */
+/** Wraps a table in a region that scrolls and that a keyboard can focus. */
 export const tableRegion = (label: string, table: TemplateResult) =>
   html`<div class="table-place" tabindex="0" role="region" aria-label=${label}>${table}</div>`;
 
 /**
- * Returns the heading of a room.
  * @param below follows the title
- * @param isEmbed whether the title is an <h2>, since the host page has its own <h1>
+ * @param isEmbed uses an <h2>, since the host page has its own <h1>
  */
 export function roomHeading(
   title: string,
@@ -141,7 +137,6 @@ export function roomHeading(
     </p>`;
 }
 
-/** Adds the button that opens the code for embedding the shown figure. */
 export function addEmbedButton(
   place: HTMLElement,
   title: string,
@@ -155,14 +150,12 @@ export function addEmbedButton(
   return button;
 }
 
-/** Returns the button that opens the picker of models. */
 export function addModelButton(isFull: boolean, { pick }: Context): TemplateResult {
   return html`<button type="button" class="add" ?disabled=${isFull} @click=${pick}>+ add</button>`;
 }
 
 /**
- * Returns the list of models that a room compares, with a button that adds models and, for each but the last, one that
- * removes it.
+ * Lists the models that a room compares, with a button to add models and buttons to remove all but one.
  * @param show replaces the whole list
  * @param renderName renders a model's name, by default as text
  */
@@ -193,10 +186,7 @@ export function subjectList(
   </div>`;
 }
 
-/**
- * Returns the field for the reader's text.
- * @param input the key of the state that names the source of the prompts
- */
+/** @param input the key of the state that names the source of the prompts */
 export function textField(
   { state, set }: Context,
   rows: number,
@@ -220,7 +210,7 @@ export function fileField({ file, choose, fail }: Context): TemplateResult {
     const input = event.target as HTMLInputElement;
     const [chosen] = input.files ?? [];
     if (chosen) void readPrompts(chosen).then(choose, fail);
-    // Empties the field, so that the reader can choose the same file again after editing it.
+    // With the field empty, the reader can choose the same file again after editing it.
     input.value = '';
   };
   const splittings = [
@@ -248,7 +238,6 @@ export function fileField({ file, choose, fail }: Context): TemplateResult {
   </div>`;
 }
 
-/** Returns the control for the start token of a text. */
 export function startTokenField({ state, set }: Context, frames: readonly Frame[]): TemplateResult {
   const { first } = state.value;
   const automaticNames = new Set(
@@ -275,7 +264,6 @@ export function startTokenField({ state, set }: Context, frames: readonly Frame[
   );
 }
 
-/** Example texts to click on. */
 export const EXAMPLES = [
   'The quick brown fox jumps over the lazy dog.',
   'Attention is all you need.',
@@ -302,7 +290,7 @@ export function exampleField({ state, set }: Context): TemplateResult {
   </select>`;
 }
 
-/** Returns a button that names the text's first token and measures the text with or without a start token. */
+/** Returns a button that names the text's first token, and that adds or removes a start token. */
 export function startTokenButton(
   { set }: Context,
   frames: readonly Frame[],
@@ -311,7 +299,7 @@ export function startTokenButton(
   const sample = frames.find(({ special }) => special.bos);
   if (!labels.length || !sample) return nothing;
   const hasNoStart = sample.first.length === 0;
-  // Without the key `first` in a link, the tokenizer adds its own special tokens.
+  // Without the key `first` the tokenizer adds its own special tokens.
   const valueWithStart = sample.special.automatic[0] === sample.special.bos ? '' : 'bos';
   const bos = readable(sample.special.bos!);
   const text = hasNoStart
@@ -350,7 +338,6 @@ export function normalizeField(
 const areRecordings = (frames: readonly Frame[]): boolean =>
   frames.length > 0 && frames.every(({ recording }) => recording);
 
-/** Returns the field for the reader's text or file; nothing for other sources of prompts. */
 function promptField(context: Context, rows: number): TemplateResult | typeof nothing {
   const { input } = context.state.value;
   if (input === 'text') return textField(context, rows);
@@ -363,7 +350,6 @@ function sourceField({ state, set }: Context): TemplateResult {
   );
 }
 
-/** Returns the fields for the length and the number of the prompts. */
 function sizeFields(context: Context, frames: readonly Frame[]): TemplateResult {
   const { T, input, n } = context.state.value;
   const longest = Math.min(...frames.map(({ architecture }) => architecture.context));
@@ -406,7 +392,7 @@ function advancedFields(context: Context, frames: readonly Frame[]): TemplateRes
 }
 
 /**
- * Returns the bar that asks the question: the subjects, the text, its tokens, and a panel of all settings.
+ * Returns the bar with the subjects, the text, its tokens, and a panel of all settings.
  * @param more further content of the panel
  */
 export function askBar(
@@ -448,10 +434,10 @@ export function askBar(
   </div>`;
 }
 
-/** The most tokens that the list shows; no reader goes through a longer list. */
+/** The list shows no more tokens, since no reader goes through a longer list. */
 const MAX_CHIPS = 1024;
 
-/** Returns the tokens of the first prompt as buttons: one tab stop, within which the arrow keys move. */
+/** Returns the tokens of the first prompt as buttons. They are one tab stop; the arrow keys move between them. */
 export function tokenChips(
   frame: Frame,
   { state, set, point }: Context,
@@ -508,7 +494,9 @@ export function tokenChips(
   </div>`;
 }
 
-/** Colors the tokens by how much the token under the pointer attends to each, without a new render. */
+/**
+ * Colors each token by the attention that it gets from the token under the pointer, without rendering the list again.
+ */
 export function colorChips(
   root: ParentNode,
   context: Context,
@@ -518,7 +506,7 @@ export function colorChips(
   let isColored = false;
   const reveal = (chip: HTMLElement | undefined) => {
     const list = chip?.parentElement;
-    // Does not scroll the list while the pointer is over it.
+    // The list must not scroll under the pointer.
     if (!list || list.matches(':hover')) return;
     const [a, b] = [chip!.getBoundingClientRect(), list.getBoundingClientRect()];
     const overflow = (low: number, high: number) => Math.min(0, low) || Math.max(0, high);
@@ -549,7 +537,7 @@ export function colorChips(
   });
 }
 
-/** Returns the title of a subject, also before its model is open. */
+/** Returns a subject's title, also before its model is open. */
 export function nameOf(
   { subject, frame }: Pick<Shown, 'subject' | 'frame'>,
   context: Context,
@@ -562,7 +550,6 @@ export function nameOf(
   return titleOf(parsed, title ?? nameOfId(parsed.id), models.describe);
 }
 
-/** Returns the text and the generated tokens after it. */
 function generatedText({ tokens, generated, title }: Frame, isNamed: boolean): TemplateResult {
   const plain = tokens.filter(({ special }) => !special);
   const join = (some: typeof plain) => some.map(({ text }) => text).join('');
@@ -610,7 +597,7 @@ export function troubleNotes(
   const failed = shown.filter(({ error }) => error);
   if (!failed.length) return nothing;
   const keptResultWords = ({ frame }: Shown) => (frame ? ' The last good result is shown.' : '');
-  // Asks for the input instead of stating errors if all subjects lack the same input.
+  // If all subjects lack the same input, asks for it instead of printing an error for each.
   const withoutInput = failed.find(({ error }) => isInputMissing(error!));
   if (withoutInput)
     return html`<p class="trouble wanting" role="alert">

@@ -1,4 +1,4 @@
-/** Shows one room at a time, whose code is fetched when the reader enters the room. */
+/** Shows one room at a time. Its code is fetched when the reader enters it. */
 import { computed, effect } from '@preact/signals-core';
 import { defaults } from '../ask/state';
 import { set, state } from './address';
@@ -8,13 +8,12 @@ import { fail, offerNewer } from './messages';
 type Build = (root: HTMLElement, context: Context, scope: Scope) => void;
 
 export interface Room {
-  /** The name in links, and in data-room. */
+  /** The room's name in links and in data-room. */
   readonly name: string;
   readonly title: string;
   readonly load: () => Promise<{ readonly build: Build }>;
 }
 
-/** Returns the tab's title: the question on Start, elsewhere the room's title. */
 function tabTitle({ name, title }: Room): string {
   if (name === defaults.room) return 'Why do language models stare at the first token? · Sinkscope';
   return `${title} · Sinkscope`;
@@ -37,7 +36,7 @@ export function enter(main: HTMLElement, rooms: readonly Room[], context: Contex
     if (requested?.name === target) return;
     const scope = new Scope();
     requested = { name: target, scope };
-    // Keeps the previous room until the next one is loaded.
+    // The previous room stays until the next one is loaded.
     const show = (build: Build) => {
       if (requested?.scope !== scope) return;
       shown?.scope.end();
@@ -51,7 +50,7 @@ export function enter(main: HTMLElement, rooms: readonly Room[], context: Contex
       build(root, context, scope);
     };
     const cached = builds.get(target);
-    // Starts the room outside of this effect, since a room sets state and calls the queue.
+    // Builds the room outside of this effect, since a room sets state and calls the queue.
     if (cached) queueMicrotask(() => show(cached));
     else
       room.load().then(
@@ -73,7 +72,7 @@ export function enter(main: HTMLElement, rooms: readonly Room[], context: Contex
   });
 }
 
-/** Whether the host has replaced the running build by a newer one, so that files of the old build are gone. */
+/** Whether the host serves a newer build than the running one, so that the running build's files are gone. */
 async function isReplaced(): Promise<boolean> {
   const script = document.querySelector('script[type="module"]')?.getAttribute('src');
   try {

@@ -1,7 +1,7 @@
 /**
- * Draws a view as a figure: a heading, a cell for each subject on shared scales, how to read the picture, the
- * conditions of its numbers, and a menu to save it. Rooms and embeds consist of figures; a figure outside the screen is
- * not drawn.
+ * Draws a view as a figure: a heading, a cell for each subject on shared scales, an explanation of the picture, the
+ * conditions of its numbers, and a menu to save it. Rooms and embeds consist of figures. A figure is not drawn while it
+ * is outside the viewport.
  */
 import { untracked } from '@preact/signals-core';
 import { render, html } from 'lit';
@@ -36,15 +36,15 @@ import {
 import { CLASS_WORDS, stampWords } from '../words';
 
 export interface FigureLook {
-  /** Whether the figure has no heading, conditions and menu, since the room shows these. */
+  /** Whether the room shows the heading, conditions and menu, so that the figure has none. */
   readonly isBare?: boolean;
-  /** Whether the room's heading is also the figure's. The keyboard then reaches the picture before the controls. */
+  /** Whether the room's heading is also the figure's. Then the tab order has the picture before the controls. */
   readonly isMain?: boolean;
-  /** Whether the figure is embedded: only the controls that the host requests are shown. */
+  /** Whether only the controls that the host requests are shown. */
   readonly isEmbed?: boolean;
-  /** Returns the conditions that the room states, which the figure leaves out; saved files state all. */
+  /** Returns the conditions that the room states. The figure leaves them out; saved files state all conditions. */
   readonly roomConditions?: () => readonly string[];
-  /** Returns options of one cell, in addition to those that all cells share. */
+  /** Returns options for one cell, beside those for all cells. */
   readonly extra?: (frame: Frame, index: number) => Partial<DrawOptions>;
 }
 
@@ -53,13 +53,11 @@ interface Cell {
   readonly title: HTMLElement;
   readonly badge: HTMLElement;
   readonly stamp: HTMLElement;
-  /** The conditions of the shown frame. */
   conditions: string;
   readonly update: Update;
   readonly scope: Scope;
 }
 
-/** Removes conditions that the room states from a stamp. */
 const withoutStated = (stamp: string, stated: readonly string[]): string =>
   stamp
     .split(' · ')
@@ -67,8 +65,7 @@ const withoutStated = (stamp: string, stated: readonly string[]): string =>
     .join(' · ');
 
 /**
- * Returns a key for the cell of each subject, which stays the same while the reader steps through a model's
- * checkpoints.
+ * Returns a key for each subject's cell; the key stays the same while the reader steps through a model's checkpoints.
  */
 function cellKeys(subjects: readonly string[]): string[] {
   const names = subjects.map((subject) => {
@@ -81,7 +78,6 @@ function cellKeys(subjects: readonly string[]): string[] {
   });
 }
 
-/** The content of a cell: one subject, all settings of a model, or all subjects. The lead is the first one measured. */
 interface Cluster {
   readonly lead: Shown;
   readonly all: readonly Shown[];
@@ -97,11 +93,10 @@ export class Figure {
   readonly #missing: HTMLElement;
   readonly #cells = new Map<string, Cell>();
   #shown: readonly Shown[] = [];
-  /** The state at the last drawing. */
   #drawnState: State | undefined;
   #isVisible = false;
   #isDue = false;
-  /** The theme of a saved picture while it is drawn. */
+  /** Set while a picture is drawn for a file. */
   #paperTheme: Theme | undefined;
 
   constructor(place: Element, view: View, context: Context, parent: Scope, look: FigureLook = {}) {
@@ -109,7 +104,7 @@ export class Figure {
     this.#context = context;
     this.#look = look;
     this.#scope = new Scope(parent);
-    // An embed is no <section>: its element has the label, and a host's page may embed one view several times.
+    // In an embed, <sink-scope> itself has the label, and a host page may embed one view several times.
     this.root = addElement(place, `figure view-${view.name}`, look.isEmbed ? 'div' : 'section');
     this.root.dataset.view = view.name;
     if (!look.isEmbed) this.root.setAttribute('aria-label', view.title);
@@ -128,7 +123,7 @@ export class Figure {
     watcher.observe(this.root);
     this.#scope.onEnd(() => watcher.disconnect());
     this.#scope.onEnd(() => this.root.remove());
-    // Counts the figure as visible while the page is printed.
+    // While the page prints, every figure counts as visible.
     this.#scope.effect(() => {
       if (isPrinting.value && this.#isDue) untracked(() => this.#draw());
     });
@@ -138,7 +133,6 @@ export class Figure {
     this.#scope.end();
   }
 
-  /** Draws the changes once the figure is visible. */
   update(shown: readonly Shown[]): void {
     const isSame =
       shown.length === this.#shown.length &&
@@ -149,7 +143,7 @@ export class Figure {
         );
       });
     this.#shown = shown;
-    // Typing changes no picture before the text is tokenized.
+    // Typing changes no picture until the text is tokenized.
     const { state } = this.#context;
     const isTypedOnly =
       this.#drawnState && differingKeys(state.peek(), this.#drawnState) === 'prompt';
@@ -158,7 +152,7 @@ export class Figure {
     if (this.#isVisible || isPrinting.peek() || this.#estimateVisibility()) this.#draw();
   }
 
-  /** Estimates whether the figure is near the viewport, and stores the estimate until the observer's first report. */
+  /** Estimates whether the figure is near the viewport. The estimate counts until the observer's first report. */
   #estimateVisibility(): boolean {
     if (this.#cells.size) return false;
     const { top, bottom } = this.root.getBoundingClientRect();
@@ -241,11 +235,9 @@ export class Figure {
     return this.#view.fits?.(frame) ?? true;
   }
 
-  /**
-   * Returns the part of the state that an embed needs: the figure's subjects, and their head if all show the same one.
-   */
+  /** Returns what an embed needs of the state: the figure's subjects, and their head if all show the same one. */
   #pinnedState(): Partial<State> {
-    // Returns each subject once, since settings of a model may differ only in their question.
+    // Settings of a model may differ only in their question, so a subject can be in the list twice.
     const shown = [...new Set(this.#shown.map(({ subject }) => subject))];
     const [first, ...rest] = framesOf(this.#shown).map((frame) => this.#headOf(frame));
     const isSharedHead =
@@ -261,7 +253,7 @@ export class Figure {
     return this.#view.conditions?.(frame, this.#context.state.peek()) ?? {};
   }
 
-  /** Returns the frame for the stamp, which must not call the numbers means if they are of the first prompt alone. */
+  /** Returns the frame for the stamp, which must not say that numbers of the first prompt are means. */
   #conditionsOf(frame: Frame): Frame {
     const [first] = this.#view.reads;
     const isAveraged = first !== undefined && first in frame.spread;
@@ -280,7 +272,6 @@ export class Figure {
     return { root, title, badge, stamp, conditions: '', update, scope };
   }
 
-  /** Draws the figure once in a theme, by default the reader's. */
   #drawIn(theme?: Theme): void {
     this.#paperTheme = theme;
     this.#draw();
@@ -305,14 +296,14 @@ export class Figure {
       const cell = this.#cells.get(keys[i]!) ?? (isReady ? this.#addCell() : undefined);
       if (!cell) return;
       this.#cells.set(keys[i]!, cell);
-      // Moves a cell only if its position changes, since a move takes the focus from the cell's controls.
+      // Moves a cell only if its position changes, since moving takes the focus from the cell's controls.
       const sibling = this.#grid.children[position++] ?? null;
       if (sibling !== cell.root) this.#grid.insertBefore(cell.root, sibling);
       cell.root.classList.toggle('stale', one.isStale || !isReady);
       const group = framesOf(all).filter((frame) => frames.includes(frame));
       cell.title.parentElement!.hidden = clusters.length === 1 || Boolean(this.#look.isBare);
       if (isReady) this.#fill(cell, one.frame!, { frames, group }, i);
-      // Keeps the last picture, and updates its stamp, since the conditions that the room states may have changed.
+      // Keeps the last picture but not its stamp: the conditions that the room states may have changed.
       else this.#stamp(cell);
     });
     const missing = framesOf(this.#shown).map((frame) => lackWords(this.#view, frame));
@@ -368,9 +359,8 @@ export class Figure {
       group,
     };
     update(frame, { ...options, ...extra?.(frame, i) });
-    // The settings of a model may differ in T: one may end at the model's context.
+    // The settings of a model may differ in T, since one may end at the model's context.
     const T = Math.max(...group.map((one) => one.T));
-    // The stamp of a picture of all subjects names each subject.
     const sharedTitle = this.#view.drawsAllSubjects
       ? { title: [...new Set(group.map((one) => one.title))].join(', ') }
       : {};
@@ -393,7 +383,7 @@ export class Figure {
     if (stamp.textContent !== words) render(explainTerms(words, true), stamp);
   }
 
-  /** Returns the key that subjects in one cell share: their model if the view draws all its settings. */
+  /** Returns the key that subjects in one cell share: their model, if the view draws all its settings. */
   #clusterKey(subject: string): string {
     const parsed = this.#view.drawsAllSettings ? parseSubject(subject) : undefined;
     return parsed ? modelIdOf(parsed) : subject;

@@ -1,13 +1,12 @@
 /**
- * The table of terms. Sentences of the page explain the terms that occur in them, and the course has a page with all
+ * The table of terms. Sentences of the page explain the terms that occur in them, and the course has a page of all
  * terms.
  */
 interface Term {
   readonly term: string;
-  /** Matches the term in sentences. If two terms match, the one that comes first in the table counts. */
+  /** Where two terms match in a sentence, the one that comes first in the table counts. */
   readonly pattern: RegExp;
   readonly meaning: string;
-  /** Whether only lessons explain the term, since it occurs too often in the page's sentences. */
   readonly isLessonOnly?: true;
 }
 

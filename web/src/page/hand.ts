@@ -1,7 +1,7 @@
 /**
- * Interventions in Explore, each as an edit of the subject: hide the selected key, zero its value, ablate the head, set
- * a channel of a token to 0 or to its mean, zero the weight that writes the largest value. Every intervention is a
- * link, so that the browser's Back undoes it.
+ * Interventions in Explore, each an edit of the subject: hide the selected key, zero its value, ablate the head, set a
+ * channel of a token to 0 or to its mean, zero the weight that writes the largest value. The edited subject is part of
+ * the link, so the browser's Back undoes an intervention.
  */
 import { html, nothing, type TemplateResult } from 'lit';
 import { choiceField } from './controls';
@@ -23,7 +23,6 @@ import { isOnDisk } from '../ask/ids';
 import { labelsOf, parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
 import { headWords, quote, stateWords } from '../words';
 
-/** The scope of an intervention: all heads, the heads of the selected layer, or the selected head. */
 type EditScope = State['scope'];
 
 interface Intervention {
@@ -35,7 +34,7 @@ function makeEdit(name: string, ...values: readonly (number | string)[]): Subjec
   return { name, values: values.map(String) };
 }
 
-/** Returns the layer and head to which an edit applies; an edit without them applies to all. */
+/** Returns the layer and head in an edit's parameters; without them the edit applies to all. */
 function scopeValues(scope: EditScope, { layer, head }: Head): number[] {
   return { all: [], layer: [layer], head: [layer, head] }[scope];
 }
@@ -60,7 +59,6 @@ function chosenChannel(frame: Frame, state: State) {
     : { ...channelAt({ layer, channel, token: query }), name: String(channel) };
 }
 
-/** Returns the interventions on the selection. */
 export function interventionsOf(frame: Frame, state: State): Intervention[] {
   const at = modelHead(frame, selectedHead(frame, state));
   const scope = scopeValues(state.scope, at);
@@ -107,7 +105,6 @@ export function interventionsOf(frame: Frame, state: State): Intervention[] {
 const isSame = (a: SubjectEdit, b: SubjectEdit) =>
   a.name === b.name && a.values.join() === b.values.join();
 
-/** Adds the edit to a subject, or removes it if the subject has it. */
 export function toggleEdit(subject: string, edit: SubjectEdit): string {
   const parsed = parseSubject(subject)!;
   const otherEdits = parsed.edits.filter((one) => !isSame(one, edit));
@@ -126,8 +123,7 @@ export function interventionControls(
   const { edits } = subject;
   const labels = labelsOf(subject, context.engine.peek()!.models.describe);
   /**
-   * Returns a link to the state after an intervention; a click sets the state itself, since links cannot name local
-   * models.
+   * Links to the state after an intervention. A click sets the state directly, since links cannot name local models.
    */
   const link = (edit: SubjectEdit, says: string, isDone: boolean) => {
     const next = toggleEdit(frame.subject, edit);

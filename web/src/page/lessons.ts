@@ -1,4 +1,4 @@
-/** The addresses of lessons, and a list, stored in this browser, of those that the reader has read to the end. */
+/** The addresses of lessons, and a list in this browser's storage of those that the reader has read to the end. */
 import { pageAt } from '../base';
 
 export const lessonLink = (slug: string) => pageAt(`learn/${slug}/index.html`);

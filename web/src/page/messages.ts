@@ -1,45 +1,41 @@
-/** Messages of the page: notices, errors, the progress of a run, a newer build. */
+/** Messages on the page: notices, errors, the progress of a run, a newer build. */
 import { effect, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { errorSentence } from '../ask/errors';
 import type { Engine } from './context';
 import { addElement, setText } from './view';
 
-/** The duration of work, in milliseconds, below which no progress is shown. */
+/** Work of fewer milliseconds shows no progress. */
 const PATIENCE_MS = 250;
-/** The time for which a notice is shown. */
+/** Milliseconds for which a notice stays. */
 const NOTICE_MS = 6000;
 
 export const notices = signal<readonly string[]>([]);
 export const failure = signal('');
-/** Activates a newer build; undefined if there is none. */
+/** Undefined if there is no newer build. */
 const activateNewer = signal<(() => void) | undefined>(undefined);
 let noticeTimer: number | undefined;
 
-/** Shows a notice, which disappears after a while. */
 export function notify(notice: string): void {
   clearTimeout(noticeTimer);
   notices.value = [notice];
   noticeTimer = window.setTimeout(() => (notices.value = []), NOTICE_MS);
 }
 
-/** Shows an error, which stays until the next action. */
+/** Shows an error, which stays until the reader's next action. */
 export function fail(error: unknown): void {
   failure.value = errorSentence(error);
 }
 
-/** Offers a newer build, which `activate` activates. */
 export function offerNewer(activate: () => void): void {
   activateNewer.value = activate;
 }
 
-/** A download that runs in parallel to the queue. */
+/** A download that runs beside the queue. */
 interface Download {
-  /** Whether the open dialog shows the download, so that the page does not. */
+  /** Whether an open dialog shows the download; then the page does not. */
   readonly isShown: boolean;
-  /** The work in progress, in words; undefined if there is none. */
   readonly work: string | undefined;
-  /** Cancels the work. */
   readonly back: () => void;
 }
 

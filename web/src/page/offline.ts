@@ -1,18 +1,18 @@
 /** Caches the files of a visit for the next one, which may be offline. */
 import { base } from '../base';
 
-/** The delay of caching, so that the reader's own requests come first. */
+/** Caching waits this many milliseconds, so that the reader's own requests come first. */
 const CACHE_DELAY_MS = 2000;
 
 /**
- * Starts the service worker, and lets it cache files that were fetched before it ran.
- * @param offer called with a function that activates a newer build
+ * Starts the service worker, and lets it cache the files that were fetched before it ran.
+ * @param offer gets a function that activates a newer build
  */
 export function keepForOffline(offer: (activate: () => void) => void): void {
   if (!('serviceWorker' in navigator)) return;
   addEventListener('load', () =>
     setTimeout(() => {
-      // Ignores failures: without a service worker the page works, but not offline.
+      // Without a service worker the page works, only not offline.
       startServiceWorker(offer).catch(() => {});
     }, CACHE_DELAY_MS),
   );
@@ -25,7 +25,7 @@ async function startServiceWorker(offer: (activate: () => void) => void): Promis
   let isAccepted = false;
   serviceWorker.addEventListener('controllerchange', () => {
     if (isAccepted) location.reload();
-    // Offers a reload if another tab has activated the newer build, which deletes the old files.
+    // Another tab has activated the newer build, whose service worker deletes the old files.
     else if (hadController) offer(() => location.reload());
   });
   const registration = await serviceWorker.register('sw.js');

@@ -11,10 +11,7 @@ import type { Room } from './enter';
 import { copyLink } from './share';
 import { sources } from './sources';
 
-/**
- * Draws the header.
- * @param open opens the dialog for opening a model
- */
+/** @param open opens the dialog for opening a model */
 export function drawHeader(
   place: HTMLElement,
   rooms: readonly Pick<Room, 'name' | 'title'>[],
@@ -56,7 +53,6 @@ export function drawHeader(
   });
 }
 
-/** Draws the footer: the promise about data, the sources, and how this browser runs the engine. */
 export function drawFooter(place: HTMLElement, engine: ReadonlySignal<Engine | undefined>): void {
   const firstSinkMs = signal(0);
   new PerformanceObserver((list) => {

@@ -1,4 +1,7 @@
-/** Copies a link to the page's state, and offers the names that the link leaves out and a picture to send with it. */
+/**
+ * Copies a link to the page's state. Afterwards offers the names that the link leaves out, and a picture to send with
+ * it.
+ */
 import { effect, signal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { fingerprintOf, isOnDisk, nameOfId } from '../ask/ids';
@@ -12,7 +15,7 @@ import { downloadFile } from '../save/menu';
 import { selectedHead, type Frame } from '../frame';
 import { addElement } from './view';
 
-/** Copies a link. Returns a notice, which contains the link if the browser refuses to copy. */
+/** Copies a link and returns a notice; if the browser refuses to copy, the notice contains the link. */
 async function copyToClipboard(link: string): Promise<string> {
   try {
     await navigator.clipboard.writeText(link);
@@ -22,10 +25,9 @@ async function copyToClipboard(link: string): Promise<string> {
   }
 }
 
-/** The subjects from the reader's disk that the copied link leaves out. */
+/** Subjects on the reader's disk that the copied link leaves out. */
 const omittedSubjects = signal<readonly string[]>([]);
 
-/** Whether the page offers a picture of the sentence, which it does after the link is copied. */
 const isPictureOffered = signal(false);
 
 export async function copyLink(): Promise<void> {
@@ -37,7 +39,7 @@ export async function copyLink(): Promise<void> {
   notify(notices.join(' '));
 }
 
-/** Returns the frame for the offered picture, that of the selected subject; undefined until it has a map. */
+/** Returns the frame of the selected subject; undefined until it has a map. */
 function picturedFrame({ engine }: Context): Frame | undefined {
   const { shown, at, room } = state.value;
   if (room === 'lab' || room === 'learn') return undefined;
@@ -46,7 +48,7 @@ function picturedFrame({ engine }: Context): Frame | undefined {
   return entry?.isStale || !entry?.frame?.tensors.alpha ? undefined : entry.frame;
 }
 
-/** Shares the picture through the device's dialog, or saves it as a file where there is no dialog. */
+/** Shares the picture through the device's dialog, or saves it where there is none. */
 async function sharePicture(frame: Frame, context: Context): Promise<void> {
   isPictureOffered.value = false;
   const link = sharedLink(linkTo(state.peek()));
@@ -56,12 +58,12 @@ async function sharePicture(frame: Frame, context: Context): Promise<void> {
   const data = { files: [picture], text: link };
   if (!navigator.canShare?.(data)) return downloadFile(picture, picture.name);
   await navigator.share(data).catch((error: unknown) => {
-    // Ignores the error of a canceled dialog.
+    // The reader may cancel the dialog.
     if (!(error instanceof DOMException && error.name === 'AbortError')) throw error;
   });
 }
 
-/** Copies the link with the names of models on the disk, for readers who have the same files. */
+/** Copies the link with the names of models on the disk, for readers with the same files. */
 async function copyLinkWithNames(): Promise<void> {
   const ids = [...new Set(omittedSubjects.value.map((one) => parseSubject(one)!.id))];
   omittedSubjects.value = [];
@@ -71,7 +73,6 @@ async function copyLinkWithNames(): Promise<void> {
   notify(`${notice} Whoever opens it is asked for the files of ${names.join(', ')}.`);
 }
 
-/** Draws the offer to add the names that the copied link leaves out. */
 export function drawNamesOffer(place: HTMLElement, context: Context): void {
   const namesPlace = addElement(place, 'unshared');
   effect(() => {
@@ -97,7 +98,6 @@ export function drawNamesOffer(place: HTMLElement, context: Context): void {
   });
 }
 
-/** Draws the offer of a picture of the sentence, after its link was copied. */
 export function drawPictureOffer(place: HTMLElement, context: Context): void {
   const picturePlace = addElement(place, 'offered');
   effect(() => {

@@ -20,10 +20,7 @@ const citation = (version: string) => `@inproceedings{gu2025attention,
 const link = (address: string, text: string) =>
   html`<a href=${address} target="_blank" rel="noopener">${text}</a>`;
 
-/**
- * Renders the sources in one line.
- * @param version the package's version; empty before the engine runs
- */
+/** @param version the package's version; empty until the engine runs */
 export function sources(version: string): TemplateResult {
   return html`<span
       >Based on Gu et al., ${link(PAPER, 'When Attention Sink Emerges in Language Models')} (ICLR

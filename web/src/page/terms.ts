@@ -15,7 +15,7 @@ function openDefinition(event: Event, meaning: string): void {
   note ??= Object.assign(document.createElement('div'), { className: 'note', popover: 'auto' });
   note.textContent = meaning;
   note.setAttribute('role', 'status');
-  // Adds the note after the word in the document, for readers who use a keyboard.
+  // The note follows the word in the document, for readers who use a keyboard.
   (word.closest('dialog, .room') ?? document.body).append(note);
   note.showPopover();
   const { left, bottom } = word.getBoundingClientRect();
@@ -23,7 +23,6 @@ function openDefinition(event: Event, meaning: string): void {
   note.style.top = `${Math.min(bottom + 4, innerHeight - note.offsetHeight - 8)}px`;
 }
 
-/** Moves the focus between the terms of a line by arrow keys. */
 function moveFocus(event: KeyboardEvent): void {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   const word = event.currentTarget as HTMLElement;
@@ -35,7 +34,7 @@ function moveFocus(event: KeyboardEvent): void {
 
 /**
  * Returns the sentence with the first occurrence of each term as a button.
- * @param isOneStop whether all terms are one tab stop, with arrow keys that move between them
+ * @param isOneStop makes all terms one tab stop, in which arrow keys move
  */
 export function explainTerms(sentence: string, isOneStop = false): TemplateResult {
   const parts: unknown[] = [];
@@ -61,7 +60,7 @@ export function explainTerms(sentence: string, isOneStop = false): TemplateResul
 }
 
 /**
- * Returns a control with its label. A label that contains a term is no <label>, so that a click on the term does not
+ * Returns a control with its label. A label that contains a term is no <label>, since a click on the term would also
  * reach the control.
  */
 export function field(label: string, control: TemplateResult): TemplateResult {

@@ -1,6 +1,6 @@
 /**
- * Registers a default policy of Trusted Types, which admits scripts of this site, such as those of workers, and no
- * others. The page's Content-Security-Policy forbids plain strings as addresses of scripts.
+ * Registers a default policy of Trusted Types that admits only scripts of this site, such as those of workers. The
+ * page's Content-Security-Policy forbids plain strings as addresses of scripts.
  */
 interface PolicyMaker {
   createPolicy(name: string, rules: { createScriptURL: (url: string) => string }): unknown;

@@ -1,7 +1,7 @@
 /**
- * The definition of a view, which is a row of the table in views/index.ts. A view names the question that it answers
- * and the metrics that it reads, draws one subject's frame into an element, and reports where the reader points. It
- * knows neither other views nor the engine nor the room.
+ * The definition of a view, a row of the table in views/index.ts. A view names its question and the metrics that it
+ * reads, draws one subject's frame into an element, and reports where the reader points. It knows neither other views
+ * nor the engine nor the room.
  */
 import type { ReadonlySignal } from '@preact/signals-core';
 import type { Describe } from 'sinkscope';
@@ -12,7 +12,7 @@ import type { Quantity } from '../save/numbers';
 import type { State } from '../ask/state';
 import type { Timelines } from '../timeline/timelines';
 
-/** The cell, head or token under the pointer, anywhere on the page; not part of a link. */
+/** The cell, head or token under the pointer, anywhere on the page. It is not part of a link. */
 export interface Pointed {
   readonly layer?: number;
   readonly head?: number;
@@ -23,17 +23,18 @@ export interface Pointed {
 export interface DrawOptions {
   readonly state: State;
   readonly theme: Theme;
-  /** The chosen head of this subject. */
   readonly at: Head;
-  /** All frames of the figure, for shared scales. */
+  /** All frames of the figure, which share scales. */
   readonly frames: readonly Frame[];
-  /** The frames of all settings of the model, the leading one first, for views that draw them into one picture. */
+  /**
+   * The frames of all settings of the model, the leading one first. Views that draw them into one picture read this.
+   */
   readonly group: readonly Frame[];
-  /** Whether to draw for readers who know none of the terms yet. */
+  /** Whether to draw for readers who know none of the terms. */
   readonly isPlain?: boolean;
-  /** Whether the room's heading is the plain answer, so that the caption has only the numbers. */
+  /** Whether the room's heading is the plain answer, so that the caption is left with the numbers. */
   readonly isAnswered?: boolean;
-  /** A remark next to the column of the map that it describes; its kind is a CSS class. */
+  /** A remark beside the column of the map that it describes; `kind` is a CSS class. */
   readonly remark?: { readonly text: string; readonly kind: string };
 }
 
@@ -41,64 +42,60 @@ export interface ViewApi {
   readonly set: (change: Partial<State>) => void;
   readonly point: (pointed: Pointed) => void;
   readonly pointed: ReadonlySignal<Pointed>;
-  /** Runs again when a signal that it reads changes, until the view is removed. */
+  /** Runs `run` again when a signal that it reads changes, until the view is removed. */
   readonly effect: (run: () => void) => void;
   readonly fail: (error: unknown) => void;
-  /** Returns the zoo's timelines, for views of training. */
   readonly timelines: () => Promise<Timelines>;
-  /** Takes a measurement that needs further runs of a frame's model with its edits, and reports parts of the result. */
+  /** Takes a measurement that needs further runs of a frame's model with its edits, and reports partial results. */
   readonly measure: Measure<{ readonly frame: Frame; readonly signal: AbortSignal }>;
 }
 
 export type Update = (frame: Frame, options: DrawOptions) => void;
 
 export interface View {
-  /** The name in links, and in data-view. */
+  /** The view's name in links and in data-view. */
   readonly name: string;
   readonly title: string;
-  /** The question in plain words. */
   readonly question: string;
-  /** Explains in a sentence or two how to read the picture. */
   readonly how: string;
   readonly formula?: string;
   readonly source?: string;
   /**
    * The names in describe of the metrics and fields that the view reads. If the first one is averaged over the prompts,
-   * the view's numbers are means over all prompts, otherwise they are of the first prompt.
+   * the view's numbers are means over all prompts; otherwise they are those of the first prompt.
    */
   readonly reads: readonly string[];
-  /** Names of metrics and fields that the view also draws if a frame has them. */
+  /** Metrics and fields that the view also draws if a frame has them. */
   readonly optional?: readonly string[];
-  /** The fields that the view reads of the chosen head alone, for the first prompt. */
+  /** Fields that the view reads only for the chosen head of the first prompt. */
   readonly headReads?: readonly string[];
-  /** Whether one picture has the lines of all shown subjects. */
+  /** Whether all shown subjects are lines of one picture. */
   readonly drawsAllSubjects?: boolean;
-  /** Whether one picture shows all settings of a model, which differ in their edits. */
+  /** Whether one picture shows all settings of a model, that is the model with different edits. */
   readonly drawsAllSettings?: boolean;
-  /** Whether the picture needs more than one setting. */
+  /** Whether there is a picture only for several settings. */
   readonly needsSeveralSettings?: boolean;
-  /** Whether the view compares an edited frame with its `base`, the frame of the same subject without edits. */
+  /** Whether the view compares an edited frame with `base`, the frame of the same subject without edits. */
   readonly needsBaseline?: boolean;
-  /** Whether the view applies to a frame; without this function, it applies to all. */
+  /** Whether the view applies to a frame; absent: to all. */
   readonly fits?: (frame: Frame) => boolean;
-  /** The conditions that differ from the frame's, if settings of the view change the run. */
+  /** For views whose own settings change the run: the conditions that differ from the frame's. */
   readonly conditions?: (
     frame: Frame,
     state: State,
   ) => Partial<Pick<Frame, 'class' | 'T' | 'title' | 'sequences' | 'eps' | 'setting'>>;
-  /** Returns the numbers that the view draws. */
   readonly numbers: (frame: Frame, at: Head) => readonly Quantity[];
   /**
-   * Returns the view's sentence, which is the caption and the picture's alternative text.
-   * @param state the page's state; without it, the defaults apply
+   * Returns the view's sentence, which is both the caption and the picture's alternative text.
+   * @param state the page's state; absent: the defaults
    */
   readonly says: (frame: Frame, at: Head, state?: State) => string;
-  /** Whether the sentence still waits for data other than the frame; reads signals. */
+  /** Whether the sentence still waits for data other than the frame. Reads signals. */
   readonly isPending?: (frame: Frame) => boolean;
   readonly draw: (root: HTMLElement, api: ViewApi) => Update;
 }
 
-/** Whether a frame, which may have been read for another view, has all numbers of this view that its model has. */
+/** Whether a frame has all numbers of this view that its model has. The frame may have been read for another view. */
 export function hasNumbersOf(
   { reads, headReads = [] }: View,
   { tensors, head, architecture }: Frame,
@@ -123,7 +120,6 @@ export function lackWords({ title, reads, headReads = [], fits }: View, frame: F
   return `${prefix}“${title}” ${reasons[0]}.`;
 }
 
-/** Appends an element of a class to the root. */
 export function addElement(root: Element, name: string, tag = 'div'): HTMLElement {
   const element = document.createElement(tag);
   if (name) element.className = name;
@@ -131,12 +127,12 @@ export function addElement(root: Element, name: string, tag = 'div'): HTMLElemen
   return element;
 }
 
-/** Sets an element's text only if it changes, so that a screen reader does not read the text twice. */
+/** Sets an element's text only if it changes, since a screen reader would read it again. */
 export function setText(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Returns a version of `make` that caches its last result, so that `===` on results detects a changed input. */
+/** Returns a version of `make` that caches its last result; a new result under `===` then means a changed input. */
 export function cacheLast<Of, Made>(make: (of: Of) => Made): (of: Of) => Made {
   let last: { of: Of; made: Made } | undefined;
   return (of) => {

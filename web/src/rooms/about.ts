@@ -15,7 +15,7 @@ function reportedWords({ sink_1, base, where }: Reported): string {
   return `Reported: ${sinkWords}${where}.`;
 }
 
-/** States measurements of the stored weights, made when the model was added to the zoo. */
+/** States what was measured of the stored weights when the model was added to the zoo. */
 function cardWords(card: Card, frame: Frame): TemplateResult {
   const { sink_1, sink_bias, eps, T, sequences, loss } = card.measured;
   const startTokens = card.training?.front?.join(' ');
@@ -36,7 +36,6 @@ function cardWords(card: Card, frame: Frame): TemplateResult {
     </p>`;
 }
 
-/** States measurements of a checkpoint's stored weights and of its exact ones. */
 function checkpointWords({ model: { step } }: Frame): TemplateResult | typeof nothing {
   if (!step) return nothing;
   const { sequences, T, eps } = MEASURING_CONDITIONS;
@@ -48,7 +47,6 @@ function checkpointWords({ model: { step } }: Frame): TemplateResult | typeof no
   </p>`;
 }
 
-/** Returns the formula of the operation, and its paper. */
 async function formulaWords(
   { operation }: Frame,
   context: Context,
@@ -60,7 +58,6 @@ async function formulaWords(
   return html`<code title=${source ?? nothing}>${formula ?? operation.label}${parameters}</code>`;
 }
 
-/** Returns the zoo's card of a model, at any step of its training. */
 export function cardOf({ model }: Frame, context: Context): Card | undefined {
   const { weights } = splitArithmetic(model.id);
   const id = stepOf(weights)?.id ?? weights;

@@ -86,7 +86,6 @@ function reportsOf(
   ];
 }
 
-/** Returns the cards of the shown models of the zoo with trained weights, each once. */
 function cardsOf(frames: readonly Frame[], context: Context): Card[] {
   const ids = new Set(frames.filter(({ edits }) => !edits.length).map(({ model }) => model.id));
   return context.engine.peek()!.models.zoo.cards.filter(({ id }) => ids.has(id));
@@ -105,7 +104,9 @@ function openModelRows(
   }));
 }
 
-/** Returns a recording's architecture without sizes that the recording does not state, which are no differences. */
+/**
+ * Returns a recording's architecture. Sizes that the file does not state are left out, since they are no differences.
+ */
 function recordedArchitecture({ architecture }: Frame): object {
   const { context: _, parameters: __, F, E, ...knownSizes } = architecture;
   return { ...knownSizes, ...(F ? { F } : {}), ...(E ? { E } : {}) };
@@ -132,7 +133,7 @@ function differencesNote(
         : {}),
     })),
   );
-  // Writes the differences of two subjects on a line; more subjects need columns.
+  // The differences of two subjects fit on a line; those of more need columns.
   if (frames.length === 2 || !result.differences.length)
     return html`<div class="differs">
       <h2>What differs</h2>
@@ -164,7 +165,6 @@ function differencesNote(
   </div>`;
 }
 
-/** Returns the control that chooses the picture from the tabs of the questions. */
 function pictureField(
   { tab }: Choice,
   frames: readonly Frame[],
@@ -191,7 +191,6 @@ function pictureField(
   );
 }
 
-/** Returns the control that chooses the columns of the table. */
 function columnsField(
   columns: readonly TableMetric[],
   shownMetrics: readonly TableMetric[],
@@ -307,7 +306,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ${troubleNotes(entries, context)}`,
       head,
     );
-    // Lists the titles too: the models' names are above the pictures, so that the stamps can leave them out.
+    // Adds the titles, which are above the pictures, so that the stamps can leave them out too.
     statedConditions = [...sharedConditions(frames), ...frames.map(({ title }) => title)];
     const [view] = choice.views;
     pictures.dataset.count = view === sinks ? '6' : String(entries.length);
@@ -316,7 +315,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     sinkMap.update(sinkMap.root.hidden ? [] : entries);
     render(differencesNote(frames, context), differencesPlace);
     saveMenu.hidden = !allows(state, 'save') || !freshFrames.length;
-    // The table has no columns until the engine, which describes the metrics, has loaded.
+    // There are no columns before the engine, which describes the metrics, has loaded.
     const engine = context.engine.value;
     const columns = engine ? metricsFor(engine, explanations.value) : [];
     const requiredFields = readsOf(columns.filter(({ isRare }) => !isRare));
@@ -369,7 +368,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         : nothing,
       tabsPlace,
     );
-    // Fetches the code of the table of remedies when a reader opens it.
     if (panel === 'remedies' && !remedies.value)
       import('./remedies').then((module) => (remedies.value = module), context.fail);
     render(

@@ -3,17 +3,14 @@
  * new family are compared as well.
  */
 
-/** A key whose values differ between the descriptions. */
 interface Difference {
-  /** The names of the key and of the keys that contain it, the outermost first. */
   readonly path: readonly string[];
-  /** The value in each description, in words; undefined if absent. */
+  /** In words, for each description; undefined where the key is absent. */
   readonly values: readonly (string | undefined)[];
 }
 
 interface Differences {
   readonly differences: readonly Difference[];
-  /** The number of keys with equal values. */
   readonly equalCount: number;
 }
 
@@ -21,7 +18,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Returns every value inside an object that is no object itself, with its path of keys. */
+/** Returns every value that is no object, with its path of keys. */
 function leavesOf(value: unknown, path: readonly string[] = []): [readonly string[], unknown][] {
   if (!isObject(value)) return [[path, value]];
   return Object.entries(value).flatMap(([key, inner]) => leavesOf(inner, [...path, key]));
@@ -32,7 +29,6 @@ function numberWords(value: number): string {
   return String(Number(value.toPrecision(6)));
 }
 
-/** Formats a list, with equal neighbors written once and counted. */
 function listWords(values: readonly unknown[]): string {
   const runs: { text: string; count: number }[] = [];
   for (const text of values.map(valueWords)) {
@@ -91,7 +87,6 @@ export function pathWords(
     .replaceAll('_', ' ');
 }
 
-/** Formats all differences as one line. */
 export function differenceLine(
   { differences, equalCount }: Differences,
   letters: Readonly<Record<string, string>>,

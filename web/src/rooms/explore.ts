@@ -50,28 +50,25 @@ import './panes.css';
 import './tables.css';
 import './explore.css';
 
-/** The most heads for which thumbnails at the side of the stage are large enough. */
+/** With more heads, thumbnails beside the stage would be too small. */
 const FEW_HEADS = 48;
 
-/** Returns the ablations of all dormant heads, if the answer states their joint effect. */
+/** Returns an edit for each dormant head, if the answer states their joint effect. */
 function ablationsOf({ views: [view] }: Choice, frame: Frame | undefined): SubjectEdit[] {
   if (view !== effects || !frame?.tensors.effect || !isChangeable(frame)) return [];
   const dormant = dormantHeads(frame);
   return dormant.length > 1 ? dormant.map(ablation) : [];
 }
 
-/** Whether the answer needs the loss with the first token hidden. */
 const needsFirstHidden = ({ question, views: [view] }: Choice, frame: Frame | undefined): boolean =>
   (view === effects || (question.name === 'if' && view === attention)) &&
   Boolean(frame && isChangeable(frame) && !frame.edits.length);
 
-/**
- * Returns the rise of the loss with the first token hidden; undefined until it is measured, and if no answer needs it.
- */
+/** Returns undefined until the rise of the loss is measured, and if no answer needs it. */
 const firstHiddenRise = (choice: Choice, frame: Frame, context: Context): number | undefined =>
   needsFirstHidden(choice, frame) ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
 
-/** Returns the view of all heads: their maps if they are few; before the model is loaded, its source decides. */
+/** Returns the view of all heads: their maps if there are few. Before the model is loaded its source decides. */
 function navigatorOf(subject: string, frame: Frame | undefined): View {
   if (frame) {
     const { L, H } = frame.architecture;
@@ -86,7 +83,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const rail = addElement(root, 'rail');
   const middle = addElement(root, 'middle');
   const questionsPlace = addElement(root, 'inspector');
-  // Places the parts in reading order, which is the tab order: left to right, on a phone the picture first.
+  // The tab order is the reading order: from left to right, on a phone the picture first.
   const isWide = matchMedia('(width >= 820px)');
   const arrange = () => (isWide.matches ? middle.before(rail) : questionsPlace.after(rail));
   arrange();
@@ -95,14 +92,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const railTitle = addElement(rail, 'hint', 'p');
   const head = addElement(middle, 'room-head');
   const handPlace = addElement(middle, '');
-  // The picture on the stage states all conditions; other pictures state only conditions that differ.
+  // The stage's picture states all conditions, other pictures only those that differ.
   let statedConditions: readonly string[] = [];
   const figureLook = { roomConditions: () => statedConditions };
   const mainLook = { extra: () => ({ isAnswered: true }) };
   const stage = new Stage(addElement(middle, 'stage'), context, scope, mainLook, figureLook);
   let navigator: { readonly figure: Figure; readonly view: View } | undefined;
 
-  /** Returns the selected subject. */
   const selectedSubject = () => {
     const { shown, at } = context.state.value;
     return shown[Math.min(at, shown.length - 1)]!;
@@ -114,7 +110,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const choice = stage.choiceFor(frames);
     const { tab, views } = choice;
     const ablations = ablationsOf(choice, frames[0]);
-    // Also requests the frame with which a view compares.
     const comparingViews = frames[0]?.edits.length
       ? tab.views.filter((view) => view.needsBaseline)
       : [];
@@ -213,7 +208,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   colorChips(bar, context, scope, shown);
 }
 
-/** States what the overview of all heads shows. */
 const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
   const average = sequences > 1 ? `, on average over ${sequences} prompts` : '';
   return `${L * H} heads: how much each gives the first token${average}. A row is a layer.`;
@@ -221,7 +215,6 @@ const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
 
 const ABLATION_TEXT = 'To ablate a head is to set its output to 0; the first token stays visible.';
 
-/** States the loss without all dormant heads, and the loss with the first token hidden. */
 function ablatedWords(
   frame: Frame,
   ablations: readonly SubjectEdit[],
@@ -235,7 +228,6 @@ function ablatedWords(
   return `${hiddenSentence} ${dormantWords({ dormant: ablations.length, sinks: sinkCount(frame) }, rise)}`.trim();
 }
 
-/** States the loss with the first token hidden, without an edit by the reader. */
 function firstHiddenWords(frame: Frame, rise: number | undefined): string {
   if (!Number.isFinite(rise)) return 'Taking the first token away …';
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
@@ -270,7 +262,7 @@ function detailWords(
   }
 }
 
-/** Renders the questions with the tabs of the selected one; research questions are in a folded section. */
+/** Renders the questions, and the tabs of the selected one. Research questions are in a folded section. */
 function questions(
   { question, tab, views: [view] }: Choice,
   frames: readonly Frame[],

@@ -14,7 +14,6 @@ import { Walk } from './walk';
 
 const collapseSpaces = (text: string) => text.replace(/\s+/g, ' ').trim();
 
-/** Splits texts into sentences, and returns each sentence once. */
 function sentencesOf(texts: readonly string[]): string[] {
   return [
     ...new Set(texts.flatMap((text) => collapseSpaces(text).split(/(?<=[.!?]) (?=\p{Lu})/u))),
@@ -32,7 +31,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   let walk: Walk | undefined;
   let walkScope: Scope | undefined;
   root.addEventListener('choose-step', (event) => walk?.go((event as CustomEvent<number>).detail));
-  // Names the parts that a host may style.
   figure.root.part.add('figure');
   figure.root.querySelector('h2')?.part.add('title');
   foot.part.add('caption');
@@ -94,15 +92,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     hidePrinted();
   });
 
-  /** Hides sentences that the view prints itself. */
   function hidePrinted(): void {
     const printedText = collapseSpaces(figure.root.textContent!);
     for (const one of foot.querySelectorAll('[data-finding] > span')) {
       const sentence = collapseSpaces(one.textContent!).replace(/\.$/, '');
-      // The figure may print the conditions, which are in parentheses at the end, in another place.
+      // The figure may print the conditions, in parentheses at the sentence's end, in another place.
       const [aside = ''] = / \([^()]*\)$/.exec(sentence) ?? [];
       const mainText = sentence.slice(0, sentence.length - aside.length);
-      // A view of several settings prints one sentence for all, made of a label and a clause for each.
+      // A view of several settings prints one sentence: a label, and a clause for each setting.
       const [label, ...clauses] = mainText.split(': ');
       const isPrinted = [label!, clauses.join(': '), aside].every((words) =>
         printedText.includes(words),
@@ -110,13 +107,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       one.classList.toggle('unseen', isPrinted);
     }
   }
-  // Hides printed sentences again when the figure is drawn, which may be later than its sentence.
+  // The figure may be drawn later than its sentence.
   const watcher = new MutationObserver(hidePrinted);
   watcher.observe(figure.root, { childList: true, characterData: true, subtree: true });
   scope.onEnd(() => watcher.disconnect());
 }
 
-/** The functions that load the code of figures that are whole rooms, by the names of their views. */
 const wholeRooms: Readonly<Record<string, () => Promise<{ build: Build }>>> = {
   [LAB]: () => import('../lab/embedded'),
   [EXPERIMENT]: () => import('../experiments/bench'),

@@ -19,7 +19,7 @@ export const rooms: readonly Room[] = ROOMS.map(({ name, title }) => ({
   load: LOADERS[name],
 }));
 
-/** Loads the room of embed.html with its styles, which the room itself does not import because of <sink-scope>. */
+/** Loads the room of embed.html and its styles. The room itself does not import them, since <sink-scope> shares it. */
 async function figureRoom() {
   const [room] = await Promise.all([
     import('./figure'),
@@ -31,5 +31,4 @@ async function figureRoom() {
   return room;
 }
 
-/** The only room of embed.html. */
 export const figure: Room = { name: 'figure', title: 'Figure', load: figureRoom };

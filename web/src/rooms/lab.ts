@@ -1,7 +1,7 @@
 /**
  * The room Lab: two small models train side by side, on the same task from the same seed, to show which settings create
- * a sink. Each lab trains in a worker of its own and keeps its state while the reader is in another room. This room
- * draws both labs ten times a second at most.
+ * a sink. Each lab has a worker of its own and keeps its state while the reader is in another room. This room draws
+ * both labs at most ten times a second.
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { addEmbedButton, allows } from '../page/controls';
@@ -31,7 +31,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const grid = addElement(labPlace, 'lab-grid');
   const foot = addElement(root, 'lab-foot');
   const pair = new Pair(context, scope);
-  // Resets both labs, or opens them if the download of the engine had failed.
+  // If the engine's download failed, the button opens the labs instead of resetting them.
   const resetOrOpen = () => (pair.isReady ? void pair.reset() : openLabs());
   const controls = new Controls(context, pair, resetOrOpen);
   const actions: Actions = {
@@ -159,7 +159,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   drawHead();
 }
 
-/** Returns an explanation of the task and the picture. */
 function explanation(pair: Pair): TemplateResult {
   const [{ settings, setup }] = pair.labs;
   return html`<details class="more">

@@ -46,7 +46,7 @@ export function build(root: HTMLElement, _context: Context, scope: Scope): void 
     );
   };
   draw();
-  // Draws again for a reader who returns from a lesson, which is then marked as read.
+  // A reader may return from a lesson, which is then marked as read.
   addEventListener('pageshow', draw);
   scope.onEnd(() => removeEventListener('pageshow', draw));
 }

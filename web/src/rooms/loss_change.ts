@@ -8,20 +8,19 @@ export const ablation = ({ layer, head }: Head): SubjectEdit => ({
   name: 'silence',
   values: [String(layer), String(head)],
 });
-/** An edit that hides a key from all queries, in all heads. */
 const withoutKey = (key: number): SubjectEdit => ({ name: 'hide_key', values: [String(key)] });
 
 export const WITHOUT_FIRST = withoutKey(0);
-/** The control of WITHOUT_FIRST: another token, which nearly all queries see too. */
+/** The control of WITHOUT_FIRST: nearly all queries see this token too. */
 export const WITHOUT_SECOND = withoutKey(1);
 
 /**
- * Whether the effect of edits on the loss can be measured, which needs weights, a causal model and more than one token.
+ * Whether the effect of edits on the loss can be measured: this needs weights, a causal model and more than one token.
  */
 export const isChangeable = (frame: Frame | undefined): frame is Frame =>
   frame !== undefined && !frame.recording && frame.T > 1 && !isBidirectional(frame);
 
-/** Returns the study of a frame's subject, and the study of the subject with further edits. */
+/** Returns two studies: that of a frame's subject, and that of the subject with further edits. */
 export function lossStudies(
   { subject, question }: Frame,
   edits: readonly SubjectEdit[],
@@ -35,7 +34,7 @@ export function lossStudies(
   return [studyOf(subject), studyOf(editedSubject)];
 }
 
-/** Returns the change of the loss in nats per token; undefined until measured, NaN if that is impossible. */
+/** Returns the change in nats per token; undefined until measured, NaN if it cannot be measured. */
 export function lossChangeOf(
   frame: Frame,
   edits: readonly SubjectEdit[],

@@ -16,37 +16,33 @@ import { formatCsv, factsOf, csvNotes, nullForNaN, type Facts } from '../save/nu
 import { CLASS_WORDS, firstTokenSubscript, judged } from '../words';
 import type { Reported } from '../ask/zoo';
 
-/** A number with its standard deviation over the prompts (n - 1; NaN for one prompt). */
 export interface Cell {
   readonly mean: number;
   readonly deviation: number;
-  /** The place of a largest or smallest value. */
+  /** Where a largest or smallest value is. */
   readonly where?: { readonly layer?: number; readonly head?: number; readonly key?: number };
 }
 
 export interface TableMetric {
   readonly name: string;
   readonly title: string;
-  /** The definition in a sentence; undefined while it is loading. */
+  /** Undefined while the definition is loading. */
   readonly meaning: string | undefined;
-  /** The metrics that the column reads, by their names in describe. */
   readonly reads: readonly string[];
   readonly digits: number;
   readonly percent?: boolean;
-  /** Whether few models have the metric, so that tables of other models omit the column. */
+  /** Whether few models have the metric; tables of other models omit the column. */
   readonly isRare?: boolean;
   readonly of: (frame: Frame) => Cell;
 }
 
-/** Returns a function that reads the mean and the deviation of a scalar metric over the prompts. */
 const perPrompt = (name: string) => (frame: Frame) => overPrompts(frame, name);
 
-/** Returns an element of an averaged tensor. */
 function cellAt({ tensors, spread }: Frame, name: string, i: number): Cell {
   return { mean: tensors[name]?.data[i] ?? NaN, deviation: spread[name]?.[i] ?? NaN };
 }
 
-/** The smallest number of keys among which another sink is searched. */
+/** At least this many keys are searched for another sink. */
 const MIN_KEY_COUNT = 10;
 
 /** Returns the largest Sink_k of a key other than the first one, among the keys that enough queries see. */
@@ -55,7 +51,7 @@ function sinkElsewhere(frame: Frame): Cell {
   const shares = Array.from(frame.tensors.sink_ratio!.data).slice(0, keyCount);
   shares[firstKey(frame)] = NaN;
   const at = indexOfMax(shares);
-  // Returns NaN for a text of one token, which has no other key.
+  // A text of one token has no other key, which gives NaN.
   const cell = cellAt(frame, 'sink_ratio', at === firstKey(frame) ? frame.T : at);
   return { ...cell, ...(cell.mean ? { where: { key: at } } : {}) };
 }
@@ -66,7 +62,6 @@ function whereOf(frame: Frame, at: number, n: number): Head {
   return { layer: layerNumber(frame, layer), head };
 }
 
-/** Returns the largest alpha_1 of a head, from the means over prompts. */
 function largestAlpha(frame: Frame): Cell {
   const { H } = frame.architecture;
   const key = firstKey(frame);
@@ -75,18 +70,17 @@ function largestAlpha(frame: Frame): Cell {
 }
 
 /**
- * Returns the largest ratio of the first token's hidden norm to the mean of the others, with the layer after which it
+ * Returns the largest ratio of the first token's hidden norm to the mean of the others, and the layer after which it
  * occurs.
  */
 function largestHiddenRatio(frame: Frame): Cell {
   const ratios = frame.tensors.hidden_ratio?.data;
-  // A recording may lack the ratios, which leaves the cell empty.
+  // A recording may lack the ratios; the cell is then empty.
   if (!ratios) return cellAt(frame, 'hidden_ratio', 0);
   const at = indexOfMax(ratios.subarray(1)) + 1;
   return { ...cellAt(frame, 'hidden_ratio', at), where: { layer: at - 1 } };
 }
 
-/** Returns a function that reads the smallest value of a metric [L, G], with its key/value head. */
 const smallestOf =
   (name: string) =>
   (frame: Frame): Cell => {
@@ -97,15 +91,13 @@ const smallestOf =
     return { ...cellAt(frame, name, at), where: whereOf(frame, at, G) };
   };
 
-/** A column whose definition may depend on the unit of the first metric that it reads. */
+/** A column whose definition may name the unit of the first metric that it reads. */
 type OwnColumn = Omit<TableMetric, 'meaning'> & {
   readonly meaning: string | ((unit: string) => string);
 };
 
-/** The core's units as sentences write them. */
 const UNITS: Readonly<Record<string, string>> = { nat: 'nats', 'of ln n': 'a share of ln n' };
 
-/** Columns that this page defines. They show more of a metric than its mean. */
 const OWN_COLUMNS: readonly OwnColumn[] = [
   {
     name: 'sink_1',
@@ -227,8 +219,8 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
 ];
 
 /**
- * Returns a column for a metric that describe calls a summary: the value for the first token, if there is one for each
- * token, or the mean over layers and heads.
+ * Returns a column for a metric that describe calls a summary. If the metric has a value for each token, the column has
+ * that of the first token; otherwise the mean over layers and heads.
  */
 function summaryColumn({ name, label, question, unit, shape }: Metric): TableMetric {
   const isShare = unit.startsWith('share');
@@ -252,7 +244,7 @@ function summaryColumn({ name, label, question, unit, shape }: Metric): TableMet
   };
 }
 
-/** Returns the columns of the table: OWN_COLUMNS, and the other summaries of describe that need no baseline. */
+/** Returns OWN_COLUMNS and a column for each other summary of describe that needs no baseline. */
 export function tableOf({ metrics }: Pick<Describe, 'metrics'>): readonly TableMetric[] {
   const coveredFields = OWN_COLUMNS.flatMap(({ reads }) => reads);
   const otherMetrics = metrics.filter(
@@ -276,7 +268,7 @@ export function readsOf(table: readonly TableMetric[]): string[] {
 
 /**
  * Returns the columns that these frames fill. Titles have the index ₁ of the first token, or another index if all
- * frames count from another position.
+ * frames have their first token at another position.
  */
 export function metricsOf(
   frames: readonly Frame[],
@@ -301,7 +293,7 @@ export function metricsOf(
     );
 }
 
-/** The most columns, without that of the names, that fit on a screen. */
+/** This many columns, beside that of the names, fit on a screen. */
 export const MAX_COLUMNS = 7;
 
 const DEFAULT_COLUMNS = [
@@ -313,7 +305,7 @@ const DEFAULT_COLUMNS = [
   'hidden_ratio',
 ].concat(['value_ratio', 'row_mass']);
 
-/** Returns the shown columns: the chosen ones, or by default the usual ones, as many as fit. */
+/** Returns the chosen columns, or else the usual ones, as many as fit. */
 export function shownColumns(
   table: readonly TableMetric[],
   chosen: readonly string[],
@@ -324,7 +316,7 @@ export function shownColumns(
 }
 
 /**
- * Returns means and standard deviations as CSV, one metric per line, without a date so that equal results are equal
+ * Returns means and standard deviations as CSV, one metric per line. There is no date, so that equal results are equal
  * files.
  */
 export function tableCsv(
@@ -362,7 +354,6 @@ export function tableCsv(
   return formatCsv(csvNotes(frames, facts), header, records);
 }
 
-/** Returns the numbers of each prompt as CSV, one prompt per line. */
 export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
   const names = [...new Set(frames.flatMap(({ perPrompt: each }) => Object.keys(each)))];
   const records = frames.flatMap(({ subject, class: kind, perPrompt: each, sequences }) =>
@@ -376,10 +367,9 @@ export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
   return formatCsv(csvNotes(frames, facts), ['subject', 'class', 'prompt', ...names], records);
 }
 
-/** Numbers that papers report of their own models, separate from measurements. */
+/** What papers report of their own models; kept apart from measurements. */
 export type ReportedRow = Reported & { readonly title: string };
 
-/** Returns all measurements, and the reported numbers if there are any, as JSON. */
 export function tableJson(
   frames: readonly Frame[],
   table: readonly TableMetric[],

@@ -23,7 +23,6 @@ import {
   type TableMetric,
 } from './metrics';
 
-/** A measured frame, which is stale if it answers an earlier question. */
 interface MeasuredRow {
   readonly frame: Frame;
   readonly isStale: boolean;
@@ -35,14 +34,12 @@ interface TableParts {
   readonly table: readonly TableMetric[];
   readonly sorting: Sorting;
   readonly sort: (sorting: Sorting) => void;
-  /** The reader's prompts, if a command names them. */
   readonly file: PromptFile | undefined;
 }
 
-/** The column of the models' names. */
 const MODEL_COLUMN = 'model';
 
-/** Returns the sorting after a click on a column; the first click on numbers sorts the largest first. */
+/** Returns the sorting after a click on a column. The first click on a column of numbers puts the largest first. */
 function nextSorting(name: string, { name: sortedName, descending }: Sorting): Sorting {
   return { name, descending: sortedName === name ? !descending : name !== MODEL_COLUMN };
 }
@@ -74,14 +71,13 @@ function cellWords(cell: Cell, { digits, percent: isShare }: TableMetric): [stri
   ];
 }
 
-/** Formats a deviation, or states that it is small if rounding would hide it. */
+/** Formats a deviation. If rounding would hide it, says so. */
 function spreadWords(deviation: number, smallest: number, format: (x: number) => string): string {
   if (!Number.isFinite(deviation)) return '';
   if (deviation === 0) return '± 0';
   return deviation < smallest ? `± <${format(smallest)}` : `± ${format(deviation)}`;
 }
 
-/** Names the place of a value: a head, a layer, or a key, which is another token in every prompt. */
 function placeWords({ layer, head, key }: NonNullable<Cell['where']>, frame: Frame): string {
   if (key !== undefined)
     return `position\u00a0${key}${frame.sequences === 1 ? ` ${quote(frame, key)}` : ''}`;
@@ -122,14 +118,12 @@ function rowOf(
   </tr>`;
 }
 
-/** Returns a reported row's value in a column, in the table's units. */
 function reportedValue({ sink_1, loss, title }: ReportedRow, name: string): number | string {
   if (name === MODEL_COLUMN) return title;
   if (name === 'sink_1') return (sink_1 ?? NaN) / 100;
   return name === 'loss' ? (loss ?? NaN) : NaN;
 }
 
-/** Whether a paper reports a number for the column. */
 const hasValue = (row: ReportedRow, name: string) =>
   Number.isFinite(Number(reportedValue(row, name)));
 
@@ -175,7 +169,6 @@ function reportedRows(
   </tbody>`;
 }
 
-/** Returns the sort key of a measured row. */
 function sortKeyOf(
   { frame }: MeasuredRow,
   name: string,

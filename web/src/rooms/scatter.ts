@@ -1,7 +1,7 @@
 /**
  * Draws models as points: mean attention on the first token against size, loss, or the norm of the first token's hidden
- * state, for the shown models and on request for every checkpoint of the zoo's long runs (models/README.md, "Seeds").
- * The plot shows whether a sink comes with a large norm.
+ * state. The shown models are points, and on request so is every checkpoint of the zoo's long runs (models/README.md,
+ * "Seeds"). The plot shows whether a sink comes with a large norm.
  */
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { signal } from '@preact/signals-core';
@@ -19,15 +19,13 @@ type XAxis = State['xAxis'];
 
 export interface Point {
   readonly title: string;
-  /** The mean weight on the first token over all heads, minus uniform attention. */
+  /** Mean weight on the first token over all heads, minus uniform attention. */
   readonly alpha: number;
-  /** ‖h₁‖ divided by the mean of the other norms, at the layer where this ratio is largest. */
+  /** ‖h₁‖ divided by the mean of the other norms, at the layer where this is largest. */
   readonly ratio: number;
-  /** The loss in nats per token. */
   readonly loss: number;
-  /** The number of parameters. */
   readonly size: number;
-  /** The color of a shown model. */
+  /** Only for shown models. */
   readonly color?: string;
 }
 
@@ -59,10 +57,9 @@ const AXES: Readonly<Record<XAxis, Axis>> = {
   },
 };
 
-/** The metric of α from raw weights, which a frame also needs if rows need not sum to 1. */
+/** The metric of α from raw weights. A frame must also have it if rows need not sum to 1. */
 export const RAW_ALPHA = 'alpha_raw';
 
-/** The metrics that a frame must have. */
 export const READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
 
 /**
@@ -82,17 +79,16 @@ export function pointOf(frame: Frame): Point {
   return {
     title,
     alpha: alphaAboveUniform(frame),
-    // Leaves out the embedding, which is no layer.
+    // The first state is the embedding, which is no layer.
     ratio: Math.max(...(tensors.hidden_ratio?.data.subarray(1) ?? [NaN])),
     loss: tensors.loss_mean?.data[0] ?? NaN,
     size: architecture.parameters,
   };
 }
 
-/** The long runs of a recipe, with the title and the parameters of its model. */
+/** The long runs of a recipe; `size` is the number of the model's parameters. */
 type RecipeRuns = readonly [title: string, size: number, all: readonly SeedRun[]];
 
-/** Returns every measured step of every run. */
 export function pointsOfRuns(runs: readonly RecipeRuns[]): Point[] {
   return runs.flatMap(([name, size, all]) =>
     all.flatMap(({ seed, points }) =>
@@ -104,7 +100,7 @@ export function pointsOfRuns(runs: readonly RecipeRuns[]): Point[] {
   );
 }
 
-/** Returns the points that have both numbers; a logarithmic axis needs positive ones. */
+/** Returns the points that have both numbers, which must be positive for a logarithmic axis. */
 export const drawablePoints = (points: readonly Point[], xAxis: XAxis): Point[] =>
   points.filter(
     (point) =>
@@ -113,7 +109,6 @@ export const drawablePoints = (points: readonly Point[], xAxis: XAxis): Point[] 
       (!AXES[xAxis].isLog || point[xAxis] > 0),
   );
 
-/** Ranks values from 1 on; equal values share the mean of their ranks. */
 function ranksOf(values: readonly number[]): number[] {
   const order = values.map((_, i) => i).sort((a, b) => values[a]! - values[b]!);
   const ranks = values.map(() => 0);
@@ -126,7 +121,6 @@ function ranksOf(values: readonly number[]): number[] {
   return ranks;
 }
 
-/** Returns Spearman's rank correlation; NaN if one variable is constant. */
 export function rankCorrelation(xs: readonly number[], ys: readonly number[]): number {
   const [a, b] = [ranksOf(xs), ranksOf(ys)];
   const meanRank = (xs.length + 1) / 2;
@@ -135,14 +129,14 @@ export function rankCorrelation(xs: readonly number[], ys: readonly number[]): n
   return productSum(a, b) / Math.sqrt(productSum(a, a) * productSum(b, b));
 }
 
-/** The weight above uniform attention from which on there is a sink, as in protocol A (models/README.md). */
+/** From this weight above uniform attention on there is a sink, as in protocol A (models/README.md). */
 const SINK_ALPHA = 0.1;
-/** The norm ratios below which the first token is like others, and above which it is massive. */
+/** Below the first ratio of norms the first token is like others; above the second it is massive. */
 const [EVEN_RATIO, SPIKE_RATIO] = [2, 5];
-/** The fewest points that support a correlation. */
+/** The fewest points for which the page states a correlation. */
 const MIN_POINTS = 4;
 
-/** States how many points these are, with their names if they are few; ends with “have” or “has”. */
+/** Says how many points these are, names them if they are few, and ends with “have” or “has”. */
 function countWords(points: readonly Point[]): string {
   const titles =
     points.length && points.length < MIN_POINTS ? points.map(({ title }) => title) : [];
@@ -197,10 +191,10 @@ export function scatterWords(
 const colorAt = ({ color }: Point, i: number) => color ?? `--run-${i + 1}`;
 
 const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [300, 48, 12, 24, 36];
-/** The largest width of the picture, whose letters have a fixed size. */
+/** In pixels; the letters have a fixed size. */
 const MAX_WIDTH = 720;
 
-/** Draws the scatter plot: shown models in the colors of their maps, checkpoints as small dots below them. */
+/** Draws the shown models in the colors of their maps, and checkpoints as small dots below them. */
 export function drawScatter(
   root: HTMLElement,
   shown: readonly Point[],
@@ -265,7 +259,6 @@ export function drawScatter(
   );
 }
 
-/** Loads the long runs of all recipes that have any. */
 async function runsOf(context: Context): Promise<RecipeRuns[]> {
   const { cards } = context.engine.peek()!.models.zoo;
   const cardsWithRuns = cards.filter(({ id }) => SEEDS[id]);
@@ -276,13 +269,12 @@ async function runsOf(context: Context): Promise<RecipeRuns[]> {
   );
 }
 
-/** Returns the panel below the table; a link with a key of the scatter plot opens that plot. */
+/** Returns the panel below the table: a link that sets a key of the scatter plot opens that plot. */
 export function panelOf({ panel, xAxis, checkpoints }: State): State['panel'] {
   const isNamed = xAxis !== defaults.xAxis || checkpoints !== defaults.checkpoints;
   return panel === 'none' && isNamed ? 'scatter' : panel;
 }
 
-/** Adds the figure below the comparison. */
 export function addScatter(
   root: HTMLElement,
   context: Context,

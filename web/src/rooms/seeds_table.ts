@@ -1,7 +1,7 @@
 /**
  * Draws the spread over seeds: a dot for each seed, and the 95% interval of the mean if there are enough seeds and the
- * interval fits the scale. A table has a row for a recipe with the shown weights, one for the recipe's long runs, and
- * one for the difference from the baseline, in pairs of seeds.
+ * interval fits the scale. The rows are the recipe with the shown weights, the recipe's long runs, and the difference
+ * from the baseline, paired by seed.
  */
 import { scaleLinear } from 'd3-scale';
 import { html, nothing, svg, type TemplateResult } from 'lit';
@@ -24,17 +24,15 @@ import {
 import { MEASURING_CONDITIONS } from '../ask/steps';
 import { seedsOf, type Card } from '../ask/zoo';
 
-/** The content of a cell: a dot for each value, and the interval of the mean. */
 interface Strip {
   readonly dots: readonly number[];
   readonly mean: number;
   readonly low: number;
   readonly high: number;
-  /** The index of the dot of the shown weights. */
+  /** The index of the dot for the shown weights. */
   readonly shown?: number;
 }
 
-/** The label of a row, and its strips in the order of OUTCOMES. */
 interface Line {
   readonly title: string;
   readonly more: string;
@@ -70,7 +68,6 @@ function drawStrip(strip: Strip, domain: readonly [number, number], hasZero: boo
   </svg>`;
 }
 
-/** Returns the range of each column over the lines, cut to possible values unless they are differences. */
 function domainsOf(lines: readonly Line[]): (readonly [number, number])[] {
   const hasZero = lines.some(({ isDifference }) => isDifference);
   return OUTCOMES.map(({ within }, i): readonly [number, number] => {
@@ -114,7 +111,7 @@ function stripOf(
   };
 }
 
-/** Returns the line of the recipe with the shown weights; only three outcomes of its seeds are known. */
+/** Returns the row of the recipe with the shown weights. Of its other seeds only three outcomes are known. */
 function shownLine(card: Card): Line {
   const { own, all } = seedsOf(card);
   const shownIndex = all.findIndex(({ seed }) => seed === own);
@@ -178,7 +175,7 @@ interface Row {
   readonly spread: Spread | undefined;
 }
 
-/** Returns the lines of the shown runs, of long runs, and of differences, each if there are any. */
+/** Returns the rows of the shown runs, of long runs and of differences, each kind if there are any. */
 function linesOf(rows: readonly Row[]): Line[][] {
   const longRuns = rows.flatMap(({ card, spread }): Line[] =>
     spread
@@ -242,7 +239,6 @@ function wideTable(lineGroups: readonly (readonly Line[])[]): TemplateResult {
   );
 }
 
-/** Returns the narrow layout: a table for each line, with a row for each outcome. */
 function narrowTable(lineGroups: readonly (readonly Line[])[]): TemplateResult {
   const lines = lineGroups.flat();
   return html`${cellsOf(lines).map(
@@ -266,14 +262,13 @@ function narrowTable(lineGroups: readonly (readonly Line[])[]): TemplateResult {
   )}`;
 }
 
-/** Replaces hyphens by minus signs. */
 const withMinusSigns = (says: string) => says.replace(/(?<=[ (])-(?=\d)/g, '−');
 
 const tables = new Map<string, Promise<TemplateResult | typeof nothing>>();
 
 /**
  * Renders the table once the logs have loaded.
- * @param isNarrow whether to use the narrow layout, for one model in a column
+ * @param isNarrow uses the layout for one model in a column
  */
 export function seedsTable(cards: readonly Card[], isNarrow: boolean): unknown {
   const key = `${isNarrow} ${cards.map(({ id }) => id).join(' ')}`;
@@ -281,14 +276,14 @@ export function seedsTable(cards: readonly Card[], isNarrow: boolean): unknown {
     tables.get(key) ??
     Promise.all(cards.map(({ id }) => seedRuns(id))).then(
       (runs) => {
-        // Compares models at the same step, the last one that all have reached.
+        // Compares models at the last step that all of them have reached.
         const step = Math.min(...runs.map((one) => spreadOf(one)?.step ?? Infinity));
         const spreads = runs.map((one) => spreadOf(one, OUTCOMES, step));
         const lineGroups = linesOf(cards.map((card, i) => ({ card, spread: spreads[i] })));
         if (!lineGroups.length) return nothing;
         return html`${isNarrow ? narrowTable(lineGroups) : wideTable(lineGroups)}${pictureNote(lineGroups)}`;
       },
-      // Leaves the table out if its logs cannot be fetched, as without a network.
+      // Without a network, for example, there is no table.
       () => nothing,
     );
   tables.set(key, loadingTable);

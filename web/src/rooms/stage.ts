@@ -14,13 +14,12 @@ export class Stage {
   readonly #others: FigureLook;
   readonly #figures = new Map<View, { readonly figure: Figure; readonly isMain: boolean }>();
   #shown: readonly Shown[] = [];
-  /** Whether the reader has selected a view, which the room then keeps, even if a recording lacks the view's fields. */
+  /** Once the reader has selected a view the room keeps it, even if a recording lacks the view's fields. */
   #isSelected = false;
 
   /**
-   * Creates an empty stage.
    * @param main options of the picture on the stage
-   * @param others options of the pictures below the stage
+   * @param others options of the pictures below it
    */
   constructor(
     place: HTMLElement,
@@ -36,7 +35,7 @@ export class Stage {
     this.#others = others;
   }
 
-  /** Returns the selected tab with its views; for recordings, before a selection, a tab whose fields they have. */
+  /** Returns the selected tab and its views. Before a selection, for recordings: a tab whose fields they have. */
   choiceFor(frames: readonly Frame[]): Choice {
     const { view } = this.#context.state.value;
     const choice = choiceOf(view, frames);
@@ -52,17 +51,13 @@ export class Stage {
     return substitute ? choiceOf(substitute.name, frames) : choice;
   }
 
-  /** Selects a view, also if the state already has its name while another view is shown instead. */
+  /** Selects a view. The state may already have its name while another view is shown instead. */
   readonly select = (view: string): void => {
     this.#isSelected = true;
     if (view === this.#context.state.value.view) this.update(this.#shown);
     else this.#context.set({ view });
   };
 
-  /**
-   * Draws the selected views.
-   * @param viewsElsewhere views that the room shows in another place
-   */
   update(shown: readonly Shown[], viewsElsewhere: readonly View[] = []): void {
     this.#shown = shown;
     const { views } = this.choiceFor(framesOf(shown));
@@ -81,7 +76,7 @@ export class Stage {
         }),
       };
       this.#figures.set(view, { figure, isMain });
-      // Leaves a figure that is in its place, since moving it would take the focus from its controls.
+      // A figure that is in its place stays, since moving it would take the focus from its controls.
       const nextFigure = this.#place.children[i] ?? null;
       if (nextFigure !== figure.root) this.#place.insertBefore(figure.root, nextFigure);
       figure.update(shown);

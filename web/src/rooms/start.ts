@@ -1,6 +1,6 @@
 /**
  * The first minute: one question, the reader's text, the sentence that its maps support, and the maps of two models
- * with one number each. "Why?" scrolls to the story below, which is fetched when the reader comes to it.
+ * with one number each. The story is below; its code is fetched when the reader scrolls to it, which "Why?" does.
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
@@ -56,12 +56,10 @@ import { sources } from '../page/sources';
 import { isTwin, remarkOf } from './start_words';
 import type { Story } from './story';
 
-/** The number of models side by side. */
 const SIDE_COUNT = 2;
 
 const WAITING_TEXT = 'A small language model reads your text on this machine.';
 
-/** States which recorded model has read the text. */
 function recordingWords({ recording, sequences, pooled, ...frame }: Frame): string {
   const blocksNote = pooled
     ? ` Each row is a block of ${gridOf({ pooled, T: frame.T }).block} tokens, and each cell the mean of its weights; the strongest cell has the darkest color.`
@@ -71,7 +69,6 @@ function recordingWords({ recording, sequences, pooled, ...frame }: Frame): stri
   return `${recording!.model.id} read this text, and the page shows what was recorded.${meansNote}${blocksNote}`;
 }
 
-/** Returns the full name of the first token, which the sentence states once. */
 function firstTokenWords(frame: Frame): string {
   const name = firstBare(frame);
   return frame.tokens[firstKey(frame)]?.special ? `${name}, which begins every text` : name;
@@ -81,7 +78,7 @@ function firstTokenWords(frame: Frame): string {
 const answerWords = (kind: Kind, frame: Frame) =>
   kind === 'none' ? WHERE.none : WHERE[kind].replace(/\.$/, `: ${firstTokenWords(frame)}.`);
 
-/** Whether a softmax model attends to its first token, and its sigmoid twin does not. */
+/** Whether a softmax model attends to its first token and its sigmoid twin does not. */
 function isContrast(
   [frame, otherFrame]: readonly Frame[],
   [claim, otherClaim]: readonly Claim[],
@@ -90,7 +87,6 @@ function isContrast(
   return Boolean(claim?.kind) && claim!.kind !== 'none' && otherClaim?.kind === 'none';
 }
 
-/** States whether the second model does what the first one does. */
 function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): string {
   const [frame, otherFrame] = frames;
   const [claim, otherClaim] = claims;
@@ -124,7 +120,6 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
   return `${recording}${opening}${statement}${secondModelWords(frames, claims)}`.trim();
 }
 
-/** Returns the sentence with a side's number. */
 export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const firstToken = firstBare(frame);
   const share = html`<strong>${givenWords(claim)}</strong>`;
@@ -140,14 +135,13 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
     : claim.isShare && frame.operation.normalizes
       ? html`${share} on average`
       : quantity;
-  // Cards and the full name of a head once a screen, at the side whose rows sum to 1.
+  // The head's full name and its card appear once on the screen, at the side whose rows sum to 1.
   if (!claim.isShare) return html`Highest of ${L * H}: ${head} gives ${firstToken} ${amount}.`;
   const fullName = `layer ${layerNumber(frame, claim.at.layer)}, head ${claim.at.head}`;
   return html`Highest of ${L * H} ${explainTerms('heads')}: ${explainTerms(head)} (${fullName})
   gives ${firstToken} ${amount}.`;
 }
 
-/** States the further numbers of a side. */
 function detailsWords(frame: Frame, claim: Claim): string {
   const { L, H } = frame.architecture;
   const { layer, head } = claim.at;
@@ -162,12 +156,11 @@ function detailsWords(frame: Frame, claim: Claim): string {
   );
 }
 
-/** Returns a model's name without its training step. */
 function nameOf(frame: Frame | undefined): string {
   return (frame?.title ?? '').replace(/ at step [\d,]+(?: of [\d,]+)?$/, '');
 }
 
-/** States what the quantized preview changes, until the exact weights are loaded. */
+/** Says what the quantized preview changes; shown until the exact weights are loaded. */
 function previewWords({ subject, model: { bits } }: Frame, context: Context): string {
   const card = context.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject);
   if (!bits || !card?.preview) return '';
@@ -177,7 +170,7 @@ function previewWords({ subject, model: { bits } }: Frame, context: Context): st
   );
 }
 
-/** Marks the numbers of a quantized preview, and offers those of the exact weights. */
+/** Marks the numbers of a quantized preview, with a button for those of the exact weights. */
 function previewMark(
   frames: readonly Frame[],
   context: Context,
@@ -199,7 +192,6 @@ function previewMark(
   </p>`;
 }
 
-/** The steps of the story: questions that a reader asks, one after the other. */
 const STEP_TITLES = [
   'First, is it only this head?',
   'Why does the first token win?',
@@ -237,7 +229,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const shown = (): Shown[] => shownOf(context, sideSubjects(context.state.value));
   const headOf = (frame: Frame): Head => selectedHead(frame, context.state.value);
 
-  /** Whether to measure the exact weights instead of their quantized preview. */
   const isExact = signal(false);
   const askExact = () => void (isExact.value = true);
 
@@ -250,7 +241,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
   figure.root.dataset.view = 'attention';
 
-  /** The steps that the reader has scrolled to, from 0; only these are fetched and measured. */
+  /** The steps that the reader has scrolled to, counted from 0. Only these are fetched and measured. */
   const reached = signal<ReadonlySet<number>>(new Set());
   const watcher = new IntersectionObserver(
     (entries) => {
@@ -258,7 +249,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       const indices = visibleEntries.map(
         ({ target }) => Number((target as HTMLElement).dataset.step) - 1,
       );
-      // The story's numbers are of the exact weights; of the first step, which peeks in, a preview will do.
+      // The story needs the exact weights, but not its first step, which is partly visible from the start.
       if (indices.some((i) => i > 0)) askExact();
       reached.value = new Set([...reached.peek(), ...indices]);
     },
@@ -273,7 +264,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       step.classList.toggle('unread', !reached.value.has(i));
     if (!reached.value.size) return;
     const places = steps.map(({ place }) => place);
-    // Imported statically, the rules of tables would make the bundler's runtime a file of the first screen.
+    // A static import of the tables' rules would make the bundler's runtime a file of the first screen.
     loading ??= Promise.all([import('./story'), import('./tables.css')]).then(([{ Story }]) => {
       story.value = new Story(places, takeawaysPlace, reached, { context, scope, shown });
     }, context.fail);
@@ -285,7 +276,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     heading.focus({ preventScroll: true });
   };
   const isMotionReduced = matchMedia('(prefers-reduced-motion: reduce)').matches;
-  // Scrolls to the step that a link names.
   let openedStep = 0;
   scope.effect(() => {
     const { why } = context.state.value;
@@ -297,7 +287,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const [firstSubject, ...otherSubjects] = sideSubjects(state);
     const { frame } = queue.entries.value.get(firstSubject!) ?? {};
     const needs = story.value?.needs(frame, state);
-    // Requests the second model when the first one is measured.
+    // The second model is requested only when the first one is measured.
     const subjects = frame ? [firstSubject!, ...otherSubjects] : [firstSubject!];
     return {
       isPreview: !isExact.value,
@@ -316,7 +306,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const frames = framesOf(entries);
     const claims = frames.map((frame) => claimOf(frame, headOf(frame), state));
     stage.dataset.at = String(Math.min(state.at, SIDE_COUNT - 1));
-    // On a phone, the second map fits above the diagonal of the first.
+    // A phone shows the second map above the diagonal of the first.
     stage.classList.toggle('nesting', !frames.some(isBidirectional));
     const isFailed = entries.some(({ error }) => error);
     root.classList.toggle('coming', !frames.length && !isFailed);
@@ -426,7 +416,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(sources(context.engine.value?.models.describe.version ?? ''), sourcesPlace);
   });
 
-  // Where one map is drawn in the corner of the other, a tap brings it to the front.
+  // Where one map is in the corner of the other, a tap brings it to the front.
   const bringToFront = (event: MouseEvent) => {
     const cell = (event.target as Element).closest('.cell');
     if (!cell || getComputedStyle(cell).position !== 'absolute') return;

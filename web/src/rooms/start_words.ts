@@ -8,7 +8,6 @@ import type { DrawOptions } from '../page/view';
 import { sumWords } from '../words';
 import { cardOf } from './about';
 
-/** The labels on a picture, by the kind of its first column. */
 const REMARKS: Readonly<
   Record<Kind, { readonly kind: string; readonly text: (claim: Claim) => string }>
 > = {
@@ -28,20 +27,18 @@ const REMARKS: Readonly<
   },
 };
 
-/** Returns the label on an attention map, which names the column that most tokens attend to. */
 export function remarkOf(claim: Claim): DrawOptions['remark'] {
   if (!claim.kind) return undefined;
   const { kind, text } = REMARKS[claim.kind];
   return { kind, text: text(claim) };
 }
 
-/** Whether two models differ in nothing but the attention operation. */
+/** Whether two models differ only in the attention operation. */
 export function isTwin(first: Frame, second: Frame): boolean {
   const ids = [first, second].map(({ model: { id } }) => stepOf(id)?.id ?? id);
   return ids.join() === 'softmax,sigmoid';
 }
 
-/** States the spread of runs of the same recipes with other seeds. */
 export function seedWords([first, second]: readonly Frame[], context: Context): string {
   const [shares, twinShares] = [first, second].map((frame) => {
     const card = frame && cardOf(frame, context);

@@ -1,6 +1,6 @@
 /**
- * Start's story below the first screen: six steps of one sentence and one act each, on the reader's own text. A step
- * is built when the reader has scrolled to it, and what it needs is asked for only then.
+ * Start's story below the first screen: six steps, each one sentence and something to do with the reader's own text. A
+ * step is built, and its numbers are requested, when the reader has scrolled to it.
  */
 import { computed, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
@@ -61,10 +61,9 @@ import { compareRows, rowAnswer, contrastQuery, row, workOutRow } from './worked
 import { RecordedTexts, DeletionTrial } from './without_first';
 import './story.css';
 
-/** The recording of the real model of step 3. */
+/** The real model of step 3. */
 const REAL_MODEL = 'smollm2-135m-instruct.safetensors';
 
-/** What the steps that the reader has reached request from the queue, beside the first screen's requests. */
 export interface Needs {
   readonly views: readonly View[];
   readonly more: readonly string[];
@@ -76,7 +75,7 @@ export interface Needs {
 export interface StoryInputs {
   readonly context: Context;
   readonly scope: Scope;
-  /** The models on the first screen; the story is about the first one. */
+  /** The models on the first screen; the story is about the first of them. */
   readonly shown: () => readonly Shown[];
 }
 
@@ -87,7 +86,6 @@ interface Step {
 
 type Build = (place: HTMLElement, inputs: StoryInputs) => Step;
 
-/** Adds two columns: words on the left, the picture on the right. */
 function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
   return [addElement(place, 'step-words'), addElement(place, 'step-picture')];
 }
@@ -99,7 +97,6 @@ const FIRST_TEXT = `${MUST_SPEND} Only the first token is visible to all others,
 
 const SINGLE_TOKEN_TEXT = 'A single token has no other to compare with: type more.';
 
-/** Returns a folded section for a sentence that not every reader needs. */
 const foldedText = (title: string, text: string) =>
   text
     ? html`<details class="more">
@@ -111,7 +108,10 @@ const foldedText = (title: string, text: string) =>
 const paragraphs = (...texts: readonly string[]) =>
   texts.map((text) => html`<p>${explainTerms(text)}</p>`);
 
-/** The first sentence answers the question; where others say what the picture shows, its numbers are folded. */
+/**
+ * Shows the first sentence, which is the answer. Where `intro` is given, folds the other sentences, which have the
+ * numbers.
+ */
 function answerBlock(text: string, intro?: unknown): TemplateResult {
   const answerEnd = text.indexOf('. ') + 1 || text.length;
   const details = text.slice(answerEnd).trim();
@@ -119,7 +119,6 @@ function answerBlock(text: string, intro?: unknown): TemplateResult {
     ${intro ?? paragraphs(details)} ${intro ? foldedText('Numbers', details) : nothing}`;
 }
 
-/** States how many heads do what the first picture shows. */
 function sinkCountWords(frame: Frame): string {
   const verdict = judged(frame);
   const { L, H } = frame.architecture;
@@ -177,10 +176,10 @@ const allHeadsStep: Build = (place, { context, scope }) => {
   };
 };
 
-/** Step 2: one row, worked out in both models, and in a folded section the source of its scores. */
+/** Step 2: one row, worked out in both models; the source of its scores is folded. */
 const rowStep: Build = (place, { context, scope, shown }) => {
   const words = addElement(place, 'step-words');
-  // Until the reader selects a row, shows the row in which the models differ most.
+  // Until the reader selects a row, this is the row in which the models differ most.
   const state = computed(() => {
     const { query, ...otherState } = context.state.value;
     return { ...otherState, query: query < 0 ? contrastQuery(framesOf(shown())) : query };
@@ -223,12 +222,11 @@ const rowStep: Build = (place, { context, scope, shown }) => {
 interface Losses {
   readonly name: string;
   readonly loss: number;
-  /** With the first token hidden, and with the second one: the control. */
+  /** With the first token hidden, and with the second one hidden as a control. */
   readonly withoutFirst: number | undefined;
   readonly withoutSecond: number | undefined;
 }
 
-/** Returns the losses of a shown model; undefined where they cannot be measured. */
 function lossesOf(frame: Frame, context: Context): Losses | undefined {
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
   const [withoutFirst, withoutSecond] = [WITHOUT_FIRST, WITHOUT_SECOND].map((edit) => {
@@ -243,7 +241,7 @@ function lossesOf(frame: Frame, context: Context): Losses | undefined {
 const lossRises = ({ loss, withoutFirst = NaN, withoutSecond = NaN }: Losses) =>
   [withoutFirst - loss, withoutSecond - loss] as const;
 
-/** Compares the costs of the two tokens; empty if the first one does not cost the first model more. */
+/** Compares what hiding either token costs; empty if hiding the first does not cost the first model more. */
 function contrastWords([losses, otherLosses]: readonly Losses[]): string {
   if (!losses) return '';
   const [firstRise, secondRise] = lossRises(losses);
@@ -261,7 +259,6 @@ function lossWords(loss: number | undefined, baseline: number): string {
   return `${loss.toFixed(3)} (${formatLossChange(loss - baseline)})`;
 }
 
-/** Draws the losses of the shown models on the reader's text. */
 const lossTable = (losses: readonly Losses[]): TemplateResult =>
   tableRegion(
     'Losses with a token hidden',
@@ -297,10 +294,9 @@ const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
   const lossPlace = addElement(place, 'costs');
   const linksPlace = addElement(place, 'links');
   const deletionTrial = new DeletionTrial(addElement(place, 'start-without'), context, scope);
-  // The attention maps of the shown models are on the first screen.
+  // The maps of the shown models are on the first screen.
   const scrollToTop = () => scrollTo({ top: 0 });
   const startTrial = (frame: Frame) => deletionTrial.start(frame).catch(context.fail);
-  // Removes the texts when the model or the prompt changes.
   let lastKey: unknown;
   scope.effect(() => {
     const { subject, question } = shown()[0]?.frame ?? {};
@@ -368,8 +364,8 @@ const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
 };
 
 /**
- * Compares the change of the loss without the head's output with the change without the first token: two bars and a
- * sentence. A change that is not measured yet has a bar without length.
+ * Draws two bars and a sentence: how the loss changes without the head's output, and without the first token. The bar
+ * of a change that is not measured yet has no length.
  */
 function changeBars(frame: Frame, at: Head, context: Context): unknown {
   if (!isChangeable(frame)) return nothing;
@@ -406,7 +402,7 @@ function changeBars(frame: Frame, at: Head, context: Context): unknown {
     <p>${explainTerms(`On this text the model ${verb} what the head writes.${comparison}`)}</p>`;
 }
 
-/** Answers for a head that writes little and whose ablation hardly changes the loss; else empty. */
+/** Returns a sentence for a head that writes little and whose ablation hardly changes the loss; else ''. */
 function idleWords(frame: Frame, at: Head, context: Context): string {
   if (!isChangeable(frame)) return '';
   const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
@@ -420,7 +416,7 @@ const BARS_TEXT =
 const barsWords = (frame: Frame, at: Head): string =>
   `${BARS_TEXT} ${groupWords(outputNormsOf(frame, at))}`.trim();
 
-/** Step 4: what the selected head writes, beside the other heads. */
+/** Step 4: what the selected head writes, beside what other heads write. */
 const outputStep: Build = (place, { context, scope }) => {
   const [words, picture] = columns(place);
   const figure = new Figure(picture, outputs, context, scope, {
@@ -456,7 +452,6 @@ const outputStep: Build = (place, { context, scope }) => {
   };
 };
 
-/** Draws the share of heads with a sink by step, as measured during training. */
 function drawSinkCourse(
   place: HTMLElement,
   courses: readonly Course[] | undefined,
@@ -483,7 +478,7 @@ function drawSinkCourse(
   });
 }
 
-/** Step 5: one head through training. Its slider does not move the first screen, which keeps the trained model. */
+/** Step 5: one head through training. The slider does not move the first screen, which keeps the trained model. */
 const trainingStep: Build = (place, { context, scope }) => {
   const wordsPlace = addElement(place, 'step-words');
   const sliderPlace = addElement(place, 'step-walk');
@@ -520,7 +515,7 @@ const trainingStep: Build = (place, { context, scope }) => {
     const [entry] = shownOf(context, trainedSubjects(walkState.value.shown));
     return entry?.isStale ? undefined : entry?.frame;
   };
-  /** The head that gives the first token most after training, or the selected one. */
+  /** The selected head, or else the one that gives the first token most after training. */
   const pinnedHead = (): Head | undefined => {
     const last = trainedFrame();
     return last && selectedHead(last, context.state.value);
@@ -566,7 +561,7 @@ const trainingStep: Build = (place, { context, scope }) => {
       const walkEntries = shownOf(context, walkState.value.shown);
       const [frame] = framesOf(walkEntries);
       const at = pinnedHead();
-      // Keeps the last picture until the next checkpoint is measured.
+      // The last picture stays until the next checkpoint is measured.
       if (!frame || !at || walkEntries[0]?.isStale) return;
       const claim = claimOf(frame, at, walkState.peek());
       const card = cardOf(frame, context);
@@ -605,7 +600,6 @@ const trainingStep: Build = (place, { context, scope }) => {
   };
 };
 
-/** The preset of the lab that trains in seconds. */
 const PRESET = fromScratch[1]!;
 
 /** Step 6: the lab, with a preset that trains in seconds. */
@@ -618,7 +612,7 @@ const labStep: Build = (place, { context, scope }) => {
     ...{ leftRun: PRESET.leftRun, rightRun: PRESET.rightRun, controls: [] as readonly string[] },
   }));
   const labContext: Context = { ...context, state };
-  // Imported statically, the rules would be a file of the first screen.
+  // A static import would load these rules with the first screen.
   void Promise.all([import('../lab/embedded'), import('../lab/embedded.css')]).then(
     ([{ build }]) => build(picture, labContext, scope, false),
     context.fail,
@@ -644,7 +638,7 @@ const STEPS: readonly Build[] = [
   labStep,
 ];
 
-/** States what a model does without a sink, by twins that differ only in the attention operation. */
+/** States what a model does without a sink, from twins that differ only in the attention operation. */
 function twinWords([first, second]: readonly Frame[], context: Context): string {
   if (!first || !second || !isTwin(first, second)) return '';
   const metric = (frame: Frame, name: string) =>
@@ -667,7 +661,6 @@ const TAKEAWAYS = {
     'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, the first one must stay, or what the model writes gets much worse (step 3; “Why it matters” measures it).',
 } as const;
 
-/** Draws what to remember, and links to lessons and rooms. */
 function drawTakeaways(place: HTMLElement, context: Context, frames: readonly Frame[]): void {
   const subjects = trainedSubjects(context.state.value.shown);
   const takeaways = { ...TAKEAWAYS, 'Can a model do without?': twinWords(frames, context) };
@@ -703,8 +696,7 @@ export class Story {
 
   /**
    * Builds each step when the reader reaches it.
-   * @param places the places of the steps
-   * @param end the place after the last step
+   * @param end the element after the last step
    * @param reached the indices of the steps that the reader has reached
    */
   constructor(
@@ -730,7 +722,6 @@ export class Story {
     scope.effect(() => drawTakeaways(end, context, framesOf(inputs.shown())));
   }
 
-  /** Returns what the reached steps request from the queue. */
   needs(frame: Frame | undefined, state: State): Needs {
     const needs = [...this.#steps.value.values()].map((step) => step.needs?.(frame, state) ?? {});
     return {

@@ -22,7 +22,6 @@ import { Walk } from './walk';
 import './panes.css';
 import './training.css';
 
-/** States whether training creates the sink, for the loaded courses. */
 function emergenceSentence(frames: readonly Frame[]): string {
   const emergences = frames.flatMap((frame) => emergenceOf(frame) ?? []);
   const formations = emergences.filter(({ isNone, from }) => !isNone && from === 0);
@@ -38,7 +37,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const grid = addElement(root, 'training-grid');
   const mapsPlace = addElement(grid, 'middle');
   const curvesPlace = addElement(grid, 'inspector');
-  // Conditions that all models share appear once, under the maps.
+  // Conditions that all models share are printed once, under the maps.
   let statedConditions: readonly string[] = [];
   const figureLook = { roomConditions: () => statedConditions };
   const mapFigure = new Figure(mapsPlace, attention, context, scope, {
@@ -64,7 +63,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const freshFrames = framesOf(entries.filter(({ isStale }) => !isStale));
     const countSentences = freshFrames.map((frame, i) => {
       const verdict = judged(frame);
-      // Leaves out the period, since the clauses are joined to one sentence.
+      // The clauses are joined to one sentence, so this one gets no period.
       if (!verdict.conclusive) return tooShortNote(verdict, frame.T, frame.eps).slice(0, -1);
       const summary = `${frame.title}: ${headsWords(frame, verdict.sink)}`;
       if (i && judged(freshFrames[0]!).conclusive) return summary;

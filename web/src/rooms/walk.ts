@@ -1,6 +1,6 @@
 /**
- * The slider through training: over the stored checkpoints, with buttons to play and to step. Every position is a model
- * of its own; the last one has the trained weights.
+ * The slider through training, over the stored checkpoints, with buttons to play and to step. At each position it shows
+ * another model; the last one has the trained weights.
  */
 import { signal } from '@preact/signals-core';
 import { html, render, type TemplateResult } from 'lit';
@@ -10,14 +10,14 @@ import type { Models } from '../run/models';
 import { atStep, parseSubject, printSubject, type Subject } from '../ask/subject';
 import { nearestStep, stepWords, checkpointId, checkpointOf, PYTHIA_STEPS } from '../ask/steps';
 
-/** The milliseconds from the drawing of a checkpoint until the next one is shown. */
+/** While the walk plays, milliseconds from the drawing of a checkpoint to the next one. */
 const PLAY_MS = 450;
 
 function hasTimeline(models: Models, { id }: Subject): boolean {
   return models.zoo.cards.some((card) => card.id === id && card.timeline);
 }
 
-/** Returns the steps at which any subject has a checkpoint, in rising order; empty if none has any. */
+/** Returns the steps at which any subject has a checkpoint, in rising order. */
 async function stepsOf(models: Models, shown: readonly string[]): Promise<number[]> {
   const subjects = shown.flatMap((text) => parseSubject(text) ?? []);
   const zooSubjects = subjects.filter((subject) => hasTimeline(models, subject));
@@ -27,7 +27,7 @@ async function stepsOf(models: Models, shown: readonly string[]): Promise<number
   return [...new Set([...zooSteps.flat(), ...hubSteps])].sort((a, b) => a - b);
 }
 
-/** Returns the subjects at a step of their training; at the last step, with the trained weights. */
+/** Returns the subjects at a step of their training; for the last step, with the trained weights. */
 export function shownAt(
   models: Models,
   shown: readonly string[],
@@ -53,7 +53,7 @@ export function trainedSubjects(shown: readonly string[]): string[] {
   });
 }
 
-/** Returns the first step that a subject names; undefined if all show their trained weights. */
+/** Returns the step of the first subject that has one; undefined if all show their trained weights. */
 function stepOfShown(shown: readonly string[]): number | undefined {
   const subjects = shown.flatMap((text) => parseSubject(text) ?? []);
   const checkpoint = subjects.map(({ id }) => checkpointOf(id)).find((one) => one);
@@ -69,9 +69,7 @@ export class Walk {
   #timer = 0;
 
   /**
-   * Adds the slider to the page.
-   * @param isReady returns whether the walk may begin by itself, at the first stored step; without it, the reader
-   * begins
+   * @param isReady returns whether the walk may begin by itself, at the first stored step; absent: the reader begins
    */
   constructor(root: HTMLElement, context: Context, scope: Scope, isReady?: () => boolean) {
     this.#context = context;
@@ -101,7 +99,6 @@ export class Walk {
     scope.onEnd(() => this.#stop());
   }
 
-  /** Shows the stored step that is nearest to the given one. */
   go(step: number): void {
     const steps = this.#steps.peek();
     const models = this.#context.engine.peek()?.models;
@@ -118,12 +115,11 @@ export class Walk {
   #index(): number {
     const steps = this.#steps.value ?? [];
     const step = stepOfShown(this.#context.state.value.shown);
-    // Returns the last index for trained weights, or -1 while the stored steps are unknown.
+    // The last index stands for trained weights; -1: the stored steps are unknown.
     if (step === undefined || !steps.length) return steps.length - 1;
     return steps.indexOf(nearestStep(steps, step));
   }
 
-  /** Whether every shown subject has a frame of the present question. */
   #isDrawn(): boolean {
     const entries = this.#context.engine.value?.queue.entries.value;
     return this.#context.state.value.shown.every((text) => {
@@ -141,7 +137,7 @@ export class Walk {
   #togglePlaying(): void {
     if (this.#isPlaying.peek()) return this.#stop();
     const steps = this.#steps.peek()!;
-    // Begins at the first step again if the slider is at the end.
+    // At the slider's end the walk begins again at the first step.
     if (this.#index() >= steps.length - 1) this.go(steps[0]!);
     this.#isPlaying.value = true;
   }
@@ -153,7 +149,7 @@ export class Walk {
     clearTimeout(this.#timer);
     if (!this.#isPlaying.value || !steps) return;
     const entries = this.#context.engine.value?.queue.entries.value;
-    // Stops at an error, since the next checkpoint would fail as well.
+    // After an error the next checkpoint would fail as well.
     const isFailed = this.#context.state.value.shown.some((text) => entries?.get(text)?.error);
     if (index >= steps.length - 1 || isFailed) {
       this.#isPlaying.value = false;

@@ -1,6 +1,6 @@
 /**
- * Start's "Delete the first token": draws the texts that the shown model generates with the first key, without this
- * key, and with it restored halfway, and the recorded texts of a published model (web/lessons/without_first.mjs).
+ * Start's "Delete the first token": draws the texts that the shown model generates with the first key, without it, and
+ * with it restored halfway, and the recorded texts of a published model (web/lessons/without_first.mjs).
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
@@ -23,11 +23,11 @@ import { formatNumber, halfInterval } from '../timeline/seeds';
 import { firstTokenName, percent } from '../words';
 import './without_first.css';
 
-/** The number of seeds over which texts are compared; the page shows the texts of the first seed. */
+/** Verdicts compare texts of this many seeds; the page shows the texts of the first one. */
 const SEED_COUNT = 8;
-/** The number of tokens of each text, and the fewest on which a verdict rests. */
+/** Tokens of each text, and the fewest on which a verdict rests. */
 const [TEXT_LENGTH, LEAST_LENGTH] = [64, 16];
-/** The share of repeated tokens, and the rise of the loss in nats, from which the page calls a text broken. */
+/** A text is called broken from this share of repeated tokens, or this rise of the loss in nats, on. */
 const [BROKEN_REPEATED, BROKEN_RISE] = [0.5, 1];
 
 type Numbers = Readonly<Record<Name, Measures>>;
@@ -61,7 +61,7 @@ const HEADINGS = {
   same: 'Deleting the first token changes little here',
 } as const;
 
-/** Returns the verdict that four or more seeds support; undefined for fewer. */
+/** Returns undefined for fewer than four seeds. */
 export function verdictOf(trials: readonly Numbers[], count: number): Verdict | undefined {
   const repetition = difference(trials, ['deleted', 'kept'], 'repeated');
   const lossRise = difference(trials, ['deleted', 'kept'], 'loss');
@@ -141,13 +141,12 @@ const conditionsWords = (count: number, seeds: number, texts = 'texts of seed 1'
   'Repeated: tokens that end a sequence of three that the text already had. Loss: nats per token under the unedited model.';
 
 type Action = Exclude<Name, 'kept'>;
-/** The actions on the first token, in the order of the buttons. */
+/** In the order of the buttons. */
 const ACTIONS: Readonly<Record<Action, string>> = {
   ...{ deleted: 'Hide the first token', restored: 'Show it again' },
   control: 'Hide the second instead',
 };
 
-/** The bars of the repeated shares, in the order of the rows. */
 const BARS: readonly (readonly [Name, string])[] = [
   ['kept', 'nothing hidden'],
   ['control', 'second token hidden'],
@@ -155,8 +154,8 @@ const BARS: readonly (readonly [Name, string])[] = [
 ];
 
 /**
- * Draws the recorded texts of a published model: the text with the first token, next to the text without this token or
- * with the token restored halfway.
+ * Draws two recorded texts of a published model side by side: one with the first token, the other without it or with it
+ * restored halfway.
  */
 export class RecordedTexts {
   readonly #place: HTMLElement;
@@ -179,7 +178,7 @@ export class RecordedTexts {
         ? texts[name]
         : html`${textBefore}<strong class="back">[first token shown again]</strong>${textAfter}`;
     const promptSpan = html`<span class="hint">${prompt}</span>`;
-    // Writes no spaces between the tags of the template, which would be part of the texts.
+    // Spaces between the tags would become part of the texts.
     render(
       html`<p class="answer">${heading}.</p>
         <div class="recorded-intro">
@@ -248,7 +247,8 @@ interface TrialState {
 }
 
 /**
- * Deletes the first token of a model's text: `start` generates the texts under each condition, and `stop` removes them.
+ * Deletes the first token of a model's text: `start` generates a text under each condition, and `stop` removes the
+ * texts.
  */
 export class DeletionTrial {
   readonly #context: Context;

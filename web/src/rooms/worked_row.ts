@@ -1,6 +1,6 @@
 /**
  * Works out one row of a map: the scores of one query, the weights that the operation makes of these, and the vector
- * that each token adds to the head's output. The table gives its length.
+ * that each token adds to the head's output, of which the table gives the norm.
  */
 import { html, nothing, render } from 'lit';
 import { defaults } from '../ask/state';
@@ -15,31 +15,29 @@ interface Entry {
   readonly key: number;
   readonly score: number;
   readonly weight: number;
-  /** The length of the token's value. */
+  /** ‖v‖ of the token. */
   readonly value: number;
-  /** The length of the token's value times its weight. */
+  /** ‖v‖ times the weight. */
   readonly adds: number;
 }
 
 export interface WorkedRow {
   readonly query: number;
-  /** The first token, then the other tokens with the largest weights. */
+  /** The first token, and then the other tokens with the largest weights. */
   readonly topEntries: readonly Entry[];
   readonly otherEntries: readonly Entry[];
-  /** The length of the sum of the vectors that `others` add. */
+  /** The norm of the sum of the vectors that `otherEntries` add. */
   readonly othersOutput: number;
-  /** The sum of the weights. */
   readonly sum: number;
-  /** The length of the head's output. */
   readonly output: number;
-  /** The length of the output if softmax shared the row among the other tokens; NaN for other operations. */
+  /** The norm of the output if softmax shared the row among the other tokens; NaN for other operations. */
   readonly outputWithoutFirst: number;
 }
 
-/** The number of tokens, besides the first one, that have a line each. */
+/** Besides the first token, this many tokens have a line each. */
 const TOP_COUNT = 3;
 
-/** Returns the number that the model's sigmoid adds to each score. */
+/** Returns what the model's sigmoid adds to each score. */
 function biasOf({ operation, architecture: { attention } }: Frame): number {
   const isModelOperation = operation.name === 'sigmoid' && attention.operation === 'sigmoid';
   const bias = Number(isModelOperation && attention.parameters?.bias);
@@ -47,8 +45,8 @@ function biasOf({ operation, architecture: { attention } }: Frame): number {
 }
 
 /**
- * Returns the query that best shows what a model need not do whose rows may sum to anything: of the queries that give
- * the first token more than half in the first model, the one with the smallest row sum in the other; -1 without one.
+ * Returns the query that best shows that rows need not sum to 1. Among the queries that give the first token more than
+ * half in the first model, it is the one with the smallest row sum in the other model; -1 without one.
  */
 export function contrastQuery([first, other]: readonly Frame[]): number {
   const isContrast = first?.operation.normalizes && other && !other.operation.normalizes;
@@ -60,7 +58,7 @@ export function contrastQuery([first, other]: readonly Frame[]): number {
     sumOf(
       Array.from(otherMaps.weights.subarray(query * T, (query + 1) * T)).filter(Number.isFinite),
     );
-  // Leaves out the first half of the queries, which see few tokens.
+  // Queries in the first half see few tokens.
   return Array.from({ length: T }, (_, query) => query)
     .filter((query) => query >= T / 2 && firstMaps.weights[query * T + firstKey(first)]! > 0.5)
     .reduce((best, query) => (best < 0 || sumOfRow(query) < sumOfRow(best) ? query : best), -1);
@@ -101,7 +99,7 @@ export function workOutRow(frame: Frame, requestedQuery: number): WorkedRow | un
   const others = entries
     .filter(({ key }) => key !== first)
     .sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
-  // A single remaining token has a line of its own.
+  // A single remaining token gets a line of its own.
   const lineCount = others.length === TOP_COUNT + 1 ? TOP_COUNT + 1 : TOP_COUNT;
   const remainingEntries = others.slice(lineCount);
   const keysOf = (entries: readonly Entry[]) => entries.map(({ key }) => key);
@@ -124,7 +122,7 @@ export function workOutRow(frame: Frame, requestedQuery: number): WorkedRow | un
   };
 }
 
-/** Whether a token's value is shorter than half of the others' mean. */
+/** Whether the token's ‖v‖ is below half of the others' mean. */
 const hasSmallValue = ({ value }: Entry, otherEntries: readonly Entry[]) =>
   value < mean(otherEntries.map((one) => one.value)) / 2;
 
@@ -137,7 +135,6 @@ const othersOf = ({ topEntries, otherEntries }: WorkedRow) => [
   ...otherEntries,
 ];
 
-/** Returns the answer in words, as far as the row supports it. */
 export function rowAnswer(workedRow: WorkedRow, { operation, ...frame }: Frame): string {
   const firstEntry = workedRow.topEntries[0]!;
   const otherEntries = othersOf(workedRow);
@@ -154,7 +151,6 @@ export function rowAnswer(workedRow: WorkedRow, { operation, ...frame }: Frame):
   return `The first token has the highest score${takesMost ? ', so most of the attention goes to it' : ''}${valueWords}.`;
 }
 
-/** Explains the number that the model's sigmoid adds to each score; empty if there is none. */
 function biasWords(frame: Frame): string {
   const bias = biasOf(frame);
   return bias < 0
@@ -181,7 +177,7 @@ export function rowSumWords(workedRow: WorkedRow, frame: Frame): string {
   return `${ruleWords}${othersWords} ${otherCount === 1 ? 'takes' : 'take'}.${withoutWords}`;
 }
 
-/** Compares a softmax row whose first token keeps the output small with a row that sums to less; else empty. */
+/** Compares a softmax row whose first token keeps the output small with a row that sums to less; otherwise ''. */
 export function compareRows(frames: readonly Frame[], query: number): string {
   const [frame, otherFrame] = frames;
   const [workedRow, otherRow] = frames.map((one) => workOutRow(one, query));
@@ -199,10 +195,10 @@ export function compareRows(frames: readonly Frame[], query: number): string {
   );
 }
 
-/** Formats a length; one that would round to 0 as `<0.01`. */
+/** Formats a norm; `<0.01` if it would round to 0. */
 const lengthWords = (x: number) => (x > 0 && x < 0.01 ? '<0.01' : show(x));
 
-/** Returns a cell with a number over a bar, whose length is a share of the cell. */
+/** @param share the length of the bar behind the text, as a share of the cell */
 const barCell = (share: number, text: string) =>
   html`<td class="bar" style=${`--share: ${Math.max(0, Math.min(1, share))}`}>${text}</td>`;
 
@@ -211,7 +207,7 @@ const sumOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 const longestValue = ({ topEntries, otherEntries }: WorkedRow) =>
   Math.max(...[...topEntries, ...otherEntries].map(({ value }) => value));
 
-/** Renders a worked row. `barMax` is the length of a full bar. */
+/** @param barMax the norm of a full bar */
 function tableOf(workedRow: WorkedRow, barMax: number, frame: Frame, at: Head) {
   const { query, topEntries, otherEntries, othersOutput, sum, output } = workedRow;
   const isFirst = (key: number) => key === firstKey(frame);
@@ -271,7 +267,7 @@ function tableOf(workedRow: WorkedRow, barMax: number, frame: Frame, at: Head) {
   </table>`;
 }
 
-/** The view of the table; the reader selects its row above the table. */
+/** The view of the table. Its row is selected above the table. */
 export const row: View = {
   name: 'row',
   title: 'One row, worked out',

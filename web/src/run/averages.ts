@@ -4,7 +4,7 @@ import { deviation, mean, withoutNaN, type Frame } from '../frame';
 import type { OpenModel, Watch } from './opened';
 import type { Prompts } from '../ask/question';
 
-/** The names of metrics that every frame has, since sentences and the choice of a head need them. */
+/** Every frame has these metrics, since sentences and the choice of a head need them. */
 export const ALWAYS_READ = [
   'alpha',
   'alpha_raw',
@@ -54,7 +54,7 @@ function averagesOf(
 
 /**
  * Measures the loss of each token, predicted from the `window` tokens before it by a run without a cache ("sliding
- * window with re-computation", Xiao et al. 2024). One run covers the first `window` tokens of a text.
+ * window with re-computation", Xiao et al. 2024). A single run covers the first `window` tokens.
  */
 export async function measureWindowLoss(
   { model }: OpenModel,
@@ -99,7 +99,6 @@ export async function measureWindowLoss(
   };
 }
 
-/** Adds a prompt's number of each metric to the list with the metric's name. */
 export function addPromptNumbers(
   lists: Record<string, number[]>,
   measured: Readonly<Record<string, Tensor>>,
@@ -108,7 +107,7 @@ export function addPromptNumbers(
     value === undefined ? undefined : (lists[name] ??= []).push(value);
   for (const name of ['sink_ratio', 'sink_ratio_raw', 'sink_ratio_bias', 'loss_mean', 'kl_mean'])
     addNumber(name, measured[name]?.data[0]);
-  // Takes the mean of each head from the summary, whose rows are mean, minimum and maximum.
+  // The summary's rows are mean, minimum and maximum; takes each head's mean.
   const masses = measured.row_mass_summary;
   addNumber(
     'row_mass_summary',
@@ -119,8 +118,8 @@ export function addPromptNumbers(
 }
 
 /**
- * Averages every metric that describe calls averaged, so that a view that is opened later also shows means, not numbers
- * of the first prompt. If no other view can be opened, averages only the requested metrics.
+ * Averages every metric that describe calls averaged, so that a view that is opened later also shows means and not
+ * numbers of the first prompt. If no other view can be opened, averages only the requested metrics.
  */
 export async function allAverages(
   describe: Describe,
@@ -133,14 +132,14 @@ export async function allAverages(
   }: { edits: Frame['edits']; eps: number; only?: readonly string[] | undefined },
   watch: Watch,
 ): Promise<Averages> {
-  // Always includes the loss, since the cost of a setting is a difference of mean losses.
+  // The loss is always included: the cost of a setting is a difference of mean losses.
   const isRequested = (name: string) =>
     !only || [...ALWAYS_READ, 'loss_mean', ...only].includes(name);
-  // Includes metrics that read no field, whose values are the same for every prompt.
+  // Metrics that read no field have the same value for every prompt.
   const averagedMetrics = describe.metrics.filter(
     (one) => (one.averaged || !one.fields.length) && isRequested(one.name),
   );
-  // Omits metrics of one head, and comparisons with the baseline if there is no edit.
+  // Metrics of one head, and comparisons with the baseline without an edit, cannot be averaged.
   const isMeasurable = ({ arguments: needs }: (typeof averagedMetrics)[number]) =>
     !needs.includes('layer') && (edits.length > 0 || !needs.includes('base'));
   const metrics = averagedMetrics.filter(isMeasurable).map(({ name }) => name);

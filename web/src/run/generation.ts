@@ -13,15 +13,13 @@ interface Sampling {
   readonly seed: number;
 }
 
-/** The functions of the queue that generation needs. */
 interface Answers {
   readonly entry: (subject: string) => Entry | undefined;
   readonly set: (subject: string, change: Entry) => void;
-  /** Returns the frame with all requested numbers. */
   readonly complete: (frame: Frame, cached: OpenRun) => Promise<Frame>;
 }
 
-/** Returns the frame with one more token and without numbers. */
+/** Returns the frame with one more token and without numbers, which are then read from the run. */
 function withToken(frame: Frame, id: number, text: string): Frame {
   const tokens = [...frame.tokens, { id, text, start: 0, end: 0, special: false }];
   const { head: _, ...rest } = frame;
@@ -63,7 +61,7 @@ export class Generation {
     this.#job.value = undefined;
   }
 
-  /** Extends each subject by at most `count` tokens, and publishes a frame after each. */
+  /** Adds at most `count` tokens to each subject, and publishes a frame after each token. */
   async generate(subjects: readonly string[], options: Sampling): Promise<void> {
     const job = new AbortController();
     this.#job.value = job;
@@ -102,8 +100,8 @@ export class Generation {
   }
 
   /**
-   * Returns the frame's run with memory for `more` tokens. A run with less memory is repeated, which gives the same
-   * bits. Returns undefined if another question was answered meanwhile.
+   * Returns the frame's run with memory for `more` tokens; undefined if another question was answered meanwhile. If the
+   * run's memory is too small, runs the text again, which gives the same bits.
    */
   async #reserveRun(
     { subject, tokens, T }: Frame,
@@ -111,7 +109,7 @@ export class Generation {
     more: number,
     signal: AbortSignal,
   ): Promise<OpenRun | undefined> {
-    // A token that was sampled as the reader stopped is in no frame, so it is removed from the run.
+    // If the reader stopped while a token was sampled, the run has a token that no frame has.
     if (isOpen(cached) && T + more <= cached.capacity) {
       if (cached.run.tokens.length > T) await cached.run.update(idsOf(tokens), { signal });
       return cached;

@@ -10,22 +10,23 @@ import { NO_WEIGHTS } from './recordings';
 import type { Models } from './models';
 import type { Request } from './request';
 
-/** The parts of the page that the queue needs. */
 export interface Dependencies {
   readonly models: Models;
-  /** Returns the texts that prompts of a question are cut from. */
   readonly texts: (question: Question) => Promise<readonly string[]>;
-  /** Returns whether a model may be opened now; if not, the page asks the reader, and calls `retry` on agreement. */
+  /**
+   * Returns whether a model may be opened now. If not, the page asks the reader, and calls `retry` when the reader
+   * agrees.
+   */
   readonly admit: (id: string, signal: AbortSignal) => Promise<boolean>;
-  /** Waits for this queue's turn, if several share an engine; the returned function ends the turn. */
+  /** Waits for this queue's turn if several share an engine; the returned function ends the turn. */
   readonly turn?: () => Promise<() => void>;
-  /** Informs an owner of the models which ones this queue still needs; absent: the queue itself closes all others. */
+  /** Tells an owner of the models which ones this queue still needs. Without an owner the queue closes all others. */
   readonly release?: (kept: ReadonlySet<string>) => Promise<void>;
 }
 
 export class Loader {
   readonly #dependencies: Dependencies;
-  /** The prompts of the last question, since many studies share them. */
+  /** The prompts of the last question, which many studies share. */
   #lastPrompts:
     | {
         readonly key: string;

@@ -16,13 +16,11 @@ import type { OpenModel } from './opened';
 
 interface MeasuredTensors {
   readonly tensors: Readonly<Record<string, Tensor>>;
-  /** The standard deviations over the prompts; NaN for one prompt. */
   readonly spread: Readonly<Record<string, Float32Array>>;
 }
 
 interface MeasurementInput {
   readonly opened: OpenModel;
-  /** The token ids of the prompts, which have equal lengths. */
   readonly ids: readonly (readonly number[])[];
   readonly edits: readonly Edit[];
   readonly signal: AbortSignal;
@@ -30,9 +28,7 @@ interface MeasurementInput {
 }
 
 export interface Measurement {
-  /** The names of the measurement's results. */
   readonly names: readonly string[];
-  /** Names what the progress counts. */
   readonly progressUnit: string;
   readonly fits: (model: { readonly architecture: Architecture }) => boolean;
   readonly measure: (input: MeasurementInput) => Promise<MeasuredTensors>;
@@ -56,17 +52,17 @@ const effects: Measurement = {
   },
 };
 
-/** The exchanged token's index after the special tokens: early, but not the first. */
+/** The index of the exchanged token, counted after the special tokens: early, but not the first one. */
 const EXCHANGE_INDEX = 4;
 
-/** The exchange of one token of a text for the text's last token that differs from it. */
+/** One token of a text is exchanged for the last token of the text that differs from it. */
 interface Exchange {
-  /** The position of the exchanged token among all tokens of the prompt. */
+  /** The index among all tokens of the prompt. */
   readonly at: number;
   readonly token: number;
 }
 
-/** Chooses the exchange; undefined for a text that is too short or repeats one token. */
+/** Returns undefined for a text that is too short or repeats one token. */
 export function exchangeOf(ids: readonly number[], prefixLength: number): Exchange | undefined {
   const at = prefixLength + Math.min(EXCHANGE_INDEX, ids.length - prefixLength - 2);
   const token = ids
@@ -76,13 +72,12 @@ export function exchangeOf(ids: readonly number[], prefixLength: number): Exchan
   return at > prefixLength && token !== undefined ? { at, token } : undefined;
 }
 
-/** Returns the number of special tokens before the text. */
 function prefixLengthOf(ids: readonly number[], special: readonly number[]): number {
   const end = ids.findIndex((id) => !special.includes(id));
   return end < 0 ? ids.length : end;
 }
 
-/** Measures the change of the residual stream when one token of a prompt is exchanged, and the prompt's own mixing. */
+/** Measures how the residual stream changes when one token of a prompt is exchanged, and the prompt's own mixing. */
 async function measureExchange(
   replica: Replica,
   ids: readonly number[],
@@ -102,7 +97,6 @@ async function measureExchange(
   }
 }
 
-/** Measures the influence of one exchanged token, with the start tokens and without them. */
 const reach: Measurement = {
   names: ['reach', 'reach_bare', 'mixing_bare'],
   progressUnit: 'texts changed',
@@ -134,17 +128,16 @@ const reach: Measurement = {
   },
 };
 
-/** The shortest beginning of a prompt that is measured, in tokens; each further one is sqrt(2) times as long. */
+/** In tokens. The first measured beginning of a prompt has this length; each further one is sqrt(2) times as long. */
 const MIN_LENGTH = 16;
 
-/** Returns the lengths of the measured beginnings of a prompt, up to the prompt's length. */
 export function lengthsUpTo(T: number): number[] {
   const all: number[] = [];
   for (let n = MIN_LENGTH; n < T; n *= Math.SQRT2) all.push(Math.round(n));
   return [...all, T];
 }
 
-/** Measures alpha_1 of every head for beginnings of a prompt, in one run that grows. */
+/** Measures alpha_1 of every head for beginnings of a prompt, in a single run that grows. */
 const lengths: Measurement = {
   names: ['alpha_by_length', 'lengths'],
   progressUnit: 'lengths',
@@ -182,7 +175,6 @@ const lengths: Measurement = {
   },
 };
 
-/** Averages each tensor over the prompts that have it. */
 function average(results: Readonly<Record<string, readonly Tensor[]>>): MeasuredTensors {
   const overTexts = (of: (values: readonly number[]) => number) => (all: readonly Tensor[]) =>
     Float32Array.from(all[0]?.data ?? [], (_, i) => of(all.map(({ data }) => data[i]!)));

@@ -1,6 +1,6 @@
 /**
- * The open models: models of the zoo, which stay open, and models that the reader opened by a plan. A model with a plan
- * may fill the memory, so it is closed once no room shows it; its plan is remembered for the rest of the visit.
+ * The open models. Those of the zoo stay open. A model that the reader opened by a plan may fill the memory, so it is
+ * closed once no room shows it; its plan is kept for the rest of the visit.
  */
 import {
   cacheClear,
@@ -24,26 +24,23 @@ import { Recordings } from './recordings';
 import type { Timelines } from '../timeline/timelines';
 import { readWithRetry, fetchText, zooAddress, type Card, type Zoo } from '../ask/zoo';
 
-/** Returns the id of a model's quantized preview among the open models. */
 export function previewId(id: string): string {
   return `${id} preview`;
 }
 
-/** The files of a model outside the zoo, and the access token that fetches them, which is kept in memory only. */
+/** The files of a model outside the zoo, and the access token that fetches them, which is only kept in memory. */
 interface Recipe {
   readonly title: string;
   readonly source: 'hub' | 'disk';
   readonly plan: Plan;
   readonly token?: string;
-  /** Whether the model is a checkpoint that the reader steps through, whose recipe is deleted once no room shows it. */
+  /** Whether the model is a checkpoint that the reader steps through. Its recipe is deleted once no room shows it. */
   readonly isTemporary?: boolean;
 }
 
-/** The options of opening a model. */
 interface OpenOptions {
   readonly watch: Watch;
   readonly arithmetic: Arithmetic;
-  /** Whether to open the quantized preview. */
   readonly isPreview?: boolean;
 }
 
@@ -55,15 +52,15 @@ interface Opening {
 
 export class Models {
   readonly #engine: Engine;
-  /** The tables of the engine, without texts. */
+  /** The engine's tables without their texts. */
   readonly describe: Describe;
   readonly zoo: Zoo;
   readonly #openings = new Map<string, Opening>();
   readonly #recipes = new Map<string, Recipe>();
-  /** The model that the reader has opened but no room shows yet. */
+  /** A model that the reader has opened and that no room shows yet. */
   #pinned: string | undefined;
   readonly #tokenizers = new Map<string, Promise<Tokenizer>>();
-  /** The time limit of a tokenizer's step in milliseconds, which doubles whenever the reader agrees to wait longer. */
+  /** Time limit of a tokenizer's step, in milliseconds. It doubles whenever the reader agrees to wait longer. */
   #stepLimit = 5000;
   #timelines: Promise<Timelines> | undefined;
   #texts: Promise<Describe> | undefined;
@@ -76,7 +73,7 @@ export class Models {
     this.recordings = new Recordings(engine);
   }
 
-  /** Returns the tables with their texts, or without these if they cannot be fetched. */
+  /** Returns the tables with their texts; without the texts if they cannot be fetched. */
   explain(): Promise<Describe> {
     this.#texts ??= this.#engine.explain().catch(() => {
       this.#texts = undefined;
@@ -98,7 +95,6 @@ export class Models {
     ];
   }
 
-  /** Whether a model can be opened without asking the reader. */
   canOpen(id: string): boolean {
     return (
       this.#recipes.has(id) ||
@@ -107,17 +103,16 @@ export class Models {
     );
   }
 
-  /** Returns the size of the weights of a model with a plan. */
   bytesOf(id: string): number | undefined {
     return this.#recipes.get(splitArithmetic(id).weights)?.plan.bytes;
   }
 
-  /** Adds a model that the reader asked for, so that it opens without a question from now on. */
+  /** Adds a model that the reader asked for; from now on it opens without a question. */
   admit(id: string, recipe: Recipe): void {
     this.#recipes.set(id, recipe);
   }
 
-  /** Keeps a model open that no room shows yet, until a room shows it or another model is pinned. */
+  /** Keeps a model open until a room shows it or another model is pinned. */
   pin(id: string): void {
     this.#pinned = id;
   }
@@ -126,12 +121,11 @@ export class Models {
     if (this.#pinned === id) this.#pinned = undefined;
   }
 
-  /** Forgets a model that could not be opened. */
   forget(id: string): void {
     this.#recipes.delete(id);
   }
 
-  /** Returns the timelines of the zoo; the first call fetches their code. */
+  /** The first call fetches the code of timelines. */
   timelines(): Promise<Timelines> {
     return (this.#timelines ??= import('../timeline/timelines').then(
       ({ Timelines }) => new Timelines(this.zoo.cards),
@@ -152,7 +146,7 @@ export class Models {
     );
   }
 
-  /** Opens a model, or returns the open one; two callers share one opening. */
+  /** Returns the open model, or opens it; callers share one opening. */
   get(id: string, watch: Watch): Promise<OpenModel> {
     const job = new AbortController();
     return this.#openShared(id, job, async () => {
@@ -194,7 +188,7 @@ export class Models {
   stop(id: string): void {
     const opening = this.#openings.get(id);
     if (!opening) return;
-    // Removes a checkpoint at once, so that a reader who returns to it need not wait for the end of this opening.
+    // Deletes a checkpoint now, so that a reader who returns to it need not wait for this opening to end.
     if (!opening.isDone && stepOf(splitArithmetic(id).weights)) this.#openings.delete(id);
     opening.job.abort(new DOMException('', 'AbortError'));
   }
@@ -215,7 +209,7 @@ export class Models {
     const hiddenOpenings = [...this.#openings].filter(
       ([id]) => !neededIds.has(id) && isClosable(id),
     );
-    // Removes all hidden models from the map first, so that no caller gets a model that is about to close.
+    // Empties the map first: no caller may get a model that is about to close.
     for (const [id, { job }] of hiddenOpenings) {
       this.#openings.delete(id);
       job.abort(new DOMException('', 'AbortError'));
@@ -228,7 +222,7 @@ export class Models {
   }
 
   /**
-   * Opens a model by its plan, and removes downloaded files that cannot be read, so that the next try fetches them
+   * Opens a model by its plan. If downloaded files cannot be read, deletes them, so that the next try fetches them
    * again.
    */
   async #openByPlan(
@@ -300,7 +294,7 @@ export class Models {
           weights: zooAddress(`${id}/model.safetensors`),
         }
       : await (isPreview ? this.zoo.preview(id) : this.zoo.exact(id));
-    // A stopped run does not stop the download, since the next run needs the model too.
+    // A stopped run does not stop the download: the next run needs the model too.
     const model = this.#engine.open(files, { arithmetic, onProgress });
     const { title, sha256, parameters, preview } = card;
     const weightFacts =
@@ -321,7 +315,7 @@ export class Models {
     if (!card.timeline) throw new InputError(`“${checkpoint.id}” has no stored checkpoints.`);
     const timelines = await this.timelines();
     const steps = await timelines.steps(checkpoint.id);
-    // Opens the trained weights for the last step.
+    // The last step has the trained weights.
     if (nearestStep(steps, checkpoint.step) === steps.at(-1))
       return { ...(await this.#openOfZoo(checkpoint.id, { watch, arithmetic })), id };
     const options = {
@@ -334,7 +328,7 @@ export class Models {
     ]);
     const model = await this.#engine.open(files, { signal, arithmetic });
     if (signal.aborted) {
-      // Closes a model that no caller has got.
+      // No caller has got this model.
       await model.close();
       throw signal.reason;
     }
@@ -343,7 +337,7 @@ export class Models {
     return { id, title, source: 'zoo', step: facts, bits, model, tokenizer };
   }
 
-  /** Returns the tokenizer of a model; checkpoints and models with the same tokenizer share it. */
+  /** Returns the tokenizer of a model. Its checkpoints, and models with an equal tokenizer, share it. */
   #tokenizerOf(model: string): Promise<Tokenizer> {
     const { tokenizer: id, tokenizer_config: config } = this.#card(model);
     const cached = this.#tokenizers.get(id);
@@ -364,12 +358,10 @@ export class Models {
   }
 }
 
-/** Whether the fetched files are damaged. */
 function isBroken(error: unknown): error is SinkscopeError {
   return error instanceof SinkscopeError && error.code.startsWith('bad_');
 }
 
-/** Closes a model, and the worker of its tokenizer if it has one. */
 async function closeModel({ model, tokenizer }: OpenModel): Promise<void> {
   if ('close' in tokenizer) tokenizer.close();
   await model.close();

@@ -1,5 +1,3 @@
-/** Describes the progress of a download or of a long run. */
-
 /** Formats a number of bytes in decimal units, as disks and hubs count. */
 export function sizeWords(bytes: number): string {
   if (!Number.isFinite(bytes)) return 'unknown size';
@@ -16,16 +14,16 @@ function durationWords(seconds: number): string {
 
 export interface LoadProgress {
   readonly done: number;
-  /** The size of the download in bytes; NaN if unknown. */
+  /** In bytes; NaN if unknown. */
   readonly total: number;
   /** Bytes per second; NaN until known. */
   readonly rate?: number;
-  /** The remaining seconds; NaN until known. */
+  /** In seconds; NaN until known. */
   readonly remaining?: number;
   readonly note?: string;
 }
 
-/** Describes the cost of a long run: memory, and the remaining time extrapolated from the progress so far. */
+/** Describes what a long run takes: memory, and the remaining time extrapolated from the progress so far. */
 export function runWords(
   T: number,
   bytes: number,

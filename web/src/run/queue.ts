@@ -1,8 +1,8 @@
 /**
- * The queue turns subjects into frames. A room requests subjects, a question and the names of metrics and fields; the
- * queue opens the models, runs one subject after the other, and publishes a frame of each. Cached results are reused. A
- * new request waits for a quick run and stops a long one. The queue closes models that no room shows, and runs a
- * subject once more if the engine is lost.
+ * The queue turns subjects into frames. A room requests subjects, a question, and names of metrics and fields. The
+ * queue opens the models, runs one subject after the other and publishes a frame of each. It reuses cached results, and
+ * closes models that no room shows. A new request waits for a quick run but stops a long one. If the engine is lost,
+ * the queue runs the subject once more.
  */
 import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
 import { SinkscopeError, type Progress } from 'sinkscope';
@@ -35,19 +35,18 @@ import {
 import { takeMeasurement, type Measure } from './started';
 import { Studies } from './studies';
 
-/** How long a new frame waits for the frames of other subjects, so that their picture is drawn once. */
+/** A new frame waits this many milliseconds for those of other subjects, so that their picture is drawn once. */
 const PUBLISH_DELAY_MS = 120;
-/** The total size up to which models with plans stay in memory together; beyond it, one is open at a time. */
+/** Models with plans stay in memory together up to this size; beyond it only one is open at a time. */
 const MAX_MODEL_BYTES = 2 ** 30;
-/** How long the queue waits for a stopped call to end before it begins the next one. */
+/** A stopped call has this many milliseconds to end before the queue begins the next one. */
 const STOP_MS = 30;
 
-/** The task that the queue is working on: a subject, or a study. */
 interface Job {
   readonly abort: AbortController;
   readonly task: string | Study;
   readonly since: number;
-  /** The measurement, with runs of its own, that the job is taking. */
+  /** Set while the job takes a measurement with runs of its own. */
   measurement?: Measurement;
 }
 
@@ -67,7 +66,7 @@ export class Queue {
   readonly #work = signal<Work | undefined>(undefined);
   /** The error of each failed subject, by the key of the subject and its question. */
   readonly #errors = new Map<string, string>();
-  /** The keys of tasks that were in progress when the engine was lost. */
+  /** Keys of the tasks that were in progress when the engine was lost. */
   readonly #lostKeys = new Set<string>();
   #request: Request | undefined;
   #job: Job | undefined;
@@ -86,17 +85,15 @@ export class Queue {
     });
   }
 
-  /** The answers, by subject. */
   get entries(): ReadonlySignal<ReadonlyMap<string, Entry>> {
     return this.#published;
   }
 
-  /** Returns the answer of a study; undefined before the study is measured. */
   studyEntry(study: Study): Entry | undefined {
     return this.#studies.entry(study);
   }
 
-  /** What the queue is doing; undefined if idle. */
+  /** Undefined if the queue is idle. */
   get work(): ReadonlySignal<Work | undefined> {
     return this.#work;
   }
@@ -111,7 +108,7 @@ export class Queue {
     const isNewQuestion =
       lastRequest && questionKey(lastRequest.question) !== questionKey(request.question);
     if (isNewQuestion) this.stopGenerating();
-    // If other names are requested, tries failed subjects with open runs again: only one view's numbers may have failed.
+    // With other names, tries failed subjects with open runs again: only one view's numbers may have failed.
     if (lastRequest?.reads.join() !== request.reads.join())
       for (const subject of request.subjects)
         if (this.#runs.get(subject)?.key === this.#key(subject))
@@ -122,7 +119,7 @@ export class Queue {
     void this.#loop();
   }
 
-  /** Whether the job is still requested, or so quick that the queue waits for its end. */
+  /** Whether the job is still requested, or so quick that the queue waits for it. */
   #isWanted({ task, since, measurement }: Job, isNewQuestion: boolean): boolean {
     const { subjects, reads, studies = [] } = this.#request!;
     if (typeof task === 'object')
@@ -131,18 +128,17 @@ export class Queue {
     return subjects.includes(task) && !(isNewQuestion && performance.now() - since > QUICK_MS);
   }
 
-  /** Retries failed subjects after a model was opened, or on the reader's request. */
   retry(): void {
     this.#errors.clear();
     this.#lostKeys.clear();
-    // Does nothing before the first request.
+    // There is nothing to retry before the first request.
     if (!this.#request) return;
     this.#studies.retry();
     this.#rebuildEntries();
     void this.#loop();
   }
 
-  /** Stops all work; the remaining subjects wait for another question or for `retry`. */
+  /** Stops all work. The remaining subjects wait for another question or for `retry`. */
   stop(): void {
     this.stopGenerating();
     const request = this.#request;
@@ -159,7 +155,7 @@ export class Queue {
     this.#generation.stop();
   }
 
-  /** Measures a subject again and returns the recording, with the run of its first prompt. */
+  /** Measures a subject again, and returns a recording with the run of its first prompt. */
   async record(subject: string, source: string): Promise<Uint8Array<ArrayBuffer>> {
     const frame = this.#entries.get(subject)?.frame;
     const cached = this.#runs.get(subject);
@@ -168,19 +164,18 @@ export class Queue {
     return makeRecording(frame, cached.opened, source, this.#models);
   }
 
-  /** Adds tokens to the frames of these subjects. */
   async generate(...[subjects, options]: Parameters<Generation['generate']>): Promise<void> {
     this.#work.value = { text: 'Generating', share: NaN, since: performance.now() };
     try {
       await this.#generation.generate(subjects, options);
     } finally {
       if (!this.#isLooping) this.#work.value = undefined;
-      // Takes measurements that have waited for the last token.
+      // Takes the measurements that waited for the last token.
       void this.#loop();
     }
   }
 
-  /** Takes a measurement that the reader starts on a shown model; its view shows the progress. */
+  /** Takes a measurement that the reader starts on a shown model, whose view shows the progress. */
   readonly measure: Measure<{ frame: Frame; signal: AbortSignal }> = (name, of, options) => {
     const { opened } = this.#runs.get(of.frame.subject) ?? {};
     if (!opened) throw new InputError('The model is no longer open.');
@@ -189,7 +184,6 @@ export class Queue {
     return takeMeasurement(name, { ...of, opened, baseline }, options);
   };
 
-  /** Returns a key of a subject and its question. */
   #key(subject: string): string {
     const { question, isFixed, reads } = this.#request!;
     return `${subject} ${questionKey(question)}${isFixed ? ` ${reads.join()}` : ''}`;
@@ -202,7 +196,7 @@ export class Queue {
     this.#publish();
   }
 
-  /** Publishes the entries, after a delay if the next subject is about to change them again. */
+  /** Publishes the entries, later if the next subject is about to change them again. */
   #publish(): void {
     const before = this.#published.peek();
     const canWait =
@@ -221,7 +215,7 @@ export class Queue {
     else publish();
   }
 
-  /** Rebuilds the entries in the order of the request; frames that answer other questions become stale. */
+  /** Rebuilds the entries in the order of the request. A frame that answers another question becomes stale. */
   #rebuildEntries(): void {
     const before = this.#entries;
     const { subjects } = this.#request!;
@@ -258,12 +252,14 @@ export class Queue {
     );
   }
 
-  /** Returns the head that the page shows of a frame. */
   #headOf(frame: Frame, { head, heads }: Request): Head {
     return heads?.[frame.subject] ?? selectedHead(frame, head);
   }
 
-  /** Whether to replace a preview's frame by one of the exact weights, unless that would lose generated tokens. */
+  /**
+   * Whether to replace a preview's frame by one of the exact weights. False after generation, since the new frame would
+   * lose the generated tokens.
+   */
   #needsExactWeights({ generated }: Frame, { opened }: CachedRun): boolean {
     return Boolean(
       opened.isPreview &&
@@ -273,7 +269,6 @@ export class Queue {
     );
   }
 
-  /** Returns the first measurement that the frame lacks; none during generation. */
   #measurementFor(frame: Frame): Measurement | undefined {
     const isMissing = (name: string) =>
       this.#request!.reads.includes(name) && !(name in frame.tensors);
@@ -295,7 +290,7 @@ export class Queue {
     this.#closeUnused();
     for (let task = this.#nextTask; task !== undefined; task = this.#nextTask) {
       const endTurn = await this.#takeTurn();
-      // Chooses the task again, since the request may have changed while the queue waited for its turn.
+      // The request may have changed while the queue waited for its turn.
       task = this.#nextTask;
       if (task === undefined) {
         endTurn();
@@ -326,7 +321,7 @@ export class Queue {
   }
 
   #fail(task: string | Study, key: string, error: unknown): void {
-    // Tries once more after the engine was lost, since the next call restarts it; a second loss is an error.
+    // The next call restarts a lost engine, so tries once more; a second loss is an error.
     const isLost = error instanceof SinkscopeError && error.code === 'lost';
     if (isLost && !this.#lostKeys.has(key)) {
       this.#lostKeys.add(key);
@@ -376,7 +371,7 @@ export class Queue {
     if (parsedSubject && isRecordingId(parsedSubject.id))
       return this.#answerRecording(subject, key, parsedSubject, request, watch);
     const { parsed, opened } = await this.#loading.open(subject, request, watch);
-    // Begins to fetch the other models while this one runs.
+    // The other models load while this one runs.
     const detachedWatch = this.#makeWatch(new AbortController().signal);
     for (const other of request.subjects) this.#loading.prefetch(other, request, detachedWatch);
     signal.throwIfAborted();
@@ -401,7 +396,7 @@ export class Queue {
       base,
     };
     const result = await runSubject(args, watch).catch((error: unknown) => {
-      // Keeps a stopped run for the next question. The run keeps its key only if it still has the tokens of its frame.
+      // Keeps a stopped run for the next question; it keeps its key only if it has the tokens of its frame.
       const hasFrameTokens =
         lastFrame && lastRun && hasTokens(lastRun.run, idsOf(lastFrame.tokens));
       if (signal.aborted && lastRun)
@@ -420,7 +415,7 @@ export class Queue {
     }
   }
 
-  /** Publishes a frame, as stale if the question has changed meanwhile. */
+  /** Publishes a frame; it is stale if the question has changed meanwhile. */
   #publishFrame(subject: string, frame: Frame): void {
     batch(() => {
       this.#setEntry(subject, { frame, isStale: false, error: undefined });
@@ -428,7 +423,7 @@ export class Queue {
     });
   }
 
-  /** Publishes a recording's frame, which answers every question with the recording's contents. */
+  /** Publishes a recording's frame, which is the same for every question. */
   async #answerRecording(
     subject: string,
     key: string,
@@ -466,12 +461,11 @@ export class Queue {
       ? [idsOf(frame.tokens)]
       : (await this.#loading.prompts(opened, frame.question, context)).ids;
     const results = await withMeasurement(measurement, frame, opened, ids, watch);
-    // Drops the result if tokens have been added meanwhile.
+    // Tokens may have been added meanwhile, which makes the result void.
     if (this.#entries.get(subject)?.frame === frame)
       this.#setEntry(subject, { frame: { ...frame, ...results } });
   }
 
-  /** Returns the frame with all requested numbers. */
   async #completeFrame(frame: Frame, cachedRun: CachedRun, request: Request): Promise<Frame> {
     const lastFrame = this.#entries.get(frame.subject)?.frame;
     const headOf = (one: Frame) => this.#headOf(one, request);

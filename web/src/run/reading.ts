@@ -26,10 +26,9 @@ import {
   type Subject,
 } from '../ask/subject';
 
-/** The parts of a request that determine what to read: names, names of one head, and the resolution of long maps. */
+/** What a request says about reading: names, names for one head, and the resolution of long maps. */
 type Wanted = Pick<Request, 'reads' | 'headReads' | 'cells' | 'zoom'>;
 
-/** Returns the edit that evicts keys in every head after each query, if there is one. */
 function evictionOf(edits: Frame['edits']) {
   return edits
     .filter((edit): edit is NamedEdit => edit.kind === 'evict')
@@ -39,8 +38,8 @@ function evictionOf(edits: Frame['edits']) {
 }
 
 /**
- * Returns the largest number of tokens of a run; Infinity if each query sees fewer tokens than the context: those in
- * its window, or those that every head's cache keeps.
+ * Returns the largest number of tokens of a run. It is Infinity if no query sees more tokens than the context: only
+ * those in its window, or those that every head's cache keeps.
  * @param window the number of tokens in the run of each prediction
  */
 export function contextOf(
@@ -54,10 +53,10 @@ export function contextOf(
   return isUnlimited ? Infinity : context;
 }
 
-/** The number of tokens above which a run is streamed if possible: it then drops keys outside the cache. */
+/** A run of more tokens is streamed if possible: it then drops keys outside the cache. */
 export const LONG_TEXT = 512;
 
-/** Whether a run can be streamed, which bounds its memory and gives the same losses. */
+/** Whether a run can be streamed, which bounds its memory and does not change the losses. */
 export function canStream(
   { fields, metrics }: Describe,
   { context }: Frame['architecture'],
@@ -74,13 +73,12 @@ export function canStream(
   return T > Math.min(context, LONG_TEXT) && isOnlyEviction && measures.every(usesStreamedFields);
 }
 
-/** Returns the requested names that this model has. */
 export function namesFor(
   { fields, metrics, edits: kinds }: Describe,
   { architecture, edits }: Pick<Frame, 'architecture' | 'edits'>,
   reads: readonly string[],
 ): string[] {
-  // The fields that only a run with an edit of their kind records.
+  // Only a run with an edit of their kind records these fields.
   const missingEditFields = kinds
     .filter(({ name }) => !edits.some(({ kind }) => kind === name))
     .flatMap((row) => row.fields);
@@ -97,12 +95,12 @@ export function namesFor(
   });
 }
 
-/** Returns the side to which maps are pooled; a recording's maps have a side of their own. */
+/** Returns the side to which maps are pooled. The maps of a recording have a fixed side. */
 function mapSide({ recording, pooled, T }: Frame, { cells = Infinity }: Wanted) {
   return recording ? pooled : pooledSide(T, cells);
 }
 
-/** Returns where the exact rows of a long map begin, limited to the text; undefined if none are wanted. */
+/** Returns where the exact rows of a long map begin, moved into the text; undefined if none are wanted. */
 function zoomOf(frame: Frame, { headReads, zoom, cells = Infinity }: Wanted) {
   const { recording, T } = frame;
   if (recording || T <= cells || !zoom || zoom.query < 0 || !headReads.includes('att'))
@@ -111,13 +109,12 @@ function zoomOf(frame: Frame, { headReads, zoom, cells = Infinity }: Wanted) {
   return { query: clampStart(zoom.query), key: clampStart(zoom.key) };
 }
 
-/** Returns the frame's numbers of one head; undefined if it has those of another head. */
 const headFrameAt = ({ head }: Frame, at: Head): Frame['head'] =>
   head?.layer === at.layer && head.head === at.head ? head : undefined;
 
 /**
- * Whether a frame has all wanted numbers that exist, without measurements.
- * @param at the shown head; absent if no run is open to read a head from
+ * Whether a frame has all wanted numbers that exist, apart from measurements.
+ * @param at the shown head; absent if no run is open from which a head can be read
  */
 export function isAnswered(frame: Frame, describe: Describe, wanted: Wanted, at?: Head): boolean {
   const { tensors, lacks = {} } = frame;
@@ -133,12 +130,12 @@ export function isAnswered(frame: Frame, describe: Describe, wanted: Wanted, at?
   );
 }
 
-/** The size above which standard fields are recorded only if a view reads them. */
+/** Beyond this size, standard fields are recorded only if a view reads them. */
 const MAX_STANDARD_BYTES = 2 ** 28;
 
 /**
- * Whether the standard fields fit in memory, so that a view opened later needs no new run. Maps take none, since they
- * are computed when they are read.
+ * Whether the standard fields fit into memory, so that a view that is opened later needs no new run. Maps take no
+ * memory, since they are computed when they are read.
  */
 function fitsStandardFields(
   { fields }: Describe,
@@ -153,14 +150,10 @@ function fitsStandardFields(
   return bytes.reduce((a, b) => a + b, 0) <= MAX_STANDARD_BYTES;
 }
 
-/** Whether a shape has a number for each query and key. */
 const isMapShape = (shape: readonly string[]): boolean =>
   shape.filter((letter) => letter === 'T').length > 1;
 
-/**
- * Returns the fields that a run must record for the wanted names.
- * @param run the run's model and length
- */
+/** @param run the model and the length of the run */
 export function fieldsToRecord(
   describe: Describe,
   { reads, headReads }: Pick<Wanted, 'reads' | 'headReads'>,
@@ -180,7 +173,7 @@ export function fieldsToRecord(
   );
 }
 
-/** Whether an edit changes nothing, as it sets the model's own operation and this has no parameters. */
+/** Whether an edit sets the model's own operation, without parameters. */
 function changesNothing(
   edit: Edit,
   { attention: { operation } }: Frame['architecture'],
@@ -214,7 +207,6 @@ function choiceLabels(edit: Edit, describe: Describe): Readonly<Record<string, s
   );
 }
 
-/** Returns a frame without measurements. */
 export async function emptyFrame(
   describe: Describe,
   subject: Subject,
@@ -233,7 +225,7 @@ export async function emptyFrame(
   const { id, title, source, commit, sha256, step, bits } = opened;
   return {
     subject: text,
-    // The title of a checkpoint already names the stored step, which may only be the nearest to that of the subject.
+    // A checkpoint's title names the stored step, which may only be the nearest to the subject's step.
     title: titleOf(atStep(effectiveSubject, undefined), title, describe),
     model: { id, title, source, commit, sha256, step, bits },
     class: classOf(edits, subject, describe),
@@ -264,7 +256,7 @@ export async function emptyFrame(
 
 /**
  * Reads a frame's missing numbers from its run.
- * @param selection the previous frame of the subject, and a function that returns the selected head of a frame
+ * @param selection the subject's previous frame, and a function that returns the selected head of a frame
  */
 export async function completeFrame(
   describe: Describe,
@@ -284,7 +276,7 @@ export async function completeFrame(
   const names = namesFor(describe, frame, reads).filter(
     (name) => !(name in frame.tensors) && !(name in (frame.lacks ?? {})),
   );
-  // Guesses the selected head by the previous frame, until alpha is read, which decides it.
+  // Alpha decides which head is selected; until it is read, the previous frame decides.
   const similarFrame = 'alpha' in frame.tensors ? frame : before;
   const guessedHead = similarFrame && headOf(similarFrame);
   const tensorsAt = (one: Head): Readonly<Record<string, Tensor>> =>
@@ -339,18 +331,18 @@ function rowRequest(T: number, at: Head, { query }: { query: number }): RunRead 
   return { field: 'att', ...at, rows: [query, Math.min(T, query + EXACT_SIDE)] };
 }
 
-/** The side of each head's small map, if all heads are shown. */
+/** The side of each head's map if all heads are shown. */
 const SMALL_SIDE = 64;
 
-/** Returns the options for reading long maps in blocks, with smaller maps if all heads are shown. */
+/** Returns the options for reading long maps in blocks; smaller ones if all heads are shown. */
 function mapOptions({ recording, pooled, T }: Frame, { head }: Partial<Head>) {
   if (recording || !pooled) return {};
   return { block: Math.ceil(T / (head === undefined ? Math.min(SMALL_SIDE, pooled) : pooled)) };
 }
 
 /**
- * Returns the frame with the wanted side of its maps, without maps that were read with another side. If maps are pooled,
- * the frame lacks the metrics that have a number for each query and key.
+ * Returns the frame with the wanted side of its maps, without maps of another side. If maps are pooled, the frame lacks
+ * the metrics that have a number for each query and key.
  */
 function withMapSide(frame: Frame, { metrics }: Describe, wanted: Wanted): Frame {
   const pooled = mapSide(frame, wanted);

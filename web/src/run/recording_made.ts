@@ -1,17 +1,14 @@
-/** Makes a recording of a frame, for others to open. The module is separate, since it is fetched on the first save. */
+/** Makes a recording of a frame, for others to open. This module is fetched on the first save. */
 import { recordStudy } from 'sinkscope';
 import type { Frame } from '../frame';
 import { idsOf } from './runs';
 import type { Models } from './models';
 import type { OpenModel } from './opened';
 
-/** The fields of the first prompt that views of single heads need. */
+/** The fields that views of single heads need. */
 const HEAD_FIELDS = ['att', 'q', 'k', 'v'];
 
-/**
- * Returns the bytes of a recording.
- * @param source describes the source of the prompts
- */
+/** @param source describes where the prompts are from */
 export async function makeRecording(
   frame: Frame,
   opened: OpenModel,
@@ -24,7 +21,7 @@ export async function makeRecording(
   return recordStudy(opened.model, prompts, {
     edits,
     eps: [eps],
-    // All maps of a long text would take gigabytes, so only the metrics are recorded.
+    // All maps of a long text would take gigabytes, so the recording then has only the metrics.
     fields: frame.pooled ? [] : HEAD_FIELDS,
     strings: (list) => list.map((id) => opened.tokenizer.piece(id)),
     model: { id: model.title, revision: model.commit ?? null, sha256: model.sha256 ?? null },

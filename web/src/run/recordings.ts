@@ -19,20 +19,17 @@ import { measurements } from './measurements';
 import type { Choice, OpenModel, Watch } from './opened';
 import type { OpenRun } from './runs';
 
-/** The page's explanation of what a recording does not support. */
 export const NO_WEIGHTS =
   'A recording has no weights: it shows what was measured, and nothing can be typed, generated or replaced.';
 
-/** The reason why a recording lacks metrics that need further runs. */
 const NEEDS_RUNS = 'needs runs of the model, and a recording has none';
 
 const CLASSES: readonly NumberClass[] = ['relaxed', 'approximate', 'counterfactual', 'edited'];
 
-/** The open recordings, and the recordings that may be opened without asking the reader. */
 export class Recordings {
   readonly #engine: Engine;
   readonly #openings = new Map<string, Promise<Recording>>();
-  /** The admitted recordings: files of the reader's disk, or undefined for the file at the recording's address. */
+  /** For each admitted recording its file on the reader's disk, or undefined if it is fetched from its address. */
   readonly #admitted = new Map<string, Blob | undefined>();
   readonly #titles = new Map<string, string>();
 
@@ -79,7 +76,7 @@ export class Recordings {
     return opened;
   }
 
-  /** Returns the file's size from the server's headers; undefined if they lack it. */
+  /** Returns the size that the server's headers state; undefined if they state none. */
   async size(id: string, signal: AbortSignal): Promise<number | undefined> {
     const response = await fetch(addressOfRecording(id)!, { method: 'HEAD', signal }).catch(() => {
       signal.throwIfAborted();
@@ -88,7 +85,6 @@ export class Recordings {
     return length === null ? undefined : Number(length);
   }
 
-  /** Returns the bytes of the file, from the disk or the network. */
   async bytes(id: string): Promise<Uint8Array<ArrayBuffer>> {
     const file = this.#admitted.get(id);
     if (file) return new Uint8Array(await file.arrayBuffer());
@@ -96,7 +92,6 @@ export class Recordings {
     return new Uint8Array(await response.arrayBuffer());
   }
 
-  /** Closes recordings that are no longer shown. */
   async release(wanted: ReadonlySet<string>): Promise<void> {
     const hiddenOpenings = [...this.#openings].filter(([id]) => !wanted.has(id));
     for (const [id] of hiddenOpenings) this.#openings.delete(id);
@@ -105,21 +100,22 @@ export class Recordings {
   }
 }
 
-/** Returns the title of the recorded model, with the edits of its runs. */
+/** Returns the title of the recorded model with the edits of its runs. */
 function titleOf({ conditions }: Pick<Recording, 'conditions'>, id: string): string {
   const name = conditions.model.id.slice(0, 120) || nameOfRecording(id);
   return [name, ...conditions.edits.map(({ label }) => label.slice(0, 120))].join(', ');
 }
 
 /**
- * Returns the architecture of a recording. It leaves out unknown facts, which a comparison would count as differences.
+ * Returns the architecture of a recording. Unknown facts are left out, since a comparison would count them as
+ * differences.
  */
 function architectureOf(
   { operations }: Describe,
   { architecture, conditions, tensors }: Recording,
 ): Architecture {
   const operation = operations.find(({ name }) => name === conditions.model.operation);
-  // The tensor att_bias has the weight of a bias key, or that of the operation's own sink logit, which is no key.
+  // The tensor att_bias is the weight of a bias key or of the operation's own sink logit, which is no key.
   const hasSinkLogit = operation?.parameters.some(({ per_head }) => per_head);
   // A recording of maps alone lacks the model's other sizes.
   const { D, K, U, V, ...others } = architecture;
@@ -146,7 +142,7 @@ function tokensOf({ conditions, tokens }: Recording): Token[] {
   });
 }
 
-/** Reads the file's means over all prompts, their deviations, and one number per prompt. */
+/** Reads the means over all prompts, their deviations, and one number per prompt. */
 async function meansOf(describe: Describe, recording: Recording, eps: number) {
   const { tensors: fileTensors, conditions } = recording;
   const { count, T, kept } = conditions.prompts;
@@ -155,7 +151,7 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
   const spread: Record<string, Float32Array> = {};
   for (const { name, shape, arguments: args } of describe.metrics) {
     if (!fileTensors.has(`mean.${name}`)) continue;
-    // Leaves out averages by token, if the first prompt is shorter than the averaged ones.
+    // Averages by token need a first prompt as long as the averaged ones.
     if (shape.includes('T') && !isSameLength) continue;
     const options = args.includes('eps') ? { eps } : {};
     tensors[name] = await recording.mean(name, options);
@@ -163,7 +159,7 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
     const deviation = await recording.deviation(name, options);
     spread[name] = deviation.data as Float32Array;
   }
-  // Averages the kept prompts if the file has no means but keeps all prompts.
+  // A file without means may have all prompts, which are then averaged here.
   const hasAllPrompts =
     kept > 0 && kept === count && ![...fileTensors.keys()].some((name) => /^mean\./.test(name));
   for (const { name, averaged, arguments: args } of describe.metrics) {
@@ -190,7 +186,7 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
   return { tensors, spread, perPrompt };
 }
 
-/** Adds NaN for the numbers that the recording lacks but every view and sentence reads. */
+/** Adds NaN for numbers that the recording lacks and every view and sentence reads. */
 function fillGaps(frame: Frame): Frame {
   const { L, H } = frame.architecture;
   const { T } = frame;
@@ -206,7 +202,7 @@ function fillGaps(frame: Frame): Frame {
     ...frame,
     tensors: {
       alpha,
-      // If rows sum to 1, weights are shares.
+      // Weights are shares if rows sum to 1.
       alpha_raw: normalizes ? alpha : nanTensor(L, H, T),
       alpha_uniform: uniformAlpha(frame),
       sink_ratio: ratio,
@@ -232,7 +228,6 @@ function classOf({ conditions }: Recording): NumberClass {
   return CLASSES.find((one) => one === conditions.class.toLowerCase()) ?? 'measured';
 }
 
-/** Returns the frame of a recording: its numbers, with the conditions under which it was made. */
 export async function recordedFrame(
   describe: Describe,
   subject: string,
@@ -295,7 +290,6 @@ function pooledOf({ tensors }: Recording): number | undefined {
   return tensors.has('0.att') ? undefined : tensors.get('0.att_pooled')?.shape.at(-1);
 }
 
-/** Explains why a recording lacks a number. */
 function reasonOf(read: RunRead, error: unknown): string {
   if (!(error instanceof SinkscopeError) || error.code !== 'bad_request') throw error;
   const isMissing = 'field' in read && error.where === read.field;
@@ -303,8 +297,8 @@ function reasonOf(read: RunRead, error: unknown): string {
 }
 
 /**
- * Returns an object that reads a recording's first kept prompt like an open run. A missing number is undefined, and
- * `lacks` gets the reason.
+ * Reads a recording's first kept prompt like an open run. A missing number is undefined, and `lacks` then gets the
+ * reason.
  */
 export function recordedRun(
   key: string,

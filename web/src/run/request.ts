@@ -2,13 +2,12 @@
 import type { Frame, Head } from '../frame';
 import { questionKey, type Question } from '../ask/question';
 
-/** A subject and a question for which a room needs only means over the prompts; the queue keeps no run of it. */
+/** A subject and a question of which a room needs only means over the prompts. The queue keeps no run of it. */
 export interface Study {
   readonly subject: string;
   readonly question: Question;
-  /** Names of the metrics that are averaged. */
   readonly measures: readonly string[];
-  /** The place of the study's sweep: studies of one model with the same turn are measured together. */
+  /** Studies of one model with the same turn are measured together, in one sweep. */
   readonly turn?: number;
 }
 
@@ -19,36 +18,33 @@ export function studyKey({ subject, question, measures }: Study): string {
 export interface Request {
   readonly subjects: readonly string[];
   readonly question: Question;
-  /** Names of metrics and fields in describe, and names of measurements. */
+  /** The metrics and fields of describe, and the measurements, that the room reads. */
   readonly reads: readonly string[];
-  /** Names of metrics and fields that are read for one head only. */
   readonly headReads: readonly string[];
   readonly head: Head;
-  /** The most rows and columns of a map; absent: unlimited. */
+  /** At most this many rows and columns of a map; absent: all. */
   readonly cells?: number;
   /** The first query and key of the exact cells of a longer map; negative: none are read. */
   readonly zoom?: { readonly query: number; readonly key: number };
-  /** Heads of single subjects, instead of `head`. */
+  /** Heads of single subjects, which replace `head`. */
   readonly heads?: Readonly<Record<string, Head>>;
-  /** Whether a quantized preview may answer while the exact weights are not loaded. */
+  /** Whether a quantized preview may answer until the exact weights are loaded. */
   readonly isPreview?: boolean;
-  /** Whether no other names will be requested, as in a figure with a single view. */
+  /** Whether the room will request no other names, as a figure with a single view. */
   readonly isFixed?: boolean;
-  /** Studies that are measured after the subjects, one after the other. */
+  /** Measured after the subjects, one after the other. */
   readonly studies?: readonly Study[];
 }
 
-/** What the queue is doing, for the page to show. */
 export interface Work {
-  /** Names the work on the page; '' if it is not shown. */
+  /** '' if the page does not show the work. */
   readonly text: string;
-  /** The finished share, 0 to 1; NaN while unknown. */
+  /** The finished share of the work, from 0 to 1; NaN while unknown. */
   readonly share: number;
-  /** The time when the work began, by performance.now(). */
+  /** When the work began, by performance.now(). */
   readonly since: number;
 }
 
-/** The answer of a subject or of a study. */
 export interface Entry {
   readonly frame?: Frame;
   /** Whether the frame answers an earlier question. */

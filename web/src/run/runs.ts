@@ -10,22 +10,20 @@ import { runWords } from './progress';
 import { contextOf, emptyFrame, isAnswered, LONG_TEXT, fieldsToRecord } from './reading';
 import type { Request } from './request';
 
-/** The milliseconds up to which a run counts as quick. The queue neither stops a quick run nor reports its progress. */
+/** A run is quick up to this many milliseconds. The queue neither stops a quick run nor reports its progress. */
 export const QUICK_MS = 300;
-/** The number of further tokens for which a run reserves memory at once. */
+/** The number of further tokens for which a run reserves memory. */
 export const EXTRA_TOKENS = 64;
 
 export interface CachedRun {
-  /** The key of the subject and its question. */
   readonly key: string;
-  /** The run; absent if it was closed to make room for the next one. */
+  /** Absent if the run was closed to make room for the next one. */
   readonly run?: Run | undefined;
-  /** The number of tokens for which the run has memory. */
+  /** The run has memory for this many tokens. */
   readonly capacity: number;
   readonly opened: OpenModel;
-  /** The names that the run recorded. */
   readonly fields: ReadonlySet<string>;
-  /** The names that a recording lacks, with the reasons; absent for runs. */
+  /** What a recording lacks, with the reasons; absent for runs. */
   readonly lacks?: Readonly<Record<string, string>>;
 }
 
@@ -41,12 +39,10 @@ function close(cached: CachedRun | undefined): void {
   void cached?.run?.close().catch(() => {});
 }
 
-/** Whether a run has these tokens. */
 export function hasTokens(run: Run, ids: readonly number[]): boolean {
   return run.tokens.length === ids.length && ids.every((id, i) => id === run.tokens[i]);
 }
 
-/** The runs by their subjects, one for each subject. */
 export class CachedRuns {
   readonly #bySubject = new Map<string, CachedRun>();
 
@@ -59,8 +55,8 @@ export class CachedRuns {
   }
 
   /**
-   * Removes a subject's run. Returns the run if `fits` accepts it; otherwise closes it, since there may be no memory
-   * for both this run and the next one.
+   * Removes a subject's run and returns it if `fits` accepts it. Otherwise closes it: there may be no memory for both
+   * this run and the next one.
    */
   take(subject: string, fits: (cached: OpenRun) => boolean): OpenRun | undefined {
     const cached = this.#bySubject.get(subject);
@@ -87,7 +83,7 @@ export class CachedRuns {
     });
   }
 
-  /** Closes the runs of all subjects but the wanted ones, except runs from which a wanted edited subject can begin. */
+  /** Closes the runs of all other subjects, except those from which a wanted edited subject can begin. */
   keepOnly(wanted: ReadonlySet<string>): void {
     for (const [subject, cached] of this.#bySubject) {
       if (wanted.has(subject) || this.#canBeBase(cached, wanted)) continue;
@@ -96,14 +92,13 @@ export class CachedRuns {
     }
   }
 
-  /** Returns a run of the same model and text without edits, if one is open. */
+  /** Returns an open run of the same model and text without edits. */
   baseOf({ model }: OpenModel, ids: readonly number[]): Run | undefined {
     return [...this.#bySubject.values()].find(
       ({ run, opened }) => run?.edits.length === 0 && opened.model === model && hasTokens(run, ids),
     )?.run;
   }
 
-  /** The ids of models that ran as quantized previews. */
   get previews(): string[] {
     return [...this.#bySubject.values()].flatMap(({ opened }) =>
       opened.isPreview ? opened.id : [],
@@ -111,7 +106,6 @@ export class CachedRuns {
   }
 }
 
-/** The arguments of `runSubject`. */
 interface RunSubjectArguments {
   readonly subject: Subject;
   readonly text: string;
@@ -119,11 +113,10 @@ interface RunSubjectArguments {
   readonly opened: OpenModel;
   readonly prompts: Prompts;
   readonly request: Request;
-  /** The subject's frame of an earlier question. */
   readonly lastFrame: Frame | undefined;
-  /** The subject's former run, which can be updated to this question. */
+  /** The subject's last run, if it can be updated to this question. */
   readonly lastRun: OpenRun | undefined;
-  /** A run of the same model and text without edits, if one is open. */
+  /** An open run of the same model and text without edits. */
   readonly base: Run | undefined;
 }
 
@@ -138,8 +131,8 @@ export function canUpdate(
 }
 
 /**
- * Averages over all prompts, and runs the first one, which stays open. A figure that reads only averages, and whose
- * views do not change, needs no run.
+ * Averages over all prompts, and runs the first one, which stays open. A figure that reads only averages and whose
+ * views do not change needs no run.
  */
 export async function runSubject(
   { subject, text, key, opened, prompts, request, lastFrame, lastRun, base }: RunSubjectArguments,
@@ -153,9 +146,9 @@ export async function runSubject(
   const ids = prompts.ids[0]!;
   const T = prompts.tokens.length;
   const fields = fieldsToRecord(describe, request, { architecture, T });
-  // Reports no progress of a run that was quick before, since each message delays typing.
+  // Each message of progress delays typing, so a run that was quick before reports none.
   const wasQuick = lastFrame && lastFrame.milliseconds < QUICK_MS && T < 2 * lastFrame.T;
-  // An edit may name a token beyond the end of this text, and a typed text grows.
+  // A typed text grows, and an edit may name a token beyond its present end.
   const capacity = lastRun?.capacity ?? Math.min(contextOf(architecture, edits), T + EXTRA_TOKENS);
   const options = { edits, fields, capacity };
   const bytes = T > LONG_TEXT ? await opened.model.runBytes(T, options) : 0;
@@ -178,7 +171,7 @@ export async function runSubject(
           )
         : {};
     const frame = await emptyFrame(describe, subject, text, opened, question, prompts);
-    // Measurements beyond the run need an open run.
+    // Measurements need an open run.
     const needsMeasurement = request.reads.some(isMeasurement);
     if (fixedReads && !needsMeasurement && isAnswered({ ...frame, ...means }, describe, request)) {
       close(lastRun);
@@ -202,7 +195,7 @@ export async function runSubject(
   }
 }
 
-/** Takes a measurement with runs of its own, and returns the frame's numbers together with its results. */
+/** Takes a measurement with runs of its own, and returns the frame's numbers with its results. */
 export async function withMeasurement(
   measurement: Measurement,
   { tensors, spread, title, edits }: Frame,

@@ -1,5 +1,5 @@
 /**
- * Measurements that a reader starts, each with runs of its own. A view takes one by its name and shows partial results.
+ * Measurements that a reader starts. Each has runs of its own. A view takes one by its name and shows partial results.
  */
 import {
   copyTask,
@@ -22,25 +22,24 @@ import type { OpenModel } from './opened';
 
 interface StartedInput {
   readonly frame: Frame;
-  /** The frame's model. */
   readonly opened: OpenModel;
   readonly signal: AbortSignal;
-  /** The model of the zoo from which the frame's model differs in one factor. */
+  /** The model of the zoo that differs from the frame's model in one factor. */
   readonly baseline: () => Promise<OpenModel | undefined>;
 }
 
 /** Called with the finished share of the work, from 0 to 1. */
 type OnShare = (share: number) => void;
 
-/** The number of random tokens that a task copies. */
+/** A task copies this many random tokens. */
 const COPY_LENGTH = 25;
 
 const maskOption = ({ maskToken }: Frame) => (maskToken === undefined ? {} : { mask: maskToken });
 
 /**
- * Measures accuracy in three tasks, with every key, with the first key hidden and with another key hidden: the next
- * token in the frame's prompts, copied random tokens, and a name over two distances. All prompts begin with the special
- * tokens of the frame's text.
+ * Measures accuracy in three tasks: the next token in the frame's prompts, copied random tokens, and a name over two
+ * distances. Each is measured with every key, with the first key hidden, and with another key hidden. All prompts begin
+ * with the special tokens of the frame's text.
  */
 async function measureTasks(
   { frame, opened: { model, tokenizer }, signal }: StartedInput,
@@ -75,15 +74,15 @@ async function measureTasks(
     );
 }
 
-/** A masked model's losses, and the title of the causal model for comparison. */
+/** `found` are the losses of the masked model; the title is that of the causal model for comparison. */
 export interface MaskedLoss {
   readonly found: UnmaskResult;
   readonly causal?: string;
 }
 
 /**
- * Measures the loss at masked tokens of the frame's prompts, with every key and without one, and the loss of the causal
- * model from which the frame's model differs in one factor, if both have the same tokens.
+ * Measures the loss at masked tokens of the frame's prompts, with every key and without one. If the zoo has a causal
+ * model that differs in one factor and has the same tokens, measures its loss too.
  */
 async function measureMaskedLoss(
   { frame, opened: { model, tokenizer }, signal, baseline }: StartedInput,
@@ -105,7 +104,7 @@ async function measureMaskedLoss(
   return { found: result, ...(hasSameTokens ? { causal: baselineModel.title } : {}) };
 }
 
-/** Searches for tokens that raise a score when inserted between two texts; neither text contains special tokens. */
+/** Searches for tokens that raise a score when they are inserted between two texts without special tokens. */
 async function findSuffix(
   { frame: { edits }, opened: { model, tokenizer }, signal }: StartedInput,
   { pair, ...options }: Omit<SuffixOptions, 'signal'> & { pair: SuffixPair },
@@ -115,7 +114,7 @@ async function findSuffix(
   return { found: result, text: result.suffix.map((id) => tokenizer.piece(id)).join('') };
 }
 
-/** Lets a masked model fill in the mask tokens, and reports each step; the text contains no special tokens. */
+/** Lets a masked model fill in the mask tokens, and reports each step. The text has no special tokens. */
 async function fillMasks(
   { frame, opened, signal }: StartedInput,
   {
@@ -145,7 +144,6 @@ const startedMeasurements = {
 };
 type Started = typeof startedMeasurements;
 
-/** Takes a measurement by its name. */
 export type Measure<Context> = <Name extends keyof Started>(
   name: Name,
   of: Context,

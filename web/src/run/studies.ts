@@ -1,5 +1,6 @@
 /**
- * Measures studies, which are means of many settings of a model: sweeps them together, and caches them by their keys.
+ * Measures studies, which are means for many settings of a model. Studies of one model are swept together, and cached
+ * by their keys.
  */
 import { signal } from '@preact/signals-core';
 import { SinkscopeError } from 'sinkscope';
@@ -12,10 +13,10 @@ import type { OpenModel, Watch } from './opened';
 import { contextOf, emptyFrame, canStream } from './reading';
 import { studyKey, type Entry, type Request, type Study } from './request';
 
-/** The number of studies whose means are cached, for a slider that returns to earlier settings. */
+/** Means of this many studies stay cached, for a slider that returns to earlier settings. */
 const MAX_ENTRIES = 1000;
 
-/** Returns the bytes of a streamed run, and of a run that would keep every key. */
+/** Returns the bytes of a streamed run, and those of a run that keeps every key. */
 async function bytesOf(
   { model }: OpenModel,
   { tokens: { length } }: Prompts,
@@ -38,7 +39,6 @@ export class Studies {
     this.#loading = loading;
   }
 
-  /** Returns a study's answer; undefined before the study is measured. */
   entry(study: Study): Entry | undefined {
     return this.#entries.value.get(studyKey(study));
   }
@@ -51,12 +51,11 @@ export class Studies {
     this.#entries.value = new Map([...this.#entries.peek(), ...entries].slice(-MAX_ENTRIES));
   }
 
-  /** Forgets failed studies, so that they are measured again. */
   retry(): void {
     this.#entries.value = new Map([...this.#entries.peek()].filter(([, { frame }]) => frame));
   }
 
-  /** Measures the next study, and the others of the request that belong to the same sweep. */
+  /** Measures a study, and the others of the request that belong to its sweep. */
   async measure(study: Study, request: Request, watch: Watch): Promise<void> {
     const group = parseSubject(study.subject) ? this.#sweepOf(study, request) : [study];
     try {
@@ -64,14 +63,14 @@ export class Studies {
     } catch (error) {
       const isLost = error instanceof SinkscopeError && error.code === 'lost';
       if (group.length < 2 || watch.signal.aborted || isLost) throw error;
-      // Measures the study alone: the engine refuses a whole sweep if it refuses one of its settings.
+      // The engine refuses a whole sweep if it refuses one of its settings, so this measures the study alone.
       await this.#sweep([study], request, watch);
     }
   }
 
   /**
-   * Returns this study and the unmeasured studies of the same model, question and turn. Studies with a window
-   * are measured in turn, so only the first is returned.
+   * Returns this study and the unmeasured studies of the same model, question and turn. Studies with a window are
+   * measured one by one, so the result is then this study alone.
    */
   #sweepOf(study: Study, request: Request): Study[] {
     const sweepKey = ({ subject, question, measures, turn }: Study) =>
@@ -83,10 +82,6 @@ export class Studies {
     return study.question.window ? group.slice(0, 1) : group;
   }
 
-  /**
-   * Measures studies in one sweep.
-   * @param studies studies of one model and one question
-   */
   async #sweep(studies: readonly Study[], request: Request, watch: Watch): Promise<void> {
     const [study] = studies as [Study];
     const { signal } = watch;

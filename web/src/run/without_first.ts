@@ -1,6 +1,6 @@
 /**
  * Generates text after its first token is deleted: the model has read a prompt, and then continues with the first key,
- * without it, without it for half of the text, and without the second key. The texts are measured over several seeds.
+ * without it, without it for half of the text, and without the second key. Measures the texts over several seeds.
  */
 import {
   measureLoss,
@@ -17,8 +17,8 @@ const hiddenKeyEdits = (prompt: number, count: number, key = 0) =>
   }));
 
 /**
- * The conditions in the order of the table. The first generated token is the same under all conditions, since the
- * prompt's last query sees all keys.
+ * In the order of the table. Under every condition the first generated token is the same, since the prompt's last query
+ * sees all keys.
  */
 export const CONDITIONS = {
   kept: { title: 'With the first token', edits: () => [] },
@@ -27,7 +27,7 @@ export const CONDITIONS = {
     title: 'Without it, then put back',
     edits: (prompt, count) => hiddenKeyEdits(prompt, Math.floor(count / 2)),
   },
-  // Shows whether hiding any other token would have the same effect.
+  // Shows whether hiding any other token has the same effect.
   control: {
     title: 'Without the second token',
     edits: (prompt, count) => hiddenKeyEdits(prompt, count, 1),
@@ -37,7 +37,6 @@ export const CONDITIONS = {
 export type Name = keyof typeof CONDITIONS;
 export const CONDITION_NAMES = Object.keys(CONDITIONS) as readonly Name[];
 
-/** Measurements of a text. */
 export interface Measures {
   /** The loss under the unedited model, in nats per token. */
   readonly loss: number;
@@ -50,15 +49,14 @@ export interface Measures {
 export type Trial = Readonly<Record<Name, Measures & Written>>;
 
 /**
- * What lessons/without_first.mjs writes: one text for each condition, and the measures of every seed. The text of the
- * control is left out if it equals the text with the first token.
+ * What lessons/without_first.mjs writes: a text for each condition, and the measures of every seed. It leaves the
+ * control's text out if that equals the text with the first token.
  */
 export interface RecordedTrials {
   readonly texts: Readonly<Record<Exclude<Name, 'control'>, string> & { control?: string }>;
   readonly trials: Readonly<Record<Name, Readonly<Record<keyof Measures, readonly number[]>>>>;
 }
 
-/** Returns the recorded texts by condition, and the measures of each seed. */
 export function readRecorded({ texts, trials }: RecordedTrials): {
   readonly texts: Readonly<Record<Name, string>>;
   readonly trials: readonly Readonly<Record<Name, Measures>>[];
@@ -91,7 +89,6 @@ export function repeatedShare(tokens: readonly number[], from: number): number {
   return count / (tokens.length - from);
 }
 
-/** Generates and measures the texts of one seed. */
 export async function runTrial(
   writer: Writer,
   job: Parameters<typeof continuePrompt>[2],

@@ -1,10 +1,9 @@
 /**
- * Lets a model continue a prompt under several conditions, with the same random numbers, so that the texts differ only
- * because of the conditions.
+ * Lets a model continue a prompt under several conditions. All draw the same random numbers, so that the texts differ
+ * only because of the conditions.
  */
 import type { AnyTokenizer, Edit, Model } from 'sinkscope';
 
-/** The sampling of tokens. */
 interface Sampling {
   readonly temperature: number;
   readonly topK: number;
@@ -12,11 +11,9 @@ interface Sampling {
 
 const DEFAULT_SAMPLING: Sampling = { temperature: 0.6, topK: 40 };
 
-/** A condition under which text is generated: a title, and edits of the model. */
 export interface Condition {
   readonly title: string;
   /**
-   * Returns the edits.
    * @param prompt the number of tokens of the prompt
    * @param count the number of tokens to generate
    */
@@ -28,22 +25,19 @@ export interface Written {
   readonly tokens: readonly number[];
 }
 
-/** Returns the share of distinct tokens, which is small for a text that repeats itself. */
+/** Returns the share of distinct tokens; a text that repeats itself has a small one. */
 export const distinctShare = ({ tokens }: Pick<Written, 'tokens'>): number =>
   new Set(tokens).size / tokens.length;
 
 const mean = (all: ArrayLike<number>) => Array.from(all).reduce((a, b) => a + b, 0) / all.length;
 
-/** An open model that generates text. */
 export interface Writer {
   readonly model: Model;
   readonly tokenizer: AnyTokenizer;
-  /** The edits of the model under every condition. */
   readonly edits?: readonly Edit[];
 }
 
 interface Job {
-  /** The ids of the prompt. */
   readonly prompt: readonly number[];
   readonly count: number;
   readonly seed: number;
@@ -52,7 +46,7 @@ interface Job {
   readonly signal?: AbortSignal;
 }
 
-/** Returns the first `maxTokens` ids of a prompt, with the start token that the tokenizer adds. */
+/** Returns the start token that the tokenizer adds and the prompt, `maxTokens` ids at most. */
 export async function promptOf(
   { tokenizer }: Writer,
   text: string,
@@ -63,7 +57,6 @@ export async function promptOf(
     .slice(0, maxTokens);
 }
 
-/** Generates `count` tokens after the prompt, under a condition. */
 export async function continuePrompt(
   { model, tokenizer, edits = [] }: Writer,
   condition: Condition,
@@ -86,10 +79,7 @@ export async function continuePrompt(
   }
 }
 
-/**
- * Returns the loss of a generated text, in nats per token, in the model without conditions: how surprising that model
- * finds the text.
- */
+/** Returns how surprising a generated text is to the model without conditions: its loss in nats per token. */
 export async function measureLoss(
   { model, edits = [] }: Writer,
   { prompt, signal }: Pick<Job, 'prompt' | 'signal'>,

@@ -5,17 +5,14 @@ import { sequential, stepOf } from '../plot/color';
 import type { Facts } from './numbers';
 import { finding, givenWords, headName, stampWords } from '../words';
 
-/** The size of the picture, which is that of a link's preview. */
+/** The picture has the size of a link's preview. */
 const [WIDTH, HEIGHT] = [1200, 630];
 const MARGIN = 48;
 const MAP_SIZE = 420;
 const FONT = 'system-ui, Helvetica, Arial, sans-serif';
 const [INK, INK_2, SINK] = ['#1d1b22', '#55525e', '#b0305a'];
 
-/**
- * Breaks a text into at most `maxLines` lines, each short enough for `isWithin`; a longer text ends in an
- * ellipsis.
- */
+/** Breaks a text into at most `maxLines` lines that `isWithin` accepts; a longer text ends in an ellipsis. */
 export function linesOf(
   text: string,
   maxLines: number,
@@ -23,7 +20,7 @@ export function linesOf(
 ): readonly string[] {
   const lines: string[] = [];
   let line = '';
-  // Breaks a text without spaces, such as Chinese, anywhere.
+  // A text without spaces, such as Chinese, may break anywhere.
   for (const part of text
     .replace(/\s+/g, ' ')
     .trim()
@@ -56,12 +53,11 @@ function drawMap(frame: Frame): HTMLCanvasElement | undefined {
   return map;
 }
 
-/** The origin of the picture: the page's version, and a link to the page's state. */
 type Origin = Pick<Facts, 'version' | 'link'>;
 
 /**
  * Draws the picture.
- * @param at a head whose map the frame has, or else the strongest head
+ * @param at the head; the strongest one if the frame lacks its map
  */
 export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLCanvasElement {
   const card = document.createElement('canvas');
@@ -98,7 +94,7 @@ export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLC
     MARGIN + MAP_SIZE + 10,
     MAP_SIZE,
   );
-  // Names the page without its state if the state is long, since the link would not fit into the picture.
+  // A link with a long state would not fit into the picture, which then names only the page.
   const [site, hash = ''] = link.split('#');
   const shownLink = hash.length > 70 ? site! : link;
   context.font = `600 20px ${FONT}`;

@@ -5,11 +5,11 @@
 
 const SVG = 'http://www.w3.org/2000/svg';
 const MARGIN = 12;
-/** Fonts that most programs have; the SVG states the width of each text, so that the layout stays. */
+/** Most programs have these fonts. The SVG states the width of each text, so that the layout stays without them. */
 const FONT = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 const TITLE_HEIGHT = 34;
 
-/** The styles that are written into the parts of a chart as attributes. */
+/** Styles that `copyChart` writes into the parts of a chart as attributes. */
 const STYLES = [
   'fill',
   'fill-opacity',
@@ -39,10 +39,9 @@ function boxOf(element: Element | Range, origin: Place) {
   return { x: left - origin.left, y: top - origin.top, width, height };
 }
 
-/** Copies a chart, with styles as attributes. */
 function copyChart(svg: SVGSVGElement, origin: Place): SVGElement {
   const copy = svg.cloneNode(true) as SVGSVGElement;
-  // Removes Lit's markers, whose random numbers would make each saved file different.
+  // The random numbers in Lit's markers would make each saved file different.
   const marks = document.createNodeIterator(copy, NodeFilter.SHOW_COMMENT);
   for (let mark = marks.nextNode(); mark; mark = marks.nextNode()) (mark as Comment).remove();
   const sources = [svg, ...svg.querySelectorAll('*')];
@@ -52,7 +51,7 @@ function copyChart(svg: SVGSVGElement, origin: Place): SVGElement {
     element.removeAttribute('class');
     element.removeAttribute('style');
   });
-  // Removes the style sheet, whose rules are in the attributes now and would also apply to other charts.
+  // The sheet's rules are attributes now; the sheet would also apply to other charts.
   for (const sheet of copy.querySelectorAll('style')) sheet.remove();
   const box = boxOf(svg, origin);
   for (const [key, value] of Object.entries(box)) copy.setAttribute(key, String(value));
@@ -61,12 +60,12 @@ function copyChart(svg: SVGSVGElement, origin: Place): SVGElement {
   return copy;
 }
 
-/** The most cells of a map that is saved as paths; a larger map is saved as pixels. */
+/** A map with more cells is saved as pixels, not as paths. */
 const MAX_PATH_CELLS = 40_000;
-/** The size in pixels to which a map of pixels is scaled up, so that no program smooths cells into each other. */
+/** A map of pixels is scaled up to this size, so that no program smooths cells into each other. */
 const MAP_PIXELS = 2048;
 
-/** Returns a map as one path per color, with a rectangle for each run of cells. */
+/** Returns a map as one path per color, in which each run of cells is a rectangle. */
 function cellsOf({ width, height }: ImageData, data: Uint32Array): SVGElement[] {
   const paths = new Map<number, string>();
   for (let row = 0; row < height; row++)
@@ -109,7 +108,7 @@ function copyMap(canvas: HTMLCanvasElement, origin: Place): SVGElement {
   return makeNode('image', { x, y, width, height, href, preserveAspectRatio: 'none' });
 }
 
-/** Converts color(srgb r g b / a), as browsers write mixed colors, to a color that other programs know. */
+/** Converts color(srgb r g b / a), as browsers write mixed colors, to a form that other programs know. */
 function plainColor(color: string): string {
   const [, r, g, b, a = 1] =
     /^color\(srgb ([\d.]+) ([\d.]+) ([\d.]+)(?: \/ ([\d.]+))?/.exec(color) ?? [];
@@ -132,7 +131,6 @@ function gradientBox(element: Element, origin: Place, number: number): SVGElemen
   return [gradient, makeNode('rect', { ...box, fill: `url(#scale-${number})` })];
 }
 
-/** Yields the lines into which the screen breaks a text. */
 function* linesOf(node: Text): Generator<{ text: string; range: Range }> {
   const words = [...node.data.matchAll(/\S+/g)];
   let lineStart = 0;
@@ -155,10 +153,10 @@ function* linesOf(node: Text): Generator<{ text: string; range: Range }> {
   }
 }
 
-/** Selects controls, which a saved figure leaves out; of several choices `copyTexts` keeps the chosen one. */
+/** A saved figure leaves these controls out; of several choices `copyTexts` keeps the chosen one. */
 const CONTROLS = 'svg, .save, .readout, button, input, select, textarea, summary, label, a.button';
 
-/** Returns the longest prefix of a text that fits a width, with an ellipsis if it is shortened. */
+/** Returns the longest prefix of a text that fits, with an ellipsis if it is shortened. */
 function shorten(text: string, width: number, font: string): string {
   const context = (measuring ??= document.createElement('canvas').getContext('2d')!);
   context.font = font;
@@ -170,13 +168,12 @@ function shorten(text: string, width: number, font: string): string {
 }
 let measuring: CanvasRenderingContext2D | undefined;
 
-/** Returns a word of a map's row or column, clipped to the word's box. */
 function clippedLabel(span: HTMLElement, origin: Place): SVGElement {
   const { color, fontSize } = getComputedStyle(span);
   const { x, y, width, height } = boxOf(span, origin);
   const isUpright = getComputedStyle(span).writingMode !== 'horizontal-tb';
   const isRow = Boolean(span.closest('.row-words'));
-  // Adds the padding of a row's word and of an upright word; a column's box is as wide as its word.
+  // Subtracts the padding of a row's word and of an upright word; a column's box is as wide as its word.
   const labelLength = isUpright ? height - 4 : width - (isRow ? 5 : 0);
   const middle = isUpright ? x + width / 2 : y + height / 2;
   const baselineShift = 0.36 * parseFloat(fontSize);
@@ -193,7 +190,7 @@ function clippedLabel(span: HTMLElement, origin: Place): SVGElement {
   return labelText;
 }
 
-/** Returns the visible texts of a cell without those of controls, line by line. */
+/** Returns the visible texts of a cell, line by line, without those of controls. */
 function copyTexts(cell: Element, origin: Place): SVGElement[] {
   const textElements: SVGElement[] = visibleElements<HTMLElement>(
     cell,
@@ -207,14 +204,14 @@ function copyTexts(cell: Element, origin: Place): SVGElement[] {
     const parent = node.parentElement!;
     const isChosen = parent.closest('.segmented [aria-pressed="true"]');
     if (parent.closest('.row-words, .col-words') || !parent.checkVisibility()) continue;
-    // Keeps words with a definition, and heads' small maps and bars, which are buttons on the page.
+    // On the page, words with a definition and heads' small maps and bars are buttons, but belong to the picture.
     if (!isChosen && !parent.closest('.term, .thumb, .output') && parent.closest(CONTROLS))
       continue;
     const { fontSize, fontWeight } = getComputedStyle(parent);
     const { color } = getComputedStyle(isChosen ? cell : parent);
     for (const { text, range } of linesOf(node)) {
       const { x, y, width, height } = boxOf(range, origin);
-      // Places the baseline at four fifths of the box, and states the width for programs that replace the font.
+      // The baseline is at four fifths of the box; the width is for programs that replace the font.
       const textElement = makeNode('text', {
         ...{ x, y: y + 0.78 * height, textLength: width, lengthAdjust: 'spacingAndGlyphs' },
         ...{ fill: color, 'font-size': fontSize, 'font-family': FONT, 'font-weight': fontWeight },
@@ -230,7 +227,6 @@ function visibleElements<E extends Element>(cell: Element, selector: string): E[
   return [...cell.querySelectorAll<E>(selector)].filter((element) => element.checkVisibility());
 }
 
-/** Returns the colored squares next to the names of a chart's series. */
 function swatches(cell: Element, origin: Place): SVGElement[] {
   return visibleElements(cell, '.chart-key span:not(:has(svg))').map((span) => {
     const { x, y, height } = boxOf(span, origin);
@@ -239,7 +235,6 @@ function swatches(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
-/** Returns the bar of each head's output, which a style sheet draws in a frame. */
 function outputBars(cell: Element, origin: Place): SVGElement[] {
   return visibleElements(cell, '.output > span').flatMap((one) => {
     const fill = plainColor(getComputedStyle(one).backgroundColor);
@@ -254,7 +249,6 @@ function outputBars(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
-/** Returns the outlines of cells, without those of the pointed and chosen cells. */
 function cellOutlines(cell: Element, origin: Place): SVGElement[] {
   return visibleElements(cell, '.mark.outlined').map((mark) => {
     const stroke = getComputedStyle(mark).color;
@@ -262,7 +256,7 @@ function cellOutlines(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
-/** Returns the names of a map's axes, which a style sheet adds next to the map. */
+/** Returns the names of a map's axes, which on the page come from a style sheet. */
 function axisNames(cell: Element, origin: Place): SVGElement[] {
   return visibleElements<HTMLElement>(cell, '.map-inner').flatMap((inner) => {
     const { x, y, width, height } = boxOf(inner, origin);
@@ -279,7 +273,7 @@ function axisNames(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
-/** Returns a line of text above or below the figure, shortened to the figure's width. */
+/** Returns a line of text above or below the figure, cut to the figure's width. */
 function captionLine(
   text: string,
   y: number,
@@ -293,14 +287,10 @@ function captionLine(
   return textElement;
 }
 
-/** The description of a figure for programs and screen readers. */
 export interface About {
   readonly title: string;
-  /** The conditions and the finding in words. */
   readonly description: string;
-  /** The conditions and the finding for programs. */
   readonly facts: object;
-  /** The line below the figure. */
   readonly note: string;
 }
 
@@ -311,9 +301,8 @@ function textNode(name: string, text: string): SVGElement {
 }
 
 /**
- * Returns a figure as an SVG.
  * @param cell the element with a view's drawing and its conditions
- * @param about the description, whose title is written above the figure
+ * @param about its title is written above the figure
  */
 export function figureOf(cell: HTMLElement, about: About): SVGSVGElement {
   const box = cell.getBoundingClientRect();
@@ -351,7 +340,7 @@ export function svgText(svg: SVGSVGElement): string {
   return `${text.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '\ufffd')}\n`;
 }
 
-/** Renders the SVG as PNG, in twice the screen's resolution. */
+/** Renders the SVG as PNG, with twice the screen's resolution. */
 export async function pngOf(svg: SVGSVGElement): Promise<Blob> {
   const doubled = (name: string) => 2 * Number(svg.getAttribute(name));
   const [width, height] = [doubled('width'), doubled('height')];

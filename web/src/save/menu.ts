@@ -8,18 +8,17 @@ export interface Figure {
   readonly name: string;
   readonly title: string;
   readonly place: HTMLElement;
-  /** The views' sentences about their frames. */
   readonly says: readonly string[];
   readonly numbers: readonly Numbers[];
   readonly facts: Facts;
-  /** Draws in the light theme, returns what `take` returns, and draws in the reader's theme again. */
+  /** Draws in the light theme, returns what `take` returns, and then draws in the reader's theme again. */
   readonly onPaper: <T>(take: () => T) => T;
 }
 
 export const KINDS = ['SVG', 'PNG', 'CSV', 'JSON'] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** Whether others can open an address: it is neither on this machine nor on a local network. */
+/** Whether others can open an address: it must be neither on this machine nor on a local network. */
 function isPublic(link: string): boolean {
   const { protocol, hostname } = new URL(link);
   const isLocal =
@@ -53,7 +52,7 @@ export function aboutOf({
       corpus,
       subjects: frames.map(factsOf),
     },
-    // Names the page without its state, since a link's long text would not fit below the picture.
+    // A link's long text would not fit below the picture, so this names only the page.
     note: [
       'Sinkscope',
       version,
@@ -88,8 +87,8 @@ export function fileName(
 }
 
 /**
- * Draws an element in the light theme, reads the picture, and restores the reader's theme, without a paint in between.
- * @param draw draws the element in a theme, or in the reader's if none is given
+ * Draws an element in the light theme, reads the picture, and restores the reader's theme, all before the next paint.
+ * @param draw draws the element in a theme; without one, in the reader's
  */
 export function onPaper<T>(element: Element, draw: (theme?: Theme) => void, take: () => T): T {
   const root = element.getRootNode();
@@ -107,20 +106,18 @@ export function onPaper<T>(element: Element, draw: (theme?: Theme) => void, take
   }
 }
 
-/** Downloads a file. */
 export function downloadFile(file: Blob, name: string): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(file);
   link.download = name;
   link.click();
-  // Keeps the address for a while, since the browser reads the file after the click.
+  // The browser reads the file after the click, so the address stays for a while.
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** The space between an open menu and the edge of the window, in pixels. */
 const MENU_MARGIN = 8;
 
-/** Makes a <details> a menu, which closes on a click elsewhere and on Escape, and whose content stays in the window. */
+/** Makes a <details> a menu: it closes on a click elsewhere and on Escape, and its content stays in the window. */
 export function makeMenu(menu: HTMLDetailsElement): void {
   const closeOutside = (event: Event) => {
     if (!event.composedPath().includes(menu)) menu.open = false;
@@ -145,13 +142,12 @@ export function makeMenu(menu: HTMLDetailsElement): void {
   });
 }
 
-/** Formats a number of bytes for a menu. */
 function sizeWords(bytes: number): string {
   return bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
 /**
- * Adds the button of a recording to a menu. The first click makes the files, so that the menu shows their size; the
+ * Adds the button of a recording to a menu. The first click makes the files, so that the menu can show their size; the
  * second click saves them.
  */
 export function addRecording(
@@ -199,7 +195,7 @@ export function addRecording(
 
 /**
  * Fills an element with a menu that has a button for each kind of file.
- * @param choose called with the kind that the reader chooses
+ * @param choose gets the kind that the reader chooses
  */
 export function addKinds<const K extends string>(
   place: HTMLElement,

@@ -5,16 +5,15 @@ import type { Tensor } from 'sinkscope';
 import { layerNumber, type Frame } from '../frame';
 import { CLASS_WORDS, judged, stampWords } from '../words';
 
-/** A named quantity of a figure: an array with named axes. */
 export interface Quantity {
   readonly name: string;
-  /** The name of each axis; none for a single number. */
+  /** The names of the axes; empty for a single number. */
   readonly axes: readonly string[];
   readonly shape: readonly number[];
   readonly data: ArrayLike<number>;
-  /** The first index of each axis; 0 if absent. Hidden states begin at −1, before layer 0. */
+  /** The first index of each axis; absent: 0. Hidden states begin at −1, before layer 0. */
   readonly from?: readonly number[];
-  /** The places along a single axis whose places are no indices, such as steps of training. */
+  /** The places along a single axis if they are no indices, such as steps of training. */
   readonly places?: readonly number[];
   /** The labels of the last axis. */
   readonly labels?: readonly string[];
@@ -24,7 +23,6 @@ export function quantity(name: string, axes: readonly string[], tensor: Tensor):
   return { name, axes, shape: tensor.shape, data: tensor.data };
 }
 
-/** Returns numbers along one axis, each with a label. */
 export function labeledQuantity(
   name: string,
   axis: string,
@@ -35,12 +33,10 @@ export function labeledQuantity(
   return { name, axes: [axis], shape: [data.length], data, labels };
 }
 
-/** Facts of the page in the state in which the numbers were measured. */
+/** What a saved file says about the page. */
 export interface Facts {
-  /** The kind of prompts, and their file. */
   readonly corpus: Readonly<Record<string, unknown>>;
   readonly version: string;
-  /** The page's address in this state. */
   readonly link: string;
 }
 
@@ -49,10 +45,10 @@ function verdictOf(frame: Frame) {
   return { sink_1: sink, of, uniform_alpha_1: even, conclusive, least_tokens: least };
 }
 
-/** Facts of a subject's measurement, and everything that is needed to repeat it. */
+/** What is needed to repeat a subject's measurement, and facts about it. */
 export function factsOf(frame: Frame) {
   const { model, architecture, operation, tokens, head } = frame;
-  // A study with other metrics has no verdict.
+  // A study of other metrics has no verdict.
   const verdict = 'sink_ratio_raw' in frame.tensors && verdictOf(frame);
   return {
     subject: frame.subject,
@@ -81,7 +77,7 @@ export function factsOf(frame: Frame) {
   };
 }
 
-/** Converts undefined numbers, which are NaN, to null. */
+/** Replaces NaN, which JSON lacks, by null. */
 export function nullForNaN(data: ArrayLike<number>): (number | null)[] {
   return Array.from(data, (value) => (Number.isFinite(value) ? value : null));
 }
@@ -98,8 +94,8 @@ export function placesOf(i: number, { shape, from, places }: Quantity): number[]
 }
 
 /**
- * Formats a value as a field of CSV. Texts are protected from spreadsheets, which take a text that begins with = + - @,
- * also full-width ones or after the separator of another country, for a formula. Numbers stay as they are.
+ * Formats a value as a field of CSV. A spreadsheet takes a text for a formula that begins with = + - @, also full-width
+ * or after another country's separator, so such a text is protected. Numbers stay as they are.
  */
 export function csvField(value: string | number): string {
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
@@ -110,8 +106,8 @@ export function csvField(value: string | number): string {
 }
 
 /**
- * Returns CSV with records of equal length. Facts about all records come first, each as a record of a name after # and
- * a value, so that every parser reads the file and a parser that skips comments sees only numbers.
+ * Returns CSV whose records all have the same length. It begins with facts about all records, each a record of its own:
+ * a name after #, and a value. So every parser reads the file, and one that skips comments sees only numbers.
  */
 export function formatCsv(
   facts: readonly (readonly [string, unknown])[],
@@ -121,7 +117,7 @@ export function formatCsv(
   const fieldCount = Math.max(2, head.length);
   const line = (cells: readonly (string | number)[]) =>
     [...cells, ...Array.from({ length: fieldCount - cells.length }, () => '')].map(csvField).join();
-  // Writes each note on one line, since a parser that skips comments skips lines.
+  // A parser that skips comments skips lines, so each fact is on one line.
   const comments = facts.map(([name, value]) => {
     const text = typeof value === 'string' ? value : JSON.stringify(value);
     return line([`# ${name}`, text].map((cell) => cell.replace(/[\r\n]+/g, ' ')));
@@ -145,16 +141,16 @@ export interface Numbers {
   readonly quantities: readonly Quantity[];
 }
 
-/** Whether an axis counts the layers with attention, which are not all layers of a hybrid model. */
+/** Whether an axis counts the layers with attention; a hybrid model also has others. */
 const isOfAttention = ({ axes, shape, from }: Quantity, axis: number, frame: Frame): boolean =>
   axes[axis] === 'layer' && shape[axis] === frame.architecture.L && !from?.[axis];
 
-/** Axes whose places are tokens. */
+/** The places along these axes are tokens. */
 const TOKEN_AXES = ['query', 'key', 'token'];
 
 /**
  * Returns CSV with one value per line, and columns for each axis and for the texts of tokens. Undefined values are left
- * out, and so are texts if the values are means over several prompts.
+ * out; so are texts if the values are means over several prompts.
  */
 export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
   const quantities = numbers.flatMap((one) => one.quantities);

@@ -6,22 +6,19 @@ import type { Frame } from '../frame';
 import { show } from '../words';
 import type { Timelines } from './timelines';
 
-/** A quantity that is plotted over the training. */
 export interface Quantity {
   readonly name: string;
   readonly title: string;
   /** The axis label, if the title is a symbol. */
   readonly axis?: string;
-  /** The label on a button. */
   readonly short: string;
-  /** The quantity's names in the log and in the facts of checkpoints. */
+  /** `inLog` and `inCheckpoint` are the quantity's names in the log and in the facts of checkpoints. */
   readonly inLog: string;
   readonly inCheckpoint: string;
-  /** The quantity's name in the logs of long runs. */
   readonly inSeeds: string;
   readonly unit: string;
   readonly isLog?: boolean;
-  /** The smallest range of the axis; without it, the axis has the range of the values. */
+  /** The axis shows at least this range; absent: the range of the values. */
   readonly domain?: readonly [number, number];
   /** The range of possible values. */
   readonly within: readonly [number, number];
@@ -110,10 +107,10 @@ export interface Point {
   readonly value: number;
 }
 
-/** The style of a run's line. Dashes distinguish lines for readers who cannot distinguish their colors. */
+/** The style of a run's line. Dashes are for readers who cannot distinguish its color. */
 interface Style {
   readonly color: string;
-  /** Dash lengths in pixels; empty for a solid line. */
+  /** The lengths of the dashes in pixels; empty for a solid line. */
   readonly dash: string;
 }
 
@@ -130,7 +127,7 @@ export function styleOf(index: number): Style {
   return STYLES[index % STYLES.length]!;
 }
 
-/** The models with a timeline in the order of the zoo. Each has the same style in every picture. */
+/** The models with a timeline, in the order of the zoo. Each has the same style in every picture. */
 export const STYLED_MODELS = [
   'softmax',
   'sigmoid',
@@ -140,7 +137,7 @@ export const STYLED_MODELS = [
   'decay-0',
 ] as const;
 
-/** Returns a color for each subject: the model's own if it has one, otherwise one of the remaining colors. */
+/** Returns a color for each subject: the model's own, or else one that no other has. */
 export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
   const indices = frames.map(({ model }) => {
     const { weights } = splitArithmetic(model.id);
@@ -148,12 +145,11 @@ export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
   });
   const fixedIndices = indices.map((index, i) => (indices.indexOf(index) === i ? index : -1));
   const freeIndices = STYLES.map((_, i) => i).filter((i) => !fixedIndices.includes(i));
-  // Gives the colors of the twins, the first two models, to other models only if no color is left.
+  // Other models get the colors of the twins, which are the first two models, only if no other color is left.
   freeIndices.sort((a, b) => Number(a < 2) - Number(b < 2));
   return fixedIndices.map((index) => styleOf(index < 0 ? (freeIndices.shift() ?? 0) : index).color);
 }
 
-/** The course of a model's training: its timeline, title and style. */
 export interface Course {
   readonly id: string;
   readonly title: string;
@@ -162,7 +158,7 @@ export interface Course {
 }
 
 /**
- * Loads the courses of models that have one, without those that cannot be loaded.
+ * Loads the courses of models that have one, and leaves out those that fail to load.
  * @param ids the ids of the models; absent: all models
  */
 export async function coursesOf(timelines: Timelines, ids?: readonly string[]): Promise<Course[]> {
@@ -190,7 +186,7 @@ export function checkpointPointsOf({ timeline }: Course, { inCheckpoint }: Quant
   );
 }
 
-/** Returns the values of the log, or those of the checkpoints if the log ends without the quantity. */
+/** Returns the values of the log; those of the checkpoints if the log lacks the quantity at its end. */
 export function lineOf(course: Course, quantity: Quantity): Point[] {
   const loggedPoints = definedPoints(
     course.timeline.log.map((line) => ({ step: line.step, value: line[quantity.inLog] })),
@@ -205,7 +201,7 @@ export function lineOf(course: Course, quantity: Quantity): Point[] {
 export function valueWords(value: number | undefined, { digits, unit }: Quantity): string {
   if (value === undefined) return '–';
   const hasUnitSign = unit === '%' || unit === '×';
-  // Prints a share of zero as 0.0%, not as a power of ten.
+  // A share of zero is 0.0%, not a power of ten.
   const numberText = unit === '%' ? value.toFixed(digits) : show(value, digits);
   return `${numberText}${unit === '%' ? '%' : hasUnitSign ? ` ${unit}` : ''}`;
 }

@@ -1,6 +1,6 @@
 /**
- * Computes statistics over the long runs of a recipe, one run for each seed (models/README.md, "Seeds"). SEEDS, which
- * the build makes, lists the seeds of each model that have a log; the log of an interrupted run ends early.
+ * Statistics over the long runs of a recipe, one run for each seed (models/README.md, "Seeds"). The build makes SEEDS,
+ * the seeds of each model that have a log. The log of an interrupted run ends early.
  */
 import { mean, deviation } from '../frame';
 import { fetchText } from '../ask/zoo';
@@ -8,13 +8,12 @@ import { fetchText } from '../ask/zoo';
 export interface SeedRun {
   readonly seed: number;
   readonly training: { readonly steps: number };
-  /** The positions of the recipe's sink, counted from 1, on which the outcomes are measured. */
+  /** Where the recipe's sink is, counted from 1. The outcomes are measured on these positions. */
   readonly sink_tokens: readonly number[];
-  /** For each step that was measured, the step and the outcomes by their names; an undefined outcome is null. */
+  /** For each measured step, the step and the outcomes by their names; null where undefined. */
   readonly points: readonly Readonly<Record<string, number | null>>[];
 }
 
-/** A statistic at a step of the training, over the seeds that were measured at that step. */
 export interface StepStatistics {
   readonly step: number;
   readonly seeds: number;
@@ -23,18 +22,17 @@ export interface StepStatistics {
   readonly high: number;
 }
 
-/** The smallest number of seeds for which a range is shown. */
+/** A range needs this many seeds. */
 const MIN_RANGE_SEEDS = 2;
-/** The smallest number of seeds for which an interval of the mean is shown. */
+/** An interval of the mean needs this many seeds. */
 const MIN_INTERVAL_SEEDS = 4;
-/** The first step about which the page makes claims, which is TOO_EARLY of models/train/protocol.py. */
+/** The page claims nothing about earlier steps. TOO_EARLY of models/train/protocol.py is the same. */
 const FIRST_CLAIMED_STEP = 4000;
-/** The share of the distribution that a 95% interval covers. */
 const COVERAGE = 0.95;
 
 const runsById = new Map<string, Promise<readonly SeedRun[]>>();
 
-/** Returns the runs of a model of the zoo; none without logs. */
+/** Returns the runs of a model of the zoo; empty without logs. */
 export function seedRuns(id: string): Promise<readonly SeedRun[]> {
   const runs =
     runsById.get(id) ??
@@ -73,12 +71,11 @@ export function statisticsByStep(runs: readonly SeedRun[], name: string): StepSt
     });
 }
 
-/** Returns the statistics at the steps that enough runs reached to show a range. */
+/** Returns the statistics at the steps that enough runs reached for a range. */
 export function bandOf(runs: readonly SeedRun[], name: string): StepStatistics[] {
   return statisticsByStep(runs, name).filter(({ seeds }) => seeds >= MIN_RANGE_SEEDS);
 }
 
-/** A number of the logs, and how the page prints it. */
 export interface Outcome {
   readonly name: string;
   readonly title: string;
@@ -88,7 +85,6 @@ export interface Outcome {
   readonly within: readonly [number, number];
 }
 
-/** The outcomes of the logs that the page reports. */
 export const OUTCOMES: readonly Outcome[] = [
   { name: 'sink_0.3', title: 'Sink₁', unit: '%', digits: 1, within: [0, 100] },
   { name: 'alpha', title: 'α₁ above uniform attention', unit: '', digits: 3, within: [-1, 1] },
@@ -125,7 +121,7 @@ function probabilityWithin(theta: number, degrees: number): number {
  */
 export function studentT(degrees: number): number {
   let [low, high] = [0, Math.PI / 2];
-  // Bisects the interval until no floating-point number is inside.
+  // Ends when no floating-point number is inside the interval.
   for (;;) {
     const middle = (low + high) / 2;
     if (middle === low || middle === high) return Math.sqrt(degrees) * Math.tan(low);
@@ -136,7 +132,7 @@ export function studentT(degrees: number): number {
 
 /**
  * Returns half of the 95% interval of a mean, by Student's t. Returns NaN for fewer than MIN_INTERVAL_SEEDS values, and
- * if the interval leaves the range of possible values, since the distribution is then not normal.
+ * if the interval leaves the range of possible values: the distribution is then not normal.
  */
 export function halfInterval(values: readonly number[], [low, high]: Outcome['within']): number {
   const n = values.length;
@@ -154,7 +150,7 @@ export function halfIntervalWords(half: number, digits: number): string {
     : formatNumber(half, digits);
 }
 
-/** The outcomes of several seeds at the last step that all runs have. */
+/** The outcomes of several seeds at the last step that all of their runs have. */
 export interface Spread {
   readonly seeds: number;
   readonly step: number;
@@ -162,12 +158,11 @@ export interface Spread {
   readonly steps: number;
   /** Positions of the sink, counted from 1. */
   readonly tokens: readonly number[];
-  /** The values of each outcome, by its name, without undefined ones. */
   readonly values: Readonly<Record<string, readonly number[]>>;
 }
 
 /**
- * Returns the outcomes of the runs that reached FIRST_CLAIMED_STEP, at the last step that all of them have; undefined
+ * Returns the outcomes of the runs that reached FIRST_CLAIMED_STEP, at the last step that all of these have; undefined
  * for fewer than two such runs.
  * @param maxStep the last step that may be used
  */
@@ -194,7 +189,6 @@ export function spreadOf(
   };
 }
 
-/** States that these runs are not those of the shown weights. */
 export const OTHER_RUNS =
   'Long runs are separate trainings with more steps and a later learning-rate decay: the weights shown here come from shorter runs, so losses and sinks at the same step differ.';
 

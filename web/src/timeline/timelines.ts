@@ -1,4 +1,4 @@
-/** The timelines that are shipped with the page; each checkpoint can be opened as a model. */
+/** The timelines that are shipped with the page. Each of their checkpoints can be opened as a model. */
 import { openTimeline, type ModelFiles, type Options, type Timeline } from 'sinkscope';
 import { zooAddress, type Card } from '../ask/zoo';
 import { decodeInWorker } from './client';
@@ -6,7 +6,6 @@ import { nearestStep } from '../ask/steps';
 import type { StepFacts } from '../frame';
 
 export class Timelines {
-  /** The cards of models with a timeline, in the order of the zoo. */
   readonly cards: readonly Card[];
   readonly #timelineById = new Map<string, Promise<Timeline>>();
 
@@ -14,14 +13,13 @@ export class Timelines {
     this.cards = cards.filter(({ timeline }) => timeline);
   }
 
-  /** Fetches the index of a model's timeline, without weights. */
   get(id: string): Promise<Timeline> {
     const cached = this.#timelineById.get(id);
     if (cached) return cached;
     const address = zooAddress(`${id}/timeline/index.json`);
     const timeline = openTimeline(address).then((one) => decodeInWorker(one, address));
     this.#timelineById.set(id, timeline);
-    // Forgets a failed download, so that the next call tries again.
+    // After a failed download the next call tries again.
     timeline.catch(() => this.#timelineById.delete(id));
     return timeline;
   }
@@ -31,7 +29,7 @@ export class Timelines {
   }
 
   /**
-   * Returns the files of a checkpoint, for the engine to open, and its facts.
+   * Returns a checkpoint's facts, and its files for the engine to open.
    * @param step the requested step; the nearest stored one is opened
    */
   async open(
@@ -51,13 +49,13 @@ export class Timelines {
     };
   }
 
-  /** Prefetches the next step; no caller waits for it, so a failure is not reported. */
+  /** Fetches the next step ahead of time. No caller waits for it, so a failure is not reported. */
   async preload(id: string, step: number): Promise<void> {
     const timeline = await this.get(id).catch(() => undefined);
     await timeline?.preload(nearestStep(await this.steps(id), step)).catch(() => {});
   }
 
-  /** Frees the weights of models that are no longer shown. */
+  /** Frees the weights of the other models. */
   async keepOnly(shownIds: ReadonlySet<string>): Promise<void> {
     const unused = [...this.#timelineById].filter(([id]) => !shownIds.has(id));
     for (const [, timeline] of unused) (await timeline.catch(() => undefined))?.forget();

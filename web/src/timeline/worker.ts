@@ -3,13 +3,10 @@ import { openTimeline, SinkscopeError, type ModelFiles, type Timeline } from 'si
 
 export interface Ask {
   readonly job: number;
-  /** The address of the timeline's index. */
   readonly address: string;
-  /** The step; undefined frees the weights of the timeline. */
+  /** The step to decode; undefined frees the weights of the timeline. */
   readonly step?: number;
-  /** Whether the checkpoint is only prefetched. */
   readonly isAhead?: boolean;
-  /** Whether the job is canceled. */
   readonly isCanceled?: boolean;
 }
 
@@ -34,7 +31,7 @@ async function answer({ address, step, isAhead, job }: Ask, signal: AbortSignal)
   const { config, weights } = await (
     await timeline
   ).open(step, { signal, onProgress: ({ done, total }) => reply({ job, read: [done, total] }) });
-  // A Blob is passed as a handle, without copying six megabytes.
+  // A Blob is passed as a handle, which saves copying six megabytes.
   reply({ job, files: { config, weights: new Blob([weights as BlobPart]) } });
 }
 
