@@ -16,7 +16,6 @@
 
 enum { SIZE_MAX_TESTED = 67, ROOM = 4096 };
 
-/* The functions that implement the contracts of kernels.h. */
 typedef struct kernel_set {
     void (*matmul)(SS_MATMUL_ARGS);
     void (*tile)(SS_TILE_ARGS);
@@ -105,7 +104,6 @@ static void refill(void) {
     }
 }
 
-/* Adds the bits of numbers to an FNV-1a hash. */
 static void fold(const float *x, size_t n) {
     for (size_t i = 0; i < n; i++) hash = (hash ^ ss_bits_of_float(x[i])) * 0x100000001b3u;
 }
@@ -180,7 +178,6 @@ static void fold_spread_groups(const kernel_set *set, size_t n, size_t start) {
     fold_groups(set, n, start, true);
 }
 
-/* Hashes products of one row, then of a tile of five rows, at different offsets. */
 static void fold_fixed(const kernel_set *set, size_t n, size_t start) {
     static ss_fixed rows[SS_FIXED_ROWS * 4];
     static ss_fixed_tile tile[4];
@@ -268,7 +265,6 @@ static void fold_peak(const kernel_set *set, size_t n, size_t start) {
     if (n > 0) hash = (hash ^ set->peak(in_a + start, n)) * 0x100000001b3u;
 }
 
-/* Hashes counts; some limits are numbers of the row. */
 static void fold_count(const kernel_set *set, size_t n, size_t start) {
     for (size_t i = 0; i < n; i += 3)
         hash = (hash ^ set->count(in_a + start, in_a[start + i], start % 2, n)) * 0x100000001b3u;
@@ -337,7 +333,8 @@ static void fold_rotate(const kernel_set *set, size_t n, size_t start) {
     fold_result(out, 2 * n + start, 0.0f);
 }
 
-/* Hashes products in eight bits, with panels and rows, whose functions have one implementation. */
+/* Hashes 8-bit products. ss_int8_panel and ss_int8_rows, which prepare their inputs, have one
+ * implementation. */
 static void fold_times8(const kernel_set *set, size_t n, size_t start) {
     static int8_t panels[9 * 12 * SS_PANEL * SS_QUAD];
     static float scales[9 * SS_PANEL], row_scales[12];

@@ -95,8 +95,6 @@ static void check_edits_without_effect(void) {
     }
 }
 
-/* Tests more edits without effect: a budget that no text reaches, a quantization that leaves all
- * tokens exact, a head that is already silent. */
 static void check_edits_with_nothing_to_do(void) {
     CASE("an edit with nothing to evict or quantize gives the bits of an unedited run");
     static const char *const evictions[] = {
@@ -244,7 +242,6 @@ static void check_window_is_a_mask(void) {
     close_model(&model);
 }
 
-/* Recomputes each query as the last row of a run over the tokens whose keys its cache keeps. */
 static void check_cache_positions(const char *folder) {
     CASE("7. with positions in the cache, a query equals the last row of a text of the kept keys");
     opened_model model = open_model(folder);
@@ -294,7 +291,6 @@ static void check_texts_beyond_the_context(void) {
 
 #define LONG 300
 
-/* Runs a long text `piece` tokens at a time and records its losses. */
 static opened_run stream(const ss_model *model, const int32_t *tokens, int T, int piece,
                          const ss_edit *edits, int n, bool streams) {
     uint32_t fields = SS_BIT(SS_FIELD_LOSS) | (streams ? SS_STREAMS : 0);
@@ -731,7 +727,6 @@ static void check_layers_above(void) {
     close_model(&model);
 }
 
-/* Tests the effect of every head: how much higher the loss is without the head. */
 static void check_effects_of_heads(void) {
     CASE("the effect of each head equals that of the reference");
     opened_model model = open_model("tests/golden/var-unequal");
@@ -802,7 +797,6 @@ static void check_rejected_bases(void) {
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-/* Returns whether the folder's model can run T_MAX tokens under the edit. */
 static bool is_possible(const char *folder, const char *text) {
     opened_model model = open_model(folder);
     ss_edit edit = read_edit(text);
@@ -844,7 +838,7 @@ static void check_refusals(void) {
     const struct {
         const char *folder, *edit, *where;
         ss_status status;
-        const char *text; /* parameters of an edit */
+        const char *text;
     } wrong[] = {
         {LLAMA, "operation:layer=0", "edits[0].operation", SS_BAD_REQUEST, NULL},
         {LLAMA, "operation:operation=softmax,layer=2", "edits[0].layer", SS_BAD_REQUEST, NULL},
@@ -955,7 +949,6 @@ static void check_heads_of_a_group(void) {
     close_model(&model);
 }
 
-/* Returns the row of scores of query t of a head in layer 0. */
 static const float *scores_of(const opened_run *run, int head, int t) {
     return ss_row(&run->run.trace, SS_FIELD_SCORES, head, t);
 }

@@ -76,7 +76,6 @@ static void check_product(const ss_matrix *w, const ss_matrix *as_written, size_
     free(work);
 }
 
-/* Checks that single weights and panels have the numbers of whole outputs. */
 static void check_parts(const ss_matrix *w) {
     float *row = malloc(17 * w->in * sizeof *row), *work = row + w->in;
     if (!row) abort();
@@ -130,7 +129,8 @@ static void check_interleaved(ss_matrix w, size_t off) {
     float *work = malloc(floats * sizeof *work + 1);
     if (!work) abort();
     if (panels && w.in_out && w.first > 0) {
-        ss_matrix before = w; /* the matrix with the first outputs; its call reorders the tensor */
+        ss_matrix before = w; /* a matrix of the first outputs alone; interleaving it reorders the
+                                 tensor of both */
         before.first = 0, before.out = before.group = before.step = w.first;
         ss_matrix_interleave(&before, work);
     }
@@ -138,7 +138,7 @@ static void check_interleaved(ss_matrix w, size_t off) {
     CHECK(w.interleaved == panels);
     CHECK(w.in_out == (as_written.in_out && !panels));
     check_outputs(w, as_written);
-    ss_matrix_interleave(&w, work); /* a second call changes nothing */
+    ss_matrix_interleave(&w, work);
     check_outputs(w, as_written);
     free(block), free(work);
 }
@@ -148,8 +148,6 @@ static void check_matrix(ss_matrix w) {
     check_interleaved(w, 0);
     check_interleaved(w, 1);
 }
-
-/* ---- quantized types ---- */
 
 enum { QUANTIZED_IN = 512, QUANTIZED_OUT = 21 };
 

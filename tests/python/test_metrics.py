@@ -133,7 +133,6 @@ def test_matrix_entropy_counts_directions() -> None:
     assert_equal(metrics.matrix_entropy(one), 0.0)
     assert_equal(metrics.matrix_entropy(two), 1.0)
     assert_equal(metrics.matrix_entropy(two.T), 1.0)
-    # Squared singular values 3 and 1 have shares 3/4 and 1/4.
     uneven = rows([math.sqrt(3), 0], [0, 1])
     assert_equal(metrics.matrix_entropy(uneven), 2 - 0.75 * math.log2(3))
     result = metrics.matrix_entropy(torch.stack([two, 0 * two, two / 0, torch.full_like(two, torch.inf)]))
@@ -144,6 +143,5 @@ def test_matrix_entropy_counts_directions() -> None:
 
 def test_runs_are_compared_token_by_token() -> None:
     base, logits = rows([math.log(3), 0], [0, 0], [9, 0]), rows([0.0, 0], [0, 0], [0, 0])
-    # KL divergence of (3/4, 1/4) from (1/2, 1/2).
     assert_equal(metrics.divergence(base, logits), [0.75 * math.log(1.5) + 0.25 * math.log(0.5), 0.0])
     assert_equal(metrics.hidden_change(rows([3.0, 4], [0, 2]), rows([3.0, 9], [0, 1])), [1.0, 0.5])

@@ -223,7 +223,6 @@ def test_an_optimizer_has_every_trained_tensor_once(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", CHOICES["optimizer"])
 def test_a_resumed_run_equals_an_uninterrupted_one(kind: str, tmp_path: Path) -> None:
-    """The resumed run has the same bits as the uninterrupted one, including the optimizers' state."""
     recipe = recipes()["softmax"]
     recipe = dataclasses.replace(recipe, config=recipe.config | {"num_hidden_layers": 1},
                                  training=dataclasses.replace(recipe.training, optimizer=kind))

@@ -81,7 +81,6 @@ def same_recordings(found: dict[str, str], expected: dict[str, str]) -> None:
 def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     out = tmp_path_factory.mktemp("plain")
     addresses = studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
-    # A failed model has no recording, and only a warning reports it.
     assert set(addresses) == {"llama", "bloom"}
     return out, addresses
 
@@ -174,7 +173,6 @@ def test_a_study_continues_from_existing_parts(plain: tuple[Path, dict[str, str]
     calls.clear()
     whole = {"llama": counted("llama"), "bloom": counted("bloom")}
     result = studies.study(whole, TEXTS, out, **SETTINGS)
-    # The first prompt of each opened model runs twice for the check; then two kept, two other, and eight prompts run.
     assert Counter(calls) == {"llama": 2 + 1, "bloom": 2 + 2 + 1 + 1}
     same_rows(out, plain[0])
     same_recordings(result, plain[1])

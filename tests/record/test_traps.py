@@ -362,7 +362,6 @@ def test_numbers_of_the_first_token_use_the_position_that_counts_as_first() -> N
     for i, eps in enumerate((0.02, 0.05)):
         assert np.isclose(rows[f"Sink_3, eps {eps:g}"]["mean"], sink[i, first])
         assert np.isnan(rows[f"Sink_3, eps {eps:g}"]["largest"])
-    # The numbers at adjacent positions differ.
     assert not np.isclose(alpha[..., first].mean(), alpha[..., 0].mean(), rtol=1e-2)
     assert not np.array_equal(sink[:, first], sink[:, 0])
 
@@ -375,7 +374,6 @@ def test_raw_numbers_of_a_prompt_use_the_position_that_counts_as_first() -> None
     alpha, sink = result["mean.alpha_raw"], result["mean.sink_ratio_raw"]
     assert np.array_equal(result["prompt.sink_ratio_raw"][0], sink[:, first])
     assert np.isclose(result["prompt.alpha_raw"][0], alpha[..., first].mean(), rtol=1e-5)
-    # The numbers at position 0 differ.
     assert not np.array_equal(sink[:, first], sink[:, 0])
     assert not np.isclose(alpha[..., first].mean(), alpha[..., 0].mean(), rtol=1e-2)
 

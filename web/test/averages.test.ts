@@ -37,7 +37,6 @@ const describe_ = {
   defaults: { eps: 0.3 },
 } as unknown as Describe;
 
-/** A model whose numbers follow from its tokens, and which records its runs. */
 function modelOf(
   answer: (metric: string, ids: readonly number[], edits: readonly unknown[]) => number[],
 ) {
@@ -130,7 +129,7 @@ describe('averages over prompts', () => {
   });
 
   it('report the progress, and the prompts per second of all workers together', async () => {
-    // A prompt takes as many milliseconds as its first token; the clock starts anywhere.
+    // A prompt takes as many milliseconds as the id of its first token; the clock does not start at 0.
     let now = 7;
     vi.spyOn(performance, 'now').mockImplementation(() => now);
     const { opened } = modelOf((name, [ms]) => [name === 'loss_mean' ? (now += ms!) : 1]);
@@ -217,7 +216,6 @@ describe('the single number of a prompt', () => {
       sink_ratio_bias: tensor([1], [0.75]),
       loss_mean: tensor([1], [2]),
       kl_mean: tensor([1], [0.125]),
-      // Mean, smallest and largest value of two heads.
       row_mass_summary: tensor([1, 2, 3], [0.5, 0, 9, 1.5, 0, 9]),
       // The second layer lacks a key/value head.
       value_ratio: tensor([2, 2], [1, 4, 2.5, NaN]),

@@ -40,7 +40,7 @@ const full = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
       key_ratio: tensor([2, 2], [1, 0.5, 2, 1]),
       value_ratio: tensor([2, 2], [1, 2, 0.25, 1]),
       entropy_mean: tensor([2, 2], [1, NaN, 2, 3]),
-      // Spread evenly, each row would give the first token 0.1.
+      // With uniform attention, each row would give the first token 0.1.
       row_mass: tensor([2, 2, 3], [0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.1, 0.2, 0.3]),
       ...tensors,
     },
@@ -306,7 +306,6 @@ describe('the scatter', () => {
     expect(
       [words(1e6), words(999_999), words(1000), words(999)].map((said) => said!.split('size ')[1]),
     ).toEqual(['1.00 M', '1000.00 k', '1.00 k', '999.00']);
-    // A linear axis keeps all of its ticks.
     const loss = drawn([point(0, 1, { loss: 3 }), point(0, 1, { loss: 4 })], [], 'loss');
     expect(loss.texts('middle')).toEqual(['3.00', '3.20', '3.40', '3.60', '3.80', '4.00']);
     expect(drawn([point(NaN, 1)], [], 'loss').root.querySelector('svg')).toBeNull();

@@ -5,7 +5,7 @@ import type { Frame } from '../src/frame';
 import { questionOf } from '../src/ask/question';
 import { defaults } from '../src/ask/state';
 
-/** How long a test waits, since a machine may be busy. */
+/** Timeout of a wait in milliseconds, since a machine may be busy. */
 export const PATIENCE = { timeout: 30_000 };
 
 export const tensor = (shape: number[], values: ArrayLike<number>): Tensor => ({

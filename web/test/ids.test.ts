@@ -224,7 +224,6 @@ describe('the zoo', () => {
     expect(await zoo.heldOut(100)).toEqual(['short']);
     expect(await zoo.heldOut(150)).toEqual(passages);
     expect(await zoo.heldOut(151)).toEqual(['long 0\n\nlong 1', 'long 2\n\nlong 3']);
-    // If more tokens are requested than the passages have, all are one text.
     expect(await zoo.heldOut(9999)).toEqual([passages.join('\n\n')]);
   });
 
@@ -268,7 +267,6 @@ describe('the zoo', () => {
     await expect(zoo.openModels()).rejects.toThrow(
       'reported.json: expected a file, and no server was reached.',
     );
-    // After the failure the file is fetched again.
     serve();
     expect(await zoo.openModels()).toEqual({ source: 'a paper' });
     serve(() => new Response(`<html>${'x'.repeat(60)}`));

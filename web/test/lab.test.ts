@@ -237,7 +237,7 @@ describe('the settings of a lab', () => {
   });
 });
 
-/** A lab with the same numbers at every step except the first fifty. */
+/** Returns a lab with a log of 100 steps, which is constant from step 50 on. */
 function trained(text: string, first: number, share: number): Lab {
   const { settings } = readSettings(text, rows);
   const T = Number(settings.length);
@@ -500,7 +500,6 @@ it('have what the trainer takes, with its defaults and presets', async ({ skip }
         expect(low >= row.min! && high <= row.max!, name).toBe(true);
       }
     }
-  // A row's default is one of its values.
   for (const row of [...tables.fromScratch, ...tables.fineTune])
     if (row.name !== 'from') expect(refusal(row, row.default)).toBeUndefined();
 });

@@ -107,7 +107,6 @@ describe('a lab that ends', () => {
   it('ends its worker; later work starts another', async () => {
     const lab = await ready();
     expect(createEngine).toHaveBeenCalledExactlyOnceWith(
-      // Half of the seven cores, rounded down.
       expect.objectContaining({ lab: true, workers: 3 }),
     );
     await lab.end();
@@ -131,7 +130,6 @@ describe('a lab that begins', () => {
     expect(lab.words).toEqual(['<0>', '<9>', '<9>']);
     // A step takes 3.3 times as long as the faster of two forward passes.
     expect(lab.stepSeconds).toBeCloseTo(3.3 * 0.02, 9);
-    // The number of workers is the number of parts of a batch.
     expect(given[0]).toMatchObject({ config: '{}', workers: 2 });
     expect(given[0]).not.toHaveProperty('state');
     expect(lab.changed.value).toBe(2);

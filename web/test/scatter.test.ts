@@ -64,14 +64,12 @@ describe('the scatter of models', () => {
     expect(scatterWords(points, 'ratio')).toMatch(
       /Of 3 with a sink .*, 1 \(a\) has a hidden ratio below 2; of 2 with a hidden ratio of 5 or more, 1 \(a\) has no sink\./,
     );
-    // Three models are named, four are only counted.
     const spikes = (n: number) => Array.from({ length: n }, () => point(0, 9));
     const few = scatterWords([...spikes(3), point(0, 3)], 'ratio');
     expect(few).toMatch(/None has a sink .*3 \(a, a, a\) have no sink/);
     const low = Array.from({ length: 4 }, () => point(0.5, 3));
     expect(scatterWords(low, 'ratio')).toMatch(/; none has a hidden ratio of 5 or more\./);
     expect(scatterWords(spikes(4), 'ratio')).toContain('4 have no sink');
-    // Two or three points are listed without a count.
     expect(scatterWords(low.slice(0, 2), 'ratio')).toBe(
       'a: α₁ 0.50 above uniform attention at hidden ratio 3.00; a: α₁ 0.50 above uniform attention at hidden ratio 3.00.',
     );

@@ -154,7 +154,6 @@ describe('playing', () => {
     button('Play').click();
     expect([shown(), button('Pause') !== undefined]).toEqual(['softmax@0', true]);
     await vi.advanceTimersByTimeAsync(2000);
-    // Nothing is drawn yet.
     expect(shown()).toBe('softmax@0');
     await draw({ frame: frameOf(), isStale: true });
     await vi.advanceTimersByTimeAsync(2000);

@@ -147,7 +147,6 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
     'second token hidden 2%',
     'first token hidden 56%',
   ]);
-  // Each bar has the length of its share.
   const shares = [...root.querySelectorAll<HTMLElement>('.repeated td')].map((cell) =>
     Number(cell.style.getPropertyValue('--share')),
   );
@@ -169,7 +168,6 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
   expect(written()).toEqual([
     'Show it again',
     'restored',
-    // The first token is restored after half of the tokens.
     expect.stringMatching(
       /(?: Plants turn sunlight into food is.*){3}\[first token shown again\].* a vital process that sustains life/,
     ),

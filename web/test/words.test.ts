@@ -149,7 +149,7 @@ describe('a finding', () => {
       /text of 1 token, .*; 10 tokens suffice\.$/,
     );
     expect(tooShortWords(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
-    // Uniform attention is next to every share at any length.
+    // The sentence states uniform attention beside every share, at any length.
     expect(finding(frameOf({}, uniform(0.2)), at)).toMatch(
       /uniform attention, spread evenly over the tokens that each row sees, would give 20%\. 2 of the 4 heads give it more than 30%: such a head has an attention sink\.$/,
     );
