@@ -2,7 +2,7 @@
  * Prints one hash of output bits per kernel, over many sizes and strides. Every build of the core
  * must print the same lines; tests/wasm/kernels.test.mjs compares native, base wasm and SIMD wasm.
  *
- * The inputs are made of integers and powers of two, so that every build has the same. NaN is
+ * All builds have the same inputs, since these are made of integers and powers of two. NaN is
  * excluded, since its payload depends on the machine.
  */
 #include "math/fixed.h"
@@ -86,8 +86,8 @@ static uint32_t seed;
 static uint64_t hash;
 static float in_a[ROOM], in_b[ROOM], in_c[ROOM], out[ROOM], tiles[ROOM];
 
-/* Returns a number that is mostly below 4 in size, sometimes 0 or up to 256, beyond the range of
- * exp. */
+/* Returns a number that is mostly below 4 in size, sometimes 0, and sometimes up to 256, which
+ * is beyond the range of exp. */
 static float next_float(void) {
     seed = seed * 1664525u + 1013904223u;
     float x = (float)((int32_t)(seed >> 8) - 0x800000) * (1.0f / 2097152.0f);
@@ -108,8 +108,7 @@ static void fold(const float *x, size_t n) {
     for (size_t i = 0; i < n; i++) hash = (hash ^ ss_bits_of_float(x[i])) * 0x100000001b3u;
 }
 
-/* Adds the output of a kernel and a few numbers after it, which the kernel must not change, to the
- * hash. */
+/* Hashes a kernel's output and a few numbers after it, which the kernel must not change. */
 static void fold_result(const float *x, size_t n, float scalar) {
     fold(x, n + 8);
     fold(&scalar, 1);

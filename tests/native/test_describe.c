@@ -112,7 +112,6 @@ static void check_promises(const cJSON *description) {
         CASE(promised[i].section);
         cJSON_ArrayForEach(row, cJSON_GetObjectItem(description, promised[i].section)) {
             check_keys(row, promised[i].keys);
-            /* A shape consists of documented letters, numbers and sums of them. */
             cJSON_ArrayForEach(letter, cJSON_GetObjectItem(row, "shape")) {
                 const char *text = cJSON_GetStringValue(letter);
                 for (; *text; text++)
@@ -123,8 +122,8 @@ static void check_promises(const cJSON *description) {
     }
 }
 
-/* Checks that all metrics have a mean over sequences but those for which it means nothing: uniform
- * attention, maps of one head, parts of logits, indices. Checks their ranges, too. */
+/* Checks that every metric has a mean over sequences, except where a mean says nothing: uniform
+ * attention, maps of one head, parts of logits, indices. Also checks the ranges. */
 static void check_metrics(const cJSON *metrics) {
     CASE("the description says which metrics have a mean over sequences, and their ranges");
     const char *single =
@@ -150,8 +149,8 @@ static void check_metrics(const cJSON *metrics) {
 }
 
 /* Checks which fields a run records by default (maps and the residual stream, but not spikes or
- * rounding errors), always, or when it streams, and which are averaged over sequences (those with
- * one number a token). */
+ * rounding errors), always, or when it streams. Only fields with one number a token are averaged
+ * over sequences. */
 static void check_fields(const cJSON *fields) {
     static const struct {
         const char *name, *key;

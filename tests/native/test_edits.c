@@ -17,8 +17,8 @@
 #define GPT_NEOX "tests/golden/hf-gpt_neox"
 #define T_MAX 13
 
-/* Models whose values are narrower than keys (DEEPSEEK), and wider (GREEDY). All heads share the
- * rotated part of keys. */
+/* DEEPSEEK has values that are narrower than its keys, GREEDY has wider ones. All their heads
+ * share the rotated part of keys. */
 #define DEEPSEEK "tests/golden/hf-deepseek_v2"
 #define GREEDY "tests/golden/hf-deepseek_v2-greedy"
 /* A model in which some layers have more key/value heads than others. */
@@ -66,7 +66,7 @@ static void check_rows_are_listed(void) {
     }
 }
 
-/* Returns true for edits that are without effect except at the last token. */
+/* Returns true for edits that change at most the last token. */
 static bool changes_last_token(const char *text) {
     return strstr(text, "=12") != NULL;
 }
@@ -311,7 +311,7 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
     snprintf(text, sizeof text, "evict:policy=%s", policy);
     ss_edit edits[] = {read_edit(text), read_edit(with)};
     opened_run reference = stream(model, tokens, T, T, edits, 2, false);
-    int share = 1; /* query heads that share a cache but keep keys of their own */
+    int share = 1; /* query heads of one key/value head, each of which may keep other keys */
     for (int a = 0; a < model->arch.L; a++)
         share = (int)fmaxf((float)share, (float)(model->arch.H / ss_arch_sizes(&model->arch, a).G));
     /* In a run over all T tokens, pieces of SS_LOGIT_ROWS tokens fill the cache to its last slot.

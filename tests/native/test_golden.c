@@ -29,7 +29,8 @@
 #define OPERATIONS_MAX 64
 #define FAMILIES_BYTES 1024
 
-/* The fields and metrics of cases whose sizes all differ, and the edits and models of any case. */
+/* What the cases cover: fields and metrics by cases whose sizes all differ, edits and models by
+ * any case. */
 typedef struct coverage {
     bool fields[SS_FIELD_N], metrics[METRICS_MAX], edits[EDITS_MAX], operations[OPERATIONS_MAX],
         formats[SS_FORMAT_N];

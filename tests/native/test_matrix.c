@@ -129,8 +129,7 @@ static void check_interleaved(ss_matrix w, size_t off) {
     float *work = malloc(floats * sizeof *work + 1);
     if (!work) abort();
     if (panels && w.in_out && w.first > 0) {
-        ss_matrix before = w; /* a matrix of the first outputs alone; interleaving it reorders the
-                                 tensor of both */
+        ss_matrix before = w; /* the first outputs alone; this call reorders their part */
         before.first = 0, before.out = before.group = before.step = w.first;
         ss_matrix_interleave(&before, work);
     }
@@ -151,7 +150,7 @@ static void check_matrix(ss_matrix w) {
 
 enum { QUANTIZED_IN = 512, QUANTIZED_OUT = 21 };
 
-/* Returns random bytes as blocks; the halves in them are changed to small numbers. */
+/* Returns blocks of random bytes whose F16 scales are small numbers. */
 static unsigned char *make_blocks(ss_dtype type, size_t in) {
     size_t n = ss_dtype_bytes(type, in * QUANTIZED_OUT), size = ss_dtype_block_bytes(type);
     unsigned char *blocks = malloc(n);

@@ -54,7 +54,6 @@ static void *help(void *of) {
     return NULL;
 }
 
-/* Starts a pool that shares every job. */
 static void start(thread_pool *c, size_t workers) {
     pool_init(&c->pool, workers, 0);
     for (size_t worker = 1; worker < workers; worker++) {

@@ -260,7 +260,7 @@ static void check_missing_fields(void) {
 }
 
 static uint16_t half_of(float x) {
-    for (uint32_t h = 0; h < 0x7c00; h++) { /* searches for the nearest half that is not negative */
+    for (uint32_t h = 0; h < 0x7c00; h++) { /* the nearest F16 number from 0 on */
         float low, high;
         uint16_t pair[] = {(uint16_t)h, (uint16_t)(h + 1)};
         ss_unpack(&low, (unsigned char *)&pair[0], SS_F16, 1);

@@ -406,7 +406,7 @@ static void check_sampling(void) {
     close_model(&model);
 }
 
-/* Returns the set of tokens, as bits of five, that are ever drawn with top_k. */
+/* Returns which of the five tokens are ever drawn with top_k, as a bit set. */
 static int drawn_tokens(const float *logits, int top_k) {
     float work[5];
     int token_sets = 0;

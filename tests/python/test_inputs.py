@@ -21,7 +21,7 @@ TEXTS = [json.loads((protocol.ZOO / f"{name}.json").read_text()) for name in ("h
     ("softmax", 10.0, 1.0, True), ("softmax", 9.99, 1.0, False), ("softmax", 50.0, 0.999, False),
     ("gated", 50.0, 1.0, True),
     ("short", 50.0, 1.0, False),  # an earlier step of softmax
-    ("fixed-second", 50.0, 1.0, False),  # another token holds the sink
+    ("fixed-second", 50.0, 1.0, False),  # the sink is on another token
     ("diffusion", 50.0, 1.0, False), ("prefix", 50.0, 1.0, False), ("window", 50.0, 1.0, False),
 ])
 def test_only_models_whose_first_token_is_a_sink_are_measured(

@@ -52,11 +52,11 @@ def test_cosines_with_the_first_key_and_with_others_are_separate() -> None:
         return torch.stack([angle.cos(), angle.sin()], -1) * (1 + torch.arange(3)[:, None])
 
     q, k = at(0, 0, 1), at(0, 1, 3)
-    # The three queries have the cosines 1, 1 and 1/2 with the first key, and none, 1/2, and 1 and -1/2 with the other
-    # visible keys.
+    # Cosines with the first key: 1, 1 and 1/2, one a query. Cosines with the other visible keys: none for the first
+    # query, 1/2 for the second, 1 and -1/2 for the third.
     assert_equal(metrics.cos_gap(q, k, torch.arange(3)), 2.5 / 3 - 1 / 3)
-    # If the second key counts as the first, the cosines with it are 1/2, 1/2 and 1, also for the query that does not
-    # see it, and with the other visible keys 1, 1, and 1/2 and -1/2.
+    # With the second key as the first: 1/2, 1/2 and 1, also for the query that does not see it. With the other visible
+    # keys: 1 for the first query, 1 for the second, 1/2 and -1/2 for the third.
     assert_equal(metrics.cos_gap(q, k, torch.arange(3), 1), 2 / 3 - 2 / 4)
     result = metrics.geometry(q[None, None], k[None, None], torch.ones(3, 3, dtype=torch.bool).tril())
     assert_equal(result["qk_norm"][0, 0], [[1, math.nan, math.nan], [2, 4, math.nan], [3, 6, 9]])

@@ -184,7 +184,6 @@ def test_uniform_attention_is_no_sink() -> None:
 
 @pytest.mark.parametrize("count", [1, 8])
 def test_part_of_a_key_bias_is_trained(count: int, tmp_path: Path) -> None:
-    """The numbers that are not trained stay 0."""
     recipe = recipes()[f"key-bias-dimensions-{count}"]
     config = recipe.config | {"num_hidden_layers": 1}
     run = Run(dataclasses.replace(recipe, config=config), 1, tmp_path, "cpu")

@@ -87,7 +87,7 @@ def test_the_front_end_receives_bytes_on_request(recording: sinkscope.Recording,
     assert sent[0][0] == {"kind": "still", "why": "because"} and sent[0][1][0].startswith(PNG)
     (tmp_path / "static").mkdir()
     monkeypatch.setattr("sinkscope.widget.files", lambda _: tmp_path)
-    widget._answer(widget, {"request": "element"}, None)  # no page in the package: a picture
+    widget._answer(widget, {"request": "element"}, None)  # the package has no page, so the answer is a picture
     assert sent[1][0]["kind"] == "still"
     (tmp_path / "static" / "element.json").write_text("{}")
     widget._answer(widget, {"request": "element"}, None)

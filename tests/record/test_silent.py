@@ -302,7 +302,7 @@ class Attention(CrossAttention):
 
 
 class Reader(nn.Module):
-    """A model whose layers attend to as many tokens of another part's output."""
+    """A model whose layers attend to another part's output, which has as many tokens as the text."""
 
     def __init__(self, attention: type[nn.Module]) -> None:
         super().__init__()
@@ -554,9 +554,7 @@ def test_weights_of_halves_keep_their_windows() -> None:
 
 @pytest.mark.parametrize("name", ["llama", "mistral"])
 def test_packed_texts_are_rejected_in_any_prompt(name: str) -> None:
-    """transformers separates packed texts where positions restart; the maps then look like those of a window of 28
-keys.
-    """
+    """transformers separates packed texts where positions restart, so that their maps look like a window of 28 keys."""
     model = FAMILIES[name].make(FAMILIES[name].implementations[0])
     whole, packed = torch.arange(T)[None], torch.tensor([[*range(20), *range(T - 20)]])
 

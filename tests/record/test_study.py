@@ -111,7 +111,7 @@ def test_a_row_has_numbers_of_heads_and_maps_where_they_are_kept(plain: tuple[Pa
         assert np.allclose(by_row.max(0), recording[f"max.{name}"].reshape(*of_heads.shape, -1)[..., 0], rtol=1e-6)
         assert np.allclose(by_row.min(0), recording[f"min.{name}"].reshape(*of_heads.shape, -1)[..., 0], rtol=1e-6)
     table = Folder(plain[0]).table(f"rows/{rows[0]['checkpoint']}/00001-of-00003.parquet")
-    assert table.drop_columns(list(PACKED)).nbytes / 4 < 4096  # of a prompt
+    assert table.drop_columns(list(PACKED)).nbytes / 4 < 4096  # bytes of a prompt
 
 
 def test_a_row_has_numbers_of_the_token_that_counts_as_the_first(tmp_path: Path) -> None:
@@ -345,7 +345,7 @@ def test_a_study_writes_to_an_address_of_fsspec(plain: tuple[Path, dict[str, str
 def test_a_file_is_moved_into_place_on_a_filesystem_that_shows_unfinished_files(tmp_path: Path) -> None:
     """Most filesystems of fsspec show a file while it is written, so it is written under another name."""
     folder = Folder(f"file://{tmp_path}/study")
-    assert folder._is_local  # a filesystem of pyarrow, on which files are replaced at once
+    assert folder._is_local  # a filesystem of pyarrow, which replaces files atomically
     from fsspec.implementations.local import LocalFileSystem
     from pyarrow.fs import FSSpecHandler, PyFileSystem
 

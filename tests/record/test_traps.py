@@ -383,7 +383,7 @@ def test_pooled_maps_are_means_of_what_is_visible(name: str, monkeypatch: pytest
     from sinkscope import attention, gather
 
     monkeypatch.setattr(gather, "POOLED_SIZE", 10)
-    monkeypatch.setattr(attention, "CPU_CELLS", 7 * 4 * T)  # chunks end within cells
+    monkeypatch.setattr(attention, "CPU_CELLS", 7 * 4 * T)  # chunks end inside pooled cells
     family = FAMILIES[name]
     model = family.make(family.implementations[0])
     prompt = inputs(family, 1)

@@ -13,7 +13,6 @@ import { frameOf, tensor } from './fixture';
 
 const watch: Watch = { signal: new AbortController().signal, onProgress: () => {} };
 
-/** Returns a metric as the core describes it, with the columns that `averages` reads. */
 const metric = (name: string, more: object = {}) => ({
   name,
   averaged: true,
@@ -156,7 +155,7 @@ describe('averages over prompts', () => {
 });
 
 describe('losses with a window whose tokens are run again', () => {
-  // The made-up loss of a token in a piece says which token it is and how many are before it; NaN for the first.
+  // The made-up loss encodes the token's id and the number of tokens before it; it is NaN for the first token.
   const answer = (_: string, ids: readonly number[]) => ids.map((id, t) => (t ? 10 * id + t : NaN));
 
   it('predict each token from the window before it, and the first tokens together', async () => {

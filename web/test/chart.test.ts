@@ -57,7 +57,8 @@ describe('points', () => {
     expect(points.map((one) => one.getAttribute('style'))).toEqual([
       ...['fill: var(--sink)', 'fill: var(--sink)', 'fill: var(--query)', 'fill: var(--query)'],
     ]);
-    // From 0.04 before the first place to 0.04 after the second, with margins of 0.4: 284 / 1.88 pixels a place; 30.5 a unit.
+    // The two points of a place are 0.08 places apart, and the margins are 0.4 places, so that 284 pixels hold 1.88
+    // places. A unit is 30.5 pixels high.
     const middle = (at: number) => 46 + (284 * (0.44 + at)) / 1.88;
     const where = points.map((one) =>
       one
@@ -84,7 +85,7 @@ describe('points', () => {
     const [first, second, third] = [0, 2, 4].map((i) =>
       Number(/[\d.]+/.exec(of[i]!.getAttribute('transform')!)![0]),
     );
-    // From 0.08 before the first place to 0.08 after the second, with margins of 0.4.
+    // The three points of a place span 0.16 places, so that 284 pixels hold 1.96 places.
     expect(second! - first!).toBeCloseTo((284 * 0.08) / 1.96, 0);
     expect(third! - first!).toBeCloseTo((284 * 0.16) / 1.96, 0);
     const shapes = (selector: string) =>
@@ -457,7 +458,7 @@ describe('a reader', () => {
     const picture = root.querySelector('svg')!;
     expect(picture.classList).toContain('choosable');
     picture.getBoundingClientRect = () => new DOMRect(10, 0, 170, 88);
-    // The picture is half as wide as drawn: 94 pixels from its left edge are 188 of 340.
+    // The picture is shown at half its size: 94 pixels from its left edge are 188 of 340.
     picture.dispatchEvent(new MouseEvent('click', { clientX: 104 }));
     expect(onChoose).toHaveBeenCalledExactlyOnceWith(1);
     expect(drawn([line([1])]).root.querySelector('.choosable')).toBeNull();

@@ -72,6 +72,6 @@ export function frameOf(change: Partial<Frame> = {}, tensors: Frame['tensors'] =
 }
 
 const binary = `${import.meta.dirname}/../../.build/wasm/sinkscope.lab.wasm`;
-/** Whether the engine can run; tests that need it skip themselves with this reason. */
+/** Whether the engine can run. If not, tests that need it skip themselves with the reason UNBUILT. */
 export const isBuilt = existsSync(binary);
 export const UNBUILT = 'needs the binaries: cmake --build .build/native --target wasm';

@@ -19,7 +19,6 @@ describe('interventions by hand', () => {
         [edit.name, ...edit.values].join(' '),
       );
     const always = ['silence 1 0', 'clamp_channel 7 1 2', 'clamp_channel 7 1 2 to=mean'];
-    // Without a selection the first token is hidden.
     expect(of({})).toEqual(['hide_key 0', 'scale_value 0 0', ...always]);
     expect(of({ key: 2 })).toEqual(['hide_key 2', 'scale_value 2 0', ...always]);
     expect(of({ query: 1 })).toEqual(['hide_key 1', 'scale_value 1 0', ...always]);

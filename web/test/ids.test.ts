@@ -56,7 +56,6 @@ describe('a model of the disk', () => {
     expect(await id(changed(1.5 * MIB))).toBe(own);
     for (const at of [0, MIB - 1, 2 * MIB, 3 * MIB - 1])
       expect(await id(changed(at))).not.toBe(own);
-    // The two ends of a small file are not counted twice.
     const small = bytes.slice(0, 10);
     expect(await id(small)).toBe(
       `disk:${sha(`my model.bin 10 ${sha(small)}`).slice(0, 16)}/my-model.bin`,

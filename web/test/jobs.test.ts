@@ -404,7 +404,6 @@ describe('the loss at masked tokens', () => {
       ...['points', ['without the strongest key', 'without a random key']],
     ]);
     expect(chart!.series[0]!.spread).toEqual([0.01, 0.01]);
-    // The axis has room for the end of the lowest error bar.
     expect(chart!.domain![0]).toBeCloseTo(-0.06);
     expect(text('.caption')).toBe(
       'Softmax model, 64 masked tokens of 8 prompts, filled in over 8 steps: loss 4.25 ± 0.25 nats. Without its strongest ' +

@@ -309,7 +309,6 @@ describe('sentences of a lab', () => {
     expect(sinkStep(log(1, ...of(20, 0), ...of(20, 1)))).toBe(270);
     expect(sinkStep(log(...of(20, 1), ...of(20, 0)))).toBeUndefined();
     expect(sinkStep(log())).toBeUndefined();
-    // A step without the number does not count in the mean.
     expect(sinkStep(log(undefined, 0.5, 0.5))).toBe(20);
     expect(sinkStep(log(...Array.from({ length: 20 }, () => undefined), 6.1))).toBe(200);
     const entries = log(9, ...of(20, 0.5));

@@ -25,7 +25,7 @@ vi.mock('sinkscope', async (original) => ({
 }));
 
 const SETTINGS = { triggers: 7, steps: 5 };
-/** The key of the saved training: the build and the settings that change digits, without the number of steps. */
+/** The key of the saved training: the build, and the settings that change results, without the number of steps. */
 const NAME = '1.0 triggers:7';
 const setup = { options: { config: '{}' }, piece: (id: number) => `<${id}>` } as unknown as Setup;
 
@@ -296,7 +296,7 @@ describe('a lab that trains', () => {
     const lab = await ready();
     const [before, changed] = [calls.read, lab.changed.value];
     await lab.run(4);
-    // Draws after 100 ms, after 200 ms, and at the end.
+    // The lab draws after 100 ms, after 200 ms, and at the end.
     expect([calls.read - before, lab.changed.value - changed]).toEqual([3, 5]);
     expect([...lab.picture!.data]).toEqual([4, 3]);
   });
@@ -307,7 +307,7 @@ describe('a lab that trains', () => {
     await lab.run(3);
     expect(calls.state).toBe(1);
     await lab.run(12);
-    // Stores after 4 and 8 more seconds, and at the end.
+    // The lab stores its state after 4 and 8 more seconds, and at the end.
     expect(calls.state).toBe(4);
   });
 

@@ -111,7 +111,6 @@ test('alpha of the first key is read from one run that grows, and averaged over 
       signal: new AbortController().signal,
       onProgress: (done, all) => reports.push(`${done}/${all}`),
     });
-  // Prompts are measured side by side.
   const each = ['close', 'run 16 of 25', 'update 23', 'update 25'];
   expect(acts.toSorted()).toEqual(each.flatMap((act) => [act, act]));
   expect([...tensors.lengths!.data]).toEqual([16, 23, 25]);

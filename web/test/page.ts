@@ -110,7 +110,6 @@ export function readOf(root: Element) {
   };
 }
 
-/** A room or a template, in the document. */
 export function shown(made: unknown) {
   const root = document.createElement('div');
   document.body.replaceChildren(root);

@@ -724,7 +724,6 @@ describe('the queue', () => {
     await idle();
     expect(runs()).toHaveLength(3);
     expect(of('a')!.frame!.T).toBe(3);
-    // The page keeps a preview only while a room may still need it.
     const kept = log.filter((line) => line.startsWith('keep')).map((line) => line.slice(5));
     expect([kept[0], kept.at(-1)]).toEqual(['a,a preview', 'a']);
     // Exact weights that are loaded answer in place of a preview.
@@ -762,7 +761,6 @@ describe('the queue', () => {
     ask(['a'], figure);
     await idle();
     expect([runs().length, of('a')!.frame!.sequences]).toEqual([3, 3]);
-    // The tokens that are added to the first prompt need its run.
     await queue.generate(['a'], { count: 1, temperature: 0, topK: 0, seed: 1 });
     expect([runs().length, of('a')!.frame!.T]).toEqual([4, 3]);
     ask(['a'], { ...figure, headReads: ['att'] });
@@ -787,7 +785,6 @@ describe('the queue', () => {
       model: { id: 'a', revision: null, sha256: null },
     });
     expect(options.strings([1, 1])).toEqual(['x', 'x']);
-    // The recording of a text that is drawn in blocks has no maps.
     ask(['a'], { cells: 1 });
     await idle();
     await queue.record('a', 'your text');

@@ -198,7 +198,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     expect(says('mass')).toContain('unnormalized α₄ ');
     expect(says('geometry')).toContain('‖k₄‖ is ');
     expect(says('likeness')).toContain(' of 8 later positions');
-    // Its text still begins with a start token.
+    // The recording's text still begins with a start token.
     expect(frame.first).toEqual(['<s>']);
   });
 

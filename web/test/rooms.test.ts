@@ -104,7 +104,6 @@ describe('Explore', () => {
     expect(state.value).toMatchObject({ at: 1, layer: -1, head: -1 });
     expect(pressed('.subject-list button')).toEqual(['Sigmoid model']);
     expect(asked().subjects).toEqual(['sigmoid']);
-    // A link may name a place beyond the last model.
     expect(room({ at: 7 }).pressed('.subject-list button')).toEqual(['Sigmoid model']);
   });
 
@@ -469,7 +468,6 @@ describe('Learn', () => {
   });
 });
 
-/** A card of the zoo with the results of its seeds. */
 const cardOf = (id: string, more: object = {}) => ({
   ...{ id, title: `The ${id} model`, what: `What ${id} is.`, seed: 2, operation: 'softmax' },
   measured: { sink_1: 60.29, value_ratio: 0.5, loss: 3.411, eps: 0.3, T: 64, sequences: 100 },

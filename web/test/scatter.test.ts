@@ -51,7 +51,8 @@ describe('the scatter of models', () => {
       }) as unknown as Frame;
     const { alpha, ...rest } = pointOf(frame({}));
     expect(alpha).toBeCloseTo(0.1, 6);
-    // Rows that sum to less, as with a bias key, are compared with less; if rows need not sum to 1, raw weights count.
+    // Uniform attention is less for rows that sum to less, as with a bias key. If rows need not sum to 1, raw weights
+    // count.
     const less = { row_mass: { shape: [1, 2, 2], ...data(0.5, 0.4, 0.3, 0.2) } };
     expect(pointOf(frame(less)).alpha).toBeCloseTo(0.85 - (0.5 + 0.2 + 0.3 + 0.1) / 4, 6);
     const raw = { alpha_raw: { shape: [1, 2, 2], ...data(0.3, 0.2, 0.5, 0.4) } };

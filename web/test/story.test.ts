@@ -609,7 +609,7 @@ describe('the story', () => {
       await settle();
       return [texts('.costs tbody tr'), texts('.costs details > p')];
     };
-    // The losses: of the text, with another edit, with the first token hidden, with the second one.
+    // The losses are those of the text, with another edit, with the first token hidden, and with the second one hidden.
     expect(await rows([keyed(), sigmoid(keyed())], 2, NaN, 2.3, 2.05)).toEqual([
       [
         'Softmax model 2.000 2.300 (+0.300) 2.050 (+0.050)',

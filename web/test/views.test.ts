@@ -909,7 +909,6 @@ describe('lines and bars', () => {
       },
     );
     const view = drawn(secondary, frame);
-    // The mean over two heads; one of them gives 0.
     const line = (k: number) => [`${k} “a”`, 0, k / 2];
     const [chart] = view.charts();
     expect(view.lines()).toEqual([7, 6, 5, 4].map(line));
@@ -1504,7 +1503,6 @@ describe('caches and settings', () => {
         (measure) => view(measure).charts()[0]!.percent ?? false,
       ),
     ).toEqual([false, false, true, true, true, true]);
-    // A model without its unedited run is not compared with another's baseline.
     const other = { model: { id: 'b', title: 'B', source: 'zoo' } };
     const away = setting(
       {

@@ -97,7 +97,7 @@ it('generated texts are measured, their second halves with the token in the midd
   const { writer, open } = writerOf([1, 2, 3, 9, 8]);
   const { kept } = await runTrial(writer, job);
   expect([kept.text, kept.loss, open.size]).toEqual(['12398', 3, 0]);
-  // The sequence 1 2 3 repeats, and its end is the third of five.
+  // The generated 1 2 3 repeats the prompt, and ends at the third of five tokens, the first of the second half.
   expect([kept.repeated, kept.late]).toEqual([1 / 5, 1 / 3]);
   for (const [wrong, message] of [
     [-1, 'no more'],

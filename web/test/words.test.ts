@@ -227,7 +227,7 @@ describe('a column of a drawn map', () => {
   it('has its mean, the rows that attend mostly there, and the row sum', () => {
     const { mean, given, strong, rows, rowSum } = of(0.75, 0.5, 0.5625, 0.25);
     expect([mean, strong, rows]).toEqual([2.0625 / 4, 2, 4]);
-    // alpha_1 has the first row, too, which can attend to nothing else.
+    // alpha_1 also counts the first row, which can attend to nothing else.
     expect(given).toBe(3.0625 / 5);
     expect(rowSum).toBeCloseTo(1, 6);
   });
