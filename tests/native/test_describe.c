@@ -1,4 +1,5 @@
-/* describe(): the operations match the table of the PyTorch reference (tests/golden/operations). */
+/* describe(): its operations match the table of the PyTorch reference (tests/golden/operations);
+ * its other sections are complete and valid. */
 #include "check.h"
 #include "files.h"
 #include "model/files/json.h"

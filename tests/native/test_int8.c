@@ -1,4 +1,5 @@
-/* 8-bit products: rounded numbers, exact parts, and refusals. */
+/* 8-bit products: conversion of rows, products against their definition, whole models, and what
+ * is refused. */
 #include "check.h"
 #include "edits.h"
 #include "files.h"
@@ -13,7 +14,6 @@ static float random_float(uint32_t *seed) {
     return (float)(int32_t)*seed * 0x1p-31f;
 }
 
-/* Quantizes a row and converts it back. */
 static void check_row(const float *x, size_t n) {
     uint8_t numbers[QUADS * 4];
     float scale;

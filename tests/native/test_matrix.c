@@ -129,7 +129,7 @@ static void check_interleaved(ss_matrix w, size_t off) {
     float *work = malloc(floats * sizeof *work + 1);
     if (!work) abort();
     if (panels && w.in_out && w.first > 0) {
-        ss_matrix before = w; /* the first outputs alone; this call reorders their part */
+        ss_matrix before = w; /* the matrix of output 0, whose call reorders the whole tensor */
         before.first = 0, before.out = before.group = before.step = w.first;
         ss_matrix_interleave(&before, work);
     }

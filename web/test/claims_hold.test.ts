@@ -33,7 +33,7 @@ const subjects: Record<'softmax' | 'sigmoid' | 'gpt2' | 'lab' | 'recording', str
   ...{ softmax: 'softmax', sigmoid: 'sigmoid', gpt2: '', lab: '', recording: '' },
 };
 
-/** A GPT-2 of random weights, with a shortened tokenizer of GPT-2. */
+/** Opens a GPT-2 of random weights, with a shortened tokenizer of GPT-2. */
 async function openGpt2(): Promise<string> {
   const config = labConfig({ layers: 2, heads: 4, width: 32, context: 128, vocabulary: 1257 });
   const training = await page.engine.train({ config, recipe: { seed: 3 } });

@@ -13,7 +13,7 @@ export const tensor = (shape: number[], values: ArrayLike<number>): Tensor => ({
   data: Float32Array.from(values),
 });
 
-/** Head (1, 0) is the strongest sink; half of the heads have one. */
+/** Returns the frame. Head (1, 0) has the strongest sink, and half of the heads have one. */
 export function frameOf(change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}): Frame {
   return {
     subject: 'softmax',

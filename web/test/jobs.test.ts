@@ -25,7 +25,7 @@ vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 const at = { layer: 0, head: 0 };
 const tokensOf = (...texts: string[]) =>
   texts.map((text, id) => ({ id, text, start: 0, end: 0, special: false }));
-/** A promise that the test resolves. */
+/** Returns a promise, and functions with which a test resolves or rejects it. */
 function held<Result>() {
   let end: (result: Result) => void = () => {};
   let fail: (error: unknown) => void = () => {};

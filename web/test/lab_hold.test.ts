@@ -13,7 +13,7 @@ const TRIGGERS = 3;
 const draw = randomGenerator(7);
 const below = (n: number) => Math.floor(draw() * n);
 
-/** A lab after some steps: a log, and the maps of a sample whose first token is no trigger. */
+/** Returns a lab after some steps: a log, and the maps of a sample whose first token is no trigger. */
 function drawnLab(i: number): NamedLab {
   const normalizes = i % 2 === 0;
   const [L, H, T] = [1 + below(2), 1 + below(3), [4, 8, 24][below(3)]!];

@@ -120,7 +120,7 @@ describe('the course', () => {
       const svg = readFileSync(file, 'utf8');
       expect(svg.match(/<(path|rect|circle|line)\b/g)!.length, id).toBeGreaterThan(10);
       expect(svg.match(/>\d+…</g), id).toBeNull();
-      // Lit writes comments with a number that differs each time, and so would the file.
+      // Lit writes comments with a number that differs on each run, so the file would change as well.
       expect(svg, id).not.toContain('<!--');
     }
   });
@@ -446,7 +446,7 @@ function namesOf(state: Readonly<Record<string, string>>): Record<string, string
   return Object.fromEntries(Object.entries(state).map(([name, value]) => [nameOf(name), value]));
 }
 
-/** A run of two layers with two heads each, whose maps of three tokens have the given α₁. */
+/** Returns a run of two layers with two heads each, whose maps of three tokens have the given α₁. */
 const run = (alphas: readonly number[]): Run['results'][number] => ({
   subject: 'a',
   T: 3,

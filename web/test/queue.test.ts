@@ -78,7 +78,7 @@ interface Options {
 /** A progress report while a model is opened. */
 type Report = [what: string, done: number, total: number, more?: object];
 
-/** Mocked models that can be delayed, and record their calls. */
+/** Returns a queue over mocked models, which a test can delay and which record their calls. */
 function stageOf(
   bytes: Record<string, number> = {},
   context = 9,

@@ -50,7 +50,7 @@ const sigmoid = () =>
     more,
   );
 
-/** A card of the zoo: Sink₁ of the weights that ship, and of further seeds. */
+/** Returns a card of the zoo with Sink₁ of the shipped weights and of further seeds. */
 const card = (id: string, sink_1: number, ...others: number[]) => ({
   id,
   title: id,

@@ -184,7 +184,10 @@ describe('queries and keys as arrows', () => {
   });
 });
 
-/** Norms of what the four heads write for tokens 1 and 2; what they write for the first one does not count. */
+/**
+ * Returns a frame with these norms of the four heads’ outputs for tokens 1 and 2; outputs for the first token do not
+ * count.
+ */
 const writes = (...norms: readonly number[]) =>
   frameOf(
     {},
@@ -263,7 +266,10 @@ const card = (id: string, loss: number, sink_1 = 50) => ({
   measured: { sink_1, loss },
 });
 
-/** The values of three tokens, two numbers each; head L1H0 attends to the first token, whose value is short. */
+/**
+ * Returns a frame with values of three tokens, two numbers each. Head L1H0 attends to the first token, whose value is
+ * short.
+ */
 const rowed = (change: Partial<Frame> = {}, scores: readonly number[] = [3, 1, -1]) => {
   const powers = scores.map(Math.exp);
   const soft = powers.map((power) => power / powers.reduce((a, b) => a + b));

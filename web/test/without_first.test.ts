@@ -64,7 +64,7 @@ it('a text recovers only if its second half repeats less than without the token'
   ]);
 });
 
-/** A model that generates the given tokens, and records which runs are open. */
+/** Returns a model that generates the given tokens, and records which runs are open. */
 function writerOf(written: readonly number[]) {
   const open = new Set<object>();
   const model = {

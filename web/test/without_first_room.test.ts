@@ -21,7 +21,7 @@ const one = (text: string, repeated: number, loss: number) => ({
   loss,
   late: repeated,
 });
-/** Eight seeds that differ a little; without the token the text repeats itself. */
+/** Returns the trial of a seed. Seeds differ a little; without the token the text repeats itself. */
 const trial = ({ seed }: Job) => ({
   kept: one(`kept ${seed}`, 0.1 + 0.001 * seed, 2),
   deleted: one(`deleted ${seed}`, 0.8 + 0.002 * seed, 2.5),
