@@ -71,7 +71,6 @@ static inline pins choice_pins(void) {
     return list;
 }
 
-/* Writes "name=value," with a random value, or the pinned one. */
 static inline size_t write_parameter(char *out, size_t room, const ss_edit_parameter *parameter,
                                      const long *pinned, int T, uint32_t *state) {
     int n, count = 0;
@@ -108,7 +107,7 @@ static inline void write_edit(char *out, size_t room, int row, const pin *pinned
             used += write_parameter(out + used, room - used, parameter, value, T, state);
     }
     if (used >= room) exit(2);
-    out[used - 1] = 0; /* removes the last comma or colon */
+    out[used - 1] = 0;
 }
 
 /* Draws an edit with this pin whose other parameters are valid in a run of T tokens; returns false
@@ -132,7 +131,6 @@ static inline edit_list list_of_two(pin a, pin b, int T, uint32_t *state) {
     return list;
 }
 
-/* Number of draws for a single pin. */
 #define DRAWS_ALONE 12
 
 static inline int border_lists(const pins *borders) {
@@ -178,7 +176,6 @@ static inline void add_bits(outcome *result, const float *numbers, size_t n) {
     }
 }
 
-/* Runs the list over tokens[T], with capacity for one more, in memory filled with `filling`. */
 static inline outcome run_list(const ss_model *model, const edit_list *list, const int32_t *tokens,
                                int T, int filling) {
     ss_edit edits[2];

@@ -38,7 +38,6 @@ static inline void set_value(ss_edit *edit, const char *name, const char *text) 
     fail_unknown("parameter", name);
 }
 
-/* Returns an edit with the default of every parameter. */
 static inline ss_edit default_edit(const char *name) {
     int n;
     ss_edit edit = {.kind = -1};

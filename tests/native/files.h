@@ -36,7 +36,6 @@ static inline ss_arena arena_of(size_t bytes) {
     return ss_arena_on(block, bytes);
 }
 
-/* A container, and the file from which it is read. */
 typedef struct opened_file {
     ss_bytes bytes;
     ss_arena arena;
@@ -68,7 +67,7 @@ static inline opened_file open_file(const char *folder, const char *name) {
 }
 
 typedef struct opened_model {
-    opened_file weights; /* the file from which the model reads its weights */
+    opened_file weights;
     ss_arena arena;
     ss_model model;
 } opened_model;
@@ -81,7 +80,6 @@ static inline bool has_file(const char *folder, const char *name) {
     return file != NULL;
 }
 
-/* Returns the name of the weight file in the folder. */
 static inline const char *weights_name(const char *folder) {
     if (has_file(folder, "model.gguf")) return "model.gguf";
     if (has_file(folder, "pytorch_model.bin")) return "pytorch_model.bin";
@@ -126,7 +124,6 @@ static inline ss_status try_open(ss_bytes config, ss_bytes weights, ss_error *er
     return status;
 }
 
-/* Opens the folder's weights under an architecture or exits. */
 static inline opened_model open_model_as(const char *folder, const ss_arch *arch) {
     ss_error err;
     opened_model opened = {.weights = open_file(folder, weights_name(folder))};
@@ -134,7 +131,6 @@ static inline opened_model open_model_as(const char *folder, const ss_arch *arch
     return opened;
 }
 
-/* Opens the model in the folder or exits. */
 static inline opened_model open_model(const char *folder) {
     ss_error err;
     opened_model opened = {.weights = open_file(folder, weights_name(folder))};
@@ -175,7 +171,6 @@ static inline opened_run open_run(const ss_run_desc *desc) {
     return opened;
 }
 
-/* Tries to start a run, frees it, and returns the status. */
 static inline ss_status try_run(const ss_run_desc *desc, ss_error *err) {
     size_t bytes;
     ss_run run;

@@ -2,7 +2,7 @@
  * Prints one hash of output bits per kernel, over many sizes and strides. Every build of the core
  * must print the same lines; tests/wasm/kernels.test.mjs compares native, base wasm and SIMD wasm.
  *
- * The inputs are made of integers and powers of two, so that every build has the same. NaN is
+ * All builds have the same inputs, since these are made of integers and powers of two. NaN is
  * excluded, since its payload depends on the machine.
  */
 #include "math/fixed.h"
@@ -16,7 +16,6 @@
 
 enum { SIZE_MAX_TESTED = 67, ROOM = 4096 };
 
-/* The functions that implement the contracts of kernels.h. */
 typedef struct kernel_set {
     void (*matmul)(SS_MATMUL_ARGS);
     void (*tile)(SS_TILE_ARGS);
@@ -87,8 +86,8 @@ static uint32_t seed;
 static uint64_t hash;
 static float in_a[ROOM], in_b[ROOM], in_c[ROOM], out[ROOM], tiles[ROOM];
 
-/* Returns a number that is mostly below 4 in size, sometimes 0 or up to 256, beyond the range of
- * exp. */
+/* Returns a number that is mostly below 4 in size, sometimes 0, and sometimes up to 256, which
+ * is beyond the range of exp. */
 static float next_float(void) {
     seed = seed * 1664525u + 1013904223u;
     float x = (float)((int32_t)(seed >> 8) - 0x800000) * (1.0f / 2097152.0f);
@@ -105,13 +104,11 @@ static void refill(void) {
     }
 }
 
-/* Adds the bits of numbers to an FNV-1a hash. */
 static void fold(const float *x, size_t n) {
     for (size_t i = 0; i < n; i++) hash = (hash ^ ss_bits_of_float(x[i])) * 0x100000001b3u;
 }
 
-/* Adds the output of a kernel and a few numbers after it, which the kernel must not change, to the
- * hash. */
+/* Hashes a kernel's output and a few numbers after it, which the kernel must not change. */
 static void fold_result(const float *x, size_t n, float scalar) {
     fold(x, n + 8);
     fold(&scalar, 1);
@@ -180,7 +177,6 @@ static void fold_spread_groups(const kernel_set *set, size_t n, size_t start) {
     fold_groups(set, n, start, true);
 }
 
-/* Hashes products of one row, then of a tile of five rows, at different offsets. */
 static void fold_fixed(const kernel_set *set, size_t n, size_t start) {
     static ss_fixed rows[SS_FIXED_ROWS * 4];
     static ss_fixed_tile tile[4];
@@ -268,7 +264,6 @@ static void fold_peak(const kernel_set *set, size_t n, size_t start) {
     if (n > 0) hash = (hash ^ set->peak(in_a + start, n)) * 0x100000001b3u;
 }
 
-/* Hashes counts; some limits are numbers of the row. */
 static void fold_count(const kernel_set *set, size_t n, size_t start) {
     for (size_t i = 0; i < n; i += 3)
         hash = (hash ^ set->count(in_a + start, in_a[start + i], start % 2, n)) * 0x100000001b3u;
@@ -337,7 +332,8 @@ static void fold_rotate(const kernel_set *set, size_t n, size_t start) {
     fold_result(out, 2 * n + start, 0.0f);
 }
 
-/* Hashes products in eight bits, with panels and rows, whose functions have one implementation. */
+/* Hashes 8-bit products. ss_int8_panel and ss_int8_rows, which prepare their inputs, have one
+ * implementation. */
 static void fold_times8(const kernel_set *set, size_t n, size_t start) {
     static int8_t panels[9 * 12 * SS_PANEL * SS_QUAD];
     static float scales[9 * SS_PANEL], row_scales[12];

@@ -62,7 +62,6 @@ static inline void add_claimed(recording_writer *w, const char *name, const char
     w->data = append_bytes(w->data, &w->data_n, data, bytes);
 }
 
-/* Adds a tensor whose header has the tensor's own shape. */
 static inline void add_tensor(recording_writer *w, const char *name, const ss_tensor *tensor) {
     char shape[96] = "[";
     for (int i = 0; i < tensor->rank; i++)

@@ -1,4 +1,5 @@
-/* describe(): the operations match the table of the PyTorch reference (tests/golden/operations). */
+/* describe(): its operations match the table of the PyTorch reference (tests/golden/operations);
+ * its other sections are complete and valid. */
 #include "check.h"
 #include "files.h"
 #include "model/files/json.h"
@@ -41,7 +42,6 @@ static void check_text(const cJSON *row, const cJSON *expected, const char *key)
         printf("    expected %s, found %s\n", text, actual);
 }
 
-/* Checks the parameters that a whole model shares, with their defaults. */
 static void check_parameters(const cJSON *row, const cJSON *expected) {
     const cJSON *parameter, *defaults = cJSON_GetObjectItem(expected, "parameters");
     int shared = 0;
@@ -61,7 +61,6 @@ static void check_parameters(const cJSON *row, const cJSON *expected) {
     CHECK_INT(shared, cJSON_GetArraySize(defaults));
 }
 
-/* Checks that every section has rows with unique names. */
 static void check_sections(const cJSON *description) {
     const char *names[] = {"operations", "metrics", "fields", "edits"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -114,7 +113,6 @@ static void check_promises(const cJSON *description) {
         CASE(promised[i].section);
         cJSON_ArrayForEach(row, cJSON_GetObjectItem(description, promised[i].section)) {
             check_keys(row, promised[i].keys);
-            /* A shape consists of documented letters, numbers and sums of them. */
             cJSON_ArrayForEach(letter, cJSON_GetObjectItem(row, "shape")) {
                 const char *text = cJSON_GetStringValue(letter);
                 for (; *text; text++)
@@ -125,8 +123,8 @@ static void check_promises(const cJSON *description) {
     }
 }
 
-/* Checks that all metrics have a mean over sequences but those for which it means nothing: uniform
- * attention, maps of one head, parts of logits, indices. Checks their ranges, too. */
+/* Checks that every metric has a mean over sequences, except where a mean says nothing: uniform
+ * attention, maps of one head, parts of logits, indices. Also checks the ranges. */
 static void check_metrics(const cJSON *metrics) {
     CASE("the description says which metrics have a mean over sequences, and their ranges");
     const char *single =
@@ -142,7 +140,6 @@ static void check_metrics(const cJSON *metrics) {
         const cJSON *range = cJSON_GetObjectItem(row, "range"), *low = cJSON_GetArrayItem(range, 0),
                     *high = cJSON_GetArrayItem(range, 1);
         CHECK_INT(cJSON_GetArraySize(range), 2);
-        /* Shares and normalized numbers have the range 0 to 1. */
         const char *unit = cJSON_GetStringValue(cJSON_GetObjectItem(row, "unit"));
         if (!strncmp(unit, "share", 5) || !strncmp(unit, "of ln", 5)) {
             CHECK_NEAR(cJSON_GetNumberValue(low), 0, 0);
@@ -153,8 +150,8 @@ static void check_metrics(const cJSON *metrics) {
 }
 
 /* Checks which fields a run records by default (maps and the residual stream, but not spikes or
- * rounding errors), always, or when it streams, and which are averaged over sequences (those with
- * one number a token). */
+ * rounding errors), always, or when it streams. Only fields with one number a token are averaged
+ * over sequences. */
 static void check_fields(const cJSON *fields) {
     static const struct {
         const char *name, *key;
@@ -174,7 +171,6 @@ static void check_fields(const cJSON *fields) {
     }
 }
 
-/* Checks that texts are valid JSON and doubles are read back to the bit. */
 static void check_writer(void) {
     static const double numbers[] = {0.1, 1.0 / 3.0, -1e30, 10000, 1e15 / 3, 4294967295.0};
     static const char *const expected =
@@ -210,7 +206,6 @@ static void check_writer(void) {
     CHECK_INT(ss_describe(text, sizeof text, 1, &err), SS_NO_MEMORY);
 }
 
-/* Checks parts of the description of each model. */
 static void check_models(void) {
     static const struct {
         const char *folder, *part;

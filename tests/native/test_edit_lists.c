@@ -29,7 +29,6 @@ static void check_list(const ss_model *model, const edit_list *list, outcome *re
                ss_status_name(result->status), result->err.where, result->err.text);
 }
 
-/* Tests every step-th list. */
 static void check_borders(const char *folder, int step) {
     CASE("integers at 0, T-1, T, T+1, the maximum and 2^31-1, alone or in pairs, give finite "
          "numbers that do not depend on earlier memory, or an error with its place");
@@ -74,9 +73,6 @@ static void check_prompts(void) {
     close_model(&model);
 }
 
-/* ---- runs that continue ---------------------------------------------------------------------- */
-
-/* Updates the run to a longer or shorter text that keeps some of its first tokens. */
 static void update_run(opened_run *run, const ss_run_desc *desc, uint32_t *state) {
     int32_t text[T_UPDATES];
     ss_error err;
@@ -117,7 +113,7 @@ static void check_pairs_continue(const char *folder, bool has_all) {
     const ss_edit_kind *table = ss_edits(&rows);
     int uses[512] = {0};
     for (int a = 0; a < choices.n; a++)
-        for (int b = 0; b < choices.n; b++) /* edits with state get more draws */
+        for (int b = 0; b < choices.n; b++)
             for (int draw = 0; draw < (table[choices.all[a].row].replays ? 4 : 1) * DRAWS; draw++) {
                 uint32_t state = (uint32_t)((a * choices.n + b) * 8 + draw) * 2654435761u + 3;
                 bool runs = follow_updates(&model.model, &choices.all[a], &choices.all[b], state);
@@ -151,7 +147,7 @@ int main(void) {
     check_borders(LLAMA, 3);
     check_borders(GPT2, 11);
     check_borders("tests/golden/hf-deepseek_v2", 7); /* values narrower than keys */
-    check_borders("tests/golden/hf-gemma4", 7);      /* layers with other heads */
+    check_borders("tests/golden/hf-gemma4", 7); /* layers whose heads differ in width and number */
     check_table_of_pairs();
     check_pairs_continue(LLAMA, true);
     check_pairs_continue(GPT2, false);

@@ -17,8 +17,8 @@
 #define GPT_NEOX "tests/golden/hf-gpt_neox"
 #define T_MAX 13
 
-/* Models whose values are narrower than keys (DEEPSEEK), and wider (GREEDY). All heads share the
- * rotated part of keys. */
+/* DEEPSEEK has values that are narrower than its keys, GREEDY has wider ones. All their heads
+ * share the rotated part of keys. */
 #define DEEPSEEK "tests/golden/hf-deepseek_v2"
 #define GREEDY "tests/golden/hf-deepseek_v2-greedy"
 /* A model in which some layers have more key/value heads than others. */
@@ -66,7 +66,7 @@ static void check_rows_are_listed(void) {
     }
 }
 
-/* Returns true for edits that are without effect except at the last token. */
+/* Returns true for edits that change at most the last token. */
 static bool changes_last_token(const char *text) {
     return strstr(text, "=12") != NULL;
 }
@@ -95,8 +95,6 @@ static void check_edits_without_effect(void) {
     }
 }
 
-/* Tests more edits without effect: a budget that no text reaches, a quantization that leaves all
- * tokens exact, a head that is already silent. */
 static void check_edits_with_nothing_to_do(void) {
     CASE("an edit with nothing to evict or quantize gives the bits of an unedited run");
     static const char *const evictions[] = {
@@ -244,7 +242,6 @@ static void check_window_is_a_mask(void) {
     close_model(&model);
 }
 
-/* Recomputes each query as the last row of a run over the tokens whose keys its cache keeps. */
 static void check_cache_positions(const char *folder) {
     CASE("7. with positions in the cache, a query equals the last row of a text of the kept keys");
     opened_model model = open_model(folder);
@@ -294,7 +291,6 @@ static void check_texts_beyond_the_context(void) {
 
 #define LONG 300
 
-/* Runs a long text `piece` tokens at a time and records its losses. */
 static opened_run stream(const ss_model *model, const int32_t *tokens, int T, int piece,
                          const ss_edit *edits, int n, bool streams) {
     uint32_t fields = SS_BIT(SS_FIELD_LOSS) | (streams ? SS_STREAMS : 0);
@@ -315,7 +311,7 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
     snprintf(text, sizeof text, "evict:policy=%s", policy);
     ss_edit edits[] = {read_edit(text), read_edit(with)};
     opened_run reference = stream(model, tokens, T, T, edits, 2, false);
-    int share = 1; /* query heads that share a cache but keep keys of their own */
+    int share = 1; /* query heads of one key/value head, each of which may keep other keys */
     for (int a = 0; a < model->arch.L; a++)
         share = (int)fmaxf((float)share, (float)(model->arch.H / ss_arch_sizes(&model->arch, a).G));
     /* In a run over all T tokens, pieces of SS_LOGIT_ROWS tokens fill the cache to its last slot.
@@ -731,7 +727,6 @@ static void check_layers_above(void) {
     close_model(&model);
 }
 
-/* Tests the effect of every head: how much higher the loss is without the head. */
 static void check_effects_of_heads(void) {
     CASE("the effect of each head equals that of the reference");
     opened_model model = open_model("tests/golden/var-unequal");
@@ -802,7 +797,6 @@ static void check_rejected_bases(void) {
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-/* Returns whether the folder's model can run T_MAX tokens under the edit. */
 static bool is_possible(const char *folder, const char *text) {
     opened_model model = open_model(folder);
     ss_edit edit = read_edit(text);
@@ -844,7 +838,7 @@ static void check_refusals(void) {
     const struct {
         const char *folder, *edit, *where;
         ss_status status;
-        const char *text; /* parameters of an edit */
+        const char *text;
     } wrong[] = {
         {LLAMA, "operation:layer=0", "edits[0].operation", SS_BAD_REQUEST, NULL},
         {LLAMA, "operation:operation=softmax,layer=2", "edits[0].layer", SS_BAD_REQUEST, NULL},
@@ -955,7 +949,6 @@ static void check_heads_of_a_group(void) {
     close_model(&model);
 }
 
-/* Returns the row of scores of query t of a head in layer 0. */
 static const float *scores_of(const opened_run *run, int head, int t) {
     return ss_row(&run->run.trace, SS_FIELD_SCORES, head, t);
 }

@@ -104,7 +104,6 @@ static void check_config(const char *text, ss_status status, const char *where) 
     if (status == SS_UNSUPPORTED) CHECK(strstr(err.text, "this build computes") != NULL);
 }
 
-/* Writes the config with another value for a key. */
 static void write_with_number(char *text, size_t size, const char *config, const char *key,
                               double value) {
     char name[64];
@@ -117,7 +116,6 @@ static void write_with_number(char *text, size_t size, const char *config, const
              after);
 }
 
-/* Tests that the limits of each key are accepted, and that the numbers next to them are refused. */
 static void check_ranges(void) {
     CASE("a number out of range is refused with its limits");
     static const struct {
@@ -224,7 +222,6 @@ static void check_ranges(void) {
     }
 }
 
-/* Tests keys that every family refuses. */
 static void check_keys_refused_by_all(void) {
     CASE("in any family, keys that change the arithmetic are refused by name unless they are off");
     static const char gemma2[] = GEMMA2;
@@ -782,7 +779,6 @@ static const char *path_of(const char *folder) {
     return path;
 }
 
-/* A model of the goldens, and a run of it over the case's prompt. */
 typedef struct opened_folder {
     opened_model model;
     opened_run run;
@@ -810,7 +806,7 @@ static void check_steps_are_prompts(void) {
         const ss_trace *whole = &opened->run.run.trace;
         ss_run_desc desc = {whole->model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
         opened_run steps = open_run(&desc);
-        CHECK_INT(steps.arena.used == steps.arena.bytes, 1); /* the measured size is exact */
+        CHECK_INT(steps.arena.used == steps.arena.bytes, 1);
         ss_error err;
         for (int t = 0; t < T_MAX; t++)
             must(ss_run_extend(&steps.run, prompt + t, 1, &err), &err, "step");
@@ -1046,7 +1042,6 @@ static void check_encoders(void) {
 
 /* ---- every config key changes the numbers ------------------------------------------------- */
 
-/* Returns a copy of the bytes in which the first `from` is replaced by `to`. */
 static ss_bytes replaced(ss_bytes bytes, const char *from, const char *to) {
     size_t n = strlen(from), m = strlen(to), at = 0;
     while (at + n <= bytes.n && memcmp(bytes.data + at, from, n)) at++;
@@ -1510,7 +1505,6 @@ static void check_missing_tensors(void) {
         check_broken(path_of(table[i].folder), table[i].name, table[i].other);
 }
 
-/* Opens the model again from a file with one more tensor, of that name. */
 static ss_status open_with_tensor(const opened_model *opened, const char *name, ss_error *err) {
     const ss_container *container = &opened->weights.container;
     ss_entry *entries = malloc((container->n + 1) * sizeof *entries);
@@ -1579,12 +1573,10 @@ static void check_unread_tensors(void) {
     }
 }
 
-/* Returns true for tensors of Gemma 3 that its text model does not have. */
 static bool is_vision_tensor(const char *name) {
     return !strncmp(name, "vision_tower.", 13) || !strncmp(name, "multi_modal_projector.", 22);
 }
 
-/* Tests that every weight is checked: a NaN in any tensor is refused. */
 static void check_not_finite(void) {
     CASE("a NaN in any tensor of any family is refused; tensors for images are not read");
     int skipped = 0;
@@ -1619,8 +1611,6 @@ static void check_not_finite(void) {
     CHECK_INT(skipped, 34); /* tensors for images in hf-gemma3-whole */
 }
 
-/* Tests the other prefix that the text model of Gemma 3 has in files of some versions of
- * transformers. */
 static void check_other_prefix(void) {
     CASE("the tensors of Gemma 3's text model are found under both of their prefixes");
     const char *folder = path_of("hf-gemma3-whole");
@@ -1667,8 +1657,6 @@ static void check_flipped_bits(void) {
     CHECK(refused > 500 * (int)FOLDERS);
 }
 
-/* Tests that the parts of the first key's logit add up to the mean of the recorded products, in
- * every family, with norms of keys, biases and scaled rotary positions. */
 static void check_parts_add_up(void) {
     CASE("the parts of q.k_1 add up to its mean over queries, except with post norm, clipped keys "
          "or latent attention");

@@ -79,8 +79,6 @@ static ss_status open_gguf(ss_bytes bytes, bool with_model, ss_error *err) {
     return status;
 }
 
-/* ---- metadata and tensors ------------------------------------------------------------------- */
-
 #define KEY_OF(architecture, name, type, value) " t:" architecture "." name " 4:" type " " value
 #define KEY(name, type, value) KEY_OF("llama", name, type, value)
 #define COUNTS(tensors, pairs) "r:GGUF 4:3 8:" tensors " 8:" pairs
@@ -417,7 +415,6 @@ static const broken families[] = {
      SS_UNSUPPORTED, "hunyuan-moe.expert_shared_count"},
 };
 
-/* The sentences of some refusals, which must name the expected and the actual value. */
 static const struct {
     const char *name, *text;
 } sentences[] = {
@@ -497,7 +494,6 @@ static const struct {
      "bloom, mpt, found nothing"},
 };
 
-/* Returns the expected sentence of a row, or NULL. */
 static const char *sentence_of(const char *name) {
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
         if (!strcmp(sentences[i].name, name)) return sentences[i].text;
@@ -520,9 +516,6 @@ static void check_table(const broken *table, size_t n) {
 }
 #define CHECK_TABLE(table) check_table((table), sizeof(table) / sizeof *(table))
 
-/* ---- rotary positions ----------------------------------------------------------------------- */
-
-/* Checks that the keys of a GGUF file give the same scaling as those of a config.json. */
 static void check_scalings(void) {
     static const struct {
         const char *name, *words, *scaling;
@@ -576,8 +569,6 @@ static void check_scalings(void) {
     }
 }
 
-/* ---- several files -------------------------------------------------------------------------- */
-
 static ss_status open_two(const char *first, const char *second, size_t *entries, ss_error *err) {
     ss_bytes files[] = {write_file(first), write_file(second)};
     ss_arena arena = arena_of(ss_container_size(files, 2));
@@ -607,9 +598,6 @@ static void check_shards(void) {
     CHECK(!strcmp(err.where, "byte 0"));
 }
 
-/* ---- values of metadata --------------------------------------------------------------------- */
-
-/* Finds a pair by its key, as wasm/abi does; returns SS_BAD_REQUEST if the file has none. */
 static ss_status find_pair(ss_gguf_pair *pair, ss_bytes file, const char *key, ss_error *err) {
     ss_gguf gguf;
     ss_status status = ss_gguf_begin(&gguf, file, err);
@@ -676,7 +664,6 @@ static void check_counts(void) {
     }
 }
 
-/* Checks the names of unsupported types against the numbers in ggml's header. */
 static void check_type_names(void) {
     CASE("an unsupported type is refused by ggml's name for its number");
     static const struct {
@@ -702,8 +689,6 @@ static void check_type_names(void) {
         free((void *)(size_t)file.data);
     }
 }
-
-/* ---- damage --------------------------------------------------------------------------------- */
 
 #define GOLDEN "tests/golden/"
 static const char *const models[] = {GOLDEN "gguf-gemma3-bf16",       GOLDEN "gguf-gpt_neox-q8_0",

@@ -23,19 +23,19 @@
 #define GOLDEN "tests/golden"
 #define WRITERS "models/reference/goldens/"
 #define METRIC "metric."
-/* Upper bound of the bytes of a folder's path. */
 #define PATH_BYTES 272
 #define METRICS_MAX 256
 #define EDITS_MAX 64
 #define OPERATIONS_MAX 64
 #define FAMILIES_BYTES 1024
 
-/* The fields and metrics of cases whose sizes all differ, and the edits and models of any case. */
+/* What the cases cover: fields and metrics by cases whose sizes all differ, edits and models by
+ * any case. */
 typedef struct coverage {
     bool fields[SS_FIELD_N], metrics[METRICS_MAX], edits[EDITS_MAX], operations[OPERATIONS_MAX],
         formats[SS_FORMAT_N];
-    char families[FAMILIES_BYTES]; /* " llama gpt2 " */
-    char of_gguf[FAMILIES_BYTES];  /* families of GGUF files */
+    char families[FAMILIES_BYTES]; /* names between spaces, such as " llama gpt2 " */
+    char of_gguf[FAMILIES_BYTES];
 } coverage;
 
 static float tolerance_of(const char *field, const ss_tensor *expected) {
@@ -46,7 +46,6 @@ static float tolerance_of(const char *field, const ss_tensor *expected) {
     return 1e-5f * largest;
 }
 
-/* Returns the largest difference between the recorded field and the golden. */
 static float largest_difference(const ss_tensor *view, const ss_tensor *expected) {
     size_t index[SS_RANK_MAX] = {0}, n = ss_tensor_count(expected);
     float worst = 0.0f;
@@ -76,7 +75,6 @@ static ss_tensor field_like(const ss_trace *trace, int field) {
     return view;
 }
 
-/* Compares a field with the golden. */
 static bool compare_field(const ss_trace *trace, int field, const ss_tensor *expected) {
     const char *name = ss_fields()[field].name;
     ss_tensor view = field_like(trace, field);
@@ -106,7 +104,6 @@ static float metric_difference(const ss_trace *trace, const ss_trace *baseline, 
     return worst;
 }
 
-/* Compares a metric of the whole run, or of each head. */
 static void compare_metric(const ss_trace *trace, const ss_trace *baseline, const ss_metric *row,
                            const ss_tensor *expected) {
     const ss_arch *arch = &trace->model->arch;
@@ -162,7 +159,6 @@ typedef struct case_description {
     int edits_n;
 } case_description;
 
-/* Reads the description of a case; returns false if the folder has no model. */
 static bool read_about(case_description *a, const char *folder) {
     cJSON *json;
     ss_error err;
@@ -184,7 +180,6 @@ static bool read_about(case_description *a, const char *folder) {
     return model != NULL;
 }
 
-/* Returns true if the list of names, separated by spaces, contains the name. */
 static bool has_family(const char *families, const char *name) {
     char word[64];
     snprintf(word, sizeof word, " %s ", name);
@@ -276,7 +271,6 @@ static void check_folder(coverage *covered, int *cases, const char *name) {
     ++*cases;
 }
 
-/* Checks that each field and metric had a case whose sizes all differ. */
 static void check_coverage(const coverage *covered) {
     int n;
     const ss_metric *metrics = ss_metrics(&n);

@@ -123,7 +123,7 @@ static char *text_of(const char *open, const char *item, const char *close, size
         int written = snprintf(text + used, each + 24, item, i);
         used += (size_t)written;
     }
-    snprintf(text + used - 1, 64, "%s", close); /* overwrites the last comma */
+    snprintf(text + used - 1, 64, "%s", close);
     return text;
 }
 

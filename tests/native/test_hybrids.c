@@ -63,8 +63,6 @@ static void check_steps_and_updates(const char *folder) {
     close_model(&model);
 }
 
-/* Abandons an update after each possible number of pieces: the next update must give the bits of a
- * new run. */
 static void check_abandoned_updates(const char *folder) {
     CASE("the next update does not read the states of an abandoned extension");
     opened_model model = open_model(folder);

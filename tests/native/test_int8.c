@@ -1,4 +1,5 @@
-/* 8-bit products: rounded numbers, exact parts, and refusals. */
+/* 8-bit products: conversion of rows, products against their definition, whole models, and what
+ * is refused. */
 #include "check.h"
 #include "edits.h"
 #include "files.h"
@@ -13,7 +14,6 @@ static float random_float(uint32_t *seed) {
     return (float)(int32_t)*seed * 0x1p-31f;
 }
 
-/* Quantizes a row and converts it back. */
 static void check_row(const float *x, size_t n) {
     uint8_t numbers[QUADS * 4];
     float scale;
@@ -62,8 +62,6 @@ static void check_rows(void) {
     }
 }
 
-/* ---- matrices ------------------------------------------------------------------------------ */
-
 typedef struct held_matrix {
     int8_t panels[LANES_N * QUADS * 4];
     float scales[LANES_N];
@@ -84,7 +82,6 @@ static void hold_matrix(held_matrix *h, ss_matrix *w) {
     free(work);
 }
 
-/* Compares a product with its definition in doubles. */
 static void check_product(const ss_matrix *w, const held_matrix *h, const float *bias) {
     static float a[ROWS * IN], out[ROWS * OUT];
     uint8_t numbers[ROWS * QUADS * 4];
@@ -168,8 +165,6 @@ static void check_whole_numbers(void) {
     check_product(&w, &h, NULL);
 }
 
-/* ---- models -------------------------------------------------------------------------------- */
-
 static void check_refused(const ss_model *model, const char *text) {
     ss_edit edit = read_edit(text);
     const ss_run_desc desc = {.model = model, .capacity = 8, .edits = &edit, .edits_n = 1};
@@ -200,7 +195,6 @@ static void check_model(const char *folder) {
     }
     printf("  logits off by %.3f of at most %.3f\n", (double)worst, (double)most);
     CHECK(worst > 0.0f && worst < 0.1f * most);
-    /* A run token by token has the bits of a run over the whole prompt. */
     must(ss_run_extend(&parts.run, tokens, 5, &err), &err, "run");
     for (int t = 5; t < 16; t++) must(ss_run_extend(&parts.run, tokens + t, 1, &err), &err, "run");
     CHECK_BITS(ss_floats(&parts.run.trace, SS_FIELD_LOGITS), b, 16 * V * sizeof *b);

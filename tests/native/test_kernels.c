@@ -32,7 +32,6 @@ static float *numbers(size_t n, float size) {
 enum { GUARD = 16, LARGEST = 2048 };
 static const float canary = -12345.678f;
 
-/* An output of n floats with a guard on each side. */
 typedef struct guarded {
     float all[LARGEST + 2 * GUARD], *out;
     size_t n;
@@ -298,7 +297,6 @@ static void check_whole_row(void) {
     }
 }
 
-/* Groups of integers, and the bytes from which kernels read them. */
 typedef struct whole_groups {
     ss_fixed_groups groups;
     int w[SS_GROUPS][SS_GROUP][SS_PANEL];
@@ -383,7 +381,6 @@ static void check_fixed(void) {
         ss_fixed *all = &rows[0][0];
         for (size_t t = 0; t < SS_FIXED_ROWS; t++) {
             fill_numbers(x[t], n * SS_GROUP, (int)t + i % 9);
-            /* sets all numbers to the largest values */
             for (size_t k = 0; extreme && k < SS_GROUPS * SS_GROUP; k++)
                 x[t][k] = t % 2 ? 0x1.fffffep3f : -0x1.fffffep3f;
             ss_fixed_row(all + t * n, x[t], n);
@@ -494,7 +491,6 @@ static bool sigmoid_is_ordered(const float *x, const float *y, size_t n) {
     return map_is_ordered(ss_sigmoid, sigmoid_scalar, x, n ? y[0] : 0.0f, n);
 }
 
-/* Tests the entropy of a row in which some weights are 0. */
 static bool entropy_is_ordered(const float *x, const float *y, size_t n) {
     float factor = n ? fabsf(y[0]) : 1.0f, *row = numbers(n, 1.0f);
     double exact = 0.0, size = 0.0, lanes[4] = {0};
@@ -540,7 +536,6 @@ static bool max_is_max(const float *x, const float *y, size_t n) {
     return found;
 }
 
-/* Tests the index of the peak twice, the second time with equal magnitudes. */
 static bool peak_is_first(const float *x, const float *y, size_t n) {
     (void)y;
     float *rounded = malloc((n + 1) * sizeof *rounded);
@@ -655,7 +650,6 @@ static bool relu_is_right(const float *x, const float *y, size_t n) {
     return is_right && guards_are_untouched(&g);
 }
 
-/* Tests a rotation into another array, then in place. */
 static bool rotate_is_right(const float *x, const float *y, size_t n) {
     guarded g;
     size_t pairs = n / 2;

@@ -60,7 +60,6 @@ static int least(int a, int b) {
     return a < b ? a : b;
 }
 
-/* Compares rows [t, t+n) of a map in two runs. */
 static bool have_same_maps(ss_run *stored_run, ss_run *computed_run, ss_field_id field, int t,
                            int n) {
     const ss_arch *arch = &stored_run->trace.model->arch;
@@ -85,7 +84,6 @@ static void check_maps(ss_run *stored_run, ss_run *computed_run) {
     CHECK(have_same_maps(stored_run, computed_run, SS_FIELD_SCORES, 0, T));
 }
 
-/* Compares every metric of two runs, first of all tokens, then of fewer. */
 static void check_metrics(const ss_trace *stored_run, const ss_trace *computed_run,
                           const ss_trace *base) {
     int n;
@@ -167,14 +165,12 @@ static opened_run run_sums(const ss_run_desc *desc, int T, int chunk) {
     return run;
 }
 
-/* Compares the maps and metrics of a run that stores maps with those of a run that computes them.
- */
 static void compare(const ss_model *model, const ss_edit *edits, int n, int T, int piece) {
     ss_run_desc desc = {model, T_MAX, SS_FIELDS_ALL, edits, n, NULL, 0, NULL, 0};
     opened_run stored_run = run_with(&desc, 0, T, piece),
                computed_run = run_with(&desc, NO_MAPS, T, piece);
     CHECK(computed_run.run.trace.statistics.queries[0] == T);
-    CHECK(computed_run.arena.used == computed_run.arena.bytes); /* the measured size is exact */
+    CHECK(computed_run.arena.used == computed_run.arena.bytes);
     /* This comparison reads the statistics of the pass; after they are cleared, metrics come from
      * recomputed rows. */
     check_metrics(&stored_run.run.trace, &computed_run.run.trace, &stored_run.run.trace);
@@ -251,7 +247,6 @@ static void check_edits(const char *folder) {
     close_model(&model);
 }
 
-/* Tests updates of runs that compute their maps. */
 static void check_updated_maps(const char *folder, const char *edit_text) {
     CASE("in an updated run, with or without an edit, maps on demand have the bits of stored maps");
     opened_model model = open_model(folder);
@@ -282,7 +277,6 @@ static void check_updated_maps(const char *folder, const char *edit_text) {
     close_model(&model);
 }
 
-/* Tests that reading every map after each token does not change later tokens. */
 static void check_reading(const char *folder, const char *edit_text) {
     CASE("reading the maps of a run does not change later tokens");
     opened_model model = open_model(folder);
@@ -302,7 +296,6 @@ static void check_reading(const char *folder, const char *edit_text) {
     close_model(&model);
 }
 
-/* Tests runs that begin from another; each of the two stores or computes its maps. */
 static void check_start_from_another(const char *folder, const char *edit_text) {
     CASE(
         "a run that begins from another gives the same bits, whichever of the two stores its maps");
@@ -439,7 +432,6 @@ static void check_refusals(void) {
             (int)ss_trace_view(&view, &sums.run.trace, i ? SS_FIELD_Q : SS_FIELD_ATT, 0, 0, &err),
             SS_BAD_REQUEST);
     CHECK_TEXT(err.where, "q");
-    /* No run can begin from a measuring run, and a measuring run cannot begin from another run. */
     desc = (ss_run_desc){&model.model, T_MAX, SS_BIT(SS_FIELD_Q), NULL, 0, &sums.run.trace, 1,
                          NULL,         0};
     CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);

@@ -8,8 +8,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* ---- scalar functions ---- */
-
 static double as_float(double x) {
     return (double)(float)x;
 }
@@ -168,8 +166,6 @@ static void check_edges(void) {
 static bool are_equal(float a, float b) {
     return ss_bits_of_float(a) == ss_bits_of_float(b);
 }
-
-/* ---- packing ---- */
 
 /* Returns the value of a small float from the fields of its bits. */
 static float decode(unsigned bits, int exponent_bits, int fraction_bits) {

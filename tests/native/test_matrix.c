@@ -76,7 +76,6 @@ static void check_product(const ss_matrix *w, const ss_matrix *as_written, size_
     free(work);
 }
 
-/* Checks that single weights and panels have the numbers of whole outputs. */
 static void check_parts(const ss_matrix *w) {
     float *row = malloc(17 * w->in * sizeof *row), *work = row + w->in;
     if (!row) abort();
@@ -130,7 +129,7 @@ static void check_interleaved(ss_matrix w, size_t off) {
     float *work = malloc(floats * sizeof *work + 1);
     if (!work) abort();
     if (panels && w.in_out && w.first > 0) {
-        ss_matrix before = w; /* the matrix with the first outputs; its call reorders the tensor */
+        ss_matrix before = w; /* the matrix of output 0, whose call reorders the whole tensor */
         before.first = 0, before.out = before.group = before.step = w.first;
         ss_matrix_interleave(&before, work);
     }
@@ -138,7 +137,7 @@ static void check_interleaved(ss_matrix w, size_t off) {
     CHECK(w.interleaved == panels);
     CHECK(w.in_out == (as_written.in_out && !panels));
     check_outputs(w, as_written);
-    ss_matrix_interleave(&w, work); /* a second call changes nothing */
+    ss_matrix_interleave(&w, work);
     check_outputs(w, as_written);
     free(block), free(work);
 }
@@ -149,11 +148,9 @@ static void check_matrix(ss_matrix w) {
     check_interleaved(w, 1);
 }
 
-/* ---- quantized types ---- */
-
 enum { QUANTIZED_IN = 512, QUANTIZED_OUT = 21 };
 
-/* Returns random bytes as blocks; the halves in them are changed to small numbers. */
+/* Returns blocks of random bytes whose F16 scales are small numbers. */
 static unsigned char *make_blocks(ss_dtype type, size_t in) {
     size_t n = ss_dtype_bytes(type, in * QUANTIZED_OUT), size = ss_dtype_block_bytes(type);
     unsigned char *blocks = malloc(n);

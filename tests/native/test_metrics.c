@@ -444,8 +444,6 @@ static const float *golden(const opened_file *file, const char *group, const cha
     return copy;
 }
 
-/* Compares a metric of every map with the golden of a group, which has the raw maps or their
- * shares. */
 static void check_group(const opened_file *file, const char *maps_of, const char *group,
                         const char *operation, const char *metric, const char *name) {
     size_t dims[SS_RANK_MAX];
@@ -630,7 +628,6 @@ static void check_gates(void) {
     fake_close(&f);
 }
 
-/* Tests a head that gives all attention to its bias key and so reads no token: its load is 0. */
 static void check_gate_of_a_bias_key(void) {
     CASE("the attention of a bias key is not left for tokens");
     fake f;

@@ -284,7 +284,6 @@ static void check_configs(void) {
     }
 }
 
-/* Returns the first occurrence of the text in the file's header, which must have it. */
 static unsigned char *find_in(ss_bytes file, const char *text) {
     size_t n = strlen(text);
     for (size_t i = 8; i + n <= file.n; i++)

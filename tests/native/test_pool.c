@@ -37,8 +37,6 @@ _Noreturn void pool_lost(void) {
     longjmp(lost, 1);
 }
 
-/* ---- threads ------------------------------------------------------------------------------- */
-
 typedef struct helper {
     pthread_t thread;
     pool *pool;
@@ -56,7 +54,6 @@ static void *help(void *of) {
     return NULL;
 }
 
-/* Starts a pool that shares every job. */
 static void start(thread_pool *c, size_t workers) {
     pool_init(&c->pool, workers, 0);
     for (size_t worker = 1; worker < workers; worker++) {
@@ -76,14 +73,12 @@ static void share_backwards(ss_pool *face, ss_piece *piece, const void *job, siz
     while (n-- > 0) piece(job, n, n % face->workers);
 }
 
-/* ---- jobs ---------------------------------------------------------------------------------- */
-
 enum { PIECES = 40, JOBS = 300 };
 
 typedef struct counting {
     int *times;  /* [PIECES] number of times that each piece was done */
     int *inside; /* [SS_WORKERS_MAX] number of pieces that run on each worker now */
-    int *most;   /* [SS_WORKERS_MAX] the largest of these numbers so far */
+    int *most;   /* [SS_WORKERS_MAX] maximum of inside[] */
 } counting;
 
 /* Counts a piece. The counters are not atomic, so that ThreadSanitizer detects two pieces on one
@@ -138,8 +133,6 @@ static void check_loss(void) {
     join(&c);
 }
 
-/* ---- runs ---------------------------------------------------------------------------------- */
-
 /* Runs the tokens in two halves, the second one token at a time, like a prompt and generated
  * tokens. */
 static opened_run run_halves(const ss_model *model, const int32_t *tokens, int T,
@@ -188,11 +181,8 @@ static void check_case(const char *name, const char *folder) {
     close_file(&file);
 }
 
-/* ---- runs under edits ------------------------------------------------------------------------ */
-
 static long shared_jobs;
 
-/* Runs the pieces and counts the jobs. */
 static void share_counted(ss_pool *face, ss_piece *piece, const void *job, size_t n) {
     shared_jobs++;
     share_backwards(face, piece, job, n);

@@ -35,7 +35,6 @@ static void close_recording(opened_recording *opened) {
     free((void *)(uintptr_t)opened->bytes.data);
 }
 
-/* An open recording and the trace of its first prompt. */
 typedef struct opened_trace {
     opened_recording file;
     ss_arena arena;
@@ -65,7 +64,6 @@ static void write_strings(char *out, int T) {
     strcat(out, "]");
 }
 
-/* Writes the conditions of one kept prompt of T tokens. */
 static void write_conditions(char *out, size_t bytes, const ss_arch *arch, int T) {
     char windows[256] = "[", strings[512], mask[64];
     for (int l = 0; l < arch->L; l++)
@@ -83,8 +81,6 @@ static void write_conditions(char *out, size_t bytes, const ss_arch *arch, int T
              arch->family, arch->L, arch->H, arch->G, arch->K, arch->D, arch->V, arch->F, arch->E,
              arch->attention.operation, mask, windows, strings, T);
 }
-
-/* ---- the reference's numbers --------------------------------------------------------------- */
 
 /* Returns the largest difference between a metric and the golden, relative to the golden's largest
  * number or 1, whichever is larger. */
@@ -190,8 +186,6 @@ static void check_reference(void) {
     CHECK(reduced > 300 && reduced < all_metrics);
 }
 
-/* ---- a small file by hand ------------------------------------------------------------------ */
-
 #define MODEL                                                                                      \
     "\"model\":{\"id\":\"m\",\"family\":\"f\",\"L\":1,\"H\":2,\"G\":1,\"K\":1,\"D\":1,\"V\":9,"    \
     "\"operation\":\"%s\"}"
@@ -211,7 +205,6 @@ static recording_writer begin_small(const char *operation) {
     return begin_recording("1", conditions_of(operation));
 }
 
-/* Requests the shape of a metric of the first prompt. */
 static ss_status request_shape(const ss_trace *trace, const char *metric, int T, ss_error *err) {
     size_t dims[SS_RANK_MAX];
     ss_metric_args args = {0.3f, T, 0, 0, NULL};
@@ -267,7 +260,7 @@ static void check_missing_fields(void) {
 }
 
 static uint16_t half_of(float x) {
-    for (uint32_t h = 0; h < 0x7c00; h++) { /* searches for the nearest half that is not negative */
+    for (uint32_t h = 0; h < 0x7c00; h++) { /* the nearest F16 number from 0 on */
         float low, high;
         uint16_t pair[] = {(uint16_t)h, (uint16_t)(h + 1)};
         ss_unpack(&low, (unsigned char *)&pair[0], SS_F16, 1);
@@ -323,8 +316,6 @@ static void check_tensors(void) {
     close_recording(&opened);
 }
 
-/* ---- broken files -------------------------------------------------------------------------- */
-
 static void check_refused(ss_bytes file, ss_status status, const char *where, const char *text) {
     opened_recording opened = {.bytes = file};
     ss_error err = {0};
@@ -366,7 +357,6 @@ static void check_metadata(void) {
     check_refused(end_recording(&w, 0), SS_BAD_CONFIG, "recording", "object");
 }
 
-/* Returns the conditions with one text replaced. */
 static const char *replaced(const char *from, const char *to) {
     static char text[1024];
     const char *valid = conditions_of("softmax"), *at = strstr(valid, from);
@@ -439,7 +429,6 @@ static void check_conditions(void) {
     }
 }
 
-/* Begins a small recording with maps, with one text of the conditions replaced. */
 static recording_writer begin_replaced(const char *from, const char *to) {
     recording_writer w = begin_recording("1", replaced(from, to));
     add_claimed(&w, "0.att", "F32", "[1,2,2,2]", maps, sizeof maps);

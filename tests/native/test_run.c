@@ -59,7 +59,7 @@ static void check_recorded_fields(void) {
         if (!(ss_fields_of(&model.model.arch) & SS_BIT(field))) continue;
         ss_run_desc desc = {&model.model, T_MAX, SS_BIT(field), NULL, 0, NULL, 0, NULL, 0};
         opened_run one = open_run(&desc);
-        CHECK_INT(one.arena.used == one.arena.bytes, 1); /* the measured size is exact */
+        CHECK_INT(one.arena.used == one.arena.bytes, 1);
         must(ss_run_extend(&one.run, prompt, T_MAX, &err), &err, "extend");
         ss_tensor a, b;
         must(ss_trace_view(&a, &all.run.trace, field, -1, -1, &err), &err, "view");
@@ -406,7 +406,7 @@ static void check_sampling(void) {
     close_model(&model);
 }
 
-/* Returns the set of tokens, as bits of five, that are ever drawn with top_k. */
+/* Returns which of the five tokens are ever drawn with top_k, as a bit set. */
 static int drawn_tokens(const float *logits, int top_k) {
     float work[5];
     int token_sets = 0;

@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-/* Checks Sink_1..Sink_10, every alpha_1 and the mean loss of 100 held-out sequences of 64 tokens.
- */
 static void check_sink100(const char *twin, const char *model_folder) {
     char key[64];
     CASE(twin);

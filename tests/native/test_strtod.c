@@ -22,7 +22,6 @@ static bool reads_same(const char *text) {
     return is_right;
 }
 
-/* Compares the two functions on a random double that is printed with `digits` digits. */
 static bool reads_same_printed(int digits) {
     uint64_t bits = random_bits();
     double number;

@@ -8,8 +8,6 @@
 #define PLAIN "tests/golden/torch-gpt2-plain"
 #define TIED "tests/golden/torch-llama-tied"
 
-/* ---- pickles -------------------------------------------------------------------------------- */
-
 static ss_status open_pickle(opened_file *file, const char *pickle, size_t n, ss_error *err) {
     const zip_part records[] = {{.name = "m/data.pkl", .data = pickle, .n = n},
                                 {.name = "m/data/0", .data = storage, .n = sizeof storage}};
@@ -223,8 +221,6 @@ static void check_legacy_files(void) {
     CHECK(strstr(err.text, "1.6") != NULL);
     close_file(&file);
 }
-
-/* ---- damage --------------------------------------------------------------------------------- */
 
 static void check_damaged_files(const char *folder) {
     ss_bytes config = read_file(folder, "config.json");

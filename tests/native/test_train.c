@@ -272,8 +272,6 @@ static void check_row_derivatives(void) {
     }
 }
 
-/* ---- training ----------------------------------------------------------------------------- */
-
 typedef struct opened_train {
     ss_arch arch;
     ss_recipe recipe;
@@ -286,7 +284,6 @@ static ss_bytes text_of(const char *text) {
     return (ss_bytes){(const unsigned char *)text, strlen(text)};
 }
 
-/* Returns the config of the lab's model with an attention operation. */
 static const char *lab_config(const char *operation) {
     static char config[512];
     snprintf(config, sizeof config,
@@ -427,7 +424,6 @@ static void check_conditional(void) {
     close_train(opened);
 }
 
-/* Draws n sequences, part by part, and passes each to `visit`. */
 static void visit_sequences(ss_train *train, void (*visit)(const ss_sequence *s, void *context),
                             void *context) {
     int n = (int)train->recipe->batch;
@@ -503,7 +499,7 @@ static void count_text(const ss_sequence *s, void *context) {
     c->most_plain = begin > c->most_plain ? begin : c->most_plain;
 }
 
-/* Counts masked tokens, which are 19; the text repeats 0 .. 18. */
+/* Counts masked tokens, whose id is 19; the text repeats 0 .. 18. */
 static void count_hidden(const ss_sequence *s, void *context) {
     counts *c = context;
     float weight = 0;
@@ -525,8 +521,6 @@ static void count_hidden(const ss_sequence *s, void *context) {
     CHECK(s->weights[0] == 0);
 }
 
-/* Checks that every position after a planted trigger has the kind SS_KIND_TRIGGER, up to the end of
- * the sequence. */
 static void count_planted(const ss_sequence *s, void *context) {
     counts *c = context;
     int after_trigger = 0;
@@ -538,7 +532,6 @@ static void count_planted(const ss_sequence *s, void *context) {
     c->later++;
     c->hidden += after_trigger > 0;
     if (!after_trigger) return;
-    /* The last token of the trigger is at the first position of that kind. */
     int last = 12 - after_trigger;
     CHECK(last >= 3 && after_trigger >= 5);
     c->least_plain = last < c->least_plain ? last : c->least_plain;
@@ -829,7 +822,6 @@ static void check_loss_falls(const char *operation) {
     CHECK(first.value_gradient > 0 && isfinite(first.key_gradient));
     CHECK_BITS(one->train.weights.numbers, two->train.weights.numbers,
                one->train.weights.n * sizeof(float));
-    /* The weights are a valid safetensors file. */
     opened_file file = {.bytes = one->train.weights.file};
     must(open_bytes(&file, &err), &err, "trained");
     CHECK_INT(file.container.n, one->train.weights.container.n);
@@ -856,8 +848,6 @@ static void check_parts_of_batches(void) {
     close_train(split);
 }
 
-/* Trains twice, once with the even parts of a batch and once with the odd ones; the trainings
- * exchange gradients. */
 static void check_shared_parts(const char *batch) {
     CASE("two workers that share each step give the bits of one worker");
     char recipe[128];
@@ -1102,7 +1092,7 @@ static void check_text_refusals(void) {
          "refused");
     static const struct {
         const char *mask, *task, *where, *text;
-        int32_t last; /* last token of the text */
+        int32_t last;
         ss_status status;
     } cases[] = {
         {"", "text", "", "", 19, SS_OK},

@@ -46,8 +46,6 @@ static void check_type(const opened_file *file, ss_dtype type) {
     free(source), free(out), free(part);
 }
 
-/* Checks that doubles become the nearest floats, and that one too large for a float counts as
- * infinite. */
 static void check_doubles(void) {
     const double numbers[] = {0.1, -3.0, 3.4028234663852886e38, 1e-300};
     const float nearest[] = {0.1f, -3.0f, 3.4028234663852886e38f, 0.0f};

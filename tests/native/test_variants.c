@@ -25,8 +25,6 @@ static opened_run run_prompt(const opened_model *model, const ss_edit *edit) {
     return run_tokens(&model->model, prompt, T_MAX, edit, edit != NULL);
 }
 
-/* ---- positions ---------------------------------------------------------------------------- */
-
 static void check_no_positions(void) {
     CASE("5. proposition 1: without positions attention to a repeated token is uniform, A = 1/t");
     opened_model model = open_variant("none");
@@ -81,8 +79,6 @@ static void check_distances(void) {
     check_distances_of("relative", 140, bucket_bias);
 }
 
-/* ---- bias keys and biases ----------------------------------------------------------------- */
-
 static void check_zero_bias_key(void) {
     CASE("4. a bias key of zeros without value gives softmax1 and has the weight that the row "
          "lacks");
@@ -117,8 +113,6 @@ static void check_strong_bias_key(void) {
     const ss_arch *arch = &model.model.arch;
     size_t K = (size_t)arch->K, G = (size_t)arch->G, C = T_MAX;
     opened_run run = run_prompt(&model, NULL);
-    /* Makes a large multiple of the first query of each head the bias key, which then takes all
-     * attention of the row. */
     for (size_t g = 0; g < G; g++)
         for (size_t i = 0; i < K; i++)
             writable(model.model.layers[0].bias_keys)[g * K + i] =
@@ -163,8 +157,6 @@ static void check_value_biases(void) {
     check_value_bias(&model.model, model.model.layers[0].value_biases, 1, prompt, T_MAX);
     close_model(&model);
 }
-
-/* ---- masks -------------------------------------------------------------------------------- */
 
 static void check_bidirectional(void) {
     CASE("bidirectional: every row sums to 1 over all keys, and the sink scores sum to 1");
@@ -266,8 +258,6 @@ static void check_prefix(void) {
     close_model(&model);
 }
 
-/* ---- other variants ----------------------------------------------------------------------- */
-
 static void check_extension_in_pieces(void) {
     CASE("token by token, and with a larger capacity, every causal variant gives the same bits");
     const char *names[] = {
@@ -336,8 +326,6 @@ static void check_feature_maps(void) {
     close_model(&model);
 }
 
-/* ---- I8 ----------------------------------------------------------------------------------- */
-
 static ss_status open_tampered(const char *was, const char *is, ss_error *err) {
     ss_bytes weights = read_file("tests/golden/var-int8", "model.safetensors");
     ss_bytes config = read_file("tests/golden/var-int8", "config.json");
@@ -392,8 +380,6 @@ static void check_int8_weights(void) {
     CHECK(!strcmp(err.where, scale));
 }
 
-/* ---- configs ------------------------------------------------------------------------------ */
-
 #define LLAMA                                                                                      \
     "{\"model_type\":\"llama\",\"num_hidden_layers\":2,\"num_attention_heads\":3,"                 \
     "\"hidden_size\":9,\"intermediate_size\":8,\"vocab_size\":8,\"head_dim\":3,"                   \
@@ -435,8 +421,8 @@ static void check_configs(void) {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char text[512];
         int n = snprintf(text, sizeof text, "%s%s", LLAMA, table[i].own);
-        /* Heads are three wide, which rotary positions refuse, but other errors are reported first.
-         */
+        /* Heads have three numbers, which rotary positions refuse; but the expected errors are
+         * reported first. */
         ss_error err = {0};
         ss_arch arch;
         ss_status status =

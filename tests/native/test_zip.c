@@ -104,7 +104,6 @@ static void check_zip_files(void) {
         }
 }
 
-/* Opens the file with one bit flipped, then restores the bit. */
 static ss_status open_flipped(opened_file *file, size_t bit) {
     unsigned char *at = (unsigned char *)(size_t)(file->bytes.data + bit / 8);
     *at ^= (unsigned char)(1u << bit % 8);

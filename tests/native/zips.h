@@ -107,7 +107,6 @@ static inline ss_bytes zip_of(const zip_part *records, int n, bool zip64) {
     return copy_of(w.bytes, w.n);
 }
 
-/* Pieces of the pickles of tests. */
 #define STORAGE(key, numbers)                                                                      \
     "(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0" key "X\3\0\0\0cpuK" numbers "tQ"
 #define REBUILD "ctorch._utils\n_rebuild_tensor_v2\n"

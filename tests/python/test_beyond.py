@@ -130,7 +130,6 @@ def test_without_training_the_numbers_equal_those_before(monkeypatch: pytest.Mon
     for name in (f"{what}_{of}" for what in ("loss", "first") for of in ("trigger", "random", "gap")):
         assert result[name] == result[f"before_{name}"]
     assert result["loss_gap"] == result["loss_trigger"] - result["loss_random"] != 0
-    # The model does not predict tokens that were never planted.
     assert result["learnt"] < 0.5
 
 
@@ -152,7 +151,6 @@ def test_the_token_after_a_trigger_differs_from_random_tokens(
         assert begin == 32 + 3 and torch.equal(torch.cat([text[:, :32], text[:, 35:]], 1), ids)
         middle = text[:, 32:35]
         is_trigger = middle.tolist() == [trigger] * 24
-        # Random tokens exclude the tokens of tasks and the token that starts every text.
         assert is_trigger or (middle.min() > 8 and len(middle.unique()) > 60)
         return 2.0 + is_trigger * (1 + (weights == "model")), 0.5 - 0.25 * is_trigger
 
@@ -168,7 +166,6 @@ def test_the_token_after_a_trigger_differs_from_random_tokens(
 
 
 def options(words: tuple[object, ...]) -> dict[str, str]:
-    """Returns the values of a command's options by name."""
     texts = list(map(str, words))
     return {one: texts[i + 1] for i, one in enumerate(texts[:-1]) if one.startswith("--")}
 
@@ -195,7 +192,6 @@ def test_the_columns_of_a_model_come_from_the_task_next(monkeypatch: pytest.Monk
         assert words[:2] == ("tasks", beyond.ZOO / "softmax") and "--lines" in words
         arguments = options(words)
         assert arguments["--text-file"] == str(beyond.HELD_OUT)
-        # The command reads 48 texts of 64 tokens.
         assert (arguments["--tokens"], arguments["--sequences"]) == ("64", "48")
         return [{"tasks": [task("copy", 99), task("next", 0.5)]}]
 

@@ -202,7 +202,6 @@ def test_a_number_that_rounds_to_zero_has_no_sign() -> None:
 
 
 def test_effects_equal_those_in_the_table_of_their_protocol() -> None:
-    """The effects match the tables of decide.py for protocol B and of factors.py for protocol A."""
     decided = {decide.id_of(one.recipe): one for one in decide.decisions()}
     runs = protocol.runs()
     paired = factors.pair_all(runs, {id: factors.logs_of(run) for id, run in runs.items()})
@@ -242,7 +241,6 @@ def test_the_file_has_the_shipped_models_with_a_sink_and_one_measures_as_stored(
 
 
 def is_backed(row: dict[str, Any], sentence: dict[str, Any]) -> bool:
-    """Whether a row supports the direction that a sentence states."""
     if sentence["says"] == "reported":
         return True
     if sentence["says"] == "model":

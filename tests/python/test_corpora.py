@@ -84,7 +84,6 @@ def repository(path: Path, files: dict[str, bytes]) -> str:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Makes small versions of the three repositories, and makes the sources name their commits."""
     story = story_text("##\n" + "A lion and a mouse. " * 12).encode()
     files: dict[str, dict[str, bytes]] = {
         "birmingham-ccr/corpora": {

@@ -86,7 +86,6 @@ def test_no_verdict_without_all_seeds_of_the_baseline() -> None:
 
 
 def test_two_seeds_decide_only_on_an_absent_sink() -> None:
-    """A sink is absent if alpha is small by raw weights and by shares, from step 2,000 to 3,000."""
     one = make_decision([0.005, 0.01])
     assert decide.do_two_seeds_suffice(one.logs) and one.is_decidable
     for step, alpha, vanished in ((1800, 0.05, True), (2000, 0.05, False), (3000, 0.05, False),

@@ -92,7 +92,6 @@ def check_paths(words: list[str]) -> None:
 
 
 def check_mentions(words: list[str], file: str) -> None:
-    """Checks that each option occurs in the text of a script."""
     text = Path(file).read_text()
     for option in options_in(words):
         name = option.removeprefix("--")
@@ -231,7 +230,6 @@ def check_ctest(words: list[str]) -> None:
 
 
 def check_script(file: str, words: list[str]) -> None:
-    """Checks a script of the tree: its options and stages must occur in its text."""
     if file == "tests/run":
         lists = re.findall(r"^(?:stages|nightly)='(.*)'$", (ROOT / "tests/stages").read_text(), re.M)
         assert set(words) <= {*" ".join(lists).split(), "STAGE", "STAGE..."}, words
@@ -257,7 +255,6 @@ def check_program(words: list[str]) -> None:
 
 
 def check(line: str, change_folder: Callable[[Path], None]) -> None:
-    """Checks every command of a line."""
     change_folder(ROOT)
     for command in line.split(" && "):
         words = shlex.split(command)

@@ -57,7 +57,6 @@ def are_equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
 ])
 def test_an_absent_parameter_has_its_default(
         edit: str, parameter: str, standard: str | int, other: str | int) -> None:
-    """The expected defaults are those in the core's table of edits."""
     model, tokens = make_model(24 if "snapkv" in edit else T, 1)
     glue = "," if ":" in edit else ":"
     absent, arguments, changed = (
@@ -74,7 +73,6 @@ def test_the_edit_mask_equals_a_model_with_this_window() -> None:
         expected, result = forward(arch, model.weights, tokens), run_edited(model, tokens, edits)
         for name in ("q", "k", "v", "att", "hidden", "logits"):
             torch.testing.assert_close(result[name], getattr(expected, name), rtol=0, atol=1e-12)
-    # An edit of one head in one layer leaves the others unchanged.
     plain = run_edited(model, tokens, [])
     one = run_edited(model, tokens, [parse_edit("mask:first=0,recent=2,layer=1,head=1")])
     assert torch.equal(one["att"][0], plain["att"][0])

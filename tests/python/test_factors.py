@@ -229,7 +229,6 @@ def test_the_protocol_knows_every_recipe_once() -> None:
     for recipe in RUNS_BY_ID.values():
         assert recipe.baseline in RUNS_BY_ID and recipe.training.steps == protocol.STEPS
         assert len(recipe.seeds) == (5 if recipe.id[5:] in protocol.HEADLINE_RECIPES else 3)
-        # Each seed has a log of the baseline to be paired with.
         assert set(recipe.seeds) <= set(RUNS_BY_ID[recipe.baseline].seeds)
     assert set(RUNS_BY_ID[SOFTMAX.id].seeds) == {1, 2, 3, 4, 5}
 

@@ -21,7 +21,7 @@ TEXTS = [json.loads((protocol.ZOO / f"{name}.json").read_text()) for name in ("h
     ("softmax", 10.0, 1.0, True), ("softmax", 9.99, 1.0, False), ("softmax", 50.0, 0.999, False),
     ("gated", 50.0, 1.0, True),
     ("short", 50.0, 1.0, False),  # an earlier step of softmax
-    ("fixed-second", 50.0, 1.0, False),  # another token holds the sink
+    ("fixed-second", 50.0, 1.0, False),  # the sink is on another token
     ("diffusion", 50.0, 1.0, False), ("prefix", 50.0, 1.0, False), ("window", 50.0, 1.0, False),
 ])
 def test_only_models_whose_first_token_is_a_sink_are_measured(
@@ -61,12 +61,10 @@ def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPat
     text, bare, drawn, drawn_bare, repeated, repeated_bare, short, long = inputs_read
     assert [tuple(ids.shape) for ids in inputs_read] == [(100, 64)] * 6 + [(40, 32), (40, 120)]
     assert torch.equal(long[:, :32], short) and torch.equal(text[:, 1:], bare[:, :-1])
-    # With and without a start token the other tokens are equal.
     for one in (text, drawn, repeated):
         assert (one[:, 0] == 0).all()
     for one, other in ((drawn, drawn_bare), (repeated, repeated_bare)):
         assert torch.equal(one[:, 1:], other[:, 1:]) and len(other[:, 0].unique()) > 90
-    # Random tokens cover the vocabulary and differ between sequences.
     assert len(drawn_bare.unique()) > 1000 and drawn.max() < 1024
     assert (repeated_bare == repeated_bare[:, :1]).all()
     inputs_read.clear()

@@ -52,11 +52,11 @@ def test_cosines_with_the_first_key_and_with_others_are_separate() -> None:
         return torch.stack([angle.cos(), angle.sin()], -1) * (1 + torch.arange(3)[:, None])
 
     q, k = at(0, 0, 1), at(0, 1, 3)
-    # The three queries have the cosines 1, 1 and 1/2 with the first key, and none, 1/2, and 1 and -1/2 with the other
-    # visible keys.
+    # Cosines with the first key: 1, 1 and 1/2, one a query. Cosines with the other visible keys: none for the first
+    # query, 1/2 for the second, 1 and -1/2 for the third.
     assert_equal(metrics.cos_gap(q, k, torch.arange(3)), 2.5 / 3 - 1 / 3)
-    # If the second key counts as the first, the cosines with it are 1/2, 1/2 and 1, also for the query that does not
-    # see it, and with the other visible keys 1, 1, and 1/2 and -1/2.
+    # With the second key as the first: 1/2, 1/2 and 1, also for the query that does not see it. With the other visible
+    # keys: 1 for the first query, 1 for the second, 1/2 and -1/2 for the third.
     assert_equal(metrics.cos_gap(q, k, torch.arange(3), 1), 2 / 3 - 2 / 4)
     result = metrics.geometry(q[None, None], k[None, None], torch.ones(3, 3, dtype=torch.bool).tril())
     assert_equal(result["qk_norm"][0, 0], [[1, math.nan, math.nan], [2, 4, math.nan], [3, 6, 9]])
@@ -133,7 +133,6 @@ def test_matrix_entropy_counts_directions() -> None:
     assert_equal(metrics.matrix_entropy(one), 0.0)
     assert_equal(metrics.matrix_entropy(two), 1.0)
     assert_equal(metrics.matrix_entropy(two.T), 1.0)
-    # Squared singular values 3 and 1 have shares 3/4 and 1/4.
     uneven = rows([math.sqrt(3), 0], [0, 1])
     assert_equal(metrics.matrix_entropy(uneven), 2 - 0.75 * math.log2(3))
     result = metrics.matrix_entropy(torch.stack([two, 0 * two, two / 0, torch.full_like(two, torch.inf)]))
@@ -144,6 +143,5 @@ def test_matrix_entropy_counts_directions() -> None:
 
 def test_runs_are_compared_token_by_token() -> None:
     base, logits = rows([math.log(3), 0], [0, 0], [9, 0]), rows([0.0, 0], [0, 0], [0, 0])
-    # KL divergence of (3/4, 1/4) from (1/2, 1/2).
     assert_equal(metrics.divergence(base, logits), [0.75 * math.log(1.5) + 0.25 * math.log(0.5), 0.0])
     assert_equal(metrics.hidden_change(rows([3.0, 4], [0, 2]), rows([3.0, 9], [0, 1])), [1.0, 0.5])

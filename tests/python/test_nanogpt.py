@@ -14,7 +14,6 @@ ARGS = {"n_layer": 2, "n_head": 2, "n_embd": 16, "block_size": 12, "vocab_size":
 
 
 def random_state(bias: bool) -> dict:
-    """Returns random weights with the names and shapes of a compiled nanoGPT model."""
     D, V = ARGS["n_embd"], ARGS["vocab_size"]
     shapes = {"transformer.wte.weight": (V, D), "transformer.wpe.weight": (ARGS["block_size"], D)}
     for layer in range(ARGS["n_layer"]):

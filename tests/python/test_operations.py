@@ -27,7 +27,8 @@ def clipped(x: np.ndarray, p: dict[str, float]) -> np.ndarray:
     return np.clip((p["zeta"] - p["gamma"]) * np.exp(x) / np.exp(x).sum() + p["gamma"], 0, 1)
 
 
-# The weights of a row of visible scores by the formulas in the README's table. Kernels have mapped q and k before.
+# The formulas of the README's table, from a row of visible scores to its weights. Operations with a kernel map q and k
+# before.
 FORMULAS: dict[str, Row] = {
     "softmax": lambda x, p: np.exp(x) / np.exp(x).sum(),
     "sigmoid": lambda x, p: sigmoid(x + p["bias"]),

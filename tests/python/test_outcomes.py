@@ -151,7 +151,6 @@ def test_the_norm_ratio_of_a_sink_equals_the_value_by_hand() -> None:
     (Mask("prefix", 3), (4, 5, 6)), (Mask("prefix", 1), (2, 3, 4, 5, 6))])
 def test_a_prefix_is_not_predicted(mask: Mask, words: tuple[int, ...],
                                          monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checks the held-out loss on T tokens and the training loss on T + 1 of them."""
     arch = arch_of(mask=mask)
     assert measure.held_out_loss(arch, {}, TRACE.logits, IDS) == pytest.approx(
         math.log(math.prod(words)) / len(words))
@@ -194,7 +193,6 @@ def test_the_loss_of_a_diffusion_model_equals_the_value_by_hand(monkeypatch: pyt
 
 
 def test_the_numbers_of_a_card_equal_the_values_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A card also has sinks on other tokens, extremes, and the number of heads near eps."""
     diagonal = map_to_first(0.0, 0.5)
     heads = [map_to_first(0.6, 0.2), diagonal]
     tolerance = 0.3 * 6 / 5 - 1 / 5  # weight of token 1 for which its alpha is 0.3
@@ -292,7 +290,6 @@ def test_the_command_measures_existing_runs(
 
 
 def test_tokens_are_replaced_by_noise() -> None:
-    """Noise below the share selects a token for replacement and determines which of the 1,024 replaces it."""
     text = torch.full((2, 4), 7)
     noise = torch.tensor([[0.0, 0.05, 0.0999, 0.1], [0.5, 0.025, 0.11, 0.0]])
     assert loss.replace_tokens(text, noise, 0.1).tolist() == [[7, 512, 1022, 7], [7, 256, 7, 0]]

@@ -71,7 +71,7 @@ def test_every_step_fits_into_a_byte(run: list[pack.Arrays]) -> None:
 
 def test_a_number_of_127_steps_keeps_the_size_of_the_step() -> None:
     one = np.zeros((1, 10_322), np.float32)
-    one[0, 0] = 1  # 1.25 times the root of 10,322: 126.997 steps
+    one[0, 0] = 1  # 1.25 sqrt(10,322) = 126.997 steps
     raw, [scale], _, _ = pack.encode({"one": one}, None)
     assert scale == np.float32(np.sqrt(np.square(one).mean()) / pack.OTHERS_PER_RMS) != np.float32(1 / 127)
     assert np.frombuffer(raw, np.int8).max() == 127

@@ -68,8 +68,6 @@ def test_every_recipe_has_as_many_steps_as_its_baseline_unless_steps_are_the_fac
 
 
 def test_reported_values_of_open_models_are_complete_and_agree_between_tables() -> None:
-    """Each row of table 1 has every kind of input, and its values for natural texts equal those in the second half of
-    the table."""
     reported = json.loads((ROOT / "models/zoo/reported.json").read_text())
     natural = {row["model"].removesuffix(" Base"): row["natural"] for row in reported["models"]}
     for row in reported["models"]:

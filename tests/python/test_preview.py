@@ -31,7 +31,6 @@ def decode(first: bytes, rest: bytes) -> bytes:
     at = begin + bounds.nbytes
     high, low = np.frombuffer(rest, np.uint8, 2 * len(sizes), at).reshape(2, -1).astype(int)
     at += 2 * len(sizes)
-    # The index of number i in the file's list.
     place = np.argsort(np.argsort(sizes, kind="stable"))
     difference, bound = (256 * high + low)[place], bounds[matrix, sizes].astype(int)
     m = np.where(sizes, bound + difference, bound - difference // 2)

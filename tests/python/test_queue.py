@@ -27,7 +27,6 @@ def make_log(recipe: Recipe, seed: int, alpha: float, share: float | None = None
 
 @pytest.fixture
 def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
-    """Returns the logs that the queue reads, with complete logs of the baseline."""
     result = {(BASE.id, seed): make_log(BASE, seed, alpha) for seed, alpha in enumerate(SPREAD, 1)}
     monkeypatch.setattr(protocol, "read_log", lambda recipe, seed: result.get(
         (recipe.id, seed), protocol.empty_log(recipe, seed)))
@@ -95,7 +94,7 @@ def test_runs_begin_in_the_order_of_the_rows(logs: Logs) -> None:
     assert result[:4] == [(0, "long-sigmoid-lr-1e-3", 1), (0, "long-sigmoid-lr-1e-3", 2),
                           (1, "b-no-bos", 1), (1, "b-no-bos", 2)]
     assert [number for number, _, _ in result] == sorted(number for number, _, _ in result)
-    assert len({id for _, id, _ in result}) == len(protocol.B_ORDER) - 1  # all recipes except the baseline
+    assert len({id for _, id, _ in result}) == len(protocol.B_ORDER) - 1
     assert [(one.id, seed) for _, one, seed in queue.jobs(["b-relu"])] == [("b-relu", 1), ("b-relu", 2)]
 
 
@@ -125,7 +124,7 @@ def test_the_queue_trains_the_runs_that_each_log_requests(
         assert train.is_training(tmp_path / "b-gated-2")
         assert queue.train_jobs(Path("texts"), tmp_path, 2, ids) == [("b-gated", 1)]
     assert not train.is_training(tmp_path / "b-gated-2")
-    assert not [one for one in recwarn if one.category is ResourceWarning]  # every lock was closed
+    assert not [one for one in recwarn if one.category is ResourceWarning]
     assert sorted(calls) == sorted([
         ("b-gated", 1), *(("b-elu1", seed) for seed in (1, 2, 3)),
         *(("b-softpick", seed) for seed in (1, 2, 3, 4, 5)), ("b-relu", 1), ("b-relu", 2)])

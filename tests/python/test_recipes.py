@@ -184,7 +184,6 @@ def test_uniform_attention_is_no_sink() -> None:
 
 @pytest.mark.parametrize("count", [1, 8])
 def test_part_of_a_key_bias_is_trained(count: int, tmp_path: Path) -> None:
-    """The numbers that are not trained stay 0."""
     recipe = recipes()[f"key-bias-dimensions-{count}"]
     config = recipe.config | {"num_hidden_layers": 1}
     run = Run(dataclasses.replace(recipe, config=config), 1, tmp_path, "cpu")
@@ -223,7 +222,6 @@ def test_an_optimizer_has_every_trained_tensor_once(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", CHOICES["optimizer"])
 def test_a_resumed_run_equals_an_uninterrupted_one(kind: str, tmp_path: Path) -> None:
-    """The resumed run has the same bits as the uninterrupted one, including the optimizers' state."""
     recipe = recipes()["softmax"]
     recipe = dataclasses.replace(recipe, config=recipe.config | {"num_hidden_layers": 1},
                                  training=dataclasses.replace(recipe.training, optimizer=kind))

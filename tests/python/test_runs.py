@@ -70,7 +70,6 @@ def test_a_run_is_a_process_whose_exit_status_counts(
     assert everything.train("relu", 0, Path("/texts"), tmp_path) == 0
     command = f"-m models.train.train relu --seed 0 --corpora /texts --runs {tmp_path}"
     ends = [str(everything.ROOT), str(2**27)]
-    # The output of an earlier try is kept.
     assert (tmp_path / "relu-0.out").read_text().splitlines() == [
         f"{command} --until 200", *ends, command, *ends]
     assert capsys.readouterr().out.splitlines() == [
@@ -117,8 +116,6 @@ def test_the_command_trains_the_missing_runs_of_its_protocol(
 
 
 class FakeRun:
-    """A fake run that records the calls it gets."""
-
     def __init__(self, start: int, losses: dict[int, float | None], done: list[tuple[Any, ...]]) -> None:
         self.start, self.done, self.folder, self.losses = start, done, Path("relu-3"), losses
 
@@ -181,7 +178,6 @@ def test_a_run_writes_lines_checkpoints_and_points_at_their_steps(
     assert (600, "weights", mean, 7.5) in logged
     assert logged[0] == ((200, "weights", 4.5, 7.5) if resumes else (start, "weights", None, 7.5))
     assert [one[0] for one in logged] == [step for step in saves if step != 400]
-    # A run outside the protocols adds nothing to a log.
     done.clear()
     train.train(dataclasses.replace(recipe, id="relu"), 3, Path("texts"), tmp_path, "cpu", until)
     assert {one[0] for one in done} == {"note", "save"}

@@ -79,8 +79,6 @@ def test_the_training_loss_is_the_mean_since_the_line_before(step: int, first: i
 
 
 class FakeMeasurer:
-    """A fake measurer that records its calls."""
-
     def __init__(self) -> None:
         self.points: list[tuple[Any, ...]] = []
 

@@ -18,7 +18,6 @@ def assert_stated(file: str, sentence: str) -> None:
 
 
 def alphas(recipe: str, step: int) -> list[float]:
-    """Returns alpha of each seed of a recipe in protocol A."""
     folder = protocol.ZOO / recipe / "seeds"
     logs = [json.loads((folder / f"{seed}.json").read_text()) for seed in (1, 2, 3, 4, 5)]
     return [point_at(log, step)["alpha"] for log in logs]

@@ -17,7 +17,6 @@ ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
 WRITERS = ROOT / "models/reference/goldens"
 
-# The arguments with which each script is run.
 RUNS: dict[str, list[str]] = {
     "write_goldens": [], "write_families": [], "write_torch": [],
     "write_gguf": [], "write_variants": [], "write_edits": [],
@@ -80,7 +79,6 @@ def origin(file: Path) -> Any:
 
 
 def label(name: str) -> str:
-    """Returns the name of a file, with the command that writes it if its golden.json names a script."""
     writer = (origin(TESTS / name) or {}).get("script")
     return name if writer is None else f"{name}, written by python -m models.reference.goldens.{Path(writer).stem}"
 

@@ -93,7 +93,6 @@ CASES = [(name, implementation) for name, family in FAMILIES.items()
 
 
 def inputs(family: Family, n: int, length: int = T) -> list[Any]:
-    """Returns n random prompts in a form that `record` takes."""
     generator = torch.Generator().manual_seed(11)
     if family.reads == "pixels":
         return [{"pixel_values": torch.randn(1, 3, 24, 24, generator=generator)} for _ in range(n)]
@@ -106,6 +105,5 @@ def as_batch(prompt: Any) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def eager_run(name: str, prompt: Any) -> Any:
-    """Runs the family's model with the eager implementation of transformers, and returns its output."""
     model = FAMILIES[name].make("eager")
     return model(**as_batch(prompt), output_attentions=True, output_hidden_states=True)

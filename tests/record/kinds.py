@@ -80,7 +80,6 @@ def _clip_inputs() -> dict[str, torch.Tensor]:
 
 
 def _padded_inputs() -> dict[str, torch.Tensor]:
-    """Returns three prompts of different lengths in one batch, padded on the left."""
     lengths = (T, T + 3, T + 1)
     width = max(lengths)
     ids, mask = torch.zeros(3, width, dtype=torch.long), torch.zeros(3, width, dtype=torch.long)

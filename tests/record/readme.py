@@ -188,7 +188,6 @@ def family_row(name: str, class_name: str) -> tuple[str, str] | None:
 
 
 def readme_text(rows: list[tuple[str, str]]) -> str:
-    """Returns the text of the README with these rows in the table."""
     lines = [f"| {name} | {result.replace('|', chr(92) + '|')} |" for name, result in rows]
     recorded = sum(not result.startswith(("refused", "fails")) for _, result in rows)
     head = (

@@ -236,7 +236,6 @@ def test_prompt_tuning_is_rejected_with_advice() -> None:
     ).eval()
     with pytest.raises(UnsupportedModel, match="3 virtual tokens.*get_base_model.*inputs_embeds"):
         sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
-    # The code that the message suggests works.
     ids = torch.tensor(PROMPTS[:1])
     with torch.no_grad():
         embeds = torch.cat([model.get_prompt(1), base.get_input_embeddings()(ids)], 1)

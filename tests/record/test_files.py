@@ -304,7 +304,6 @@ def test_a_picture_shows_the_named_head(recording: sinkscope.Recording) -> None:
         assert shown(layer=of) == f"L{of}H{alpha[of].argmax()}"
         assert [shown(layer=of, head=h) for h in range(4)] == [f"L{of}H{h}" for h in range(4)]
     assert shown(head=2) == f"L{alpha[:, 2].argmax()}H2"
-    # The picture names layers by the model's own numbers.
     recording = sinkscope.Recording(copy.deepcopy(recording.conditions), recording.tensors)
     recording.model["layers"], recording.model["blocks"] = [3, 7, 11], 12
     assert shown(layer=7, head=1) == "L7H1" and sinkscope.show(recording, layer=7, head=1).layer == 1

@@ -122,7 +122,7 @@ def test_each_mask_ends_at_its_own_key(options: dict[str, Any], visible: Any) ->
 
 
 def test_returned_weights_may_round_by_a_step_of_their_type() -> None:
-    half = torch.tensor([0.5, 0.5 + 2**-7], dtype=torch.bfloat16)  # whose step at 1 is 2**-7
+    half = torch.tensor([0.5, 0.5 + 2**-7], dtype=torch.bfloat16)  # bfloat16 has steps of 2**-7 at 1
     for weights, is_accepted in ((half, True), (half.float(), False), (half + half, False)):
         call = Call(0, nn.Identity(), weights=weights.view(1, 1, 1, 2))
         [chunk] = call.chunks()
@@ -274,7 +274,6 @@ def test_vectors_beside_maps_have_a_row_for_each_token() -> None:
     att, tokens = np.tril(np.ones((1, 2, 4, 4), np.float32)), [list("abcd")]
     att /= att.sum(-1, keepdims=True)
     plain = sinkscope.record_maps([att], tokens)
-    # Queries without keys, or keys without queries, are ignored.
     for name in ("q", "k"):
         result = sinkscope.record_maps([att], tokens, **{name: [np.ones((1, 2, 4, 3), np.float32)]})
         assert result.tensors.keys() == plain.tensors.keys()

@@ -33,7 +33,7 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
     close("alpha", share.sum(-2) / queries, 1e-5)
     close("row_mass", sums, 1e-5)
     close("row_mass_summary", np.stack([sums.mean(-1), sums.min(-1), sums.max(-1)], -1), 1e-5)
-    seen = (att > 0).any(1).sum(-1)  # no weight underflows in all heads of these models
+    seen = (att > 0).any(1).sum(-1)  # in these models no weight underflows in all heads at once
     rows = -np.where(share > 0, share * np.log(np.where(share > 0, share, 1)), 0).sum(-1)
     several = np.where(seen > 1, 1 / np.log(np.maximum(seen, 2)), 0)
     close("entropy", rows * several[:, None], 1e-4)

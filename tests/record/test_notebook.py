@@ -88,7 +88,7 @@ def test_the_front_end_receives_bytes_on_request(recording: sinkscope.Recording,
     assert sent[0][0] == {"kind": "still", "why": "because"} and sent[0][1][0].startswith(PNG)
     (tmp_path / "static").mkdir()
     monkeypatch.setattr("sinkscope.widget.files", lambda _: tmp_path)
-    widget._answer(widget, {"request": "element"}, None)  # no page in the package: a picture
+    widget._answer(widget, {"request": "element"}, None)  # the package has no page, so the answer is a picture
     assert sent[1][0]["kind"] == "still"
     (tmp_path / "static" / "element.json").write_text("{}")
     widget._answer(widget, {"request": "element"}, None)
@@ -129,7 +129,6 @@ def test_maps_whose_rows_need_not_sum_to_1_are_shown_by_their_operation(recordin
     for result in (show(maps, list("abcd"), **{named[1]: named[2]}).recording,
                   show(maps, list("abcd"), operation="sigmoid").recording):
         assert result.model["operation"] in (named[2], "sigmoid")
-        # In this map the row of four keys sums to a half.
         assert result["0.row_mass"][0, 0].tolist() == [0.125, 0.25, 0.375, 0.5]
         assert result["mean.alpha_raw"][0, 0, 0] == 0.125
     with pytest.raises(ValueError, match="operation: expected none beside a recording or a model"):
@@ -235,7 +234,6 @@ def test_the_wheel_carries_the_element(tmp_path: Path) -> None:
 
 
 def _build(folder: Path) -> list[Path]:
-    """Builds the wheel; this also puts the page's element into the source folder."""
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
                    cwd=PACKAGE, check=True, capture_output=True)
     return list(folder.glob("*.whl"))
@@ -275,7 +273,6 @@ def test_jupyterlab_runs_selects_reloads_and_exports(tmp_path: Path) -> None:
     assert result["asked"] == []  # no other server is contacted
     strongest, selected = result["before"].split()[:2], result["selected"].split()[:2]
     assert strongest != selected == ["0", "0"]
-    # After a reload of the page the same head is selected, in the figure and in Python.
     assert [result["layer"], result["head"]] == result["reloaded"].split()[:2] == selected
     subprocess.run([sys.executable, "-m", "nbconvert", "--to", "html", notebook], check=True,
                    capture_output=True)

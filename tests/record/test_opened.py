@@ -71,7 +71,6 @@ def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: di
                     value, expected.ravel(), rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True
                 ), (metric, of)
             compared.add(metric)
-    # The output has all summary metrics of `table`, except two that the command line shows differently.
     summarized = {metric for metric, _, _ in recording.summarized()} - {"distance"}
     assert summarized - {"row_mass", "alpha_raw"} | {"row_mass_summary"} <= compared
     assert "loss_mean" not in compared if "bert" in name else "loss_mean" in compared
@@ -178,7 +177,6 @@ def test_the_page_shows_the_numbers_of_the_package(
         name == "gpt_oss"
         or f"he mean over all {alpha.size} heads is {100 * alpha.mean():.0f}%" in result["finding"]
     )
-    # Each cell of the map is a number of the file, and names its two tokens.
     att, n = recording.attention(0)[layer, head], CASES[name]
     block = -(-n // att.shape[0])
     assert result["side"] == att.shape[0]

@@ -82,8 +82,6 @@ def test_a_mask_that_cannot_be_cut_is_rejected(change: object, expected: str) ->
 
 
 class Tokenizer:
-    """A tokenizer that pads every text."""
-
     pad_token_id, eos_token_id, bos_token_id = 0, 2, 1
 
     def __init__(self, left: int = 0) -> None:

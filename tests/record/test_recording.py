@@ -165,7 +165,6 @@ def test_the_table_has_the_summary_of_the_tensors() -> None:
     recording.conditions["model"]["id"] = "<script>"
     assert "<script>" not in recording._repr_html_() and "<td>alpha_1</td>" in html
     assert "attention in" not in recording.title
-    # Each element of a metric of heads is named by its layer, in the model's own numbers, and its head.
     recording.model["layers"] = [3, 7, 11]
     L, H, _ = recording["mean.alpha"].shape
     assert [recording.place("entropy_mean", at) for at in range(L * H)] == [

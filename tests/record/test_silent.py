@@ -100,8 +100,6 @@ class Twice(nn.Module):
 
 
 class Listed(Twice):
-    """A model that runs another model twice, and has it in a list."""
-
     def __init__(self, inner: nn.Module) -> None:
         super().__init__(inner)
         self.inner = nn.ModuleList([inner])  # type: ignore[assignment]
@@ -162,8 +160,6 @@ class Reversed(Net):
 
 
 class Between(Reversed):
-    """Embeds the reverse between two layers."""
-
     def forward(self, ids: Tensor) -> Tensor:
         x = self.embed(ids)
         for layer in self.layers:
@@ -301,14 +297,12 @@ class CrossAttention(nn.Module):
 
 
 class Attention(CrossAttention):
-    """Cross-attention, recognized by the name of its input."""
-
     def forward(self, x: Tensor, encoder_hidden_states: Tensor) -> Tensor:  # type: ignore[override]
         return super().forward(x, encoder_hidden_states)
 
 
 class Reader(nn.Module):
-    """A model whose layers attend to as many tokens of another part's output."""
+    """A model whose layers attend to another part's output, which has as many tokens as the text."""
 
     def __init__(self, attention: type[nn.Module]) -> None:
         super().__init__()
@@ -560,7 +554,7 @@ def test_weights_of_halves_keep_their_windows() -> None:
 
 @pytest.mark.parametrize("name", ["llama", "mistral"])
 def test_packed_texts_are_rejected_in_any_prompt(name: str) -> None:
-    """transformers separates packed texts where positions restart, which looks like a window of 28 keys."""
+    """transformers separates packed texts where positions restart, so that their maps look like a window of 28 keys."""
     model = FAMILIES[name].make(FAMILIES[name].implementations[0])
     whole, packed = torch.arange(T)[None], torch.tensor([[*range(20), *range(T - 20)]])
 

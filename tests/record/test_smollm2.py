@@ -24,7 +24,6 @@ def test_the_shipped_recording_is_small_and_names_its_license() -> None:
     result = sinkscope.Recording.open(SHIPPED)
     assert result.conditions["license"] == "Apache-2.0"
     assert (result.model["L"], result.model["H"], result.model["G"]) == (30, 9, 3)
-    # Means over prompts follow from their rows, and the kept prompt is one of them.
     assert np.isclose(result["prompt.alpha_1"].mean(), result["mean.alpha"][..., 0].mean(), rtol=1e-5)
     assert np.isclose(result["0.alpha"][..., 0].mean(), result["prompt.alpha_1"][0], rtol=1e-5)
     assert np.allclose(result.attention(0).sum(-1), result["0.row_mass"], atol=5e-3)

@@ -81,7 +81,6 @@ def same_recordings(found: dict[str, str], expected: dict[str, str]) -> None:
 def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     out = tmp_path_factory.mktemp("plain")
     addresses = studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
-    # A failed model has no recording, and only a warning reports it.
     assert set(addresses) == {"llama", "bloom"}
     return out, addresses
 
@@ -112,7 +111,7 @@ def test_a_row_has_numbers_of_heads_and_maps_where_they_are_kept(plain: tuple[Pa
         assert np.allclose(by_row.max(0), recording[f"max.{name}"].reshape(*of_heads.shape, -1)[..., 0], rtol=1e-6)
         assert np.allclose(by_row.min(0), recording[f"min.{name}"].reshape(*of_heads.shape, -1)[..., 0], rtol=1e-6)
     table = Folder(plain[0]).table(f"rows/{rows[0]['checkpoint']}/00001-of-00003.parquet")
-    assert table.drop_columns(list(PACKED)).nbytes / 4 < 4096  # of a prompt
+    assert table.drop_columns(list(PACKED)).nbytes / 4 < 4096  # bytes of a prompt
 
 
 def test_a_row_has_numbers_of_the_token_that_counts_as_the_first(tmp_path: Path) -> None:
@@ -174,7 +173,6 @@ def test_a_study_continues_from_existing_parts(plain: tuple[Path, dict[str, str]
     calls.clear()
     whole = {"llama": counted("llama"), "bloom": counted("bloom")}
     result = studies.study(whole, TEXTS, out, **SETTINGS)
-    # The first prompt of each opened model runs twice for the check; then two kept, two other, and eight prompts run.
     assert Counter(calls) == {"llama": 2 + 1, "bloom": 2 + 2 + 1 + 1}
     same_rows(out, plain[0])
     same_recordings(result, plain[1])
@@ -347,7 +345,7 @@ def test_a_study_writes_to_an_address_of_fsspec(plain: tuple[Path, dict[str, str
 def test_a_file_is_moved_into_place_on_a_filesystem_that_shows_unfinished_files(tmp_path: Path) -> None:
     """Most filesystems of fsspec show a file while it is written, so it is written under another name."""
     folder = Folder(f"file://{tmp_path}/study")
-    assert folder._is_local  # a filesystem of pyarrow, on which files are replaced at once
+    assert folder._is_local  # a filesystem of pyarrow, which replaces files atomically
     from fsspec.implementations.local import LocalFileSystem
     from pyarrow.fs import FSSpecHandler, PyFileSystem
 

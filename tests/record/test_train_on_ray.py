@@ -37,7 +37,7 @@ def test_runs_train_on_ray_and_a_lost_run_continues(tmp_path: Path, monkeypatch:
         began = log.read_text() if log.exists() else ""
         log.write_text(f"{began}{seed} {runs.is_absolute()}\n")
         if (id, began) == ("second", ""):
-            os._exit(1)  # the worker is lost
+            os._exit(1)
         return 3 if id == "third" else 0
 
     monkeypatch.setattr(everything, "Corpus", lambda *_: None)

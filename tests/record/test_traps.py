@@ -362,7 +362,6 @@ def test_numbers_of_the_first_token_use_the_position_that_counts_as_first() -> N
     for i, eps in enumerate((0.02, 0.05)):
         assert np.isclose(rows[f"Sink_3, eps {eps:g}"]["mean"], sink[i, first])
         assert np.isnan(rows[f"Sink_3, eps {eps:g}"]["largest"])
-    # The numbers at adjacent positions differ.
     assert not np.isclose(alpha[..., first].mean(), alpha[..., 0].mean(), rtol=1e-2)
     assert not np.array_equal(sink[:, first], sink[:, 0])
 
@@ -375,7 +374,6 @@ def test_raw_numbers_of_a_prompt_use_the_position_that_counts_as_first() -> None
     alpha, sink = result["mean.alpha_raw"], result["mean.sink_ratio_raw"]
     assert np.array_equal(result["prompt.sink_ratio_raw"][0], sink[:, first])
     assert np.isclose(result["prompt.alpha_raw"][0], alpha[..., first].mean(), rtol=1e-5)
-    # The numbers at position 0 differ.
     assert not np.array_equal(sink[:, first], sink[:, 0])
     assert not np.isclose(alpha[..., first].mean(), alpha[..., 0].mean(), rtol=1e-2)
 
@@ -385,7 +383,7 @@ def test_pooled_maps_are_means_of_what_is_visible(name: str, monkeypatch: pytest
     from sinkscope import attention, gather
 
     monkeypatch.setattr(gather, "POOLED_SIZE", 10)
-    monkeypatch.setattr(attention, "CPU_CELLS", 7 * 4 * T)  # chunks end within cells
+    monkeypatch.setattr(attention, "CPU_CELLS", 7 * 4 * T)  # chunks end inside pooled cells
     family = FAMILIES[name]
     model = family.make(family.implementations[0])
     prompt = inputs(family, 1)

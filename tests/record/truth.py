@@ -9,7 +9,6 @@ from torch import Tensor
 
 @torch.no_grad()
 def eager64(model: torch.nn.Module, **inputs: Tensor) -> Tensor:
-    """Returns the maps of one prompt, [L, H, T, T]."""
     return torch.stack([att[0] for att in run64(model, **inputs).attentions if att is not None])
 
 

@@ -65,7 +65,6 @@ describe('a color', () => {
       ...['12', '21', '2'],
     ]);
     expect(of('relu', 'softmax', 'elu1', 'gated')).toBe('3154');
-    // The same model twice, and more models than there are colors.
     expect(of('softmax', 'softmax')).toBe('13');
     expect(of('a', 'b', 'c', 'd', 'e', 'f')).toBe('345612');
     expect(of('a', 'b', 'c', 'd', 'e', 'f', 'g')).toBe('3456121');

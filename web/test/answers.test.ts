@@ -14,7 +14,10 @@ const said = (view: string, change: Partial<Frame> = {}, tensors: Frame['tensors
 const headOf = (name: string, values: number[]) => ({
   head: { ...at, tensors: { [name]: tensor([3, 3], values) } },
 });
-/** Returns the share of heads with a sink at each key; of 12 tokens enough queries see the second key. */
+/**
+ * Returns the share of heads with a sink at each key. The text has 12 tokens, so that enough queries see the second
+ * key.
+ */
 const sinksOf = (...shares: number[]) => ({
   T: 12,
   tensors: { sink_ratio: tensor([12], [...shares, ...Array(12 - shares.length).fill(0)]) },
@@ -39,7 +42,6 @@ describe('the answer', () => {
       );
     expect(map(0.9)).toBe('Almost every token attends to the first one.');
     expect(map(0)).toBe('This head does not single out the first token.');
-    // Without a map the answer is the question.
     expect(said('attention')).toBe('Which tokens does each token attend to?');
   });
 

@@ -13,7 +13,6 @@ import { frameOf, tensor } from './fixture';
 
 const watch: Watch = { signal: new AbortController().signal, onProgress: () => {} };
 
-/** Returns a metric as the core describes it, with the columns that `averages` reads. */
 const metric = (name: string, more: object = {}) => ({
   name,
   averaged: true,
@@ -37,7 +36,6 @@ const describe_ = {
   defaults: { eps: 0.3 },
 } as unknown as Describe;
 
-/** A model whose numbers follow from its tokens, and which records its runs. */
 function modelOf(
   answer: (metric: string, ids: readonly number[], edits: readonly unknown[]) => number[],
 ) {
@@ -130,7 +128,7 @@ describe('averages over prompts', () => {
   });
 
   it('report the progress, and the prompts per second of all workers together', async () => {
-    // A prompt takes as many milliseconds as its first token; the clock starts anywhere.
+    // A prompt takes as many milliseconds as the id of its first token; the clock does not start at 0.
     let now = 7;
     vi.spyOn(performance, 'now').mockImplementation(() => now);
     const { opened } = modelOf((name, [ms]) => [name === 'loss_mean' ? (now += ms!) : 1]);
@@ -157,7 +155,7 @@ describe('averages over prompts', () => {
 });
 
 describe('losses with a window whose tokens are run again', () => {
-  // The made-up loss of a token in a piece says which token it is and how many are before it; NaN for the first.
+  // The made-up loss encodes the token's id and the number of tokens before it; it is NaN for the first token.
   const answer = (_: string, ids: readonly number[]) => ids.map((id, t) => (t ? 10 * id + t : NaN));
 
   it('predict each token from the window before it, and the first tokens together', async () => {
@@ -217,7 +215,6 @@ describe('the single number of a prompt', () => {
       sink_ratio_bias: tensor([1], [0.75]),
       loss_mean: tensor([1], [2]),
       kl_mean: tensor([1], [0.125]),
-      // Mean, smallest and largest value of two heads.
       row_mass_summary: tensor([1, 2, 3], [0.5, 0, 9, 1.5, 0, 9]),
       // The second layer lacks a key/value head.
       value_ratio: tensor([2, 2], [1, 4, 2.5, NaN]),

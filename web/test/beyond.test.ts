@@ -150,7 +150,6 @@ describe('secondary sinks', () => {
     expect(first).toMatchObject({ key: 2, birth: 1, lifetime: 1, norm: 4 });
     expect(first!.multiples[1]).toBeCloseTo(8, 5);
     expect(second).toMatchObject({ birth: -1, lifetime: 0 });
-    // The list has neither the first key nor a key that half of the queries do not see.
     expect(keysByAttention(frame(alphas)).map(({ key }) => key)).toEqual([2, 1, 3]);
     // Of seven tokens, keys 0 to 2 have enough queries. If a recording counts key 1 as the first, keys 2 and 3 are left.
     const keys = (change: object) =>
@@ -177,7 +176,6 @@ describe('secondary sinks', () => {
     expect(secondary.says(frame(few), at)).toMatch(
       /^No secondary sink: after the first, token 2 “a” receives most, at most 5.0 times/,
     );
-    // A key with exactly five times uniform attention is no sink; one with more is.
     const exact = (most: number) => {
       const plain = frame(alphas.map((x) => Math.min(x, most)));
       const alpha_uniform = tensor([T], new Float32Array(T).fill(0.125));

@@ -86,7 +86,6 @@ describe('the content of the picture', () => {
       ['Softmax model, head L1H0: rows attend to columns', 732, 478, '400 17px', gray],
       [`Sinkscope 1.2.3 · ${link}`, 48, 578, '600 20px', gray],
     ]);
-    // The cells of the map are squares.
     expect(images).toEqual([[732, 48, 420, 420, false]]);
     const { colors, hidden } = sequential('light', 1, true);
     const [all, half, quarter] = [256, 181, 128].map((step) => colors[step]);

@@ -37,7 +37,6 @@ function drawn(series: Series[], more: Partial<ChartData> = {}) {
   return {
     root,
     paths: all('path.line').map((one) => one.getAttribute('d')),
-    /** Returns the attributes of each mark. */
     marks: (selector: string, ...names: string[]) =>
       all(selector).map((one) => names.map((name) => Number(one.getAttribute(name)))),
     yTicks: texts('end'),
@@ -58,7 +57,8 @@ describe('points', () => {
     expect(points.map((one) => one.getAttribute('style'))).toEqual([
       ...['fill: var(--sink)', 'fill: var(--sink)', 'fill: var(--query)', 'fill: var(--query)'],
     ]);
-    // From 0.04 before the first place to 0.04 after the second, with margins of 0.4: 284 / 1.88 pixels a place; 30.5 a unit.
+    // The two points of a place are 0.08 places apart, and the margins are 0.4 places, so that 284 pixels hold 1.88
+    // places. A unit is 30.5 pixels high.
     const middle = (at: number) => 46 + (284 * (0.44 + at)) / 1.88;
     const where = points.map((one) =>
       one
@@ -80,13 +80,12 @@ describe('points', () => {
     const names = marks('text[text-anchor="middle"]', 'x').flat();
     names.forEach((x, at) => expect(x).toBeCloseTo(middle(at), 1));
     expect(names).toHaveLength(2);
-    // Three series are as far apart, and the second one is above the name of the place.
     const three = ['--sink', '--query', '--key'].map((color) => line([1, 2], { color }));
     const of = drawn(three, { kind: 'points' }).root.querySelectorAll('.chart-picture .point');
     const [first, second, third] = [0, 2, 4].map((i) =>
       Number(/[\d.]+/.exec(of[i]!.getAttribute('transform')!)![0]),
     );
-    // From 0.08 before the first place to 0.08 after the second, with margins of 0.4.
+    // The three points of a place span 0.16 places, so that 284 pixels hold 1.96 places.
     expect(second! - first!).toBeCloseTo((284 * 0.08) / 1.96, 0);
     expect(third! - first!).toBeCloseTo((284 * 0.16) / 1.96, 0);
     const shapes = (selector: string) =>
@@ -111,7 +110,6 @@ describe('lines', () => {
     expect(marks('.grid', 'x1', 'x2', 'y1', 'y2')).toEqual(
       [144, 113.5, 83, 52.5, 22].map((y) => [42, 330, y, y]),
     );
-    // A number is next to its grid line, or below its place on the x axis.
     expect([texts[1]!.getAttribute('x'), texts[1]!.getAttribute('y')]).toEqual(['37', '117']);
     expect(texts[5]!.getAttribute('y')).toBe('158');
     const [yAxis, xAxis] = texts.slice(-2);
@@ -126,7 +124,6 @@ describe('lines', () => {
     expect(marks('.spread', 'x1', 'x2', 'y1', 'y2')).toEqual([
       [46, 46, 144, 144],
       [46 + 284 / 3, 46 + 284 / 3, 83, 22],
-      // The bar ends at the axis.
       [330, 330, 144, 52.5],
     ]);
   });
@@ -256,7 +253,6 @@ describe('axes', () => {
   it('begin at 0, below it for negative values, and near the values on request', () => {
     expect(drawn([line([2, 4])]).yTicks[0]).toBe('0');
     expect(drawn([line([-2, 4])]).yTicks[0]).toBe('−2');
-    // A value slightly below 0 is drawn below the axis.
     const hair = drawn([line([-0.1, 4])]);
     expect(hair.yTicks[0]).toBe('0');
     expect(hair.paths[0]).toMatch(/^M46.0,147.[01]L/);
@@ -338,7 +334,6 @@ describe('axes', () => {
   it('are lower, with fewer ticks, in a small chart, and longer without a label below', () => {
     const small = drawn([line([0, 4])], { height: 100 });
     expect(small.yTicks).toEqual(['0', '2', '4']);
-    // The scale ends at a round number.
     expect(drawn([line([0, 7])], { height: 100 }).yTicks).toEqual(['0', '5', '10']);
     expect(small.paths).toEqual(['M46.0,68.0L330.0,22.0']);
     expect(drawn([line([0, 4])], { height: 110 }).yTicks).toHaveLength(5);
@@ -364,7 +359,7 @@ describe('a chart in a place of changing width', () => {
       watched.resize([{ target: root, contentRect: { width } }]);
       return [drawings > 0, root.querySelector('svg')!.getAttribute('viewBox')];
     };
-    // A hidden place has no width, and its chart keeps its own.
+    // A hidden chart is measured with width 0, and keeps its last width.
     expect([499.6, 500.4, 0, 100, 700, 700].map(resize)).toEqual([
       [true, '0 0 500 176'],
       [false, '0 0 500 176'],
@@ -463,7 +458,7 @@ describe('a reader', () => {
     const picture = root.querySelector('svg')!;
     expect(picture.classList).toContain('choosable');
     picture.getBoundingClientRect = () => new DOMRect(10, 0, 170, 88);
-    // The picture is half as wide as drawn: 94 pixels from its left edge are 188 of 340.
+    // The picture is shown at half its size: 94 pixels from its left edge are 188 of 340.
     picture.dispatchEvent(new MouseEvent('click', { clientX: 104 }));
     expect(onChoose).toHaveBeenCalledExactlyOnceWith(1);
     expect(drawn([line([1])]).root.querySelector('.choosable')).toBeNull();

@@ -20,7 +20,6 @@ function mapOf(T: number, pull: number, sum: number, draw: () => number): Float3
   return map;
 }
 
-/** A frame with this map and unrelated metrics. */
 function drawn(map: Float32Array, T: number, alpha: number, normalizes = true): Frame {
   const { operation, tokens } = frameOf();
   return frameOf(
@@ -54,7 +53,6 @@ describe('the sentence about a drawn map', () => {
   it('agrees with the cells of the picture on any map', () => {
     const seen = new Set<string>();
     for (const { T, map } of cases) {
-      // Counts again, cell by cell.
       let [strong, first, rows] = [0, 0, 0];
       for (let t = 1; t < T; t++, rows++) {
         first += map[t * T]!;
@@ -89,7 +87,6 @@ describe('the sentence about a drawn map', () => {
       const said = [0, 0.3, 1].map((alpha) => remarkOf(claimOf(drawn(map, T, alpha), at))!.text);
       expect(new Set(said).size).toBe(1);
     }
-    // The same head, drawn as raw weights and as shares of its rows.
     const faint = mapOf(20, 100, 0.02, draw);
     expect(kindOf(columnOf(faint, 20))).toBe('none');
     expect(kindOf(columnOf(sharesOf(faint, 20), 20))).toBe('all');
@@ -131,7 +128,7 @@ describe('the number of a claim', () => {
       for (const sentence of [finding(own, at), attention.says(own, at)])
         expect(sentence).toContain(said);
       expect(finding(own, at).startsWith('No head')).toBe(isBound);
-      // A number of a preview is marked as such, and a large one rounded to 5%; a bound has a margin of a tenth.
+      // A number of a preview is marked, and rounded to 5% if it is large; a bound has a margin of a tenth.
       const model = { ...own.model, bits: 3.3 };
       const about = isBound
         ? `${Math.ceil(110 * claim.given - 1e-4)}%`

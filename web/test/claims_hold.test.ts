@@ -33,7 +33,7 @@ const subjects: Record<'softmax' | 'sigmoid' | 'gpt2' | 'lab' | 'recording', str
   ...{ softmax: 'softmax', sigmoid: 'sigmoid', gpt2: '', lab: '', recording: '' },
 };
 
-/** A GPT-2 of random weights, with a shortened tokenizer of GPT-2. */
+/** Opens a GPT-2 of random weights, with a shortened tokenizer of GPT-2. */
 async function openGpt2(): Promise<string> {
   const config = labConfig({ layers: 2, heads: 4, width: 32, context: 128, vocabulary: 1257 });
   const training = await page.engine.train({ config, recipe: { seed: 3 } });
@@ -57,7 +57,6 @@ async function openGpt2(): Promise<string> {
   );
 }
 
-/** Opens a model that the lab has trained for a few steps. */
 async function openTrained(): Promise<string> {
   const config = labConfig({ layers: 1, heads: 4, width: 32, context: 128 });
   const training = await page.engine.train({ config, recipe: { seed: 5, steps: 20, length: 16 } });
@@ -79,8 +78,6 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => page?.close());
 
-/* ---- what the cells of the pictures say ------------------------------------------------------------ */
-
 /** Measures a drawn map cell by cell, without the page's functions. */
 function truthOf(cells: ArrayLike<number>, T: number) {
   const rows = Array.from({ length: T }, (_, t) =>
@@ -91,7 +88,7 @@ function truthOf(cells: ArrayLike<number>, T: number) {
   const after = column.slice(1);
   return {
     given: mean(column),
-    // The paper's proxy.
+    // Shares of rows, the paper's proxy attention scores.
     share: mean(column.map((x, t) => x / (sums[t]! + 1e-8))),
     rowSum: mean(sums),
     sums: [Math.min(...sums), Math.max(...sums)] as const,
@@ -102,7 +99,6 @@ function truthOf(cells: ArrayLike<number>, T: number) {
   };
 }
 
-/** The mean of 1, 1/2, ..., 1/T. */
 const uniformOf = (T: number) => mean(Array.from({ length: T }, (_, t) => 1 / (t + 1)));
 
 interface Truth {
@@ -119,7 +115,6 @@ interface Truth {
   readonly normalizes: boolean;
 }
 
-/** A pattern for each claim on the page, and its condition. */
 const CLAIMS: Readonly<
   Record<string, readonly [RegExp, (truth: Truth, ...said: string[]) => boolean]>
 > = {
@@ -237,9 +232,6 @@ function truthFrom(frame: Frame, at: Head, shown: ArrayLike<number>): Truth {
   };
 }
 
-/* ---- rooms of several models ------------------------------------------------------------------------ */
-
-/** Counts the heads of a model with a sink, by the cells of its maps. */
 const sinksOf = ({ alphas, raw, eps, normalizes }: Truth): number =>
   alphas.filter((share, i) => share > eps && (normalizes || raw[i]! > eps)).length;
 
@@ -247,7 +239,6 @@ const countOf = (said: string) => (said === 'none' ? 0 : Number(said));
 const MODEL = '(?:On one prompt, )?([A-Z][\\w ]+? model)';
 const COUNT = '(\\d+|none) of the (\\d+) heads';
 
-/** Checks of claims that name models, by the true numbers of these models. */
 const OF_MODELS: Readonly<
   Record<
     string,
@@ -304,7 +295,6 @@ const COLUMNS: Readonly<Record<string, (truth: Truth, frame: Frame) => number>> 
   'row sum': ({ sums }) => sums,
 };
 
-/** Returns the cells of a table whose numbers are not those of its models. */
 function wrongCells(root: Element, truths: readonly Truth[], frames: readonly Frame[]): string[] {
   const [head, ...rows] = [...root.querySelectorAll('.table-of-all tr')].map((row) =>
     [...row.children].map((cell) => cell.textContent!.trim().replace(/\s+/g, ' ')),
@@ -324,7 +314,9 @@ function wrongCells(root: Element, truths: readonly Truth[], frames: readonly Fr
   });
 }
 
-/** Numbers and claims of a worked row that are not those of the drawn map, the scores and the values. */
+/**
+ * Returns the numbers and claims of a worked row that differ from those of the drawn map, the scores and the values.
+ */
 function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): string[] {
   const { T, head, tensors, architecture, operation } = frame;
   const { all, text } = drawn(row, frame, { query });
@@ -407,14 +399,12 @@ function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): stri
   return wrong;
 }
 
-/** The text of a template on one line. */
 function textOf(template: TemplateResult): string {
   const place = document.createElement('p');
   render(template, place);
   return place.textContent!.replace(/\s+/g, ' ').trim();
 }
 
-/** The paragraphs of a room. */
 const paragraphs = (root: Element) =>
   [...root.querySelectorAll('p')].map((one) => one.textContent!.replace(/\s+/g, ' '));
 const labeled = (root: Element, start: RegExp) =>
@@ -485,7 +475,6 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
           const above = [...room.root.querySelectorAll('h1, .lead')].map((one) => one.textContent!);
           above.flatMap((one) => brokenOf(one, named, seen)).forEach(note);
           truths.forEach((truth, i) => broken(drawnIn[i]!.data.label, truth, seen).forEach(note));
-          // The cells of a sink map are its heads' attention on the first token.
           labeled(room.root, /^α₁ by layer/).forEach(({ data }, i) => {
             const off = truths[i]!.alphas.findIndex(
               (share, n) => Math.abs(share - data.data[n]!) > 1e-5,
@@ -519,11 +508,9 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
   });
 });
 
-/* ---- every view ------------------------------------------------------------------------------------ */
-
 /**
- * Returns the numbers of a picture that a sentence may state: of all cells, of each row and of each column the first
- * value, and the mean and the extremes with and without it.
+ * Returns the numbers of a picture that a sentence may state: the first value of the picture, of each row and of each
+ * column, and the mean and the extremes with and without this value.
  */
 function givenBy(data: ArrayLike<number>, width: number): number[] {
   const all = Array.from(data);
@@ -542,7 +529,8 @@ function givenBy(data: ArrayLike<number>, width: number): number[] {
 }
 
 /**
- * Numbers that may occur beside a picture's: a threshold of the text, or a relation of two of the picture's numbers.
+ * Returns numbers that may occur beside a picture's own: a threshold of the text, or a relation of two of the picture's
+ * numbers.
  */
 function derived(found: readonly number[], { eps, tensors, T }: Frame): number[] {
   const some = [...new Set(found.filter(Number.isFinite).map((x) => Number(x.toPrecision(7))))];
@@ -559,7 +547,7 @@ function derived(found: readonly number[], { eps, tensors, T }: Frame): number[]
 
 const NUMBER = /(?<![\w.“])(<?)([-−+]?\d+\.\d+(?:e[-−+]?\d+)?)(%?)/g;
 
-/** Numbers with digits after the point that are none of the picture's. */
+/** Returns the numbers with a decimal point that are not in `known`. */
 function unfounded(said: string, known: readonly number[]): string[] {
   return [...said.matchAll(NUMBER)].flatMap(([whole, bound, text, sign]) => {
     const number = Number(text!.replaceAll('−', '-').replace('+', ''));
@@ -575,7 +563,7 @@ function unfounded(said: string, known: readonly number[]): string[] {
   });
 }
 
-/** Numbers that a view derives from its picture, derived here again, by the name of the view. */
+/** For each view, the numbers that it derives from its picture, computed here a second time. */
 const OWN: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
   sinks: ({ tensors, architecture: { L, H } }) =>
     [tensors.sink_ratio!, tensors.sink_ratio_raw!].map(({ data }) => data[0]! * L * H),
@@ -601,7 +589,7 @@ const OWN: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
   },
 };
 /**
- * Views without a check here: courses of training, which are measured on other texts, and Start, which has its own
+ * Views that this test leaves out: courses of training, which are measured on other texts, and Start, which has its own
  * test.
  */
 const APART = ['training', 'arrows', 'outputs'];

@@ -11,7 +11,6 @@ interface Row {
   readonly seen: string | null;
 }
 
-/** A file of models/. */
 const read = (name: string): unknown =>
   JSON.parse(readFileSync(new URL(`../../models/${name}`, import.meta.url), 'utf8'));
 

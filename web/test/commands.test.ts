@@ -34,7 +34,6 @@ const inShell = (line: string, more = '') =>
 const tokenizer = openTokenizer(readFileSync(join(zoo, 'softmax/tokenizer.json'), 'utf8'));
 const idsOf = (prompt: string) => tokenizer.encode(prompt).map(({ id }) => id);
 
-/** Returns the command that the page copies for a reader's prompt. */
 function copied(prompt: string) {
   const ids = idsOf(prompt);
   const frame = frameOf({ ids: [ids], T: ids.length } as never);

@@ -40,7 +40,7 @@ const full = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
       key_ratio: tensor([2, 2], [1, 0.5, 2, 1]),
       value_ratio: tensor([2, 2], [1, 2, 0.25, 1]),
       entropy_mean: tensor([2, 2], [1, NaN, 2, 3]),
-      // Spread evenly, each row would give the first token 0.1.
+      // With uniform attention, each row would give the first token 0.1.
       row_mass: tensor([2, 2, 3], [0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.1, 0.2, 0.3]),
       ...tensors,
     },
@@ -142,7 +142,7 @@ describe('the table', () => {
     const own = of('of ln n', 'nat');
     expect(own.entropy).toMatch(/a share of ln n for n visible keys/);
     expect(own.loss).toMatch(/in nats per token/);
-    // No definition has a fixed unit.
+    // The definitions take their units from the description, and name none of their own.
     const others = of('hectares', 'miles');
     expect([others.entropy, others.loss]).toEqual([
       expect.stringContaining('hectares'),
@@ -271,7 +271,7 @@ describe('the scatter', () => {
       point(0.4, 10, { title: 'Three' }),
     ];
     const { root, marks, texts } = drawn(shown, [point(0, 100)], 'ratio');
-    // α₁ up to 0.4 between 264 and 24 pixels; ratios from 1 to 100 between 56 and 620.
+    // The x axis shows ratios from 1 to 100 between 56 and 620 pixels, the y axis α₁ from 0 to 0.4 between 264 and 24.
     expect(marks('circle.shown', 'cx', 'cy', 'r')).toEqual([
       [56, 144, 5],
       [338, 24, 5],
@@ -306,7 +306,6 @@ describe('the scatter', () => {
     expect(
       [words(1e6), words(999_999), words(1000), words(999)].map((said) => said!.split('size ')[1]),
     ).toEqual(['1.00 M', '1000.00 k', '1.00 k', '999.00']);
-    // A linear axis keeps all of its ticks.
     const loss = drawn([point(0, 1, { loss: 3 }), point(0, 1, { loss: 4 })], [], 'loss');
     expect(loss.texts('middle')).toEqual(['3.00', '3.20', '3.40', '3.60', '3.80', '4.00']);
     expect(drawn([point(NaN, 1)], [], 'loss').root.querySelector('svg')).toBeNull();
@@ -380,7 +379,7 @@ describe('the scatter', () => {
     );
     const falling = four.map((one, i) => ({ ...one, loss: -i }));
     expect(scatterWords(falling, 'loss')).toMatch(/is −1\.00\.$/);
-    // The bounds: a ratio of 2 is not small, a ratio of 5 is large, and 0.1 is a sink.
+    // A ratio of 2 is not small, a ratio of 5 is large, and an α₁ of 0.1 is a sink.
     expect(
       scatterWords([point(0.1, 2), point(0.1, 1.99), point(0.09, 5), point(0.1, 5)], 'ratio'),
     ).toMatch(

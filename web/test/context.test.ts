@@ -87,7 +87,6 @@ describe('what is shown', () => {
     expect(of()[0]).toEqual({ ...edited, base });
     expect(of()[0]).toBe(of()[0]);
     expect(of()[1]).toBe(base);
-    // An answer to another question does not count.
     expect(of([entries[0]!, ['a', { frame: base, isStale: true }]])[0]).toBe(edited);
     expect(of([entries[0]!])[0]).toBe(edited);
   });

@@ -122,7 +122,7 @@ describe('the top of a room', () => {
       'A head has a sink.',
       false,
     ]);
-    // Its terms are one tab stop.
+    // All terms together are one tab stop.
     expect(all('.lead .term').map((one) => one.tabIndex)).toEqual([0, -1]);
     const hidden = shown(roomHeading('Explore', 'x', as(context({ hide: ['finding'] }))));
     expect(hidden.all('.lead')[0]!.hidden).toBe(true);
@@ -232,7 +232,7 @@ describe('the start of a text', () => {
     expect(options('', frame())).toEqual([
       ...['|the tokenizer’s default: <s>*', 'none|none', '</s>|</s>'],
     ]);
-    // The tokenizer's own choice is offered if a link asked for that choice.
+    // The start token, which this default adds anyway, is offered only if a link asked for it.
     const standard = '|the tokenizer’s default: <s>';
     expect(options('bos', frame())).toEqual([
       ...[standard, 'none|none', 'bos|start token <s>*', '</s>|</s>'],
@@ -435,7 +435,6 @@ describe('the tokens', () => {
     own.pointed.value = { query: 2 };
     expect(looks()).toEqual(['0.5', '0.5', String(Math.sqrt(0.5)), '0']);
     own.pointed.value = { query: 3, key: 1 };
-    // A share below 1% is not shaded.
     expect(looks()[0]).toBe('0');
     expect(
       all.map((one) => `${one.classList.contains('query')} ${one.classList.contains('key')}`),
@@ -444,7 +443,6 @@ describe('the tokens', () => {
     expect([looks(), all[0]!.classList.contains('key')]).toEqual([['0', '0', '0', '0'], true]);
     own.pointed.value = {};
     expect(all.some((one) => one.classList.contains('key'))).toBe(false);
-    // A list that is longer than its place scrolls as far as necessary, unless the pointer is over it.
     const list = all[0]!.parentElement!;
     const scrolled: object[] = [];
     Object.assign(list, { scrollBy: (by: object) => scrolled.push(by) });
@@ -491,7 +489,6 @@ describe('generating', () => {
       ...{ count: 16, temperature: 0.5, topK: 7, seed: 3 },
     });
     own.queue.isGenerating = true;
-    // The generated text is next to its button.
     const written = frames.map((one) => ({ ...one, generated: 1 }));
     const { text: said } = shown(generateControls(as(own), written));
     expect(said('.generated')).toBe('a=1,"x"');

@@ -90,7 +90,6 @@ describe('the picker of models', () => {
       },
     ],
   };
-  /** The engine's description without texts. */
   const describe_ = JSON.parse(
     JSON.stringify(texts_, (key, value) => (key === 'meaning' ? undefined : value)),
   );
@@ -117,7 +116,6 @@ describe('the picker of models', () => {
               `${made.words(one.parentElement!)}${one.checked ? ' ✓' : ''}${one.disabled ? ' –' : ''}`,
           ),
       tick: (i: number) => made.all('.pick input')[i]!.click(),
-      /** Sends the form that has this button. */
       send: (name: string) => {
         const { form } = made.button(name);
         form!.dispatchEvent(new Event('submit', { cancelable: true }));
@@ -153,7 +151,6 @@ describe('the picker of models', () => {
       true,
       true,
     ]);
-    // Entries outside every list can be removed as well.
     expect(full.boxes().slice(4)).toEqual(['a ✓', 'b ✓', 'c ✓', 'd ✓', 'e ✓']);
   });
 
@@ -167,7 +164,6 @@ describe('the picker of models', () => {
     const before = state.value.shown;
     send('Add in 8 bits');
     expect(state.value.shown).toBe(before);
-    // The list omits the operation that the model was trained with.
     expect(texts('[name=edit] option')).toEqual(['a power', 'sigmoid', 'evict keys']);
     expect(all<HTMLSelectElement>('[name=edit]')[0]!.value).toBe('sigmoid');
     expect(send('Add counterfactual')).toBe('softmax~sigmoid');
@@ -201,7 +197,6 @@ describe('the picker of models', () => {
     models.value = 'sigmoid';
     models.dispatchEvent(new Event('change'));
     await turn();
-    // The model has no checkpoints, and sigmoid is its own operation.
     expect(all('[name=step]')).toEqual([]);
     expect([...all('[name=edit] option')].map((one) => (one as HTMLOptionElement).value)).toEqual([
       'softmax',
@@ -317,7 +312,6 @@ describe('the code to embed a figure', () => {
       snippets.length,
       0,
     ]);
-    // The page no longer listens to messages.
     const options = listen.mock.calls.find(([name]) => name === 'message')![2];
     expect((options as AddEventListenerOptions).signal!.aborted).toBe(true);
   });
@@ -347,7 +341,6 @@ describe('the code to embed a figure', () => {
     expect(dialog.open).toBe(true);
     click('Close');
     expect(document.querySelector('.embed-dialog')).toBeNull();
-    // A closed dialog is not drawn again when the probe answers.
     const before = code();
     vi.useFakeTimers();
     document.querySelector('iframe[sandbox]')!.dispatchEvent(new Event('load'));
@@ -675,7 +668,6 @@ describe('the address', () => {
     expect(open({ view: 'scores' })).toBe(from + 1);
     expect(open({ layer: 2, head: 1 })).toBe(from + 1);
     expect(open({ experiment: 'cache' })).toBe(from + 2);
-    // A followed link has its own history entry already.
     history.replaceState(null, '', '#room=explore&view=mass');
     dispatchEvent(new Event('hashchange'));
     expect(open({ eps: 0.2 })).toBe(from + 2);
@@ -764,7 +756,6 @@ describe('entering a room', () => {
       'room start',
       'no network',
     ]);
-    // A room that is left before its code has loaded is not built.
     set({ room: 'lab' });
     set({ room: 'explore' });
     await turn();
@@ -772,7 +763,6 @@ describe('entering a room', () => {
     lab(new Error('late'));
     await turn();
     expect([main.textContent, failure.value]).toEqual(['room explore', '']);
-    // If the host has another build, the files of this one are deleted.
     document.head.innerHTML = '<script type="module" src="./assets/index-1.js"></script>';
     const answers = (text: string, ok = true) =>
       vi.stubGlobal('fetch', async () => ({ ok, text: async () => text }));

@@ -35,7 +35,6 @@ describe('prompts with labels', () => {
     ]);
     const file = await ask({ input: 'file', n: 10 }, lines);
     expect(file).toMatchObject({ ids, ...expected });
-    // Two prompts suffice for one of each label.
     expect((await ask({ input: 'file', n: 2 }, lines)).groups).toEqual(['prose', 'code']);
     expect((await ask({ input: 'file', n: 3 }, lines)).groups).toEqual(['prose', 'code']);
     expect((await ask({ input: 'file', n: 1 }, lines)).groups).toEqual(['prose', 'code']);
@@ -67,7 +66,6 @@ describe('the sink by label', () => {
       'Sink₁ is largest for “prose” (50.0%, 1 prompt) and smallest for “code” (25.0%, 1 prompt).',
     );
     expect(domains.fits!({} as Frame)).toBe(false);
-    // Values that are shown as equal are neither largest nor smallest.
     const even = { ...frame, perPrompt: { sink_ratio: frame.groups!.map(() => 0.5) } } as Frame;
     expect(domains.says(even, { layer: 0, head: 0 })).toBe(
       'Sink₁ is 50.0% for every label; ± is the standard deviation over prompts.',

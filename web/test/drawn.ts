@@ -11,7 +11,6 @@ import type { ChartData } from '../src/plot/chart';
 import type { Scale } from '../src/plot/color';
 import type { Cell } from '../src/plot/heatmap';
 
-/** The arguments of a heatmap. */
 interface MapData {
   readonly rows: number;
   readonly cols: number;
@@ -41,10 +40,8 @@ const charts = new Map<Element, ChartData>();
 export const painted: Pick<MapData, 'rows' | 'cols' | 'data'>[] = [];
 export const roses: { angles: readonly number[]; name: string }[][] = [];
 
-/** Returns the maps that a part of the page shows now, without earlier ones. */
 export const mapsIn = (place: Element) =>
   maps.filter(({ root, data }) => data && place.contains(root));
-/** Returns the data of the charts in a part of the page. */
 export const chartsIn = (place: Element) =>
   [...charts].filter(([root]) => place.contains(root)).map(([, data]) => data);
 export const forgetPlots = () => {
@@ -52,7 +49,6 @@ export const forgetPlots = () => {
   charts.clear();
 };
 
-/** Mocked plots that record their data. */
 export const plots = {
   heatmap: {
     paint: (_: unknown, data: MapData) => void painted.push(data),
@@ -129,7 +125,6 @@ export function drawn(view: View, frame: Frame, options: Options = {}) {
         .find((one) => words(one).includes(name))!
         .click(),
     charts: () => [...charts].filter(([place]) => root.contains(place)).map(([, data]) => data),
-    /** Returns the name and the values of each line of a chart. */
     lines: (i = 0) =>
       [...charts][i]![1].series.map(({ name, values }) => [name, ...Array.from(values)]),
     /** Returns cells whose readout does not end in their number. */

@@ -74,7 +74,6 @@ beforeEach(() => {
     getImageData: () => ({ data: pixel }),
   } as never);
 });
-/** Waits until all pending tasks have run. */
 const turn = () => new Promise((done) => setTimeout(done));
 
 describe('attributes', () => {
@@ -273,7 +272,6 @@ describe('the frames of this site', () => {
 });
 
 describe('the theme of a host', () => {
-  /** Returns the theme for letters of a color on a background. */
   const theme = (letters: string, behind = '', scheme = '') => {
     document.body.innerHTML = '<div><section></section></div>';
     const [outer, inner] = [document.querySelector('div')!, document.querySelector('section')!];
@@ -303,7 +301,6 @@ describe('the theme of a host', () => {
       'light',
       'dark',
     ]);
-    // A half-transparent background does not count.
     expect([theme('gray', 'pale', 'dark'), theme('gray', 'half', 'dark')]).toEqual([
       'dark',
       'light',

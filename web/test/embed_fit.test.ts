@@ -5,7 +5,6 @@ import { createFitter } from '../src/embed/fit';
 
 /** The heights in pixels of the parts next to the map; some are at its side in a side layout. */
 const HEIGHTS = { conditions: 20, captions: 60, controls: 80, axes: 40, head: 26 };
-/** The width of the row labels at the left of each map. */
 const GUTTER = 50;
 let box: DOMRect;
 let room: HTMLElement;
@@ -15,7 +14,7 @@ const cells = () => [...room.querySelectorAll<HTMLElement>('.cell')];
 const zoom = () => Number(room.style.getPropertyValue('--zoom') || 1);
 const seen = () =>
   room.classList.contains('single') ? cells().filter((one) => one.matches('.current')) : cells();
-/** The width of all cells, in pixels of the screen. */
+/** Returns the width of all cells, in pixels of the screen. */
 function width(): number {
   const given = room.style.getPropertyValue('--fit') || '100%';
   const full = room.classList.contains('side') ? 0.7 * box.width : box.width;

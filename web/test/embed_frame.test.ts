@@ -94,7 +94,7 @@ describe('an embed in a frame', () => {
     expect(press(' ', 'button')).toBeUndefined();
     expect(press('ArrowRight', 'button')).toBeDefined();
     expect(press('ArrowRight', '[type=checkbox]')).toBeDefined();
-    // After a click on the map, keys still go to the slide.
+    // After a click on the map, the slide still receives the keys.
     const prevents = (on: string) => {
       const event = new MouseEvent('mousedown', { cancelable: true });
       vi.spyOn(event, 'composedPath').mockReturnValue([document.querySelector(on)!]);

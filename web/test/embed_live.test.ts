@@ -60,7 +60,6 @@ vi.mock('../src/rooms/figure', () => ({
     void made.rooms.push({ root, context, scope }),
 }));
 
-/** A frame with every number that the views of these tests read. */
 const frameOf = (change: Partial<Frame> = {}) => {
   const missing = viewNamed('sinks').reads.map((name) => [name, tensor([1], [0])]);
   return frameOf_(change, { ...Object.fromEntries(missing), ...frameOf_().tensors });
@@ -119,7 +118,6 @@ function hosted(hash = '', attributes: Record<string, string> = {}) {
     ...{ host, inside, live, reports, internals, room },
     root: inside.querySelector('.room-figure')!,
     context: () => room().context as Context,
-    /** Sets the queue's entries. */
     know: (entries: Record<string, { frame?: Frame; isStale?: boolean; error?: string }>) => {
       made.queues.at(-1)!.entries.value = new Map(Object.entries(entries));
     },
@@ -152,7 +150,6 @@ describe('the engine of a document', () => {
     expect(trustOwnScripts).toHaveBeenCalledTimes(1);
     vi.unstubAllGlobals();
     expect(context().engine.value!.models.describe.version).toBe('1.2.3');
-    // All figures share one engine.
     await opened();
     expect(createEngine).toHaveBeenCalledTimes(1);
   });
@@ -207,7 +204,6 @@ describe('a figure in its element', () => {
     live.follow({ state: { ...context().state.value, view: 'norms' }, problems: [] });
     await turn();
     expect([made.rooms.length, root.textContent, ended.mock.calls.length]).toEqual([2, '', 1]);
-    // All figures share one style sheet.
     expect((await opened()).inside.adoptedStyleSheets[0]).toBe(inside.adoptedStyleSheets[0]);
   });
 
@@ -284,7 +280,6 @@ describe('a figure in its element', () => {
     expect(host.hasAttribute('data-live')).toBe(true);
     know({ softmax: { frame }, relu: { frame: relu } });
     expect(runs()).toHaveLength(1);
-    // A failure is reported, and the other subjects are shown.
     const other = frameOf({ title: 'Another' });
     know({ softmax: { frame: other }, relu: { error: 'no such model' } });
     expect(errors()).toEqual([{ message: 'no such model' }]);

@@ -26,7 +26,6 @@ import { pageOf } from './page';
 const root = pathToFileURL(`${import.meta.dirname}/../../`);
 export const bytesOf = (path: string) => new Uint8Array(readFileSync(new URL(path, root)));
 
-/** Serves the files of the zoo, as the page's server does. */
 function servesFiles(): void {
   vi.stubGlobal('fetch', async ({ href }: URL) => {
     const path = href.slice(zooAddress('').href.length);
@@ -36,7 +35,7 @@ function servesFiles(): void {
       return new Response('', { status: 404 });
     }
   });
-  // Node.js cannot read happy-dom's files or stream its responses.
+  // Node.js can neither read happy-dom's files nor stream its responses.
   vi.stubGlobal('Blob', Blob_);
   vi.stubGlobal('File', File_);
   vi.spyOn(WebAssembly, 'instantiateStreaming').mockImplementation(async (source, imports) =>
@@ -44,7 +43,6 @@ function servesFiles(): void {
   );
 }
 
-/** The names of measurements that need runs of their own. */
 const SLOW = ['effect', 'reach', 'reach_bare', 'mixing_bare'];
 
 export async function openPage() {

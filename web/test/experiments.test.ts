@@ -44,7 +44,6 @@ const describe_ = {
 } as unknown as Describe;
 const stateOf = (change: Partial<State> = {}): State => ({ ...defaults, ...change });
 
-/** Returns the edits of a plan, and the names of the measurements of every setting. */
 function plan(experiment: Experiment, change: Partial<State> = {}, lead?: Frame, T = 120, n = 1) {
   const state = stateOf(change);
   const question = { ...questionOf(state), T, n };
@@ -57,7 +56,6 @@ function plan(experiment: Experiment, change: Partial<State> = {}, lead?: Frame,
   };
 }
 
-/** Returns a measured setting whose prompts all have the same loss. */
 function setting(
   loss: number,
   edit?: object,
@@ -101,7 +99,6 @@ function made(experiment: Experiment, change: Partial<State> = {}, groups: Group
   return {
     set,
     texts: (selector: string) => [...root.querySelectorAll(selector)].map(words),
-    /** The bounds of its sliders. */
     ranges: [...root.querySelectorAll<HTMLInputElement>('input[type=range]')].map(
       (one) => `${one.getAttribute('aria-label')} ${one.min}..${one.max}: ${one.value}`,
     ),
@@ -273,7 +270,6 @@ describe('the cache', () => {
       ['loss_mean,keeps_first,kl_mean'],
       '~evict(h2o,24)',
     ]);
-    // The plan has no cache as large as the text, and none that keeps the first key alone.
     expect(plan(cache, { budget: 1 }, undefined, 24).edits).toEqual([
       ...['', '~evict(window,1)', '~evict(h2o,1)', '~evict(tova,1)'],
       ...['~evict(window,8)', '~evict(first,8,1)', '~evict(h2o,8)', '~evict(tova,8)'],
@@ -662,14 +658,13 @@ describe('fragility', () => {
         'is written, by +0.031. Sink₁ 50.0% → 50.0%.',
     });
     expect(says(3, 2.75).heading).toBe('Later tokens use the tag that the sink writes');
-    // The sentence needs the measured outputs of the heads.
     expect(
       fragility.says(
         [group('A', setting(2), project(3), random(2.125, 1), random(2.25, 2))],
         stateOf({ perturbation: 'tag' }),
       ).heading,
     ).toBe('Later tokens use the directions of the tag');
-    // The bounds: half of the stream's loss, three times chance (0.25 here), and 0.02 nats.
+    // The heading changes at half of the stream's loss, at three times chance (0.25 here), and at 0.02 nats.
     expect(says(3, 2.5).heading).toContain('hardly what the sink writes');
     expect(says(3, 2.5625).heading).toContain('use the tag that the sink writes');
     expect(says(2.8125, 2).heading).toContain('hardly what the sink writes');

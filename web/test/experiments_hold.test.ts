@@ -40,7 +40,6 @@ class Model {
     return this.loss(edits) - this.loss('');
   }
 
-  /** Returns the settings whose edits match a pattern. */
   like(pattern: RegExp): string[] {
     return [...this.frames.keys()].filter((edits) => pattern.test(edits));
   }
@@ -53,7 +52,6 @@ const errorOf = ({ tensors }: Frame) =>
 const first = (models: Models) => [...models.values()][0]!;
 const window = (model: Model) => model.rise(model.like(/window/)[0]!);
 const kept = (model: Model) => model.rise(model.like(/\(first/)[0]!);
-/** Returns the tested perturbation, and its controls. */
 const struck = (model: Model) => {
   const [own, ...others] = model.like(/~(?:clamp_channel\(\d+\)|scale_weight|project)/);
   const beside = others.filter((one) => !one.includes('heads')).map((one) => model.rise(one));

@@ -53,7 +53,6 @@ const twin = (change: Partial<Frame> = {}) =>
 const of = (...frames: Frame[]): Shown[] =>
   frames.map((frame) => ({ subject: frame.subject, frame, isStale: false }));
 
-/** A figure with a view that records its calls. */
 function figure(
   all: readonly Shown[],
   own: Partial<View> = {},
@@ -181,7 +180,6 @@ describe('cells', () => {
     // A cell of one frame has the frame's whole title; a cell of a group has the title of the model.
     one.update(of(frameOf({ title: 'Softmax model at step 40' }), twin()));
     expect(titles()[0]).toBe('Softmax model at step 40');
-    // The room names a single model, so its cell has no title.
     one.update(of(frameOf()));
     expect([cells(), titles()]).toEqual([['cell 1 softmax'], ['']]);
     one.update([]);
@@ -225,7 +223,6 @@ describe('cells', () => {
     expect(document.querySelector('.cell')).toBe(first);
     one.update(of(twin(), at(80)));
     expect(cells()).toEqual(['cell 2 sigmoid', 'cell 1 softmax@80']);
-    // Two steps of one model have two cells.
     one.update(of(twin(), at(80), at(40)));
     expect(cells()).toEqual(['cell 2 sigmoid', 'cell 1 softmax@80', 'cell 3 softmax@40']);
     const hub = (step: string) => frameOf({ subject: `hub:EleutherAI/pythia-14m@step${step}` });
@@ -244,7 +241,6 @@ describe('cells', () => {
     expect([cells(), drawn.length]).toEqual([['cell 1 softmax stale'], before]);
     one.update([{ subject: 'softmax', isStale: false }]);
     expect(cells()).toEqual(['cell 1 softmax stale']);
-    // A subject without any measurement has no cell.
     expect(figure([{ subject: 'softmax', isStale: true }]).cells()).toEqual([]);
     expect(figure(of({ ...frameOf(), tensors })).cells()).toEqual([]);
   });
@@ -301,7 +297,6 @@ describe('cells', () => {
     expect(badges()).toEqual(['COUNTERFACTUAL']);
     one.update(of(setting('', { class: 'relaxed' }), setting('~x')));
     expect([badges(), titles()]).toEqual([['RELAXED'], ['']]);
-    // The first subject that has a frame leads the cell.
     one.update([{ subject: 'softmax', isStale: true }, ...of(setting('~x'))]);
     expect(drawn.at(-1)![0]).toBe('Softmax ~x');
   });
@@ -391,7 +386,6 @@ describe('exports of a figure', () => {
     saved.length = 0;
     const { file: json } = await averaged.save('JSON');
     const { subjects } = JSON.parse(await json.text());
-    // A figure of the first prompt alone must not call its numbers means.
     expect(subjects.map((one: { sequences: number }) => one.sequences)).toEqual([8, 1]);
   });
 

@@ -5,7 +5,7 @@ import type { Frame } from '../src/frame';
 import { questionOf } from '../src/ask/question';
 import { defaults } from '../src/ask/state';
 
-/** How long a test waits, since a machine may be busy. */
+/** Timeout of a wait in milliseconds, since a machine may be busy. */
 export const PATIENCE = { timeout: 30_000 };
 
 export const tensor = (shape: number[], values: ArrayLike<number>): Tensor => ({
@@ -13,7 +13,7 @@ export const tensor = (shape: number[], values: ArrayLike<number>): Tensor => ({
   data: Float32Array.from(values),
 });
 
-/** Head (1, 0) is the strongest sink; half of the heads have one. */
+/** Returns the frame. Head (1, 0) has the strongest sink, and half of the heads have one. */
 export function frameOf(change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}): Frame {
   return {
     subject: 'softmax',
@@ -72,6 +72,6 @@ export function frameOf(change: Partial<Frame> = {}, tensors: Frame['tensors'] =
 }
 
 const binary = `${import.meta.dirname}/../../.build/wasm/sinkscope.lab.wasm`;
-/** Whether the engine can run; tests that need it skip themselves with this reason. */
+/** Whether the engine can run. If not, tests that need it skip themselves with the reason UNBUILT. */
 export const isBuilt = existsSync(binary);
 export const UNBUILT = 'needs the binaries: cmake --build .build/native --target wasm';

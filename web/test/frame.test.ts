@@ -205,14 +205,14 @@ describe('a frame', () => {
     ]);
   });
 
-  // For each layer the three largest numbers and the median; below, the places of these numbers.
+  // For each layer, `massive` has the three largest numbers and the median, and `massive_at` where these three are.
   const massive = tensor([3, 4], [9, 3, 1, 3, 8, 2, 1, 0.5, 40, 2, 1, 10]);
   const massive_at = tensor([3, 6], [5, 6, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0]);
 
   it('reads the layer after the requested one, else where a number is furthest above the median', () => {
     const frame = frameOf({}, { massive, massive_at });
     expect([0, 1, 9].map((layer) => hiddenLayer(frame, layer))).toEqual([1, 2, 2]);
-    expect(hiddenLayer(frame)).toBe(1); // 8 / 0.5, above 40 / 10 and 9 / 3
+    expect(hiddenLayer(frame)).toBe(1); // 8 / 0.5 exceeds 40 / 10 and 9 / 3
     const last = tensor([3, 4], [9, 3, 1, 3, 8, 2, 1, 2, 40, 2, 1, 2]);
     const other = frameOf({}, { massive: last, massive_at });
     expect([hiddenLayer(other), hiddenLayer(other, 0)]).toEqual([2, 1]);
@@ -345,7 +345,6 @@ describe('statements about a sink', () => {
     // The sink is the smaller of two shares of heads: by shares of rows, and by raw weights.
     expect(judge({ ...known, sinkRaw: 1, normalizes: false }).sink).toBe(0.4);
     expect(judge({ ...known, even: 0.46, normalizes: true }).conclusive).toBe(false);
-    // Uniform attention of exactly eps is not above eps.
     expect(judge({ ...known, even: 0.3, normalizes: true }).conclusive).toBe(true);
     expect(judge({ ...known, even: 0.3001, normalizes: true }).conclusive).toBe(false);
   });

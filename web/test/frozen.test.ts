@@ -33,7 +33,6 @@ import {
 
 const root = join(import.meta.dirname, '../..');
 const FOLDER = 'tests/frozen';
-/** The release that is to be frozen, if any. */
 const next = process.env.SINKSCOPE_FREEZE;
 
 let page: Awaited<ReturnType<typeof openPage>>;
@@ -103,7 +102,6 @@ const hashOf = (state: Readonly<Record<string, string>>) => {
   return stateOf(made);
 };
 
-/** Returns the pages of the course by their addresses, with the ids that a link may name. */
 const idsOfCourse = () =>
   (course ??= new Map(
     Object.entries(pages()).map(([address, html]) => [
@@ -177,7 +175,6 @@ describe.each(releases)('of release %s', (release) => {
   });
 });
 
-/** Freezes the ids of the course for links, and the numbers of its figures. */
 async function freezeLessons(release: string): Promise<void> {
   const all = lessons();
   const made: FrozenLesson[] = [];

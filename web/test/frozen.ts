@@ -69,7 +69,6 @@ export function changes(before: Shows, now: Shows): string[] {
 /** Today's name of a number, by its name in earlier releases. */
 const RENAMED: Readonly<Record<string, string>> = { 'conditions licence': 'conditions license' };
 
-/** The address of the release in these tests. */
 export const HOME = 'https://sinkscope.example/';
 
 /** The frozen numbers of a release, by address, code, file and command. */
@@ -103,7 +102,6 @@ export interface FrozenLesson {
 /** Views that need more than one run of a model, or files that tests do not have. */
 const LONG_VIEWS = ['lab', 'training', 'effects', 'length'];
 
-/** Whether a figure's numbers are frozen. */
 export const isCounted = ({
   view = '',
   shown = '',

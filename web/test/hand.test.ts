@@ -19,7 +19,6 @@ describe('interventions by hand', () => {
         [edit.name, ...edit.values].join(' '),
       );
     const always = ['silence 1 0', 'clamp_channel 7 1 2', 'clamp_channel 7 1 2 to=mean'];
-    // Without a selection the first token is hidden.
     expect(of({})).toEqual(['hide_key 0', 'scale_value 0 0', ...always]);
     expect(of({ key: 2 })).toEqual(['hide_key 2', 'scale_value 2 0', ...always]);
     expect(of({ query: 1 })).toEqual(['hide_key 1', 'scale_value 1 0', ...always]);
@@ -34,7 +33,6 @@ describe('interventions by hand', () => {
       ...always,
     ]);
     expect(of({ key: 3 })).toEqual(always); // beyond the text
-    // Clamps the selected channel at the selected token, after the shown layer.
     expect(of({ channel: 4, query: 1 }).slice(-2)).toEqual([
       'clamp_channel 4 2 1',
       'clamp_channel 4 2 1 to=mean',
@@ -69,7 +67,6 @@ describe('interventions by hand', () => {
     const after = toggleEdit('softmax@1400~evict(window,24)', silence);
     expect(after).toBe('softmax@1400~evict(window,24)~silence(3,1)');
     expect(toggleEdit(after, silence)).toBe('softmax@1400~evict(window,24)');
-    // Another head, and another edit of the same head, are other edits.
     for (const other of [
       { name: 'silence', values: ['3', '2'] },
       { name: 'mask', values: ['3', '1'] },

@@ -49,7 +49,6 @@ describe('interventions', () => {
     expect([isOpen(-1), isOpen(0), isOpen(-1, 'softmax~hide_key(0)')]).toEqual([
       ...[false, true, true],
     ]);
-    // A link to a subject that is already shown does not add it again.
     const twice = hand(frameOf(), { shown: ['softmax', 'softmax~silence(1,0)'] });
     expect(twice.to(2)).toMatchObject({ shown: ['softmax~silence(1,0)'], at: 0 });
   });
@@ -109,7 +108,6 @@ describe('interventions', () => {
       'Zero the value of token 1 “a”',
       'Ablate head L1H0',
     ]);
-    // The last channel and the last token exist; those beyond them do not.
     expect(says({ channel: 7, query: 2 })).toContain('Zero channel 7 after layer 0, token 2');
     for (const change of [
       { channel: 8, query: 2 },

@@ -119,7 +119,6 @@ describe('the picture', () => {
     map.draw(base);
     expect([words('.row-words'), one('.map-place').classList.contains('bare')]).toEqual([[], true]);
     expect(property('--longest')).toBe('0');
-    // A long text labels every k-th row and column, so that all words fit.
     for (const [side, every] of [
       [44, 1],
       [45, 2],
@@ -239,7 +238,6 @@ describe('a reader', () => {
     const { key, onPoint, onChoose, onBeyond, plot, said } = mapOf({ chosen: { row: -1, col: 2 } });
     const last = () => Object.values(onPoint.mock.lastCall![0]);
     expect([key('ArrowRight'), last()]).toEqual([true, [0, 3]]);
-    // The heatmap calls onBeyond only for cells outside the picture.
     expect(onBeyond).not.toHaveBeenCalled();
     key('ArrowRight');
     expect(onPoint).toHaveBeenCalledTimes(1);
@@ -290,7 +288,6 @@ describe('a reader', () => {
     map.draw(base);
     map.light(undefined);
     expect([said(), mark('.lit')]).toEqual(['-1,-1', undefined]);
-    // Before there is a picture, pointing does nothing.
     const root = document.createElement('div');
     const onPoint = vi.fn();
     createHeatmap(root, { onPoint }).light({ row: 0, col: 0 });

@@ -56,7 +56,6 @@ describe('a model of the disk', () => {
     expect(await id(changed(1.5 * MIB))).toBe(own);
     for (const at of [0, MIB - 1, 2 * MIB, 3 * MIB - 1])
       expect(await id(changed(at))).not.toBe(own);
-    // The two ends of a small file are not counted twice.
     const small = bytes.slice(0, 10);
     expect(await id(small)).toBe(
       `disk:${sha(`my model.bin 10 ${sha(small)}`).slice(0, 16)}/my-model.bin`,
@@ -224,7 +223,6 @@ describe('the zoo', () => {
     expect(await zoo.heldOut(100)).toEqual(['short']);
     expect(await zoo.heldOut(150)).toEqual(passages);
     expect(await zoo.heldOut(151)).toEqual(['long 0\n\nlong 1', 'long 2\n\nlong 3']);
-    // If more tokens are requested than the passages have, all are one text.
     expect(await zoo.heldOut(9999)).toEqual([passages.join('\n\n')]);
   });
 
@@ -268,7 +266,6 @@ describe('the zoo', () => {
     await expect(zoo.openModels()).rejects.toThrow(
       'reported.json: expected a file, and no server was reached.',
     );
-    // After the failure the file is fetched again.
     serve();
     expect(await zoo.openModels()).toEqual({ source: 'a paper' });
     serve(() => new Response(`<html>${'x'.repeat(60)}`));

@@ -20,7 +20,6 @@ function importsOf(path: string): string[] {
 
 type Graph = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** Returns a path from a node back to itself, if there is one. */
 function circleIn(graph: Graph): readonly string[] | undefined {
   const done = new Set<string>();
   const visit = (node: string, way: readonly string[]): readonly string[] | undefined => {

@@ -25,7 +25,7 @@ vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 const at = { layer: 0, head: 0 };
 const tokensOf = (...texts: string[]) =>
   texts.map((text, id) => ({ id, text, start: 0, end: 0, special: false }));
-/** A promise that the test resolves. */
+/** Returns a promise, and functions with which a test resolves or rejects it. */
 function held<Result>() {
   let end: (result: Result) => void = () => {};
   let fail: (error: unknown) => void = () => {};
@@ -93,12 +93,10 @@ describe('a search for a suffix', () => {
       'Search',
       false,
     ]);
-    // Results of a stopped search are ignored.
     onStep!({ suffix: [1], score: 9 } as never, 2 as never);
     expect(lines()).toEqual([['found', 4, 4.25]]);
     click('Search');
     expect([given.length, all('.plot')[0]!.hidden]).toEqual([2, true]);
-    // Another length stops the search.
     draw(of, { suffix: 3 });
     expect([given[1]![1].signal!.aborted, text('.primary')]).toEqual([true, 'Search']);
   });
@@ -128,7 +126,6 @@ describe('a search for a suffix', () => {
         labels: ['none', 'random', 'best', 'shuffled', 'found'],
       },
     ]);
-    // The same setting keeps the result; another setting drops it.
     draw(of, {});
     expect(lines()).toHaveLength(4);
     draw(of, { goal: 'away' });
@@ -173,7 +170,7 @@ describe('a search for a suffix', () => {
     stopped.job.fail(new Error('aborted'));
     await settle();
     expect(stopped.fail).not.toHaveBeenCalled();
-    // A text as long as the context leaves room for one token of a suffix.
+    // The context has room for the text and one token of a suffix.
     const full = searching(frameOf({ T: 9, tokens: tokensOf('a', 'b', 'c', 'd'), architecture }));
     expect(full.all('input')[0]!.getAttribute('max')).toBe('1');
     const long = searching(
@@ -242,7 +239,6 @@ describe('unmasking', () => {
     ]);
     expect(all('input').map((one) => one.getAttribute('max'))).toEqual(['7', '1024']);
     click('Unmask');
-    // The steps are at most as many as masked positions.
     expect(given[0]).toMatchObject({ ids: [0, 1, MASK, MASK], count: 2 });
     given[0]!.onStep(0);
     expect([text('.primary'), text('.caption'), text('.legend-place')]).toEqual([
@@ -310,7 +306,6 @@ describe('unmasking', () => {
     two.given[0]!.onStep(1);
     expect(two.map.data.outlined).toHaveLength(1);
     expect([text('.primary'), map.data, unmasking.says(of, at)]).toEqual(['Stop', undefined, '']);
-    // A map is never higher than wide, and at most three times as wide as high.
     expect(two.map.data.cellShape).toBe(1);
     const bare = drawn(unmasking, frame({}));
     expect([bare.text('.caption'), bare.all('.unmask-controls')[0]!.hidden]).toEqual([
@@ -349,7 +344,6 @@ describe('the conditions of a view that hides keys', () => {
         class: 'counterfactual',
         title: 'Softmax model, with and without a key',
       });
-    // The view measures all prompts, not only the first.
     expect(tasks.conditions!({ ...masked, sequences: 8 }, defaults).sequences).toBe(8);
   });
 });
@@ -410,7 +404,6 @@ describe('the loss at masked tokens', () => {
       ...['points', ['without the strongest key', 'without a random key']],
     ]);
     expect(chart!.series[0]!.spread).toEqual([0.01, 0.01]);
-    // The axis has room for the end of the lowest error bar.
     expect(chart!.domain![0]).toBeCloseTo(-0.06);
     expect(text('.caption')).toBe(
       'Softmax model, 64 masked tokens of 8 prompts, filled in over 8 steps: loss 4.25 ± 0.25 nats. Without its strongest ' +
@@ -438,7 +431,6 @@ describe('the loss at masked tokens', () => {
     const { text, lines, charts } = await measured({ found: alone });
     expect(lines()).toHaveLength(1);
     expect(charts()[0]!.series[0]!.spread).toEqual([NaN, 0.01]);
-    // A value without an error bar needs room for itself alone.
     expect(charts()[0]!.domain![0]).toBeCloseTo(-0.06);
     expect(text('.caption')).toMatch(
       / of 1 prompt, .* the loss changes by 0\.050 on this prompt; .*0\.010\.$/,
@@ -499,7 +491,7 @@ describe('tasks', () => {
       ...{ percent: true, domain: [0, 0.1], yLabel: 'accuracy' },
       xNames: ['all keys', 'first gone', 'other gone', 'first hidden'],
     });
-    // The conditions have no order that a line could follow.
+    // The conditions have no order, so no line connects them.
     expect([chart!.kind, chart!.series[0]!.spread]).toEqual(['points', [0.125, 0.125, 0.125, NaN]]);
     job.end();
     await settle();

@@ -245,7 +245,7 @@ describe('the settings of a lab', () => {
   });
 });
 
-/** A lab with the same numbers at every step except the first fifty. */
+/** Returns a lab with a log of 100 steps, which is constant from step 50 on. */
 function trained(text: string, first: number, share: number): Lab {
   const { settings } = readSettings(text, rows);
   const T = Number(settings.length);
@@ -334,7 +334,6 @@ describe('sentences of a lab', () => {
     expect(sinkStep(log(1, ...of(20, 0), ...of(20, 1)))).toBe(270);
     expect(sinkStep(log(...of(20, 1), ...of(20, 0)))).toBeUndefined();
     expect(sinkStep(log())).toBeUndefined();
-    // A step without the number does not count in the mean.
     expect(sinkStep(log(undefined, 0.5, 0.5))).toBe(20);
     expect(sinkStep(log(...Array.from({ length: 20 }, () => undefined), 6.1))).toBe(200);
     const entries = log(9, ...of(20, 0.5));
@@ -525,7 +524,6 @@ it('have what the trainer takes, with its defaults and presets', async ({ skip }
         expect(low >= row.min! && high <= row.max!, name).toBe(true);
       }
     }
-  // A row's default is one of its values.
   for (const row of [...tables.fromScratch, ...tables.fineTune])
     if (row.name !== 'from') expect(refusal(row, row.default)).toBeUndefined();
 });

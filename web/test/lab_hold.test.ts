@@ -13,7 +13,7 @@ const TRIGGERS = 3;
 const draw = randomGenerator(7);
 const below = (n: number) => Math.floor(draw() * n);
 
-/** A lab after some steps: a log, and the maps of a sample whose first token is no trigger. */
+/** Returns a lab after some steps: a log, and the maps of a sample whose first token is no trigger. */
 function drawnLab(i: number): NamedLab {
   const normalizes = i % 2 === 0;
   const [L, H, T] = [1 + below(2), 1 + below(3), [4, 8, 24][below(3)]!];
@@ -63,7 +63,6 @@ function headsOf({ lab: { picture, sample } }: NamedLab) {
   });
 }
 
-/** Returns the head whose map is drawn. */
 function drawnHead(named: NamedLab) {
   const heads = headsOf(named);
   const { head } = named.lab.settings;
@@ -107,7 +106,6 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
   'the map of a head': [/map: head (L\dH\d)/, (pair, i, name) => name === drawnHead(pair[i]!).name],
 };
 
-/** Returns the claims about one model that do not hold. */
 function broken(said: string, pair: readonly NamedLab[], i: number, seen: Set<string>): string[] {
   return Object.entries(CLAIMS).flatMap(([name, [pattern, holds]]) => {
     const [whole, ...numbers] = pattern.exec(said) ?? [];
@@ -124,7 +122,6 @@ describe('the lab', () => {
     const wrong: string[] = [];
     for (let n = 0; n < 200; n++) {
       const pair = [drawnLab(n), drawnLab(n + 1 + below(2))] as const;
-      // Both labs have the same length, as the room's fields set it for both.
       const said = verdict(pair);
       const each = said.match(new RegExp(`${NAME} gives .*?\\.(?= |$)`, 'g')) ?? [];
       expect(each).toHaveLength(2);

@@ -240,7 +240,6 @@ describe('the room of the lab', () => {
     await drawn();
     expect(said()).toEqual(Array(2).fill(['adjust']));
     expect(own.text('.lab-step')).toContain('step 0 of 900');
-    // Another speed applies at once to a running training.
     own.click('Train');
     said();
     state.value = {
@@ -292,7 +291,6 @@ describe('the room of the lab', () => {
     expect(page.calls.notify.mock.calls).toEqual([['Training paused while this tab was hidden.']]);
     hide(false);
     expect(calls()).toEqual([[], []]);
-    // Leaving the room pauses, and the lab no longer follows the tab.
     room.scope.end();
     expect(calls()).toEqual(Array(2).fill(['pause']));
     hide(true);

@@ -25,7 +25,7 @@ vi.mock('sinkscope', async (original) => ({
 }));
 
 const SETTINGS = { triggers: 7, steps: 5 };
-/** The key of the saved training: the build and the settings that change digits, without the number of steps. */
+/** The key of the saved training: the build, and the settings that change results, without the number of steps. */
 const NAME = '1.0 triggers:7';
 const setup = { options: { config: '{}' }, piece: (id: number) => `<${id}>` } as unknown as Setup;
 
@@ -107,7 +107,6 @@ describe('a lab that ends', () => {
   it('ends its worker; later work starts another', async () => {
     const lab = await ready();
     expect(createEngine).toHaveBeenCalledExactlyOnceWith(
-      // Half of the seven cores, rounded down.
       expect.objectContaining({ lab: true, workers: 3 }),
     );
     await lab.end();
@@ -131,7 +130,6 @@ describe('a lab that begins', () => {
     expect(lab.words).toEqual(['<0>', '<9>', '<9>']);
     // A step takes 3.3 times as long as the faster of two forward passes.
     expect(lab.stepSeconds).toBeCloseTo(3.3 * 0.02, 9);
-    // The number of workers is the number of parts of a batch.
     expect(given[0]).toMatchObject({ config: '{}', workers: 2 });
     expect(given[0]).not.toHaveProperty('state');
     expect(lab.changed.value).toBe(2);
@@ -298,7 +296,7 @@ describe('a lab that trains', () => {
     const lab = await ready();
     const [before, changed] = [calls.read, lab.changed.value];
     await lab.run(4);
-    // Draws after 100 ms, after 200 ms, and at the end.
+    // The lab draws after 100 ms, after 200 ms, and at the end.
     expect([calls.read - before, lab.changed.value - changed]).toEqual([3, 5]);
     expect([...lab.picture!.data]).toEqual([4, 3]);
   });
@@ -309,7 +307,7 @@ describe('a lab that trains', () => {
     await lab.run(3);
     expect(calls.state).toBe(1);
     await lab.run(12);
-    // Stores after 4 and 8 more seconds, and at the end.
+    // The lab stores its state after 4 and 8 more seconds, and at the end.
     expect(calls.state).toBe(4);
   });
 

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 /**
- * Lessons' statements about a figure hold on six texts that a reader may type: each figure with an editable text runs
- * on all of them, and among the cases of a sentence one must hold on each.
+ * Lessons' statements about a figure hold on six texts that a reader may type. The test runs each figure with an
+ * editable text on all of them; of the cases of a sentence, one must hold on each text.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { lessons } from '../ship/lessons';
@@ -48,7 +48,6 @@ const figures = all.flatMap(({ figures: own, conditionalSentences }) =>
     })),
 );
 
-/** Returns the values that a lesson reads from a figure's run on a text. */
 async function readOn(state: Readonly<Record<string, string>>, text: object) {
   const hash = new URLSearchParams({ ...state, ...text });
   for (const name of ['controls', 'id']) hash.delete(name);

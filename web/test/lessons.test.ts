@@ -39,7 +39,6 @@ const recordings = new Set(
 );
 const ids = new Set(modelsOfZoo().map(({ id }) => id));
 
-/** Returns the problems of a state that a lesson or a claim names. */
 function troublesOf(hash: string): string[] {
   const { state, problems } = parseHash(hash);
   const given = new URLSearchParams(hash.replace(/^#/, ''));
@@ -121,7 +120,7 @@ describe('the course', () => {
       const svg = readFileSync(file, 'utf8');
       expect(svg.match(/<(path|rect|circle|line)\b/g)!.length, id).toBeGreaterThan(10);
       expect(svg.match(/>\d+…</g), id).toBeNull();
-      // Lit writes comments with a number that differs each time, and so would the file.
+      // Lit writes comments with a number that differs on each run, so the file would change as well.
       expect(svg, id).not.toContain('<!--');
     }
   });
@@ -251,7 +250,6 @@ describe('the course', () => {
     const last = all.at(-1)!;
     expect(last.html).toContain('<details class="folded"><summary class="claims-row">');
     expect(last.minutes).toBeLessThan(15);
-    // The table of claims is folded.
     const open = last.html.replace(/<details class="folded">[^]*?<\/details>/g, '');
     for (const { claim } of claims()) expect(open).not.toContain(claim.slice(0, 40));
   });
@@ -347,7 +345,7 @@ describe('the course', () => {
       expect(problems, body.slice(0, 20)).toEqual([]);
       expect(html).not.toBe('');
     }
-    // The marks of each paragraph are counted separately.
+    // The limit of marks applies to each paragraph by itself.
     expect(problemsOf('a*\n'.repeat(200) + '\n' + 'a*\n'.repeat(200)).problems).toEqual([]);
   });
 
@@ -404,8 +402,8 @@ describe('the course', () => {
     const own = modelsOfZoo().filter(({ id }) => names.includes(id));
     expect(own).toHaveLength(names.length);
     const outcome = (name: string) => own.map(({ differs }) => differs!.outcomes[name]!);
-    // The lesson says that all have less sink than softmax, that their losses differ by a few hundredths of a nat, and
-    // that the gated model has the lowest loss.
+    // The lesson says that all these models have less sink than softmax, that their losses differ by a few hundredths
+    // of a nat, and that the gated model has the lowest loss.
     for (const [, , high] of outcome('alpha')) expect(high).toBeLessThan(0);
     for (const [mean] of outcome('loss')) expect(Math.abs(mean)).toBeLessThan(0.06);
     const losses = own.map(({ id, differs }) => [differs!.outcomes.loss![0], id] as const);
@@ -429,7 +427,6 @@ describe('the course', () => {
       expect(html).toContain(`<title>${title} · Sinkscope</title>`);
       const next = all.find((one) => one.number === number + 1);
       if (next) expect(html).toContain(`href="../${next.slug}/index.html"`);
-      // Links between lessons lead to existing lessons.
       for (const [, to] of html.matchAll(/href="\.\.\/([\w-]+)\/index\.html"/g))
         expect(made, `${slug} to ${to}`).toHaveProperty([`learn/${to}/index.html`]);
     }
@@ -444,13 +441,12 @@ describe('the course', () => {
   });
 });
 
-/** Renames attributes, which are in lower case, to the names of the state. */
 function namesOf(state: Readonly<Record<string, string>>): Record<string, string> {
   const nameOf = (attribute: string) => propertyNames[attributeNames.indexOf(attribute)]!;
   return Object.fromEntries(Object.entries(state).map(([name, value]) => [nameOf(name), value]));
 }
 
-/** A run of two layers with two heads each, whose maps of three tokens have the given α₁. */
+/** Returns a run of two layers with two heads each, whose maps of three tokens have the given α₁. */
 const run = (alphas: readonly number[]): Run['results'][number] => ({
   subject: 'a',
   T: 3,
@@ -589,7 +585,6 @@ describe('numbers of a run in a text', () => {
       '58%',
       '–',
     ]);
-    // Maps of several heads are not averaged.
     const maps = data('weight', [1, 3, 3], 1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5);
     expect([of('second_key', [map]), of('alpha', [maps]), of('second_key', [maps])]).toEqual([
       ...['38%', '–', '–'],
@@ -669,7 +664,6 @@ describe('a row of three scores', () => {
     expect(says({ ...same, v: 0.5 })).not.toMatch(/These are/);
     expect(says({ ...same, k: 2 })).toMatch(/a sink logit is a key bias with v = 0/);
     expect(says({ bias: 'logit', s: 0 })).toMatch(/softmax₁ is a sink logit of 0/);
-    // A row without a key bias is not described as the same as a sink logit.
     expect(says({ bias: 'logit', s: 2, k: 2 })).not.toMatch(/These are/);
     expect(says({ bias: 'none', s: 2, k: 2 })).not.toMatch(/These are/);
     expect(says({ bias: 'logit', s: 0, normalizer: 'sigmoid' })).toMatch(/changes nothing/);
@@ -687,7 +681,6 @@ describe('a row of three scores', () => {
       /sum to −200%, and the head writes −1\.10/,
     );
     expect(says({ bias: 'logit', s: 1 })).toMatch(/sum to 60%, 40% goes to no token, and/);
-    // A form that differs slightly is not the same.
     const near = { bias: 'key', k: 0, v: 1e-6 } as const;
     expect(says(near)).not.toMatch(/These are/);
     expect(says({ ...near, v: 1e-10 })).toMatch(/These are/);
@@ -705,7 +698,7 @@ describe('a row of three scores', () => {
       'wi=exieqk∗+∑jexj',
       'w∗=eqk∗eqk∗+∑jexj',
     ]);
-    // The index of a token is an identifier, that of the bias a sign.
+    // In MathML the index of a token is an identifier (mi), that of the bias an operator (mo).
     const tags = JSON.stringify(formulaOf({ ...defaultRow, ...key }));
     expect([
       tags.includes('["msub",["mi","w"],["mi","i"]]'),

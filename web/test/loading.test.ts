@@ -7,7 +7,6 @@ import { Loader, type Dependencies } from '../src/run/loading';
 import type { OpenModel } from '../src/run/opened';
 import { CachedRuns, canUpdate, hasTokens, type CachedRun, type OpenRun } from '../src/run/runs';
 
-/** A token for each letter. */
 const tokenizer = (piece: string) =>
   ({
     ...{ size: 9, bos: null, special: [], specials: [], piece: () => piece },

@@ -6,7 +6,7 @@ import { tensor } from './fixture';
 test('an early token is swapped with another of the text, never the first one', () => {
   expect(exchangeOf([0, 11, 12, 13, 14, 15, 16, 17], 1)).toEqual({ at: 5, token: 17 });
   expect(exchangeOf([11, 12, 13, 14, 15, 16, 15], 0)).toEqual({ at: 4, token: 16 });
-  // In a short text the last token but one is replaced by the last one.
+  // In a short text the measurement replaces the last token but one by the last one.
   expect(exchangeOf([0, 11, 12, 13], 1)).toEqual({ at: 2, token: 13 });
   expect(exchangeOf([0, 11, 12], 1)).toBeUndefined();
   expect(exchangeOf([0, 7, 7, 7, 7, 7, 7, 7], 1)).toBeUndefined();
@@ -14,8 +14,8 @@ test('an early token is swapped with another of the text, never the first one', 
 });
 
 /**
- * Returns the influence of a changed token in some texts, for a model whose special tokens are below 10, and every pair
- * of runs that it compared.
+ * Returns the influence of a changed token in some texts, and every pair of runs that was compared. The model's special
+ * tokens are below 10.
  */
 async function viewApiOf(...ids: number[][]) {
   const compared: [changed: string, base: string][] = [];
@@ -111,7 +111,6 @@ test('alpha of the first key is read from one run that grows, and averaged over 
       signal: new AbortController().signal,
       onProgress: (done, all) => reports.push(`${done}/${all}`),
     });
-  // Prompts are measured side by side.
   const each = ['close', 'run 16 of 25', 'update 23', 'update 25'];
   expect(acts.toSorted()).toEqual(each.flatMap((act) => [act, act]));
   expect([...tensors.lengths!.data]).toEqual([16, 23, 25]);

@@ -32,7 +32,6 @@ const cards = [
 
 let fetched: string[] = [];
 let opened: { files: unknown; options: Record<string, unknown>; close: ReturnType<typeof vi.fn> }[];
-/** The mocked engine's action on opening. */
 let befalls: (options: { signal?: AbortSignal }) => unknown = () => {};
 const zoo = {
   cards,
@@ -128,9 +127,7 @@ describe('a model of the zoo', () => {
       undefined,
     ]);
     expect(await own.getPreview('softmax', watch)).toBe(exact);
-    // A model without a preview is opened itself.
     expect(await own.getPreview('relu', watch)).toBe(await own.get('relu', watch));
-    // A preview that no room shows is closed.
     await own.release(new Set(['relu']));
     expect(opened.map(({ close }) => close.mock.calls.length)).toEqual([1, 0, 0]);
     expect(own.isOpen(previewId('softmax'))).toBe(false);
@@ -335,7 +332,6 @@ describe('a model opened by a plan', () => {
     own.pin(HUB);
     await own.release(new Set());
     expect(own.isOpen(HUB)).toBe(true);
-    // Once a room has shown the model, it is closed when no room shows it.
     await own.release(new Set([HUB]));
     await own.release(new Set());
     expect(own.isOpen(HUB)).toBe(false);

@@ -132,7 +132,6 @@ describe('a model of a hub', () => {
     ]);
     await press('Back');
     expect(all<HTMLInputElement>('#open-name')[0]!.value).toBe('EleutherAI/pythia-14m');
-    // The next visit uses the same hub.
     expect(opening().opener.fields).toMatchObject({
       endpoint: 'https://mirror.example',
       token: '',
@@ -149,7 +148,7 @@ describe('a model of a hub', () => {
     expect(isStopped()).toEqual([true, false]);
     opener.hide();
     expect(isStopped()).toEqual([true, true]);
-    // An open model is not stopped by later actions.
+    // A later lookup does not stop an open model.
     await opener.load(plan());
     void opener.lookUp('owner/other');
     expect(models.stop).not.toHaveBeenCalled();
@@ -306,7 +305,7 @@ describe('a model of a hub', () => {
     models.get.mockRejectedValueOnce(new SinkscopeError('too_slow', 'x', 'expected an end'));
     await press('Download and run');
     expect(texts('.links button')[0]).toBe('Wait longer');
-    // Without a commit, a second download may have other files.
+    // Without a commit, a second download may get other files.
     models.get.mockRejectedValueOnce(new Error('cut'));
     await opener.load(plan({ commit: undefined }));
     expect(opener.stage.name).toBe('choose');
@@ -407,12 +406,10 @@ describe('the model of a link', () => {
     );
     await press('Not now');
     expect([dialog.open, await asks('hub:owner/name'), dialog.open]).toEqual([false, false, false]);
-    // The reader may change their mind.
     opener.invite('owner/name');
     await turn();
     await press('Download and run');
     expect(opened).toHaveBeenCalledWith('hub:owner/name', 'alone');
-    // A closed model is requested again.
     expect([await asks('hub:owner/name'), dialog.open]).toEqual([false, true]);
   });
 
@@ -422,7 +419,6 @@ describe('the model of a link', () => {
     await opener.admit('hub:owner/name', signal);
     expect(text('strong')).toBe('owner/name');
     await press('Look it up');
-    // A request made now waits until the first model is open.
     await opener.admit('hub:second/x', signal);
     await press('Download and run');
     expect(opened).toHaveBeenCalledWith('hub:owner/name', 'asked');
@@ -483,10 +479,9 @@ describe('the model of a link', () => {
     await opener.openFiles(files);
     expect(opened).toHaveBeenCalledWith(`disk:${own}/mine`, 'asked');
     expect(dialog.open).toBe(false);
-    // A button in the room asks for the model again.
+    // When a button in the room calls invite, the dialog asks for the model again.
     opener.invite(wanted);
     expect([dialog.open, text('strong')]).toEqual([true, 'my model']);
-    // A repeated request waits in the queue once.
     opener.invite(`disk:${own}/mine`);
     opener.invite(`disk:${own}/mine`);
     expect(text('strong')).toBe('mine');

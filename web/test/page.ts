@@ -75,16 +75,13 @@ export function pageOf(
     ...{ context: context as unknown as Context, state, engine, entries },
     ...{ queue: own, set: context.set },
     calls,
-    /** Sets the queue's entries of subjects. */
     know: (all: readonly Frame[] | Record<string, Entry>) => {
       entries.value = Array.isArray(all) ? entriesOf(all as Frame[]) : new Map(Object.entries(all));
     },
-    /** Returns the last request to the queue. */
     asked: () => own.ask.mock.lastCall![0],
   };
 }
 
-/** Returns functions that read a part of the page and act on it. */
 export function readOf(root: Element) {
   const all = <E extends HTMLElement = HTMLElement>(selector: string) => [
     ...root.querySelectorAll<E>(selector),
@@ -98,14 +95,12 @@ export function readOf(root: Element) {
     ...{ root, all, words },
     text: (selector: string) => words(all(selector)[0]) ?? '',
     texts: (selector: string) => all(selector).map(words),
-    /** Returns the first button with this label or text. */
     button: (name: string) => named(name, 'button') as HTMLButtonElement,
     click: (name: string) => named(name, 'button, a').click(),
     pressed: (selector: string) =>
       all(selector)
         .filter((one) => one.getAttribute('aria-pressed') === 'true')
         .map(words),
-    /** Sets the value of a field. */
     enter: (selector: string, value: string, event = 'change') => {
       const field = all<HTMLInputElement>(selector)[0]!;
       field.value = value;
@@ -115,7 +110,6 @@ export function readOf(root: Element) {
   };
 }
 
-/** A room or a template, in the document. */
 export function shown(made: unknown) {
   const root = document.createElement('div');
   document.body.replaceChildren(root);

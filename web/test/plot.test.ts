@@ -78,7 +78,6 @@ describe('colors', () => {
       STEPS - 1,
     ]);
     expect([stepOf(scale, 0.5), stepOf(sequential('light', 2, true), 0.5)]).toEqual([64, 128]);
-    // A value takes the nearest step, not the one below.
     expect([2.4, 2.6].map((step) => stepOf(scale, step / 128))).toEqual([2, 3]);
     expect(sequential('light', 2)).toBe(scale);
   });
@@ -90,7 +89,6 @@ describe('colors', () => {
     expect(look(199)).toBe(scales[199]);
     Array.from({ length: 200 }, (_, i) => look(200 + i));
     expect(look(0)).not.toBe(scales[0]);
-    // The defaults are the whole range on a linear scale.
     expect([sequential('dark').high, sequential('dark').root]).toEqual([1, false]);
   });
 });
@@ -115,7 +113,7 @@ describe('the rose', () => {
     const each = shares([0, Math.PI, Math.PI / 2, Math.PI / 2]);
     expect(each.reduce((a, b) => a + b, 0)).toBeCloseTo(1);
     expect([each[0], each[35], each[18]]).toEqual([0.25, 0.25, 0.5]);
-    // An angle half a part from either end is in the first or the last part.
+    // An angle half a bin from either end is in the first or the last bin.
     expect([Math.PI / 72, (71 * Math.PI) / 72].map((angle) => shares([angle]).indexOf(1))).toEqual([
       0, 35,
     ]);

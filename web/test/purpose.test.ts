@@ -30,7 +30,6 @@ const attended = {
 };
 const names = { softmax: 'Softmax model', sigmoid: 'Sigmoid model' } as Record<string, string>;
 
-/** Returns the frame of a setting, whose loss depends on its edit. */
 function measured(subject: string, change: Partial<Frame> = {}): Frame {
   const [, model = '', edit = ''] = /^(\w+)(.*)$/.exec(subject)!;
   const loss = LOSSES[edit as keyof typeof LOSSES] ?? 9;
@@ -101,9 +100,9 @@ describe('the room', () => {
       question: { T: 120, n: 1 },
     });
     expect(asked().reads).toContain('evicted');
-    // A larger map has no visible cells.
+    // The map has at most 256 tokens, since the cells of a larger one would be invisible.
     expect(room({ length: 4000 }).asked().question.T).toBe(256);
-    // A long list of settings is interleaved over the models.
+    // The queue alternates between the models in a long list of settings.
     const sweep = room({ experiment: 'quantization', sweep: 'all' });
     const turns = sweep.studies().map(({ turn }) => turn);
     expect(turns).toEqual([...turns].sort((a, b) => a - b));
@@ -254,14 +253,12 @@ describe('the room', () => {
     missing.clear();
     sweep.state.value = { ...sweep.state.value, eps: 0.32 };
     expect(sweep.all('.experiment-picture .cell.stale')).toEqual([]);
-    // The results of another experiment do not appear in this one.
     const streamed = room({ shown: ['softmax'] }, ({ subject }) =>
       subject.includes('quantize') ? undefined : { frame: measured(subject) },
     );
     expect(streamed.all('.experiment-picture .cell')).not.toEqual([]);
     streamed.state.value = { ...streamed.state.value, experiment: 'quantization' };
     expect(streamed.all('.experiment-picture .cell.stale')).toEqual([]);
-    // Without a complete result, the partial one is shown.
     expect(
       room({}, ({ subject }) =>
         subject === 'softmax' ? { frame: measured(subject) } : undefined,
@@ -286,7 +283,6 @@ describe('the room', () => {
       'Sigmoid model: out of memory. Try again',
     ]);
     expect(made.text('.lead')).toBe('');
-    // The results before a failure are shown.
     const one = room({ shown: ['softmax'] }, ({ subject }) =>
       subject === 'softmax' ? { frame: measured(subject) } : { error: 'too long' },
     );
@@ -310,7 +306,6 @@ describe('the figure', () => {
       '#{"room":"purpose"}',
       '_blank',
     ]);
-    // The figure requests no run of a single prompt.
     expect(made.asked().subjects).toEqual([]);
   });
 

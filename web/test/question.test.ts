@@ -205,10 +205,8 @@ describe('the tokens and texts of a source', () => {
     expect([draw(), draw(), draw()]).toEqual([
       0.6270739405881613, 0.002735721180215478, 0.5274470399599522,
     ]);
-    // The text has the requested length, start token included.
     const wide = await ask({ input: 'random', T: 5 });
     expect([wide.tokens.length, wide.dropped]).toEqual([5, 0]);
-    // Drawn tokens occur in no text.
     expect(wide.tokens[1]).toMatchObject({ start: 0, end: 0, special: false });
     expect((await ask({ input: 'repeat', T: 1 })).ids).toEqual([[0]]);
     const again = {
@@ -220,7 +218,6 @@ describe('the tokens and texts of a source', () => {
     const few = questionOf({ ...defaults, input: 'random', first: 'none', T: 50 });
     const drawnIds = (await promptsOf(tokenizer, few, 99, [], 2)).ids[0]!;
     expect(Math.max(...drawnIds)).toBeLessThan(2);
-    // The largest seed is followed by the smallest.
     const last = await ask({ input: 'random', T: 9, n: 2, seed: 4294967295 });
     expect(last.ids[1]).toEqual((await ask({ input: 'random', T: 9, seed: 0 })).ids[0]);
   });
@@ -233,7 +230,6 @@ describe('the tokens and texts of a source', () => {
     const nameless = { ...tokenizer, specials: [], bos: 7 } as unknown as Tokenizer;
     expect(await specialWords(nameless)).toEqual({ automatic: [], bos: '7', choices: [] });
     expect((await specialWords({ ...nameless, bos: null } as Tokenizer)).bos).toBeNull();
-    // The tokenizer's own special tokens need no note.
     const adds = {
       ...tokenizer,
       encode: (text: string) => tokenizer.encode(text, { special: ['<s>'] }),
@@ -253,7 +249,6 @@ describe('the tokens and texts of a source', () => {
       ],
       0,
     ]);
-    // A last piece of the full length is a prompt; a shorter one is not.
     expect((await ask({ prompt: 'a bb ccc dddd', T: 3, n: 9 })).ids).toHaveLength(2);
     expect((await ask({ prompt: 'a bb ccc', T: 3, n: 9 })).ids).toHaveLength(1);
     expect((await ask({ prompt: 'x'.repeat(20_000) })).ids).toHaveLength(1);
@@ -271,7 +266,6 @@ describe('the tokens and texts of a source', () => {
     expect(
       await Promise.all([of('heldout'), of('file', file), of('file'), of('text', file)]),
     ).toEqual([['held out 7'], ['a', 'b'], [], []]);
-    // The open file counts only for questions about the file.
     expect([
       questionOf({ ...defaults, input: 'file' }, 3).file,
       questionOf(defaults, 3).file,

@@ -78,7 +78,7 @@ interface Options {
 /** A progress report while a model is opened. */
 type Report = [what: string, done: number, total: number, more?: object];
 
-/** Mocked models that can be delayed, and record their calls. */
+/** Returns a queue over mocked models, which a test can delay and which record their calls. */
 function stageOf(
   bytes: Record<string, number> = {},
   context = 9,
@@ -227,7 +227,6 @@ describe('the queue', () => {
     ask(['a'], { studies: [study('b'), study('a')] });
     await idle();
     expect(runs()).toHaveLength(3);
-    // A study leaves no run open.
     expect(log.filter((line) => line.startsWith('end'))).toEqual(['end a', 'end b']);
   });
 
@@ -256,7 +255,6 @@ describe('the queue', () => {
     ask(['a'], { reads: ['value_ratio', 'router'], headReads: ['att'] });
     await idle();
     expect(runs()).toEqual(['run a']);
-    // A field that this model lacks is not requested.
     expect(log.filter((line) => line.startsWith('read')).slice(1)).toEqual([
       'read value_ratio,att',
     ]);
@@ -305,7 +303,6 @@ describe('the queue', () => {
     ask(['a'], { reads: ['effect'] });
     await idle();
     expect(of('a')!.frame!.tensors.effect).toEqual(tensor([1, 2], [0.25, 0.25]));
-    // The text runs once, and once without each of the two heads.
     expect(runs()).toHaveLength(before + 3);
   });
 
@@ -326,7 +323,6 @@ describe('the queue', () => {
     ask(['a', 'b'], {}, 'two');
     await idle();
     expect(reported).toEqual(['two two']);
-    // A slow run does not delay the others for long.
     const late = hold('b');
     ask(['a', 'b'], {}, 'three');
     await new Promise((done) => setTimeout(done, 200));
@@ -543,7 +539,6 @@ describe('the queue', () => {
     await idle();
     expect(acts().slice(2)).toEqual(['update a', 'update a']);
     expect(of('a')!.frame!.T).toBe(3);
-    // The plain run is kept for the next what-if, and closed with the last one of this model.
     ask([edited], {}, 'abc');
     ask(['a~silence(0,0)'], {}, 'abc');
     await idle();
@@ -588,7 +583,7 @@ describe('the queue', () => {
     turns[1]!();
     await idle();
     expect(given).toBe(2);
-    // When its turn comes, no work is left.
+    // When its turn comes, the page no longer asks for anything.
     ask(['c']);
     ask([]);
     turns[2]!();
@@ -619,7 +614,7 @@ describe('the queue', () => {
     open();
     await idle();
     expect(of('a')).toMatchObject({ isStale: true, error: 'Stopped.' });
-    // The previous text is an answer again, and its run is still open.
+    // The answer to the previous text is kept, and its run is still open.
     ask(['a'], { reads: ['value_ratio'] });
     await idle();
     expect(of('a')).toMatchObject({ isStale: false, error: undefined, frame: { T: 2 } });
@@ -669,7 +664,6 @@ describe('the queue', () => {
     expect(of('once')!.frame).toBeDefined();
     expect(runs().filter((line) => line === 'run lost')).toHaveLength(2);
     expect(of('lost')!.error).toMatch(/it is gone/);
-    // Each request may lose the engine once.
     queue.retry();
     await idle();
     expect(runs().filter((line) => line === 'run lost')).toHaveLength(4);
@@ -722,7 +716,6 @@ describe('the queue', () => {
     expect(of('a')!.frame).not.toBe(preview);
     expect(runs()).toHaveLength(2);
     expect(log).not.toContain('open a');
-    // The preview is shown until the exact weights are there.
     ask(['a'], {}, 'abc');
     await expect.poll(() => log.at(-1)).toBe('open a');
     expect(of('a')!.frame).toBeTruthy();
@@ -731,7 +724,6 @@ describe('the queue', () => {
     await idle();
     expect(runs()).toHaveLength(3);
     expect(of('a')!.frame!.T).toBe(3);
-    // The page keeps a preview only while a room may still need it.
     const kept = log.filter((line) => line.startsWith('keep')).map((line) => line.slice(5));
     expect([kept[0], kept.at(-1)]).toEqual(['a,a preview', 'a']);
     // Exact weights that are loaded answer in place of a preview.
@@ -769,10 +761,8 @@ describe('the queue', () => {
     ask(['a'], figure);
     await idle();
     expect([runs().length, of('a')!.frame!.sequences]).toEqual([3, 3]);
-    // The tokens that are added to the first prompt need its run.
     await queue.generate(['a'], { count: 1, temperature: 0, topK: 0, seed: 1 });
     expect([runs().length, of('a')!.frame!.T]).toEqual([4, 3]);
-    // Reading a head's numbers needs the run, too.
     ask(['a'], { ...figure, headReads: ['att'] });
     await idle();
     expect(of('a')!.frame!.head!.tensors).toHaveProperty('att');
@@ -795,13 +785,11 @@ describe('the queue', () => {
       model: { id: 'a', revision: null, sha256: null },
     });
     expect(options.strings([1, 1])).toEqual(['x', 'x']);
-    // The recording of a text that is drawn in blocks has no maps.
     ask(['a'], { cells: 1 });
     await idle();
     await queue.record('a', 'your text');
     expect(recordStudy.mock.lastCall![2].fields).toEqual([]);
     ask(['a']);
-    // The recording includes the generated tokens that the page shows.
     await queue.generate(['a'], { count: 2, temperature: 0, topK: 0, seed: 0 });
     await idle();
     await queue.record('a', '');

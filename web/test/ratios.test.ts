@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Frame } from '../src/frame';
 import { ratios } from '../src/views/ratios';
 
-/** Norm ratios at the embedding, and after two layers. */
+/** Returns a frame with these norm ratios at the embedding and after two layers. */
 const frameOf = (...values: number[]) =>
   ({
     title: 'A model',

@@ -151,7 +151,7 @@ describe('the list of reads', () => {
       );
     expect(run(4096, 4096)).toEqual(['hidden', 'att']);
     expect(run(4097, 4096)).toEqual(['att']);
-    // For a short text there is memory for all fields.
+    // With a short text, all fields fit in memory.
     expect(run(2 ** 20, 512)).toEqual(['hidden', 'att']);
     // A dimension that the model lacks counts as 1.
     fields[0] = field('hidden', { standard: true, shape: ['L+1', 'T', 'D', 'E'] });
@@ -298,7 +298,6 @@ describe('a frame without measurements', () => {
 });
 
 describe('a completed frame', () => {
-  // Head (1, 0) of the fixture is the strongest.
   const strongest = (frame: Frame): Head =>
     'alpha' in frame.tensors ? { layer: 1, head: 0 } : { layer: 0, head: 0 };
 
@@ -406,7 +405,6 @@ describe('a completed frame', () => {
     expect(isAnswered(zoomed, table, wanted, at)).toBe(true);
     await of(zoomed, { zoom });
     expect(asked).toEqual([]);
-    // The maps of all heads have 64 rows at most, in blocks that cover the text.
     await of(frameOf({ T: 130 }, raw), { cells: 129, reads: ['att'], headReads: ['att'] });
     expect(asked.splice(0)).toEqual([
       [
@@ -414,7 +412,6 @@ describe('a completed frame', () => {
         { field: 'att', ...at, block: 2 },
       ],
     ]);
-    // With room for at least as many cells as tokens, the map itself is read.
     expect(isAnswered(zoomed, table, { ...wanted, cells: 100 }, at)).toBe(false);
     const whole = await of(zoomed, { cells: 100 });
     expect(asked.flat()).toContainEqual({ field: 'att', ...at });

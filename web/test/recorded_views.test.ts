@@ -26,7 +26,6 @@ const names = readdirSync(`${import.meta.dirname}/../../${FOLDER}`)
   .filter((name) => name.endsWith('.safetensors'))
   .map((name) => name.replace('.safetensors', ''));
 
-/** The kinds of fields: a recording may have any of them. */
 const GROUPS = {
   maps: /^\d+\.att(_pooled|_scale)?$/,
   keys: /^\d+\.[qk]$/,
@@ -79,7 +78,6 @@ function only(bytes: Uint8Array, kept: readonly Group[]): Uint8Array {
   return file;
 }
 
-/** Every subset of the groups. */
 const subsets = ALL.reduce<Group[][]>(
   (found, group) => found.flatMap((one) => [one, [...one, group]]),
   [[]],
@@ -143,12 +141,10 @@ function wrongFigure(view: View, frame: Frame): string[] {
   return wrong;
 }
 
-/** Returns the problems of a room with these frames. */
 function wrongRoom(build: typeof explore, frames: readonly Frame[], needed = '*'): string[] {
   forgetPlots();
   const room = roomOf(build, page.pageOf({}, frames));
   const wrong = wrongIn(wordsOf(room.root));
-  // A table has a dash for an unrecorded number.
   if (!room.all(needed).length) wrong.push(`lacks ${needed}`);
   room.scope.end();
   return wrong;
@@ -202,7 +198,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     expect(says('mass')).toContain('unnormalized α₄ ');
     expect(says('geometry')).toContain('‖k₄‖ is ');
     expect(says('likeness')).toContain(' of 8 later positions');
-    // Its text still begins with a start token.
+    // The recording's text still begins with a start token.
     expect(frame.first).toEqual(['<s>']);
   });
 

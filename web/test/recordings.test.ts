@@ -104,7 +104,6 @@ const tensor = (shape: number[], data: number[]): Tensor => ({
   data: Float32Array.from(data),
 });
 
-/** A recording of two heads and three tokens, with means over four prompts. */
 function recorded(tokens = ['<s>', 'a', '<b>']): Recording {
   const files: Record<string, Tensor> = {
     'mean.alpha': tensor([1, 2, 3], [0.9, 0.1, 0, 0.8, 0.1, 0.1]),
@@ -159,7 +158,6 @@ const question = questionOf({ ...defaults, eps: 0.3 });
 const frameOf = (one = recorded(), asked = question) =>
   recordedFrame(describe_, 'recording:r', 'recording:r', one, asked);
 
-/** Returns the same recording with other conditions. */
 function changed(change: object, architecture: object = {}): Recording {
   const one = recorded();
   return {
@@ -282,7 +280,7 @@ describe('the frame of a recording', () => {
     expect(other.title).toHaveLength(120);
     conditions.model.id = '';
     expect((await frameOf(one)).title).toBe('r');
-    // A mark at another place, or of an unknown form, counts as a word of the text.
+    // A start token at another position, or of an unknown form, counts as a word of the text.
     const marks = async (...tokens: string[]) => (await frameOf(recorded(tokens))).first;
     expect([await marks('a', '<s>'), await marks('<s>', '<s>'), await marks('[s]')]).toEqual([
       [],

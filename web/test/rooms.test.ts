@@ -64,11 +64,9 @@ const choices = ['softmax', 'sigmoid'].map((id) => ({
 const page = (change: Partial<State>, frames: readonly Frame[], more: object = {}) =>
   pageOf({ shown: ['softmax', 'sigmoid'], ...change }, frames, { models: { choices, ...more } });
 
-/** Returns the views of a room's figures, in their order. */
 const viewsOf = ({ all }: Pick<ReturnType<typeof roomOf>, 'all'>) =>
   all('.figure').map(({ dataset, hidden }) => `${dataset.view}${hidden ? ' (hidden)' : ''}`);
 
-/** Returns the number of models that each figure of a room shows. */
 const cellsOf = ({ all }: Pick<ReturnType<typeof roomOf>, 'all'>) =>
   Object.fromEntries(
     all('.figure[data-view]').map((one) => [
@@ -106,7 +104,6 @@ describe('Explore', () => {
     expect(state.value).toMatchObject({ at: 1, layer: -1, head: -1 });
     expect(pressed('.subject-list button')).toEqual(['Sigmoid model']);
     expect(asked().subjects).toEqual(['sigmoid']);
-    // A link may name a place beyond the last model.
     expect(room({ at: 7 }).pressed('.subject-list button')).toEqual(['Sigmoid model']);
   });
 
@@ -134,7 +131,6 @@ describe('Explore', () => {
     expect(asked().subjects).toEqual(['softmax~silence(1,0)', 'softmax']);
     state.value = { ...state.value, view: 'loss' };
     expect(asked().reads).toContain('loss_at');
-    // For a model of unknown size, the maps of all heads are not requested.
     const other = room({ shown: ['hub:a/b'] }, []);
     expect(other.asked().reads).not.toContain('att');
   });
@@ -254,7 +250,6 @@ describe('Explore', () => {
     const others = '.rail .stamp, .stage > :not(.main) .stamp';
     expect(made.all(others).length).toBeGreaterThan(1);
     for (const one of made.all(others)) expect([one.hidden, one.textContent]).toEqual([true, '']);
-    // With several prompts, the map shows the first.
     const spread = { alpha: new Float32Array(12), sink_ratio: new Float32Array(3) };
     const many = room({ view: 'sinks' }, [softmax({ sequences: 2, spread }, att)]);
     expect(many.text('.stage .main .stamp')).toContain('mean of 2 prompts');
@@ -297,7 +292,6 @@ describe('Explore', () => {
     );
     await vi.advanceTimersByTimeAsync(20);
     expect(made.root.className).toBe('');
-    // After three seconds the room shows its controls, and keeps the places of its pictures.
     const late = room({}, []);
     await vi.advanceTimersByTimeAsync(2999);
     expect(late.root.className).toBe('awaited');
@@ -474,7 +468,6 @@ describe('Learn', () => {
   });
 });
 
-/** A card of the zoo with the results of its seeds. */
 const cardOf = (id: string, more: object = {}) => ({
   ...{ id, title: `The ${id} model`, what: `What ${id} is.`, seed: 2, operation: 'softmax' },
   measured: { sink_1: 60.29, value_ratio: 0.5, loss: 3.411, eps: 0.3, T: 64, sequences: 100 },
@@ -495,7 +488,7 @@ describe('About a model', () => {
   const operation = (formula: string) => ({ ...frameOf().operation, formula, source: 'A paper' });
 
   it('gives class, formula and the measurements of its card, with the seeds', async () => {
-    // Such a model has no log.
+    // The zoo has no log of this model.
     const model = { id: 'own', title: 'Own', source: 'zoo' } as never;
     const frame = softmax({ model, operation: operation('e^x / Σ e^x') as never });
     const paper = { sink_1: 74.11, base: 18.18, where: 'section 5' };
@@ -575,7 +568,6 @@ describe('About a model', () => {
     expect(
       (await of(softmax({ architecture: own, operation: operation('f') as never }))).text('code'),
     ).toBe('f, tau = 0.50');
-    // An edit of another kind leaves the operation unchanged.
     const silenced = [{ kind: 'silence', layer: 0, head: 0 }] as never;
     const still = softmax({
       architecture: own,

@@ -40,7 +40,6 @@ const course: Quantity = {
   places: [0, 4000],
 };
 
-/** Returns every record, as a strict parser reads it. */
 const read = (text: string): string[][] => parse(text);
 const numbersOf = (text: string) => {
   const all = read(text);

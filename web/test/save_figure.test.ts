@@ -65,7 +65,6 @@ beforeEach(() => {
   vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue({
     measureText: (text: string) => ({ width: 6 * [...text].length }),
     getImageData: () => pixels,
-    // A cell stays a square when scaled up.
     drawImage(this: CanvasRenderingContext2D, ...all: unknown[]) {
       drawn.push([...all, this.imageSmoothingEnabled]);
     },
@@ -73,7 +72,6 @@ beforeEach(() => {
   vi.spyOn(HTMLCanvasElement.prototype, 'toDataURL').mockReturnValue('data:image/png;base64,AA');
 });
 
-/** Saves the figure of a cell at 100, 200. */
 function saved(markup: string, more: Partial<typeof about> = {}) {
   document.body.innerHTML = `<section data-box="100,200,300.2,150.5">${markup}</section>`;
   const svg = figureOf(document.querySelector('section')!, { ...about, ...more });
@@ -161,7 +159,6 @@ describe('a figure as SVG', () => {
     const text = chart.querySelector('text')!;
     expect(of(text, 'text-anchor')).toEqual(['text-anchor of text']);
     expect(text.getAttribute('font-family')).toMatch(/^Helvetica/);
-    // The page's own elements are unchanged.
     expect(document.querySelector('svg path')!.getAttribute('class')).toBe('line');
   });
 

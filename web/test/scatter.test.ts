@@ -51,7 +51,8 @@ describe('the scatter of models', () => {
       }) as unknown as Frame;
     const { alpha, ...rest } = pointOf(frame({}));
     expect(alpha).toBeCloseTo(0.1, 6);
-    // Rows that sum to less, as with a bias key, are compared with less; if rows need not sum to 1, raw weights count.
+    // Uniform attention is less for rows that sum to less, as with a bias key. If rows need not sum to 1, raw weights
+    // count.
     const less = { row_mass: { shape: [1, 2, 2], ...data(0.5, 0.4, 0.3, 0.2) } };
     expect(pointOf(frame(less)).alpha).toBeCloseTo(0.85 - (0.5 + 0.2 + 0.3 + 0.1) / 4, 6);
     const raw = { alpha_raw: { shape: [1, 2, 2], ...data(0.3, 0.2, 0.5, 0.4) } };
@@ -64,14 +65,12 @@ describe('the scatter of models', () => {
     expect(scatterWords(points, 'ratio')).toMatch(
       /Of 3 with a sink .*, 1 \(a\) has a hidden ratio below 2; of 2 with a hidden ratio of 5 or more, 1 \(a\) has no sink\./,
     );
-    // Three models are named, four are only counted.
     const spikes = (n: number) => Array.from({ length: n }, () => point(0, 9));
     const few = scatterWords([...spikes(3), point(0, 3)], 'ratio');
     expect(few).toMatch(/None has a sink .*3 \(a, a, a\) have no sink/);
     const low = Array.from({ length: 4 }, () => point(0.5, 3));
     expect(scatterWords(low, 'ratio')).toMatch(/; none has a hidden ratio of 5 or more\./);
     expect(scatterWords(spikes(4), 'ratio')).toContain('4 have no sink');
-    // Two or three points are listed without a count.
     expect(scatterWords(low.slice(0, 2), 'ratio')).toBe(
       'a: α₁ 0.50 above uniform attention at hidden ratio 3.00; a: α₁ 0.50 above uniform attention at hidden ratio 3.00.',
     );

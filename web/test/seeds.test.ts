@@ -14,7 +14,6 @@ import {
 } from '../src/timeline/seeds';
 import { seedsOf, type Card } from '../src/ask/zoo';
 
-/** Returns a made-up log with a value of Sink_1 every 2,000 steps. */
 const run = (seed: number, ...sinks: (number | null)[]): SeedRun => ({
   seed,
   training: { steps: 12_000 },
@@ -59,7 +58,6 @@ describe('runs over seeds', () => {
     expect(bandOf(three, 'sink_0.3').map(({ step }) => step)).toEqual([0, 2000, 4000]);
     expect(bandOf(three.slice(0, 1), 'sink_0.3')).toEqual([]);
     expect(bandOf(three.slice(0, 2), 'sink_0.3').map(({ seeds }) => seeds)).toEqual([2, 2, 2]);
-    // Runs may be measured at different steps, which are listed in order.
     const late = { ...three[1]!, points: [{ step: 1000, 'sink_0.3': 5 }] } as unknown as SeedRun;
     expect(statisticsByStep([three[0]!, late], 'sink_0.3').map(({ step }) => step)).toEqual([
       0, 1000, 2000, 4000, 6000,
@@ -87,11 +85,9 @@ describe('runs over seeds', () => {
     expect(seedWords(three)).toBe(
       'Over 3 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 60.0%.',
     );
-    // The sentence has only the requested outcomes, and is empty if no run has one.
     const one = { name: 'sink_0.3', title: 'sink', unit: '', digits: 0, within: [0, 100] } as const;
     expect(seedWords(three, [one])).toMatch(/12,000: sink 20 to 60\.$/);
     expect(seedWords(three, [{ ...one, name: 'eviction' }])).toBe('');
-    // Two seeds have a range and no interval; an interrupted run is omitted.
     expect(seedWords([three[0]!, three[1]!, run(3, 0, 90)])).toBe(
       'Over 2 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 40.0%.',
     );
@@ -115,7 +111,6 @@ describe('runs over seeds', () => {
       ['eviction', -Infinity, Infinity, 3],
       ['loss', 0, Infinity, 3],
     ]);
-    // An interval may end at a bound, and not beyond it.
     const values = [1, 2, 3, 4];
     const half = halfInterval(values, [-Infinity, Infinity]);
     expect(halfInterval(values, [2.5 - half, 2.5 + half])).toBe(half);

@@ -47,11 +47,9 @@ async function table(cards: readonly Card[], isNarrow = false) {
   const at = (name: string, of: Element) => Math.round(Number(of.getAttribute(name)));
   return {
     ...made,
-    /** The heading and the cells of each row. */
     cells: rows.map((row) =>
       [...row.querySelectorAll('th, td')].map((one) => made.words(one as HTMLElement)),
     ),
-    /** Returns a cell's dots, its ring, and its lines by kind. */
     strip: (row: number, cell = 0) => {
       const svg = rows[row]!.querySelectorAll('td')[cell]!;
       return {
@@ -173,7 +171,6 @@ it('has the effect of a factor, with a mark for 0 on its scale', async () => {
     'The e model, what its factor does3 pairs of seeds, α₁ above uniform attention: less: −0.4 (−0.5 to −0.3), x-1',
     ...['−50.0 points (−80.0 to −20.0)', '+0.200', '–', '–', '+0.500 (0.250 to 0.750)'],
   ]);
-  // The scale begins at −80 and ends at 0.
   expect(strip(2)).toEqual({
     dots: [],
     ring: [],

@@ -10,7 +10,6 @@ afterEach(() => rmSync(site, { recursive: true, force: true }));
 const page = (title: string) =>
   `<!doctype html><html><head><meta charset="utf-8"><title>${title}</title></head><body></body></html>`;
 
-/** A site with small releases. */
 function siteOf(...folders: readonly string[]): string {
   site = mkdtempSync(join(tmpdir(), 'sinkscope-'));
   for (const folder of folders) add(folder);

@@ -32,7 +32,6 @@ vi.mock('../src/page/figure', () => ({
 }));
 
 const more = { row_mass: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 1, 0.5, 0.75, 0, 0, 0]) };
-/** The head that is shown. */
 const head = {
   layer: 1,
   head: 0,
@@ -51,7 +50,7 @@ const sigmoid = () =>
     more,
   );
 
-/** A card of the zoo: Sink₁ of the weights that ship, and of further seeds. */
+/** Returns a card of the zoo with Sink₁ of the shipped weights and of further seeds. */
 const card = (id: string, sink_1: number, ...others: number[]) => ({
   id,
   title: id,
@@ -121,7 +120,6 @@ describe('the first sentence', () => {
       /^With softmax, almost .* Softmax must hand out 100% per row: attention that finds no use goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything\.$/,
     );
     expect(text('.twin-1')).toBe('Sigmoid model Highest of 4: L1H0 gives <s> below 2% on average.');
-    // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });
     expect(text('.twin-1')).toMatch(
       /Highest of 4 heads: L1H0 \(layer 1, head 0\) gives <s> 35% of its row sums\.$/,
@@ -260,7 +258,6 @@ describe('the rest of the room', () => {
     expect(heard).toHaveBeenCalledTimes(1);
     tap(grid.querySelector('p')!);
     expect(context.set).toHaveBeenCalledExactlyOnceWith({ at: 1 });
-    // The map behind the tap chooses no cell of its own.
     expect(heard).toHaveBeenCalledTimes(1);
     root.remove();
   });
@@ -387,7 +384,6 @@ describe('the story', () => {
     await last();
     expect(scrolled).toEqual([['4', { behavior: 'auto', block: 'start' }]]);
     scrolled.length = 0;
-    // Other changes of the state do not scroll.
     set({ layer: 0, head: 1 });
     set({ why: 0 });
     room({ shown, why: 6 }, both());

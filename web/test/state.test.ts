@@ -174,7 +174,6 @@ describe('the state', () => {
     expect([64, 65].map((n) => parseHash(`#first=${'x'.repeat(n)}`).problems.length)).toEqual([
       0, 1,
     ]);
-    // A list of subjects that is longer than any that the page writes is cut.
     const model = `softmaxx${'~sigmoid'.repeat(249)}`;
     expect(parseHash(`#shown=${model}x`).state.shown).toEqual([model]);
   });
@@ -410,7 +409,6 @@ describe('the title of an edited model', () => {
           const said = title(`softmax@1400~${name}${given.length ? `(${given.join()})` : ''}`);
           expect(said).toMatch(/^Model at step 1,400, \S/);
           const edit = said.replace(/^Model at step 1,400, /, '');
-          // The title has no identifier, no list of parameters and no undefined value.
           expect(edit, said).not.toMatch(/_|=|[{}[\]]|undefined|NaN|\(\d+\)$/);
           expect(edit, said).not.toMatch(/hide key|silence|scale value|clamp|quantize/);
           count++;
@@ -421,7 +419,7 @@ describe('the title of an edited model', () => {
     expect(title('softmax~silence(1,3)~sigmoid')).toBe(
       'Model, head L1H3 ablated, attention replaced by sigmoid',
     );
-    // A refused edit keeps the text of its link; the error names the expected values.
+    // A refused edit keeps its text in the link; the error names the expected values.
     expect(title('softmax~nonsense(2)')).toBe('Model, nonsense(2)');
   });
 });

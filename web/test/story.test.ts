@@ -70,7 +70,6 @@ describe('queries and keys as arrows', () => {
     expect(words(cosines(0.5, 0.6, 0.7), [8, 1, 1])).toBe(
       'Every later token’s query scores highest with the first key, which wins by its length.',
     );
-    // The first key wins for one of two queries.
     expect(words(cosines(0.5, 0.4, 0.9), [1, 1, 1])).toBe(
       'In this head the first key wins for some tokens only.',
     );
@@ -84,7 +83,7 @@ describe('queries and keys as arrows', () => {
         normRatio: 1,
       }),
     ).toMatch(/^Almost every/);
-    // The bounds: a quarter and three quarters of the rows, and right angles.
+    // The answer changes at a quarter and at three quarters of the rows, and at right angles.
     const border = (change: object) =>
       answerOf({
         rowCount: 8,
@@ -110,7 +109,7 @@ describe('queries and keys as arrows', () => {
     expect([short(cosines(0.5, -0.5, -0.5), 1), short(cosines(0.5, -0.5, -0.5), 4)]).toEqual([
       ...[true, false],
     ]);
-    // The sentence is absent for a right angle with the first key, or with the others on average.
+    // The caption does not say “although it is short” if the mean cosine with the first key, or with the others, is 0.
     expect(short(cosines(0, -0.5, -0.5), 1)).toBe(false);
     expect(short(cosines(0.5, 0, 0), 1)).toBe(false);
     expect(arrows.says(keyed(cosines(0, -0.5, -0.5)), at)).toContain('key is 0 on average');
@@ -137,7 +136,6 @@ describe('queries and keys as arrows', () => {
     expect(view.text('.caption')).toMatch(
       /In head L1H0 the cosine of query and key is \+0\.50 on average with the first key and −0\.42 with the others; the first key is 0\.25× as long as these, and has the highest score in all 2 later rows\. It wins although it is short: .* scores below zero, however long it is\.$/,
     );
-    // The caption does not say this of a long key, or of keys that do not point away.
     for (const [cos, norm] of [
       [keyed(), 9],
       [keyed(cosines(0.9, 0.25, 0.9)), undefined],
@@ -152,7 +150,7 @@ describe('queries and keys as arrows', () => {
         .exec(view.all(`path.${kind}`)[nth]!.getAttribute('d')!)!
         .slice(1)
         .map(Number);
-    // The query of token 1 sees two keys. The longest key has the length of the query's arrow.
+    // The query of token 1 sees two keys. The longest key is drawn as long as the query's arrow.
     expect([view.all('path.other').length, view.text('.range span')]).toEqual([
       1,
       'Query of token 1: “a”',
@@ -162,7 +160,6 @@ describe('queries and keys as arrows', () => {
     expect(x).toBeCloseTo(radius * 0.25 * 0.5, 3);
     expect(-y).toBeCloseTo(radius * 0.25 * Math.sqrt(0.75), 3);
     expect(tip('other')[0]).toBeCloseTo(-0.25 * radius, 3);
-    // The scores are marked below the tips.
     expect(Number(view.all('circle.first')[0]!.getAttribute('cx'))).toBeCloseTo(310 + x, 3);
     const input = view.all('input')[0] as HTMLInputElement;
     input.value = '2';
@@ -177,7 +174,6 @@ describe('queries and keys as arrows', () => {
     expect(view.all('svg')[0]!.getAttribute('aria-label')).toMatch(
       /^Arrows for the query of token 2/,
     );
-    // Gray arrows are labeled, too.
     expect(view.texts('svg text')[1]).toBe('2 other keys');
     // In a shorter text, which lacks the selected token, the last one is drawn.
     view.draw({ ...keyed(), T: 2, tokens: keyed().tokens.slice(0, 2) } as Frame, { query: 2 });
@@ -188,7 +184,10 @@ describe('queries and keys as arrows', () => {
   });
 });
 
-/** Norms of what the four heads write for tokens 1 and 2; what they write for the first one does not count. */
+/**
+ * Returns a frame with these norms of the four heads’ outputs for tokens 1 and 2; outputs for the first token do not
+ * count.
+ */
 const writes = (...norms: readonly number[]) =>
   frameOf(
     {},
@@ -267,7 +266,10 @@ const card = (id: string, loss: number, sink_1 = 50) => ({
   measured: { sink_1, loss },
 });
 
-/** The values of three tokens, two numbers each; head L1H0 attends to the first token, whose value is short. */
+/**
+ * Returns a frame with values of three tokens, two numbers each. Head L1H0 attends to the first token, whose value is
+ * short.
+ */
 const rowed = (change: Partial<Frame> = {}, scores: readonly number[] = [3, 1, -1]) => {
   const powers = scores.map(Math.exp);
   const soft = powers.map((power) => power / powers.reduce((a, b) => a + b));
@@ -315,15 +317,13 @@ describe('one row, worked out', () => {
       Math.hypot((0.03 * e3 + 3 * e1) / sum, (0.04 * e3 + 4 * e1 + 5 * e) / sum),
       5,
     );
-    // Without the first token softmax shares the row among the others.
+    // Without the first token, softmax distributes its share among the others.
     expect(worked.outputWithoutFirst).toBeCloseTo(Math.hypot(3 * e1, 4 * e1 + 5 * e) / (e1 + e), 5);
     // The row in the middle is shown if none is selected, or if the first row is, which sees no other token.
     expect([workOutRow(rowed(), -1)!.query, workOutRow(rowed(), 0)!.query]).toEqual([1, 1]);
     expect(workOutRow(rowed(), 1)!.topEntries).toHaveLength(2);
-    // There is no row for means over blocks, for a single token, or without recorded scores or values.
     expect(workOutRow(rowed({ pooled: 2 }), 2)).toBeUndefined();
     expect(workOutRow(keyed(), 2)).toBeUndefined();
-    // The two heads share their values.
     const shared = rowed({ architecture: { ...rowed().architecture, G: 1 } } as never);
     const v = tensor([2, 1, 3, 2], [...Array<number>(6).fill(7), 0, 1, 0, 1, 0, 1]);
     const grouped = { ...shared, tensors: { ...shared.tensors, v } } as Frame;
@@ -389,7 +389,6 @@ describe('one row, worked out', () => {
     expect(shares(rowed())).toBe(
       `The weights must sum to 100%: what the first token does not take, the other 2 tokens take. Without it they would share all 100%, and the head would write a vector of length ${outputWithoutFirst.toFixed(2)} instead of ${output.toFixed(2)}.`,
     );
-    // Values that are alike: the head writes no more without the first token.
     expect(shares(rowed({ tensors: long }))).toMatch(/the other 2 tokens take\.$/);
     expect(shares(sigmoid(rowed()))).toBe(
       'Sigmoid weighs each token by its own score: this row sums to 100%, and no row has to reach 100%.',
@@ -541,7 +540,6 @@ describe('the story', () => {
     expect(all('div:has(> .step-words)')).toHaveLength(0);
     expect(all('[data-recorded-texts]')).toHaveLength(1);
     expect(needs()).toMatchObject({ views: [], subjects: [], heads: {} });
-    // Only the cost of hiding the first token is measured.
     expect(needs().studies.map(({ subject }) => subject)).toEqual([
       'softmax',
       'softmax~hide_key(0)',
@@ -617,7 +615,7 @@ describe('the story', () => {
       await settle();
       return [texts('.costs tbody tr'), texts('.costs details > p')];
     };
-    // The losses: of the text, with another edit, with the first token hidden, with the second one.
+    // The losses are those of the text, with another edit, with the first token hidden, and with the second one hidden.
     expect(await rows([keyed(), sigmoid(keyed())], 2, NaN, 2.3, 2.05)).toEqual([
       [
         'Softmax model 2.000 2.300 (+0.300) 2.050 (+0.050)',
@@ -655,7 +653,6 @@ describe('the story', () => {
       /^Every later token’s query points .* the cosine of query and key is \+0\.50/,
     );
     expect(needs().views.map(({ name }) => name)).toEqual(['row', 'arrows']);
-    // The slider selects the row, as a click on a map does.
     expect(text('.query-range')).toBe('Row of token 2: “=1,"x"↵”');
     const input = all('.query-range input')[0] as HTMLInputElement;
     input.value = '1';
@@ -703,7 +700,6 @@ describe('the story', () => {
     expect(await late(0, 0.0023)).toMatch(/\+0\.002 \| .* On this text the model barely uses/);
     expect(await late(0, 1e-9)).toMatch(/to 0 0\.000 \|/);
     expect(await late(0, NaN)).toBe('');
-    // The sentence says that hiding the token costs more only if it does.
     expect(await late(2, 2.001, 2.3)).toMatch(
       /to 0 \+0\.001 \| first token hidden from all heads \(step 3\) \+0\.300 \| .* barely uses .* Hiding the token costs more:/,
     );
@@ -729,7 +725,7 @@ describe('the story', () => {
     ]);
     await settle();
     await settle();
-    // The head is that of the trained model, whatever another step has.
+    // The story reads the trained model’s head at every step, even if another head is stronger there.
     expect(needs()).toMatchObject({ subjects: ['softmax@0'], heads: { 'softmax@0': at } });
     expect(state.value.shown).toEqual(['softmax', 'sigmoid']);
     const early = {
@@ -744,7 +740,6 @@ describe('the story', () => {
       'Step 0 of 4,000: head L1H0 gives the first token 20% of its attention, twice an even share; after training it gives 90%.',
     ]);
     expect(text('.range')).toMatch(/step 0 of 4,000/);
-    // Under the maps, the share of heads with a sink in both models, at the step of the slider.
     const [curve] = chartsIn(root);
     expect(curve).toMatchObject({ cursor: 0, percent: true, steps: true });
     expect(
@@ -755,7 +750,6 @@ describe('the story', () => {
     ]);
     click('Next checkpoint');
     expect(needs().subjects).toEqual(['softmax@1000']);
-    // No sentence is about a step before its maps are drawn.
     expect(texts('.step-words p')[1]).toMatch(/^Step 0/);
     state.value = { ...state.value, shown: ['gated', 'sigmoid'] };
     expect(needs().subjects).toEqual(['gated']);

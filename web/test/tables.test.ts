@@ -8,7 +8,6 @@ import { views } from '../src/views';
 
 type Modules = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
-/** Returns the exports with all of these properties, as `path: name`. */
 function rowsIn(modules: Modules, ...properties: readonly string[]): string[] {
   return Object.values(modules)
     .flatMap((module) => Object.values(module))

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { explainTerms } from '../src/page/terms';
 
-/** Returns the text, with its explained words in brackets. */
 function read(said: string): string {
   const { values } = explainTerms(said) as unknown as { values: [unknown[], string] };
   const [parts, rest] = values;

@@ -64,7 +64,6 @@ describe('a step of a model', () => {
     expect([0, 1, 9, 31, 33, 1e9].map((step) => nearestStep(steps, step))).toEqual([
       0, 0, 10, 10, 100, 4000,
     ]);
-    // Of two equally near steps, the earlier one.
     expect(nearestStep([1, 3, 15], 7)).toBe(3);
   });
 
@@ -135,7 +134,6 @@ describe('a run in the charts', () => {
       ['value_ratio', 0, Infinity, 0.3, 3, 2],
       ['row_mass', 0, Infinity, 0, 1, 2],
     ]);
-    // Ratios are drawn on a logarithmic axis.
     expect(QUANTITIES.filter(({ isLog }) => isLog).map(({ name }) => name)).toEqual([
       'hidden_ratio',
       'value_ratio',

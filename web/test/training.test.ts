@@ -13,7 +13,6 @@ import { frameOf, tensor } from './fixture';
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 
-/** Returns made-up long runs of a model, by their Sink_1 at the last step. */
 const logs: Record<string, number[]> = { softmax: [10, 30], lost: [] };
 const fetched: string[] = [];
 vi.mock('../src/timeline/seeds', async (load) => ({
@@ -153,7 +152,6 @@ describe('the curves', () => {
       'The softmax model',
       'The sigmoid model',
     ]);
-    // Both twins are drawn if the reader has chosen both.
     const twins = await view([of('sigmoid@20')], {
       isAnswered: true,
       shown: ['softmax', 'sigmoid'],
@@ -188,7 +186,6 @@ describe('the curves', () => {
     });
     expect(text('.caption')).toContain('The softmax model, seed 3, at step 40: ');
     expect(text('.caption')).toContain('Over 2 seeds, at step 8,000 of runs of 16,000: ');
-    // The explanation of the picture explains long runs, once.
     expect([text('.caption').includes(OTHER_RUNS), training.how.includes(OTHER_RUNS)]).toEqual([
       ...[false, true],
     ]);

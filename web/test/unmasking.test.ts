@@ -24,7 +24,7 @@ function frame(texts: readonly string[], context = 8): Frame {
   } as unknown as Frame;
 }
 
-/** A step with the strongest column at `place` that fills these positions. */
+/** Returns a step that fills these positions, and whose strongest column is at `place`. */
 function step(tokens: number[], place: number, filled: readonly [number, number][]): UnmaskStep {
   const data = Float32Array.from(tokens, (_, t) => (t === place ? 0.5 : 0.125));
   return {
@@ -36,7 +36,10 @@ function step(tokens: number[], place: number, filled: readonly [number, number]
   };
 }
 
-/** “a b” and two hidden places; the second of them is filled first, and then draws the attention. */
+/**
+ * Returns a course over “a b” and two masked positions: the second of them is filled first, and then draws the
+ * attention.
+ */
 function course(places: readonly [number, number] = [0, 3]): Course {
   const of = frame(['a', 'b']);
   const steps = [

@@ -98,7 +98,6 @@ describe('the attention map', () => {
     expect([view.text('.subtitle'), view.text('.scale-name')]).toEqual([
       ...['head L1H0 · softmax', 'attention weight (square-root scale)'],
     ]);
-    // Each number is at its place on the scale.
     const ticks = view.all('.tick').map((one) => `${one.textContent} ${one.style.left}`);
     expect(ticks.map((one) => one.replace(/(\.\d).*%/, '$1%'))).toEqual([
       ...['0 0%', '10% 31.6%', '25% 50%', '50% 70.7%', '100% 100%'],
@@ -153,7 +152,6 @@ describe('the attention map', () => {
     expect(view.map.data.label).toMatch(
       /receives a mean weight of 38%; rows sum to 42% on average\.$/,
     );
-    // The switch draws shares, and the caption says so.
     const shares = drawn(attention, base({ head, ...(sigmoid as object) }), { normalize: 'yes' });
     expect([...shares.map.data.data]).toEqual([1, NaN, NaN, 0.75, 0.25, NaN, 1, 0, 0]);
     expect(shares.map.data.label).toContain('receives 92% of what its rows carry, on average');
@@ -225,7 +223,7 @@ describe('the attention map', () => {
     const [T, n] = [100, 40];
     const tokens = Array.from({ length: T }, (_, id) => ({ ...frameOf().tokens[1]!, id }));
     const alpha = tensor([2, 2, T], new Float32Array(4 * T).fill(0.5));
-    // Blocks of 4 tokens: means, then maxima.
+    // Blocks of 4 tokens. The first map has their means, the second their maxima.
     const att = tensor([2, 25, 25], [...Array(625).fill(0.25), ...Array(625).fill(0.75)]);
     const long = { T, tokens, pooled: 25 };
     const whole = base({ ...long, head: { ...at, tensors: { att } } } as never, { alpha });
@@ -280,7 +278,6 @@ describe('the attention map', () => {
     locator.getBoundingClientRect = () => new DOMRect(0, 0, 100, 100);
     locator.dispatchEvent(new MouseEvent('click', { clientX: 50, clientY: 30, bubbles: true }));
     expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 10, zoomKey: 30 });
-    // The click selects the nearest token.
     locator.dispatchEvent(new MouseEvent('click', { clientX: 50.6, clientY: 30.4, bubbles: true }));
     expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 10, zoomKey: 31 });
     expect(one(exact, '.locator .mark').style.top).toBe('60%');
@@ -294,7 +291,6 @@ describe('the attention map', () => {
     expect(named(attention.numbers(zoomed as never, at))).toContainEqual([
       ...['weight', n, n, 'from 60,50'],
     ]);
-    // Positions of a link are limited to the frame's tokens; a link without a part shows the blocks.
     expect(drawn(attention, whole, { zoomQuery: 60, zoomKey: 50 }).map.data.rows).toBe(25);
   });
 
@@ -602,7 +598,6 @@ describe('the router', () => {
     expect(tokens!.lit).toEqual({ row: -1, col: 0 });
     view.pointed.value = { query: -1 };
     expect(tokens!.lit).toBeUndefined();
-    // Another layer of the same frame is drawn again, and so is the same layer of another frame.
     view.draw(frame, { layer: 0, head: 0 });
     expect([...tokens!.data.data]).toEqual([0.75, 0, 0.25, 0.25, 0.5, 0.75, 0, 0.5, 0]);
     const other = Float32Array.from(weights, (x) => 1 - x);
@@ -699,7 +694,6 @@ describe('lines and bars', () => {
     expect(context.says(frame, at)).toBe(
       'Sink₁ is 50% with 16 tokens (mean α₁ 0.30, uniform 0.21), 75% with 32 tokens (mean α₁ 0.59, uniform 0.13).',
     );
-    // With many lengths, the sentence gives the first, the middle and the last one.
     const lengths = (count: number) =>
       base(
         { T: 99 },
@@ -744,7 +738,6 @@ describe('lines and bars', () => {
     const [chart] = view.charts();
     const { values, places } = chart!.series[0]!;
     expect([values.length, places!.length]).toEqual([101, 101]);
-    // A head at exactly 0.25 does not exceed the threshold 0.25.
     expect([0, 12, 13, 24, 25, 37, 38, 87, 88, 100].map((i) => values[i])).toEqual([
       1, 1, 0.75, 0.75, 0.5, 0.5, 0.25, 0.25, 0, 0,
     ]);
@@ -772,7 +765,7 @@ describe('lines and bars', () => {
     expect(length.says(frame, at)).toBe(
       'T = 8: Sink₁ 50%, mean α₁ 0.34 (uniform 0.34); T = 9: Sink₁ 50%, mean α₁ 0.33 (uniform 0.31).',
     );
-    // One head: only the first row belongs to the first key, so that Sink₁ ends after the third token.
+    // One head that gives the first key weight in row 0 alone: α₁ is 1 / T, so Sink₁ is 0 from four tokens on.
     const first = tensor(
       [1, 1, T, T],
       map((t) => (t ? 0 : 1)),
@@ -825,7 +818,6 @@ describe('lines and bars', () => {
     expect(
       length.fits!({ ...frame, architecture: architecture({ mask: { kind: 'bidirectional' } }) }),
     ).toBe(false);
-    // For 2 layers of 2 heads, 2048² weights a head are the limit.
     expect([2048, 2049].map((T) => length.fits!({ ...base(), T }))).toEqual([true, false]);
   });
 
@@ -917,7 +909,6 @@ describe('lines and bars', () => {
       },
     );
     const view = drawn(secondary, frame);
-    // The mean over two heads; one of them gives 0.
     const line = (k: number) => [`${k} “a”`, 0, k / 2];
     const [chart] = view.charts();
     expect(view.lines()).toEqual([7, 6, 5, 4].map(line));
@@ -1003,7 +994,6 @@ describe('lines and bars', () => {
     expect(drawn(mass, sums(0.75), { frames: [sums(0.75), small] }).charts()[0]!.domain).toEqual([
       0, 4.4,
     ]);
-    // The scale includes each model's own head.
     const other = base(
       {},
       {
@@ -1014,7 +1004,6 @@ describe('lines and bars', () => {
     expect(
       drawn(mass, sums(0.75), { frames: [sums(0.75), other] }).charts()[0]!.domain![1],
     ).toBeCloseTo(3.3);
-    // A model with fewer layers and heads has its last ones on the scale.
     const flat = base({ architecture: architecture({ L: 1, H: 1 }) } as never, {
       row_mass: tensor([1, 1, 3], [2, 2, 2]),
     });
@@ -1103,7 +1092,7 @@ describe('views with a number per head and a line along the text', () => {
     const frame = base(
       {},
       {
-        // The heads are active; broadcast and dormant; a sink, though the model needs the head; a no-op.
+        // In order: an active head, one that broadcasts and is dormant, one with a sink that the model needs, a no-op.
         first_share: tensor([2, 2], [0.25, 0.75, 0.5, 0.5]),
         contribution: tensor([2, 2], [0.75, 0.5, 0.25, 0.25]),
         effect: tensor([2, 2], [-0.25, 0.0078125, 0.5, 0.00390625]),
@@ -1134,7 +1123,6 @@ describe('views with a number per head and a line along the text', () => {
     expect(view.text('.outline-key')).toBe(
       'dormant: a sink, and ablating the head changes the loss by less than 0.01',
     );
-    // Without such a head nothing is outlined.
     const used = { ...frame.tensors, effect: tensor([2, 2], [0.5, 0.5, 0.5, 0.5]) };
     view.draw({ ...frame, tensors: used });
     expect(view.text('.outline-key')).toBe('');
@@ -1148,7 +1136,6 @@ describe('views with a number per head and a line along the text', () => {
     expect(effects.says({ ...frame, eps: 0.2 }, { layer: 0, head: 0 })).toMatch(
       /has a sink, and the model predicts better without it:/,
     );
-    // The largest change may be a fall.
     const fall = { ...frame.tensors, effect: tensor([2, 2], [-0.75, 0, 0.5, 0]) };
     expect(effects.says({ ...frame, tensors: fall }, at)).toContain(
       'Ablating head L0H0 changes the loss most, by −0.750',
@@ -1211,7 +1198,6 @@ describe('hidden states', () => {
     expect(view.says('1,2 -1,2 1,-1')).toEqual(['token 1 “a”, channel 2: |h| = 8.00', '', '']);
     view.map.events.onChoose!({ row: 2, col: 3 });
     expect(view.set).toHaveBeenCalledWith({ channel: 3, query: 2, key: -1, layer: 0, head: 0 });
-    // Of two equally large numbers, the first one.
     const twice = Float32Array.from(hidden);
     twice[24 + 8 + 1] = -2;
     const even = base({}, { ...tensors, hidden: tensor([3, 3, 4], twice) });
@@ -1338,7 +1324,6 @@ describe('caches and settings', () => {
     expect(view.text('.caption')).toBe(
       'Last 2: 3 of 4 heads (75%) keep the first token, “<s>”, until the end.',
     );
-    // With several prompts, the percentage is the mean of the heads’ shares.
     const several = { ...frame.tensors, keeps_first: tensor([2, 2], [0.9, 0.9, 0.9, 0]) };
     expect(cache.says({ ...frame, tensors: several } as Frame, at)).toMatch(
       /^Last 2: 3 of 4 heads \(67%\)/,
@@ -1416,7 +1401,6 @@ describe('caches and settings', () => {
         .charts()[0]!
         .series.map(({ dash }) => dash),
     ).toEqual([undefined, undefined, undefined, '5,3', '2,3']);
-    // A long text has a point for every second token, the last one included.
     const far = 600;
     const losses = tensor([far], new Float32Array(far).fill(1));
     const book = base({ T: far } as never, { loss_at: losses });
@@ -1468,7 +1452,6 @@ describe('caches and settings', () => {
     ]);
     view.draw(group[1]!, { group, frames: group, measure: 'sink' });
     expect(view.charts()[0]).toMatchObject({ percent: true, yLabel: 'Sink₁' });
-    // A measure that no frame has cannot be chosen.
     view.draw(group[1]!, { group, frames: group, measure: 'error' });
     expect(view.charts()[0]!.yLabel).toBe('loss above baseline, nats');
     expect(view.text('.caption')).toBe('');
@@ -1515,13 +1498,11 @@ describe('caches and settings', () => {
     expect(view('error').charts()[0]!.xLabel).toBe('bits');
     expect(view('change').lines()).toEqual([['per channel', 0.5, 0.5]]);
     expect(view('kept').lines()).toEqual([['per channel', 0.5, 0.5]]);
-    // Shares are read in percent, nats are not.
     expect(
       ['loss', 'kl', 'sink', 'kept', 'error', 'change'].map(
         (measure) => view(measure).charts()[0]!.percent ?? false,
       ),
     ).toEqual([false, false, true, true, true, true]);
-    // A model without its unedited run is not compared with another's baseline.
     const other = { model: { id: 'b', title: 'B', source: 'zoo' } };
     const away = setting(
       {
@@ -1733,7 +1714,6 @@ describe('further views of a frame', () => {
       'L1H1 gives the first token 25%',
     ]);
     expect(thumbs.map((one) => one.textContent)).toEqual(['13%', '38%', '88%', '25%']);
-    // Layers and heads are named at the grid's edges alone, outside the buttons' names.
     expect(thumbs.map((one) => [one.dataset.row, one.dataset.column])).toEqual([
       ['L0', 'H0'],
       [undefined, 'H1'],
@@ -1755,11 +1735,9 @@ describe('further views of a frame', () => {
     expect(view.point.mock.calls).toEqual([[{ layer: 1, head: 1 }], [{}]]);
     view.pointed.value = { layer: 1, head: 0 };
     expect(thumbs.map((one) => one.classList.contains('lit'))).toEqual([false, false, true, false]);
-    // The same maps are not painted again.
     view.draw(frame, { layer: 0, head: 0 });
     expect(painted).toHaveLength(4);
     expect(thumbs[0]!.getAttribute('aria-selected')).toBe('true');
-    // The grid is one tab stop, and the arrow keys move over it.
     expect(thumbs.map((one) => one.tabIndex)).toEqual([0, -1, -1, -1]);
     document.body.append(view.root);
     const press = (key: string) =>
@@ -1767,11 +1745,9 @@ describe('further views of a frame', () => {
         new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }),
       );
     thumbs[0]!.focus();
-    // Keys that the grid handles do not scroll the page.
     const keys = ['ArrowDown', 'ArrowRight', 'ArrowUp', 'ArrowUp', 'x'];
     expect(keys.map(press)).toEqual([false, false, false, false, true]);
     expect(document.activeElement).toBe(thumbs[1]);
-    // From the second head, too, the keys move by one head or one layer.
     expect([press('ArrowDown'), document.activeElement]).toEqual([false, thumbs[3]]);
     expect([press('ArrowLeft'), document.activeElement]).toEqual([false, thumbs[2]]);
     for (const [key, head] of [
@@ -1877,7 +1853,7 @@ describe('further views of a frame', () => {
       ['mixing', 3, 'from -1'],
       ['mixing_bare', 3, 'from -1'],
     ]);
-    // A text of one token allows no exchange.
+    // A text of one token has no token to exchange.
     const small = { reach: grid(3, 2, [0, 0]), reach_bare: grid(3, 1, [0]) };
     const tensors = { ...frame.tensors, ...small };
     const short = { ...frame, T: 2, tokens: tokens.slice(0, 2), tensors } as Frame;

@@ -81,7 +81,7 @@ describe('the slider', () => {
   it('has a stop for each step of any model; the last stop is the trained weights', async () => {
     const { before, input, said, shown, root, button } = await walkOf(['softmax', 'sigmoid']);
     expect(before).toBe('Loading the list of checkpoints …');
-    // 0, 20, 40, 1000, 4000
+    // The steps are 0, 20, 40, 1000 and 4000.
     expect([input().min, input().max, input().value]).toEqual(['0', '4', '4']);
     expect(said()).toBe('trained: all 4,000 steps');
     input().value = '2';
@@ -154,7 +154,6 @@ describe('playing', () => {
     button('Play').click();
     expect([shown(), button('Pause') !== undefined]).toEqual(['softmax@0', true]);
     await vi.advanceTimersByTimeAsync(2000);
-    // Nothing is drawn yet.
     expect(shown()).toBe('softmax@0');
     await draw({ frame: frameOf(), isStale: true });
     await vi.advanceTimersByTimeAsync(2000);

@@ -60,7 +60,6 @@ describe('a question of a lesson', () => {
     ]);
     expect([details.open, document.activeElement]).toEqual([true, all('summary')[0]]);
     expect(judged).toHaveBeenCalled();
-    // On the next visit the guess is judged by the present answer.
     const again = ask('data-min="0" data-max="25" data-unit="%"');
     expect(again.seen()).toEqual(['.predict-guess', 'details']);
     expect(again.text('.predict-guess')).toMatch(/^Your guess: 20%\. Wrong/);
@@ -113,7 +112,6 @@ it('opened heads are counted, and those with a sink among them', () => {
   expect(text('p')).toBe(
     'You have opened 3 of 3 heads: 2 give the first token more than 25%. That is 67% of all heads: Sink₁.',
   );
-  // Another text has other scores; the opened heads stay.
   count.setScores(
     scores.map((one) => ({ ...one, alpha: 0 })),
     0.3,
@@ -179,7 +177,6 @@ describe('one row of attention', () => {
     click('Reset');
     expect([pressed('.switch button'), cells()[3]]).toEqual([['key bias k, v', 'none'], '40%']);
     expect(texts('math').length).toBeGreaterThan(1);
-    // An invalid value of a switch changes nothing.
     expect(row('normalizer="relu"').cells()[0]).toBe('67%');
     expect(row('normalizer="none"').cells().slice(0, 3)).toEqual(['100%', '0%', '−100%']);
     expect([...document.querySelectorAll('.bar')].map((one) => one.getAttribute('style'))).toEqual([
@@ -198,7 +195,6 @@ describe('a model that generates with three caches', () => {
       text: `text of ${name}`,
       tokens: name === 'full' ? [1, 2, 3, 4] : [1, 1, 1, 2],
     }));
-    // A lesson is complete before its program runs.
     const element = document.createElement('sink-write');
     element.innerHTML = '<p class="recorded">recorded</p>';
     element.setAttribute('model', 'softmax');

@@ -8,7 +8,9 @@ import { CONDITIONS, readRecorded, repeatedShare, runTrial } from '../src/run/wi
 import { promptOf } from '../src/run/writing';
 import { isBuilt, UNBUILT } from './fixture';
 
-/** Eight seeds that differ a little; values for kept, deleted, restored. */
+/**
+ * Returns trials of eight seeds that differ a little; the values are for the kept, the deleted and the restored token.
+ */
 function trials(
   repeated: readonly [number, number, number],
   loss: readonly [number, number, number] = [2, 2, 2],
@@ -33,7 +35,7 @@ it('a text falls apart only if it repeats itself or is far less likely', () => {
   expect(kindOf([0.1, 0.3, 0.2])).toBe('worse');
   expect(kindOf([0.1, 0.1, 0.1], [2, 2.4, 2])).toBe('worse');
   expect(kindOf([0.6, 0.6, 0.6])).toBe('same');
-  // The bounds: half of the text, and a nat.
+  // A text falls apart if half of it repeats, or if its loss rises by one nat.
   expect(kindOf([0.125, 0.5, 0.25], [2, 2, 2], [0, 0, 0], 0)).toBe('apart');
   expect(kindOf([0.125, 0.46875, 0.25], [2, 2, 2], [0, 0, 0], 0)).toBe('worse');
   expect(kindOf([0.125, 0.125, 0.125], [2, 3, 2], [0, 0, 0], 0)).toBe('apart');
@@ -51,7 +53,6 @@ it('a text recovers only if its second half repeats less than without the token'
   );
   expect(textOf([0.1, 0.9, 0.8])).toMatch(/does not clearly recover: 8\d% .* 9\d% .* 1\d% with it/);
   expect(verdictOf(trials([0.1, 0.1, 0.1]), 64)!.text).not.toMatch(/recover/);
-  // With an odd length, the first half is the shorter one.
   expect(verdictOf(trials([0.1, 0.8, 0.4]), 63)!.text).toContain('Put back after 31 tokens');
   expect(CONDITIONS.restored.edits(3, 5)).toEqual([
     { kind: 'hide_key', key: 0, query: 3 },
@@ -63,7 +64,7 @@ it('a text recovers only if its second half repeats less than without the token'
   ]);
 });
 
-/** A model that generates these tokens, and records its open runs. */
+/** Returns a model that generates the given tokens, and records which runs are open. */
 function writerOf(written: readonly number[]) {
   const open = new Set<object>();
   const model = {
@@ -96,7 +97,7 @@ it('generated texts are measured, their second halves with the token in the midd
   const { writer, open } = writerOf([1, 2, 3, 9, 8]);
   const { kept } = await runTrial(writer, job);
   expect([kept.text, kept.loss, open.size]).toEqual(['12398', 3, 0]);
-  // The sequence 1 2 3 repeats, and its end is the third of five.
+  // The generated 1 2 3 repeats the prompt, and ends at the third of five tokens, the first of the second half.
   expect([kept.repeated, kept.late]).toEqual([1 / 5, 1 / 3]);
   for (const [wrong, message] of [
     [-1, 'no more'],
@@ -123,7 +124,6 @@ it('the published model’s recorded text falls apart and recovers', () => {
   expect(text).toMatch(/the second half of the text recovers/);
   const { kept, deleted, restored, control } = texts;
   expect(new Set([kept, deleted, restored]).size).toBe(3);
-  // Another token makes no such difference.
   expect(control).toBe(kept);
   expect(text).toMatch(/^Over 8 seeds, 56% .* with it and 2% without the second token/);
 });

@@ -21,7 +21,7 @@ const one = (text: string, repeated: number, loss: number) => ({
   loss,
   late: repeated,
 });
-/** Eight seeds that differ a little; without the token the text repeats itself. */
+/** Returns the trial of a seed. Seeds differ a little; without the token the text repeats itself. */
 const trial = ({ seed }: Job) => ({
   kept: one(`kept ${seed}`, 0.1 + 0.001 * seed, 2),
   deleted: one(`deleted ${seed}`, 0.8 + 0.002 * seed, 2.5),
@@ -147,7 +147,6 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
     'second token hidden 2%',
     'first token hidden 56%',
   ]);
-  // Each bar has the length of its share.
   const shares = [...root.querySelectorAll<HTMLElement>('.repeated td')].map((cell) =>
     Number(cell.style.getPropertyValue('--share')),
   );
@@ -169,7 +168,6 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
   expect(written()).toEqual([
     'Show it again',
     'restored',
-    // The first token is restored after half of the tokens.
     expect.stringMatching(
       /(?: Plants turn sunlight into food is.*){3}\[first token shown again\].* a vital process that sustains life/,
     ),

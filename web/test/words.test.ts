@@ -147,7 +147,7 @@ describe('a finding', () => {
     const verdict = (even: number, least = 10) => ({ even, least }) as never;
     expect(tooShortNote(verdict(0.5), 1, 0.3)).toMatch(/text of 1 token, .*; 10 tokens suffice\.$/);
     expect(tooShortNote(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
-    // Uniform attention is next to every share at any length.
+    // The sentence states uniform attention beside every share, at any length.
     expect(finding(frameOf({}, uniform(0.2)), at)).toMatch(
       /uniform attention, spread evenly over the tokens that each row sees, would give 20%\. 2 of the 4 heads give it more than 30%: such a head has an attention sink\.$/,
     );
@@ -225,7 +225,7 @@ describe('a column of a drawn map', () => {
   it('has its mean, the rows that attend mostly there, and the row sum', () => {
     const { mean, given, strong, rows, rowSum } = of(0.75, 0.5, 0.5625, 0.25);
     expect([mean, strong, rows]).toEqual([2.0625 / 4, 2, 4]);
-    // alpha_1 has the first row, too, which can attend to nothing else.
+    // alpha_1 also counts the first row, which can attend to nothing else.
     expect(given).toBe(3.0625 / 5);
     expect(rowSum).toBeCloseTo(1, 6);
   });
