@@ -24,7 +24,6 @@ const defaultModels = [
   ...(existsSync(new URL(smollm2, root)) ? [smollm2] : []),
 ];
 const [T, rounds] = [Number(values.tokens), Number(values.rounds)];
-/** Metrics that every frame reads. */
 const READS = ['alpha', 'alpha_uniform', 'sink_ratio', 'sink_ratio_raw', 'row_mass_summary'];
 const reads = READS.map((metric) => ({ metric }));
 

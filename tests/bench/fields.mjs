@@ -22,7 +22,6 @@ const models = {
   'a random model, D = 768': randomModel({ L: 4, D: 768, F: 2048, V: 16000, context: 128 }),
 };
 
-/** Opens an engine on the binaries of a folder, which may hold the SIMD binary alone. */
 const engineOf = (folder) =>
   createEngine({ base: pathToFileURL(`${resolve(folder)}/`), kernels: 'simd', worker: false });
 

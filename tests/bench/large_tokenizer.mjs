@@ -7,7 +7,6 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** Number of tokens of the tokenizer.json of Gemma 3. */
 const PIECES = 262_144;
 
 const LETTERS = [...'bdfghjklmnprstvwz', ...'aeiou'];

@@ -65,7 +65,6 @@ static void fill(float *x, size_t n) {
     }
 }
 
-/* Fills the inputs once, before the first run. */
 void bench_fill(void) {
     fill(panels, MAX_WEIGHTS);
     fill(input, MAX_T * MAX_WIDTH);
@@ -77,7 +76,6 @@ static void softmax(size_t n) {
     ss_scale(output, 1.0f / sum, n);
 }
 
-/* Prepares the rows and multiplies them. */
 static void multiply(const bench *b) {
     ss_tile(tiles, input, b->Kin, b->T, b->Kin);
     ss_matmul(output, b->N, tiles, panels, bias, b->T, b->N, b->Kin);

@@ -39,5 +39,4 @@ export async function renderers() {
   return found.filter((_, i) => own[i]);
 }
 
-/** Resets VmHWM, the peak of memory, of a process. */
 export const forgetPeak = (pid) => writeFile(`/proc/${pid}/clear_refs`, '5');

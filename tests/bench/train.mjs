@@ -73,7 +73,6 @@ async function wallTime(training, count) {
   return (performance.now() - began) / count;
 }
 
-/** Compares one worker with two that share the training, in turn. */
 async function compareShared(options, count) {
   const engine = await createEngine({ lab: true, workers: 3 });
   const [one, two] = [

@@ -20,7 +20,6 @@ export const TYPES = {
 const PLACES = ['chromium-headless-shell', 'chromium', 'google-chrome'].map(
   (name) => `/usr/bin/${name}`,
 );
-/** Options with which every test starts the system's Chromium. */
 export const CHROMIUM = {
   executablePath: process.env.CHROMIUM ?? PLACES.find(existsSync),
   args: [

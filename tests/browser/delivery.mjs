@@ -19,7 +19,6 @@ const SERVERS = {
   ],
 };
 
-/** Returns the binaries that the page requests. */
 function engineOf(page) {
   const names = [];
   page.on('request', (asked) => {
@@ -187,7 +186,6 @@ export const delivery = {
       );
     for (const one of ['cJSON', 'musl', 'Emscripten'])
       assert.match(notices, new RegExp(`wasm: ${one}`));
-    // Each notice has its text, not only its name.
     for (const section of notices.split(/^## /m).slice(1))
       assert.match(
         section,

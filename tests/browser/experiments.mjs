@@ -9,10 +9,8 @@ import { pictures, root, saveFrom, settled, staysWithin, text, violations } from
 
 const finding = (page) => text(page, '[data-finding]');
 
-/** Returns the cells of a column of the table, row by row. */
 const column = (page, n) => page.locator(`.settings tbody tr > :nth-child(${n})`).allTextContents();
 
-/** Measures the loss of the first passages by the command line. */
 async function measureByCommand(folder, edit, sequences) {
   const passages = JSON.parse(await readFile(`${root}models/zoo/heldout-long.json`, 'utf8'));
   const file = join(folder, 'passages.txt');
@@ -48,18 +46,15 @@ export const experiments = {
     const [, said] = /the loss of Softmax model rises by ([\d.]+) nats/.exec(await finding(page));
     assert.equal(said, (window - whole).toFixed(3));
     assert.match(await text(page, '.chart-picture'), /first token leaves/);
-    // Two models on one scale, and the map of the remaining attention.
     assert.equal(await page.locator('[data-view="loss"] .cell').count(), 2);
     assert.match(
       await text(page, '[data-view="attention"]'),
       /KV cache of 24 keys, policy first, first tokens kept: 1/,
     );
-    // The saved file names the conditions and the passages.
     const menu = page.locator('[data-view="loss"] .save');
     const saved = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
     assert.equal(saved.corpus.file, 'zoo/heldout-long.json');
     assert.deepEqual(saved.subjects[1].edits, [{ kind: 'evict', policy: 'window', budget: 24 }]);
-    // The setting of the slider is in the link, and the link restores it.
     await page.getByLabel('recent keys').fill('40');
     await settled(page);
     assert.match(await text(page, '[data-view="loss"] .chart-key'), /last 41.*first 1 \+ last 40/s);
@@ -99,7 +94,6 @@ export const experiments = {
       buffer: Buffer.from(passages.slice(0, 20).join('\n')),
     });
     await page.getByLabel('split', { exact: true }).selectOption('whole');
-    // A request for more tokens than the text has gives all its tokens.
     await page.getByLabel('tokens ≤').fill('60000');
     await page.getByLabel('tokens ≤').press('Enter');
     await page.waitForFunction(() =>
@@ -239,7 +233,6 @@ export const experiments = {
       await finding(page),
       /the norm is at least half as large for 0 of 40 copies of a random word, 40 of 40 copies of “<s>”, and 0 of 119.*0\.0% on “<s>”\. Sigmoid model: the first token’s hidden norm is only 1\.\d× that/s,
     );
-    // An embed repeats the tokens as well.
     await page.locator('[data-view="likeness"] .code').click();
     const code = await page.locator('.embed-dialog textarea').inputValue();
     for (const part of ['shown="softmax,sigmoid"', 'view="likeness"', 'input="repeat"', 't="41"'])

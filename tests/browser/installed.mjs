@@ -30,7 +30,6 @@ const FILES = {
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 
 let built;
-/** Builds the project once for all tests. */
 const build = () => (built ??= make());
 
 /** Makes the project as a reader would: binaries and model are in the public folder of Vite. */

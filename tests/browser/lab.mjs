@@ -330,7 +330,6 @@ export const lab = {
     await button(first, 'Train').click();
     await waitUntilEnded(first);
     assert.deepEqual((await saved(first)).labs, whole.labs);
-    // With other settings the saved training is not offered. Reset deletes it.
     await button(first, 'Reset').click();
     await ready(first);
     await reload(first);
@@ -512,7 +511,6 @@ export const lab = {
       /Softmax model, .*: attention on the first token \(uniform: \d+%\) \d+% → \d+%/,
       said,
     );
-    // Another head is drawn, and the training continues.
     await page.selectOption('.lab-map[data-side=left] select', '2');
     await page.waitForFunction(() => /leftRun=from:softmax,.*head:2/.test(location.hash));
     await settled(page);

@@ -7,7 +7,6 @@ import { gzipSync } from 'node:zlib';
 import { pageRoot, pictures, root, staysWithin, violations } from './stage.mjs';
 
 const slugs = JSON.parse(await readFile(join(root, 'web/lessons/order.json')));
-/** Returns the prefix of a lesson's pictures. */
 const prefixOf = (slug) => /^\d+/.exec(slug)?.[0] ?? slug;
 const slugOf = (number) => slugs.find((slug) => slug.startsWith(`${number}-`));
 const drawn = JSON.parse(await readFile(join(root, 'web/lessons/pictures/pictures.json')));
@@ -20,7 +19,6 @@ const BYTES_MAX = 300_000;
 const open = (stage, slug, options = {}) =>
   stage.open('', { file: `learn/${slug}/index.html`, waits: false, ...options });
 
-/** Scrolls to each figure until it is live. */
 async function readThrough(page) {
   const figures = page.locator('sink-scope');
   for (let i = 0; i < (await figures.count()); i++) {
@@ -32,7 +30,6 @@ async function readThrough(page) {
   }
 }
 
-/** Returns the numbers of the text that are computed from a run. */
 const stated = (page) =>
   page.$$eval('output[data-figure]', (all) =>
     all.map(({ dataset: { figure, value }, textContent }) => `${figure} ${value} ${textContent}`),

@@ -5,7 +5,6 @@ import { chips, settled } from './stage.mjs';
 
 const IDS = [0, 5, 17, 300, 42];
 
-/** Opens a model and begins a call that its worker will not live to answer. */
 async function begin(page) {
   await page.evaluate(async (ids) => {
     const { createEngine, resolveHub, modelFiles } = globalThis.sinkscope;

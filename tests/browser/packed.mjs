@@ -11,11 +11,9 @@ import { root, TYPES } from './stage.mjs';
 
 const HOME = 'https://sinkscope.example/1.0.0/';
 const MOST_BYTES = 20e6;
-/** The first text of the page. */
 const TEXT =
   'The old man sat at the door and looked over the water. He thought of his child, and every night was long.';
 
-/** Builds the package and unpacks the output of npm; returns the size of the file and of its contents. */
 function pack(folder) {
   const env = { ...process.env, SINKSCOPE_HOME: HOME, SINKSCOPE_PACKAGE: join(folder, 'built') };
   const npm = { cwd: folder, env, encoding: 'utf8' };
@@ -145,7 +143,6 @@ export const packed = {
       // The package holds no page: its figures lead to the one that the build named.
       const link = await page.locator('sink-scope a[part=link]').first().getAttribute('href');
       assert.ok(link.startsWith(`${HOME}#`), link);
-      // The package sinkscope opens these names, with the numbers of the figures.
       for (const name of ZOO) {
         const zoo = `${cdn.origin}/npm/sinkscope-page@${version}/zoo/`;
         const model = await load(name, { zoo, cache: false });

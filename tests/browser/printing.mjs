@@ -49,7 +49,6 @@ export const printing = Object.fromEntries(
       );
       assert.deepEqual(controls, []);
       await page.locator(`${conditions}:visible`).first().waitFor();
-      // The prompt is printed among the conditions, and nothing is cut off at the edge of the paper.
       if (['start', 'explore', 'compare'].includes(name)) {
         const asked = await page.locator('.on-paper:visible').first().textContent();
         assert.match(asked, /^The old man sat/);

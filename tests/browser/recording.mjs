@@ -79,7 +79,6 @@ async function looks(stage, { width, scheme }) {
   }
 }
 
-/** A recording of each kind, which tests/record/kinds.py wrote. */
 const KINDS = `${root}tests/golden/recordings/`;
 const kinds = readdirSync(KINDS)
   .filter((name) => name.endsWith('.safetensors'))
@@ -101,7 +100,6 @@ const coveredScales = (page) =>
     ).length;
   });
 
-/** Opens a recording as a reader would, and looks at it in Explore and in Compare. */
 async function inspectRecording(stage, kind, width) {
   const page = await stage.open('room=explore', { width });
   await choose(page, `${kind}.safetensors`, readFileSync(`${KINDS}${kind}.safetensors`));
@@ -119,7 +117,6 @@ async function inspectRecording(stage, kind, width) {
     // Columns are named by the position that counts as the first token.
     if (room === 'compare') {
       const columns = () => text(page, '.numbers-of-all');
-      // Waits for the table, which follows the picture.
       await until(async () => /Sink|α|‖[hkv]/.test(await columns()));
       assert.equal(/Sink₁|α₁|‖[hkv]₁‖/.test(await columns()), kind !== 'first');
     }
@@ -153,7 +150,6 @@ export const recording = {
       assert.match(await finding(page), /mean over all 270 heads is 49%/);
       assert.match(await text(page, '.stage .stamp'), /SmolLM2-135M-Instruct · recorded/);
       assert.equal(await page.locator('.chip').count(), 64);
-      // The recording opens on a view that has its numbers; the view that the link names can be selected.
       assert.equal(await page.locator('.stage > .main [data-lacks] p').count(), 0);
       await ask(page, 'Why does the first key win?');
       assert.match(
@@ -165,7 +161,6 @@ export const recording = {
       assert.equal(await page.getByText('Generate text').count(), 0);
       // The address of the page must not name the recording, because a link cannot open a file on a disk.
       assert.doesNotMatch(page.url(), /recording/);
-      // Every view draws something, or names the number that the recording lacks.
       let lacking = 0;
       await everyTab(page, async (title) => {
         const [drawn, said] = [
@@ -189,7 +184,6 @@ export const recording = {
       await page.waitForSelector('#open[open]');
       assert.match(await text(page, '#open'), /contacts 127\.0\.0\.1:\d+ only if you agree/);
       assert.deepEqual(other.asked, []);
-      // The size is shown before the file is fetched.
       const load = page.getByRole('button', { name: 'Load the recording' });
       await page.getByRole('button', { name: 'Look it up' }).click();
       await load.waitFor();
@@ -314,7 +308,6 @@ export const recording = {
       await settled(page);
       assert.equal(await page.evaluate(() => globalThis.hit), undefined, room);
     }
-    // The same bytes with a false header must be refused.
     const lie = Buffer.from(bytes);
     const at = lie.indexOf('[1,2,24,24]');
     lie.write('[2,1,24,24]', at);

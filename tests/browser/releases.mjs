@@ -11,7 +11,6 @@ import { createHost, pageRoot, root, until } from './stage.mjs';
 const OLDER = '0.1.0';
 const NEWER = '0.2.0';
 
-/** Makes a release of the built page; `change` may edit the titles of its models. */
 function release(site, version, change) {
   for (const file of filesOf(pageRoot)) {
     const to = join(site, version, file);
@@ -60,7 +59,6 @@ export const releases = {
         assert.match(page.url(), /view=sinks/);
         assert.match(await title().textContent(), /Softmax model/);
       }
-      // Code that the page writes for others names its version.
       await page.getByRole('button', { name: 'Share', exact: true }).click();
       const link = () => page.evaluate(() => navigator.clipboard.readText());
       await until(async () => /^http/.test(await link()));
@@ -75,7 +73,6 @@ export const releases = {
         const addresses = (await code.inputValue()).match(/http:[^"\s)#]+/g);
         for (const address of addresses) assert.ok(address.startsWith(`${at}/${NEWER}/`), address);
       }
-      // An older link keeps its target.
       await page.goto('about:blank');
       await page.goto(`${at}/${OLDER}/explore/index.html${hash}`);
       await page.locator('[data-view="sinks"] .stamp').waitFor();

@@ -25,7 +25,6 @@ const zoo = (path) => readFile(`${root}models/zoo/${path}`);
 const finding = (page) => text(page, '[data-finding]');
 const map = (page, nth = 0) => page.locator('[data-view="attention"] .heatmap').nth(nth);
 
-/** Opens a model and encodes a text in Node.js, outside the browser. */
 async function openInNode(id, prompt, kernels) {
   const engine = await createEngine({ worker: false, kernels });
   const [config, weights] = await Promise.all([
@@ -38,7 +37,6 @@ async function openInNode(id, prompt, kernels) {
   return { engine, model, ids: tokens.map((token) => token.id) };
 }
 
-/** Reads metrics and fields of the same run in Node.js, to compare with the page. */
 async function readInNode(id, prompt, kernels, reads, edits = []) {
   const { engine, model, ids } = await openInNode(id, prompt, kernels);
   const run = await model.run(ids, { edits, fields: fieldsFor(engine.describe, reads) });
@@ -62,7 +60,6 @@ const colors = (page, selector) =>
     return new Set(new Uint32Array(data.buffer)).size;
   }, selector);
 
-/** Returns whether all of an element is on the screen without scrolling. */
 const isSeen = (page, selector) =>
   page.evaluate((s) => {
     const { top, bottom, left, right } = document.querySelector(s).getBoundingClientRect();
@@ -88,7 +85,6 @@ const WATCHES_SHIFTS = `globalThis.shifted = 0;
     for (const entry of list.getEntries()) globalThis.shifted += entry.value;
   }).observe({ type: 'layout-shift', buffered: true });`;
 
-/** Returns a script that notes whether a part of the page was ever hidden. */
 const WATCHES_HIDING = (selector) => `globalThis.wasHidden = false;
   new MutationObserver(() => {
     const place = document.querySelector('${selector}');
@@ -124,7 +120,6 @@ const start = {
       await page.locator('.facts').textContent(),
       /Sigmoid model: head\s+L4H0 .* Rows sum to (about )?\d-1\d\d%, 4\d% on average/s,
     );
-    // Every token is a word, and no symbol is used before it is explained.
     assert.equal(
       (await page.locator('.cell').first().locator('.row-words span').allTextContents()).join(' '),
       '<s> The old man sat at the door and looked over the water . He thought of his child , and every night was long .',
@@ -208,7 +203,6 @@ const start = {
     ]) {
       const script = WATCHES_SHIFTS + WATCHES_HIDING('.room-start .lead');
       const page = await stage.open('', { width, script });
-      // The text precedes the pictures and does not jump when they load.
       const shifted = await page.evaluate(() => globalThis.shifted);
       assert.equal(await page.evaluate(() => globalThis.wasHidden), false);
       assert.ok(shifted < 0.1, `${shifted} of the page moved while it loaded, at ${width}`);
@@ -294,7 +288,6 @@ const start = {
     assert.deepEqual(after, before, 'nothing moves');
     await page.keyboard.press('Escape');
     await note.waitFor({ state: 'hidden' });
-    // Below a figure the glossary terms are one tab stop, before the controls.
     const under = page.locator('[data-view="attention"] .stamp .term');
     assert.deepEqual(await under.allTextContents(), [
       'MEASURED',
@@ -343,7 +336,6 @@ const start = {
       .first()
       .evaluate((chip) => Number(chip.style.getPropertyValue('--look')));
     assert.ok(look > 0.8, `the start token is colored: ${look}`);
-    // If the words are in a scrolling row, the row scrolls to the word under the pointer.
     await page.setViewportSize({ width: 390, height: 844 });
     const last = page.locator('.chip').last();
     await map(page).evaluate((one) => one.scrollIntoView({ block: 'end' }));
@@ -421,7 +413,6 @@ const reading = {
       assert.match(await text(first, '.twin-0'), /gives <s> about \d+%\./s, words);
       assert.equal(await first.locator('.remark:visible').count(), 2, words);
     }
-    // Examples are one click away, and so is the text without its start token.
     const offered = first.locator('.examples option');
     assert.equal(await offered.count(), 5);
     await first.locator('.examples').selectOption({ index: 2 });
@@ -460,7 +451,6 @@ const reading = {
     assert.match(await finding(page), /Heads are not counted/);
     assert.match(await text(page, '.metrics'), /too short/);
     assert.deepEqual(page.troubles, []);
-    // The page asks for a text: no progress, no button to retry.
     for (const room of ['start', 'explore', 'compare', 'training']) {
       const empty = await stage.open(`room=${room}&prompt=`, { waits: false });
       await empty.waitForSelector('.wanting');
@@ -496,7 +486,6 @@ const reading = {
       assert.ok(!opened.includes(shown) || shown === 'attention', `${shown} is of one tab`);
       opened.push(shown);
       assert.ok(await isSeen(page, '.stage > .main .figure-head'), `${shown} is on the stage`);
-      // No other quantity's map is between the sentence and the picture.
       assert.equal(await page.locator('.middle .figure').first().getAttribute('data-view'), shown);
       assert.ok((await text(page, 'h1')).length > 10);
     });
@@ -618,7 +607,6 @@ const reading = {
       const rooms = await page.locator('nav.rooms a').count();
       assert.ok(stops <= rooms + few, `${room}: the map is ${stops} stops away`);
     }
-    // Side by side, the focus goes from left to right, and never back.
     const wide = await stage.open('room=explore');
     const columns = ['bar', 'rail', 'middle', 'inspector'];
     let column = 0;
@@ -658,7 +646,6 @@ const reading = {
     const badge = () => page.locator('.stage > .main .stamp').textContent();
     const changed = page.locator('.view-change');
     assert.equal(await changed.isVisible(), false);
-    // One act is in view, on the first token; the others are in a closed section.
     assert.deepEqual(
       await page
         .locator('.hand .move')
@@ -668,7 +655,6 @@ const reading = {
       ['Hide the first token “<s>”'],
     );
     await page.locator('.hand summary').click();
-    // A click on the map selects the key; the move is a link.
     await map(page).evaluate((one) => one.scrollIntoView({ block: 'center' }));
     const box = await map(page).locator('canvas').boundingBox();
     await page.mouse.click(box.x + 2, box.y + box.height - 2);
@@ -699,13 +685,11 @@ const reading = {
       /The first token’s mean weight in head L3H1 is 0%; in the baseline it is \d\d%\./,
     );
     assert.ok((await colors(page, '.view-change .heatmap canvas')) > 4);
-    // The keyboard adds an intervention to the selection.
     await move('Ablate head L3H1').focus();
     await page.keyboard.press('Enter');
     await page.waitForFunction(() => location.hash.includes('silence'));
     await settled(page);
     assert.match(await hash(), /softmax~hide_key\(0\)~silence\(3,1\)/);
-    // Back returns to the previous link, and each move can be taken back alone.
     await page.goBack();
     await page.waitForFunction(() => !location.hash.includes('silence'));
     await settled(page);
@@ -746,7 +730,6 @@ const reading = {
     await page.waitForFunction(() => location.hash.includes('view=change'));
     await page.goBack();
     await picture.waitFor();
-    // The keyboard reaches the neighbor by an arrow and Enter, and makes the move by Enter.
     await picture.focus();
     await page.keyboard.press('ArrowRight');
     await page.keyboard.press('Enter');
@@ -759,7 +742,6 @@ const reading = {
     assert.match(hash, /softmax~clamp_channel\(65,\d,2,to=mean\)/);
     await page.goBack();
     await page.waitForSelector('.view-change', { state: 'hidden' });
-    // A channel that no model has is refused by name.
     const wild = await stage.open('room=explore&shown=softmax~clamp_channel(999)', {
       waits: false,
     });
@@ -789,7 +771,6 @@ const reading = {
     assert.ok(timers > 0, 'the address was to be written later');
     await page.waitForSelector('[data-room="compare"]');
     await page.waitForFunction(() => location.hash.includes('room=compare'));
-    // Back returns to the former choice.
     await page.goBack();
     await page.waitForSelector('[data-room="explore"] .hand');
     assert.equal(await page.locator('.hand select').inputValue(), 'head');
@@ -1072,7 +1053,6 @@ const commands = {
       assert.deepEqual(page.troubles, []);
       await page.context().close();
     }
-    // The button copies the command that its title shows.
     const page = await stage.open('room=compare&shown=softmax');
     const button = page.locator('.metrics .copy-command').first();
     await button.click();
@@ -1099,7 +1079,6 @@ const commands = {
         all.map((row) => [row.cells[2].textContent, row.querySelector('.copy-command')?.title]),
       );
       assert.ok(rows.length > 1, hash);
-      // Runs a few of many commands, the last one among them.
       for (const [said, command] of [...rows.slice(0, 4), rows.at(-1)]) {
         const { loss, metrics } = await runCommand(command);
         const value = loss ?? metrics.loss_mean.mean[0];
@@ -1228,7 +1207,6 @@ const training = {
     await page.waitForFunction(() => /softmax@30,/.test(decodeURIComponent(location.hash)));
     await page.getByRole('button', { name: 'Pause' }).click();
     await settled(page);
-    // Home and End of the slider move the slider.
     await slider.focus();
     await page.keyboard.press('End');
     await page.waitForFunction(() => !/@/.test(decodeURIComponent(location.hash)));
@@ -1276,7 +1254,6 @@ const training = {
     const without = await bands('short');
     assert.equal(without.drawn, 0);
     assert.doesNotMatch(without.said, /seeds/);
-    // In the table each seed has a dot, and the effect of a factor over pairs of seeds has its interval.
     const index = JSON.parse(await zoo('index.json'));
     const { seeds, outcomes } = index.find(({ id }) => id === 'sigmoid').differs;
     const compare = await stage.open('room=compare&panel=seeds&shown=softmax,sigmoid,short');
@@ -1284,7 +1261,6 @@ const training = {
     await rows.first().waitFor();
     const reported = await rows.allTextContents();
     assert.equal(reported.length, 6, reported.join('\n'));
-    // The first row is that of the shown model: it lists the seeds of its recipe, and which has the shipped weights.
     const [softmax] = index.filter(({ id }) => id === 'softmax');
     const all = [softmax.measured, ...softmax.further_seeds].map(({ sink_1 }) => sink_1);
     const ends = [Math.min(...all), Math.max(...all)].map((x) => x.toFixed(1)).join(' to ');
@@ -1335,7 +1311,6 @@ const training = {
     assert.equal(await field.inputValue(), '20');
     await field.press('Enter');
     await page.waitForFunction(() => location.hash.includes('T=20'));
-    // An invalid number is corrected, and a link's number replaces the typed one.
     await field.fill('0');
     await field.press('Enter');
     assert.equal(await field.inputValue(), '1');
@@ -1406,7 +1381,6 @@ const training = {
     );
     const said = await view.locator('.caption').textContent();
     assert.match(said, /^Next token \(1 prompt\): /);
-    // A model of this size cannot copy, and the sentence says so.
     assert.match(
       said,
       /Copying random tokens \(24 prompts\): the model cannot do this, its accuracy is 0\.\d% /,
@@ -1437,7 +1411,6 @@ const training = {
     assert.ok(none > 0 && found <= random && best <= random, said);
     for (const name of ['found', 'no suffix', 'random, mean of 100', 'random, best of 385'])
       assert.equal(await view.getByText(name, { exact: true }).count(), 1, name);
-    // Another goal is another search, so the former result disappears.
     await view.getByRole('button', { name: 'raise the loss', exact: true }).click();
     await page.waitForFunction(
       () => document.querySelector('[data-view="suffix"] .caption').textContent.trim() === '',
@@ -1461,7 +1434,8 @@ const links = {
       /Link copied/.test(document.querySelector('.message').textContent),
     );
     const link = await page.evaluate(() => navigator.clipboard.readText());
-    // The picture has the sentence, its number and the link; here it is a file, for nothing takes shared ones.
+    // Chromium downloads the picture here, because nothing takes shared files. The picture has the
+    // sentence, its number and the link.
     const [picture] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Share picture' }).click(),
@@ -1488,7 +1462,6 @@ const links = {
       () => document.querySelectorAll('.metrics tr[data-subject]').length === 2,
     );
     assert.equal(await page.getAttribute('main', 'data-room'), 'compare');
-    // A missing file does not prevent the next link from working.
     await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&input=file'));
     await page.getByText('Choose a file of prompts').first().waitFor();
     await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&n=1'));

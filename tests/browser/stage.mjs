@@ -152,10 +152,8 @@ export async function settled(page) {
   );
 }
 
-/** Opens a model or a recording from the reader's disk. */
 export async function openFiles(page, files) {
   const input = page.locator('#open .file:not(.folder) input');
-  // The dialog is fetched when it is first opened.
   if (!(await input.isVisible())) await page.getByRole('button', { name: 'Open a model' }).click();
   await input.setInputFiles(files);
 }
@@ -165,7 +163,6 @@ export const text = async (page, selector) =>
   (await page.textContent(selector)).replaceAll(/\s+/g, ' ').trim();
 export const chips = (page) => page.locator('.chip').allTextContents();
 
-/** Saves a figure by its menu, and returns the name and the bytes of the file. */
 export async function saveFrom(page, menu, kind) {
   const coming = page.waitForEvent('download');
   await menu.locator('summary').click();
@@ -181,7 +178,6 @@ export async function openSection(page, name) {
     await section.locator('summary').first().click();
 }
 
-/** Opens a tab of one of Explore's questions. */
 export async function ask(page, question, tab) {
   await page.locator('.ask', { hasText: question }).click();
   if (tab)

@@ -8,7 +8,6 @@ const WATCHES_SHIFTS = `globalThis.shifted = 0;
     for (const entry of list.getEntries()) globalThis.shifted += entry.value;
   }).observe({ type: 'layout-shift', buffered: true });`;
 
-/** Scrolls to a step of the story as a reader does, and waits until it is ready. */
 async function goTo(page, n) {
   await page
     .locator(`.step-${n}`)
@@ -84,7 +83,6 @@ export const story = {
       // A plain sentence comes before any number or symbol.
       assert.doesNotMatch(answer, /\d|[αε‖×]|L\d/, answer);
     }
-    // The first screen keeps the trained models; the selected head applies to both.
     assert.match(await page.evaluate(() => location.hash), /layer=1&head=3/);
     assert.doesNotMatch(await page.evaluate(() => location.hash), /@/);
     assert.deepEqual(page.troubles, []);
@@ -94,7 +92,6 @@ export const story = {
   async 'the story says what its pictures show, of the reader’s own text'(stage) {
     const page = await stage.open('why=2');
     await goTo(page, 2);
-    // The row is worked out in both models, from its drawn cells.
     assert.match(
       await text(page, '.step-2 .view-row'),
       /Softmax model, head L1H3, row of “and”.*<s> 0\.\d\d 8\d\.\d% 0\.05 0\.04 .*17 others .*in all 100% as vectors 0\.07.*would share all 100%, and the head would write 0\.5\d instead of 0\.07\..*Sigmoid model, head L4H0, row of “and”.*in all 1\d% as vectors .*this row sums to 1\d%, and no row has to reach 100%/,
@@ -168,7 +165,6 @@ export const story = {
       assert.ok(fetched().includes('0000.gz'));
       await goTo(page, 6);
       await page.waitForLoadState('networkidle');
-      // The engine of the lab is not fetched before the reader trains.
       assert.ok(!asked.some((name) => /lab.*\.wasm/.test(name)), asked.join());
       const shifted = (await page.evaluate(() => globalThis.shifted)) - before;
       assert.ok(shifted < 0.1, `${shifted} moved, at ${width}`);

@@ -157,7 +157,6 @@ async function serve(folders) {
   return { address, close: () => server.close() };
 }
 
-/** Asserts that no delivered file names the build folder. */
 async function expectNoPath(folder) {
   for (const name of await readdir(folder, { recursive: true })) {
     const file = join(folder, name);
@@ -170,7 +169,6 @@ async function expectNoPath(folder) {
 const PROMPT = 'Once upon a time there was a king who had a golden ball.';
 const model = join(root, 'models/zoo/softmax');
 
-/** Computes the expected map with the package in this process. */
 async function expected() {
   const read = (name) => readFile(join(model, name));
   const tokenizer = openTokenizer(String(await read('tokenizer.json')));

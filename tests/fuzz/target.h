@@ -38,14 +38,12 @@ static inline ss_bytes read_path(const char *path) {
     return (ss_bytes){data, n};
 }
 
-/* Reads the file NAMEEND of the folder seeds/FOLDER. */
 static inline ss_bytes read_seed(const char *folder, const char *name, const char *end) {
     char path[96];
     snprintf(path, sizeof path, "tests/fuzz/seeds/%s/%s%s", folder, name, end);
     return read_path(path);
 }
 
-/* Aborts unless a refusal has a code, a place and a sentence. */
 static inline void check(ss_status status, const ss_error *err) {
     if (status != SS_OK && (status != err->code || !err->where[0] || strlen(err->text) < 10))
         abort();

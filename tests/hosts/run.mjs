@@ -218,7 +218,6 @@ async function look(page, name, { toggle }) {
   return `${isElement ? 'element' : 'iframe'}, ${sizes}${isElement && toggle ? ', theme followed' : ''}`;
 }
 
-/** Opens a page of the built site, calls `see` with it, and closes both. */
 async function visit(stage, folder, see) {
   const site = await serve(folder);
   const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 } });

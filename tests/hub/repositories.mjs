@@ -35,7 +35,6 @@ function sharded(files, n) {
   return rest;
 }
 
-/** Returns a commit as the hub names it: 40 hexadecimal digits. */
 const commitOf = (id, revision) => createHash('sha1').update(`${id}@${revision}`).digest('hex');
 
 /** Sizes of files that exist only in the list of the hub: no test may fetch them. */

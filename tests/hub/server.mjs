@@ -10,7 +10,6 @@ import { gzipSync } from 'node:zlib';
 import { pathToFileURL } from 'node:url';
 import { TOKENS, repositories } from './repositories.mjs';
 
-/** Headers that the hub exposes to pages of other sites. */
 const EXPOSED = [
   'X-Repo-Commit,X-Request-Id,X-Error-Code,X-Error-Message,X-Total-Count,ETag,Link',
   'Accept-Ranges,Content-Range,X-Linked-Size,X-Linked-ETag',
@@ -43,7 +42,6 @@ class Hub {
   #repositories = repositories();
   /** @type {Fault[]} */
   #faults = [];
-  /** Contents of large files by their name at the second origin. */
   #blobs = new Map();
   /** @type {import('node:http').Server[]} */
   #servers = [];
@@ -73,13 +71,11 @@ class Hub {
     this.#faults.push({ times: Infinity, ...fault });
   }
 
-  /** Forgets faults and requests. */
   reset() {
     this.#faults = [];
     this.log.length = 0;
   }
 
-  /** Returns the requests whose host and path match. */
   seen(path, host) {
     return this.log.filter((one) => path.test(one.path) && (!host || one.host === host));
   }
@@ -194,7 +190,6 @@ class Hub {
     response.end();
   }
 
-  /** Sends a small file, which the hub serves itself. */
   #small(id, commit, file, response) {
     const path = `${id}/${commit}/${file}`.split('/').map(encodeURIComponent).join('/');
     response.writeHead(307, { location: `/api/resolve-cache/models/${path}` }).end();
@@ -227,7 +222,6 @@ function refuse(response, status, headers = {}) {
 const hashOf = (bytes) =>
   bytes ? { sha256: createHash('sha256').update(bytes).digest('hex') } : {};
 
-/** Lets pages of other sites read the answer. */
 function share({ origin }, response) {
   if (!origin) return;
   response.setHeader('access-control-allow-origin', origin);
@@ -246,7 +240,6 @@ function allow(host, headers, response) {
   response.end();
 }
 
-/** Sends the bytes, or the requested range, changed by the fault. */
 function send(bytes, request, response, fault) {
   const { headers } = request;
   if (fault.garbage) bytes = Buffer.alloc(bytes.length, 'garbage ');

@@ -13,7 +13,6 @@ import { masked } from './draw.mjs';
 const ts = createRequire(new URL('../../wasm/package.json', import.meta.url))('typescript');
 const { SyntaxKind: Kind } = ts;
 
-/** Matches calls that release something. */
 const RELEASES =
   /^(close|clear\w*|remove\w*|delete|release\w*|terminate|end\w*|abort|cancel|forget|unsubscribe|unobserve|disconnect|revoke\w*|dispose|free|drop\w*|stop|unlink|destroy)$/;
 /** Matches names of positions from which something is counted. */
@@ -162,7 +161,6 @@ const OF_LINES = {
   round: [
     [/\bmath\.floor\b/g, 'math.ceil'],
     [/\bmath\.ceil\b/g, 'math.floor'],
-    // Rounding up becomes rounding down.
     [
       /-\(-[\w.]+(?:\([^()]*\)|\[[^[\]]*\])? \/\/ [\w.]+(?:\[[^[\]]*\])?\)/g,
       (found) => found.replace('-(-', '('),

@@ -8,7 +8,6 @@ import { binaries, root, withEngine } from './helper.mjs';
 import '../../wasm/abi/relaxed.ts';
 import { chooseBinary } from '../../wasm/abi/variants.ts';
 
-/** The size limit of each binary, compressed. */
 const sizeLimits = {
   'sinkscope.wasm': 101 * 1024,
   'sinkscope.simd.wasm': 103 * 1024,

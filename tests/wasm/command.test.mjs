@@ -260,7 +260,6 @@ test('training can be interrupted at any time, and uses the requested kernels', 
   assert.deepEqual([status, stderr], [0, '']);
   assert.match(stdout, /^step +0 +loss \d/m);
   assert.deepEqual(process.listeners('SIGINT'), before);
-  // Every tenth step is printed.
   const more = await said('train', ...size, ...recipe.with(-1, '12'), '--kernels', 'base');
   assert.deepEqual(
     more.stdout
@@ -517,7 +516,6 @@ test('CSV has the place of each number: its layer as the model counts it, its he
   const first = (start, layers = [1, 4]) =>
     layers.flatMap((layer, l) =>
       [0, 1].flatMap((h) =>
-        // The third key is left out.
         [0, 1].map((key) => `alpha,${start + (2 * l + h) * 3 + key},0.5,${layer},${h},${key}`),
       ),
     );

@@ -8,7 +8,6 @@ const address = new URL('https://hub.example/m/model.gguf?signed=secret');
 const where = 'https://hub.example/m/model.gguf';
 const BYTES = Uint8Array.from({ length: 10 }, (_, i) => i);
 
-/** Returns a body of these bytes, which breaks off if cut. */
 function bodyOf(bytes, isCut) {
   // The bytes come in two chunks, as a connection delivers them.
   const left = [bytes.subarray(0, 5), bytes.subarray(5)].filter(({ length }) => length > 0);
@@ -234,7 +233,6 @@ test('a rejected range is requested once more as the whole file, and only then',
     found.asked.map(({ range }) => range),
     [undefined, 'bytes=4-', 'bytes=4-', undefined],
   );
-  // The whole file is requested once.
   const twice = await read(t, [() => cut(4), refused], { tries: 2 });
   assert.equal(twice.asked.length, 4);
   assert.equal(twice.error.code, 'read');

@@ -11,7 +11,6 @@ import { files, root, tiny, withEngine } from './helper.mjs';
 const outcomes = fileURLToPath(new URL('.build/native/outcomes', root));
 const tokens = [3, 1, 4, 1];
 
-/** Returns the FNV-1a hash of the bytes. */
 function hash(...parts) {
   let bits = 2166136261;
   for (const { data } of parts)
@@ -20,7 +19,6 @@ function hash(...parts) {
   return (bits >>> 0).toString(16).padStart(8, '0');
 }
 
-/** Returns the outcome of a list of edits: status and bits, or status, place and sentence. */
 async function outcomeOf(model, edits, isExact) {
   const fields = ['hidden', 'next'];
   let run;
@@ -58,7 +56,6 @@ for (const [name, [engineOptions, modelOptions]] of Object.entries(BINARIES))
       let accepted = 0;
       for (const [texts, status, ...rest] of lines) {
         const edits = texts.split(' ').map((text) => readEdit(text, engine.describe));
-        // In eight bits edits of weights are refused.
         const found = await outcomeOf(model, edits, isExact);
         if (!isExact && found.includes('exact arithmetic')) continue;
         const expected = status === 'ok' && !isExact ? 'ok' : [status, ...rest].join('\t');

@@ -78,7 +78,6 @@ const { config, weights } = files(tiny);
 const tokenizerJson = readFileSync(new URL('tokenizer.json', softmax), 'utf8');
 const tokenizer = openTokenizer(tokenizerJson);
 
-/** Imitates a training whose loss is always 1. */
 class Trained {
   async read() {
     return [{ data: [1] }];
@@ -372,12 +371,10 @@ const FACE = {
   cacheClear: [sinkscope.cacheClear, 'owner/name'],
 };
 
-/** Accepts the error of a recording without the requested tensor. */
 function notThere(error) {
   if (error.code !== 'bad_request') throw error;
 }
 
-/** Replaces each argument, and each entry of plain objects. */
 function* spoilArguments(args) {
   for (const [i, arg] of args.entries()) {
     for (const [what, junk] of Object.entries(JUNK)) {

@@ -67,7 +67,6 @@ test('--label measures each label like its texts alone', async () => {
   const { stdout } = await run('--text-file', path, '--label', '--tokens', '32');
   const [mean] = found.byLabel[0].metrics.sink_ratio.mean;
   assert.ok(stdout.includes(`  prose: ${(100 * mean).toFixed(1)}% ± `), stdout);
-  // Every label gets the same number of sequences.
   const two = JSON.parse(
     (await run('--text-file', path, '--label', '--sequences', '2', ...args)).stdout,
   );

@@ -11,7 +11,6 @@ const text = readFileSync(new URL('tokenizer.json', softmax), 'utf8');
 const config = readFileSync(new URL('tokenizer_config.json', softmax), 'utf8');
 const file = JSON.parse(text);
 
-/** Returns the tokenizer file with other stages. */
 const withStages = (change) => ({ tokenizer: JSON.stringify({ ...file, ...change }) });
 
 function split(Regex) {
@@ -58,10 +57,8 @@ test('the worker gives the tokens of the tokenizer in this thread', async () => 
   assert.equal((await failure(guarded.encode('a'))).code, 'closed');
 });
 
-/** An hour in milliseconds, longer than any worker is granted. */
 const HOUR = 3600_000;
 
-/** Milliseconds after which a test counts as hanging and fails. */
 const STUCK = 600_000;
 
 const HOSTILE = {

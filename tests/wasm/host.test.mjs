@@ -342,7 +342,6 @@ function privateFolder(kind, { room = Infinity } = {}) {
   return { log, storage: { getDirectory: async () => ({ getDirectoryHandle }) } };
 }
 
-/** Asserts that a store puts, replaces, returns, lists and removes bytes by name. */
 async function keepsBytes(store) {
   assert.deepEqual(await store.names(), []);
   assert.equal(await store.get('a'), undefined);

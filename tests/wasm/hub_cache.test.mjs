@@ -150,7 +150,6 @@ test('a response that is not read to its end is canceled', async (t) => {
   await read({}, 4);
   assert.deepEqual(isEnded(), [true]);
   assert.deepEqual([...(await read()).content], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-  // The first response of this visit named the version; the second one continued after the cached bytes.
   assert.deepEqual(isEnded(), [true, true, false]);
 });
 
@@ -326,7 +325,6 @@ test('a stored model opens without a network', async () => {
   const again = await resolve(id, options);
   assert.deepEqual(again, { ...JSON.parse(JSON.stringify(plan)), remembered: true });
   await open(again);
-  // The cache does not serve files that the hub refuses.
   hub.reset();
   hub.fault({ path: /./, status: 401 });
   assert.equal((await failure(resolve(id, options))).code, 'access');

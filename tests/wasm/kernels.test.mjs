@@ -27,7 +27,6 @@ const env = { ...process.env, NODE_PATH: process.env.NODE_PATH ?? '/usr/share/no
 const build = (command, ...options) =>
   execFileSync(command, [...exact, ...options], { cwd, env, stdio: 'inherit' });
 
-/** Returns the names and hashes that a program prints, one per line. */
 const printedBy = (program) => execFileSync(program, { cwd }).toString().trim().split('\n');
 
 const hex = (number) => (number >>> 0).toString(16).padStart(8, '0');

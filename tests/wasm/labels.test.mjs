@@ -66,7 +66,6 @@ test('no label shows the name of an edit, a parameter or a placeholder, whatever
       const needed = values.filter(
         ([name]) => row.parameters.find((one) => one.name === name).required,
       );
-      // With the required parameters, with all, and with each optional one.
       const all = [needed, values, ...values.map((one) => [...needed, one])];
       for (const given of all) {
         const label = editLabel({ kind: row.name, ...Object.fromEntries(given) }, describe);

@@ -43,7 +43,6 @@ after(async () => {
   site.close();
 });
 
-/** Returns the files of the model, as a reader picks or drops them. */
 const picked = () =>
   Promise.all(
     readdirSync(folder)

@@ -40,7 +40,6 @@ const { createEngine, labConfig, spread } = await import('../../wasm/index.ts');
 
 const ids = [0, 17, 392, 5, 5, 81];
 
-/** The ways in which a worker may end, with the sentence that reports each. */
 const ENDS = {
   'is ended from outside': [(worker) => worker.terminate(), /exit code 1/],
   'runs into an error': [(worker) => worker.emit('error', new Error('out of heap')), /out of heap/],

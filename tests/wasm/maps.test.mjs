@@ -104,7 +104,8 @@ test('a run that measures has the numbers of one that stores its maps, in less m
       /^expected all tokens at once, since a run that measures keeps no keys, but 13 are there already$/,
     );
     const bytes = (measuring) => model.runBytes(16, { fields, capacity: 16, maps: 0, measuring });
-    // Keys and values of one layer are left, and norms and spectra of all.
+    // The run still keeps the keys and values of one layer, and the norms and spectra of all
+    // layers.
     const vectors = (H * L + 2 * G * (L - 1)) * K - 2 * G * L + (L + 1) * (D - 1);
     const saved = (await bytes(false)) - (await bytes(true));
     assert.equal(saved, 64 * vectors - 64);
@@ -117,7 +118,6 @@ test('a run that measures has the numbers of one that stores its maps, in less m
   });
 });
 
-/** Returns the map of one head from the maps of all. */
 const mapOf = ({ data }, H, layer, head) =>
   data.subarray((layer * H + head) * T * T, (layer * H + head + 1) * T * T);
 

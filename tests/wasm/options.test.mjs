@@ -18,7 +18,6 @@ const describe = JSON.parse(readFileSync(new URL('sinkscope.describe.json', bina
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-options-'));
 after(() => rmSync(folder, { recursive: true }));
 
-/** Runs the command line; returns its exit status, output and messages. */
 const run = (...args) =>
   new Promise((done) => {
     execFile(process.execPath, [cli, ...args], (error, stdout, stderr) =>

@@ -15,7 +15,6 @@ import { files, root, tiny, withEngine } from './helper.mjs';
 const { config, weights } = files(tiny);
 const tensors = tensorsOf(weights);
 
-/** Returns the tensors in F64, with every digit of F32. */
 const doubles = tensors.map(([name, { shape, dtype }, bytes]) => {
   assert.equal(dtype, 'F32');
   const numbers = new Float32Array(Uint8Array.from(bytes).buffer);

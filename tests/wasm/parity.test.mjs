@@ -33,7 +33,6 @@ function bits(buffer) {
   return Buffer.from(words.buffer);
 }
 
-/** The fields that a run of this model can record. */
 const fieldsOf = ({ describe }, { architecture }) =>
   describe.fields.filter(({ needs }) => !needs || architecture[needs]);
 
@@ -57,7 +56,6 @@ async function readAll(kernels, folder, tokens, edit, arithmetic = 'exact') {
   return parts;
 }
 
-/** Returns the same fields and metrics from the native build. */
 function dumpAll(folder, tokens, edit, ...before) {
   const out = mkdtempSync(join(tmpdir(), 'sinkscope-'));
   try {
@@ -191,7 +189,6 @@ const isRelaxed =
     readFileSync(new URL('sinkscope.simd.wasm', binaries)),
   );
 
-// The cases cover every family and every type of weights.
 for (const { folder, tokens } of cases.filter(({ edit }) => !edit)) {
   const name = folder.pathname.split('/').at(-2);
   if (!/^(hf|gguf)-/.test(name)) continue;

@@ -32,7 +32,6 @@ function memory(room = Infinity) {
   };
 }
 
-/** The bytes of a file: they count up to 250 and start again. */
 const file = new Uint8Array(21 * 2 ** 20);
 for (let i = 0; i < file.length; i++) file[i] = i % 251;
 const numbered = (length, from = 0) => file.subarray(from, from + length);

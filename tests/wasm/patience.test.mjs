@@ -18,7 +18,6 @@ const OPENED = {
 };
 const SMALL = { tokenizer: '' };
 
-/** Makes workers that answer when the test lets them. */
 function stage() {
   const workers = [];
   const start = () => {
@@ -35,7 +34,6 @@ function stage() {
   return { workers, guard: createGuard(start) };
 }
 
-/** Opens a tokenizer; returns the tokenizer and its worker. */
 async function opened({ source = SMALL, benchmarkMs = 30, ...options } = {}) {
   const { workers, guard } = stage();
   const opening = guard(source, options);
@@ -45,7 +43,6 @@ async function opened({ source = SMALL, benchmarkMs = 30, ...options } = {}) {
   return { workers, tokenizer: await opening };
 }
 
-/** Defines a test with a mocked clock. */
 const timed = (name, use) =>
   test(name, async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
@@ -56,7 +53,6 @@ const timed = (name, use) =>
     }
   });
 
-/** Asserts that the worker is ended after `ms` milliseconds and not before. */
 async function endsAfter(worker, ms) {
   mock.timers.tick(ms - 1);
   assert.equal(worker.isEnded, false, `it was ended before ${ms}`);

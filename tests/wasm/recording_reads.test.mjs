@@ -188,7 +188,6 @@ test('all reads of a recorded prompt share one run, which is created once', asyn
     'B prompt 7 0',
     'B read 10 [{"metric":"alpha"}]',
   ]);
-  // The next call opens a file again after a failure.
   replace();
   broken.add('open source 0');
   assert.match((await recording.field('att').catch((error) => error)).message, /failed/);
@@ -346,7 +345,6 @@ test('a recording is closed once, where it was opened', async () => {
   assert.deepEqual([moved.calls, ended.calls, never.calls], [[], [], []]);
 });
 
-/** Returns a placeholder for a recording in comparisons. */
 function side(tensors, { model = {}, first = {}, prompts = {}, eps = [], edits = [] } = {}) {
   return {
     tensors: new Map(Object.entries(tensors)),

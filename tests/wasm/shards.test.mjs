@@ -4,7 +4,6 @@ import assert from 'node:assert/strict';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
 import { files, softmax, tiny, withEngine } from './helper.mjs';
 
-/** Deals the tensors of a file out to n files in turn, like cards. */
 function deal(file, n) {
   const tensors = tensorsOf(file);
   return Array.from({ length: n }, (_, i) => fileOf(tensors.filter((__, j) => j % n === i)));

@@ -11,7 +11,6 @@ const sequences = Array.from({ length: 12 }, (_, i) =>
 
 const later = (value, ms) => new Promise((resolve) => setTimeout(resolve, ms, value));
 
-/** Returns a model whose replicas are only names. */
 const replicated = (n) => ({ replicas: Array.from({ length: n }, (_, i) => `replica ${i}`) });
 
 test('a study gives the same bits for any number of workers', { timeout: 120_000 }, async () => {

@@ -23,7 +23,6 @@ import {
 import { drawSome, meanWithError } from '../../wasm/study/tasks.ts';
 import { failure } from './helper.mjs';
 
-/** Asserts that each promise fails with this place and sentence. */
 async function refused(table) {
   for (const [work, sentence] of table) {
     const { code, where, text } = await failure((async () => work())());
@@ -836,10 +835,8 @@ test('unmasking in one step moves nothing; ties go to the leftmost position, the
   };
   assert.deepEqual(await hidden({}), await hidden({ seed: 0 }));
   assert.notDeepEqual(await hidden({}), await hidden({ seed: 1 }));
-  // A sink that stays where it is has not moved, in any number of steps.
   const still = await measureUnmasking(model, [[2, 1, 3]], { steps: 2, masked: 1 });
   assert.deepEqual([still.steps, still.moves.mean], [2, 0]);
-  // Keys hidden at random are drawn by seed 0 unless another is given.
   const keys = async (options) => {
     runs.length = 0;
     await unmask(model, [2, ...Array(7).fill(0)], { steps: 7, without: 'random', ...options });

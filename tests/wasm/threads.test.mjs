@@ -47,7 +47,6 @@ function bitsOf(data) {
   return Buffer.from(data.buffer);
 }
 
-/** Reads every field and metric of a run of the golden tokens. */
 async function fieldsOf(backend, folder, tokens) {
   const { config, weights } = files(folder);
   const { model, architecture } = await backend.open(QUIET, { config, weights: [weights] });

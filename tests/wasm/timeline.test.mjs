@@ -205,7 +205,6 @@ test('a step that is not stored is rejected with the stored ones', async () => {
   });
 });
 
-/** Serves a folder, records its requests, and may delay answers. */
 async function serve(folder, use, answer = (response, bytes) => response.end(bytes)) {
   const asked = [];
   const server = createServer((request, response) => {
@@ -295,7 +294,6 @@ for (const id of PACKED)
     const address = new URL(`${id}/timeline/index.json`, zoo);
     const timeline = await openTimeline(address);
     const index = JSON.parse(readFileSync(address));
-    // The steps are opened forwards, and once far back.
     for (const { step } of [...timeline.checkpoints, timeline.checkpoints[3]]) {
       const { weights } = await timeline.open(step);
       const { weights_sha256 } = index.checkpoints.find((one) => one.step === step);

@@ -18,7 +18,6 @@ import {
 } from './timelines.mjs';
 
 const { FUZZ_SECONDS = 3, FUZZ_SEED = 1 } = process.env;
-/** Limit in milliseconds for one timeline, on a machine that has other work. */
 const LIMIT = 5000;
 
 const JUNK = [
@@ -40,7 +39,6 @@ const JUNK = [
 ];
 const STRUCTURE = '{}[]",:0-eE\\';
 
-/** Returns a copy in which one value somewhere is changed, removed or repeated. */
 function mutated(value, below) {
   if (typeof value !== 'object' || value === null || below(9) === 0)
     return JUNK[below(JUNK.length)];
@@ -62,7 +60,6 @@ function scratched(bytes, below) {
   return copy;
 }
 
-/** Returns a text in which one character is replaced by another. */
 function misspelled(text, below) {
   const at = below(text.length);
   return text.slice(0, at) + STRUCTURE[below(STRUCTURE.length)] + text.slice(at + 1);

@@ -8,7 +8,6 @@ import { fixture } from './timelines.mjs';
 
 const sha256 = 'f'.repeat(64);
 
-/** Parses the index of a small timeline after `change` edited it. */
 function index(change = () => {}) {
   const { index } = fixture();
   for (const one of index.checkpoints) Object.assign(one, { bytes: 50, sha256 });

@@ -43,7 +43,6 @@ function expected() {
   });
 }
 
-/** Returns index.json and the unpacked files of a small timeline. */
 export function fixture() {
   const weights = expected();
   const raw = CHECKPOINTS.map(({ seed }) =>
@@ -72,7 +71,6 @@ export function fixture() {
   return { raw, weights, index };
 }
 
-/** Writes a timeline; `change` may damage it first. */
 export function write(folder, { index, raw }, change = () => {}) {
   const files = Object.fromEntries(
     index.checkpoints.map(({ file }, i) => [file, gzipSync(raw[i])]),
@@ -91,7 +89,6 @@ export function write(folder, { index, raw }, change = () => {}) {
   return new URL('index.json', `${pathToFileURL(folder).href}/`);
 }
 
-/** Calls a test with a temporary folder, which is removed afterwards. */
 export async function withFolder(use) {
   const folder = mkdtempSync(join(tmpdir(), 'timeline-'));
   try {
@@ -101,7 +98,6 @@ export async function withFolder(use) {
   }
 }
 
-/** Returns the numbers after the header of a safetensors file in memory. */
 export function numbersOf(file) {
   const start = 8 + Number(Buffer.from(file.buffer).readBigUInt64LE(0));
   return new Float32Array(file.slice(start).buffer);

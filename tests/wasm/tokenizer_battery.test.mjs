@@ -39,7 +39,6 @@ const COLUMNS = {
     Array.from(tokenizer.decode(own(tokens).map(({ id }) => id)), (sign) => sign.codePointAt(0)),
 };
 
-/** Returns the tokens of a text; null if encoding it is refused. */
 function attempt(tokenizer, text) {
   try {
     return tokenizer.encode(text);

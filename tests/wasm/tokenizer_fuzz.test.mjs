@@ -12,7 +12,6 @@ const { FUZZ_ROUNDS = 1500, FUZZ_SECONDS = 60, FUZZ_SEED = 1 } = process.env;
 /** Milliseconds after which a call without an answer is ended. */
 const LIMIT = 1000;
 
-/** Draws random choices from a seed, the same ones every time. */
 class Draw {
   #state;
 
@@ -189,7 +188,6 @@ function checkTokens(text, tokens, size) {
   }
 }
 
-/** Counts the outcomes of one round, a tokenizer and its texts. */
 function execute(seed) {
   const draw = new Draw(seed);
   const file = tokenizer(draw);

@@ -46,7 +46,6 @@ after(async () => {
 
 const hash = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
-/** Returns log and weights after some steps, with the given kernels. */
 async function trained(kernels, config, recipe, options = {}) {
   const own = await createEngine({ kernels, lab: true, worker: false });
   const training = await own.train({ config, recipe, ...options });
@@ -384,7 +383,6 @@ test('the command line writes a whole folder, which opens, is measured, continue
   ]);
   const { settings, steps_done: steps } = JSON.parse(readFileSync(join(out, 'recipe.json')));
   assert.deepEqual([settings.seed, settings.triggers, settings.beta1, steps], [7, 3, 0.9, 6]);
-  // Repeating the training from the folder alone gives the same digits.
   await run('train', '--recipe', out, '--out', again);
   assert.deepEqual(contents(again), contents(out));
   // The tokens of the folder's tokenizer are letters.
@@ -393,7 +391,6 @@ test('the command line writes a whole folder, which opens, is measured, continue
   const measured = ['--text-file', text, '--tokens', 16, '--sequences', 2, '--json'];
   const { stdout } = await run('measure', out, '--special', '<s>', ...measured);
   assert.deepEqual(JSON.parse(stdout).architecture.V, 24);
-  // The training continues from the folder on a text, and once more after the text is deleted.
   const [onward, twice] = ['onward', 'twice'].map((name) => join(folder, name));
   const sizes = ['--batch', 1, '--length', 12, '--steps', 3];
   await run('train', '--from', out, '--text-file', text, ...sizes, '--out', onward);
@@ -401,7 +398,6 @@ test('the command line writes a whole folder, which opens, is measured, continue
   await run('train', '--recipe', onward, '--out', twice);
   assert.deepEqual(contents(twice), contents(onward));
   assert.equal(JSON.parse(readFileSync(join(twice, 'recipe.json'))).text.name, 'corpus.txt');
-  // Another model, or another text, gives another result.
   await assert.rejects(
     run('train', '--recipe', onward, '--from', onward),
     /--from .*onward: expected the bytes that the recipe names, sha256 [0-9a-f]{64}, found/,

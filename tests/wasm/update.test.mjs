@@ -7,7 +7,6 @@ import { failure, files, randomModel, softmax, tiny, withEngine } from './helper
 
 const text = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
 
-/** Returns the standard fields of a model. */
 function fieldsOf({ describe, architecture }) {
   const rows = describe.fields.filter(
     ({ standard, needs }) => standard && (!needs || architecture[needs]),
@@ -15,7 +14,6 @@ function fieldsOf({ describe, architecture }) {
   return rows.map(({ name }) => name);
 }
 
-/** Reads every standard field and the metrics of a run, except those that compare it with another run. */
 async function numbersOf(run, model) {
   const { metrics } = model.describe;
   const recorded = fieldsOf(model);
@@ -66,7 +64,6 @@ const variants = ({ edits }) =>
     return choice ? choice.choices.map((word) => [row, { [choice.name]: word }]) : [[row, {}]];
   });
 
-/** Draws an edit of a row with given parameters and random others. */
 function drawEdit([row, given], { operations }, random) {
   const values = row.parameters.map(({ name, type, required, choices, low = 0 }) => {
     if (name in given) return [name, given[name]];
@@ -79,7 +76,6 @@ function drawEdit([row, given], { operations }, random) {
   return { kind: row.name, ...Object.fromEntries(values) };
 }
 
-/** Draws edits until the model accepts one. */
 async function takenEdit(variant, model, random) {
   for (let i = 0; i < 2000; i++) {
     const edit = drawEdit(variant, model.describe, random);

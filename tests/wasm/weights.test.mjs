@@ -31,7 +31,6 @@ function memory({ size = 100 } = {}) {
   };
 }
 
-/** Returns a stream of pieces; an error among them ends it. */
 function streamOf(...pieces) {
   const pull = (controller) => {
     const next = pieces.shift();
@@ -89,7 +88,6 @@ test('reports give the progress, from nothing to all', async (t) => {
     ],
   );
   assert.equal(found.reports.at(-1)[2].remaining, 0);
-  // Without a known size there is no total.
   t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
   assert.deepEqual(counts(await load(new URL('https://a.example/w')))[0], [0, NaN]);
   // At most thirty reports come per second, and the last one in any case.

@@ -45,9 +45,6 @@ const architecture = {
 const model = { describe, architecture, arithmetic: 'float' };
 const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
 
-/**
- * Returns the header of a file, the length that it declares, the length of its JSON, and its tensors by name.
- */
 function opened(file) {
   const bytes = Buffer.from(file);
   const length = Number(bytes.readBigUInt64LE(0));
@@ -211,7 +208,6 @@ test('a prompt is stored under its number; tensors that the run lacks are omitte
   const single = new Map();
   await addPrompt(single, 0, run, { fields: ['att'], small: [], exact: [] }, false);
   assert.deepEqual(single.get('0.att'), f32(1, 0.1));
-  // A requested small field is kept in full precision.
   const asked = new Map();
   await addPrompt(asked, 0, run, { fields: ['loss', 'att'], small: [], exact: [] }, true);
   assert.deepEqual([asked.get('0.loss').dtype, asked.get('0.att').dtype], ['F32', 'F16']);

@@ -7,7 +7,6 @@ import { SHAPES, hubFile, wordOf } from './gguf.mjs';
 /** Fields that an explorer records: maps and all their inputs. */
 const KEPT = ['att', 'seen', 'q', 'k', 'v', 'hidden', 'att_out', 'mlp_out', 'next'];
 
-/** Returns the ids of the most probable next tokens with their probabilities. */
 function mostLikely(logits, n) {
   const most = logits.reduce((a, b) => Math.max(a, b));
   const sum = logits.reduce((a, b) => a + Math.exp(b - most), 0);
@@ -87,7 +86,6 @@ export async function ours(address) {
       const [at, , , T, , , , row] = words(view, 8);
       return new Float32Array(exports.memory.buffer, at + 4 * (T - 1) * row, n).slice();
     },
-    /** Returns the milliseconds of all metrics of a model's summary. */
     async measure() {
       const start = performance.now();
       describe.metrics.forEach(({ summary, fields, arguments: given }, i) => {
@@ -259,7 +257,6 @@ export async function bare() {
     return fitting.reduce((a, b) => (flops(b) > flops(a) ? b : a));
   };
   return {
-    /** Returns the milliseconds that `flops` operations take, or reading `bytes` bytes. */
     ms({ flops, bytes: wanted }, shape) {
       if (wanted) return (seconds(() => exports.bench_read(at, bytes)) * 1000 * wanted) / bytes;
       const i = largest(shape === 'zoo' ? 128 : 768);
@@ -270,7 +267,6 @@ export async function bare() {
   };
 }
 
-/** Returns makers of the engines that can read a file; each makes one or several, by name. */
 export function makersFor(file, { hasOld }) {
   const [shape, type] = file.split('.');
   const made = {};

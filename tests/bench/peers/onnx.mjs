@@ -10,7 +10,6 @@ import { Bytes, EPSILON, ROPE_BASE, SHAPES, layOut, numbers } from './gguf.mjs';
 
 const text = (string) => new TextEncoder().encode(string);
 
-/** Builds a protobuf message from pieces and counts their length. */
 class Message extends Bytes {
   varint(n) {
     const out = [];
@@ -187,7 +186,6 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
     );
     return node('Squeeze', [transposed, 'axis 0']);
   };
-  /** Appends the keys or values of new tokens to the cached ones. */
   const grown = (name, x) => node('Concat', [name, x], { axis: 1 }, { outputs: [`new_${name}`] });
 
   let x = node('Gather', [floats('token_embd.weight'), 'ids']);
