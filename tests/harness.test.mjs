@@ -98,7 +98,7 @@ test('a report that is cut off fails its stage, and reports of an earlier run do
 });
 
 test('two stages run side by side after their dependencies, without mixing their outputs', async (t) => {
-  // Each of the first two waits until the other has begun.
+  // Each of the first two stages waits until the other has begun.
   const meet = (own, other) =>
     `touch ${own}; until [ -e ${other} ]; do sleep 0.01; done; echo ${own} and ${other}`;
   const { last, output } = await runWith(

@@ -77,7 +77,6 @@ const round = (what, bits, by, first = 0) => [
   { kind: 'quantize', what, bits, by, ...(first ? { first } : {}) },
 ];
 
-/** Settings that do not depend on the model. */
 const SETTINGS = [
   ['last 24 keys', evict('window')],
   ['first + last 23', evict('first', { first: 1 })],

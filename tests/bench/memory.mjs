@@ -78,7 +78,7 @@ async function shows(page, said) {
 async function readAgain(page, T) {
   // The address follows the state of the page a moment later.
   await page.waitForFunction(() => !location.hash.includes('=softmax'));
-  // A link omits defaults.
+  // The address may lack T: a link omits defaults.
   await page.evaluate((n) => {
     location.hash = `${location.hash.replace(/&T=\d+/, '')}&T=${n}`;
   }, T);

@@ -39,7 +39,6 @@ function countProductWeights({ layers, width, inner, vocabulary, feed_forward: k
   return layers * block + vocabulary * width;
 }
 
-/** Returns the milliseconds of processor time of a function. */
 async function processorTime(run) {
   const began = process.cpuUsage();
   await run();

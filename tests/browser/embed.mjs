@@ -186,7 +186,6 @@ const LABELS = encodeURIComponent(
 );
 const FRAMED =
   '<!doctype html><title>A course</title><link rel="icon" href="data:,"><style>iframe { border: 0 }</style>';
-/** Sizes from the smallest supported frame to a full screen. */
 const SIZES = [
   [280, 240],
   [320, 480],
@@ -199,9 +198,7 @@ const SIZES = [
   [1600, 900],
   [1920, 1080],
 ];
-/**
- * The least size of a picture, as a share of the frame's smaller side, and of letters, in pixels.
- */
+/** The least size of a picture, as a share of the frame's smaller side, and of letters, in pixels. */
 const [PICTURE_MIN, LETTERS_MIN] = [0.65, 11];
 /** Selector of views that wait for a click on a button of their own. */
 const NOT_STARTED = '.view-suffix, .view-tasks, .view-unmasking, .view-masked, .view-context';

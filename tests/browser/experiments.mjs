@@ -164,7 +164,6 @@ export const experiments = {
       'room=purpose&experiment=cache&shown=softmax&runs=1&length=32&policy=nose',
     );
     assert.match(await text(wrong, '.trouble'), /expected policy to be window, first.*found nose/);
-    // The view of the cache does not apply to a model that evicts no keys, and an embed says so, too.
     const embed = await stage.open('view=cache&shown=softmax', {
       file: 'embed.html',
       waits: false,
@@ -220,7 +219,7 @@ export const experiments = {
   },
 
   async 'fragility compares repeated tokens, a channel and a weight with random ones'(stage) {
-    // The frames of the room shown before lack numbers that this experiment needs.
+    // The page opens in Start, whose frames lack the numbers that this experiment needs.
     const page = await stage.open('experiment=fragility&runs=2&repeats=40&perturbation=channel');
     await page.getByRole('link', { name: 'Why it matters' }).click();
     await page.waitForSelector('[data-view="perturbations"] .chart-picture >> visible=true');

@@ -70,7 +70,6 @@ async function serve(folder, headers = {}) {
   return { origin: `http://127.0.0.1:${server.address().port}/`, sent };
 }
 
-/** Headers by which each kind of browser permits shared memory. */
 const ISOLATING_HEADERS = {
   'Document-Isolation-Policy': 'isolate-and-credentialless',
   'Cross-Origin-Opener-Policy': 'same-origin',

@@ -13,7 +13,6 @@ const drawn = JSON.parse(await readFile(join(root, 'web/lessons/pictures/picture
 const SIZES = [1280, 390].flatMap((width) =>
   ['light', 'dark'].map((scheme) => ({ width, scheme })),
 );
-/** Limit on the bytes that a lesson fetches before its first figure. */
 const BYTES_MAX = 300_000;
 
 const open = (stage, slug, options = {}) =>
@@ -155,7 +154,6 @@ export const lessons = {
     await lab.scrollIntoViewIfNeeded();
     const train = lab.getByRole('button', { name: 'Train' });
     await train.waitFor();
-    // Before the reader presses Train, the picture shows an example; then the maps replace it.
     const heightOf = () => lab.evaluate((one) => one.offsetHeight);
     const [before, picture] = [await heightOf(), lab.locator('img')];
     assert.ok(await picture.isVisible());

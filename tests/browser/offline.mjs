@@ -50,10 +50,7 @@ async function openHost() {
   return {
     address: `http://127.0.0.1:${host.address().port}/`,
     serve: (other) => (folder = other),
-    /**
-     * Makes the host answer matching paths with a login page, which browsers may cache for ten
-     * minutes.
-     */
+    /** Makes the host answer matching paths with a login page, which browsers may cache for ten minutes. */
     interpose: (paths) => (wrong = paths),
     relent: () => (wrong = /^$/),
     close() {
@@ -82,7 +79,6 @@ async function waitUntilCached(page, ...paths) {
     await until(async () => (await cachedAddresses(page, /./)).some((url) => url.endsWith(path)));
 }
 
-/** Opens Compare, which reads exact numbers, so that the exact weights are cached. */
 async function seeExact(page, address) {
   await page.goto(`${address}#room=compare`);
   await waitUntilCached(page, 'softmax/refinement.gz', 'sigmoid/refinement.gz');

@@ -496,7 +496,6 @@ export const open = {
     await settled(page);
     assert.match(await text(page, '.chart-key'), /pythia-14m, visited steps/);
     assert.match(decodeURIComponent(page.url()), /shown=hub:EleutherAI\/pythia-14m@step143000/);
-    // The hub lacks this step: the last frame stays, and the error names the step.
     await page.keyboard.press('ArrowLeft');
     await page.waitForFunction(() =>
       /step142000/.test(document.querySelector('.trouble')?.textContent),

@@ -140,7 +140,7 @@ export const packed = {
       assert.match(says, /^15 of the 24 heads/, 'the numbers of the page');
       const workers = page.workers().map((worker) => worker.url());
       assert.ok(workers.length && workers.every((url) => url.startsWith(`blob:${host.origin}/`)));
-      // The package holds no page: its figures lead to the one that the build named.
+      // The package contains no page, so its figures link to the page that the build named.
       const link = await page.locator('sink-scope a[part=link]').first().getAttribute('href');
       assert.ok(link.startsWith(`${HOME}#`), link);
       for (const name of ZOO) {
@@ -151,7 +151,7 @@ export const packed = {
         if (name === 'softmax') assert.equal(Math.round(24 * sink), 15);
         await model.close();
       }
-      // The dialog that asks whether a server allows the element belongs to the page.
+      // Only the page has the dialog that asks whether a server allows the element.
       const files = readdirSync(join(folder, 'package/assets')).map((file) =>
         readFileSync(join(folder, 'package/assets', file), 'utf8'),
       );

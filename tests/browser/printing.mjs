@@ -11,7 +11,6 @@ const ROOMS = {
   embed: ['view=sinks&controls=text,question,step,save', '.stamp', 'embed.html'],
 };
 
-/** Selector of the buttons whose text is printed. */
 const KEPT = '.term, .chip, [aria-pressed="true"], th button, .room-lab *, .heatmap *';
 
 export const printing = Object.fromEntries(

@@ -114,7 +114,6 @@ async function inspectRecording(stage, kind, width) {
     await staysWithin(page, width, room);
     assert.equal(await coveredScales(page), 0, room);
     assert.doesNotMatch(await text(page, 'main'), /\bNaN|undefined|Infinity|\[object/, room);
-    // Columns are named by the position that counts as the first token.
     if (room === 'compare') {
       const columns = () => text(page, '.numbers-of-all');
       await until(async () => /Sink|α|‖[hkv]/.test(await columns()));

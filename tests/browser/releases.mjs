@@ -50,7 +50,6 @@ export const releases = {
       const page = await context.newPage();
       const title = () => page.locator('[data-view="sinks"] .cell').first();
       const hash = '#room=explore&view=sinks&shown=softmax';
-      // The hash and the query are kept: from the root, from latest/ and from a page below latest/.
       for (const from of ['/', '/latest/', '/latest/explore/']) {
         await page.goto('about:blank');
         await page.goto(`${at}${from}?utm_source=book${hash}`);

@@ -113,7 +113,7 @@ const start = {
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ attention sink; rows sum to 100%');
     assert.match(none, /^no strong column; rows sum to \d+% on average$/);
-    // Both maps respond: the sigmoid head is the one that gives most by weight, not by share.
+    // Both maps have many colors: the sigmoid model shows the head with the largest weight, not the largest share.
     for (const nth of [1, 2])
       assert.ok((await colors(page, `.cell:nth-child(${nth}) canvas`)) > 60);
     assert.match(
@@ -171,7 +171,6 @@ const start = {
   async 'what a reader has begun to read does not jump when the pictures come'(stage) {
     for (const room of ['explore', 'compare', 'training', 'purpose'])
       for (const width of [1280, 390]) {
-        // The weights arrive after the room has shown its controls without pictures.
         const context = await stage.browser.newContext({
           viewport: { width, height: 900 },
           serviceWorkers: 'block',
@@ -596,9 +595,9 @@ const reading = {
     }
     let stops = 0;
     for (const [room, width, few] of [
-      // The text, its start token, examples, the name of the head and the even share are above the map.
+      // Tab reaches first the text, its start token, the examples, the name of the head and uniform attention.
       ['start', 1280, 10],
-      // The bar with the models, the text, its tokens and all settings.
+      // Tab reaches first the bar with the models, the text, its tokens and all settings.
       ['explore', 390, 11],
     ]) {
       const page = await stage.open(`room=${room}`, { width });
@@ -792,7 +791,6 @@ const reading = {
     const { effect } = await saved('effects');
     assert.ok(Math.abs(effect[20] - rise) < 1e-5, `${effect[20]} and ${rise}`);
     const said = await text(page, '.view-effects .caption');
-    // The lead also states the effect of ablating all dormant heads at once.
     const { first_share } = await saved('effects');
     const dormant = effect.flatMap((one, i) =>
       Math.abs(one) < 0.01 && first_share[i] > 0.3
@@ -955,7 +953,6 @@ const comparing = {
     await page.getByRole('button', { name: /loss/ }).first().click();
     assert.equal(await page.locator('th[aria-sort="descending"]').count(), 1);
     assert.deepEqual(page.troubles, []);
-    // One of the six models has a long name: its column scrolls, and the page does not.
     const six = await stage.open(
       'room=compare&shown=softmax,sigmoid,relu,softmax@1400,softmax~sigmoid,gated',
       { width: 320 },
@@ -1270,7 +1267,6 @@ const training = {
     );
     assert.ok(reported[0].includes(ends), reported[0]);
     assert.equal(await rows.first().locator('td').first().locator('circle.shown').count(), 1);
-    // Both models are shown at a step that both have.
     const twins = (await logs('sigmoid')).map(({ points }) => points.at(-1).step);
     const both = Math.min(last, ...twins.filter((step) => step >= 4000)).toLocaleString('en');
     for (const line of reported.slice(3, 5))
@@ -1434,8 +1430,7 @@ const links = {
       /Link copied/.test(document.querySelector('.message').textContent),
     );
     const link = await page.evaluate(() => navigator.clipboard.readText());
-    // Chromium downloads the picture here, because nothing takes shared files. The picture has the
-    // sentence, its number and the link.
+    // This browser has no share dialog, so the button downloads the picture.
     const [picture] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Share picture' }).click(),

@@ -11,13 +11,11 @@ import { CHROMIUM, TYPES, chromium, require, root } from './chromium.mjs';
 
 export { CHROMIUM, TYPES, chromium, root };
 
-/** Folder of pictures for people to look at. */
 export const pictures = `${root}.build/screenshots`;
 mkdirSync(pictures, { recursive: true });
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 export const pageRoot = process.env.SINKSCOPE_PAGE ?? join(root, '.build/page');
 
-/** The lines of `_headers` that hold for every path. */
 const headers = Object.fromEntries(
   readFileSync(join(pageRoot, '_headers'), 'utf8')
     .split(/^(?=\/)/m)
@@ -158,7 +156,6 @@ export async function openFiles(page, files) {
   await input.setInputFiles(files);
 }
 
-/** Returns the text of an element as a reader sees it: white space of any length becomes one space. */
 export const text = async (page, selector) =>
   (await page.textContent(selector)).replaceAll(/\s+/g, ' ').trim();
 export const chips = (page) => page.locator('.chip').allTextContents();
@@ -171,7 +168,6 @@ export async function saveFrom(page, menu, kind) {
   return { name: download.suggestedFilename(), bytes: await readFile(await download.path()) };
 }
 
-/** Opens a section of the bar over the pictures: its tokens, or all settings. */
 export async function openSection(page, name) {
   const section = page.locator(`.ask-bar > .${name}`);
   if (!(await section.evaluate((one) => one.open)))

@@ -22,7 +22,6 @@ async function press(page, target, key) {
   await page.keyboard.press(key);
 }
 
-/** The act of each step: the value that it changes, and how the mouse and the keyboard change the value. */
 const ACTS = {
   1: {
     read: (page) => text(page, '.step-1 .step-words'),
@@ -80,7 +79,6 @@ export const story = {
     answers.push(await text(page, '.step-6 .answer'));
     for (const answer of answers) {
       assert.match(answer, /^[A-Z][^.]*\.$/, answer);
-      // A plain sentence comes before any number or symbol.
       assert.doesNotMatch(answer, /\d|[αε‖×]|L\d/, answer);
     }
     assert.match(await page.evaluate(() => location.hash), /layer=1&head=3/);
@@ -121,7 +119,6 @@ export const story = {
       ),
     );
     assert.match(await text(page, '.step-5'), /with 3 random seeds, 60%, 63% and 20% of the heads/);
-    // Sentences that hold for the twins only are absent with other models or without a start token.
     for (const [hash, n, is, isNot] of [
       ['why=2&first=none', 2, /first key/, /<s>/],
       ['why=4&shown=gated,window', 4, /This head writes/, /trained with sigmoid/],

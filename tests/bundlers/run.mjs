@@ -201,7 +201,6 @@ async function look(browser, { page: address, files, script, map, workers = 2, w
   const warnings = said.filter((text) => !/favicon|404/.test(text));
   if (warning) assert.match(warnings.join(), warning);
   else assert.deepEqual(warnings, []);
-  // Without the option `workers`, the message must name the option, and no path of the build machine.
   const refused = await page.evaluate(
     ([prompt, at]) => globalThis.look(prompt, `${at}model/`).then(String, (error) => error.message),
     [PROMPT, files],

@@ -28,7 +28,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SEED_BYTES_MAX 262144
 
-/* Reads a file at a path from the repository's root, which is the working directory. */
 static inline ss_bytes read_path(const char *path) {
     FILE *file = fopen(path, "rb");
     uint8_t *data = malloc(SEED_BYTES_MAX);

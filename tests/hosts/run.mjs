@@ -56,7 +56,6 @@ document.querySelector('button').onclick = () => {
   }),
   modules: 'theme/node_modules',
   build: [bin('npm/node_modules/.bin/myst'), 'build', '--site'],
-  /** The script that draws the page after MyST has parsed it. */
   finish: async (folder) => {
     await build({
       root: folder,
@@ -189,7 +188,6 @@ async function serve(folder) {
   return { address: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
 }
 
-/** Asserts that the figure is drawn, is as wide as its container, and follows the theme if the host has a button. */
 async function look(page, name, { toggle }) {
   const figure = page.locator('sink-scope, iframe').first();
   await figure.scrollIntoViewIfNeeded();

@@ -149,7 +149,6 @@ class Hub {
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   }
 
-  /** Returns the repository at a revision, or refuses the request as the hub does. */
   #find(id, revision, request, response) {
     const repository = this.#repositories.get(id);
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
@@ -277,7 +276,7 @@ async function write(body, response, { cut, slow, length, hang }) {
   }
   const isFalse = end < body.length || (length ?? body.length) !== body.length;
   if (!isFalse) return response.end();
-  // A reader discards unread bytes when the connection breaks, so it gets time.
+  // A client discards unread bytes when the connection breaks, so the hub gives it time to read them.
   setTimeout(() => response.destroy(), 100);
 }
 

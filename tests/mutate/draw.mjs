@@ -9,7 +9,6 @@ import { createRequire } from 'node:module';
 
 /** @typedef {{ at: number, from: string, to: string }} Slip */
 
-/** Operators by the operator that they are easily confused with. */
 const CONFUSED_OPERATORS = Object.fromEntries(
   ['< <=', '> >=', '=== !==', '== !=', '+ -', '* /', '+= -=', '&& ||']
     .map((pair) => pair.split(' '))

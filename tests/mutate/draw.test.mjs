@@ -101,7 +101,7 @@ test('tests that import a file are nearer to it than those that reach it through
   const own = distance('tests/wasm/measure.test.mjs', 'wasm/study/judge.ts');
   const other = distance('tests/wasm/measure.test.mjs', 'wasm/engine/worker.ts');
   assert.ok(own < other && own <= 2, `${own}, ${other}`);
-  // Python imports `from ..reference.model import forward`, and names of a package.
+  // Python imports relatively, as in `from ..reference.model import forward`, or by the package's name.
   assert.equal(distance('tests/python/test_runs.py', 'models/train/train.py'), 1);
   assert.equal(distance('tests/python/test_runs.py', 'models/reference/model.py'), 2);
   assert.equal(

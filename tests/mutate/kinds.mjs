@@ -132,7 +132,6 @@ const OF_SCRIPTS = {
 
 /** A tolerance, which no computed number meets exactly. */
 const TOLERANCE = String.raw`(?!\d[\d.]*e-\d)`;
-/** Pattern of an operand of a comparison in C or Python. */
 const TERM = String.raw`[\w.>-]+(?:\[[\w.]+\])?`;
 
 /**

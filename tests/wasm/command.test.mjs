@@ -435,7 +435,6 @@ test('a summary shows each metric as its shape allows', () => {
     shown({ T: 9 })[2],
     'too short: uniform attention alone exceeds eps 0.3; Sink_1 needs at least 10 tokens',
   );
-  // A recording may count another token as the first.
   const later = shown({ position: 1, metrics: { ...metrics, first: of([2], [1, null]) } });
   assert.equal(later[1], `${normal} at position 1`);
   assert.deepEqual(later.slice(2, 5), [

@@ -284,7 +284,7 @@ test('a canceled download ends its request, with the reason', async (t) => {
   assert.equal(asked.reason?.message, 'enough');
 });
 
-/** A page may neither ask for plain bytes, nor see what another site did to them. */
+/** A page can neither request uncompressed bytes nor see whether another site compressed them. */
 test('in a browser the size of a compressed response counts only if it was known before', async (t) => {
   const { Request } = globalThis;
   t.after(() => Object.assign(globalThis, { Request }));

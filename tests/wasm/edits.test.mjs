@@ -58,7 +58,7 @@ test('an edit is encoded as its kind and thirteen numbers; missing ones are enco
         parameters: { bias: -1 },
       },
       { kind: 'evict', policy: 'last' },
-      // Parameters with a default may be absent, and a number that is required is left for the core to refuse.
+      // A parameter with a default may be absent. The core refuses an edit that lacks a required number.
       { kind: 'operation', operation: 'softmax' },
       { kind: 'hide' },
     ),

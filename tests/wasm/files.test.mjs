@@ -32,7 +32,7 @@ test('the README names every file of the package, and no other', () => {
   const source = listed('wasm')
     .map((path) => path.slice('wasm/'.length))
     .filter((path) => /\.(js|ts|c|h|txt)$/.test(path) && path !== 'eslint.config.js')
-    // A header is named with its C file, and each folder has its `types.ts`.
+    // The README names neither the header of a C file nor the `types.ts` of a folder.
     .filter(
       (path) => !(path.endsWith('.h') && existsSync(new URL(`wasm/${path.slice(0, -1)}c`, root))),
     )

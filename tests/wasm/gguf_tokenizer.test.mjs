@@ -149,7 +149,6 @@ test('the metadata names the tokens that begin and end a text or have another ro
     const { json } = read({ ...gpt2, ...ids, add_bos_token, add_eos_token, pre });
     assert.deepEqual(json.post_processor, wanted);
   }
-  // Without a bos_token_id no token is put in front of a text.
   assert.equal(read({ ...gpt2, pre: 'llama3' }).json.post_processor, null);
   assert.equal(read({ ...gpt2, add_bos_token: false }).json.post_processor, null);
   for (const role of ['bos', 'eos'])

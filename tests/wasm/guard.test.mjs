@@ -19,7 +19,7 @@ function split(Regex) {
   return withStages({ pre_tokenizer: { type: 'Sequence', pretokenizers: [stage, bytes] } });
 }
 
-/** Number of passed intervals of this thread; a blocked thread counts none. */
+/** Ticks of an interval in this thread: while the thread is blocked, none come. */
 let beats = 0;
 let beat;
 
@@ -169,7 +169,6 @@ function stubWorker({ benchmarkMs }) {
 const OPENED = { size: 1, bos: null, specials: [], text: 'a', ends: new Uint32Array([1]) };
 const idle = 30;
 
-/** Returns the seconds after which the worker of a step is ended, by a clock that the test moves. */
 async function patienceOf(worker, failed) {
   for (let seconds = 1; seconds < 10_000; seconds++) {
     mock.timers.tick(1000);

@@ -82,7 +82,6 @@ test('no worker imports a module that starts it: a bundler that follows both wou
     );
   const started = [...graphOf('index.ts')].flatMap(startOf);
   assert.deepEqual(started.sort(), ['engine/thread.ts', 'engine/worker.ts', 'text/worker.ts']);
-  /** Returns the modules in a worker's bundle, including the workers that it starts. */
   const bundleOf = (path, found = new Set()) => {
     if (found.has(path)) return found;
     found.add(path);

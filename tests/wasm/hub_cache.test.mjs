@@ -45,7 +45,6 @@ const resolve = (id, options) => resolveHub(id, { endpoint: hub.endpoint, wait: 
 const address = () => new URL(`${hub.endpoint}/sinkscope/softmax/resolve/main/model.safetensors`);
 const parts = () => readdirSync(folder).filter((name) => !name.endsWith('.json'));
 
-/** Reads up to `most` bytes of a file and cancels the rest. */
 async function read(options = {}, most = Infinity, open = openCached) {
   const { bytes, stream } = await open(address(), { wait: 1, ...options });
   const chunks = [];
@@ -301,7 +300,7 @@ test('where nothing can be written the download continues, with a report', async
   writeFileSync(file, '');
   process.env.SINKSCOPE_CACHE = join(file, 'below');
   try {
-    // This is another instance of the module, because each has one store.
+    // Each instance of the module has one store, so the query string imports another instance.
     const { openCached: open } = await import('../../wasm/loading/cache.ts?elsewhere');
     const notes = [];
     const options = { version: 'c', onNote: (note) => notes.push(note) };

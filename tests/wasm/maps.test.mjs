@@ -7,7 +7,6 @@ import { failure, files, golden, tiny, withEngine } from './helper.mjs';
 const ids = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
 const T = ids.length;
 
-/** Lists every metric that needs only one run. */
 const metricsOf = ({ metrics }, fields) =>
   metrics
     .filter((row) => row.fields.every((name) => fields.includes(name)))
@@ -104,8 +103,7 @@ test('a run that measures has the numbers of one that stores its maps, in less m
       /^expected all tokens at once, since a run that measures keeps no keys, but 13 are there already$/,
     );
     const bytes = (measuring) => model.runBytes(16, { fields, capacity: 16, maps: 0, measuring });
-    // The run still keeps the keys and values of one layer, and the norms and spectra of all
-    // layers.
+    // The run still keeps the keys and values of one layer, and the norms and spectra of all layers.
     const vectors = (H * L + 2 * G * (L - 1)) * K - 2 * G * L + (L + 1) * (D - 1);
     const saved = (await bytes(false)) - (await bytes(true));
     assert.equal(saved, 64 * vectors - 64);

@@ -171,7 +171,6 @@ test('an option without effect beside another is rejected', async () => {
   }
 });
 
-/** Returns the records of a CSV file whose fields have no line breaks. */
 function parsed(csv) {
   const records = csv
     .trimEnd()

@@ -115,7 +115,6 @@ test('the command line finds shards in a folder below, and measures ids without 
     }),
   );
   assert.deepEqual(hashes, [createHash('sha256').update(weights).digest('hex'), null]);
-  // A text is then a list of ids.
   const { stdout } = await run(
     'measure',
     one,

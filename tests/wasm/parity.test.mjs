@@ -36,7 +36,6 @@ function bits(buffer) {
 const fieldsOf = ({ describe }, { architecture }) =>
   describe.fields.filter(({ needs }) => !needs || architecture[needs]);
 
-/** Reads every field and metric, in the order in which dump writes them. */
 async function readAll(kernels, folder, tokens, edit, arithmetic = 'exact') {
   const parts = {};
   await withEngine({ kernels }, async (engine) => {

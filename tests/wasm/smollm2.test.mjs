@@ -10,7 +10,6 @@ const file = new URL('models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf', root);
 const skip = !existsSync(file) && 'models/fetch/smollm2 fetches the file (98 MB)';
 const folder = new URL('smollm2/', golden);
 
-/** Returns the largest difference and the largest expected number. */
 function compare(actual, expected) {
   assert.equal(actual.length, expected.length);
   let off = 0;

@@ -91,7 +91,6 @@ test('results have the order of the items, whichever worker is faster', async ()
   assert.deepEqual(found, [...items.keys()]);
   assert.equal(replicas.size, 3);
   for await (const _ of spread(replicated(2), [], work)) assert.fail('there is nothing');
-  // A model without replicas is accepted, as tests and wrappers make it.
   for await (const replica of spread({ name: 'alone' }, [0], async (replica) => replica))
     assert.deepEqual(replica, { name: 'alone' });
 });

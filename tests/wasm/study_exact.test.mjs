@@ -471,7 +471,6 @@ test('a key is evicted after the prompt, or after its content, was read; the con
     const right = ids.slice(from).filter((id, i) => id === ids[from + i - 1] + 1).length;
     assert.equal(found.baseline.accuracy.mean, right / (ids.length - from));
     assert.equal(found.baseline.loss.mean, (from + ids.length - 1) / 8);
-    // Of equal logits the lowest id is chosen, whatever the order of the choices.
     assert.equal(found.baseline.choice?.mean, choices && 0);
   }
   const prompts = [{ ids: [9, 1, 2, 3, 5], from: 4, choices: [9, 5] }];
@@ -526,7 +525,6 @@ test('a choice is the answer with the largest logit, of equal ones the lowest id
 
 test('a search takes the first of equal candidates, and only a better one; its seed is 0 by default', async () => {
   const pair = { prompt: [1, 2], continuation: [3, 4] };
-  /** Returns a search whose runs have these losses in turn, the last one forever. */
   const search = async (losses, options = {}) => {
     const { model, runs, open } = counting();
     const run = async (ids, given) => {

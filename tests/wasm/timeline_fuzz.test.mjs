@@ -65,7 +65,6 @@ function misspelled(text, below) {
   return text.slice(0, at) + STRUCTURE[below(STRUCTURE.length)] + text.slice(at + 1);
 }
 
-/** Changes some bytes of a checkpoint, before or after packing; the index may match or not. */
 function spoil(made, below) {
   const one = made['index.json'].checkpoints[below(CHECKPOINTS.length)];
   const isInside = below(2) === 0;
@@ -85,7 +84,6 @@ const DAMAGES = [
   (made, below) => (made['index.json'] = misspelled(JSON.stringify(made['index.json']), below)),
 ];
 
-/** Opens every checkpoint: one that opens must match the index to the bit. */
 async function check(address, content) {
   const timeline = await openTimeline(address);
   const index = JSON.parse(typeof content === 'string' ? content : JSON.stringify(content));

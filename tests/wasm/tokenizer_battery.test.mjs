@@ -31,7 +31,6 @@ function hashOf(numbers) {
 
 const own = (tokens) => tokens.filter((token) => !token.special);
 
-/** The compared columns, by the name of the golden. */
 const COLUMNS = {
   ids: (_, tokens) => tokens.map(({ id }) => id),
   spans: (_, tokens) => own(tokens).flatMap(({ start, end }) => [start, end]),

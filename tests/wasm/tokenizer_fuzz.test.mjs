@@ -62,7 +62,6 @@ function pattern(draw, depth = 0) {
   return [part(), ...draw.some(3, part)].join(draw.of(['', '', '|']));
 }
 
-/** Draws a valid value, or an unexpected one once in `times` draws. */
 const mostly = (draw, times, make) => (draw.below(times) ? make(draw) : draw.of(STRANGE));
 const matching = (draw) =>
   mostly(draw, 20, () => draw.of([{ Regex: pattern(draw) }, { String: draw.of(WORDS) }]));

@@ -368,7 +368,6 @@ test('a training of the command line prints every tenth step, and leaves nothing
     );
 });
 
-/** Returns the contents of a folder that are needed to repeat and open it, by name. */
 const contents = (at) =>
   Object.fromEntries(readdirSync(at).map((name) => [name, hash(readFileSync(join(at, name)))]));
 

@@ -234,7 +234,8 @@ test('a run that begins from a plain one, whole or closed, equals one without it
     // An explicit layer, whatever the edits, requires a base with the same tokens.
     const from = await model.run(text, { from: { run: base, layer: 1 }, capacity: 20 });
     assert.equal((await failure(from.update([1, 2]))).code, 'unsupported');
-    // A base with another text is ignored, also one that continues the text; with an explicit layer it would change the numbers, and is refused.
+    // A base with another text is ignored, even if it continues this text. With an explicit layer
+    // it would change the numbers, so it is refused.
     const others = text.map((id) => id + 1);
     const edits = [{ kind: 'silence', layer: 2, head: 1 }];
     const expected = await numbersOf(await model.run(others, { edits }), model);
@@ -246,7 +247,6 @@ test('a run that begins from a plain one, whole or closed, equals one without it
     assert.deepEqual(await numbersOf(shorter, model), await numbersOf(plain, model));
     const layered = await failure(model.run(others, { edits, from: { run: base, layer: 1 } }));
     assert.equal(layered.code, 'bad_request');
-    // A closed base is ignored too.
     await base.close();
     const after = await model.run(others, { edits, from: { run: base } });
     assert.deepEqual(await numbersOf(after, model), expected);

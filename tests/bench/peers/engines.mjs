@@ -222,7 +222,6 @@ export async function onnxruntime({ shape, type, eight = false }) {
   return {
     [`${name}, maps`]: {
       ...asking(maps),
-      /** Converts the file to the format of onnxruntime; the time does not count as loading. */
       prepare: async (content) => onnxFile(content, shape, type, { eight }),
       async open(content) {
         session = await ort.InferenceSession.create(content);

@@ -58,7 +58,7 @@ function tensor(name, dims, type, bytes) {
   return made.number(2, type).put(8, name).put(9, bytes);
 }
 
-/** Describes an input or output; a size that is a word is variable. */
+/** Describes an input or output. A string in `dims` names a size that varies. */
 function value(name, type, dims) {
   const shape = new Message();
   for (const dim of dims) {

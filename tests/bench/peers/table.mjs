@@ -2,7 +2,6 @@
 import { layOut } from './gguf.mjs';
 import { parsed } from './works.mjs';
 
-/** Tolerances for log p of a token and a weight of a map, compared with PyTorch's. */
 export const TOLERANCE = {
   exact: { logp: 1e-3, att: 1e-5 },
   /** llama.cpp looks GELU and SiLU up in a table of 16-bit numbers, which allows larger errors. */
