@@ -97,7 +97,7 @@ for (const name of positionals.length ? positionals : defaultModels) {
       const { made, ms } = await timeOf(() => perform(before));
       const { ms: reading } = await timeOf(() => made.read(reads));
       for (const run of new Set([made, before])) await run?.close();
-      // The first round is not counted: during it, functions are compiled and optimized.
+      // The first round is not counted: V8 still compiles and optimizes the functions.
       if (!round) continue;
       times.get(act).run.push(ms);
       times.get(act).read.push(reading);

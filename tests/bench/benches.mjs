@@ -178,7 +178,7 @@ async function heads({ model, sequences }) {
   );
 }
 
-/** Measures how far the later tokens move, after the last layer, if an early token is exchanged. */
+/** Measures how far the hidden states of later tokens move, after the last layer, if an early token is replaced. */
 async function measureInfluence({ model, sequences, first }) {
   const { L } = model.architecture;
   const moved = async (from) => {

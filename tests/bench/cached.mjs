@@ -13,7 +13,7 @@ const file = process.argv[2] ?? 'gpt2.f32';
 const rounds = Number(process.env.ROUNDS ?? 7);
 const folder = join(root, '.build/bench/cached');
 
-/** Runs in the page. Each opening has its own engine, as each visit has. */
+/** Runs in the page. Opens the model each time in a new engine, as each visit does. */
 const MAIN = `
 import { createEngine } from 'sinkscope';
 globalThis.open = async (weights) => {

@@ -48,7 +48,7 @@ for (const [name, source] of Object.entries(models)) {
         const run = await model.run(text, { fields });
         const { user, system } = process.cpuUsage(used);
         await run.close();
-        // The first round is not counted: during it, functions are compiled and optimized.
+        // The first round is not counted: V8 still compiles and optimizes the functions.
         if (round) (times[what] ??= []).push((user + system) / 1000);
       }
   for (const { folder, engine, times } of subjects) {

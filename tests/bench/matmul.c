@@ -81,8 +81,8 @@ static void multiply(const bench *b) {
     ss_matmul(output, b->N, tiles, panels, bias, b->T, b->N, b->Kin);
 }
 
-/* Runs bench i `times` times; returns a number that it computed, so that the compiler omits none.
- */
+/* Runs bench i `times` times. Returns one of the results, so that the compiler cannot omit the
+ * work. */
 float bench_run(uint32_t i, uint32_t times) {
     const bench *b = &benches[i];
     for (uint32_t r = 0; r < times; r++) {

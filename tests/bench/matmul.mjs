@@ -28,7 +28,8 @@ async function measure({ binaries, rounds }) {
     engine.bench_run(i, times);
     return (performance.now() - start) / 1000;
   };
-  // Runs enough calls for 30 ms, far above the resolution of the clock. Meanwhile functions are compiled and optimized.
+  // Finds a number of calls that takes 30 ms, far above the resolution of the clock. Meanwhile V8 optimizes the
+  // functions.
   const calibrate = (engine, i) => {
     let times = 1;
     while (seconds(engine, i, times) < 0.03) times *= 2;

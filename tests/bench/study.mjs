@@ -44,7 +44,7 @@ for (let round = 0; round <= rounds; round++)
     const [start, used] = [performance.now(), process.cpuUsage()];
     await measure(model, sequences, { metrics });
     const ms = usedSince(used);
-    // The first round is not counted: during it, functions are compiled and optimized.
+    // The first round is not counted: V8 still compiles and optimizes the functions.
     if (!round) continue;
     wall.push(performance.now() - start);
     cpu.push(ms);

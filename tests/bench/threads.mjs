@@ -10,7 +10,7 @@ const threads = Number(process.argv[2] ?? 2);
 const rounds = Number(process.env.ROUNDS ?? 7);
 const folder = join(root, '.build/bench/threads');
 
-/** Runs in the page. Returns the milliseconds of each row, with the rows in turn. */
+/** Runs in the page. Times the rows in turn and returns the milliseconds of each. */
 const MAIN = `
 import { createEngine } from 'sinkscope';
 import { randomFile } from ${JSON.stringify(join(root, 'tests/bench/peers/gguf.mjs'))};

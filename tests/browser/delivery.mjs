@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { freePort, listens } from './drivers.mjs';
 import { createHost, pageRoot, root } from './stage.mjs';
 
-/** Static servers as a course has them: without our headers, and with types by their own tables. */
+/** Static servers as a course uses them: without our headers, and with their own tables of types. */
 const SERVERS = {
   'python3 -m http.server': (port, folder) => [
     'python3',

@@ -151,7 +151,7 @@ async function pageOfHost(text) {
     content({});
     return frameOf(made[0].properties);
   }
-  // A bare address is pasted into a field of the host, which makes a frame of it.
+  // An author pastes a bare address into a field of the host, which makes a frame of it.
   if (/^http\S+$/.test(text)) return frameOf({ src: text, title: 'Sinkscope' });
   return text.replace(/^```.*$/gm, '');
 }
@@ -736,7 +736,7 @@ export const embed = {
       await page.waitForSelector('sink-scope[data-live]');
       const themed = (theme) => page.waitForSelector(`sink-scope[data-live][data-theme=${theme}]`);
       await themed('light');
-      // A wrapper inside the body has the theme class; its color changes slowly and is written as Tailwind writes
+      // A wrapper inside the body has the theme class. Its color has a transition and is written as Tailwind writes
       // colors.
       await page.evaluate(() => {
         const element = document.querySelector('sink-scope[data-live]');
@@ -758,7 +758,7 @@ export const embed = {
       await themed('dark');
       await become('wrapper');
       await themed('light');
-      // The theme is found from the letters: gray letters are compared with their background.
+      // The element finds the theme from the color of the letters; it compares gray letters with their background.
       await become('wrapper gray');
       await themed('dark');
       // The page takes another stylesheet, as if a host exchanged the address of its stylesheet.

@@ -85,7 +85,7 @@ export const experiments = {
     assert.match(await text(page, '.question .hint'), /Only 128 tokens ran without eviction/);
     const ticks = await page.locator('.chart-picture text').allTextContents();
     assert.ok(ticks.includes('250'), `the axis continues beyond the trained 128: ${ticks}`);
-    // A file of the reader is one text, whatever its lines.
+    // The file of a reader counts as one text, even if it has several lines.
     await page.getByLabel('prompts from').selectOption('file');
     const passages = JSON.parse(await readFile(`${root}models/zoo/heldout.json`, 'utf8'));
     await page.locator('.prompt-file input').setInputFiles({
@@ -123,7 +123,7 @@ export const experiments = {
       /the run needs ([\d.]+) MB of memory; keeping every key would need (\d+) MB/.exec(said);
     assert.ok(Number(held) < 3 && Number(all) > 25, said);
     assert.deepEqual(await column(page, 5), ['128', '4,000', '4,000']);
-    // The code for another site would run with all keys, so the figure offers none.
+    // The embed code would run with all keys, so the figure offers none.
     assert.ok(await page.locator('[data-view="loss"] .code').isHidden());
     await page.getByLabel('a text of 4,000 tokens').click();
     await settled(page);
@@ -226,8 +226,8 @@ export const experiments = {
     await page.getByRole('button', { name: 'repeat a token' }).click();
     await page.waitForSelector('[data-view="likeness"] .chart-picture');
     await settled(page);
-    // The text begins with a start token. No copy of a word takes its place, but copies of the start token do. The
-    // sigmoid twin has no such place.
+    // The text begins with a start token. A repeated word becomes no second sink, but a repeated start token does.
+    // The sigmoid twin has no sink to copy.
     assert.match(
       await finding(page),
       /the norm is at least half as large for 0 of 40 copies of a random word, 40 of 40 copies of “<s>”, and 0 of 119.*0\.0% on “<s>”\. Sigmoid model: the first token’s hidden norm is only 1\.\d× that/s,

@@ -18,7 +18,7 @@ globalThis.sinkscope = sinkscope;
 globalThis.openCached = openCached;
 `;
 
-/** Builds the page as a bundle, as the real page is: a worker has no import map. */
+/** Builds the page as a bundle, like the real page, because a worker has no import map. */
 async function build() {
   await mkdir(source, { recursive: true });
   await writeFile(join(source, 'index.html'), HTML);

@@ -52,7 +52,7 @@ const reads = Object.fromEntries(
           // A lab is drawn when the reader starts it; another test covers this.
           if (drawn[`${number}-${id}`].state.view === 'lab') continue;
           const picture = drawn[`${number}-${id}`].says.trim();
-          // A label has a full stop after each sentence.
+          // The label ends each sentence with a full stop, even one that has a full stop.
           const label = said.replaceAll('.. ', '. ');
           assert.ok(label.endsWith(picture), `${id}: ${label}`);
         }
@@ -93,7 +93,7 @@ export const lessons = {
       () => document.querySelector('output[data-value="tokens"]').textContent === '4',
     );
     const uniform = page.locator('output[data-figure="map"][data-value="uniform"]');
-    // (1 + 1/2 + 1/3 + 1/4) / 4
+    // Uniform attention to the first of 4 tokens, on average: (1 + 1/2 + 1/3 + 1/4) / 4.
     assert.equal(await uniform.textContent(), '52%');
   },
 

@@ -40,7 +40,7 @@ async function openHost() {
     body: page,
     headers: { 'content-type': 'text/html', 'cache-control': 'max-age=600' },
   };
-  // The headers of this server cannot be chosen, as with most hosts.
+  // Like most hosts, this one does not send the headers of `_headers`.
   const host = createHost({
     folder: () => folder,
     sent: {},

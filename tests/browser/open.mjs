@@ -287,7 +287,7 @@ export const open = {
     const named = await link();
     assert.match(named, /shown=disk:[0-9a-f]{16}\/[\w.-]+/);
     const before = await finding(page);
-    // A reader of the link is asked for the same files; nothing is requested from the hub.
+    // The page asks a reader of the link for the same files, and requests nothing from the hub.
     const other = await stage.open(new URL(named).hash.slice(1), { waits: false });
     await other.waitForSelector('#open[open]');
     assert.match(
@@ -464,7 +464,7 @@ export const open = {
     );
     await settled(page);
     assert.match(await text(page, '[data-view="next"] .stamp'), /twin\.F16\.gguf/);
-    // This file does not state that its tokenizer adds the start token, so none is added.
+    // This file does not state that its tokenizer adds the start token, so the page adds none.
     assert.match(await text(page, '.starts'), /no start token: add /);
     await openSection(page, 'settings');
     await page.locator('.starts').click();

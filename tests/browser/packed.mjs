@@ -78,7 +78,7 @@ async function expectPrograms(page, host, cell) {
     return [width, height, ...context.getImageData(0, 0, 2, 1).data];
   });
   assert.deepEqual(drawn, [14, 14, 176, 48, 90, 255, 0, 0, 0, 0], 'row 0 gives key 0 all');
-  // The notebook has `display` and `Plot`; the cell is a module's body.
+  // A notebook provides `display` and `Plot`, and runs the cell as the body of a module.
   const shown = await page.evaluate(async (body) => {
     const AsyncFunction = (async () => {}).constructor;
     let displayed;

@@ -32,8 +32,8 @@ function uniform(L, H, T) {
 }
 
 /**
- * Serves another site that lends its files to every page; `asked` lists the requests. The sizes of some files are not
- * stated.
+ * Serves another site that lets every page read its files; `asked` lists the requests. Some answers do not state
+ * their length.
  */
 async function serveOtherSite(files) {
   const asked = [];
@@ -379,7 +379,7 @@ export const recording = {
       const { results } = await page.evaluate(() => globalThis.ran);
       assert.equal(results[0].title, 'SmolLM2-135M-Instruct');
       assert.equal(results[0].tokens.length, 64);
-      // Files that another attribute names are not fetched.
+      // The page does not fetch files that another attribute names.
       assert.match((await page.evaluate(() => globalThis.errors)).join(), /not loaded yet/);
       assert.ok(!fetched.some((url) => url.includes(':9/')));
       assert.deepEqual(

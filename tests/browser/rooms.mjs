@@ -134,7 +134,7 @@ const start = {
     stage,
   ) {
     for (const ask of [
-      // This button is clicked first: the panel offers the same act and then removes the button.
+      // The test clicks this button first, because the panel offers the same act and then removes the button.
       (page) =>
         page
           .locator('.facts button', { hasText: /^Use exact weights \(\d\.\d MB\)$/ })
@@ -218,7 +218,7 @@ const start = {
       await staysWithin(page, width);
       await page.screenshot({ path: `${pictures}/start-${width}x${height}.png` });
       if (width > 390) continue;
-      // The twin is drawn in the corner of the masked cells; a tap exchanges the two models.
+      // The corner of the masked cells shows the twin; a tap exchanges the two models.
       const widths = async () => {
         const boxes = ['softmax', 'sigmoid'].map((subject) =>
           page.locator(`[data-subject="${subject}"] .heatmap`).boundingBox(),
@@ -719,7 +719,7 @@ const reading = {
       /Kurtosis \d+ \(a normal distribution has 3\)/,
     );
     const box = await picture.boundingBox();
-    // The position of channel 64 of 128, token 2 of 26.
+    // The middle of channel 64 of 128 and of token 2 of 26.
     await picture.click({ position: { x: (64.5 * box.width) / 128, y: (2.5 * box.height) / 26 } });
     await settled(page);
     const move = (name) => page.locator('.hand').getByRole('link', { name });
@@ -875,7 +875,8 @@ const reading = {
     const before = (await chips(page)).length;
     for (const name of ['tokens', 'settings']) await openSection(page, name);
     await page.locator('summary', { hasText: 'Generate text' }).click();
-    // The page answers the first token's chip: a request from here could come too late, after sixteen runs.
+    // The page itself clicks when the first token appears: a click from the test could come too late, after sixteen
+    // runs.
     await page.evaluate(() => {
       const button = document.querySelector('.generate button');
       new MutationObserver((_, observer) => {
@@ -1010,7 +1011,7 @@ const comparing = {
   },
 };
 
-/** Runs a command that the page shows in a shell, with this package installed. */
+/** Runs a `sinkscope` command that the page shows, by the command line of this repository. */
 async function runCommand(command) {
   const own = command.replace(/^sinkscope /, `'${process.execPath}' wasm/cli.js `);
   return JSON.parse((await promisify(exec)(`${own} --json`, { cwd: root })).stdout);
@@ -1474,7 +1475,7 @@ const links = {
         if (!(await menu.locator('summary').isVisible())) continue;
         opened++;
         await menu.locator('summary').click();
-        // A browser reports the opening in a later task.
+        // The menu moves into the window in a later task, when the browser reports that it is open.
         const isWithin = (one) => {
           const { left, right } = one.lastElementChild.getBoundingClientRect();
           return left >= 0 && right <= innerWidth;

@@ -137,7 +137,7 @@ export async function until(holds) {
   while (!(await holds())) await setTimeout(50);
 }
 
-/** Waits until nothing runs and all results are drawn. */
+/** Waits until nothing runs and the page has drawn all results. */
 export async function settled(page) {
   await page
     .waitForFunction(() => document.body.dataset.busy === undefined)

@@ -61,7 +61,7 @@ static inline void fuzz_run(const ss_model *model) {
     size_t bytes;
     ss_status status = ss_run_size(&bytes, &desc, &err);
     check(status, &err);
-    /* Only sizes that no weight checks, like the context, can be large here. */
+    /* Skips large runs: only sizes that no tensor confirms, like the context, can ask for one. */
     if (status != SS_OK || bytes > 1 << 26) return;
     ss_arena arena = fuzz_arena(bytes);
     ss_run run;

@@ -198,7 +198,7 @@ async function web() {
     const failed = testResults.find(({ status }) => status === 'failed');
     return failed ? basename(failed.name, '.test.ts') : '';
   };
-  // For a run without an edit, a file is replaced by itself.
+  // A run without an edit replaces a file by itself.
   const checked = checker(async (word) => {
     const file = 'web/src/words.ts';
     return (await failing([word], 120, file, resolve(file))) === undefined;
@@ -322,7 +322,7 @@ async function models() {
     const options = ['-q', '-x', '-p', 'no:cacheprovider'];
     return forks.failing({ environment, arguments: [...options, ...some], seconds: 300 });
   };
-  // For a run without an edit, a file is replaced by itself.
+  // A run without an edit replaces a file by itself.
   const checked = checker(async (test) => {
     const file = 'models/train/__init__.py';
     return (await failing(file, resolve(file), [test])) === undefined;

@@ -322,7 +322,7 @@ test('in a browser the size of a compressed response counts only if it was known
     assert.deepEqual(found.error?.text ?? found.content, expected);
     assert.equal(found.asked[0]['accept-encoding'], undefined);
   }
-  // Only requests to the page's own site are conditional; for other sites the tags are compared.
+  // Only requests to the page's own site are conditional; for other sites the download compares the tags.
   const { location } = globalThis;
   t.after(() => Object.assign(globalThis, { location }));
   for (const [origin, condition] of [

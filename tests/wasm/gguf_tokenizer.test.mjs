@@ -276,7 +276,7 @@ test('merges follow the scores; for equal scores the longest left part is first,
     '😀+a',
     '😀+😀',
   ]);
-  // An emoji is one character, so it is no longer as a left part than a letter.
+  // An emoji counts as one character, so as a left part it is as long as a letter.
   assert.deepEqual(mergesOf(pieces(['a', 0], ['bc', 0], ['😀', 0], ['😀a', 0], ['abc', 0])), [
     'a+bc',
     '😀+a',

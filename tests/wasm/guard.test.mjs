@@ -23,8 +23,8 @@ function split(Regex) {
 let beats = 0;
 let beat;
 
-// The guard ends a worker when a test moves the clock, so a busy machine ends none. The interval is a real
-// timer: it keeps this process alive while only workers run, which do not.
+// The guard ends a worker when a test moves the clock, so a busy machine ends none. The interval is a real timer: it
+// keeps this process alive, which workers alone do not.
 beforeEach(() => {
   mock.timers.enable({ apis: ['setTimeout'] });
   beat = setInterval(() => beats++, 10);

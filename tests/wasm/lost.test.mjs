@@ -12,7 +12,10 @@ import { binaries, failure, files, randomModel, softmax } from './helper.mjs';
 // The engine does not expose its worker; the test looks at what Node.js starts.
 const threads = createRequire(import.meta.url)('node:worker_threads');
 const started = [];
-/** A host that reports no end: a worker's lock is refused, and the answers to some calls never arrive. */
+/**
+ * Imitates a host that does not report the end of a worker: it refuses the worker's lock, and the answers to some
+ * calls never arrive.
+ */
 const old = { hasLocks: true, lost: [], asked: [] };
 threads.Worker = class extends threads.Worker {
   #names = new Map();
@@ -416,7 +419,7 @@ test('a shared training ends with any of its workers, and can be closed', async 
   await training.step();
   const weights = await training.weights();
   const pending = failure(training.step(1e6));
-  await started.at(-1).terminate(); // the one that helps was started last
+  await started.at(-1).terminate(); // the helper was started last
   assert.equal((await pending).code, 'lost');
   await training.close();
   const begin = { config: labConfig(), recipe, begin: weights };

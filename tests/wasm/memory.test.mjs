@@ -80,7 +80,7 @@ for (const name of names) {
   test(`${name} reuses a block of 2 GB that was released`, async () => {
     const { reserve, release, buffer } = await open(name);
     const first = reserve(2e9);
-    if (!first) return; // a system that does not reserve so much
+    if (!first) return; // this system does not reserve so much memory
     const after = reserve(6e8);
     const size = buffer().byteLength;
     release(first);

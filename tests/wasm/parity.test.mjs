@@ -215,7 +215,7 @@ for (const { folder, tokens } of cases.filter(({ edit }) => !edit)) {
   });
 }
 
-// The golden values are compared through the bindings: a number may differ by tolerance x scale.
+// Compares the golden values through the bindings; a number may differ by tolerance x scale.
 for (const [arithmetic, folder] of ['exact', 'relaxed'].flatMap((one) =>
   goldenModels().map((folder) => [one, folder]),
 )) {

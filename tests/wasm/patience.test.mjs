@@ -87,7 +87,7 @@ timed('a step has five seconds, more for what is long, and more on a slow machin
     const failed = failure(guard(source, options));
     await settle();
     assert.deepEqual(workers[0].asked, [{ method: 'open', source }]);
-    // Downloads of the worker are limited by the network's timeouts.
+    // The timeouts of the network limit the downloads of the worker; this clock does not.
     mock.timers.tick(1e6);
     assert.equal(workers[0].isEnded, false, what);
     await workers[0].say({ isAlive: true, benchmarkMs });

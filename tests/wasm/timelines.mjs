@@ -28,7 +28,7 @@ const steps = (n, seed) =>
   Int8Array.from({ length: n }, (_, i) => ((i * 37 + seed * 101) % 255) - 127);
 const numbers = (n, seed) => Float32Array.from({ length: n }, (_, i) => Math.sin(i + seed));
 
-/** Returns the values that a reader must decode, in the plainest form. */
+/** Returns the values that a reader must decode, computed in the simplest way. */
 function expected() {
   const before = { a: new Float32Array(6), c: new Float32Array(8) };
   return CHECKPOINTS.map(({ scale, from_previous, seed }) => {

@@ -81,7 +81,7 @@ const BEHAVIORS = [
 const flags = (draw, ...names) =>
   Object.fromEntries(names.map((name) => [name, mostly(draw, 9, () => draw.below(2) === 1)]));
 
-/** Stages by their place in the file; any of them may be anywhere. */
+/** Stages by the place where they belong. A random tokenizer may have any of them anywhere. */
 const STAGES = {
   normalizers: [
     (draw) => ({
@@ -210,7 +210,7 @@ function execute(seed) {
 }
 
 function work({ from, to }) {
-  // The library warns if it continues without having understood a setting.
+  // A tokenizer that goes on without having understood a setting calls console.warn.
   const warnings = [];
   console.warn = (...words) => warnings.push(words.join(' '));
   for (let seed = from; seed < to; seed++) {

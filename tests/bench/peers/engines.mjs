@@ -15,7 +15,7 @@ function mostLikely(logits, n) {
     .slice(0, n);
 }
 
-/** Makes our engine on the ABI of a binary, which is called in the thread of the page, as the worker would call it. */
+/** Makes our engine from a binary. The thread of the page calls the ABI of the binary, as the worker would. */
 export async function ours(address) {
   const { instance } = await WebAssembly.instantiateStreaming(fetch(address));
   const { exports } = instance;

@@ -127,7 +127,7 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
           ...{ axis: -1, epsilon: EPSILON },
         });
 
-  /** Activations in 8 bits by name, so that a tensor that several matrices multiply is quantized once. */
+  /** Caches activations in 8 bits by name, so that a tensor that several matrices multiply is quantized once. */
   const small = new Map();
   const reduced = (x) => {
     const outputs = ['q', 'scale', 'zero'].map((part) => `${x}_${part}`);

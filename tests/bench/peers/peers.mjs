@@ -89,7 +89,7 @@ async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
     const reported = { row, times: {}, refused: {}, limits: [] };
     const asked = Object.entries(engines).filter(([, e]) => e.can?.(parsed(row)) ?? true);
     const slow = new Set();
-    // The first round is not timed: during it, functions are compiled and optimized. Its answers are judged.
+    // The first round is not timed: V8 still compiles and optimizes the functions. Its answers are checked.
     for (let round = 0; round <= rounds; round++) {
       const shortest = least(file, row);
       const bare = Object.keys(shortest).length && limit.ms(shortest, shape);

@@ -27,7 +27,7 @@ export function parsed(row) {
   return { kind, T: Number(T || 64), all: row.endsWith('all logits') };
 }
 
-/** Returns the name of the text of a row, which several rows share. */
+/** Returns the name of a row's text. Several rows may share a text. */
 export const textName = (row) => (parsed(row).kind === 'decode' ? 'decode' : `${parsed(row).T}`);
 
 export function textOf(file, row) {
