@@ -1,10 +1,12 @@
-// Measures the cost of a reader's act relative to a whole run, and of reading a frame afterwards: processor time in one
-// thread.
-//
-//     node tests/bench/acts.mjs [MODEL FOLDER OR GGUF ...] [--tokens 64] [--rounds 9]
-//
-// Each round does every act once, and whole runs between them; a ratio is of medians. Without models: the softmax
-// model, and SmolLM2-135M where models/fetch/smollm2 has fetched it.
+/**
+ * Measures the cost of a reader's act relative to a whole run, and of reading a frame afterwards: processor time in one
+ * thread.
+ *
+ *     node tests/bench/acts.mjs [MODEL FOLDER OR GGUF ...] [--tokens 64] [--rounds 9]
+ *
+ * Each round does every act once, and whole runs between them; a ratio is of medians. Without models: the softmax
+ * model, and SmolLM2-135M where models/fetch/smollm2 has fetched it.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { createEngine } from '../../wasm/index.ts';

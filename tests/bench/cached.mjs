@@ -1,7 +1,9 @@
-// Measures how long a page of the package alone takes in Chromium to open a GPT-2 of random weights that an earlier
-// visit has cached: seconds in all, of reading and of the core; medians of ROUNDS=7.
-//
-//     node tests/bench/cached.mjs [SHAPE.TYPE]     default gpt2.f32, after building the binaries
+/**
+ * Measures how long a page of the package alone takes in Chromium to open a GPT-2 of random weights that an earlier
+ * visit has cached: seconds in all, of reading and of the core; medians of ROUNDS=7.
+ *
+ *     node tests/bench/cached.mjs [SHAPE.TYPE]     default gpt2.f32, after building the binaries
+ */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { openHub } from '../hub/server.mjs';

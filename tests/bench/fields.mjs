@@ -1,9 +1,11 @@
-// Measures the cost of recording: a run of 64 tokens with all fields, and with each field alone, against one that keeps maps and
-// logits. Reports processor time in one thread, runs interleaved; a ratio is one of medians.
-//
-//     node tests/bench/fields.mjs [FOLDER OF BINARIES ...] [--each] [--rounds 15]
-//
-// The models are the softmax model, whose weights stay in a cache, and a random one of four layers in GPT-2's sizes.
+/**
+ * Measures the cost of recording: a run of 64 tokens with all fields, and with each field alone, against one that keeps maps and
+ * logits. Reports processor time in one thread, runs interleaved; a ratio is one of medians.
+ *
+ *     node tests/bench/fields.mjs [FOLDER OF BINARIES ...] [--each] [--rounds 15]
+ *
+ * The models are the softmax model, whose weights stay in a cache, and a random one of four layers in GPT-2's sizes.
+ */
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';

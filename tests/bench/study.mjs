@@ -1,12 +1,14 @@
-// Measures the sequences per second of a study, as the page and the command line make it: the summary of 100 sequences
-// of 64 tokens.
-//
-//     node tests/bench/study.mjs [MODEL FOLDER] [--alone] [--relaxed] [--three]
-//
-// Measures one worker and two in alternation. --alone: one worker only. --relaxed: relaxed floats. --three: instead of the
-// summary, the three metrics that models.reference.time_study computes with PyTorch.
-//
-// Prints wall time, and processor time of all threads together. PyTorch's part: python -m models.reference.time_study
+/**
+ * Measures the sequences per second of a study, as the page and the command line make it: the summary of 100 sequences
+ * of 64 tokens.
+ *
+ *     node tests/bench/study.mjs [MODEL FOLDER] [--alone] [--relaxed] [--three]
+ *
+ * Measures one worker and two in alternation. --alone: one worker only. --relaxed: relaxed floats. --three: instead of the
+ * summary, the three metrics that models.reference.time_study computes with PyTorch.
+ *
+ * Prints wall time, and processor time of all threads together. PyTorch's part: python -m models.reference.time_study
+ */
 import { readFileSync } from 'node:fs';
 import { createEngine, measure } from '../../wasm/index.ts';
 import { median } from './peers/table.mjs';

@@ -1,7 +1,9 @@
-// Compares one thread with several, interleaved on one cross-origin isolated page: a GPT-2 of random weights, exact, in
-// relaxed floats and in eight bits.
-//
-//     node tests/bench/threads.mjs [THREADS] [ARITHMETIC...]     medians of ROUNDS=7, after web/serve --build-only
+/**
+ * Compares one thread with several, interleaved on one cross-origin isolated page: a GPT-2 of random weights, exact, in
+ * relaxed floats and in eight bits.
+ *
+ *     node tests/bench/threads.mjs [THREADS] [ARITHMETIC...]     medians of ROUNDS=7, after web/serve --build-only
+ */
 import { join } from 'node:path';
 import { CHROMIUM, chromium, root, servePackagePage } from './package_page.mjs';
 import { median } from './peers/table.mjs';

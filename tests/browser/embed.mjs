@@ -431,8 +431,7 @@ export const embed = {
     assert.equal(page.workers().length, 1, 'one engine');
     assert.equal(weights.length, 2, `one copy of each model: ${weights.join(' ')}`);
     const moved = await page.evaluate(() => globalThis.moved);
-    // The conditions of a figure may take a second line when its numbers arrive, but the text of the host must not
-    // move.
+    // The conditions may take a second line when the numbers arrive, but the text of the host must not move.
     assert.ok(moved < 0.05, `layout shift ${moved}`);
     const sheets = await page.evaluate(() =>
       [...document.styleSheets].flatMap(({ href }) => href ?? []),
@@ -736,8 +735,7 @@ export const embed = {
       await page.waitForSelector('sink-scope[data-live]');
       const themed = (theme) => page.waitForSelector(`sink-scope[data-live][data-theme=${theme}]`);
       await themed('light');
-      // A wrapper inside the body has the theme class. Its color has a transition and is written as Tailwind writes
-      // colors.
+      // A wrapper inside the body has the theme class. Its color has a transition, in the notation of Tailwind.
       await page.evaluate(() => {
         const element = document.querySelector('sink-scope[data-live]');
         const wrapper = document.createElement('div');

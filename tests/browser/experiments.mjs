@@ -226,8 +226,7 @@ export const experiments = {
     await page.getByRole('button', { name: 'repeat a token' }).click();
     await page.waitForSelector('[data-view="likeness"] .chart-picture');
     await settled(page);
-    // The text begins with a start token. A repeated word becomes no second sink, but a repeated start token does.
-    // The sigmoid twin has no sink to copy.
+    // A repeated word becomes no second sink, a repeated start token does, and the sigmoid twin has no sink to copy.
     assert.match(
       await finding(page),
       /the norm is at least half as large for 0 of 40 copies of a random word, 40 of 40 copies of “<s>”, and 0 of 119.*0\.0% on “<s>”\. Sigmoid model: the first token’s hidden norm is only 1\.\d× that/s,

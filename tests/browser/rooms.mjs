@@ -875,8 +875,7 @@ const reading = {
     const before = (await chips(page)).length;
     for (const name of ['tokens', 'settings']) await openSection(page, name);
     await page.locator('summary', { hasText: 'Generate text' }).click();
-    // The page itself clicks when the first token appears: a click from the test could come too late, after sixteen
-    // runs.
+    // The page clicks as soon as it has a first token: a click from the test could come after sixteen runs.
     await page.evaluate(() => {
       const button = document.querySelector('.generate button');
       new MutationObserver((_, observer) => {

@@ -77,7 +77,6 @@ async function run(stage, name, test) {
   await stage.clear();
 }
 
-// Two workers run tests at a time: they share two cores well, because a test mostly waits for files, frames and
-// workers.
+// Two workers share two cores well, because a test mostly waits for files, frames and web workers.
 await Promise.all([work(), work()]);
 process.exit(results.close());

@@ -74,8 +74,7 @@ const OF_SCRIPTS = {
     if (!ts.isBinaryExpression(node)) return undefined;
     const to = BORDERS[/** @type {keyof typeof BORDERS} */ (textOf(node.operatorToken))];
     const [left, right] = [textOf(node.left), textOf(node.right)];
-    // A comparison that selects the larger or smaller of two values may include the bound or not: at
-    // the bound the two values are equal.
+    // At the bound of a comparison that selects the larger or smaller of two values, both are equal.
     const { parent } = node;
     const isEither =
       ts.isConditionalExpression(parent) &&

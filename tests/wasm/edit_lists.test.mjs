@@ -1,5 +1,4 @@
-// Checks lists of edits at the limits of a text, which the native build draws from the table: every binary
-// refuses the same lists, at the same place, and computes the same bits for the others.
+// Checks that every binary refuses the same random lists of edits, and computes the same bits for the others.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

@@ -1,5 +1,4 @@
-// Checks that every file can be found: the README of the package names each, and each C file describes its
-// content.
+// Checks that the package's README names every file, and that each C file describes its content.
 import { existsSync, readFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { basename } from 'node:path';

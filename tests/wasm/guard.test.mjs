@@ -1,5 +1,4 @@
-// Tests untrusted tokenizers: whatever their patterns and tables are, this thread goes on, and an answer or an
-// error comes within the limit.
+// Tests untrusted tokenizers: this thread goes on, and an answer or an error comes within the limit.
 import { afterEach, beforeEach, mock, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -23,8 +22,7 @@ function split(Regex) {
 let beats = 0;
 let beat;
 
-// The guard ends a worker when a test moves the clock, so a busy machine ends none. The interval is a real timer: it
-// keeps this process alive, which workers alone do not.
+// The guard ends a worker only when a test moves the clock. A real timer keeps this process alive; workers do not.
 beforeEach(() => {
   mock.timers.enable({ apis: ['setTimeout'] });
   beat = setInterval(() => beats++, 10);

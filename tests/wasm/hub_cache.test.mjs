@@ -232,8 +232,8 @@ test('garbage of the right size is rejected by its hash and not stored, then or 
         assert.equal(/which is not kept/.test(error.text), cache);
         await (await open()).close();
         if (!cache) return;
-        // Parts that were damaged on the disk meanwhile are fetched again, after one refusal. Large files are
-        // cached in parts; only weights are listed with a hash.
+        // The cache refuses parts damaged on the disk once, then fetches them again. Only weights are listed with a
+        // hash.
         for (const part of parts()) {
           const bytes = readFileSync(join(folder, part));
           if (bytes.length > 100_000) writeFileSync(join(folder, part), bytes.fill(65));

@@ -362,8 +362,7 @@ test('a wrong body, or a part of another file, is never joined with the rest', a
       { code: 'read', message: said },
     );
   }
-  // A download continues after an honest cut: with the ETag of the first answer, with a weak one,
-  // which promises nothing, and where the answer hides its range, or its length too.
+  // A download continues after an honest cut: with the first ETag or a weak one, and without a range or a length.
   const [status, { 'content-range': _, ...open }, body] = rest;
   const { 'content-length': __, ...chunked } = open;
   for (const [etag, headers] of [

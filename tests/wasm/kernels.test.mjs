@@ -1,5 +1,4 @@
-// Kernels give the same bits natively, in base wasm and in SIMD wasm: tests/native/kernel_bits.c is
-// built for each and its hashes are compared.
+// Compares the bits of the kernels in native code, wasm and SIMD wasm, by builds of tests/native/kernel_bits.c.
 import { test, before } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

@@ -1,5 +1,7 @@
-// Tests the lab without training: the configs, tokenizers and folders that it makes, to the last key; who
-// computes which part of a batch; what is released; what is refused, with which sentence.
+/**
+ * Tests the lab without training: the configs, tokenizers and folders that it makes, to the last key; who
+ * computes which part of a batch; what is released; what is refused, with which sentence.
+ */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import {

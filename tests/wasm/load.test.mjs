@@ -1,5 +1,7 @@
-// Tests `load`, one call from a name to a model that takes text: every kind of name gives the same model, and
-// its methods give what the functions below them give.
+/**
+ * Tests `load`, one call from a name to a model that takes text: every kind of name gives the same model, and
+ * its methods give what the functions below them give.
+ */
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

@@ -51,8 +51,7 @@ for (const kernels of ['simd', 'base'])
           );
           assert.deepEqual(expected[6].shape, [2, 3, 3]);
           assert.deepEqual(expected[7].shape, [L, H, 2, 3, 3]);
-          // The numbers are also the same for a changed text, and for generated tokens, which report their
-          // attention.
+          // Changed texts and generated tokens, which report their attention, give the same numbers too.
           const others = [...ids.slice(0, 7), 2, 7];
           for (const run of [stored, computed]) await run.update(others);
           assert.deepEqual(

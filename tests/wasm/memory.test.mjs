@@ -69,8 +69,7 @@ for (const name of names) {
       }
     }
     held.forEach(({ at }) => release(at));
-    // Freed memory becomes one block again, so the size of the memory depends on how much is held at once, not
-    // on how often.
+    // Freed blocks merge, so the size of the memory depends on how much is held at once, not on how often.
     assert.ok(buffer().byteLength <= 16 * 2 ** 20);
     const whole = reserve(10 * 2 ** 20);
     assert.ok(whole > 0);

@@ -1,5 +1,7 @@
-// Tests checkpoints as other tools leave them: weights in F64, names with the prefix of a wrapper, shards in a
-// subfolder, no tokenizer. Their runs have the bits of the plain file.
+/**
+ * Tests checkpoints as other tools leave them: weights in F64, names with the prefix of a wrapper, shards in a
+ * subfolder, no tokenizer. Their runs have the bits of the plain file.
+ */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -193,8 +193,7 @@ test('a chain begins at the first byte, takes the longest part each time, and en
 });
 
 test('a checksum is FNV-1a of words in two chains, then of the remaining bytes', () => {
-  // The definition: the length and the bytes after the last full pair of words begin the first chain, whose
-  // complement begins the second.
+  // The length and the bytes after the last full pair of words begin the first chain; its complement, the second.
   const step = (sum, word) =>
     Number((BigInt.asUintN(32, BigInt(sum ^ word)) * 0x01000193n) % 2n ** 32n);
   const expected = (bytes) => {

@@ -1,5 +1,4 @@
-// How long a guarded tokenizer waits for its worker, and how it ends: with a worker and a clock that the
-// test moves.
+// Tests how long a guarded tokenizer waits for its worker, and how it ends, by a fake worker and a moved clock.
 import { mock, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createGuard } from '../../wasm/text/guard.ts';

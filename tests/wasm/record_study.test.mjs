@@ -1,5 +1,4 @@
-// A study that becomes a recording: its metrics, its tensors and its conditions. The test fakes the
-// model, so that every number is known.
+// Tests a study that becomes a recording, on a fake model, so that every number is known.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { recordStudy } from '../../wasm/index.ts';

@@ -1,5 +1,4 @@
-// A real model: SmolLM2-135M-Instruct, Q4_1, against transformers on the dequantized weights. Skipped
-// where `models/fetch/smollm2` has not fetched it.
+// Compares SmolLM2-135M-Instruct (Q4_1) with transformers on the dequantized weights; skipped if not fetched.
 import { existsSync, openAsBlob, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';

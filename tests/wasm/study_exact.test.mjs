@@ -1,5 +1,7 @@
-// Tests studies of fake models, whose every number is known: which runs are made, with what, and that all are
-// closed; what is added up; what is refused, with which sentence.
+/**
+ * Tests studies of fake models, whose every number is known: which runs are made, with what, and that all are
+ * closed; what is added up; what is refused, with which sentence.
+ */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import {

@@ -1,5 +1,4 @@
-// Checks that the checkpoints of a training decode to the bits that the packer had, and that damage is refused
-// with its place.
+// Checks that checkpoints decode to the bits that the packer had, and that damage is refused with its place.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';

@@ -1,7 +1,9 @@
-// Opens randomly damaged timelines. Each must give the weights that its index names, or fail with a
-// code and a place, within a time limit.
-//
-//     FUZZ_SECONDS=300 FUZZ_SEED=2 node --test tests/wasm/timeline_fuzz.test.mjs
+/**
+ * Opens randomly damaged timelines. Each must give the weights that its index names, or fail with a
+ * code and a place, within a time limit.
+ *
+ *     FUZZ_SECONDS=300 FUZZ_SEED=2 node --test tests/wasm/timeline_fuzz.test.mjs
+ */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { gunzipSync, gzipSync } from 'node:zlib';

@@ -1,6 +1,8 @@
-// Tests every kind of tokenizer.json that the tokenizers library writes, on texts that break tokenizers: the
-// ids, the offsets and the decoded texts are those of the library, or a refusal names what this build does not
-// read.
+/**
+ * Tests every kind of tokenizer.json that the tokenizers library writes, on texts that break tokenizers: the
+ * ids, the offsets and the decoded texts are those of the library, or a refusal names what this build does not
+ * read.
+ */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

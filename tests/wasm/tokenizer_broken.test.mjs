@@ -1,5 +1,4 @@
-// Checks that broken tokenizers end in an error with a code and a place, and never in another kind of error, a
-// hang or a crash.
+// Checks that broken tokenizers end in an error with a code and a place, never in another error, a hang or a crash.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -450,8 +450,7 @@ test('a place that cannot be written to is rejected before the first step, and a
   const train = (...args) => promisify(execFile)(process.execPath, [cli, 'train', ...args]);
   const file = join(folder, 'a-file');
   writeFileSync(file, '');
-  // In these places of the system no process can create files, and the recursive mkdir of Node.js never ends
-  // there.
+  // No process can create files in these places, and the recursive mkdir of Node.js never ends there.
   const places = ['/proc/sinkscope/x', '/dev/null/x', join(file, 'x')];
   for (const place of places.filter((path) => process.platform === 'linux' || path[1] !== 'p')) {
     const { stdout, stderr } = await train('--steps', '100000', '--out', place).catch(

@@ -234,8 +234,7 @@ test('a run that begins from a plain one, whole or closed, equals one without it
     // An explicit layer, whatever the edits, requires a base with the same tokens.
     const from = await model.run(text, { from: { run: base, layer: 1 }, capacity: 20 });
     assert.equal((await failure(from.update([1, 2]))).code, 'unsupported');
-    // A base with another text is ignored, even if it continues this text. With an explicit layer
-    // it would change the numbers, so it is refused.
+    // A base with another text is ignored, also one that continues it. With an explicit layer it is refused.
     const others = text.map((id) => id + 1);
     const edits = [{ kind: 'silence', layer: 2, head: 1 }];
     const expected = await numbersOf(await model.run(others, { edits }), model);

@@ -104,8 +104,7 @@ test('halves are rounded to the nearest, and to the even one in a tie', () => {
 });
 
 test('the number of every finite half is converted to this half', () => {
-  // All finite numbers are tried: exponent 0 is that of subnormal numbers, and the largest exponent that of
-  // infinity and NaN.
+  // Tries all finite numbers: exponent 0 is that of subnormal numbers; infinity and NaN have the largest one.
   for (let bits = 0; bits < 0x7c00; bits++) {
     const [exponent, mantissa] = [bits >>> 10, bits & 0x3ff];
     const number = exponent ? (1024 + mantissa) * 2 ** (exponent - 25) : mantissa * 2 ** -24;
