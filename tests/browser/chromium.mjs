@@ -1,4 +1,4 @@
-/** Chromium and the media types of a static server, for tests that do not need the built page. */
+/** Exports Chromium and the media types of a static server, for tests that do not need the built page. */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';

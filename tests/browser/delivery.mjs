@@ -1,4 +1,4 @@
-/** The delivery of the built page: its policy, its notices, hosts, and visits without a network. */
+/** Tests the delivery of the built page: its policy, its notices, hosts, and visits without a network. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
@@ -74,7 +74,7 @@ export const delivery = {
     page.context().on('request', (one) => asked.add(new URL(one.url()).pathname));
     await page.goto(origin);
     await page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
-    // The weights of the twin are requested after the picture, so they may or may not be among these.
+    // The page requests the weights of the twin after the picture, so they may be missing here.
     const needed = [...asked].filter((path) => !/\/sigmoid\//.test(path));
     assert.ok(needed.length <= 10, needed.join('\n'));
     return `${needed.length}`;

@@ -1,4 +1,4 @@
-/** The boundary between JavaScript and the core: arguments, errors, and a binary that the test fakes. */
+/** Tests the boundary between JavaScript and the core, by a fake binary: arguments and errors. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { check, checkList, checkOptions, checkPlan, urlOf } from '../../wasm/abi/arguments.ts';

@@ -1,4 +1,4 @@
-/** The meaning of a server's answers, and when a request is repeated, with fake answers. */
+/** Tests what a server's answers mean, and when the package repeats a request, with fake answers. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { getEventListeners } from 'node:events';

@@ -4,7 +4,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { createServer } from 'node:http';
 import { binaries, root, withEngine } from './helper.mjs';
-// This module is loaded before the tests: Node.js needs WebAssembly to read TypeScript, and a test replaces WebAssembly.
+// Loads this module before a test replaces WebAssembly, which Node.js needs to read TypeScript.
 import '../../wasm/abi/relaxed.ts';
 import { chooseBinary } from '../../wasm/abi/variants.ts';
 

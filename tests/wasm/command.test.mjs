@@ -1,4 +1,4 @@
-// The command line, called in this process: its inputs, its sentences about recordings, and its refusals.
+// Tests the command line in this process: its inputs, its sentences about recordings, and its refusals.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// The conditions of a recording as JavaScript reads them: each key, each default, each refusal.
+// Tests how JavaScript reads the conditions of a recording: each key, each default, each refusal.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readConditions } from '../../wasm/recording/conditions.ts';

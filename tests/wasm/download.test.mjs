@@ -1,4 +1,4 @@
-/** The requests of a download and the answers that it accepts, with fake answers. */
+/** Tests the requests of a download, and which answers it accepts. */
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import test from 'node:test';

@@ -1,4 +1,4 @@
-/** Edits in the core's encoding and as a line of text, with a table made for the test. */
+/** Tests edits in the core's encoding and as a line of text, by a table made for the test. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { encodeEdits, readEdit } from '../../wasm/engine/edits.ts';

@@ -1,4 +1,4 @@
-// The tokenizer inside a GGUF file: the part of a tokenizer.json that each key of its metadata becomes.
+// Tests which part of a tokenizer.json each key in the metadata of a GGUF file becomes.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { tokenizerOfGguf } from '../../wasm/text/gguf_tokenizer.ts';

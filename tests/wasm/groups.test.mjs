@@ -1,4 +1,4 @@
-/** Texts with labels: the command line reports each label's measurements, which are those of its texts alone. */
+/** Checks that the command line reports for each label the measurements of its texts alone. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Helpers that the tests share: the repository, its models, the two binaries.
+// Exports what the tests share: the repository's folders, its models, and assertions.
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync, existsSync } from 'node:fs';
 import { createEngine } from '../../wasm/index.ts';

@@ -1,4 +1,4 @@
-/** Browser-specific code, with replacements for functions that Node.js lacks; and both stores for bytes. */
+/** Tests code for browsers, with fakes of what Node.js lacks, and both stores for bytes. */
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// Labels of edits: a phrase that a reader understands, for every row of the table.
+// Checks that every edit of the table has a label that a reader understands.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { editLabel, readEdit } from '../../wasm/index.ts';

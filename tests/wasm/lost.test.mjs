@@ -1,4 +1,4 @@
-// A worker that ends on its own: calls in progress fail, later ones succeed with the same bits.
+// Tests a worker that ends on its own: calls in progress fail, later ones succeed with the same bits.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createRequire, syncBuiltinESMExports } from 'node:module';

@@ -1,4 +1,4 @@
-// Memory of every binary: allocations are inside it and disjoint, and impossible ones are refused.
+// Checks that allocations of every binary are disjoint and inside its memory, or are refused.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';

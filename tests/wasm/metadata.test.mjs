@@ -1,4 +1,4 @@
-// The metadata of a GGUF file through the ABI, in this thread and from a worker.
+// Tests how the package reads the metadata of a GGUF file, in this thread and in a worker.
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-// The table of commands: its help, its refusals, and that output cannot control a terminal.
+// Tests the table of commands: its help, its refusals, and that output cannot control a terminal.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

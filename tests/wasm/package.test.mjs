@@ -1,4 +1,4 @@
-// The output of `npm pack`, installed into an empty Node.js project and used as a stranger would.
+// Tests the output of `npm pack`, installed into an empty Node.js project and used as a stranger would.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-/** Parts of a file in a store: how they are written, named, chained and forgotten. */
+/** Tests how a store writes, names, chains and forgets the parts of a file. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import {

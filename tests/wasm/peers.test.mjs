@@ -1,4 +1,4 @@
-// The arithmetic of the table of speeds (tests/bench/peers): correct answers, medians, ratios, least work.
+// Tests the arithmetic of the table of speeds (tests/bench/peers): correct answers, medians, ratios, least work.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

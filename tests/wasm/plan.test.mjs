@@ -1,4 +1,4 @@
-/** The files of a model, and its cost in memory, with fake listings. */
+/** Tests which files of a model are chosen, and its cost in memory, with fake listings. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { modelFiles, planText } from '../../wasm/index.ts';

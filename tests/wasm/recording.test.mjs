@@ -1,4 +1,4 @@
-// Recordings: of the engine's own runs, of other programs, and hostile files.
+// Tests recordings of the engine's own runs and of other programs, and hostile files.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';

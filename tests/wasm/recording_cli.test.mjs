@@ -1,4 +1,4 @@
-// The command line makes recordings, prints them like models, and compares them.
+// Checks that the command line makes recordings, prints them like models, and compares them.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

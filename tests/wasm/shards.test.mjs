@@ -1,4 +1,4 @@
-// Models in several files: the same bits as in one, and clear errors if the files do not match.
+// Tests models in several files: the same bits as in one, and clear errors if the files do not match.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { fileOf, tensorsOf } from '../safetensors.mjs';

@@ -1,4 +1,4 @@
-// A study over a pool of workers: the same numbers for any pool, in order, stopped when asked.
+// Tests a study over a pool of workers: the same numbers for any pool, in order, stopped when asked.
 import { availableParallelism } from 'node:os';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';

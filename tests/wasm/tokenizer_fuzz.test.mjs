@@ -1,5 +1,5 @@
 /**
- * Random tokenizers under a time limit: each gives tokens or an error with a code, or is ended by the
+ * Tests random tokenizers under a time limit: each gives tokens or an error with a code, or is ended by the
  * caller; never another error, an id out of range or a span outside of the text.
  *
  *     FUZZ_ROUNDS=1000000 FUZZ_SECONDS=600 FUZZ_SEED=2 node --test tests/wasm/tokenizer_fuzz.test.mjs

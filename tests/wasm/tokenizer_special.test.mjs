@@ -1,4 +1,4 @@
-// Special tokens before and after a text, and the parsing of all kinds of stages.
+// Tests special tokens before and after a text, and the parsing of all kinds of stages.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// The lab: the same bits in both builds, a sink that emerges or does not, a file that opens, bad input.
+// Tests the lab: the same bits in both builds, a sink that emerges or does not, a file that opens, bad input.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-// A run whose text changes, and a run that begins where its edits begin, have the bits of new runs.
+// Checks that a run whose text changes, and one that begins where its edits begin, have the bits of new runs.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';

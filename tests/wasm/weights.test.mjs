@@ -1,4 +1,4 @@
-/** Files on their way into the memory of the module, with fake streams and answers. */
+/** Tests how files reach the memory of the module, with fake streams and answers. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { getEventListeners } from 'node:events';

@@ -1,4 +1,4 @@
-// Writing a recording: tensors, the file format, the conditions, maps of other programs.
+// Tests the writing of a recording: tensors, the file format, the conditions, maps of other programs.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { recordMaps } from '../../wasm/index.ts';
