@@ -65,7 +65,6 @@ static inline void check_has_golden(bool has_golden, const char *row, const char
             printf("    expected %s\n    found    %s\n", check_e, check_a);                        \
     } while (0)
 
-/* Checks that n bytes are equal; otherwise prints the first that differs. */
 static inline void check_bits(const void *actual, const void *expected, size_t n, const char *file,
                               int line, const char *what) {
     const unsigned char *a = actual, *e = expected;
@@ -79,7 +78,6 @@ static inline void check_bits(const void *actual, const void *expected, size_t n
 #define CHECK_BITS(actual, expected, n)                                                            \
     check_bits((actual), (expected), (n), __FILE__, __LINE__, #actual " has the bits of " #expected)
 
-/* Prints the last line of a test program; returns its exit status. */
 static inline int check_done(void) {
     printf("%ld passed, %ld failed\n", check_state.passed, check_state.failed);
     return check_state.failed != 0;

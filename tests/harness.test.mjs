@@ -31,7 +31,6 @@ const README = `# tests
 | \`a\` | \`of another table\` | no |
 `;
 
-/** Runs a program; returns its output and its exit status. */
 const run = (command, args, options = {}) =>
   new Promise((done) =>
     execFile(command, args, options, (error, stdout, stderr) =>
@@ -39,7 +38,6 @@ const run = (command, args, options = {}) =>
     ),
   );
 
-/** Makes a folder with tests/run and these stages. */
 function folderWith(t, stages) {
   const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -55,13 +53,11 @@ function folderWith(t, stages) {
   return folder;
 }
 
-/** Runs these stages; returns the output of tests/run. */
 async function runWith(t, stages, ...chosen) {
   const { status, output } = await run(join(folderWith(t, stages), 'tests/run'), chosen);
   return { status, output, last: output.trimEnd().split('\n').at(-1) };
 }
 
-/** Writes a report with the given numbers of passed and failed tests, and a skipped test for each reason. */
 const xml = (passed, failed = 0, reasons = []) =>
   `<testsuites><testsuite name="it">${'<testcase name="a > b"/>'.repeat(passed)}${'<testcase name="c"><failure message="no"/></testcase>'.repeat(failed)}${reasons
     .map((reason) => `<testcase name="d"><skipped message="${reason}"/></testcase>`)
@@ -102,7 +98,7 @@ test('a report that is cut off fails its stage, and reports of an earlier run do
 });
 
 test('two stages run side by side after their dependencies, without mixing their outputs', async (t) => {
-  // Each of the first two waits until the other has begun.
+  // Each of the first two stages waits until the other has begun.
   const meet = (own, other) =>
     `touch ${own}; until [ -e ${other} ]; do sleep 0.01; done; echo ${own} and ${other}`;
   const { last, output } = await runWith(
@@ -123,7 +119,6 @@ d() { [ -e setup/a ]; }`,
     );
 });
 
-/** Polls a function, for at most ten seconds. */
 async function until(of) {
   for (let i = 0; i < 1000; i++) {
     const found = of();

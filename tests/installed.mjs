@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('../', import.meta.url));
 const source = join(root, 'wasm');
 
-/** Runs a program in a folder; returns its output. */
 export function runIn(folder, command, ...args) {
   const stdio = ['ignore', 'pipe', 'pipe'];
   return execFileSync(command, args, { cwd: folder, encoding: 'utf8', stdio });

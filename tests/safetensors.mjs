@@ -15,7 +15,6 @@ export function tensorsOf(file) {
   });
 }
 
-/** Makes a safetensors file of tensors, as tensorsOf returns them. */
 export function fileOf(tensors) {
   const header = {};
   let at = 0;

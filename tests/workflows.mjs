@@ -79,5 +79,5 @@ for (const [list, name] of [
       problems.push(`${folder}/${name}: no job runs the stage ${stage}`);
 }
 for (const problem of problems) console.error(problem);
-// Without this the process would not end: the linter waits for more workflows.
+// Without exit the process would not end: the linter waits for more workflows.
 process.exit(problems.length ? 1 : 0);

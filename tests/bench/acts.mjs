@@ -1,10 +1,12 @@
-// Measures the cost of a reader's act relative to a whole run, and of reading a frame afterwards: processor time in one
-// thread.
-//
-//     node tests/bench/acts.mjs [MODEL FOLDER OR GGUF ...] [--tokens 64] [--rounds 9]
-//
-// Each round does every act once, and whole runs between them; a ratio is of medians. Without models: the softmax
-// model, and SmolLM2-135M where models/fetch/smollm2 has fetched it.
+/**
+ * Measures the cost of a reader's act relative to a whole run, and of reading a frame afterwards: processor time in one
+ * thread.
+ *
+ *     node tests/bench/acts.mjs [MODEL FOLDER OR GGUF ...] [--tokens 64] [--rounds 9]
+ *
+ * Each round does every act once, and whole runs between them; a ratio is of medians. Without models: the softmax
+ * model, and SmolLM2-135M where models/fetch/smollm2 has fetched it.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { createEngine } from '../../wasm/index.ts';
@@ -24,7 +26,6 @@ const defaultModels = [
   ...(existsSync(new URL(smollm2, root)) ? [smollm2] : []),
 ];
 const [T, rounds] = [Number(values.tokens), Number(values.rounds)];
-/** Metrics that every frame reads. */
 const READS = ['alpha', 'alpha_uniform', 'sink_ratio', 'sink_ratio_raw', 'row_mass_summary'];
 const reads = READS.map((metric) => ({ metric }));
 
@@ -98,7 +99,7 @@ for (const name of positionals.length ? positionals : defaultModels) {
       const { made, ms } = await timeOf(() => perform(before));
       const { ms: reading } = await timeOf(() => made.read(reads));
       for (const run of new Set([made, before])) await run?.close();
-      // The first round is not counted: during it, functions are compiled and optimized.
+      // The first round is not counted: V8 still compiles and optimizes the functions.
       if (!round) continue;
       times.get(act).run.push(ms);
       times.get(act).read.push(reading);

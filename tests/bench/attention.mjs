@@ -41,13 +41,13 @@ for (let round = 0; round <= Number(values.rounds); round++)
     for (const [name, options] of Object.entries(runs)) {
       const ids = Array.from({ length: T }, (_, i) => (i * 31 + i * i) % sizes.V);
       const used = process.cpuUsage();
-      // Short texts are run again, so that each time is long enough to be counted.
+      // Repeats short texts, so that each time is long enough to measure.
       for (let n = 0; n < Math.max(1, 1024 / T); n++) {
         const run = await model.run(ids, { ...options, capacity: T, maps: 0 });
         await run.close();
       }
       const ms = usedSince(used) / Math.max(1, 1024 / T);
-      // The first round is not counted: during it, functions are compiled and optimized.
+      // The first round is not counted: V8 still compiles and optimizes the functions.
       if (round) ((times[name] ??= {})[T] ??= []).push(ms);
     }
 console.log(`nanoseconds of a pair in a head, ${H} heads of ${model.architecture.K}`);

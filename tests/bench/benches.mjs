@@ -77,7 +77,6 @@ const round = (what, bits, by, first = 0) => [
   { kind: 'quantize', what, bits, by, ...(first ? { first } : {}) },
 ];
 
-/** Settings that do not depend on the model. */
 const SETTINGS = [
   ['last 24 keys', evict('window')],
   ['first + last 23', evict('first', { first: 1 })],
@@ -179,7 +178,7 @@ async function heads({ model, sequences }) {
   );
 }
 
-/** Measures how far the later tokens move, after the last layer, if an early token is exchanged. */
+/** Measures how far the hidden states of later tokens move, after the last layer, if an early token is replaced. */
 async function measureInfluence({ model, sequences, first }) {
   const { L } = model.architecture;
   const moved = async (from) => {

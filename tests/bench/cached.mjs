@@ -1,7 +1,9 @@
-// Measures how long a page of the package alone takes in Chromium to open a GPT-2 of random weights that an earlier
-// visit has cached: seconds in all, of reading and of the core; medians of ROUNDS=7.
-//
-//     node tests/bench/cached.mjs [SHAPE.TYPE]     default gpt2.f32, after building the binaries
+/**
+ * Measures how long a page of the package alone takes in Chromium to open a GPT-2 of random weights that an earlier
+ * visit has cached: seconds in all, of reading and of the core; medians of ROUNDS=7.
+ *
+ *     node tests/bench/cached.mjs [SHAPE.TYPE]     default gpt2.f32, after building the binaries
+ */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { openHub } from '../hub/server.mjs';
@@ -13,7 +15,7 @@ const file = process.argv[2] ?? 'gpt2.f32';
 const rounds = Number(process.env.ROUNDS ?? 7);
 const folder = join(root, '.build/bench/cached');
 
-/** Runs in the page. Each opening has its own engine, as each visit has. */
+/** Runs in the page. Opens the model each time in a new engine, as each visit does. */
 const MAIN = `
 import { createEngine } from 'sinkscope';
 globalThis.open = async (weights) => {

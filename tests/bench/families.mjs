@@ -17,7 +17,7 @@ const program = join(root, '.build/native/test_golden');
 if (!existsSync(program))
   throw new Error(`${program}: expected the test; the head of this file has the command`);
 
-/** Tokenizers by families: a golden of tests/golden/tokenizers, and the families whose published models split texts alike. */
+/** For each tokenizer of tests/golden/tokenizers, the families whose published models split texts in the same way. */
 const TOKENIZERS = {
   gpt2: 'gpt2 gpt_neo gptj codegen phi exaone4',
   smollm2: 'gpt_bigcode starcoder2 granite granitemoe granite_swa cohere cohere2',

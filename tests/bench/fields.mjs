@@ -1,9 +1,11 @@
-// Measures the cost of recording: a run of 64 tokens with all fields, and with each field alone, against one that keeps maps and
-// logits. Reports processor time in one thread, runs interleaved; a ratio is one of medians.
-//
-//     node tests/bench/fields.mjs [FOLDER OF BINARIES ...] [--each] [--rounds 15]
-//
-// The models are the softmax model, whose weights stay in a cache, and a random one of four layers in GPT-2's sizes.
+/**
+ * Measures the cost of recording: a run of 64 tokens with all fields, and with each field alone, against one that keeps maps and
+ * logits. Reports processor time in one thread, runs interleaved; a ratio is one of medians.
+ *
+ *     node tests/bench/fields.mjs [FOLDER OF BINARIES ...] [--each] [--rounds 15]
+ *
+ * The models are the softmax model, whose weights stay in a cache, and a random one of four layers in GPT-2's sizes.
+ */
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -22,7 +24,6 @@ const models = {
   'a random model, D = 768': randomModel({ L: 4, D: 768, F: 2048, V: 16000, context: 128 }),
 };
 
-/** Opens an engine on the binaries of a folder, which may hold the SIMD binary alone. */
 const engineOf = (folder) =>
   createEngine({ base: pathToFileURL(`${resolve(folder)}/`), kernels: 'simd', worker: false });
 
@@ -49,7 +50,7 @@ for (const [name, source] of Object.entries(models)) {
         const run = await model.run(text, { fields });
         const { user, system } = process.cpuUsage(used);
         await run.close();
-        // The first round is not counted: during it, functions are compiled and optimized.
+        // The first round is not counted: V8 still compiles and optimizes the functions.
         if (round) (times[what] ??= []).push((user + system) / 1000);
       }
   for (const { folder, engine, times } of subjects) {

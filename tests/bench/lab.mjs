@@ -47,7 +47,6 @@ function emergenceStep(log) {
   return since;
 }
 
-/** Trains one seed of a recipe and returns means over the last steps. */
 async function train(engine, { config, recipe }, seed) {
   const training = await engine.train({ config, recipe: { ...recipe, seed } });
   const log = await training.step(steps);

@@ -7,14 +7,13 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** Number of tokens of the tokenizer.json of Gemma 3. */
 const PIECES = 262_144;
 
 const LETTERS = [...'bdfghjklmnprstvwz', ...'aeiou'];
 
 /**
  * Returns a tokenizer of words of one, two and three syllables, with a merge wherever two pieces meet. The words of
- * three syllables are in the order of a walk, so that neighbors differ, as in a natural vocabulary.
+ * three syllables have a scattered order, so that neighbors differ, as in a natural vocabulary.
  */
 function largeTokenizer() {
   const starts = LETTERS.flatMap((a) => LETTERS.map((b) => a + b)).slice(-64);

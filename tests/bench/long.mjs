@@ -22,7 +22,6 @@ const V = 40_000;
 const idsOf = (T) => Array.from({ length: T }, (_, i) => (i * 7919 + i * i * 31 + 11) % V);
 const CLICKED = { T: Math.min(2048, Math.max(...allLengths)), layer: 12, head: 3, block: 8 };
 
-/** Returns the processor time of a process in seconds; undefined once it has ended. */
 function processorSeconds(pid) {
   try {
     const [user, system] = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -65,7 +65,6 @@ static void fill(float *x, size_t n) {
     }
 }
 
-/* Fills the inputs once, before the first run. */
 void bench_fill(void) {
     fill(panels, MAX_WEIGHTS);
     fill(input, MAX_T * MAX_WIDTH);
@@ -77,14 +76,13 @@ static void softmax(size_t n) {
     ss_scale(output, 1.0f / sum, n);
 }
 
-/* Prepares the rows and multiplies them. */
 static void multiply(const bench *b) {
     ss_tile(tiles, input, b->Kin, b->T, b->Kin);
     ss_matmul(output, b->N, tiles, panels, bias, b->T, b->N, b->Kin);
 }
 
-/* Runs bench i `times` times; returns a number that it computed, so that the compiler omits none.
- */
+/* Runs bench i `times` times. Returns one of the results, so that the compiler cannot omit the
+ * work. */
 float bench_run(uint32_t i, uint32_t times) {
     const bench *b = &benches[i];
     for (uint32_t r = 0; r < times; r++) {

@@ -1,10 +1,12 @@
-// Compares the base and the SIMD binary in Chromium.
-//
-//     node tests/bench/matmul.mjs BASE.wasm SIMD.wasm
-//
-// Both run in turn on one page, and the best of several rounds counts, so that another program on
-// the machine disturbs both alike. Exits with 1 if SIMD is less than four times as fast at some
-// shape.
+/**
+ * Compares the base and the SIMD binary in Chromium.
+ *
+ *     node tests/bench/matmul.mjs BASE.wasm SIMD.wasm
+ *
+ * Both run in turn on one page, and the best of several rounds counts, so that another program on
+ * the machine disturbs both alike. Exits with 1 if SIMD is less than four times as fast at some
+ * shape.
+ */
 import { readFileSync } from 'node:fs';
 import { CHROMIUM, chromium } from '../browser/chromium.mjs';
 
@@ -28,7 +30,7 @@ async function measure({ binaries, rounds }) {
     engine.bench_run(i, times);
     return (performance.now() - start) / 1000;
   };
-  // Runs enough calls for 30 ms, far above the resolution of the clock. Meanwhile functions are compiled and optimized.
+  // Doubles the number of calls until they take 30 ms, far above the clock's resolution; V8 optimizes them meanwhile.
   const calibrate = (engine, i) => {
     let times = 1;
     while (seconds(engine, i, times) < 0.03) times *= 2;

@@ -47,10 +47,9 @@ const SMOLLM2 = join(root, 'models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf');
 const HUB = 'sinkscope/quantized';
 const MB = 1e6;
 
-/** Returns the path of a file of random weights, which is written once. */
+/** Returns the path of a file of random weights. The first call writes the file. */
 function fileOf(file, kind) {
   mkdirSync(folder, { recursive: true });
-  // A .gguf file is a model of the user.
   if (extname(file) === '.gguf') return file;
   const path = join(folder, `${file}.${kind}`);
   if (existsSync(path)) return path;
@@ -61,7 +60,6 @@ function fileOf(file, kind) {
   return path;
 }
 
-/** Opens the page and waits for the map of a text of T tokens. */
 async function visit(page, origin) {
   await page.goto(`${origin}/#room=explore&shown=softmax&input=random&T=8`);
   await page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
@@ -80,7 +78,7 @@ async function shows(page, said) {
 async function readAgain(page, T) {
   // The address follows the state of the page a moment later.
   await page.waitForFunction(() => !location.hash.includes('=softmax'));
-  // A link omits defaults.
+  // The address may lack T: a link omits defaults.
   await page.evaluate((n) => {
     location.hash = `${location.hash.replace(/&T=\d+/, '')}&T=${n}`;
   }, T);
@@ -208,7 +206,6 @@ async function measure(begin, file, lengths = [64, 256]) {
 
 const row = (what, cells) =>
   console.log(what.padEnd(44), ...cells.map((one) => `${one}`.padStart(7)));
-/** Fits a line through points by linear regression. Returns the line and the largest distance of a point from it. */
 function lineThrough(points) {
   const mean = (of) => points.reduce((sum, point) => sum + of(point), 0) / points.length;
   const [x, y] = [mean(([one]) => one), mean(([, one]) => one)];

@@ -64,7 +64,7 @@ async function costOf({ page }, count, act) {
 
 const { row, print } = table();
 
-// Measures the time to the first sink five times. The first visit only fills the cache of the server.
+// The first visit only fills the cache of the server.
 const times = [];
 let first;
 for (let i = 0; i < 6; i++) {

@@ -3,7 +3,6 @@ import { readFile, readdir, writeFile } from 'node:fs/promises';
 
 const read = (path) => readFile(path, 'utf8').catch(() => '');
 
-/** Returns whether a process is a descendant of this one. */
 async function isOurs(pid) {
   for (let at = Number(pid); at > 1;) {
     if (at === process.pid) return true;
@@ -14,7 +13,6 @@ async function isOurs(pid) {
 
 /** Returns the milliseconds of processor time, of all threads, since an earlier process.cpuUsage(). */
 export function usedSince(before) {
-  // The sum of both is exact; only how it is split between them is sampled.
   const { user, system } = process.cpuUsage(before);
   return (user + system) / 1000;
 }
@@ -39,5 +37,4 @@ export async function renderers() {
   return found.filter((_, i) => own[i]);
 }
 
-/** Resets VmHWM, the peak of memory, of a process. */
 export const forgetPeak = (pid) => writeFile(`/proc/${pid}/clear_refs`, '5');

@@ -10,7 +10,10 @@ import { openStage } from '../browser/stage.mjs';
 
 const stage = await openStage();
 
-/** Runs in the page. Clicks a button that continues a measurement, and checks every frame. */
+/**
+ * Runs in the page. Clicks a button that starts an experiment; returns the seconds until its sentence has a number
+ * (`first`) and until it is finished (`whole`).
+ */
 const watch = (page, selector) =>
   page.evaluate(async (selector) => {
     const began = performance.now();

@@ -23,7 +23,6 @@ const [where = 'engine', switches = '1000', runs = '10000'] = process.argv.slice
 /** Returns the bytes of a process's own memory, without pages of files, which depend on the machine. */
 const resident = (pid) => bytesOf(pid, 'RssAnon');
 
-/** Runs the package alone: opens nine models of the zoo in turn, then runs one model with other tokens each time. */
 async function inEngine() {
   const { createEngine } = await import('../../wasm/index.ts');
   const engine = await createEngine({ worker: false });
@@ -58,7 +57,6 @@ async function inEngine() {
   };
 }
 
-/** Runs the page in one tab by its address: changes the model, then the seed of random tokens. */
 async function inPage() {
   const { createRequire } = await import('node:module');
   const require = createRequire(join(root, 'web/package.json'));
@@ -79,7 +77,6 @@ async function inPage() {
       .find(({ name }) => /\/zoo\/\w+\/index\.json/.test(name));
     return (await (await fetch(zoo.name)).json()).map(({ id }) => id).slice(0, 9);
   });
-  /** Follows an address, and waits until its state is drawn. */
   const follow = (hash) =>
     page.evaluate(async (to) => {
       location.hash = to;

@@ -1,12 +1,14 @@
-// Measures the sequences per second of a study, as the page and the command line make it: the summary of 100 sequences
-// of 64 tokens.
-//
-//     node tests/bench/study.mjs [MODEL FOLDER] [--alone] [--relaxed] [--three]
-//
-// Measures one worker and two in alternation. --alone: one worker only. --relaxed: relaxed floats. --three: instead of the
-// summary, the three metrics that models.reference.time_study computes with PyTorch.
-//
-// Prints wall time, and processor time of all threads together. PyTorch's part: python -m models.reference.time_study
+/**
+ * Measures the sequences per second of a study, as the page and the command line make it: the summary of 100 sequences
+ * of 64 tokens.
+ *
+ *     node tests/bench/study.mjs [MODEL FOLDER] [--alone] [--relaxed] [--three]
+ *
+ * Measures one worker and two in alternation. --alone: one worker only. --relaxed: relaxed floats. --three: instead of the
+ * summary, the three metrics that models.reference.time_study computes with PyTorch.
+ *
+ * Prints wall time, and processor time of all threads together. PyTorch's part: python -m models.reference.time_study
+ */
 import { readFileSync } from 'node:fs';
 import { createEngine, measure } from '../../wasm/index.ts';
 import { median } from './peers/table.mjs';
@@ -44,7 +46,7 @@ for (let round = 0; round <= rounds; round++)
     const [start, used] = [performance.now(), process.cpuUsage()];
     await measure(model, sequences, { metrics });
     const ms = usedSince(used);
-    // The first round is not counted: during it, functions are compiled and optimized.
+    // The first round is not counted: V8 still compiles and optimizes the functions.
     if (!round) continue;
     wall.push(performance.now() - start);
     cpu.push(ms);

@@ -1,7 +1,9 @@
-// Compares one thread with several, interleaved on one cross-origin isolated page: a GPT-2 of random weights, exact, in
-// relaxed floats and in eight bits.
-//
-//     node tests/bench/threads.mjs [THREADS] [ARITHMETIC...]     medians of ROUNDS=7, after web/serve --build-only
+/**
+ * Compares one thread with several, interleaved on one cross-origin isolated page: a GPT-2 of random weights, exact, in
+ * relaxed floats and in eight bits.
+ *
+ *     node tests/bench/threads.mjs [THREADS] [ARITHMETIC...]     medians of ROUNDS=7, after web/serve --build-only
+ */
 import { join } from 'node:path';
 import { CHROMIUM, chromium, root, servePackagePage } from './package_page.mjs';
 import { median } from './peers/table.mjs';
@@ -10,7 +12,7 @@ const threads = Number(process.argv[2] ?? 2);
 const rounds = Number(process.env.ROUNDS ?? 7);
 const folder = join(root, '.build/bench/threads');
 
-/** Runs in the page. Returns the milliseconds of each row, with the rows in turn. */
+/** Runs in the page. Times the rows in turn and returns the milliseconds of each. */
 const MAIN = `
 import { createEngine } from 'sinkscope';
 import { randomFile } from ${JSON.stringify(join(root, 'tests/bench/peers/gguf.mjs'))};

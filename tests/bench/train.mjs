@@ -39,7 +39,6 @@ function countProductWeights({ layers, width, inner, vocabulary, feed_forward: k
   return layers * block + vocabulary * width;
 }
 
-/** Returns the milliseconds of processor time of a function. */
 async function processorTime(run) {
   const began = process.cpuUsage();
   await run();
@@ -73,7 +72,6 @@ async function wallTime(training, count) {
   return (performance.now() - began) / count;
 }
 
-/** Compares one worker with two that share the training, in turn. */
 async function compareShared(options, count) {
   const engine = await createEngine({ lab: true, workers: 3 });
   const [one, two] = [

@@ -40,7 +40,6 @@ export async function serveZipped() {
 
 export const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
-/** Makes a table whose rows are a name, a value with its unit, and a limit. */
 export function table() {
   const rows = [];
   return {

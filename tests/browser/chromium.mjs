@@ -1,4 +1,4 @@
-/** Chromium and the media types of a static server, for tests that do not need the built page. */
+/** Exports Chromium and the media types of a static server, for tests that do not need the built page. */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -20,7 +20,6 @@ export const TYPES = {
 const PLACES = ['chromium-headless-shell', 'chromium', 'google-chrome'].map(
   (name) => `/usr/bin/${name}`,
 );
-/** Options with which every test starts the system's Chromium. */
 export const CHROMIUM = {
   executablePath: process.env.CHROMIUM ?? PLACES.find(existsSync),
   args: [

@@ -11,14 +11,12 @@ import { promisify } from 'node:util';
 import { openHubPage } from './hub_stage.mjs';
 import { TYPES, chromium, CHROMIUM, root, settled, text } from './stage.mjs';
 
-/** Limits the storage of a page's origin to a number of bytes. */
 async function limitStorage(page, quotaSize) {
   const session = await page.context().newCDPSession(page);
   const { origin } = new URL(page.url());
   await session.send('Storage.overrideQuotaForOrigin', { origin, quotaSize });
 }
 
-/** Starts a server with its own origin. */
 async function serve(answer) {
   const server = createServer(async (request, response) => {
     const { type, body } = await answer(new URL(request.url, 'http://x').pathname);

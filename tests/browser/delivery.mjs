@@ -1,4 +1,4 @@
-/** The delivery of the built page: its policy, its notices, hosts, and visits without a network. */
+/** Tests the delivery of the built page: its policy, its notices, hosts, and visits without a network. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { freePort, listens } from './drivers.mjs';
 import { createHost, pageRoot, root } from './stage.mjs';
 
-/** Static servers as a course has them: without our headers, and with types by their own tables. */
+/** Static servers as a course uses them: without our headers, and with their own tables of types. */
 const SERVERS = {
   'python3 -m http.server': (port, folder) => [
     'python3',
@@ -19,7 +19,6 @@ const SERVERS = {
   ],
 };
 
-/** Returns the binaries that the page requests. */
 function engineOf(page) {
   const names = [];
   page.on('request', (asked) => {
@@ -75,7 +74,7 @@ export const delivery = {
     page.context().on('request', (one) => asked.add(new URL(one.url()).pathname));
     await page.goto(origin);
     await page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
-    // The weights of the twin are requested after the picture, so they may or may not be among these.
+    // The page requests the weights of the twin after the picture, so they may be missing here.
     const needed = [...asked].filter((path) => !/\/sigmoid\//.test(path));
     assert.ok(needed.length <= 10, needed.join('\n'));
     return `${needed.length}`;
@@ -187,7 +186,6 @@ export const delivery = {
       );
     for (const one of ['cJSON', 'musl', 'Emscripten'])
       assert.match(notices, new RegExp(`wasm: ${one}`));
-    // Each notice has its text, not only its name.
     for (const section of notices.split(/^## /m).slice(1))
       assert.match(
         section,

@@ -46,7 +46,7 @@ async function firefox() {
     executablePath: FIREFOX,
     headless: true,
     defaultViewport: SIZE,
-    // This is the default of Firefox; Puppeteer would let files read one another.
+    // By default Firefox forbids local files to read one another; Puppeteer would allow it.
     extraPrefsFirefox: { 'security.fileuri.strict_origin_policy': true },
   });
   const [page] = await browser.pages();

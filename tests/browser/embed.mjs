@@ -64,7 +64,6 @@ async function visit(stage, address, options = {}) {
 
 const runs = (page, count) => page.waitForFunction((n) => globalThis.runs.length >= n, count);
 
-/** Checks that figures fit all sizes; reuses one page and resizes its frame. */
 async function fitsAllSizes(stage, views) {
   const site = await serveOtherSite(stage.origin, { '/': FRAMED });
   const page = await visit(stage, site.address, { viewport: { width: 1940, height: 1100 } });
@@ -95,7 +94,6 @@ async function fitsAllSizes(stage, views) {
         wrong = await frame.evaluate(layoutProblems, limits);
       }
       if (wrong) found.push(`${view} in ${width} × ${height}: ${wrong}`);
-      // The caption does not repeat a sentence that the view prints.
       const repeated = await frame.evaluate(() => {
         const figure = document.querySelector('.figure').innerText.replace(/\s+/g, ' ');
         const under = [...document.querySelectorAll('[data-finding] > span:not(.unseen)')];
@@ -121,7 +119,6 @@ async function checkOnOtherSite(stage, name, look) {
   }
 }
 
-/** Returns the text of an attribute, for an element that the tool of a host made. */
 const attribute = ([name, value]) => ` ${name}="${String(value).replaceAll('&', '&amp;')}"`;
 const frameOf = (properties) =>
   `<iframe${Object.entries(properties).map(attribute).join('')}></iframe>`;
@@ -138,7 +135,6 @@ const renders = (esm, model) => `<main></main><script type="module">
   await widget.render({ model: { get: (name) => given[name] }, el });
 </script>`;
 
-/** Returns the page of a host with a snippet, which MyST and MDX parse. */
 async function pageOfHost(text) {
   if (text.startsWith(':::')) {
     const [directive] = mystParse(text).children;
@@ -155,12 +151,11 @@ async function pageOfHost(text) {
     content({});
     return frameOf(made[0].properties);
   }
-  // A bare address is pasted into a field of the host, which makes a frame of it.
+  // An author pastes a bare address into a field of the host, which makes a frame of it.
   if (/^http\S+$/.test(text)) return frameOf({ src: text, title: 'Sinkscope' });
   return text.replace(/^```.*$/gm, '');
 }
 
-/** All views, each with models to which it applies. */
 const FITTING = {
   ...Object.fromEntries(
     (
@@ -181,7 +176,6 @@ const FITTING = {
   unmasking: 'diffusion',
   masked: 'diffusion',
 };
-/** Lines with labels, as the view of labels reads them. */
 const LABELS = encodeURIComponent(
   [
     'story\tOnce upon a time there was a girl who lived in a small house.',
@@ -192,7 +186,6 @@ const LABELS = encodeURIComponent(
 );
 const FRAMED =
   '<!doctype html><title>A course</title><link rel="icon" href="data:,"><style>iframe { border: 0 }</style>';
-/** Sizes from the smallest supported frame to a full screen. */
 const SIZES = [
   [280, 240],
   [320, 480],
@@ -205,11 +198,10 @@ const SIZES = [
   [1600, 900],
   [1920, 1080],
 ];
-/** The smallest size of a picture, as a share of the smaller side of the frame, and of letters, in pixels. */
+/** The least size of a picture, as a share of the frame's smaller side, and of letters, in pixels. */
 const [PICTURE_MIN, LETTERS_MIN] = [0.65, 11];
 /** Selector of views that wait for a click on a button of their own. */
 const NOT_STARTED = '.view-suffix, .view-tasks, .view-unmasking, .view-masked, .view-context';
-/** Number of tests into which the views are divided. */
 const PARTS = 3;
 
 /**
@@ -231,13 +223,12 @@ function layoutProblems([leastPicture, leastLetters, notStarted]) {
     return isMap ? Math.min(width, height) : Math.max(width, height);
   });
   const share = Math.max(0, ...sides) / Math.min(innerWidth, innerHeight);
-  // Some views draw nothing before the reader starts them.
   const isStarted = seen.length || !document.querySelector(notStarted);
   if (isStarted && share < leastPicture - 0.003) wrong.push(`the picture has ${share.toFixed(2)}`);
   const parts = 'button, a, input, select, textarea, canvas, svg, p, summary, td';
   for (const one of document.querySelectorAll(parts)) {
     if (!one.checkVisibility() || one.closest('.unseen, .progress')) continue;
-    // Scrolls to the pictures below the first one.
+    // The reader scrolls to the pictures below the first one, so they may lie outside the frame.
     if (one.closest('.scrolls > .figure') && !seen[0]?.contains(one)) continue;
     const { left, top, right, bottom, width } = one.getBoundingClientRect();
     const isInside = left > -1 && top > -1 && right < innerWidth + 1 && bottom < innerHeight + 1;
@@ -351,7 +342,6 @@ export const embed = {
         assert.ok(Object.values(data).every(Number.isFinite));
       }
       assert.deepEqual(await violations(page), []);
-      // The workers must end with the figure.
       const ends = own.map((worker) => worker.waitForEvent('close'));
       await lab.evaluate((one) => one.remove());
       await Promise.all(ends);
@@ -389,7 +379,6 @@ export const embed = {
       await runs(page, 2);
       assert.match(await finding.textContent(), /last 61 keys/);
       assert.equal(await figure.getAttribute('recentkeys'), '60');
-      // The figure adds neither a title nor styles to the page of the host.
       assert.equal(await figure.locator('h1').count(), 0);
       assert.equal(await page.locator('link[rel=stylesheet], style').count(), 0);
       assert.match(await figure.getByRole('link').getAttribute('href'), /room=purpose/);
@@ -442,8 +431,7 @@ export const embed = {
     assert.equal(page.workers().length, 1, 'one engine');
     assert.equal(weights.length, 2, `one copy of each model: ${weights.join(' ')}`);
     const moved = await page.evaluate(() => globalThis.moved);
-    // The conditions of a figure may take a second line when its numbers arrive, but the text of the host must not
-    // move.
+    // The conditions may take a second line when the numbers arrive, but the text of the host must not move.
     assert.ok(moved < 0.05, `layout shift ${moved}`);
     const sheets = await page.evaluate(() =>
       [...document.styleSheets].flatMap(({ href }) => href ?? []),
@@ -487,7 +475,6 @@ export const embed = {
       const asks = await frame.evaluate(() => document.documentElement.scrollHeight);
       const has = await page.locator('iframe').evaluate((one) => one.clientHeight);
       assert.ok(Math.abs(asks - has) <= 2, `${asks} and ${has}`);
-      // A message from an unrelated frame must have no effect.
       await page.evaluate(() => {
         const stranger = document.createElement('iframe');
         stranger.id = 'stranger';
@@ -579,7 +566,6 @@ export const embed = {
       await at(2);
       const element = page.locator('sink-scope');
       assert.equal(await element.getAttribute('data-theme'), 'dark', 'the host’s theme');
-      // The figure fits the given height.
       assert.equal(await element.evaluate((one) => one.offsetHeight), 520);
       await element.locator('.fit:not(.scrolls)').waitFor();
       await page.screenshot({ path: `${pictures}/embed-slide-element.png` });
@@ -717,7 +703,6 @@ export const embed = {
     assert.match(await frame.locator('[data-finding]').innerText(), /first token/);
     await info.click();
     await stamp.waitFor({ state: 'hidden' });
-    // Two models do not fit side by side, so the reader chooses one.
     const models = frame.getByRole('group', { name: 'Model' }).getByRole('button');
     const shown = () =>
       frame.locator('.cell').evaluateAll((all) => all.map((one) => one.checkVisibility()));
@@ -750,8 +735,7 @@ export const embed = {
       await page.waitForSelector('sink-scope[data-live]');
       const themed = (theme) => page.waitForSelector(`sink-scope[data-live][data-theme=${theme}]`);
       await themed('light');
-      // A wrapper inside the body has the theme class; its color changes slowly and is written as Tailwind writes
-      // colors.
+      // A wrapper inside the body has the theme class. Its color has a transition, in the notation of Tailwind.
       await page.evaluate(() => {
         const element = document.querySelector('sink-scope[data-live]');
         const wrapper = document.createElement('div');
@@ -772,7 +756,7 @@ export const embed = {
       await themed('dark');
       await become('wrapper');
       await themed('light');
-      // The theme is found from the letters: gray letters are compared with their background.
+      // The element finds the theme from the color of the letters; it compares gray letters with their background.
       await become('wrapper gray');
       await themed('dark');
       // The page takes another stylesheet, as if a host exchanged the address of its stylesheet.

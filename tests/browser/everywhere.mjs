@@ -17,7 +17,6 @@ const LIMIT_MS = 180_000;
 const FINDING = '[data-finding]';
 const MAP = '[data-view="attention"] .heatmap';
 
-/** Polls the page until `look` returns a value, and returns this value. */
 async function until(browser, what, look, ...values) {
   const end = performance.now() + LIMIT_MS;
   for (;;) {
@@ -115,7 +114,6 @@ const steps = {
   },
 
   async 'opens a GGUF file of the reader'(browser, _, gguf) {
-    // The dialog is fetched when it is first opened.
     await browser.click('#header .tools button');
     await until(
       browser,

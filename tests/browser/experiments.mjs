@@ -9,10 +9,8 @@ import { pictures, root, saveFrom, settled, staysWithin, text, violations } from
 
 const finding = (page) => text(page, '[data-finding]');
 
-/** Returns the cells of a column of the table, row by row. */
 const column = (page, n) => page.locator(`.settings tbody tr > :nth-child(${n})`).allTextContents();
 
-/** Measures the loss of the first passages by the command line. */
 async function measureByCommand(folder, edit, sequences) {
   const passages = JSON.parse(await readFile(`${root}models/zoo/heldout-long.json`, 'utf8'));
   const file = join(folder, 'passages.txt');
@@ -48,18 +46,15 @@ export const experiments = {
     const [, said] = /the loss of Softmax model rises by ([\d.]+) nats/.exec(await finding(page));
     assert.equal(said, (window - whole).toFixed(3));
     assert.match(await text(page, '.chart-picture'), /first token leaves/);
-    // Two models on one scale, and the map of the remaining attention.
     assert.equal(await page.locator('[data-view="loss"] .cell').count(), 2);
     assert.match(
       await text(page, '[data-view="attention"]'),
       /KV cache of 24 keys, policy first, first tokens kept: 1/,
     );
-    // The saved file names the conditions and the passages.
     const menu = page.locator('[data-view="loss"] .save');
     const saved = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
     assert.equal(saved.corpus.file, 'zoo/heldout-long.json');
     assert.deepEqual(saved.subjects[1].edits, [{ kind: 'evict', policy: 'window', budget: 24 }]);
-    // The setting of the slider is in the link, and the link restores it.
     await page.getByLabel('recent keys').fill('40');
     await settled(page);
     assert.match(await text(page, '[data-view="loss"] .chart-key'), /last 41.*first 1 \+ last 40/s);
@@ -90,7 +85,7 @@ export const experiments = {
     assert.match(await text(page, '.question .hint'), /Only 128 tokens ran without eviction/);
     const ticks = await page.locator('.chart-picture text').allTextContents();
     assert.ok(ticks.includes('250'), `the axis continues beyond the trained 128: ${ticks}`);
-    // A file of the reader is one text, whatever its lines.
+    // The file of a reader counts as one text, even if it has several lines.
     await page.getByLabel('prompts from').selectOption('file');
     const passages = JSON.parse(await readFile(`${root}models/zoo/heldout.json`, 'utf8'));
     await page.locator('.prompt-file input').setInputFiles({
@@ -99,7 +94,6 @@ export const experiments = {
       buffer: Buffer.from(passages.slice(0, 20).join('\n')),
     });
     await page.getByLabel('split', { exact: true }).selectOption('whole');
-    // A request for more tokens than the text has gives all its tokens.
     await page.getByLabel('tokens ≤').fill('60000');
     await page.getByLabel('tokens ≤').press('Enter');
     await page.waitForFunction(() =>
@@ -129,7 +123,7 @@ export const experiments = {
       /the run needs ([\d.]+) MB of memory; keeping every key would need (\d+) MB/.exec(said);
     assert.ok(Number(held) < 3 && Number(all) > 25, said);
     assert.deepEqual(await column(page, 5), ['128', '4,000', '4,000']);
-    // The code for another site would run with all keys, so the figure offers none.
+    // The embed code would run with all keys, so the figure offers none.
     assert.ok(await page.locator('[data-view="loss"] .code').isHidden());
     await page.getByLabel('a text of 4,000 tokens').click();
     await settled(page);
@@ -170,7 +164,6 @@ export const experiments = {
       'room=purpose&experiment=cache&shown=softmax&runs=1&length=32&policy=nose',
     );
     assert.match(await text(wrong, '.trouble'), /expected policy to be window, first.*found nose/);
-    // The view of the cache does not apply to a model that evicts no keys, and an embed says so, too.
     const embed = await stage.open('view=cache&shown=softmax', {
       file: 'embed.html',
       waits: false,
@@ -226,20 +219,18 @@ export const experiments = {
   },
 
   async 'fragility compares repeated tokens, a channel and a weight with random ones'(stage) {
-    // The frames of the room shown before lack numbers that this experiment needs.
+    // The page opens in Start, whose frames lack the numbers that this experiment needs.
     const page = await stage.open('experiment=fragility&runs=2&repeats=40&perturbation=channel');
     await page.getByRole('link', { name: 'Why it matters' }).click();
     await page.waitForSelector('[data-view="perturbations"] .chart-picture >> visible=true');
     await page.getByRole('button', { name: 'repeat a token' }).click();
     await page.waitForSelector('[data-view="likeness"] .chart-picture');
     await settled(page);
-    // The text begins with a start token. No copy of a word takes its place, but copies of the start token do. The
-    // sigmoid twin has no such place.
+    // A repeated word becomes no second sink, a repeated start token does, and the sigmoid twin has no sink to copy.
     assert.match(
       await finding(page),
       /the norm is at least half as large for 0 of 40 copies of a random word, 40 of 40 copies of “<s>”, and 0 of 119.*0\.0% on “<s>”\. Sigmoid model: the first token’s hidden norm is only 1\.\d× that/s,
     );
-    // An embed repeats the tokens as well.
     await page.locator('[data-view="likeness"] .code').click();
     const code = await page.locator('.embed-dialog textarea').inputValue();
     for (const part of ['shown="softmax,sigmoid"', 'view="likeness"', 'input="repeat"', 't="41"'])

@@ -16,8 +16,8 @@ const MOST = {
 };
 
 /**
- * Counts the controls, without glossary words and cells of maps (the grid of all heads is one tab stop), and the words
- * outside maps, charts and the reader's own text.
+ * Counts what is in view: the controls, without glossary words and cells of maps (the grid of all
+ * heads is one tab stop), and the words outside maps, charts and the reader's own text.
  */
 function count() {
   const isInView = (element) => {

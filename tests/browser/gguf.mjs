@@ -8,7 +8,6 @@ const STRING = 8;
 const ARRAY = 9;
 const I32 = 5;
 const ALIGNMENT = 32;
-/** Types of tensors by their names in safetensors. */
 const TENSOR_TYPES = { F32: 0, F16: 1 };
 const NORMAL = 1;
 const CONTROL = 3;

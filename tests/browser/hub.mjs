@@ -55,7 +55,7 @@ export const hub = {
   async 'a download that a reload interrupts resumes after the cached bytes'(stage) {
     const { page, hub } = await openHubPage(stage);
     hub.fault({ host: 'cdn', path: WEIGHTS, slow: 500_000 });
-    // This call is not awaited: the page is left during the download.
+    // The test leaves the page during the download, so it does not await this call.
     await page.evaluate(() => void globalThis.tool.load('sinkscope/softmax').catch(() => {}));
     while ((await cachedBytes(page)) < 500_000) await page.waitForTimeout(100);
     await visit(page);

@@ -18,7 +18,7 @@ globalThis.sinkscope = sinkscope;
 globalThis.openCached = openCached;
 `;
 
-/** Builds the page as a bundle, as the real page is: a worker has no import map. */
+/** Builds the page as a bundle, like the real page, because a worker has no import map. */
 async function build() {
   await mkdir(source, { recursive: true });
   await writeFile(join(source, 'index.html'), HTML);
@@ -83,13 +83,11 @@ export async function openHubPage({ browser }, script) {
   return { page, hub };
 }
 
-/** Loads the page, or loads it again. */
 export async function visit(page) {
   await page.goto(page.origin);
   await page.waitForFunction(() => globalThis.sinkscope !== undefined);
 }
 
-/** Functions that the tests call inside the page. */
 function HELPERS(endpoint) {
   const tool = {
     endpoint,
@@ -110,7 +108,6 @@ function HELPERS(endpoint) {
       }
     },
 
-    /** Looks a model up and runs it. */
     async load(id, { worker, token, onProgress, signal, cache = true } = {}) {
       const plan = await tool.resolve(id, { token });
       const files = globalThis.sinkscope.modelFiles(plan, { cache, token });

@@ -30,7 +30,6 @@ const FILES = {
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 
 let built;
-/** Builds the project once for all tests. */
 const build = () => (built ??= make());
 
 /** Makes the project as a reader would: binaries and model are in the public folder of Vite. */
@@ -71,7 +70,6 @@ async function serve(folder, headers = {}) {
   return { origin: `http://127.0.0.1:${server.address().port}/`, sent };
 }
 
-/** Headers by which each kind of browser permits shared memory. */
 const ISOLATING_HEADERS = {
   'Document-Isolation-Policy': 'isolate-and-credentialless',
   'Cross-Origin-Opener-Policy': 'same-origin',

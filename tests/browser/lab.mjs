@@ -60,7 +60,7 @@ async function saved(page) {
   return JSON.parse(String(bytes));
 }
 
-/** Returns the folder that the ZIP archive of a lab holds: its name, and its files by name. */
+/** Downloads the ZIP archive of a lab. Returns the name of the folder in it, and its files by name. */
 async function savedModel(page, which) {
   const coming = page.waitForEvent('download');
   await button(page, 'Save model')[which]().click();
@@ -330,7 +330,6 @@ export const lab = {
     await button(first, 'Train').click();
     await waitUntilEnded(first);
     assert.deepEqual((await saved(first)).labs, whole.labs);
-    // With other settings the saved training is not offered. Reset deletes it.
     await button(first, 'Reset').click();
     await ready(first);
     await reload(first);
@@ -439,7 +438,7 @@ export const lab = {
       at,
     );
     assert.match(await text(page, '#messages'), /Training paused while this tab was hidden/);
-    // A checkpoint is saved with the first picture after three seconds.
+    // The lab saves a checkpoint with the first picture after three seconds.
     const seconds = (line) => Number(line.match(/([\d.]+) s/)[1]);
     const began = seconds(await text(page, '.lab-step'));
     await page.waitForFunction(
@@ -512,7 +511,6 @@ export const lab = {
       /Softmax model, .*: attention on the first token \(uniform: \d+%\) \d+% → \d+%/,
       said,
     );
-    // Another head is drawn, and the training continues.
     await page.selectOption('.lab-map[data-side=left] select', '2');
     await page.waitForFunction(() => /leftRun=from:softmax,.*head:2/.test(location.hash));
     await settled(page);

@@ -7,20 +7,17 @@ import { gzipSync } from 'node:zlib';
 import { pageRoot, pictures, root, staysWithin, violations } from './stage.mjs';
 
 const slugs = JSON.parse(await readFile(join(root, 'web/lessons/order.json')));
-/** Returns the prefix of a lesson's pictures. */
 const prefixOf = (slug) => /^\d+/.exec(slug)?.[0] ?? slug;
 const slugOf = (number) => slugs.find((slug) => slug.startsWith(`${number}-`));
 const drawn = JSON.parse(await readFile(join(root, 'web/lessons/pictures/pictures.json')));
 const SIZES = [1280, 390].flatMap((width) =>
   ['light', 'dark'].map((scheme) => ({ width, scheme })),
 );
-/** Limit on the bytes that a lesson fetches before its first figure. */
 const BYTES_MAX = 300_000;
 
 const open = (stage, slug, options = {}) =>
   stage.open('', { file: `learn/${slug}/index.html`, waits: false, ...options });
 
-/** Scrolls to each figure until it is live. */
 async function readThrough(page) {
   const figures = page.locator('sink-scope');
   for (let i = 0; i < (await figures.count()); i++) {
@@ -32,7 +29,6 @@ async function readThrough(page) {
   }
 }
 
-/** Returns the numbers of the text that are computed from a run. */
 const stated = (page) =>
   page.$$eval('output[data-figure]', (all) =>
     all.map(({ dataset: { figure, value }, textContent }) => `${figure} ${value} ${textContent}`),
@@ -56,7 +52,7 @@ const reads = Object.fromEntries(
           // A lab is drawn when the reader starts it; another test covers this.
           if (drawn[`${number}-${id}`].state.view === 'lab') continue;
           const picture = drawn[`${number}-${id}`].says.trim();
-          // A label has a full stop after each sentence.
+          // The label ends each sentence with a full stop, even one that has a full stop.
           const label = said.replaceAll('.. ', '. ');
           assert.ok(label.endsWith(picture), `${id}: ${label}`);
         }
@@ -97,7 +93,7 @@ export const lessons = {
       () => document.querySelector('output[data-value="tokens"]').textContent === '4',
     );
     const uniform = page.locator('output[data-figure="map"][data-value="uniform"]');
-    // (1 + 1/2 + 1/3 + 1/4) / 4
+    // Uniform attention to the first of 4 tokens, on average: (1 + 1/2 + 1/3 + 1/4) / 4.
     assert.equal(await uniform.textContent(), '52%');
   },
 
@@ -158,7 +154,6 @@ export const lessons = {
     await lab.scrollIntoViewIfNeeded();
     const train = lab.getByRole('button', { name: 'Train' });
     await train.waitFor();
-    // Before the reader presses Train, the picture shows an example; then the maps replace it.
     const heightOf = () => lab.evaluate((one) => one.offsetHeight);
     const [before, picture] = [await heightOf(), lab.locator('img')];
     assert.ok(await picture.isVisible());

@@ -16,7 +16,6 @@ const zoomOf = (page) =>
     return ['zoomQuery', 'zoomKey'].map((name) => Number(state.get(name) ?? -1));
   });
 
-/** Waits until the map has `count` rows. */
 async function rows(page, count) {
   await page.waitForFunction(
     ([map, n]) => document.querySelector(`${map} canvas`)?.height === n,
@@ -31,7 +30,6 @@ export const long = {
     await rows(page, 30);
     const map = page.locator(MAP);
     const { width, height } = await map.boundingBox();
-    // Small maps of all heads are read in blocks, too.
     const side = await page.evaluate(() => document.querySelector('.thumb canvas').height);
     assert.ok(side <= 32, `a small map has ${side} rows`);
     await map.hover({ position: { x: 0.02 * width, y: 0.98 * height } });
@@ -50,7 +48,6 @@ export const long = {
     assert.match(await lens(page).textContent(), /Shown exactly: queries 80-119, keys 0-39\./);
     const box = await map.boundingBox();
     await map.hover({ position: { x: 0.01 * box.width, y: 0.99 * box.height } });
-    // The readout of a cell is one weight, not the mean of a block.
     assert.match(await readout(page), /^query 119 “.*” → key 0 “.*”: [\d.e-]+$/);
     await page.screenshot({ path: `${pictures}/long-exact.png` });
     await page.getByRole('button', { name: 'Whole map' }).click();
@@ -80,7 +77,6 @@ export const long = {
     const locator = page.locator('[data-view="attention"] .locator');
     await locator.click({ position: { x: 30, y: 60 } });
     await until(async () => (await zoomOf(page))[0] !== before[0]);
-    // Zooming further needs the zoomed part on screen.
     await until(async () => /queries 80-119/.test(await lens(page).textContent()));
     await page.screenshot({ path: `${pictures}/long-phone.png`, fullPage: true });
     await page.getByRole('button', { name: 'Whole map' }).click();

@@ -5,7 +5,6 @@ import { chips, settled } from './stage.mjs';
 
 const IDS = [0, 5, 17, 300, 42];
 
-/** Opens a model and begins a call that its worker will not live to answer. */
 async function begin(page) {
   await page.evaluate(async (ids) => {
     const { createEngine, resolveHub, modelFiles } = globalThis.sinkscope;
@@ -49,7 +48,7 @@ export const losing = {
     const page = await stage.open('room=explore&shown=softmax');
     const before = page.workers();
     assert.ok(before.length);
-    // The workers are kept busy for good: no message reaches them any more.
+    // The workers loop forever, so no message reaches them any more.
     for (const worker of before) worker.evaluate('for (;;) {}').catch(() => {});
     await page.fill('textarea', 'One two three four five six seven eight nine ten eleven twelve.');
     await page.locator('.progress button').click();

@@ -10,7 +10,6 @@ import { createHost, pageRoot, root, until } from './stage.mjs';
 const NEXT = { page: join(root, '.build/page-next'), zoo: join(root, '.build/zoo-next') };
 
 let building;
-/** Builds the next page once for all tests. */
 const buildNext = () => (building ??= makeNext());
 
 /** Builds the page again: every file differs, and the zoo has two models. */
@@ -35,14 +34,13 @@ const zooOf = (page) => `/zoo/${readdirSync(join(page, 'zoo'))[0]}/`;
 
 async function openHost() {
   let folder = pageRoot;
-  /** Matches the paths that the host answers with a login page. */
   let wrong = /^$/;
   const page = '<!doctype html><title>Log in to this network</title>';
   const login = {
     body: page,
     headers: { 'content-type': 'text/html', 'cache-control': 'max-age=600' },
   };
-  // The headers of this server cannot be chosen, as with most hosts.
+  // Like most hosts, this one does not send the headers of `_headers`.
   const host = createHost({
     folder: () => folder,
     sent: {},
@@ -52,9 +50,8 @@ async function openHost() {
   return {
     address: `http://127.0.0.1:${host.address().port}/`,
     serve: (other) => (folder = other),
-    /** From now on matching paths are answered with a login page, which browsers may cache for ten minutes. */
+    /** Makes the host answer matching paths with a login page, which browsers may cache for ten minutes. */
     interpose: (paths) => (wrong = paths),
-    /** From now on all paths are answered correctly. */
     relent: () => (wrong = /^$/),
     close() {
       host.close();
@@ -63,7 +60,6 @@ async function openHost() {
   };
 }
 
-/** Visits the page and returns its loaded files; `path` may have a hash. */
 async function visit(context, address, path = '') {
   const page = await context.newPage();
   page.loaded = [];
@@ -77,21 +73,18 @@ const waitUntilDrawn = (page) =>
 
 const isIsolated = (page) => page.evaluate(() => crossOriginIsolated);
 
-/** Waits until the service worker controls the page and has cached these paths. */
 async function waitUntilCached(page, ...paths) {
   await page.waitForFunction(() => navigator.serviceWorker.controller);
   for (const path of paths)
     await until(async () => (await cachedAddresses(page, /./)).some((url) => url.endsWith(path)));
 }
 
-/** Opens Compare, which reads exact numbers, so that the exact weights are cached. */
 async function seeExact(page, address) {
   await page.goto(`${address}#room=compare`);
   await waitUntilCached(page, 'softmax/refinement.gz', 'sigmoid/refinement.gz');
   await page.goto(`${address}#room=start`);
 }
 
-/** Returns the cached addresses that match a pattern. */
 const cachedAddresses = (page, pattern) =>
   page.evaluate(async (source) => {
     const urls = [];
@@ -138,7 +131,6 @@ export const offline = {
       );
       assert.deepEqual(early, [], 'what few readers ask for is fetched on demand');
       await seeExact(page, host.address);
-      // This model was opened after the first screen.
       await page.goto(`${host.address}#room=explore&shown=gated`);
       // Wait until the model is drawn: an aborted download is not cached.
       await page.waitForFunction(() =>
@@ -218,7 +210,6 @@ export const offline = {
         }),
       );
       await second.goto(`${host.address}#room=compare&shown=softmax,sigmoid`);
-      // An error ends the wait at once, with its reason.
       await second.waitForSelector('.metrics tr[data-subject], .trouble, .message.error');
       assert.deepEqual(await second.locator('.trouble, .message.error').allTextContents(), []);
       const middle = await countFilesOf(second, host.address, pageRoot);
@@ -259,7 +250,6 @@ export const offline = {
         );
         assert.equal(await page.locator('.message.error:visible').count(), 0);
         assert.match(await page.title(), /^Why do language models/);
-        // A loaded room still opens; the reader reloads at will.
         await page.getByRole('button', { name: 'Reload' }).click();
         await page.getByRole('link', { name: 'Compare', exact: true }).click();
         await page.waitForSelector('.room-compare');
@@ -378,7 +368,6 @@ export const offline = {
           throw new Error(`${what}: ${await page.textContent('#messages')}`, { cause });
         });
         await page.close();
-        // Another context has a cache of its own.
         await context.clearCookies();
       }
     } finally {

@@ -45,7 +45,6 @@ export async function lookUp(page, name) {
   await page.keyboard.press('Enter');
 }
 
-/** Opens a model of the hub through the dialog. */
 export async function load(page, name) {
   await openDialog(page);
   await lookUp(page, name);
@@ -60,7 +59,6 @@ const stamp = (page) => text(page, '[data-view="attention"] .stamp');
 const finding = (page) => text(page, '[data-finding]');
 const STAMP = '[data-view="attention"] .stamp';
 
-/** Waits until the training room has drawn this checkpoint and shows the conditions once. */
 const showsStep = (page, step) =>
   page.waitForFunction((name) => {
     const drawn = document.querySelector('[data-view="attention"] .cell:not(.stale)');
@@ -102,13 +100,11 @@ async function looks(stage, { width, scheme }) {
   await check('plan');
 }
 
-/** Returns the files of a model of the zoo by their names. */
 async function folderOf(name) {
   const files = zoo(name).map(async (path) => [basename(path), await readFile(path)]);
   return Object.fromEntries(await Promise.all(files));
 }
 
-/** Lets files fall onto the page. */
 function drop(page, files) {
   const entries = Object.entries(files).map(([name, bytes]) => [name, bytes.toString('base64')]);
   return page.evaluate((all) => {
@@ -261,7 +257,6 @@ export const open = {
     await page.getByRole('button', { name: /tiny-Q8_0/ }).click();
     await page.waitForSelector('.open-plan');
     assert.match(await plan(page), /tiny-Q8_0\.gguf/);
-    // The file is no GGUF: the core names the place, and the page keeps its figure.
     await page.click('#open .primary');
     await page.waitForSelector('.open-error:not([hidden])');
     assert.match(await error(page), /expected/);
@@ -292,7 +287,7 @@ export const open = {
     const named = await link();
     assert.match(named, /shown=disk:[0-9a-f]{16}\/[\w.-]+/);
     const before = await finding(page);
-    // A reader of the link is asked for the same files; nothing is requested from the hub.
+    // The page asks a reader of the link for the same files, and requests nothing from the hub.
     const other = await stage.open(new URL(named).hash.slice(1), { waits: false });
     await other.waitForSelector('#open[open]');
     assert.match(
@@ -469,7 +464,7 @@ export const open = {
     );
     await settled(page);
     assert.match(await text(page, '[data-view="next"] .stamp'), /twin\.F16\.gguf/);
-    // This file does not state that its tokenizer adds the start token, so none is added.
+    // This file does not state that its tokenizer adds the start token, so the page adds none.
     assert.match(await text(page, '.starts'), /no start token: add /);
     await openSection(page, 'settings');
     await page.locator('.starts').click();
@@ -501,7 +496,6 @@ export const open = {
     await settled(page);
     assert.match(await text(page, '.chart-key'), /pythia-14m, visited steps/);
     assert.match(decodeURIComponent(page.url()), /shown=hub:EleutherAI\/pythia-14m@step143000/);
-    // The hub lacks this step: the last frame stays, and the error names the step.
     await page.keyboard.press('ArrowLeft');
     await page.waitForFunction(() =>
       /step142000/.test(document.querySelector('.trouble')?.textContent),
@@ -531,7 +525,6 @@ export const open = {
     await page.waitForSelector('.progress', { state: 'hidden' });
     await settled(page);
     assert.match(await text(page, '.trouble'), /Stopped/);
-    // The last picture stays, with its own conditions.
     assert.ok(await page.locator(STAMP).isVisible());
     assert.match(await stamp(page), /pythia-14m@step0$/);
   },

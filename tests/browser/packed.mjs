@@ -11,11 +11,9 @@ import { root, TYPES } from './stage.mjs';
 
 const HOME = 'https://sinkscope.example/1.0.0/';
 const MOST_BYTES = 20e6;
-/** The first text of the page. */
 const TEXT =
   'The old man sat at the door and looked over the water. He thought of his child, and every night was long.';
 
-/** Builds the package and unpacks the output of npm; returns the size of the file and of its contents. */
 function pack(folder) {
   const env = { ...process.env, SINKSCOPE_HOME: HOME, SINKSCOPE_PACKAGE: join(folder, 'built') };
   const npm = { cwd: folder, env, encoding: 'utf8' };
@@ -80,7 +78,7 @@ async function expectPrograms(page, host, cell) {
     return [width, height, ...context.getImageData(0, 0, 2, 1).data];
   });
   assert.deepEqual(drawn, [14, 14, 176, 48, 90, 255, 0, 0, 0, 0], 'row 0 gives key 0 all');
-  // The notebook has `display` and `Plot`; the cell is a module's body.
+  // A notebook provides `display` and `Plot`, and runs the cell as the body of a module.
   const shown = await page.evaluate(async (body) => {
     const AsyncFunction = (async () => {}).constructor;
     let displayed;
@@ -142,10 +140,9 @@ export const packed = {
       assert.match(says, /^15 of the 24 heads/, 'the numbers of the page');
       const workers = page.workers().map((worker) => worker.url());
       assert.ok(workers.length && workers.every((url) => url.startsWith(`blob:${host.origin}/`)));
-      // The package holds no page: its figures lead to the one that the build named.
+      // The package contains no page, so its figures link to the page that the build named.
       const link = await page.locator('sink-scope a[part=link]').first().getAttribute('href');
       assert.ok(link.startsWith(`${HOME}#`), link);
-      // The package sinkscope opens these names, with the numbers of the figures.
       for (const name of ZOO) {
         const zoo = `${cdn.origin}/npm/sinkscope-page@${version}/zoo/`;
         const model = await load(name, { zoo, cache: false });
@@ -154,7 +151,7 @@ export const packed = {
         if (name === 'softmax') assert.equal(Math.round(24 * sink), 15);
         await model.close();
       }
-      // The dialog that asks whether a server allows the element belongs to the page.
+      // Only the page has the dialog that asks whether a server allows the element.
       const files = readdirSync(join(folder, 'package/assets')).map((file) =>
         readFileSync(join(folder, 'package/assets', file), 'utf8'),
       );

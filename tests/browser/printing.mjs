@@ -11,7 +11,6 @@ const ROOMS = {
   embed: ['view=sinks&controls=text,question,step,save', '.stamp', 'embed.html'],
 };
 
-/** Selector of the buttons whose text is printed. */
 const KEPT = '.term, .chip, [aria-pressed="true"], th button, .room-lab *, .heatmap *';
 
 export const printing = Object.fromEntries(
@@ -49,7 +48,6 @@ export const printing = Object.fromEntries(
       );
       assert.deepEqual(controls, []);
       await page.locator(`${conditions}:visible`).first().waitFor();
-      // The prompt is printed among the conditions, and nothing is cut off at the edge of the paper.
       if (['start', 'explore', 'compare'].includes(name)) {
         const asked = await page.locator('.on-paper:visible').first().textContent();
         assert.match(asked, /^The old man sat/);

@@ -32,8 +32,8 @@ function uniform(L, H, T) {
 }
 
 /**
- * Serves another site that lends its files to every page; `asked` lists the requests. The sizes of some files are not
- * stated.
+ * Serves another site that lets every page read its files; `asked` lists the requests. Some answers do not state
+ * their length.
  */
 async function serveOtherSite(files) {
   const asked = [];
@@ -79,7 +79,6 @@ async function looks(stage, { width, scheme }) {
   }
 }
 
-/** A recording of each kind, which tests/record/kinds.py wrote. */
 const KINDS = `${root}tests/golden/recordings/`;
 const kinds = readdirSync(KINDS)
   .filter((name) => name.endsWith('.safetensors'))
@@ -101,7 +100,6 @@ const coveredScales = (page) =>
     ).length;
   });
 
-/** Opens a recording as a reader would, and looks at it in Explore and in Compare. */
 async function inspectRecording(stage, kind, width) {
   const page = await stage.open('room=explore', { width });
   await choose(page, `${kind}.safetensors`, readFileSync(`${KINDS}${kind}.safetensors`));
@@ -116,10 +114,8 @@ async function inspectRecording(stage, kind, width) {
     await staysWithin(page, width, room);
     assert.equal(await coveredScales(page), 0, room);
     assert.doesNotMatch(await text(page, 'main'), /\bNaN|undefined|Infinity|\[object/, room);
-    // Columns are named by the position that counts as the first token.
     if (room === 'compare') {
       const columns = () => text(page, '.numbers-of-all');
-      // Waits for the table, which follows the picture.
       await until(async () => /Sink|α|‖[hkv]/.test(await columns()));
       assert.equal(/Sink₁|α₁|‖[hkv]₁‖/.test(await columns()), kind !== 'first');
     }
@@ -153,7 +149,6 @@ export const recording = {
       assert.match(await finding(page), /mean over all 270 heads is 49%/);
       assert.match(await text(page, '.stage .stamp'), /SmolLM2-135M-Instruct · recorded/);
       assert.equal(await page.locator('.chip').count(), 64);
-      // The recording opens on a view that has its numbers; the view that the link names can be selected.
       assert.equal(await page.locator('.stage > .main [data-lacks] p').count(), 0);
       await ask(page, 'Why does the first key win?');
       assert.match(
@@ -165,7 +160,6 @@ export const recording = {
       assert.equal(await page.getByText('Generate text').count(), 0);
       // The address of the page must not name the recording, because a link cannot open a file on a disk.
       assert.doesNotMatch(page.url(), /recording/);
-      // Every view draws something, or names the number that the recording lacks.
       let lacking = 0;
       await everyTab(page, async (title) => {
         const [drawn, said] = [
@@ -189,7 +183,6 @@ export const recording = {
       await page.waitForSelector('#open[open]');
       assert.match(await text(page, '#open'), /contacts 127\.0\.0\.1:\d+ only if you agree/);
       assert.deepEqual(other.asked, []);
-      // The size is shown before the file is fetched.
       const load = page.getByRole('button', { name: 'Load the recording' });
       await page.getByRole('button', { name: 'Look it up' }).click();
       await load.waitFor();
@@ -314,7 +307,6 @@ export const recording = {
       await settled(page);
       assert.equal(await page.evaluate(() => globalThis.hit), undefined, room);
     }
-    // The same bytes with a false header must be refused.
     const lie = Buffer.from(bytes);
     const at = lie.indexOf('[1,2,24,24]');
     lie.write('[2,1,24,24]', at);
@@ -387,7 +379,7 @@ export const recording = {
       const { results } = await page.evaluate(() => globalThis.ran);
       assert.equal(results[0].title, 'SmolLM2-135M-Instruct');
       assert.equal(results[0].tokens.length, 64);
-      // Files that another attribute names are not fetched.
+      // The page does not fetch files that another attribute names.
       assert.match((await page.evaluate(() => globalThis.errors)).join(), /not loaded yet/);
       assert.ok(!fetched.some((url) => url.includes(':9/')));
       assert.deepEqual(

@@ -11,7 +11,6 @@ import { createHost, pageRoot, root, until } from './stage.mjs';
 const OLDER = '0.1.0';
 const NEWER = '0.2.0';
 
-/** Makes a release of the built page; `change` may edit the titles of its models. */
 function release(site, version, change) {
   for (const file of filesOf(pageRoot)) {
     const to = join(site, version, file);
@@ -51,7 +50,6 @@ export const releases = {
       const page = await context.newPage();
       const title = () => page.locator('[data-view="sinks"] .cell').first();
       const hash = '#room=explore&view=sinks&shown=softmax';
-      // The hash and the query are kept: from the root, from latest/ and from a page below latest/.
       for (const from of ['/', '/latest/', '/latest/explore/']) {
         await page.goto('about:blank');
         await page.goto(`${at}${from}?utm_source=book${hash}`);
@@ -60,7 +58,6 @@ export const releases = {
         assert.match(page.url(), /view=sinks/);
         assert.match(await title().textContent(), /Softmax model/);
       }
-      // Code that the page writes for others names its version.
       await page.getByRole('button', { name: 'Share', exact: true }).click();
       const link = () => page.evaluate(() => navigator.clipboard.readText());
       await until(async () => /^http/.test(await link()));
@@ -75,7 +72,6 @@ export const releases = {
         const addresses = (await code.inputValue()).match(/http:[^"\s)#]+/g);
         for (const address of addresses) assert.ok(address.startsWith(`${at}/${NEWER}/`), address);
       }
-      // An older link keeps its target.
       await page.goto('about:blank');
       await page.goto(`${at}/${OLDER}/explore/index.html${hash}`);
       await page.locator('[data-view="sinks"] .stamp').waitFor();

@@ -25,7 +25,6 @@ const zoo = (path) => readFile(`${root}models/zoo/${path}`);
 const finding = (page) => text(page, '[data-finding]');
 const map = (page, nth = 0) => page.locator('[data-view="attention"] .heatmap').nth(nth);
 
-/** Opens a model and encodes a text in Node.js, outside the browser. */
 async function openInNode(id, prompt, kernels) {
   const engine = await createEngine({ worker: false, kernels });
   const [config, weights] = await Promise.all([
@@ -38,7 +37,6 @@ async function openInNode(id, prompt, kernels) {
   return { engine, model, ids: tokens.map((token) => token.id) };
 }
 
-/** Reads metrics and fields of the same run in Node.js, to compare with the page. */
 async function readInNode(id, prompt, kernels, reads, edits = []) {
   const { engine, model, ids } = await openInNode(id, prompt, kernels);
   const run = await model.run(ids, { edits, fields: fieldsFor(engine.describe, reads) });
@@ -62,7 +60,6 @@ const colors = (page, selector) =>
     return new Set(new Uint32Array(data.buffer)).size;
   }, selector);
 
-/** Returns whether all of an element is on the screen without scrolling. */
 const isSeen = (page, selector) =>
   page.evaluate((s) => {
     const { top, bottom, left, right } = document.querySelector(s).getBoundingClientRect();
@@ -88,7 +85,6 @@ const WATCHES_SHIFTS = `globalThis.shifted = 0;
     for (const entry of list.getEntries()) globalThis.shifted += entry.value;
   }).observe({ type: 'layout-shift', buffered: true });`;
 
-/** Returns a script that notes whether a part of the page was ever hidden. */
 const WATCHES_HIDING = (selector) => `globalThis.wasHidden = false;
   new MutationObserver(() => {
     const place = document.querySelector('${selector}');
@@ -117,14 +113,13 @@ const start = {
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ attention sink; rows sum to 100%');
     assert.match(none, /^no strong column; rows sum to \d+% on average$/);
-    // Both maps respond: the sigmoid head is the one that gives most by weight, not by share.
+    // Both maps have many colors: the sigmoid model shows the head with the largest weight, not the largest share.
     for (const nth of [1, 2])
       assert.ok((await colors(page, `.cell:nth-child(${nth}) canvas`)) > 60);
     assert.match(
       await page.locator('.facts').textContent(),
       /Sigmoid model: head\s+L4H0 .* Rows sum to (about )?\d-1\d\d%, 4\d% on average/s,
     );
-    // Every token is a word, and no symbol is used before it is explained.
     assert.equal(
       (await page.locator('.cell').first().locator('.row-words span').allTextContents()).join(' '),
       '<s> The old man sat at the door and looked over the water . He thought of his child , and every night was long .',
@@ -139,7 +134,7 @@ const start = {
     stage,
   ) {
     for (const ask of [
-      // This button is clicked first: the panel offers the same act and then removes the button.
+      // The test clicks this button first, because the panel offers the same act and then removes the button.
       (page) =>
         page
           .locator('.facts button', { hasText: /^Use exact weights \(\d\.\d MB\)$/ })
@@ -176,7 +171,6 @@ const start = {
   async 'what a reader has begun to read does not jump when the pictures come'(stage) {
     for (const room of ['explore', 'compare', 'training', 'purpose'])
       for (const width of [1280, 390]) {
-        // The weights arrive after the room has shown its controls without pictures.
         const context = await stage.browser.newContext({
           viewport: { width, height: 900 },
           serviceWorkers: 'block',
@@ -208,7 +202,6 @@ const start = {
     ]) {
       const script = WATCHES_SHIFTS + WATCHES_HIDING('.room-start .lead');
       const page = await stage.open('', { width, script });
-      // The text precedes the pictures and does not jump when they load.
       const shifted = await page.evaluate(() => globalThis.shifted);
       assert.equal(await page.evaluate(() => globalThis.wasHidden), false);
       assert.ok(shifted < 0.1, `${shifted} of the page moved while it loaded, at ${width}`);
@@ -225,7 +218,7 @@ const start = {
       await staysWithin(page, width);
       await page.screenshot({ path: `${pictures}/start-${width}x${height}.png` });
       if (width > 390) continue;
-      // The twin is drawn in the corner of the masked cells; a tap exchanges the two models.
+      // The corner of the masked cells shows the twin; a tap exchanges the two models.
       const widths = async () => {
         const boxes = ['softmax', 'sigmoid'].map((subject) =>
           page.locator(`[data-subject="${subject}"] .heatmap`).boundingBox(),
@@ -294,7 +287,6 @@ const start = {
     assert.deepEqual(after, before, 'nothing moves');
     await page.keyboard.press('Escape');
     await note.waitFor({ state: 'hidden' });
-    // Below a figure the glossary terms are one tab stop, before the controls.
     const under = page.locator('[data-view="attention"] .stamp .term');
     assert.deepEqual(await under.allTextContents(), [
       'MEASURED',
@@ -343,7 +335,6 @@ const start = {
       .first()
       .evaluate((chip) => Number(chip.style.getPropertyValue('--look')));
     assert.ok(look > 0.8, `the start token is colored: ${look}`);
-    // If the words are in a scrolling row, the row scrolls to the word under the pointer.
     await page.setViewportSize({ width: 390, height: 844 });
     const last = page.locator('.chip').last();
     await map(page).evaluate((one) => one.scrollIntoView({ block: 'end' }));
@@ -421,7 +412,6 @@ const reading = {
       assert.match(await text(first, '.twin-0'), /gives <s> about \d+% on average\./s, words);
       assert.equal(await first.locator('.remark:visible').count(), 2, words);
     }
-    // Examples are one click away, and so is the text without its start token.
     const offered = first.locator('.examples option');
     assert.equal(await offered.count(), 5);
     await first.locator('.examples').selectOption({ index: 2 });
@@ -460,7 +450,6 @@ const reading = {
     assert.match(await finding(page), /Heads are not counted/);
     assert.match(await text(page, '.metrics'), /too short/);
     assert.deepEqual(page.troubles, []);
-    // The page asks for a text: no progress, no button to retry.
     for (const room of ['start', 'explore', 'compare', 'training']) {
       const empty = await stage.open(`room=${room}&prompt=`, { waits: false });
       await empty.waitForSelector('.wanting');
@@ -496,7 +485,6 @@ const reading = {
       assert.ok(!opened.includes(shown) || shown === 'attention', `${shown} is of one tab`);
       opened.push(shown);
       assert.ok(await isSeen(page, '.stage > .main .figure-head'), `${shown} is on the stage`);
-      // No other quantity's map is between the sentence and the picture.
       assert.equal(await page.locator('.middle .figure').first().getAttribute('data-view'), shown);
       assert.ok((await text(page, 'h1')).length > 10);
     });
@@ -607,9 +595,9 @@ const reading = {
     }
     let stops = 0;
     for (const [room, width, few] of [
-      // The text, its start token, examples, the name of the head and the even share are above the map.
+      // Tab reaches first the text, its start token, the examples, the name of the head and uniform attention.
       ['start', 1280, 10],
-      // The bar with the models, the text, its tokens and all settings.
+      // Tab reaches first the bar with the models, the text, its tokens and all settings.
       ['explore', 390, 11],
     ]) {
       const page = await stage.open(`room=${room}`, { width });
@@ -618,7 +606,6 @@ const reading = {
       const rooms = await page.locator('nav.rooms a').count();
       assert.ok(stops <= rooms + few, `${room}: the map is ${stops} stops away`);
     }
-    // Side by side, the focus goes from left to right, and never back.
     const wide = await stage.open('room=explore');
     const columns = ['bar', 'rail', 'middle', 'inspector'];
     let column = 0;
@@ -658,7 +645,6 @@ const reading = {
     const badge = () => page.locator('.stage > .main .stamp').textContent();
     const changed = page.locator('.view-change');
     assert.equal(await changed.isVisible(), false);
-    // One act is in view, on the first token; the others are in a closed section.
     assert.deepEqual(
       await page
         .locator('.hand .move')
@@ -668,7 +654,6 @@ const reading = {
       ['Hide the first token “<s>”'],
     );
     await page.locator('.hand summary').click();
-    // A click on the map selects the key; the move is a link.
     await map(page).evaluate((one) => one.scrollIntoView({ block: 'center' }));
     const box = await map(page).locator('canvas').boundingBox();
     await page.mouse.click(box.x + 2, box.y + box.height - 2);
@@ -699,13 +684,11 @@ const reading = {
       /The first token’s mean weight in head L3H1 is 0%; in the baseline it is \d\d%\./,
     );
     assert.ok((await colors(page, '.view-change .heatmap canvas')) > 4);
-    // The keyboard adds an intervention to the selection.
     await move('Ablate head L3H1').focus();
     await page.keyboard.press('Enter');
     await page.waitForFunction(() => location.hash.includes('silence'));
     await settled(page);
     assert.match(await hash(), /softmax~hide_key\(0\)~silence\(3,1\)/);
-    // Back returns to the previous link, and each move can be taken back alone.
     await page.goBack();
     await page.waitForFunction(() => !location.hash.includes('silence'));
     await settled(page);
@@ -736,7 +719,7 @@ const reading = {
       /Kurtosis \d+ \(a normal distribution has 3\)/,
     );
     const box = await picture.boundingBox();
-    // The position of channel 64 of 128, token 2 of 26.
+    // The middle of channel 64 of 128 and of token 2 of 26.
     await picture.click({ position: { x: (64.5 * box.width) / 128, y: (2.5 * box.height) / 26 } });
     await settled(page);
     const move = (name) => page.locator('.hand').getByRole('link', { name });
@@ -746,7 +729,6 @@ const reading = {
     await page.waitForFunction(() => location.hash.includes('view=change'));
     await page.goBack();
     await picture.waitFor();
-    // The keyboard reaches the neighbor by an arrow and Enter, and makes the move by Enter.
     await picture.focus();
     await page.keyboard.press('ArrowRight');
     await page.keyboard.press('Enter');
@@ -759,7 +741,6 @@ const reading = {
     assert.match(hash, /softmax~clamp_channel\(65,\d,2,to=mean\)/);
     await page.goBack();
     await page.waitForSelector('.view-change', { state: 'hidden' });
-    // A channel that no model has is refused by name.
     const wild = await stage.open('room=explore&shown=softmax~clamp_channel(999)', {
       waits: false,
     });
@@ -789,7 +770,6 @@ const reading = {
     assert.ok(timers > 0, 'the address was to be written later');
     await page.waitForSelector('[data-room="compare"]');
     await page.waitForFunction(() => location.hash.includes('room=compare'));
-    // Back returns to the former choice.
     await page.goBack();
     await page.waitForSelector('[data-room="explore"] .hand');
     assert.equal(await page.locator('.hand select').inputValue(), 'head');
@@ -811,7 +791,6 @@ const reading = {
     const { effect } = await saved('effects');
     assert.ok(Math.abs(effect[20] - rise) < 1e-5, `${effect[20]} and ${rise}`);
     const said = await text(page, '.view-effects .caption');
-    // The lead also states the effect of ablating all dormant heads at once.
     const { first_share } = await saved('effects');
     const dormant = effect.flatMap((one, i) =>
       Math.abs(one) < 0.01 && first_share[i] > 0.3
@@ -896,7 +875,7 @@ const reading = {
     const before = (await chips(page)).length;
     for (const name of ['tokens', 'settings']) await openSection(page, name);
     await page.locator('summary', { hasText: 'Generate text' }).click();
-    // The page answers the first token's chip: a request from here could come too late, after sixteen runs.
+    // The page clicks as soon as it has a first token: a click from the test could come after sixteen runs.
     await page.evaluate(() => {
       const button = document.querySelector('.generate button');
       new MutationObserver((_, observer) => {
@@ -974,7 +953,6 @@ const comparing = {
     await page.getByRole('button', { name: /loss/ }).first().click();
     assert.equal(await page.locator('th[aria-sort="descending"]').count(), 1);
     assert.deepEqual(page.troubles, []);
-    // One of the six models has a long name: its column scrolls, and the page does not.
     const six = await stage.open(
       'room=compare&shown=softmax,sigmoid,relu,softmax@1400,softmax~sigmoid,gated',
       { width: 320 },
@@ -1032,7 +1010,7 @@ const comparing = {
   },
 };
 
-/** Runs a command that the page shows in a shell, with this package installed. */
+/** Runs a `sinkscope` command that the page shows, by the command line of this repository. */
 async function runCommand(command) {
   const own = command.replace(/^sinkscope /, `'${process.execPath}' wasm/cli.js `);
   return JSON.parse((await promisify(exec)(`${own} --json`, { cwd: root })).stdout);
@@ -1072,7 +1050,6 @@ const commands = {
       assert.deepEqual(page.troubles, []);
       await page.context().close();
     }
-    // The button copies the command that its title shows.
     const page = await stage.open('room=compare&shown=softmax');
     const button = page.locator('.metrics .copy-command').first();
     await button.click();
@@ -1099,7 +1076,6 @@ const commands = {
         all.map((row) => [row.cells[2].textContent, row.querySelector('.copy-command')?.title]),
       );
       assert.ok(rows.length > 1, hash);
-      // Runs a few of many commands, the last one among them.
       for (const [said, command] of [...rows.slice(0, 4), rows.at(-1)]) {
         const { loss, metrics } = await runCommand(command);
         const value = loss ?? metrics.loss_mean.mean[0];
@@ -1228,7 +1204,6 @@ const training = {
     await page.waitForFunction(() => /softmax@30,/.test(decodeURIComponent(location.hash)));
     await page.getByRole('button', { name: 'Pause' }).click();
     await settled(page);
-    // Home and End of the slider move the slider.
     await slider.focus();
     await page.keyboard.press('End');
     await page.waitForFunction(() => !/@/.test(decodeURIComponent(location.hash)));
@@ -1276,7 +1251,6 @@ const training = {
     const without = await bands('short');
     assert.equal(without.drawn, 0);
     assert.doesNotMatch(without.said, /seeds/);
-    // In the table each seed has a dot, and the effect of a factor over pairs of seeds has its interval.
     const index = JSON.parse(await zoo('index.json'));
     const { seeds, outcomes } = index.find(({ id }) => id === 'sigmoid').differs;
     const compare = await stage.open('room=compare&panel=seeds&shown=softmax,sigmoid,short');
@@ -1284,7 +1258,6 @@ const training = {
     await rows.first().waitFor();
     const reported = await rows.allTextContents();
     assert.equal(reported.length, 6, reported.join('\n'));
-    // The first row is that of the shown model: it lists the seeds of its recipe, and which has the shipped weights.
     const [softmax] = index.filter(({ id }) => id === 'softmax');
     const all = [softmax.measured, ...softmax.further_seeds].map(({ sink_1 }) => sink_1);
     const ends = [Math.min(...all), Math.max(...all)].map((x) => x.toFixed(1)).join(' to ');
@@ -1294,7 +1267,6 @@ const training = {
     );
     assert.ok(reported[0].includes(ends), reported[0]);
     assert.equal(await rows.first().locator('td').first().locator('circle.shown').count(), 1);
-    // Both models are shown at a step that both have.
     const twins = (await logs('sigmoid')).map(({ points }) => points.at(-1).step);
     const both = Math.min(last, ...twins.filter((step) => step >= 4000)).toLocaleString('en');
     for (const line of reported.slice(3, 5))
@@ -1335,7 +1307,6 @@ const training = {
     assert.equal(await field.inputValue(), '20');
     await field.press('Enter');
     await page.waitForFunction(() => location.hash.includes('T=20'));
-    // An invalid number is corrected, and a link's number replaces the typed one.
     await field.fill('0');
     await field.press('Enter');
     assert.equal(await field.inputValue(), '1');
@@ -1406,7 +1377,6 @@ const training = {
     );
     const said = await view.locator('.caption').textContent();
     assert.match(said, /^Next token \(1 prompt\): /);
-    // A model of this size cannot copy, and the sentence says so.
     assert.match(
       said,
       /Copying random tokens \(24 prompts\): the model cannot do this, its accuracy is 0\.\d% /,
@@ -1437,7 +1407,6 @@ const training = {
     assert.ok(none > 0 && found <= random && best <= random, said);
     for (const name of ['found', 'no suffix', 'random, mean of 100', 'random, best of 385'])
       assert.equal(await view.getByText(name, { exact: true }).count(), 1, name);
-    // Another goal is another search, so the former result disappears.
     await view.getByRole('button', { name: 'raise the loss', exact: true }).click();
     await page.waitForFunction(
       () => document.querySelector('[data-view="suffix"] .caption').textContent.trim() === '',
@@ -1461,7 +1430,7 @@ const links = {
       /Link copied/.test(document.querySelector('.message').textContent),
     );
     const link = await page.evaluate(() => navigator.clipboard.readText());
-    // The picture has the sentence, its number and the link; here it is a file, for nothing takes shared ones.
+    // This browser has no share dialog, so the button downloads the picture.
     const [picture] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Share picture' }).click(),
@@ -1488,7 +1457,6 @@ const links = {
       () => document.querySelectorAll('.metrics tr[data-subject]').length === 2,
     );
     assert.equal(await page.getAttribute('main', 'data-room'), 'compare');
-    // A missing file does not prevent the next link from working.
     await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&input=file'));
     await page.getByText('Choose a file of prompts').first().waitFor();
     await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&n=1'));
@@ -1506,7 +1474,7 @@ const links = {
         if (!(await menu.locator('summary').isVisible())) continue;
         opened++;
         await menu.locator('summary').click();
-        // A browser reports the opening in a later task.
+        // The menu moves into the window in a later task, when the browser reports that it is open.
         const isWithin = (one) => {
           const { left, right } = one.lastElementChild.getBoundingClientRect();
           return left >= 0 && right <= innerWidth;

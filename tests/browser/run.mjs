@@ -28,7 +28,7 @@ import { recording } from './recording.mjs';
 import { packed } from './packed.mjs';
 import { releases } from './releases.mjs';
 
-/** Limit on the time of a test, which ends a test that hangs; a busy machine may take long. */
+/** Ends a test that hangs. The limit is long, because a busy machine may be slow. */
 const LIMIT_MS = 300_000;
 
 const wanted = process.argv[2] ?? '';
@@ -56,7 +56,6 @@ const lists = [
   { ...installed, ...trouble, ...releases, ...packed },
 ];
 
-/** Runs lists of tests in its own browser until no list is left. */
 async function work() {
   const stage = await openStage();
   for (let list = lists.shift(); list; list = lists.shift())
@@ -65,7 +64,6 @@ async function work() {
   await stage.close();
 }
 
-/** Runs a test, prints its result, and closes the pages that it left open. */
 async function run(stage, name, test) {
   const began = performance.now();
   const since = () => `${Math.round(performance.now() - began)} ms`;
@@ -79,7 +77,6 @@ async function run(stage, name, test) {
   await stage.clear();
 }
 
-// Two workers run tests at a time: they share two cores well, because a test mostly waits for files, frames and
-// workers.
+// Two workers share two cores well, because a test mostly waits for files, frames and web workers.
 await Promise.all([work(), work()]);
 process.exit(results.close());

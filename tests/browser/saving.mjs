@@ -7,7 +7,6 @@ import { openFiles, pictures, root, saveFrom, settled } from './stage.mjs';
 const menu = (page, view) => page.locator(`[data-view="${view}"] .save`);
 const save = async (page, view, kind) => saveFrom(page, menu(page, view), kind);
 
-/** Evaluates a function on an empty page. */
 async function evaluateOnEmptyPage(page, run, given) {
   const empty = await page.context().newPage();
   const said = await empty.evaluate(run, given);
@@ -55,7 +54,6 @@ async function openWith(page, content) {
   );
 }
 
-/** Returns the pixels of every canvas. */
 const pixels = (page, selector) =>
   page.$$eval(selector, (all) =>
     all.map((one) => {
@@ -92,7 +90,6 @@ async function compareCells({ xml, cells }) {
   return { paper: at(2, 2), wrong };
 }
 
-/** Chooses another picture of the compared models. */
 async function picture(page, view) {
   await page.getByLabel('picture', { exact: true }).selectOption(view);
   await page.waitForSelector(`[data-view="${view}"] .cell:nth-child(2) :is(canvas, svg)`);
@@ -118,7 +115,6 @@ export const saving = {
     await picture(page, 'attention');
     const map = (await save(page, 'attention', 'SVG')).bytes.toString();
     assert.doesNotMatch(map, /<image/);
-    // In the width of Compare every other word has its label.
     assert.match(map, />water</, 'its words');
     assert.match(map, />attending token \(query\)<.*>attended to \(key\)</s, 'its axes');
     assert.match(map, />head L1H3 · softmax<.*>head L4H0 · sigmoid</s, 'its heads');
@@ -139,13 +135,11 @@ export const saving = {
     const light = await stage.open('room=compare');
     const bright = (await save(light, 'attention', 'SVG')).bytes.toString();
     assert.equal(dark, bright);
-    // Every cell is drawn by its path at its place with the color of its pixel.
     const drawn = await evaluateOnEmptyPage(light, compareCells, {
       xml: bright,
       cells: await pixels(light, '[data-view="attention"] canvas'),
     });
     assert.deepEqual(drawn, { paper: [255, 255, 255, 255], wrong: [0, 0] });
-    // Programs find a name, a description, and the conditions.
     assert.match(bright, /<title>Attention map: Softmax model, Sigmoid model<\/title>/);
     assert.match(bright, /<desc>[^<]*93% on average[^<]*T = 26[^<]*<\/desc>/);
     const [, json] = /<metadata>([^<]*)<\/metadata>/.exec(bright);
@@ -155,7 +149,6 @@ export const saving = {
     assert.deepEqual([facts.subjects[0].T, facts.subjects[1].operation], [26, 'sigmoid']);
     assert.equal(facts.link, undefined, 'no other machine can open a link to this one');
     assert.doesNotMatch(bright, /127\.0\.0\.1|localhost/);
-    // Of the controls, only the chosen option is in the picture.
     await picture(light, 'arrows');
     const other = (await save(light, 'geometry', 'SVG')).bytes.toString();
     assert.match(other, />cosine</);

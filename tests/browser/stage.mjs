@@ -11,13 +11,11 @@ import { CHROMIUM, TYPES, chromium, require, root } from './chromium.mjs';
 
 export { CHROMIUM, TYPES, chromium, root };
 
-/** Folder of pictures for people to look at. */
 export const pictures = `${root}.build/screenshots`;
 mkdirSync(pictures, { recursive: true });
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 export const pageRoot = process.env.SINKSCOPE_PAGE ?? join(root, '.build/page');
 
-/** The lines of `_headers` that hold for every path. */
 const headers = Object.fromEntries(
   readFileSync(join(pageRoot, '_headers'), 'utf8')
     .split(/^(?=\/)/m)
@@ -139,7 +137,7 @@ export async function until(holds) {
   while (!(await holds())) await setTimeout(50);
 }
 
-/** Waits until nothing runs and all results are drawn. */
+/** Waits until nothing runs and the page has drawn all results. */
 export async function settled(page) {
   await page
     .waitForFunction(() => document.body.dataset.busy === undefined)
@@ -152,20 +150,16 @@ export async function settled(page) {
   );
 }
 
-/** Opens a model or a recording from the reader's disk. */
 export async function openFiles(page, files) {
   const input = page.locator('#open .file:not(.folder) input');
-  // The dialog is fetched when it is first opened.
   if (!(await input.isVisible())) await page.getByRole('button', { name: 'Open a model' }).click();
   await input.setInputFiles(files);
 }
 
-/** Returns the text of an element as a reader sees it: white space of any length becomes one space. */
 export const text = async (page, selector) =>
   (await page.textContent(selector)).replaceAll(/\s+/g, ' ').trim();
 export const chips = (page) => page.locator('.chip').allTextContents();
 
-/** Saves a figure by its menu, and returns the name and the bytes of the file. */
 export async function saveFrom(page, menu, kind) {
   const coming = page.waitForEvent('download');
   await menu.locator('summary').click();
@@ -174,14 +168,12 @@ export async function saveFrom(page, menu, kind) {
   return { name: download.suggestedFilename(), bytes: await readFile(await download.path()) };
 }
 
-/** Opens a section of the bar over the pictures: its tokens, or all settings. */
 export async function openSection(page, name) {
   const section = page.locator(`.ask-bar > .${name}`);
   if (!(await section.evaluate((one) => one.open)))
     await section.locator('summary').first().click();
 }
 
-/** Opens a tab of one of Explore's questions. */
 export async function ask(page, question, tab) {
   await page.locator('.ask', { hasText: question }).click();
   if (tab)

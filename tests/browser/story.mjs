@@ -8,7 +8,6 @@ const WATCHES_SHIFTS = `globalThis.shifted = 0;
     for (const entry of list.getEntries()) globalThis.shifted += entry.value;
   }).observe({ type: 'layout-shift', buffered: true });`;
 
-/** Scrolls to a step of the story as a reader does, and waits until it is ready. */
 async function goTo(page, n) {
   await page
     .locator(`.step-${n}`)
@@ -23,7 +22,6 @@ async function press(page, target, key) {
   await page.keyboard.press(key);
 }
 
-/** The act of each step: the value that it changes, and how the mouse and the keyboard change the value. */
 const ACTS = {
   1: {
     read: (page) => text(page, '.step-1 .step-words'),
@@ -81,10 +79,8 @@ export const story = {
     answers.push(await text(page, '.step-6 .answer'));
     for (const answer of answers) {
       assert.match(answer, /^[A-Z][^.]*\.$/, answer);
-      // A plain sentence comes before any number or symbol.
       assert.doesNotMatch(answer, /\d|[αε‖×]|L\d/, answer);
     }
-    // The first screen keeps the trained models; the selected head applies to both.
     assert.match(await page.evaluate(() => location.hash), /layer=1&head=3/);
     assert.doesNotMatch(await page.evaluate(() => location.hash), /@/);
     assert.deepEqual(page.troubles, []);
@@ -94,7 +90,6 @@ export const story = {
   async 'the story says what its pictures show, of the reader’s own text'(stage) {
     const page = await stage.open('why=2');
     await goTo(page, 2);
-    // The row is worked out in both models, from its drawn cells.
     assert.match(
       await text(page, '.step-2 .view-row'),
       /Softmax model, head L1H3, row of “and”.*<s> 0\.\d\d 8\d\.\d% 0\.05 0\.04 .*17 others .*in all 100% as vectors 0\.07.*would share all 100%, and the head would write a vector of length 0\.5\d instead of 0\.07\..*Sigmoid model, head L4H0, row of “and”.*in all 1\d% as vectors .*this row sums to 1\d%, and no row has to reach 100%/,
@@ -124,7 +119,6 @@ export const story = {
       ),
     );
     assert.match(await text(page, '.step-5'), /with 3 random seeds, 60%, 63% and 20% of the heads/);
-    // Sentences that hold for the twins only are absent with other models or without a start token.
     for (const [hash, n, is, isNot] of [
       ['why=2&first=none', 2, /first key/, /<s>/],
       ['why=4&shown=gated,window', 4, /This head writes/, /trained with sigmoid/],

@@ -23,7 +23,6 @@ function replaceInHeader(weights, from, to) {
   return copy;
 }
 
-/** Returns a copy of the weights whose last number is NaN in F16. */
 function withNan(weights) {
   const copy = Buffer.from(weights);
   copy.writeUInt16LE(0x7e00, copy.length - 2);
@@ -86,7 +85,6 @@ async function choose(page, { config, weights, tokenizer }) {
   await openFiles(page, files);
 }
 
-/** Waits for a message of the page or its dialog that matches; returns all messages. */
 async function message(page, says = /./) {
   const selector = '.message:not([hidden]), #open[open] .open-error:not([hidden])';
   const message = page.locator(selector).filter({ hasText: says }).first();

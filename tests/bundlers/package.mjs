@@ -15,7 +15,6 @@ const folder = installInto('examined', { 'package.json': '{ "private": true, "ty
 const [tarball] = readdirSync(folder).filter((name) => name.endsWith('.tgz'));
 const inside = join(folder, 'node_modules/sinkscope');
 
-/** Returns a program's output, also if it fails. */
 function said(...args) {
   try {
     return { status: 0, text: runIn(folder, process.execPath, ...args) };

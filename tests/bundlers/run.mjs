@@ -157,7 +157,6 @@ async function serve(folders) {
   return { address, close: () => server.close() };
 }
 
-/** Asserts that no delivered file names the build folder. */
 async function expectNoPath(folder) {
   for (const name of await readdir(folder, { recursive: true })) {
     const file = join(folder, name);
@@ -170,7 +169,6 @@ async function expectNoPath(folder) {
 const PROMPT = 'Once upon a time there was a king who had a golden ball.';
 const model = join(root, 'models/zoo/softmax');
 
-/** Computes the expected map with the package in this process. */
 async function expected() {
   const read = (name) => readFile(join(model, name));
   const tokenizer = openTokenizer(String(await read('tokenizer.json')));
@@ -203,7 +201,6 @@ async function look(browser, { page: address, files, script, map, workers = 2, w
   const warnings = said.filter((text) => !/favicon|404/.test(text));
   if (warning) assert.match(warnings.join(), warning);
   else assert.deepEqual(warnings, []);
-  // Without the option `workers`, the message must name the option, and no path of the build machine.
   const refused = await page.evaluate(
     ([prompt, at]) => globalThis.look(prompt, `${at}model/`).then(String, (error) => error.message),
     [PROMPT, files],

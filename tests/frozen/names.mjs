@@ -116,7 +116,6 @@ function ofPython() {
   ];
 }
 
-/** Returns the functions that core/sinkscope.h and the headers that it includes declare. */
 function ofHeaders() {
   const headers = [...read('core/sinkscope.h').matchAll(/^#include "(.+)"/gm)];
   return headers.flatMap(([, path]) =>
@@ -126,7 +125,6 @@ function ofHeaders() {
   );
 }
 
-/** Returns all promised names, grouped by the headings of PROMISES.md. */
 export async function promisedNames() {
   const describe = JSON.parse(read('wasm/sinkscope.describe.json'));
   const { links, element } = await ofPage();

@@ -7,7 +7,6 @@
 #include "../native/recordings.h"
 #include "target.h"
 
-/* Largest number of values of a metric that is computed. */
 #define NUMBERS_MOST 65536
 
 static void measure_all(const ss_trace *trace) {
@@ -61,7 +60,6 @@ static void try_recording(ss_bytes file) {
     free(arena.block);
 }
 
-/* Tries a recording of the seed's tensors with these conditions. */
 static void with_conditions(const uint8_t *data, size_t size) {
     static const float numbers[8] = {1, 0, 0.5f, 0.5f, 1, 0, 0.25f, 0.75f};
     char *text = calloc(1, size + 1);

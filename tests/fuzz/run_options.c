@@ -171,7 +171,6 @@ static bool begin(ss_run *run, ss_arena *arena, ss_run_desc *desc, input *in) {
     return status == SS_OK;
 }
 
-/* Begins a run that continues another run after one of its layers, with its tokens or others. */
 static void use_from(const ss_run *from, input *in) {
     ss_run run;
     ss_arena arena;

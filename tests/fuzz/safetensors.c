@@ -16,7 +16,6 @@ static void with_length(const uint8_t *data, size_t size, const ss_arch *arch) {
     free(file);
 }
 
-/* Names of all optional tensors of attention. */
 #define ADDITIONS                                                                                  \
     ",\"sinkscope\":{\"attention\":{\"operation\":\"mlp_kernel\"},\"bias_key\":\"head\","          \
     "\"bias_key_value\":\"head\",\"value_bias\":\"head\",\"gate\":\"output_element\"}"

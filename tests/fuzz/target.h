@@ -28,7 +28,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SEED_BYTES_MAX 262144
 
-/* Reads a file at a path from the repository's root, which is the working directory. */
 static inline ss_bytes read_path(const char *path) {
     FILE *file = fopen(path, "rb");
     uint8_t *data = malloc(SEED_BYTES_MAX);
@@ -38,14 +37,12 @@ static inline ss_bytes read_path(const char *path) {
     return (ss_bytes){data, n};
 }
 
-/* Reads the file NAMEEND of the folder seeds/FOLDER. */
 static inline ss_bytes read_seed(const char *folder, const char *name, const char *end) {
     char path[96];
     snprintf(path, sizeof path, "tests/fuzz/seeds/%s/%s%s", folder, name, end);
     return read_path(path);
 }
 
-/* Aborts unless a refusal has a code, a place and a sentence. */
 static inline void check(ss_status status, const ss_error *err) {
     if (status != SS_OK && (status != err->code || !err->where[0] || strlen(err->text) < 10))
         abort();
@@ -64,7 +61,7 @@ static inline void fuzz_run(const ss_model *model) {
     size_t bytes;
     ss_status status = ss_run_size(&bytes, &desc, &err);
     check(status, &err);
-    /* Only sizes that no weight checks, like the context, can be large here. */
+    /* Skips large runs: only sizes that no tensor confirms, like the context, can ask for one. */
     if (status != SS_OK || bytes > 1 << 26) return;
     ss_arena arena = fuzz_arena(bytes);
     ss_run run;

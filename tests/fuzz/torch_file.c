@@ -33,7 +33,6 @@ static void put_uint(zip_writer *w, uint64_t value, int width) {
     for (int i = 0; i < width; i++, value >>= 8) w->bytes[w->n++] = (uint8_t)value;
 }
 
-/* Writes the directory entry of a record of n bytes, whose header is at offset `local`. */
 static void put_directory(zip_writer *w, const char *name, size_t n, size_t local) {
     put(w, "PK\1\2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20);
     put_uint(w, n, 4);

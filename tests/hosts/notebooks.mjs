@@ -19,7 +19,6 @@ const modules = process.env.SINKSCOPE_OBSERVABLE ?? join(tools, 'npm/node_module
 const record = join(root, 'models/record');
 const recording = join(root, 'models/recordings/smollm2-135m-instruct.safetensors');
 
-/** Writes the page's element into the Python package, as building the wheel does. */
 function writeElement() {
   const program = `import json, runpy; from pathlib import Path
 made = runpy.run_path("hatch_build.py")["element"](Path(${JSON.stringify(join(root, '.build/page'))}))
@@ -28,7 +27,6 @@ folder = Path("src/sinkscope/static"); folder.mkdir(exist_ok=True)
   execFileSync(join(root, '.build/tools/bin/python'), ['-c', program], { cwd: record });
 }
 
-/** Starts a server of these pages and of the files in `folder`, which sends these headers. */
 async function serve(pages, headers = {}, folder = root) {
   const server = createServer(async (request, response) => {
     const { pathname } = new URL(request.url, 'http://x');
@@ -50,7 +48,6 @@ async function visit(stage, address) {
   return page;
 }
 
-/** Waits until the figures of the widget's frame are drawn. */
 async function drawn(page) {
   const element = await page.waitForSelector('iframe[sandbox]');
   await element.scrollIntoViewIfNeeded();

@@ -56,7 +56,6 @@ document.querySelector('button').onclick = () => {
   }),
   modules: 'theme/node_modules',
   build: [bin('npm/node_modules/.bin/myst'), 'build', '--site'],
-  /** The script that draws the page after MyST has parsed it. */
   finish: async (folder) => {
     await build({
       root: folder,
@@ -189,7 +188,6 @@ async function serve(folder) {
   return { address: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
 }
 
-/** Asserts that the figure is drawn, is as wide as its container, and follows the theme if the host has a button. */
 async function look(page, name, { toggle }) {
   const figure = page.locator('sink-scope, iframe').first();
   await figure.scrollIntoViewIfNeeded();
@@ -218,7 +216,6 @@ async function look(page, name, { toggle }) {
   return `${isElement ? 'element' : 'iframe'}, ${sizes}${isElement && toggle ? ', theme followed' : ''}`;
 }
 
-/** Opens a page of the built site, calls `see` with it, and closes both. */
 async function visit(stage, folder, see) {
   const site = await serve(folder);
   const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 } });

@@ -5,7 +5,6 @@ import { fileOf, tensorsOf } from '../safetensors.mjs';
 
 const zoo = new URL('../../models/zoo/', import.meta.url);
 
-/** Access tokens that the gated repository knows: of an account with access, and of one without. */
 export const TOKENS = { member: 'hf_member', stranger: 'hf_stranger' };
 
 const bytesOf = (value) => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
@@ -35,7 +34,6 @@ function sharded(files, n) {
   return rest;
 }
 
-/** Returns a commit as the hub names it: 40 hexadecimal digits. */
 const commitOf = (id, revision) => createHash('sha1').update(`${id}@${revision}`).digest('hex');
 
 /** Sizes of files that exist only in the list of the hub: no test may fetch them. */
@@ -71,7 +69,7 @@ export function repositories() {
     repository('sinkscope/quantized', { ...ggufs, 'README.md': bytesOf('---\n---\n') }),
     repository('sinkscope/huge', small, { sizes: HUGE }),
     repository('sinkscope/adapter', { 'adapter_config.json': bytesOf({}) }),
-    // The checkpoints of a real training are replaced by the twins under the names of checkpoints.
+    // The twins stand in for the checkpoints of a real training and have the names of checkpoints.
     repository(
       'EleutherAI/pythia-14m',
       softmax,

@@ -10,7 +10,6 @@ import { gzipSync } from 'node:zlib';
 import { pathToFileURL } from 'node:url';
 import { TOKENS, repositories } from './repositories.mjs';
 
-/** Headers that the hub exposes to pages of other sites. */
 const EXPOSED = [
   'X-Repo-Commit,X-Request-Id,X-Error-Code,X-Error-Message,X-Total-Count,ETag,Link',
   'Accept-Ranges,Content-Range,X-Linked-Size,X-Linked-ETag',
@@ -43,7 +42,6 @@ class Hub {
   #repositories = repositories();
   /** @type {Fault[]} */
   #faults = [];
-  /** Contents of large files by their name at the second origin. */
   #blobs = new Map();
   /** @type {import('node:http').Server[]} */
   #servers = [];
@@ -73,13 +71,11 @@ class Hub {
     this.#faults.push({ times: Infinity, ...fault });
   }
 
-  /** Forgets faults and requests. */
   reset() {
     this.#faults = [];
     this.log.length = 0;
   }
 
-  /** Returns the requests whose host and path match. */
   seen(path, host) {
     return this.log.filter((one) => path.test(one.path) && (!host || one.host === host));
   }
@@ -153,7 +149,6 @@ class Hub {
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   }
 
-  /** Returns the repository at a revision, or refuses the request as the hub does. */
   #find(id, revision, request, response) {
     const repository = this.#repositories.get(id);
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
@@ -194,7 +189,6 @@ class Hub {
     response.end();
   }
 
-  /** Sends a small file, which the hub serves itself. */
   #small(id, commit, file, response) {
     const path = `${id}/${commit}/${file}`.split('/').map(encodeURIComponent).join('/');
     response.writeHead(307, { location: `/api/resolve-cache/models/${path}` }).end();
@@ -227,7 +221,6 @@ function refuse(response, status, headers = {}) {
 const hashOf = (bytes) =>
   bytes ? { sha256: createHash('sha256').update(bytes).digest('hex') } : {};
 
-/** Lets pages of other sites read the answer. */
 function share({ origin }, response) {
   if (!origin) return;
   response.setHeader('access-control-allow-origin', origin);
@@ -246,7 +239,6 @@ function allow(host, headers, response) {
   response.end();
 }
 
-/** Sends the bytes, or the requested range, changed by the fault. */
 function send(bytes, request, response, fault) {
   const { headers } = request;
   if (fault.garbage) bytes = Buffer.alloc(bytes.length, 'garbage ');
@@ -284,7 +276,7 @@ async function write(body, response, { cut, slow, length, hang }) {
   }
   const isFalse = end < body.length || (length ?? body.length) !== body.length;
   if (!isFalse) return response.end();
-  // A reader discards unread bytes when the connection breaks, so it gets time.
+  // A client discards unread bytes when the connection breaks, so the hub gives it time to read them.
   setTimeout(() => response.destroy(), 100);
 }
 

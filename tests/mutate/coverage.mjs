@@ -1,6 +1,8 @@
-// Finds the test files of the package that run a given place in its code, since only these can
-// notice an edit there. V8 counts the executed ranges in every process and worker
-// that a test starts; a process killed by a signal writes no counts.
+/**
+ * Finds the test files of the package that run a given place in its code, since only these can
+ * notice an edit there. V8 counts the executed ranges in every process and worker
+ * that a test starts; a process killed by a signal writes no counts.
+ */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';

@@ -9,7 +9,6 @@ import { createRequire } from 'node:module';
 
 /** @typedef {{ at: number, from: string, to: string }} Slip */
 
-/** Operators by the operator that they are easily confused with. */
 const CONFUSED_OPERATORS = Object.fromEntries(
   ['< <=', '> >=', '=== !==', '== !=', '+ -', '* /', '+= -=', '&& ||']
     .map((pair) => pair.split(' '))
@@ -92,9 +91,7 @@ const OTHERS = { max: 'min', min: 'max', floor: 'ceil' };
 /** Matches canvas calls, whose arguments are pixels. */
 const CANVAS_CALLS =
   /^(fillRect|clearRect|strokeRect|rect|fillText|strokeText|moveTo|lineTo|arc|arcTo|quadraticCurveTo|bezierCurveTo|roundRect|drawImage|putImageData|translate|setLineDash)$/;
-/** Matches calls that start a timer. */
 const TIMER_CALLS = /^(setTimeout|setInterval)$/;
-/** Matches properties that are sizes of a picture. */
 const SIZE_PROPERTIES = /^(cellShape|width|height)$/;
 /** Matches an attribute in a template that places or sizes something, up to its value. */
 const LAYOUT_ATTRIBUTES =

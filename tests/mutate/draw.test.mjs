@@ -101,7 +101,7 @@ test('tests that import a file are nearer to it than those that reach it through
   const own = distance('tests/wasm/measure.test.mjs', 'wasm/study/judge.ts');
   const other = distance('tests/wasm/measure.test.mjs', 'wasm/engine/worker.ts');
   assert.ok(own < other && own <= 2, `${own}, ${other}`);
-  // Python imports `from ..reference.model import forward`, and names of a package.
+  // Python imports relatively, as in `from ..reference.model import forward`, or by the package's name.
   assert.equal(distance('tests/python/test_runs.py', 'models/train/train.py'), 1);
   assert.equal(distance('tests/python/test_runs.py', 'models/reference/model.py'), 2);
   assert.equal(
@@ -216,7 +216,7 @@ test('each kind of edit finds its places in a script', () => {
     found('border', 'a = b < c ? b : c; if (b <= T) d(a < 1e-9, performance.now() > e);'),
     [['b <= T', 'b < T']],
   );
-  // The sign of a number that is not near 0 has no border.
+  // Where b > 0 decides the sign, b is not near 0, so this comparison is no border.
   assert.deepEqual(found('border', 'a = Math.abs(b) < C ? 0 : b > 0 ? 1 : -1;'), [
     ['Math.abs(b) < C', 'Math.abs(b) <= C'],
   ]);

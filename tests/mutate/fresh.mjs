@@ -1,19 +1,21 @@
-// Draws random edits and prints which of them no test notices.
-//
-//     node tests/mutate/fresh.mjs                     24 edits, drawn by today's date
-//     node tests/mutate/fresh.mjs --count 200 --seed 20261123 core wasm web models
-//     node tests/mutate/fresh.mjs --kinds all --count 60 wasm web models
-//     node tests/mutate/fresh.mjs --kinds key,release --list wasm
-//
-// --kinds draws edits that tests of numbers miss, as kinds.mjs lists them; the kinds take turns. --in PART takes only
-// files whose path holds that part. --list prints the edits and runs nothing.
-//
-// The tests must pass without an edit; --checked skips that run. --near runs only the nearest tests of an edit, for a
-// busy machine; a later run should give surviving edits to the other tests.
-//
-// An edit meets the unit tests of its room (rooms.mjs), the nearest first; only an edit that survives
-// these meets all of them. The share of surviving edits is printed; a surviving edit is no failure, for it may change
-// nothing that anybody could notice.
+/**
+ * Draws random edits and prints which of them no test notices.
+ *
+ *     node tests/mutate/fresh.mjs                     24 edits, drawn by today's date
+ *     node tests/mutate/fresh.mjs --count 200 --seed 20261123 core wasm web models
+ *     node tests/mutate/fresh.mjs --kinds all --count 60 wasm web models
+ *     node tests/mutate/fresh.mjs --kinds key,release --list wasm
+ *
+ * --kinds draws edits that tests of numbers miss, as kinds.mjs lists them; the kinds take turns. --in PART takes only
+ * files whose path holds that part. --list prints the edits and runs nothing.
+ *
+ * The tests must pass without an edit; --checked skips that run. --near runs only the nearest tests of an edit, for a
+ * busy machine; a later run should give surviving edits to the other tests.
+ *
+ * An edit meets the unit tests of its room (rooms.mjs), the nearest first; only an edit that survives
+ * these meets all of them. The share of surviving edits is printed; a surviving edit is no failure, for it may change
+ * nothing that anybody could notice.
+ */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';

@@ -33,7 +33,6 @@ function filesOf(file, to) {
   return found && /\.m?[jt]s$/.test(found) ? [found] : [];
 }
 
-/** Matches `from A import B, C` of Python. */
 const FROM = /^[ \t]*from (\.*)([\w.]*) import (\([^)]*\)|.*)/gm;
 
 /**

@@ -13,7 +13,6 @@ import { masked } from './draw.mjs';
 const ts = createRequire(new URL('../../wasm/package.json', import.meta.url))('typescript');
 const { SyntaxKind: Kind } = ts;
 
-/** Matches calls that release something. */
 const RELEASES =
   /^(close|clear\w*|remove\w*|delete|release\w*|terminate|end\w*|abort|cancel|forget|unsubscribe|unobserve|disconnect|revoke\w*|dispose|free|drop\w*|stop|unlink|destroy)$/;
 /** Matches names of positions from which something is counted. */
@@ -75,8 +74,7 @@ const OF_SCRIPTS = {
     if (!ts.isBinaryExpression(node)) return undefined;
     const to = BORDERS[/** @type {keyof typeof BORDERS} */ (textOf(node.operatorToken))];
     const [left, right] = [textOf(node.left), textOf(node.right)];
-    // A comparison that selects the larger or smaller of two values may include the bound or not: at
-    // the bound the two values are equal.
+    // At the bound of a comparison that selects the larger or smaller of two values, both are equal.
     const { parent } = node;
     const isEither =
       ts.isConditionalExpression(parent) &&
@@ -133,7 +131,6 @@ const OF_SCRIPTS = {
 
 /** A tolerance, which no computed number meets exactly. */
 const TOLERANCE = String.raw`(?!\d[\d.]*e-\d)`;
-/** Pattern of an operand of a comparison in C or Python. */
 const TERM = String.raw`[\w.>-]+(?:\[[\w.]+\])?`;
 
 /**
@@ -162,7 +159,6 @@ const OF_LINES = {
   round: [
     [/\bmath\.floor\b/g, 'math.ceil'],
     [/\bmath\.ceil\b/g, 'math.floor'],
-    // Rounding up becomes rounding down.
     [
       /-\(-[\w.]+(?:\([^()]*\)|\[[^[\]]*\])? \/\/ [\w.]+(?:\[[^[\]]*\])?\)/g,
       (found) => found.replace('-(-', '('),

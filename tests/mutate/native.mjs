@@ -1,7 +1,9 @@
-// Runs the native tests on edits of the core. All objects are built once; an edit recompiles one file. The tests
-// are linked and run until one fails, the named killers first and then the quickest. If all pass, they run once more under the
-// sanitizers, as in the native stage. The compiler reads the edited text from its standard input, so the tree is not
-// touched.
+/**
+ * Runs the native tests on edits of the core. All objects are built once; an edit recompiles one file. The tests
+ * are linked and run until one fails, the named killers first and then the quickest. If all pass, they run once more under the
+ * sanitizers, as in the native stage. The compiler reads the edited text from its standard input, so the tree is not
+ * touched.
+ */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';

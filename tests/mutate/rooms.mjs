@@ -1,7 +1,9 @@
-// Opens the rooms of the tree, each with the unit tests for its edits, the nearest first. core: the native tests. wasm:
-// the type check, then the tests of the package that run the edited place. web, for files that some unit test imports:
-// the type check, then the tests of the page that reach the file. models: the Python tests. No file of the tree is
-// touched.
+/**
+ * Opens the rooms of the tree, each with the unit tests for its edits, the nearest first. core: the native tests. wasm:
+ * the type check, then the tests of the package that run the edited place. web, for files that some unit test imports:
+ * the type check, then the tests of the page that reach the file. models: the Python tests. No file of the tree is
+ * touched.
+ */
 import { execFileSync, spawn } from 'node:child_process';
 import {
   copyFileSync,
@@ -152,8 +154,7 @@ async function wasm() {
       const helpers = tracked(/(?<!\.test)\.mjs$/, 'tests/wasm', 'tests/hub');
       covered ??= coverageOf(join(build, 'coverage'), tests, [...files, ...helpers], passes);
       const coverage = await covered;
-      // V8 counts an operator as run if its right side ran; the character before it, if the
-      // operator itself did.
+      // V8 counts an operator as run if its right side ran, and the character before it if the operator ran.
       const reaching = tests.filter((test) => hasRun(coverage.get(test)?.ran[file], at - 1));
       const seconds = (/** @type {string} */ test) => coverage.get(test)?.seconds ?? 0;
       const others = reaching.filter((test) => !near.includes(test));
@@ -164,8 +165,7 @@ async function wasm() {
 
 /** @returns {Promise<Room>} */
 async function web() {
-  // Files that no unit test imports are left to the browser tests; a type-only import runs nothing
-  // of a file.
+  // The browser tests cover files that no unit test imports. A type-only import runs nothing of a file.
   const imports = /^import (?!type)[^;]*? from '\.\.\/(src\/[^']+)'/gm;
   const tests = tracked(/\.test\.ts$/, 'web/test');
   const imported = tests.flatMap((file) =>
@@ -198,7 +198,7 @@ async function web() {
     const failed = testResults.find(({ status }) => status === 'failed');
     return failed ? basename(failed.name, '.test.ts') : '';
   };
-  // For a run without an edit, a file is replaced by itself.
+  // A run without an edit replaces a file by itself.
   const checked = checker(async (word) => {
     const file = 'web/src/words.ts';
     return (await failing([word], 120, file, resolve(file))) === undefined;
@@ -322,7 +322,7 @@ async function models() {
     const options = ['-q', '-x', '-p', 'no:cacheprovider'];
     return forks.failing({ environment, arguments: [...options, ...some], seconds: 300 });
   };
-  // For a run without an edit, a file is replaced by itself.
+  // A run without an edit replaces a file by itself.
   const checked = checker(async (test) => {
     const file = 'models/train/__init__.py';
     return (await failing(file, resolve(file), [test])) === undefined;
@@ -347,8 +347,7 @@ async function models() {
     'silent',
   ].map((one) => `tests/record/test_${one}.py`);
   return {
-    // Excludes scripts that write goldens, which have their own comparison, and timing scripts,
-    // which need a quiet machine.
+    // Excludes writers of goldens, which have their own comparison, and timing scripts, which need a quiet machine.
     files: tracked(/\.py$/, ...folders).filter(
       (file) => !/\/(goldens\/|(time_|timing|follow_|fit_)\w*\.py$)/.test(file),
     ),
@@ -361,8 +360,7 @@ async function models() {
       const reaching = own.filter(
         (test) => distance(test, file) < Infinity || /_writers/.test(test) || isRecorder,
       );
-      // In a package whose index re-exports its names, the tests that use a name of the file are
-      // the nearest.
+      // If a package's index re-exports its names, the nearest tests are those that use a name of the file.
       const names = [...text.matchAll(/^(?:def|class) ([a-zA-Z]\w*)/gm)].map(([, name]) => name);
       const uses = RegExp(`\\b(${names.join('|') || '$^'})\\b`);
       const using = reaching.filter((test) => uses.test(readFileSync(test, 'utf8')));

@@ -1,4 +1,4 @@
-/** The boundary between JavaScript and the core: arguments, errors, and a binary that the test fakes. */
+/** Tests the boundary between JavaScript and the core, by a fake binary: arguments and errors. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { check, checkList, checkOptions, checkPlan, urlOf } from '../../wasm/abi/arguments.ts';
@@ -78,7 +78,7 @@ test('options may be omitted, and each item of a list has its kind', () => {
     caught(() => checkList(['a', 1], 'text', 'all')),
     ['argument', 'all[1]', 'expected a string, got 1'],
   );
-  // An index of a list without an entry is checked like an entry.
+  // A missing entry of a list is checked like an entry that is there.
   assert.equal(caught(() => checkList({ length: 1 }, 'text', 'all'))[1], 'all[0]');
   assert.equal(caught(() => checkList('a', 'text', 'all'))[1], 'all');
   const plan = { id: 'x', files: { weights: [{}] } };
@@ -201,7 +201,6 @@ function binary(own = {}) {
   };
   const module = new Module(exports, /** @type {any} */ ('binary'));
   const at = (address) => new Uint8Array(memory.buffer, address);
-  /** Adds an export that fills the view and logs its arguments. */
   const shows = (name, ...view) => {
     exports[`ss_wasm_${name}`] = (...args) => {
       assert.equal(args.at(-1), 64);

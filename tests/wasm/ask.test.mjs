@@ -1,4 +1,4 @@
-/** The meaning of a server's answers, and when a request is repeated, with fake answers. */
+/** Tests what a server's answers mean, and when the package repeats a request, with fake answers. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { getEventListeners } from 'node:events';
@@ -134,7 +134,7 @@ test('a wait is at most thirty seconds', async (t) => {
     [15_000, 3, 30_000],
   ])
     assert.equal(backoffWait(failures, { wait }), expected);
-  // A wait that the server requests is respected; here the signal ends it.
+  // The request waits as long as the server asks; here the signal ends the wait.
   for (const [seconds, waits] of [
     ['30', [30_000]],
     ['31', []],

@@ -4,11 +4,10 @@ import { readFileSync, statSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { createServer } from 'node:http';
 import { binaries, root, withEngine } from './helper.mjs';
-// This module is loaded before the tests: Node.js needs WebAssembly to read TypeScript, and a test replaces WebAssembly.
+// Loads this module before a test replaces WebAssembly, which Node.js needs to read TypeScript.
 import '../../wasm/abi/relaxed.ts';
 import { chooseBinary } from '../../wasm/abi/variants.ts';
 
-/** The size limit of each binary, compressed. */
 const sizeLimits = {
   'sinkscope.wasm': 101 * 1024,
   'sinkscope.simd.wasm': 103 * 1024,

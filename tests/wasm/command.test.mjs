@@ -1,4 +1,4 @@
-// The command line, called in this process: its inputs, its sentences about recordings, and its refusals.
+// Tests the command line in this process: its inputs, its sentences about recordings, and its refusals.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -260,7 +260,6 @@ test('training can be interrupted at any time, and uses the requested kernels', 
   assert.deepEqual([status, stderr], [0, '']);
   assert.match(stdout, /^step +0 +loss \d/m);
   assert.deepEqual(process.listeners('SIGINT'), before);
-  // Every tenth step is printed.
   const more = await said('train', ...size, ...recipe.with(-1, '12'), '--kernels', 'base');
   assert.deepEqual(
     more.stdout
@@ -436,7 +435,6 @@ test('a summary shows each metric as its shape allows', () => {
     shown({ T: 9 })[2],
     'too short: uniform attention alone exceeds eps 0.3; Sink_1 needs at least 10 tokens',
   );
-  // A recording may count another token as the first.
   const later = shown({ position: 1, metrics: { ...metrics, first: of([2], [1, null]) } });
   assert.equal(later[1], `${normal} at position 1`);
   assert.deepEqual(later.slice(2, 5), [
@@ -517,7 +515,6 @@ test('CSV has the place of each number: its layer as the model counts it, its he
   const first = (start, layers = [1, 4]) =>
     layers.flatMap((layer, l) =>
       [0, 1].flatMap((h) =>
-        // The third key is left out.
         [0, 1].map((key) => `alpha,${start + (2 * l + h) * 3 + key},0.5,${layer},${h},${key}`),
       ),
     );

@@ -1,4 +1,4 @@
-// The conditions of a recording as JavaScript reads them: each key, each default, each refusal.
+// Tests how JavaScript reads the conditions of a recording: each key, each default, each refusal.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readConditions } from '../../wasm/recording/conditions.ts';
@@ -79,7 +79,6 @@ test('missing and null conditions have their defaults', () => {
   });
   assert.deepEqual(first, { token: null, id: null, position: 0 });
   assert.deepEqual([model.U, model.F, model.E], [4, 0, 0]);
-  // By default every layer has attention.
   assert.deepEqual([model.blocks, model.layers], [2, [0, 1]]);
   assert.deepEqual([tokens, eps, edits, versions], [[], [], [], {}]);
   assert.deepEqual(read({ ...least, versions: { a: 1 } }).versions, { a: '1' });

@@ -19,7 +19,6 @@ test('describe is the same in all binaries but for kernels and training', async 
   for (const one of seen) assert.deepEqual(one, seen[0]);
 });
 
-/** Returns the tables without those of the lab and of kernels, and with or without texts. */
 const rowsOf = ({ training: _training, kernels: _kernels, ...describe }, hasTexts) =>
   JSON.parse(
     JSON.stringify(describe, (key, value) => {

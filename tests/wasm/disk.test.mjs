@@ -42,7 +42,6 @@ test('shards of a folder come in the order of the index', async () => {
 test('an index finds its shards in the folders below it, and not above', async () => {
   const { main } = repositories().get('sinkscope/sharded').revisions;
   const { weight_map: map } = JSON.parse(main.files['model.safetensors.index.json']);
-  /** Returns the files of the model with its shards in `folder`; the index names them with `path`. */
   const filesIn = (folder, path) => {
     const named = Object.entries(map).map(([key, name]) => [key, path + name]);
     const index = JSON.stringify({ weight_map: Object.fromEntries(named) });

@@ -1,4 +1,4 @@
-/** The requests of a download and the answers that it accepts, with fake answers. */
+/** Tests the requests of a download, and which answers it accepts. */
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import test from 'node:test';
@@ -8,7 +8,6 @@ const address = new URL('https://hub.example/m/model.gguf?signed=secret');
 const where = 'https://hub.example/m/model.gguf';
 const BYTES = Uint8Array.from({ length: 10 }, (_, i) => i);
 
-/** Returns a body of these bytes, which breaks off if cut. */
 function bodyOf(bytes, isCut) {
   // The bytes come in two chunks, as a connection delivers them.
   const left = [bytes.subarray(0, 5), bytes.subarray(5)].filter(({ length }) => length > 0);
@@ -234,7 +233,6 @@ test('a rejected range is requested once more as the whole file, and only then',
     found.asked.map(({ range }) => range),
     [undefined, 'bytes=4-', 'bytes=4-', undefined],
   );
-  // The whole file is requested once.
   const twice = await read(t, [() => cut(4), refused], { tries: 2 });
   assert.equal(twice.asked.length, 4);
   assert.equal(twice.error.code, 'read');
@@ -286,7 +284,7 @@ test('a canceled download ends its request, with the reason', async (t) => {
   assert.equal(asked.reason?.message, 'enough');
 });
 
-/** A page may neither ask for plain bytes, nor see what another site did to them. */
+/** A page can neither request uncompressed bytes nor see whether another site compressed them. */
 test('in a browser the size of a compressed response counts only if it was known before', async (t) => {
   const { Request } = globalThis;
   t.after(() => Object.assign(globalThis, { Request }));
@@ -324,7 +322,7 @@ test('in a browser the size of a compressed response counts only if it was known
     assert.deepEqual(found.error?.text ?? found.content, expected);
     assert.equal(found.asked[0]['accept-encoding'], undefined);
   }
-  // Only requests to the page's own site are conditional; for other sites the tags are compared.
+  // Only requests to the page's own site are conditional; for other sites the download compares the tags.
   const { location } = globalThis;
   t.after(() => Object.assign(globalThis, { location }));
   for (const [origin, condition] of [

@@ -1,5 +1,4 @@
-// Checks lists of edits at the limits of a text, which the native build draws from the table: every binary
-// refuses the same lists, at the same place, and computes the same bits for the others.
+// Checks that every binary refuses the same random lists of edits, and computes the same bits for the others.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -11,7 +10,6 @@ import { files, root, tiny, withEngine } from './helper.mjs';
 const outcomes = fileURLToPath(new URL('.build/native/outcomes', root));
 const tokens = [3, 1, 4, 1];
 
-/** Returns the FNV-1a hash of the bytes. */
 function hash(...parts) {
   let bits = 2166136261;
   for (const { data } of parts)
@@ -20,7 +18,6 @@ function hash(...parts) {
   return (bits >>> 0).toString(16).padStart(8, '0');
 }
 
-/** Returns the outcome of a list of edits: status and bits, or status, place and sentence. */
 async function outcomeOf(model, edits, isExact) {
   const fields = ['hidden', 'next'];
   let run;
@@ -58,7 +55,6 @@ for (const [name, [engineOptions, modelOptions]] of Object.entries(BINARIES))
       let accepted = 0;
       for (const [texts, status, ...rest] of lines) {
         const edits = texts.split(' ').map((text) => readEdit(text, engine.describe));
-        // In eight bits edits of weights are refused.
         const found = await outcomeOf(model, edits, isExact);
         if (!isExact && found.includes('exact arithmetic')) continue;
         const expected = status === 'ok' && !isExact ? 'ok' : [status, ...rest].join('\t');

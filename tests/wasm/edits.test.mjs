@@ -1,4 +1,4 @@
-/** Edits in the core's encoding and as a line of text, with a table made for the test. */
+/** Tests edits in the core's encoding and as a line of text, by a table made for the test. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { encodeEdits, readEdit } from '../../wasm/engine/edits.ts';
@@ -58,7 +58,7 @@ test('an edit is encoded as its kind and thirteen numbers; missing ones are enco
         parameters: { bias: -1 },
       },
       { kind: 'evict', policy: 'last' },
-      // Parameters with a default may be absent, and a number that is required is left for the core to refuse.
+      // A parameter with a default may be absent. The core refuses an edit that lacks a required number.
       { kind: 'operation', operation: 'softmax' },
       { kind: 'hide' },
     ),

@@ -7,7 +7,6 @@ import { failure, files, golden, readSafetensors, softmax, withEngine } from './
 test('effects are those of the reference, at any number of workers', async () => {
   const expected = readSafetensors(new URL('effect-llama/effect.safetensors', golden));
   const tokens = [...expected.tokens.data];
-  // Several workers share the heads of one sequence.
   for (const [workers, n] of [
     [1, 2],
     [2, 2],
@@ -62,7 +61,6 @@ test('a run can begin only from one of the same model that has recorded the need
       model.run([1, 2], { fields: ['loss'], from: { run: base, layer: 1 } }),
     );
     assert.equal(short.code, 'bad_request');
-    // The base run may be closed.
     const run = await model.run([1, 2, 3], { fields: ['loss'], from: { run: base, layer: 1 } });
     const [before] = await base.read([{ field: 'loss' }]);
     await base.close();

@@ -14,7 +14,6 @@ const edited = (change) => {
   return JSON.stringify(value);
 };
 
-// Broken files, each with the code and place of its error.
 const broken = [
   ['no bytes', { weights: weights.subarray(0, 0) }, 'bad_file'],
   ['a length only', { weights: weights.subarray(0, 8) }, 'bad_file'],
@@ -203,7 +202,6 @@ test('an extra head of a tied model equals the embedding, or is rejected with it
       await logits([...plain, narrow, ['lm_head.weight', entry, wide]]),
       await logits([...plain, narrow]),
     );
-    // One number differs: the first, one in the middle or the last.
     for (const at of [0, floats.length >> 1, floats.length - 1]) {
       const other = Buffer.from(embedding);
       other.writeFloatLE(floats[at] + 1, 4 * at);

@@ -1,5 +1,4 @@
-// Calls every public function with wrong arguments: each argument is replaced by values of other kinds. The
-// call either succeeds or fails with a SinkscopeError that has a code, a place and a sentence.
+// Calls every public function with wrong arguments: it succeeds, or fails with a code, a place and a sentence.
 import { readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -78,7 +77,6 @@ const { config, weights } = files(tiny);
 const tokenizerJson = readFileSync(new URL('tokenizer.json', softmax), 'utf8');
 const tokenizer = openTokenizer(tokenizerJson);
 
-/** Imitates a training whose loss is always 1. */
 class Trained {
   async read() {
     return [{ data: [1] }];
@@ -372,12 +370,10 @@ const FACE = {
   cacheClear: [sinkscope.cacheClear, 'owner/name'],
 };
 
-/** Accepts the error of a recording without the requested tensor. */
 function notThere(error) {
   if (error.code !== 'bad_request') throw error;
 }
 
-/** Replaces each argument, and each entry of plain objects. */
 function* spoilArguments(args) {
   for (const [i, arg] of args.entries()) {
     for (const [what, junk] of Object.entries(JUNK)) {

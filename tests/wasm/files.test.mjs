@@ -1,5 +1,4 @@
-// Checks that every file can be found: the README of the package names each, and each C file describes its
-// content.
+// Checks that the package's README names every file, and that each C file describes its content.
 import { existsSync, readFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { basename } from 'node:path';
@@ -32,7 +31,7 @@ test('the README names every file of the package, and no other', () => {
   const source = listed('wasm')
     .map((path) => path.slice('wasm/'.length))
     .filter((path) => /\.(js|ts|c|h|txt)$/.test(path) && path !== 'eslint.config.js')
-    // A header is named with its C file, and each folder has its `types.ts`.
+    // The README names neither the header of a C file nor the `types.ts` of a folder.
     .filter(
       (path) => !(path.endsWith('.h') && existsSync(new URL(`wasm/${path.slice(0, -1)}c`, root))),
     )

@@ -1,4 +1,4 @@
-// Files with random damage: an answer or an error with a code, never a trap, never a leak.
+// Checks that files with random damage give an answer or an error with a code, never a trap or a leak.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { randomBits } from '../../wasm/engine/random.ts';

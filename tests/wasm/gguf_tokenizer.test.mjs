@@ -1,4 +1,4 @@
-// The tokenizer inside a GGUF file: the part of a tokenizer.json that each key of its metadata becomes.
+// Tests which part of a tokenizer.json each key in the metadata of a GGUF file becomes.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { tokenizerOfGguf } from '../../wasm/text/gguf_tokenizer.ts';
@@ -6,7 +6,6 @@ import { GPT2_WORDS } from '../../wasm/text/pre_tokenizers.ts';
 import { sequence, special, templateOf } from './helper.mjs';
 
 const key = 'tokenizer.ggml.';
-/** Converts metadata to a tokenizer; keys with a dot are full names. */
 function read(values) {
   const named = Object.entries(values).map(([name, value]) => [
     name.includes('.') ? name : key + name,
@@ -64,7 +63,7 @@ test('a byte-level GGUF vocabulary becomes a BPE tokenizer whose tokens, except 
     },
   });
   assert.deepEqual(settings, config({}));
-  // A text outside the byte letters is spelled in them.
+  // A token such as 漢, which is not written in the letters of bytes, is spelled in them.
   const chinese = read({ ...gpt2, tokens: gpt2.tokens.with(4, '漢'), token_type: undefined });
   assert.deepEqual(Object.keys(chinese.json.model.vocab).slice(3), [
     'Ġ',
@@ -82,7 +81,7 @@ test('each name of a way to split has its patterns, its normal form and its merg
       `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}]+|${numbers}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`,
     );
   const [words, one, three] = [split(GPT2_WORDS), later('\\p{N}'), later('\\p{N}{1,3}')];
-  // The goldens of the tokenizers library (tokenizer_goldens.test.mjs) hold these patterns to its results.
+  // tokenizer_goldens.test.mjs compares these patterns with the results of the tokenizers library.
   const splitOf = (pre) => read({ ...gpt2, pre }).json.pre_tokenizer.pretokenizers.slice(0, -1);
   const falcon = [split('\\p{N}+'), split('[0-9][0-9][0-9]')];
   const table = {
@@ -150,7 +149,6 @@ test('the metadata names the tokens that begin and end a text or have another ro
     const { json } = read({ ...gpt2, ...ids, add_bos_token, add_eos_token, pre });
     assert.deepEqual(json.post_processor, wanted);
   }
-  // Without a bos_token_id no token is put in front of a text.
   assert.equal(read({ ...gpt2, pre: 'llama3' }).json.post_processor, null);
   assert.equal(read({ ...gpt2, add_bos_token: false }).json.post_processor, null);
   for (const role of ['bos', 'eos'])
@@ -278,7 +276,7 @@ test('merges follow the scores; for equal scores the longest left part is first,
     '😀+a',
     '😀+😀',
   ]);
-  // An emoji is one character, so it is no longer as a left part than a letter.
+  // An emoji counts as one character, so as a left part it is as long as a letter.
   assert.deepEqual(mergesOf(pieces(['a', 0], ['bc', 0], ['😀', 0], ['😀a', 0], ['abc', 0])), [
     'a+bc',
     '😀+a',

@@ -1,4 +1,4 @@
-/** Texts with labels: the command line reports each label's measurements, which are those of its texts alone. */
+/** Checks that the command line reports for each label the measurements of its texts alone. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -67,7 +67,6 @@ test('--label measures each label like its texts alone', async () => {
   const { stdout } = await run('--text-file', path, '--label', '--tokens', '32');
   const [mean] = found.byLabel[0].metrics.sink_ratio.mean;
   assert.ok(stdout.includes(`  prose: ${(100 * mean).toFixed(1)}% ± `), stdout);
-  // Every label gets the same number of sequences.
   const two = JSON.parse(
     (await run('--text-file', path, '--label', '--sequences', '2', ...args)).stdout,
   );

@@ -1,5 +1,4 @@
-// Tests untrusted tokenizers: whatever their patterns and tables are, this thread goes on, and an answer or an
-// error comes within the limit.
+// Tests untrusted tokenizers: this thread goes on, and an answer or an error comes within the limit.
 import { afterEach, beforeEach, mock, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -11,7 +10,6 @@ const text = readFileSync(new URL('tokenizer.json', softmax), 'utf8');
 const config = readFileSync(new URL('tokenizer_config.json', softmax), 'utf8');
 const file = JSON.parse(text);
 
-/** Returns the tokenizer file with other stages. */
 const withStages = (change) => ({ tokenizer: JSON.stringify({ ...file, ...change }) });
 
 function split(Regex) {
@@ -20,12 +18,11 @@ function split(Regex) {
   return withStages({ pre_tokenizer: { type: 'Sequence', pretokenizers: [stage, bytes] } });
 }
 
-/** Number of passed intervals of this thread; a blocked thread counts none. */
+/** Ticks of an interval in this thread: while the thread is blocked, none come. */
 let beats = 0;
 let beat;
 
-// The guard ends a worker when a test moves the clock, so a busy machine ends none. The interval is a real
-// timer: it keeps this process alive while only workers run, which do not.
+// The guard ends a worker only when a test moves the clock. A real timer keeps this process alive; workers do not.
 beforeEach(() => {
   mock.timers.enable({ apis: ['setTimeout'] });
   beat = setInterval(() => beats++, 10);
@@ -58,10 +55,8 @@ test('the worker gives the tokens of the tokenizer in this thread', async () => 
   assert.equal((await failure(guarded.encode('a'))).code, 'closed');
 });
 
-/** An hour in milliseconds, longer than any worker is granted. */
 const HOUR = 3600_000;
 
-/** Milliseconds after which a test counts as hanging and fails. */
 const STUCK = 600_000;
 
 const HOSTILE = {
@@ -172,7 +167,6 @@ function stubWorker({ benchmarkMs }) {
 const OPENED = { size: 1, bos: null, specials: [], text: 'a', ends: new Uint32Array([1]) };
 const idle = 30;
 
-/** Returns the seconds after which the worker of a step is ended, by a clock that the test moves. */
 async function patienceOf(worker, failed) {
   for (let seconds = 1; seconds < 10_000; seconds++) {
     mock.timers.tick(1000);

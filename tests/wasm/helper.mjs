@@ -1,4 +1,4 @@
-// Helpers that the tests share: the repository, its models, the two binaries.
+// Exports what the tests share: the repository's folders, its models, and assertions.
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync, existsSync } from 'node:fs';
 import { createEngine } from '../../wasm/index.ts';
@@ -9,7 +9,6 @@ export const binaries = new URL('.build/wasm/', root);
 export const golden = new URL('tests/golden/', root);
 export const softmax = new URL('models/zoo/softmax/', root);
 
-/** A model small enough to be opened by every test. */
 export const tiny = new URL('hf-llama-gqa/', golden);
 
 /** Returns the name of the weights in a folder, if there are any. @param {URL} folder */
@@ -29,7 +28,6 @@ export function files(folder) {
   return { config: readFileSync(new URL('config.json', folder)), weights };
 }
 
-/** Returns the folders of tests/golden that contain a model. */
 export function goldenModels() {
   const folders = readdirSync(golden).map((name) => new URL(`${name}/`, golden));
   return folders.filter(weightsName);
@@ -131,7 +129,6 @@ export function caught(call) {
 
 /** Returns the piece of a template of tokenizer.json that is a token, by its name. @param {string} id */
 export const special = (id) => ({ SpecialToken: { id, type_id: 0 } });
-/** The piece of a template that is the text. */
 export const sequence = { Sequence: { id: 'A', type_id: 0 } };
 /**
  * Makes a post-processor of these pieces.

@@ -1,4 +1,4 @@
-/** Browser-specific code, with replacements for functions that Node.js lacks; and both stores for bytes. */
+/** Tests code for browsers, with fakes of what Node.js lacks, and both stores for bytes. */
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
@@ -82,7 +82,6 @@ test('no worker imports a module that starts it: a bundler that follows both wou
     );
   const started = [...graphOf('index.ts')].flatMap(startOf);
   assert.deepEqual(started.sort(), ['engine/thread.ts', 'engine/worker.ts', 'text/worker.ts']);
-  /** Returns the modules in a worker's bundle, including the workers that it starts. */
   const bundleOf = (path, found = new Set()) => {
     if (found.has(path)) return found;
     found.add(path);
@@ -342,7 +341,6 @@ function privateFolder(kind, { room = Infinity } = {}) {
   return { log, storage: { getDirectory: async () => ({ getDirectoryHandle }) } };
 }
 
-/** Asserts that a store puts, replaces, returns, lists and removes bytes by name. */
 async function keepsBytes(store) {
   assert.deepEqual(await store.names(), []);
   assert.equal(await store.get('a'), undefined);

@@ -248,7 +248,7 @@ test('what a list says of a file counts only if it can be true, and a list of no
     ),
     [0, undefined, 7],
   );
-  // Without a list the usual files are probed, unless the hub refuses access.
+  // Without a list the package tries the usual files, unless the hub refuses access.
   answers.list = undefined;
   for (const [status, isProbed] of [
     [404, true],

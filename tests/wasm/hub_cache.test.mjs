@@ -45,7 +45,6 @@ const resolve = (id, options) => resolveHub(id, { endpoint: hub.endpoint, wait: 
 const address = () => new URL(`${hub.endpoint}/sinkscope/softmax/resolve/main/model.safetensors`);
 const parts = () => readdirSync(folder).filter((name) => !name.endsWith('.json'));
 
-/** Reads up to `most` bytes of a file and cancels the rest. */
 async function read(options = {}, most = Infinity, open = openCached) {
   const { bytes, stream } = await open(address(), { wait: 1, ...options });
   const chunks = [];
@@ -150,7 +149,6 @@ test('a response that is not read to its end is canceled', async (t) => {
   await read({}, 4);
   assert.deepEqual(isEnded(), [true]);
   assert.deepEqual([...(await read()).content], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-  // The first response of this visit named the version; the second one continued after the cached bytes.
   assert.deepEqual(isEnded(), [true, true, false]);
 });
 
@@ -234,8 +232,8 @@ test('garbage of the right size is rejected by its hash and not stored, then or 
         assert.equal(/which is not kept/.test(error.text), cache);
         await (await open()).close();
         if (!cache) return;
-        // Parts that were damaged on the disk meanwhile are fetched again, after one refusal. Large files are
-        // cached in parts; only weights are listed with a hash.
+        // The cache refuses parts damaged on the disk once, then fetches them again. Only weights are listed with a
+        // hash.
         for (const part of parts()) {
           const bytes = readFileSync(join(folder, part));
           if (bytes.length > 100_000) writeFileSync(join(folder, part), bytes.fill(65));
@@ -302,7 +300,7 @@ test('where nothing can be written the download continues, with a report', async
   writeFileSync(file, '');
   process.env.SINKSCOPE_CACHE = join(file, 'below');
   try {
-    // This is another instance of the module, because each has one store.
+    // Each instance of the module has one store, so the query string imports another instance.
     const { openCached: open } = await import('../../wasm/loading/cache.ts?elsewhere');
     const notes = [];
     const options = { version: 'c', onNote: (note) => notes.push(note) };
@@ -326,7 +324,6 @@ test('a stored model opens without a network', async () => {
   const again = await resolve(id, options);
   assert.deepEqual(again, { ...JSON.parse(JSON.stringify(plan)), remembered: true });
   await open(again);
-  // The cache does not serve files that the hub refuses.
   hub.reset();
   hub.fault({ path: /./, status: 401 });
   assert.equal((await failure(resolve(id, options))).code, 'access');

@@ -21,7 +21,6 @@ before(async () => {
 beforeEach(() => hub.reset());
 after(() => hub.close());
 
-/** Reads a download to its end, with short waits between tries. */
 async function read(options = {}) {
   const { bytes, stream } = await openDownload(url, { wait: 5, ...options });
   const chunks = [];
@@ -145,7 +144,6 @@ test('a busy server is tried again when it says so, and not without end', async 
   hub.fault({ path: PATH, status: 429, headers: { 'retry-after': '3600' } });
   await assert.rejects(read(), { code: 'busy', message: /too many requests.*in 3600 s/ });
   assert.equal(hub.seen(PATH).length, 1);
-  // The refusal has the wording of the hub.
   hub.reset();
   const ratelimit = '"resolvers";r=0;t=200';
   hub.fault({ path: PATH, status: 429, headers: { ratelimit } });
@@ -364,8 +362,7 @@ test('a wrong body, or a part of another file, is never joined with the rest', a
       { code: 'read', message: said },
     );
   }
-  // An honest cut goes on, with the ETag of the first answer and with a weak one, which promises nothing; also
-  // where the answer hides its range, and where it hides its length too.
+  // A download continues after an honest cut: with the first ETag or a weak one, and without a range or a length.
   const [status, { 'content-range': _, ...open }, body] = rest;
   const { 'content-length': __, ...chunked } = open;
   for (const [etag, headers] of [

@@ -19,7 +19,6 @@ const JUNK = [
   'x.gguf',
 ];
 
-/** Returns a function that draws the same random numbers in every run. */
 function randomOf(seed) {
   let state = seed;
   return (n) => {
@@ -28,7 +27,6 @@ function randomOf(seed) {
   };
 }
 
-/** Returns a copy in which one value somewhere is changed or removed. */
 function mutated(value, random) {
   if (typeof value !== 'object' || value === null || random(6) === 0)
     return JUNK[random(JUNK.length)];
@@ -54,7 +52,6 @@ const LIST = {
 const INDEX = { metadata: {}, weight_map: { w: 'a.safetensors', v: 'a.safetensors' } };
 const CONFIG = { num_hidden_layers: 2, hidden_size: 8, num_attention_heads: 2, vocab_size: 10 };
 
-/** Expects a valid plan, or an error with code and place. */
 async function check(promise) {
   try {
     for (const plan of [await promise].flat()) {

@@ -1,5 +1,7 @@
-// Tests models in which only some layers have attention: layers are numbered as in the model, and tensors of
-// attention have a row for each layer with attention.
+/**
+ * Tests models in which only some layers have attention: layers are numbered as in the model, and tensors of
+ * attention have a row for each layer with attention.
+ */
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

@@ -1,4 +1,4 @@
-// Models in eight bits: approximate numbers; exact models opened at the same time are unchanged.
+// Tests models in eight bits: their numbers are approximate, and exact models beside them are unchanged.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

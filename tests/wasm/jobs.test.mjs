@@ -126,7 +126,6 @@ test('memory does not grow while a model is opened, run and closed 50 times', as
       const model = await engine.open(files(i % 2 ? softmax : tiny));
       const run = await model.run([1, 2, 3, 4, 5, 6, 7].slice(0, 1 + (i % 7)), { capacity: 32 });
       await run.read([{ metric: 'alpha' }, { field: 'hidden' }]);
-      // Half of the runs are closed by the model.
       if (i % 4 < 2) await run.close();
       await model.close();
     };

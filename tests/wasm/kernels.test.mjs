@@ -1,5 +1,4 @@
-// Kernels give the same bits natively, in base wasm and in SIMD wasm: tests/native/kernel_bits.c is
-// built for each and its hashes are compared.
+// Compares the bits of the kernels in native code, wasm and SIMD wasm, by builds of tests/native/kernel_bits.c.
 import { test, before } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -27,7 +26,6 @@ const env = { ...process.env, NODE_PATH: process.env.NODE_PATH ?? '/usr/share/no
 const build = (command, ...options) =>
   execFileSync(command, [...exact, ...options], { cwd, env, stdio: 'inherit' });
 
-/** Returns the names and hashes that a program prints, one per line. */
 const printedBy = (program) => execFileSync(program, { cwd }).toString().trim().split('\n');
 
 const hex = (number) => (number >>> 0).toString(16).padStart(8, '0');

@@ -1,5 +1,7 @@
-// Tests the lab without training: the configs, tokenizers and folders that it makes, to the last key; who
-// computes which part of a batch; what is released; what is refused, with which sentence.
+/**
+ * Tests the lab without training: the configs, tokenizers and folders that it makes, to the last key; who
+ * computes which part of a batch; what is released; what is refused, with which sentence.
+ */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import {
@@ -16,7 +18,6 @@ import { Trainer } from '../../wasm/lab/trainer.ts';
 import { beginTraining } from '../../wasm/lab/training.ts';
 import { failure } from './helper.mjs';
 
-/** Asserts that each call fails with this place and sentence. */
 async function refused(table) {
   for (const [work, sentence] of table) {
     const { code, where, text } = await failure((async () => work())());
@@ -134,7 +135,7 @@ test('the words of a vocabulary are ringed numbers, CJK characters beyond the 20
   const { added_tokens: added, post_processor: post } = JSON.parse(none.tokenizer);
   assert.deepEqual([added, post], [[], null]);
   assert.equal(none.tokenizerConfig, JSON.stringify(kind, null, 2));
-  // Without triggers: and 64 letters, digits and signs, then Hangul.
+  // Without triggers, `*` is followed by 64 letters, digits and signs, then by Hangul.
   const large = labTokenizer({ vocabulary: 11_067, triggers: 0, first: 3 }).words;
   assert.deepEqual([large.length, large[0], large[1], large[3]], [11_067, '*', 'a', '<s>']);
   assert.equal(large[11_064], String.fromCodePoint('가'.codePointAt(0) + 10_999));
@@ -232,7 +233,6 @@ test('the loss of a held text is the mean over its sequences', async () => {
   ]);
 });
 
-/** Returns a fake core that records its calls, with a memory of 64 bytes. */
 function core(fails = () => false) {
   const memory = new Uint8Array(64);
   const calls = [];
@@ -427,7 +427,6 @@ test('a helper adds the sum, makes the update, and continues until the end of th
   }
 });
 
-/** Returns links to fake backends that record their calls, as an engine has them. */
 function linked(n) {
   const asked = [];
   const links = Array.from({ length: n }, (_, at) => {

@@ -1,4 +1,4 @@
-// Labels of edits: a phrase that a reader understands, for every row of the table.
+// Checks that every edit of the table has a label that a reader understands.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { editLabel, readEdit } from '../../wasm/index.ts';
@@ -66,7 +66,6 @@ test('no label shows the name of an edit, a parameter or a placeholder, whatever
       const needed = values.filter(
         ([name]) => row.parameters.find((one) => one.name === name).required,
       );
-      // With the required parameters, with all, and with each optional one.
       const all = [needed, values, ...values.map((one) => [...needed, one])];
       for (const given of all) {
         const label = editLabel({ kind: row.name, ...Object.fromEntries(given) }, describe);

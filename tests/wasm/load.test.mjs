@@ -1,5 +1,7 @@
-// Tests `load`, one call from a name to a model that takes text: every kind of name gives the same model, and
-// its methods give what the functions below them give.
+/**
+ * Tests `load`, one call from a name to a model that takes text: every kind of name gives the same model, and
+ * its methods give what the functions below them give.
+ */
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -43,7 +45,6 @@ after(async () => {
   site.close();
 });
 
-/** Returns the files of the model, as a reader picks or drops them. */
 const picked = () =>
   Promise.all(
     readdirSync(folder)

@@ -1,4 +1,4 @@
-// map, ablate and generate on the command line: the numbers of `load`, and refusals.
+// Tests the commands map, ablate and generate: they print the numbers of `load`, or refuse.
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

@@ -1,4 +1,4 @@
-// A worker that ends on its own: calls in progress fail, later ones succeed with the same bits.
+// Tests a worker that ends on its own: calls in progress fail, later ones succeed with the same bits.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
@@ -12,7 +12,10 @@ import { binaries, failure, files, randomModel, softmax } from './helper.mjs';
 // The engine does not expose its worker; the test looks at what Node.js starts.
 const threads = createRequire(import.meta.url)('node:worker_threads');
 const started = [];
-/** A host that reports no end: a worker's lock is refused, and the answers to some calls never arrive. */
+/**
+ * Imitates a host that does not report the end of a worker: it refuses the worker's lock, and the answers to some
+ * calls never arrive.
+ */
 const old = { hasLocks: true, lost: [], asked: [] };
 threads.Worker = class extends threads.Worker {
   #names = new Map();
@@ -40,7 +43,6 @@ const { createEngine, labConfig, spread } = await import('../../wasm/index.ts');
 
 const ids = [0, 17, 392, 5, 5, 81];
 
-/** The ways in which a worker may end, with the sentence that reports each. */
 const ENDS = {
   'is ended from outside': [(worker) => worker.terminate(), /exit code 1/],
   'runs into an error': [(worker) => worker.emit('error', new Error('out of heap')), /out of heap/],
@@ -417,7 +419,7 @@ test('a shared training ends with any of its workers, and can be closed', async 
   await training.step();
   const weights = await training.weights();
   const pending = failure(training.step(1e6));
-  await started.at(-1).terminate(); // the one that helps was started last
+  await started.at(-1).terminate(); // the helper was started last
   assert.equal((await pending).code, 'lost');
   await training.close();
   const begin = { config: labConfig(), recipe, begin: weights };

@@ -7,7 +7,6 @@ import { failure, files, golden, tiny, withEngine } from './helper.mjs';
 const ids = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
 const T = ids.length;
 
-/** Lists every metric that needs only one run. */
 const metricsOf = ({ metrics }, fields) =>
   metrics
     .filter((row) => row.fields.every((name) => fields.includes(name)))
@@ -52,8 +51,7 @@ for (const kernels of ['simd', 'base'])
           );
           assert.deepEqual(expected[6].shape, [2, 3, 3]);
           assert.deepEqual(expected[7].shape, [L, H, 2, 3, 3]);
-          // The numbers are also the same for a changed text, and for generated tokens, which report their
-          // attention.
+          // Changed texts and generated tokens, which report their attention, give the same numbers too.
           const others = [...ids.slice(0, 7), 2, 7];
           for (const run of [stored, computed]) await run.update(others);
           assert.deepEqual(
@@ -104,7 +102,7 @@ test('a run that measures has the numbers of one that stores its maps, in less m
       /^expected all tokens at once, since a run that measures keeps no keys, but 13 are there already$/,
     );
     const bytes = (measuring) => model.runBytes(16, { fields, capacity: 16, maps: 0, measuring });
-    // Keys and values of one layer are left, and norms and spectra of all.
+    // The run still keeps the keys and values of one layer, and the norms and spectra of all layers.
     const vectors = (H * L + 2 * G * (L - 1)) * K - 2 * G * L + (L + 1) * (D - 1);
     const saved = (await bytes(false)) - (await bytes(true));
     assert.equal(saved, 64 * vectors - 64);
@@ -117,7 +115,6 @@ test('a run that measures has the numbers of one that stores its maps, in less m
   });
 });
 
-/** Returns the map of one head from the maps of all. */
 const mapOf = ({ data }, H, layer, head) =>
   data.subarray((layer * H + head) * T * T, (layer * H + head + 1) * T * T);
 

@@ -1,4 +1,4 @@
-// Measuring over sequences: how texts are cut, the numbers of each sequence, and runs under an edit.
+// Tests measuring over sequences: the cutting of texts, the numbers of each sequence, and runs under an edit.
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';

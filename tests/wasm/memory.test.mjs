@@ -1,4 +1,4 @@
-// Memory of every binary: allocations are inside it and disjoint, and impossible ones are refused.
+// Checks that allocations of every binary are disjoint and inside its memory, or are refused.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -69,8 +69,7 @@ for (const name of names) {
       }
     }
     held.forEach(({ at }) => release(at));
-    // Freed memory becomes one block again, so the size of the memory depends on how much is held at once, not
-    // on how often.
+    // Freed blocks merge, so the size of the memory depends on how much is held at once, not on how often.
     assert.ok(buffer().byteLength <= 16 * 2 ** 20);
     const whole = reserve(10 * 2 ** 20);
     assert.ok(whole > 0);
@@ -80,7 +79,7 @@ for (const name of names) {
   test(`${name} reuses a block of 2 GB that was released`, async () => {
     const { reserve, release, buffer } = await open(name);
     const first = reserve(2e9);
-    if (!first) return; // a system that does not reserve so much
+    if (!first) return; // this system does not reserve so much memory
     const after = reserve(6e8);
     const size = buffer().byteLength;
     release(first);

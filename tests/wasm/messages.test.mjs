@@ -5,7 +5,6 @@ import { SinkscopeError } from '../../wasm/abi/errors.ts';
 import { answer, callThrough, transfer } from '../../wasm/engine/messages.ts';
 import { randomBits } from '../../wasm/engine/random.ts';
 
-/** Returns two connected ports and the log of their messages. */
 function ports() {
   const log = [];
   const hears = [];
@@ -68,7 +67,6 @@ test('an error arrives as a value with its place, a report reaches its listener,
   });
   await assert.rejects(calls.missing(), ({ code }) => code === 'internal');
   far.post({ report: [1, 'run', 2, 3] }, []);
-  // Answers without a pending call are dropped.
   far.post({ id: 99, value: 1 }, []);
   far.post({ id: 98, thrown: 1 }, []);
   await new Promise(setImmediate);

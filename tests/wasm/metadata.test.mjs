@@ -1,4 +1,4 @@
-// The metadata of a GGUF file through the ABI, in this thread and from a worker.
+// Tests how the package reads the metadata of a GGUF file, in this thread and in a worker.
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -40,8 +40,7 @@ test('a byte order mark in a token is a letter', async () => {
 });
 
 test('numbers of every type of the format are read, single and in lists', () => {
-  // Each type by its id in the format: the method of Node.js that writes a value, the size of a value, and two
-  // values.
+  // By the type's id in the format: the method of Node.js that writes a value, its size, and two values.
   const types =
     /** @type {[number, (bytes: Buffer, value: any, at: number) => void, number, any[]][]} */ ([
       [0, (b, v, at) => b.writeUInt8(v, at), 1, [255, 1]],

@@ -1,4 +1,4 @@
-// The table of commands: its help, its refusals, and that output cannot control a terminal.
+// Tests the table of commands: its help, its refusals, and that output cannot control a terminal.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,6 @@ const describe = JSON.parse(readFileSync(new URL('sinkscope.describe.json', bina
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-options-'));
 after(() => rmSync(folder, { recursive: true }));
 
-/** Runs the command line; returns its exit status, output and messages. */
 const run = (...args) =>
   new Promise((done) => {
     execFile(process.execPath, [cli, ...args], (error, stdout, stderr) =>
@@ -172,7 +171,6 @@ test('an option without effect beside another is rejected', async () => {
   }
 });
 
-/** Returns the records of a CSV file whose fields have no line breaks. */
 function parsed(csv) {
   const records = csv
     .trimEnd()

@@ -1,5 +1,7 @@
-// Tests checkpoints as other tools leave them: weights in F64, names with the prefix of a wrapper, shards in a
-// subfolder, no tokenizer. Their runs have the bits of the plain file.
+/**
+ * Tests checkpoints as other tools leave them: weights in F64, names with the prefix of a wrapper, shards in a
+ * subfolder, no tokenizer. Their runs have the bits of the plain file.
+ */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,7 +17,6 @@ import { files, root, tiny, withEngine } from './helper.mjs';
 const { config, weights } = files(tiny);
 const tensors = tensorsOf(weights);
 
-/** Returns the tensors in F64, with every digit of F32. */
 const doubles = tensors.map(([name, { shape, dtype }, bytes]) => {
   assert.equal(dtype, 'F32');
   const numbers = new Float32Array(Uint8Array.from(bytes).buffer);
@@ -116,7 +117,6 @@ test('the command line finds shards in a folder below, and measures ids without 
     }),
   );
   assert.deepEqual(hashes, [createHash('sha256').update(weights).digest('hex'), null]);
-  // A text is then a list of ids.
   const { stdout } = await run(
     'measure',
     one,

@@ -9,9 +9,7 @@ import { files, tiny, withEngine } from './helper.mjs';
 const turn = () => new Promise(setImmediate);
 const CAPACITY = 12;
 const FIELDS = ['hidden', 'loss', 'att', 'next', 'q', 'k'];
-/** Reads of one run. */
 const READS = [{ field: 'tokens' }, { field: 'hidden' }, { field: 'loss' }, { metric: 'alpha' }];
-/** A metric that compares two runs. */
 const COMPARED = 'hidden_change';
 
 /** Returns the outcome of a promise, so that two can be compared. @param {Promise<unknown>} promise */
@@ -21,7 +19,6 @@ const outcome = (promise) =>
     ({ code, where, message }) => (code ? { code, where } : { message }),
   );
 
-/** Draws one token; returns it in a list, with its position and its map. */
 async function drawOne(run, seed) {
   const drawn = [];
   for await (const { token, position, att } of run.generate({ count: 1, temperature: 1, seed }))
@@ -187,7 +184,6 @@ test('reads travel together, a change waits for them, and later acts wait for th
   const changed = runInTurn({ ...change, ...read }, act('change'));
   const third = runInTurn(read, act('third'));
   const last = runInTurn(change, act('last'));
-  // A call without a predecessor begins at once.
   assert.deepEqual(began, ['first', 'second']);
   ends.second.resolve(2);
   assert.equal(await second, 2);

@@ -1,4 +1,4 @@
-// The output of `npm pack`, installed into an empty Node.js project and used as a stranger would.
+// Tests the output of `npm pack`, installed into an empty Node.js project and used as a stranger would.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +18,6 @@ const run = await model.run([0, 17, 392]);
 console.log(JSON.stringify([...(await run.metric('alpha')).data]));
 await engine.close();
 `;
-/** The program for Node.js in the ten lines of the README. */
 const [, PROGRAM] = /## Ten lines[^]*?```js\n([^]*?)```/.exec(
   readFileSync(new URL('wasm/README.md', root), 'utf8'),
 );

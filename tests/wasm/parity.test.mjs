@@ -33,11 +33,9 @@ function bits(buffer) {
   return Buffer.from(words.buffer);
 }
 
-/** The fields that a run of this model can record. */
 const fieldsOf = ({ describe }, { architecture }) =>
   describe.fields.filter(({ needs }) => !needs || architecture[needs]);
 
-/** Reads every field and metric, in the order in which dump writes them. */
 async function readAll(kernels, folder, tokens, edit, arithmetic = 'exact') {
   const parts = {};
   await withEngine({ kernels }, async (engine) => {
@@ -57,7 +55,6 @@ async function readAll(kernels, folder, tokens, edit, arithmetic = 'exact') {
   return parts;
 }
 
-/** Returns the same fields and metrics from the native build. */
 function dumpAll(folder, tokens, edit, ...before) {
   const out = mkdtempSync(join(tmpdir(), 'sinkscope-'));
   try {
@@ -191,7 +188,6 @@ const isRelaxed =
     readFileSync(new URL('sinkscope.simd.wasm', binaries)),
   );
 
-// The cases cover every family and every type of weights.
 for (const { folder, tokens } of cases.filter(({ edit }) => !edit)) {
   const name = folder.pathname.split('/').at(-2);
   if (!/^(hf|gguf)-/.test(name)) continue;
@@ -219,7 +215,7 @@ for (const { folder, tokens } of cases.filter(({ edit }) => !edit)) {
   });
 }
 
-// The golden values are compared through the bindings: a number may differ by tolerance x scale.
+// Compares the golden values through the bindings; a number may differ by tolerance x scale.
 for (const [arithmetic, folder] of ['exact', 'relaxed'].flatMap((one) =>
   goldenModels().map((folder) => [one, folder]),
 )) {

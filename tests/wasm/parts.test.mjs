@@ -1,4 +1,4 @@
-/** Parts of a file in a store: how they are written, named, chained and forgotten. */
+/** Tests how a store writes, names, chains and forgets the parts of a file. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import {
@@ -32,7 +32,6 @@ function memory(room = Infinity) {
   };
 }
 
-/** The bytes of a file: they count up to 250 and start again. */
 const file = new Uint8Array(21 * 2 ** 20);
 for (let i = 0; i < file.length; i++) file[i] = i % 251;
 const numbered = (length, from = 0) => file.subarray(from, from + length);
@@ -194,8 +193,7 @@ test('a chain begins at the first byte, takes the longest part each time, and en
 });
 
 test('a checksum is FNV-1a of words in two chains, then of the remaining bytes', () => {
-  // The definition: the length and the bytes after the last full pair of words begin the first chain, whose
-  // complement begins the second.
+  // The length and the bytes after the last full pair of words begin the first chain; its complement, the second.
   const step = (sum, word) =>
     Number((BigInt.asUintN(32, BigInt(sum ^ word)) * 0x01000193n) % 2n ** 32n);
   const expected = (bytes) => {

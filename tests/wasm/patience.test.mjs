@@ -1,5 +1,4 @@
-// How long a guarded tokenizer waits for its worker, and how it ends: with a worker and a clock that the
-// test moves.
+// Tests how long a guarded tokenizer waits for its worker, and how it ends, by a fake worker and a moved clock.
 import { mock, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createGuard } from '../../wasm/text/guard.ts';
@@ -18,7 +17,6 @@ const OPENED = {
 };
 const SMALL = { tokenizer: '' };
 
-/** Makes workers that answer when the test lets them. */
 function stage() {
   const workers = [];
   const start = () => {
@@ -35,7 +33,6 @@ function stage() {
   return { workers, guard: createGuard(start) };
 }
 
-/** Opens a tokenizer; returns the tokenizer and its worker. */
 async function opened({ source = SMALL, benchmarkMs = 30, ...options } = {}) {
   const { workers, guard } = stage();
   const opening = guard(source, options);
@@ -45,7 +42,6 @@ async function opened({ source = SMALL, benchmarkMs = 30, ...options } = {}) {
   return { workers, tokenizer: await opening };
 }
 
-/** Defines a test with a mocked clock. */
 const timed = (name, use) =>
   test(name, async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
@@ -56,7 +52,6 @@ const timed = (name, use) =>
     }
   });
 
-/** Asserts that the worker is ended after `ms` milliseconds and not before. */
 async function endsAfter(worker, ms) {
   mock.timers.tick(ms - 1);
   assert.equal(worker.isEnded, false, `it was ended before ${ms}`);
@@ -91,7 +86,7 @@ timed('a step has five seconds, more for what is long, and more on a slow machin
     const failed = failure(guard(source, options));
     await settle();
     assert.deepEqual(workers[0].asked, [{ method: 'open', source }]);
-    // Downloads of the worker are limited by the network's timeouts.
+    // The timeouts of the network limit the downloads of the worker; this clock does not.
     mock.timers.tick(1e6);
     assert.equal(workers[0].isEnded, false, what);
     await workers[0].say({ isAlive: true, benchmarkMs });

@@ -1,4 +1,4 @@
-// The arithmetic of the table of speeds (tests/bench/peers): correct answers, medians, ratios, least work.
+// Tests the arithmetic of the table of speeds (tests/bench/peers): correct answers, medians, ratios, least work.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -78,8 +78,7 @@ test('the smallest work of a row is that of its matrices', () => {
   assert.equal(least('gpt2.f32', 'read 64, all logits').flops, 2 * 64 * (blocks + head));
   assert.equal(least('gpt2.f32', 'decode').bytes, 4 * (blocks + head));
   assert.equal(least('gpt2.q8_0', 'decode').bytes, ((blocks + head) / 32) * 34);
-  // The model of the zoo has an output matrix of its own. Its matrices may fit into the processor's cache, so reading them
-  // bounds nothing for a single token.
+  // The zoo's model has its own output matrix. Its matrices may fit into the cache, so reading them bounds no token.
   const zoo = 6 * (4 * 128 ** 2 + 3 * 128 * 344);
   assert.equal(least('zoo.i8', 'read 128').flops, 2 * (128 * zoo + 1024 * 128));
   assert.deepEqual(least('zoo.f32', 'decode'), {});

@@ -1,4 +1,4 @@
-/** The files of a model, and its cost in memory, with fake listings. */
+/** Tests which files of a model are chosen, and its cost in memory, with fake listings. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { modelFiles, planText } from '../../wasm/index.ts';
@@ -216,12 +216,10 @@ test('sizes of a run are read under each of their names', () => {
     { ...sizes, vocab_size: -1e6 },
   ])
     assert.equal(runBytes(config), 0);
-  // Heads of 8 / 3 numbers: 256 times 8 + 16 / 3 of q, k and v, beside hidden 16, attention 192, adds 16 and
-  // 24 + 8 + 64 + 7 of scratch, are no whole number of bytes.
+  // Heads of 8 / 3 numbers give a fraction: q 8, k and v 16 / 3, hidden 16, attention 192, adds 16, scratch 103.
   const odd = { n_layer: 1, n_embd: 8, n_head: 3, num_key_value_heads: 1, vocab_size: 7 };
   assert.equal(runBytes(odd), Math.ceil(256 * (8 + 16 / 3 + 16 + 192 + 16 + 103)));
-  // One more token in the vocabulary takes 4 * 64 bytes; `last` is the largest vocabulary that gives an
-  // estimate.
+  // A token more in the vocabulary takes 4 * 64 bytes; `last` is the largest vocabulary with an estimate.
   const last = 7 + (MEMORY_LIMIT - bytes) / (4 * 64);
   assert.equal(runBytes({ ...sizes, vocab_size: last }), MEMORY_LIMIT);
   assert.equal(runBytes({ ...sizes, vocab_size: last + 1 }), 0);

@@ -1,4 +1,4 @@
-// The package keeps the promises of .github/PROMISES.md: every name of tests/frozen/names.json exists.
+// Checks the promises of .github/PROMISES.md: every name of tests/frozen/names.json exists.
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';

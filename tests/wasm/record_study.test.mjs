@@ -1,5 +1,4 @@
-// A study that becomes a recording: its metrics, its tensors and its conditions. The test fakes the
-// model, so that every number is known.
+// Tests a study that becomes a recording, on a fake model, so that every number is known.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { recordStudy } from '../../wasm/index.ts';
@@ -52,7 +51,6 @@ const architecture = {
 const FIRSTS = { 1: [0.5, 0.3, 0.1, 0.9], 2: [0.1, 0.2, 0.3, 0.4], 3: [NaN, 1, 1, 1] };
 const tensor = (shape, numbers) => ({ shape, data: Float32Array.from(numbers) });
 
-/** Returns a fake model with these numbers, and the list of its calls. */
 function played() {
   const runs = [];
   const numberOf = ([first], { field, metric: name, eps }) => {
@@ -78,7 +76,6 @@ function played() {
   return { runs, model: { describe, architecture, arithmetic: 'float', run } };
 }
 
-/** Returns the conditions of a file, and its tensors: F32 as numbers, others by their type. */
 function opened(file) {
   const bytes = Buffer.from(file);
   const header = JSON.parse(bytes.subarray(8, 8 + Number(bytes.readBigUInt64LE(0))).toString());

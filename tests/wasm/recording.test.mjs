@@ -1,4 +1,4 @@
-// Recordings: of the engine's own runs, of other programs, and hostile files.
+// Tests recordings of the engine's own runs and of other programs, and hostile files.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
@@ -38,14 +38,12 @@ const sequences = await cutText(tokenizer, text, { tokens: 16, sequences: 4 });
 const strings = (ids) => ids.map((id) => tokenizer.piece(id));
 const eps = [0.1, 0.2, 0.3];
 
-/** Returns the JSON of a recording. */
 function headerOf(bytes) {
   const file = Buffer.from(bytes);
   const length = Number(file.readBigUInt64LE(0));
   return JSON.parse(file.subarray(8, 8 + length).toString());
 }
 
-/** Returns the same tensors with other metadata. */
 function withMetadata(bytes, change) {
   const file = Buffer.from(bytes);
   const start = 8 + Number(file.readBigUInt64LE(0));
@@ -378,7 +376,6 @@ test('two recordings are compared tensor by tensor, with sizes and undefined num
     );
     const [worst] = (await compareRecordings(x, y)).differences;
     assert.deepEqual([worst.count, worst.of, worst.a, worst.b], [2, 4, 0.5, NaN]);
-    // Differing sizes and names are listed, and a tensor of another shape is not compared number by number.
     const longer = await open(
       recordMaps([
         { att: { shape: [1, 1, 3, 3], data: [1, 0, 0, 0.5, 0.5, 0, 0.5, 0.25, 0.25] } },

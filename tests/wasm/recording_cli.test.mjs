@@ -1,4 +1,4 @@
-// The command line makes recordings, prints them like models, and compares them.
+// Checks that the command line makes recordings, prints them like models, and compares them.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,6 @@ writeFileSync(text, passages.slice(0, 30).join(' '));
 const file = join(folder, 'softmax.safetensors');
 const size = ['--text-file', text, '--tokens', '32', '--sequences', '6'];
 
-/** Runs the command line; returns its exit status, output and messages. */
 const run = (...args) =>
   new Promise((done) => {
     execFile(process.execPath, [cli, ...args], (error, stdout, stderr) =>

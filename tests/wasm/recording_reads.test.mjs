@@ -38,7 +38,6 @@ const conditionsOf = ({
 });
 const tensor = (shape, numbers) => ({ shape, data: Float32Array.from(numbers) });
 
-/** Returns a fake engine whose worker can be replaced. */
 function engine(tensors, conditions) {
   const calls = [];
   const broken = new Set();
@@ -83,7 +82,6 @@ function engine(tensors, conditions) {
   return { link, calls, broken, replace: () => (backend = backendOf('BCD'[count++])) };
 }
 
-/** Opens a recording of some tensors; returns it with the calls of the engine since then. */
 async function opened(tensors = {}, change = {}) {
   const own = engine(tensors, conditionsOf(change));
   const recording = await new Recording(own.link, describe, () => 'source').open({ job: 3 });
@@ -188,7 +186,6 @@ test('all reads of a recorded prompt share one run, which is created once', asyn
     'B prompt 7 0',
     'B read 10 [{"metric":"alpha"}]',
   ]);
-  // The next call opens a file again after a failure.
   replace();
   broken.add('open source 0');
   assert.match((await recording.field('att').catch((error) => error)).message, /failed/);
@@ -346,7 +343,6 @@ test('a recording is closed once, where it was opened', async () => {
   assert.deepEqual([moved.calls, ended.calls, never.calls], [[], [], []]);
 });
 
-/** Returns a placeholder for a recording in comparisons. */
 function side(tensors, { model = {}, first = {}, prompts = {}, eps = [], edits = [] } = {}) {
   return {
     tensors: new Map(Object.entries(tensors)),
@@ -410,7 +406,6 @@ test('the largest difference has its place, and all beyond the tolerance are cou
     [[0, 0], [1, -1], 0, { index: [0], a: 0, b: 1, difference: 1, count: 2 }],
     [[0.5], [0.75], 0.25, null],
     [[0.5], [0.75], 0.125, { index: [0], a: 0.5, b: 0.75, difference: 0.25, count: 1 }],
-    // Numbers above 1 may differ proportionally more, on either side.
     [[8, -8], [10, -10], 0.25, null],
     [[10, -10], [8, -8], 0.25, null],
     [[2], [4], 0.25, { index: [0], a: 2, b: 4, difference: 2, count: 1 }],

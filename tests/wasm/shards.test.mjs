@@ -1,10 +1,9 @@
-// Models in several files: the same bits as in one, and clear errors if the files do not match.
+// Tests models in several files: the same bits as in one, and clear errors if the files do not match.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
 import { files, softmax, tiny, withEngine } from './helper.mjs';
 
-/** Deals the tensors of a file out to n files in turn, like cards. */
 function deal(file, n) {
   const tensors = tensorsOf(file);
   return Array.from({ length: n }, (_, i) => fileOf(tensors.filter((__, j) => j % n === i)));

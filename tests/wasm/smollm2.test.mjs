@@ -1,5 +1,4 @@
-// A real model: SmolLM2-135M-Instruct, Q4_1, against transformers on the dequantized weights. Skipped
-// where `models/fetch/smollm2` has not fetched it.
+// Compares SmolLM2-135M-Instruct (Q4_1) with transformers on the dequantized weights; skipped if not fetched.
 import { existsSync, openAsBlob, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -10,7 +9,6 @@ const file = new URL('models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf', root);
 const skip = !existsSync(file) && 'models/fetch/smollm2 fetches the file (98 MB)';
 const folder = new URL('smollm2/', golden);
 
-/** Returns the largest difference and the largest expected number. */
 function compare(actual, expected) {
   assert.equal(actual.length, expected.length);
   let off = 0;

@@ -1,4 +1,4 @@
-// A study over a pool of workers: the same numbers for any pool, in order, stopped when asked.
+// Tests a study over a pool of workers: the same numbers for any pool, in order, stopped when asked.
 import { availableParallelism } from 'node:os';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -11,7 +11,6 @@ const sequences = Array.from({ length: 12 }, (_, i) =>
 
 const later = (value, ms) => new Promise((resolve) => setTimeout(resolve, ms, value));
 
-/** Returns a model whose replicas are only names. */
 const replicated = (n) => ({ replicas: Array.from({ length: n }, (_, i) => `replica ${i}`) });
 
 test('a study gives the same bits for any number of workers', { timeout: 120_000 }, async () => {
@@ -92,7 +91,6 @@ test('results have the order of the items, whichever worker is faster', async ()
   assert.deepEqual(found, [...items.keys()]);
   assert.equal(replicas.size, 3);
   for await (const _ of spread(replicated(2), [], work)) assert.fail('there is nothing');
-  // A model without replicas is accepted, as tests and wrappers make it.
   for await (const replica of spread({ name: 'alone' }, [0], async (replica) => replica))
     assert.deepEqual(replica, { name: 'alone' });
 });

@@ -1,5 +1,7 @@
-// Tests studies of fake models, whose every number is known: which runs are made, with what, and that all are
-// closed; what is added up; what is refused, with which sentence.
+/**
+ * Tests studies of fake models, whose every number is known: which runs are made, with what, and that all are
+ * closed; what is added up; what is refused, with which sentence.
+ */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import {
@@ -23,7 +25,6 @@ import {
 import { drawSome, meanWithError } from '../../wasm/study/tasks.ts';
 import { failure } from './helper.mjs';
 
-/** Asserts that each promise fails with this place and sentence. */
 async function refused(table) {
   for (const [work, sentence] of table) {
     const { code, where, text } = await failure((async () => work())());
@@ -472,7 +473,6 @@ test('a key is evicted after the prompt, or after its content, was read; the con
     const right = ids.slice(from).filter((id, i) => id === ids[from + i - 1] + 1).length;
     assert.equal(found.baseline.accuracy.mean, right / (ids.length - from));
     assert.equal(found.baseline.loss.mean, (from + ids.length - 1) / 8);
-    // Of equal logits the lowest id is chosen, whatever the order of the choices.
     assert.equal(found.baseline.choice?.mean, choices && 0);
   }
   const prompts = [{ ids: [9, 1, 2, 3, 5], from: 4, choices: [9, 5] }];
@@ -527,7 +527,6 @@ test('a choice is the answer with the largest logit, of equal ones the lowest id
 
 test('a search takes the first of equal candidates, and only a better one; its seed is 0 by default', async () => {
   const pair = { prompt: [1, 2], continuation: [3, 4] };
-  /** Returns a search whose runs have these losses in turn, the last one forever. */
   const search = async (losses, options = {}) => {
     const { model, runs, open } = counting();
     const run = async (ids, given) => {
@@ -836,10 +835,8 @@ test('unmasking in one step moves nothing; ties go to the leftmost position, the
   };
   assert.deepEqual(await hidden({}), await hidden({ seed: 0 }));
   assert.notDeepEqual(await hidden({}), await hidden({ seed: 1 }));
-  // A sink that stays where it is has not moved, in any number of steps.
   const still = await measureUnmasking(model, [[2, 1, 3]], { steps: 2, masked: 1 });
   assert.deepEqual([still.steps, still.moves.mean], [2, 0]);
-  // Keys hidden at random are drawn by seed 0 unless another is given.
   const keys = async (options) => {
     runs.length = 0;
     await unmask(model, [2, ...Array(7).fill(0)], { steps: 7, without: 'random', ...options });

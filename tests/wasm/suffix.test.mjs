@@ -1,4 +1,4 @@
-// A search for a suffix: its result, its controls, and its refusals.
+// Tests a search for a suffix: its result, its controls, and its refusals.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// The command line's search for a suffix: the package's result, in words and as JSON.
+// Tests the command line's search for a suffix: the package's result, in words and as JSON.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

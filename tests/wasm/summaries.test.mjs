@@ -1,4 +1,4 @@
-// The command line's output for people, line by line, with chosen numbers.
+// Tests the command line's output for people, line by line, with chosen numbers.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { suffixText } from '../../wasm/command/suffix.ts';

@@ -1,4 +1,4 @@
-// Tasks with the first key hidden: the reference's numbers, the prompts, the refusals, the command line.
+// Tests tasks with the first key hidden: the reference's numbers, the prompts, the refusals, the command line.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-// Several threads that share one memory give exactly the bits that one thread gives, even after a failure.
+// Checks that threads with one shared memory give the bits of one thread, even after a failure.
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -47,7 +47,6 @@ function bitsOf(data) {
   return Buffer.from(data.buffer);
 }
 
-/** Reads every field and metric of a run of the golden tokens. */
 async function fieldsOf(backend, folder, tokens) {
   const { config, weights } = files(folder);
   const { model, architecture } = await backend.open(QUIET, { config, weights: [weights] });

@@ -1,5 +1,4 @@
-// Checks that the checkpoints of a training decode to the bits that the packer had, and that damage is refused
-// with its place.
+// Checks that checkpoints decode to the bits that the packer had, and that damage is refused with its place.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
@@ -205,7 +204,6 @@ test('a step that is not stored is rejected with the stored ones', async () => {
   });
 });
 
-/** Serves a folder, records its requests, and may delay answers. */
 async function serve(folder, use, answer = (response, bytes) => response.end(bytes)) {
   const asked = [];
   const server = createServer((request, response) => {
@@ -295,7 +293,6 @@ for (const id of PACKED)
     const address = new URL(`${id}/timeline/index.json`, zoo);
     const timeline = await openTimeline(address);
     const index = JSON.parse(readFileSync(address));
-    // The steps are opened forwards, and once far back.
     for (const { step } of [...timeline.checkpoints, timeline.checkpoints[3]]) {
       const { weights } = await timeline.open(step);
       const { weights_sha256 } = index.checkpoints.find((one) => one.step === step);

@@ -1,7 +1,9 @@
-// Opens randomly damaged timelines. Each must give the weights that its index names, or fail with a
-// code and a place, within a time limit.
-//
-//     FUZZ_SECONDS=300 FUZZ_SEED=2 node --test tests/wasm/timeline_fuzz.test.mjs
+/**
+ * Opens randomly damaged timelines. Each must give the weights that its index names, or fail with a
+ * code and a place, within a time limit.
+ *
+ *     FUZZ_SECONDS=300 FUZZ_SEED=2 node --test tests/wasm/timeline_fuzz.test.mjs
+ */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -18,7 +20,6 @@ import {
 } from './timelines.mjs';
 
 const { FUZZ_SECONDS = 3, FUZZ_SEED = 1 } = process.env;
-/** Limit in milliseconds for one timeline, on a machine that has other work. */
 const LIMIT = 5000;
 
 const JUNK = [
@@ -40,7 +41,6 @@ const JUNK = [
 ];
 const STRUCTURE = '{}[]",:0-eE\\';
 
-/** Returns a copy in which one value somewhere is changed, removed or repeated. */
 function mutated(value, below) {
   if (typeof value !== 'object' || value === null || below(9) === 0)
     return JUNK[below(JUNK.length)];
@@ -62,13 +62,11 @@ function scratched(bytes, below) {
   return copy;
 }
 
-/** Returns a text in which one character is replaced by another. */
 function misspelled(text, below) {
   const at = below(text.length);
   return text.slice(0, at) + STRUCTURE[below(STRUCTURE.length)] + text.slice(at + 1);
 }
 
-/** Changes some bytes of a checkpoint, before or after packing; the index may match or not. */
 function spoil(made, below) {
   const one = made['index.json'].checkpoints[below(CHECKPOINTS.length)];
   const isInside = below(2) === 0;
@@ -88,7 +86,6 @@ const DAMAGES = [
   (made, below) => (made['index.json'] = misspelled(JSON.stringify(made['index.json']), below)),
 ];
 
-/** Opens every checkpoint: one that opens must match the index to the bit. */
 async function check(address, content) {
   const timeline = await openTimeline(address);
   const index = JSON.parse(typeof content === 'string' ? content : JSON.stringify(content));

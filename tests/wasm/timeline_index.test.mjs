@@ -1,4 +1,4 @@
-/** The valid content of a timeline's index, the bounds beyond which it is refused, and the file that is made of it. */
+/** Tests a timeline's index: its sizes, its bounds, and the header of the file that is made of it. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { toSafetensors } from '../../wasm/loading/timeline.ts';
@@ -8,7 +8,6 @@ import { fixture } from './timelines.mjs';
 
 const sha256 = 'f'.repeat(64);
 
-/** Parses the index of a small timeline after `change` edited it. */
 function index(change = () => {}) {
   const { index } = fixture();
   for (const one of index.checkpoints) Object.assign(one, { bytes: 50, sha256 });

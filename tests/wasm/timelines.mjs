@@ -28,7 +28,7 @@ const steps = (n, seed) =>
   Int8Array.from({ length: n }, (_, i) => ((i * 37 + seed * 101) % 255) - 127);
 const numbers = (n, seed) => Float32Array.from({ length: n }, (_, i) => Math.sin(i + seed));
 
-/** Returns the values that a reader must decode, in the plainest form. */
+/** Returns the values that a reader must decode, computed in the simplest way. */
 function expected() {
   const before = { a: new Float32Array(6), c: new Float32Array(8) };
   return CHECKPOINTS.map(({ scale, from_previous, seed }) => {
@@ -43,7 +43,6 @@ function expected() {
   });
 }
 
-/** Returns index.json and the unpacked files of a small timeline. */
 export function fixture() {
   const weights = expected();
   const raw = CHECKPOINTS.map(({ seed }) =>
@@ -72,7 +71,6 @@ export function fixture() {
   return { raw, weights, index };
 }
 
-/** Writes a timeline; `change` may damage it first. */
 export function write(folder, { index, raw }, change = () => {}) {
   const files = Object.fromEntries(
     index.checkpoints.map(({ file }, i) => [file, gzipSync(raw[i])]),
@@ -91,7 +89,6 @@ export function write(folder, { index, raw }, change = () => {}) {
   return new URL('index.json', `${pathToFileURL(folder).href}/`);
 }
 
-/** Calls a test with a temporary folder, which is removed afterwards. */
 export async function withFolder(use) {
   const folder = mkdtempSync(join(tmpdir(), 'timeline-'));
   try {
@@ -101,7 +98,6 @@ export async function withFolder(use) {
   }
 }
 
-/** Returns the numbers after the header of a safetensors file in memory. */
 export function numbersOf(file) {
   const start = 8 + Number(Buffer.from(file.buffer).readBigUInt64LE(0));
   return new Float32Array(file.slice(start).buffer);

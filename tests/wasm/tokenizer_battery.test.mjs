@@ -1,6 +1,8 @@
-// Tests every kind of tokenizer.json that the tokenizers library writes, on texts that break tokenizers: the
-// ids, the offsets and the decoded texts are those of the library, or a refusal names what this build does not
-// read.
+/**
+ * Tests every kind of tokenizer.json that the tokenizers library writes, on texts that break tokenizers: the
+ * ids, the offsets and the decoded texts are those of the library, or a refusal names what this build does not
+ * read.
+ */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -31,7 +33,6 @@ function hashOf(numbers) {
 
 const own = (tokens) => tokens.filter((token) => !token.special);
 
-/** The compared columns, by the name of the golden. */
 const COLUMNS = {
   ids: (_, tokens) => tokens.map(({ id }) => id),
   spans: (_, tokens) => own(tokens).flatMap(({ start, end }) => [start, end]),
@@ -39,7 +40,6 @@ const COLUMNS = {
     Array.from(tokenizer.decode(own(tokens).map(({ id }) => id)), (sign) => sign.codePointAt(0)),
 };
 
-/** Returns the tokens of a text; null if encoding it is refused. */
 function attempt(tokenizer, text) {
   try {
     return tokenizer.encode(text);

@@ -1,5 +1,4 @@
-// Checks that broken tokenizers end in an error with a code and a place, and never in another kind of error, a
-// hang or a crash.
+// Checks that broken tokenizers end in an error with a code and a place, never in another error, a hang or a crash.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -25,7 +24,6 @@ function shrink() {
   return { ...file, added_tokens: added, model: { ...file.model, vocab, merges: kept } };
 }
 
-/** Returns a function that draws pseudo-random numbers in 0 .. n - 1, the same ones every time. */
 function createRandom(seed) {
   let state = seed;
   return (n) => {
@@ -56,7 +54,6 @@ function attempt(open) {
   return result;
 }
 
-/** Counts attempts by how they ended. */
 function tally(attempts) {
   const counts = { good: 0, bad_tokenizer: 0, unsupported: 0 };
   for (const open of attempts) counts[attempt(open)]++;
@@ -102,7 +99,6 @@ test('a file with flipped bits opens or is rejected with a known error', () => {
   assert.ok(flipped.good > 0 && flipped.bad_tokenizer > 0);
 });
 
-/** Values of an unexpected type. */
 const STRANGE = [
   null,
   true,
@@ -119,7 +115,6 @@ const STRANGE = [
   undefined,
 ];
 
-/** Returns a deep copy in which one value, picked at random, is replaced by a strange one. */
 function spoil(value, random) {
   const isLeaf = value === null || typeof value !== 'object' || Object.keys(value).length === 0;
   if (isLeaf || random(6) === 0) return STRANGE[random(STRANGE.length)];
@@ -151,7 +146,6 @@ test('a file with a value of another kind opens or is rejected with a known erro
   assert.ok(spoiled.good > 0 && spoiled.bad_tokenizer > 0 && spoiled.unsupported > 0);
 });
 
-/** Returns the code, the place and the sentence of the error that opening ends in. */
 function failure(open) {
   try {
     const { json, config } = open();
@@ -162,7 +156,6 @@ function failure(open) {
   return ['none', '', ''];
 }
 
-/** Returns the error of the host's own parser for a text. */
 function notJson(text) {
   try {
     return JSON.parse(text);

@@ -1,7 +1,9 @@
-// Random tokenizers under a time limit: each gives tokens or an error with a code, or is ended by the
-// caller; never another error, an id out of range or a span outside of the text.
-//
-//     FUZZ_ROUNDS=1000000 FUZZ_SECONDS=600 FUZZ_SEED=2 node --test tests/wasm/tokenizer_fuzz.test.mjs
+/**
+ * Tests random tokenizers under a time limit: each gives tokens or an error with a code, or is ended by the
+ * caller; never another error, an id out of range or a span outside of the text.
+ *
+ *     FUZZ_ROUNDS=1000000 FUZZ_SECONDS=600 FUZZ_SEED=2 node --test tests/wasm/tokenizer_fuzz.test.mjs
+ */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +14,6 @@ const { FUZZ_ROUNDS = 1500, FUZZ_SECONDS = 60, FUZZ_SEED = 1 } = process.env;
 /** Milliseconds after which a call without an answer is ended. */
 const LIMIT = 1000;
 
-/** Draws random choices from a seed, the same ones every time. */
 class Draw {
   #state;
 
@@ -63,7 +64,6 @@ function pattern(draw, depth = 0) {
   return [part(), ...draw.some(3, part)].join(draw.of(['', '', '|']));
 }
 
-/** Draws a valid value, or an unexpected one once in `times` draws. */
 const mostly = (draw, times, make) => (draw.below(times) ? make(draw) : draw.of(STRANGE));
 const matching = (draw) =>
   mostly(draw, 20, () => draw.of([{ Regex: pattern(draw) }, { String: draw.of(WORDS) }]));
@@ -83,7 +83,7 @@ const BEHAVIORS = [
 const flags = (draw, ...names) =>
   Object.fromEntries(names.map((name) => [name, mostly(draw, 9, () => draw.below(2) === 1)]));
 
-/** Stages by their place in the file; any of them may be anywhere. */
+/** Stages by the place where they belong. A random tokenizer may have any of them anywhere. */
 const STAGES = {
   normalizers: [
     (draw) => ({
@@ -189,7 +189,6 @@ function checkTokens(text, tokens, size) {
   }
 }
 
-/** Counts the outcomes of one round, a tokenizer and its texts. */
 function execute(seed) {
   const draw = new Draw(seed);
   const file = tokenizer(draw);
@@ -213,7 +212,7 @@ function execute(seed) {
 }
 
 function work({ from, to }) {
-  // The library warns if it continues without having understood a setting.
+  // A tokenizer that goes on without having understood a setting calls console.warn.
   const warnings = [];
   console.warn = (...words) => warnings.push(words.join(' '));
   for (let seed = from; seed < to; seed++) {

@@ -1,4 +1,4 @@
-// A tokenizer that is small enough to compute by hand: its roles, its options, its refusals.
+// Tests a tokenizer that is small enough to compute by hand: its roles, its options, its refusals.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { openTokenizer } from '../../wasm/index.ts';

@@ -1,4 +1,4 @@
-// Special tokens before and after a text, and the parsing of all kinds of stages.
+// Tests special tokens before and after a text, and the parsing of all kinds of stages.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -118,7 +118,6 @@ test('a GGUF of SentencePiece adds a BOS by default, and has tokens with unusual
   assert.deepEqual(ids(of({ [`${key}add_space_prefix`]: false }), 'a'), [1, 3]);
 });
 
-/** A tokenizer that shows its pre-tokenizer's pieces, as far as they are tokens. */
 function splitter(stage) {
   const pieces = 'ab|cd|ab |ab, |cd | cd| |,|  |, |1|2|12|٣|a|b|c|d|?'.split('|');
   const vocab = Object.fromEntries(pieces.map((piece, id) => [piece, id]));

@@ -1,4 +1,4 @@
-// The lab: the same bits in both builds, a sink that emerges or does not, a file that opens, bad input.
+// Tests the lab: the same bits in both builds, a sink that emerges or does not, a file that opens, bad input.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -46,7 +46,6 @@ after(async () => {
 
 const hash = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
-/** Returns log and weights after some steps, with the given kernels. */
 async function trained(kernels, config, recipe, options = {}) {
   const own = await createEngine({ kernels, lab: true, worker: false });
   const training = await own.train({ config, recipe, ...options });
@@ -369,7 +368,6 @@ test('a training of the command line prints every tenth step, and leaves nothing
     );
 });
 
-/** Returns the contents of a folder that are needed to repeat and open it, by name. */
 const contents = (at) =>
   Object.fromEntries(readdirSync(at).map((name) => [name, hash(readFileSync(join(at, name)))]));
 
@@ -384,7 +382,6 @@ test('the command line writes a whole folder, which opens, is measured, continue
   ]);
   const { settings, steps_done: steps } = JSON.parse(readFileSync(join(out, 'recipe.json')));
   assert.deepEqual([settings.seed, settings.triggers, settings.beta1, steps], [7, 3, 0.9, 6]);
-  // Repeating the training from the folder alone gives the same digits.
   await run('train', '--recipe', out, '--out', again);
   assert.deepEqual(contents(again), contents(out));
   // The tokens of the folder's tokenizer are letters.
@@ -393,7 +390,6 @@ test('the command line writes a whole folder, which opens, is measured, continue
   const measured = ['--text-file', text, '--tokens', 16, '--sequences', 2, '--json'];
   const { stdout } = await run('measure', out, '--special', '<s>', ...measured);
   assert.deepEqual(JSON.parse(stdout).architecture.V, 24);
-  // The training continues from the folder on a text, and once more after the text is deleted.
   const [onward, twice] = ['onward', 'twice'].map((name) => join(folder, name));
   const sizes = ['--batch', 1, '--length', 12, '--steps', 3];
   await run('train', '--from', out, '--text-file', text, ...sizes, '--out', onward);
@@ -401,7 +397,6 @@ test('the command line writes a whole folder, which opens, is measured, continue
   await run('train', '--recipe', onward, '--out', twice);
   assert.deepEqual(contents(twice), contents(onward));
   assert.equal(JSON.parse(readFileSync(join(twice, 'recipe.json'))).text.name, 'corpus.txt');
-  // Another model, or another text, gives another result.
   await assert.rejects(
     run('train', '--recipe', onward, '--from', onward),
     /--from .*onward: expected the bytes that the recipe names, sha256 [0-9a-f]{64}, found/,
@@ -455,8 +450,7 @@ test('a place that cannot be written to is rejected before the first step, and a
   const train = (...args) => promisify(execFile)(process.execPath, [cli, 'train', ...args]);
   const file = join(folder, 'a-file');
   writeFileSync(file, '');
-  // In these places of the system no process can create files, and the recursive mkdir of Node.js never ends
-  // there.
+  // No process can create files in these places, and the recursive mkdir of Node.js never ends there.
   const places = ['/proc/sinkscope/x', '/dev/null/x', join(file, 'x')];
   for (const place of places.filter((path) => process.platform === 'linux' || path[1] !== 'p')) {
     const { stdout, stderr } = await train('--steps', '100000', '--out', place).catch(

@@ -1,5 +1,4 @@
-// Tests the types as an editor uses them: members are completed with their documentation, a program that uses
-// all names passes the check, and errors are found.
+// Tests the types as an editor uses them: documentation of members, a program that uses all names, and errors.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';

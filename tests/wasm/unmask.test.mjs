@@ -1,4 +1,4 @@
-// Unmasking: the uncovered positions, their order, the reports, and the refusals.
+// Tests unmasking: the uncovered positions, their order, the reports, and the refusals.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,4 +1,4 @@
-// A run whose text changes, and a run that begins where its edits begin, have the bits of new runs.
+// Checks that a run whose text changes, and one that begins where its edits begin, have the bits of new runs.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
@@ -7,7 +7,6 @@ import { failure, files, randomModel, softmax, tiny, withEngine } from './helper
 
 const text = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
 
-/** Returns the standard fields of a model. */
 function fieldsOf({ describe, architecture }) {
   const rows = describe.fields.filter(
     ({ standard, needs }) => standard && (!needs || architecture[needs]),
@@ -15,7 +14,6 @@ function fieldsOf({ describe, architecture }) {
   return rows.map(({ name }) => name);
 }
 
-/** Reads every standard field and the metrics of a run, except those that compare it with another run. */
 async function numbersOf(run, model) {
   const { metrics } = model.describe;
   const recorded = fieldsOf(model);
@@ -66,7 +64,6 @@ const variants = ({ edits }) =>
     return choice ? choice.choices.map((word) => [row, { [choice.name]: word }]) : [[row, {}]];
   });
 
-/** Draws an edit of a row with given parameters and random others. */
 function drawEdit([row, given], { operations }, random) {
   const values = row.parameters.map(({ name, type, required, choices, low = 0 }) => {
     if (name in given) return [name, given[name]];
@@ -79,7 +76,6 @@ function drawEdit([row, given], { operations }, random) {
   return { kind: row.name, ...Object.fromEntries(values) };
 }
 
-/** Draws edits until the model accepts one. */
 async function takenEdit(variant, model, random) {
   for (let i = 0; i < 2000; i++) {
     const edit = drawEdit(variant, model.describe, random);
@@ -238,7 +234,7 @@ test('a run that begins from a plain one, whole or closed, equals one without it
     // An explicit layer, whatever the edits, requires a base with the same tokens.
     const from = await model.run(text, { from: { run: base, layer: 1 }, capacity: 20 });
     assert.equal((await failure(from.update([1, 2]))).code, 'unsupported');
-    // A base with another text is ignored, also one that continues the text; with an explicit layer it would change the numbers, and is refused.
+    // A base with another text is ignored, also one that continues it. With an explicit layer it is refused.
     const others = text.map((id) => id + 1);
     const edits = [{ kind: 'silence', layer: 2, head: 1 }];
     const expected = await numbersOf(await model.run(others, { edits }), model);
@@ -250,7 +246,6 @@ test('a run that begins from a plain one, whole or closed, equals one without it
     assert.deepEqual(await numbersOf(shorter, model), await numbersOf(plain, model));
     const layered = await failure(model.run(others, { edits, from: { run: base, layer: 1 } }));
     assert.equal(layered.code, 'bad_request');
-    // A closed base is ignored too.
     await base.close();
     const after = await model.run(others, { edits, from: { run: base } });
     assert.deepEqual(await numbersOf(after, model), expected);

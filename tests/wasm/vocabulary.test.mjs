@@ -1,4 +1,4 @@
-// Vocabularies of words and of bytes, their merges and their surfaces: every bound, and the sentence of every error.
+// Tests vocabularies of words and of bytes, and their merges: every bound, and the sentence of every error.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { MergeRanks, slotCountFor } from '../../wasm/text/merges.ts';

@@ -1,4 +1,4 @@
-/** Files on their way into the memory of the module, with fake streams and answers. */
+/** Tests how files reach the memory of the module, with fake streams and answers. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { getEventListeners } from 'node:events';
@@ -17,7 +17,6 @@ const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
 process.env.SINKSCOPE_CACHE = folder;
 after(() => rmSync(folder, { recursive: true }));
 
-/** Returns a fake module of a hundred bytes whose allocations begin at 10. */
 function memory({ size = 100 } = {}) {
   const all = new Uint8Array(100);
   const log = [];
@@ -31,7 +30,6 @@ function memory({ size = 100 } = {}) {
   };
 }
 
-/** Returns a stream of pieces; an error among them ends it. */
 function streamOf(...pieces) {
   const pull = (controller) => {
     const next = pieces.shift();
@@ -89,7 +87,6 @@ test('reports give the progress, from nothing to all', async (t) => {
     ],
   );
   assert.equal(found.reports.at(-1)[2].remaining, 0);
-  // Without a known size there is no total.
   t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
   assert.deepEqual(counts(await load(new URL('https://a.example/w')))[0], [0, NaN]);
   // At most thirty reports come per second, and the last one in any case.
@@ -126,7 +123,6 @@ test('the next byte clears a note about a pause; all reports say that the cache 
   assert.equal(passing[0], 'the server answered 503');
   assert.deepEqual(first.reports[0].slice(0, 2), [0, NaN]);
   assert.deepEqual(new Set(passing.slice(1)), new Set([undefined]));
-  // Without a tag from the server, the cache keeps nothing.
   server(new Response(streamOf(...halves())));
   const lasting = (await load({ url, cache: true })).reports.map(([, , { note }]) => note);
   assert.ok(lasting.length > 1);
@@ -271,7 +267,6 @@ test('a rate is an exponential mean over three seconds', () => {
   let time = 500;
   const measure = createMeter(() => time);
   assert.deepEqual(measure(0, 100), { rate: NaN, remaining: NaN });
-  // Until time has passed and bytes have come, the rate is unknown.
   assert.ok(Number.isNaN(measure(10, 100).rate));
   time = 1500;
   assert.ok(Number.isNaN(measure(0, 100).rate));

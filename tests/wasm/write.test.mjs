@@ -1,4 +1,4 @@
-// Writing a recording: tensors, the file format, the conditions, maps of other programs.
+// Tests the writing of a recording: tensors, the file format, the conditions, maps of other programs.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { recordMaps } from '../../wasm/index.ts';
@@ -45,9 +45,6 @@ const architecture = {
 const model = { describe, architecture, arithmetic: 'float' };
 const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
 
-/**
- * Returns the header of a file, the length that it declares, the length of its JSON, and its tensors by name.
- */
 function opened(file) {
   const bytes = Buffer.from(file);
   const length = Number(bytes.readBigUInt64LE(0));
@@ -107,8 +104,7 @@ test('halves are rounded to the nearest, and to the even one in a tie', () => {
 });
 
 test('the number of every finite half is converted to this half', () => {
-  // All finite numbers are tried: exponent 0 is that of subnormal numbers, and the largest exponent that of
-  // infinity and NaN.
+  // Tries all finite numbers: exponent 0 is that of subnormal numbers; infinity and NaN have the largest one.
   for (let bits = 0; bits < 0x7c00; bits++) {
     const [exponent, mantissa] = [bits >>> 10, bits & 0x3ff];
     const number = exponent ? (1024 + mantissa) * 2 ** (exponent - 25) : mantissa * 2 ** -24;
@@ -211,7 +207,6 @@ test('a prompt is stored under its number; tensors that the run lacks are omitte
   const single = new Map();
   await addPrompt(single, 0, run, { fields: ['att'], small: [], exact: [] }, false);
   assert.deepEqual(single.get('0.att'), f32(1, 0.1));
-  // A requested small field is kept in full precision.
   const asked = new Map();
   await addPrompt(asked, 0, run, { fields: ['loss', 'att'], small: [], exact: [] }, true);
   assert.deepEqual([asked.get('0.loss').dtype, asked.get('0.att').dtype], ['F32', 'F16']);

@@ -128,7 +128,7 @@ for (const id of ids) {
     const mean = expected[`${id}.sink`].data.map((_, k) =>
       sinks.reduce((sum, of) => sum + (of[k] * 100) / N, 0),
     );
-    // One head of one passage, of 24 in 8, is half a point: alpha may be within rounding of eps.
+    // One of 24 heads in one of 8 passages is half a point, and its alpha may be within rounding of eps.
     assert.ok(worst([...mean], [...expected[`${id}.sink`].data]) < 0.6, `Sink_k ${mean}`);
     t.diagnostic(`largest errors: ${JSON.stringify(off)}`);
   });

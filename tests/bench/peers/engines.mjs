@@ -7,7 +7,6 @@ import { SHAPES, hubFile, wordOf } from './gguf.mjs';
 /** Fields that an explorer records: maps and all their inputs. */
 const KEPT = ['att', 'seen', 'q', 'k', 'v', 'hidden', 'att_out', 'mlp_out', 'next'];
 
-/** Returns the ids of the most probable next tokens with their probabilities. */
 function mostLikely(logits, n) {
   const most = logits.reduce((a, b) => Math.max(a, b));
   const sum = logits.reduce((a, b) => a + Math.exp(b - most), 0);
@@ -16,7 +15,7 @@ function mostLikely(logits, n) {
     .slice(0, n);
 }
 
-/** Makes our engine on the ABI of a binary, which is called in the thread of the page, as the worker would call it. */
+/** Makes our engine from a binary. The thread of the page calls the ABI of the binary, as the worker would. */
 export async function ours(address) {
   const { instance } = await WebAssembly.instantiateStreaming(fetch(address));
   const { exports } = instance;
@@ -87,7 +86,6 @@ export async function ours(address) {
       const [at, , , T, , , , row] = words(view, 8);
       return new Float32Array(exports.memory.buffer, at + 4 * (T - 1) * row, n).slice();
     },
-    /** Returns the milliseconds of all metrics of a model's summary. */
     async measure() {
       const start = performance.now();
       describe.metrics.forEach(({ summary, fields, arguments: given }, i) => {
@@ -224,7 +222,6 @@ export async function onnxruntime({ shape, type, eight = false }) {
   return {
     [`${name}, maps`]: {
       ...asking(maps),
-      /** Converts the file to the format of onnxruntime; the time does not count as loading. */
       prepare: async (content) => onnxFile(content, shape, type, { eight }),
       async open(content) {
         session = await ort.InferenceSession.create(content);
@@ -259,7 +256,6 @@ export async function bare() {
     return fitting.reduce((a, b) => (flops(b) > flops(a) ? b : a));
   };
   return {
-    /** Returns the milliseconds that `flops` operations take, or reading `bytes` bytes. */
     ms({ flops, bytes: wanted }, shape) {
       if (wanted) return (seconds(() => exports.bench_read(at, bytes)) * 1000 * wanted) / bytes;
       const i = largest(shape === 'zoo' ? 128 : 768);
@@ -270,7 +266,6 @@ export async function bare() {
   };
 }
 
-/** Returns makers of the engines that can read a file; each makes one or several, by name. */
 export function makersFor(file, { hasOld }) {
   const [shape, type] = file.split('.');
   const made = {};

@@ -92,7 +92,6 @@ export const SHAPES = {
   },
 };
 
-/** Collects pieces of bytes and counts their length. */
 export class Bytes {
   parts = [];
   length = 0;
@@ -101,7 +100,6 @@ export class Bytes {
     this.length += bytes.length;
     return this;
   }
-  /** Copies the collected bytes to the beginning of a file. */
   into(file) {
     let at = 0;
     for (const part of this.parts) {
@@ -112,7 +110,6 @@ export class Bytes {
   }
 }
 
-/** Writes the header of a GGUF file. */
 class Writer extends Bytes {
   number(setter, size, value) {
     const view = new DataView(new ArrayBuffer(size));
@@ -246,7 +243,6 @@ export function layOut(name, type) {
   return { head, list, bytes: start + offset };
 }
 
-/** Returns the bytes of the whole file. */
 export function randomFile(name, type) {
   const { head, list, bytes } = layOut(name, type);
   const file = head.into(new Uint8Array(bytes));
@@ -257,7 +253,6 @@ export function randomFile(name, type) {
   return file;
 }
 
-/** Returns the numbers of a tensor of a file, unpacked to floats. */
 export function numbers(file, { at, n, own }) {
   if (own === 'f32') return new Float32Array(file.buffer, at, n);
   const [, block, size, halves] = TYPES[own];

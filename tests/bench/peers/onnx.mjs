@@ -10,7 +10,6 @@ import { Bytes, EPSILON, ROPE_BASE, SHAPES, layOut, numbers } from './gguf.mjs';
 
 const text = (string) => new TextEncoder().encode(string);
 
-/** Builds a protobuf message from pieces and counts their length. */
 class Message extends Bytes {
   varint(n) {
     const out = [];
@@ -59,7 +58,7 @@ function tensor(name, dims, type, bytes) {
   return made.number(2, type).put(8, name).put(9, bytes);
 }
 
-/** Describes an input or output; a size that is a word is variable. */
+/** Describes an input or output. A string in `dims` names a size that varies. */
 function value(name, type, dims) {
   const shape = new Message();
   for (const dim of dims) {
@@ -128,7 +127,7 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
           ...{ axis: -1, epsilon: EPSILON },
         });
 
-  /** Activations in 8 bits by name, so that a tensor that several matrices multiply is quantized once. */
+  /** Caches activations in 8 bits by name, so that a tensor that several matrices multiply is quantized once. */
   const small = new Map();
   const reduced = (x) => {
     const outputs = ['q', 'scale', 'zero'].map((part) => `${x}_${part}`);
@@ -187,7 +186,6 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
     );
     return node('Squeeze', [transposed, 'axis 0']);
   };
-  /** Appends the keys or values of new tokens to the cached ones. */
   const grown = (name, x) => node('Concat', [name, x], { axis: 1 }, { outputs: [`new_${name}`] });
 
   let x = node('Gather', [floats('token_embd.weight'), 'ids']);

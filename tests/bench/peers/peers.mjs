@@ -48,7 +48,6 @@ async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
     ? new Uint8Array(await of('model.safetensors'))
     : randomFile(shape, type);
   const config = isShipped ? new TextDecoder().decode(await of('config.json')) : undefined;
-  /** Wall time in milliseconds, or the time that the engine reports. */
   const clock = async (work) => {
     const start = performance.now();
     const own = await work();
@@ -90,7 +89,7 @@ async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
     const reported = { row, times: {}, refused: {}, limits: [] };
     const asked = Object.entries(engines).filter(([, e]) => e.can?.(parsed(row)) ?? true);
     const slow = new Set();
-    // The first round is not timed: during it, functions are compiled and optimized. Its answers are judged.
+    // The first round is not timed: V8 still compiles and optimizes the functions. Its answers are checked.
     for (let round = 0; round <= rounds; round++) {
       const shortest = least(file, row);
       const bare = Object.keys(shortest).length && limit.ms(shortest, shape);
@@ -138,7 +137,7 @@ function print(file, { row, times, refused, limits = [] }) {
   const names = Object.keys(ms);
   for (const own of ['ours', ...names.filter((name) => isOurs(name) && name !== 'ours')]) {
     const isFirst = own === 'ours';
-    // The first row has all timings, the others only those for comparison.
+    // The row of `ours` lists the times of all other engines; the row of a variant lists only its ratios.
     const others = names.filter((name) => !isOurs(name) && (isFirst || ratios[own][name]));
     const beside = others.map((name) => {
       const ratio = ratios[own]?.[name]?.toFixed(2) ?? '-';

@@ -2,12 +2,10 @@
 import { layOut } from './gguf.mjs';
 import { parsed } from './works.mjs';
 
-/** Tolerances for log p of a token and a weight of a map, compared with PyTorch's. */
 export const TOLERANCE = {
   exact: { logp: 1e-3, att: 1e-5 },
   /** llama.cpp looks GELU and SiLU up in a table of 16-bit numbers, which allows larger errors. */
   tabled: { logp: 5e-3, att: 1e-3 },
-  /** Tolerances for activations in 8 bits. */
   rounded: { logp: 0.1, att: 0.01 },
 };
 
@@ -36,7 +34,6 @@ export function median(values) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** Returns whether an engine is ours: its name is `ours`, or `ours, ` and a variant. */
 export const isOurs = (name) => name.startsWith('ours');
 
 /**

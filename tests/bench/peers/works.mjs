@@ -20,19 +20,16 @@ export const TABLE = {
   'zoo.i8': ['decode', 'read 64', 'measure 64', 'read 128'],
 };
 
-/** The file that ships with the page; the others are random. */
 export const SHIPPED = { file: 'zoo.i8', folder: 'models/zoo/lr-1e-3' };
 
-/** Parses a row such as `read 64, all logits`: the operation, the number of tokens, whether all rows have logits. */
 export function parsed(row) {
   const [, kind, T] = row.match(/^(\w+) ?(\d*)/);
   return { kind, T: Number(T || 64), all: row.endsWith('all logits') };
 }
 
-/** Returns the name of the text of a row, which several rows share. */
+/** Returns the name of a row's text. Several rows may share a text. */
 export const textName = (row) => (parsed(row).kind === 'decode' ? 'decode' : `${parsed(row).T}`);
 
-/** Returns the text of a row, which is read at once, then continued token by token. */
 export function textOf(file, row) {
   const { V } = SHAPES[file.split('.')[0]].sizes;
   const { kind, T } = parsed(row);
