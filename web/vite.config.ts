@@ -48,10 +48,24 @@ const PRECACHED = [
   ...previewedModels.map(({ id, preview }) => `${id}/${preview!.file}`),
 ];
 
-function withoutUnreadFields(
-  cards: readonly { readonly license: string; readonly exact: object }[],
-) {
-  return cards.map(({ license: _, exact: __, ...card }) => card);
+/** The measurements of a card that the page reads; all of them are on the card itself, card.md. */
+const READ_MEASUREMENTS = [
+  ...['sink_1', 'sink_bias', 'value_ratio', 'loss', 'eps', 'T', 'sequences'],
+] as const;
+
+interface ShippedCard {
+  readonly license: string;
+  readonly exact: object;
+  readonly measured: Readonly<Record<string, unknown>>;
+}
+
+function withoutUnreadFields(cards: readonly ShippedCard[]) {
+  return cards.map(({ license: _, exact: __, measured, ...card }) => ({
+    ...card,
+    measured: Object.fromEntries(
+      READ_MEASUREMENTS.flatMap((name) => (name in measured ? [[name, measured[name]]] : [])),
+    ),
+  }));
 }
 
 function ship(): Plugin {

@@ -12,11 +12,10 @@ const NOT_LOADED = /^(_headers|NOTICES\.\S*|(examples|cards|plates)\/.*)$/;
 
 /**
  * Files that are cached at their first use: engines for training, for products in 8 bits or relaxed floats, and for
- * browsers without SIMD; recordings; the course's pictures; the code of the table of production models, of the lab and
- * of the element on other sites.
+ * browsers without SIMD; recordings; the course's pictures; the code of the table of production models and of the lab.
  */
 const ON_DEMAND =
-  /^(engine\/.*(\.(lab|int8|relaxed)\..*|sinkscope\.wasm)|recordings\/.*|assets\/([^/]*\.svg|(remedies|lab|pair|trainer|live)-[^/]*\.(js|css)))$/;
+  /^(engine\/.*(\.(lab|int8|relaxed)\..*|sinkscope\.wasm)|recordings\/.*|assets\/([^/]*\.svg|(remedies|lab|pair|trainer)-[^/]*\.(js|css)))$/;
 
 /**
  * Builds the service worker into the built page.
