@@ -82,7 +82,7 @@ INLINE void add_input_pair(v128_t sums[4], lanes8 w, const int16_t *x) {
     sums[3] = wasm_i32x4_add(sums[3], wasm_i32x4_dot_i16x8(w.high, high));
 }
 
-/* Returns V from sums that lack their scale, 2^(15 - bits); half is 2^(bits - 1). */
+/* Returns V (fixed.h): (low sums + 2^15 * high sums) / 2^bits, rounded; half is 2^(bits - 1). */
 INLINE lanes8 round_sums8(const v128_t sums[4], uint32_t bits, v128_t half) {
     v128_t sums32[2];
     UNROLL

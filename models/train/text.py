@@ -17,7 +17,7 @@ SHA256 = {
 HELD_OUT_EVERY = 12
 SHARED_WORDS = 13  # texts overlap if they share this many consecutive words (Brown et al. 2020, appendix C)
 PASSAGE_CHARACTERS = 320  # of the longest passage; every passage has at least 64 tokens
-LONG_CHARACTERS = 640  # of the longest of the longer passages, with at least 120 tokens
+LONG_CHARACTERS = 640  # maximum of the passages of heldout-long; each has at least 120 tokens
 
 
 def read_documents(corpora: Path) -> dict[str, list[str]]:

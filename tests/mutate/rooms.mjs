@@ -198,7 +198,7 @@ async function web() {
     const failed = testResults.find(({ status }) => status === 'failed');
     return failed ? basename(failed.name, '.test.ts') : '';
   };
-  // A run without an edit replaces a file by itself.
+  // For a run without an edit, the file is replaced with its own text.
   const checked = checker(async (word) => {
     const file = 'web/src/words.ts';
     return (await failing([word], 120, file, resolve(file))) === undefined;
@@ -290,7 +290,7 @@ function openForks(python) {
         child.unref();
         if (done) missing();
         const { status, failed } = JSON.parse(value);
-        // The limits end a process with a signal, before a test has failed.
+        // A negative status is a signal: a limit ended pytest, so no test need have failed.
         if (status > 0 && !failed)
           throw new Error(`pytest ends with status ${status} and no failed test`);
         return status === 0 ? undefined : failed;
@@ -322,7 +322,7 @@ async function models() {
     const options = ['-q', '-x', '-p', 'no:cacheprovider'];
     return forks.failing({ environment, arguments: [...options, ...some], seconds: 300 });
   };
-  // A run without an edit replaces a file by itself.
+  // For a run without an edit, the file is replaced with its own text.
   const checked = checker(async (test) => {
     const file = 'models/train/__init__.py';
     return (await failing(file, resolve(file), [test])) === undefined;

@@ -69,7 +69,7 @@ static void check_bad_pickles(void) {
         ss_status status;
         const char *text; /* expected part of the error */
     } table[] = {
-        /* These pickles call functions. */
+        /* These pickles name or call functions that are not allowed, or build objects wrongly. */
         {PICKLE("\x80\2cos\nsystem\nX\2\0\0\0hi\x85R."), SS_UNSUPPORTED, "os.system"},
         {PICKLE("\x80\2"
                 "cbuiltins\neval\nX\1\0\0\0"

@@ -48,7 +48,7 @@ def lora(model: nn.Module) -> nn.Module:
 
 
 class Trained(Mine):
-    """A user's module whose attribute `config` has the settings of a training."""
+    """A user's module with a `config` of its own, whose sizes are not those of the wrapped model."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__(model)

@@ -1,4 +1,5 @@
-/* How threads sleep and wake each other, for which C11 has no functions. */
+/* Lets threads sleep on a word of memory and wake each other (a futex), which C11's atomics cannot
+ * do. */
 #ifndef SS_WASM_SLEEP_H
 #define SS_WASM_SLEEP_H
 

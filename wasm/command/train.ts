@@ -66,7 +66,7 @@ export async function train(engine: Engine, given: GivenOptions, print: (text: s
   try {
     const { signal } = controller;
     const steps = plan.steps ?? Number(allSettings.steps);
-    // The held-out loss is measured here, while `training` has the weights of the next line.
+    // Measures the held-out loss before the steps: the next line of the log describes the weights as they are now.
     while (stepsDone < steps) {
       const heldEntry = await measureHeldLoss();
       for await (const entry of training.run(Math.min(every, steps - stepsDone), { signal }))

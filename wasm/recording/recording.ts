@@ -210,7 +210,7 @@ export class Recording implements RecordingShape {
         )
       : describe.metrics.filter((row) => row.summary && !row.arguments.includes('base'));
     const hasMeans = rows.some(({ name }) => this.#tensors.has(`mean.${name}`));
-    // If the file has no means but the fields of all its prompts, this method computes the means.
+    // If the file has no means but has the fields of every prompt, the means are computed from these fields.
     const readMetric =
       hasMeans || kept < count
         ? (name: string, eps: number) => this.#readMeans(name, eps)

@@ -368,7 +368,7 @@ describe('the course', () => {
     expect(() => runsOf(parseGroups('Third: three'), ['loss', 'alpha'], runs)).toThrow(
       '“Third”: expected a recipe with a run, found none.',
     );
-    // The positions of α₁ 0.1, 0.3 and 0 and of losses 3.5, 3.7 and 3.6 are proportional to these numbers.
+    // Positions are linear in the values: α₁ 0.1, 0.3 and 0, and losses 3.5, 3.7 and 3.6.
     const places = (name: string) =>
       [...drawn.matchAll(/"className":\["run"\],"cx":"([\d.]+)","cy":"([\d.]+)"/g)].map((found) =>
         Number(found[name === 'cx' ? 1 : 2]),

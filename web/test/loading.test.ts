@@ -1,4 +1,4 @@
-/** The keys of the caches between questions: of cut prompts, and of runs that can continue. */
+/** Tests the two caches that outlast a question: cut prompts, and open runs that the next question can reuse. */
 import { describe, expect, it, vi } from 'vitest';
 import type { Run, Tokenizer } from 'sinkscope';
 import { questionOf, type Question } from '../src/ask/question';

@@ -107,7 +107,7 @@ async function frameOf(name: string, groups: readonly Group[] = ALL): Promise<Fr
   return frame!;
 }
 
-/** Lists for each name that a view may read whether the frame has numbers: 1 or 0, and nothing without the tensor. */
+/** For each tensor that the view may read, lists 1 if the frame has a finite number in it, 0 if it has none, and nothing without the tensor. */
 function presenceOf({ reads, optional = [], headReads = [] }: View, frame: Frame): string {
   const names = ['alpha', 'alpha_raw', 'sink_ratio', 'row_mass_summary', ...reads, ...optional];
   const all = [...names.map((name) => frame.tensors[name])].concat(

@@ -215,7 +215,7 @@ describe('a figure as SVG', () => {
         '<span data-box="110,220,10,22" data-style="writing-mode:vertical-rl">abcd</span></div>',
     );
     // A box of 41 pixels, less its padding of 5, has room for six letters.
-    // The box of a column's word is as wide as the word.
+    // A column's word has no padding, so a box of 36 pixels also has room for six letters.
     expect(said).toEqual(['abcdef', 'abcde…', '0', 'ab…']);
     expect(texts.map((text) => of(text, 'text-anchor')[0])).toEqual([
       ...['end', 'middle'],

@@ -339,7 +339,7 @@ static void rotate_scores(const ss_hook *hook) {
     int g = ss_arch_group(arch, hook->a, hook->h), shift = 0;
     int from = pass->positions[hook->t] - scratch->ranks[hook->own_slot];
     const float *k = ss_row(pass->trace, SS_FIELD_K, hook->a * arch->G + g, 0);
-    float *q = scratch->queries; /* not in use, since these heads have no feature map */
+    float *q = scratch->queries; /* free here: only heads with a feature map use this buffer */
     if (hook->bias && from > 0) {
         rotate_query(hook, shift = from, q);
         *hook->bias =

@@ -14,7 +14,7 @@ interface Words {
   readonly footer: string;
 }
 
-/** Words for each inexact arithmetic; a link can contain these names since no edit and no git revision has them. */
+/** Words for each inexact arithmetic. A link writes the key after "~", as it writes an edit; no edit has such a name. */
 export const INEXACT: Readonly<Record<Inexact, Words>> = {
   relaxed: {
     class: 'relaxed',

@@ -92,7 +92,7 @@ function secondColumnMean(result: Result | undefined): number | undefined {
   return mean(Array.from({ length: T - 1 }, (_, t) => map.data[(t + 1) * T + 1]!));
 }
 
-/** Returns the output's norm of the head with the largest α₁, and the mean norm of the other heads. */
+/** Returns the output norm of the head with the largest α₁, and the mean output norm of the other heads. */
 function outputNorms(
   result: Result | undefined,
 ): { strongest: number; others: number } | undefined {

@@ -159,7 +159,7 @@ function placeChoice(opener: Opener): TemplateResult {
   </fieldset>`;
 }
 
-/** Asks the reader before the page contacts a hub for a link's model. */
+/** Renders the question for a link's model or recording: whether to contact its host, or which files to choose. */
 function renderQuestion(opener: Opener, id: string): TemplateResult {
   const model = nameOfId(id);
   const declineButton = html`<button type="button" @click=${() => opener.hide()}>Not now</button>`;

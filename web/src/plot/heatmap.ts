@@ -28,7 +28,7 @@ interface HeatmapData {
   readonly remark?: { readonly text: string; readonly kind: string };
   /** The ratio of a cell's width to its height; 1 if absent. */
   readonly cellShape?: number;
-  /** Returns the readout of a cell under the pointer. */
+  /** Returns the readout of the pointed, chosen or remotely pointed cell; row and column are -1 if there is none. */
   readonly describe: (cell: Cell) => string;
 }
 

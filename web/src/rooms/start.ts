@@ -249,7 +249,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       const indices = visibleEntries.map(
         ({ target }) => Number((target as HTMLElement).dataset.step) - 1,
       );
-      // The story needs the exact weights, but not its first step, which is partly visible from the start.
+      // Every step but the first needs the exact weights; the first is partly visible on load, so a preview must do.
       if (indices.some((i) => i > 0)) askExact();
       reached.value = new Set([...reached.peek(), ...indices]);
     },

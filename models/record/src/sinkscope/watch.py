@@ -211,7 +211,8 @@ def _refuse_padding(call: Call, visible: Tensor) -> None:
         raise _padding_error(f"that no query of sequence {sequence} of its batch sees key {key}")
     for sequence, sees in enumerate(visible):
         first, last = probe.key_ranges(sees)
-        # A padding query may return uniform weights over all keys, so that its own key is not hidden.
+        # Some models return uniform weights for padding queries: every key then counts as seen,
+        # and only the irregular mask reveals the padding.
         if call.weights is not None and not probe.has_mask_kind(first, last):
             raise _padding_error(f"that queries of sequence {sequence} of its batch see keys behind them and others do "
                                  f"not ({probe.call_name(call)})")
