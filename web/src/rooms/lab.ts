@@ -165,8 +165,9 @@ function explanation(pair: Pair): TemplateResult {
     <summary>What do they learn, and how do I read the maps?</summary>
     <p>
       ${isFineTune(settings) ? textWords(settings, setup?.text) : taskWords(settings)} The color of
-      a cell is its share of the row. Keyboard, while the focus is in the lab: T starts and pauses
-      training, S trains one step, R resets.
+      a cell is its weight, on a square-root scale; pointing at it also gives its share of the row.
+      Keyboard, while the focus is in the lab: T starts and pauses training, S trains one step, R
+      resets.
     </p>
   </details>`;
 }
