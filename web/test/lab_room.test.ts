@@ -8,7 +8,9 @@ import { Pair } from '../src/lab/pair';
 import { fromScratch, fineTune } from '../src/lab/presets';
 import type { Settings } from '../src/lab/settings';
 import { Scope } from '../src/page/context';
+import { createMap } from '../src/lab/map';
 import { build } from '../src/rooms/lab';
+import { mapsIn } from './drawn';
 import { pageOf, roomOf } from './page';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
@@ -464,5 +466,21 @@ describe('a pair without a room', () => {
     expect(named[1].command).toBe('sinkscope train --operation relu --json');
     expect(new Set(named.map(({ name }) => name)).size).toBe(2);
     scope.end();
+  });
+});
+
+describe('the map of a lab', () => {
+  it('draws the weights that the model uses, and says the share of the row at a cell', () => {
+    const grid = document.createElement('div');
+    const lab = {
+      picture: { data: new Float32Array([0.2, 0, 0.05, 0.15]), shape: [1, 1, 2, 2] },
+      ...{ sample: [0, 40], settings: { triggers: 8, head: -1 }, log: [], step: 0 },
+      words: ['a', 'b'],
+    };
+    const operation = { normalizes: false };
+    createMap(grid, 0)({ name: 'sigmoid', lab, operation, command: '' } as never, 'light');
+    const { data } = mapsIn(grid)[0]!;
+    expect(Array.from(data!.data, (x) => Number(x.toFixed(3)))).toEqual([0.2, NaN, 0.05, 0.15]);
+    expect(data!.describe!({ row: 1, col: 0 })).toMatch(/25\.0% of the row, weight 0\.050$/);
   });
 });
