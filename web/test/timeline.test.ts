@@ -167,7 +167,7 @@ describe('the description of how checkpoints were measured', () => {
   const source = (name: string) => readFileSync(`../models/train/${name}.py`, 'utf8');
   it('agrees with the scripts that measure them', () => {
     expect(source('train')).toContain(
-      `PROBE_SEQUENCES, PROBE_T = ${LOG_SEQUENCES}, ${MEASURING_CONDITIONS.T}  #`,
+      `PROBE_SEQUENCES, PROBE_T = ${LOG_SEQUENCES}, ${MEASURING_CONDITIONS.T}\n`,
     );
     const { sequences, T } = MEASURING_CONDITIONS;
     expect(source('measure')).toContain(`SEQUENCES, T = ${sequences}, ${T}\n`);

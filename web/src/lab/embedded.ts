@@ -77,9 +77,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   });
   let isEnded = false;
   let isOpening = false;
+  /** Whether the reader pressed Train, which may be before the engine is there. */
+  let isTrainRequested = false;
   scope.onEnd(() => (isEnded = true));
 
-  async function open(trains: boolean): Promise<void> {
+  async function open(): Promise<void> {
     isOpening = true;
     draw();
     try {
@@ -89,7 +91,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
         for (const why of problems) context.fail(`${why}. The default is used.`);
       follow();
       await pair.reset();
-      if (!isEnded && trains) pair.train();
+      if (!isEnded && isTrainRequested) pair.train();
     } catch (error) {
       context.fail(error);
     }
@@ -156,12 +158,16 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     if (numbers) numbers.hidden = !hasTrained;
     if (numbersText && hasTrained && !isRunning) setText(numbersText, verdict(namedLabs()));
     finding.hidden = !allows(context.state.peek(), 'finding');
-    const trainOrPause = () => (pair.isReady ? pair.toggle() : void open(true));
+    const trainOrPause = () => {
+      if (pair.isReady && !isOpening) return pair.toggle();
+      isTrainRequested = true;
+      if (!isOpening) void open();
+    };
     render(
       html`<button
           type="button"
           class="primary train"
-          ?disabled=${!context.engine.value || isOpening || (pair.isReady && !isRunning && !pair.canTrain) || pair.isOver}
+          ?disabled=${!context.engine.value || (isOpening && isTrainRequested) || (pair.isReady && !isRunning && !pair.canTrain) || pair.isOver}
           @click=${trainOrPause}
         >
           ${isRunning ? 'Pause' : 'Train'}
@@ -190,7 +196,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     draw();
     if (!engine || !isRequested) return;
     isRequested = false;
-    void open(false);
+    void open();
   });
   render(
     html`<a
