@@ -49,9 +49,7 @@ const PRECACHED = [
 ];
 
 /** The measurements of a card that the page reads; all of them are on the card itself, card.md. */
-const READ_MEASUREMENTS = [
-  ...['sink_1', 'sink_bias', 'value_ratio', 'loss', 'eps', 'T', 'sequences'],
-] as const;
+const READ_MEASUREMENTS = ['sink_1', 'sink_bias', 'value_ratio', 'loss', 'eps', 'T', 'sequences'];
 
 interface ShippedCard {
   readonly license: string;

@@ -142,12 +142,12 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
   expect(text('p:not(.answer)')).toMatch(
     /continues the gray text\. It has no start token: its sink is whatever token comes first, here “The”\. While it is hidden, no written token can attend to it: the attention that it took goes to other tokens \(step 2\)\.$/,
   );
-  expect(texts('.repeated tr')).toEqual([
+  expect(texts('.bars tr')).toEqual([
     'nothing hidden <1%',
     'second token hidden 2%',
     'first token hidden 56%',
   ]);
-  const shares = [...root.querySelectorAll<HTMLElement>('.repeated td')].map((cell) =>
+  const shares = [...root.querySelectorAll<HTMLElement>('.bars td')].map((cell) =>
     Number(cell.style.getPropertyValue('--share')),
   );
   expect(shares.map((share) => Math.round(100 * share))).toEqual([0, 2, 56]);

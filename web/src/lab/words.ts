@@ -2,7 +2,7 @@
 import type { LogEntry, Operation } from 'sinkscope';
 import { defaults } from '../ask/state';
 import { headAt } from '../frame';
-import { headName, percent, show, sumWords } from '../words';
+import { capital, headName, percent, show, sumWords } from '../words';
 import type { Lab } from './lab';
 import { isFineTune, type Settings } from './settings';
 
@@ -110,8 +110,6 @@ function firstAmountWords(named: NamedLab): string {
   );
 }
 
-const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
-
 function headWords(named: NamedLab, { layer, head, share, weight }: ShownHead): string {
   const portion = amountWords(named, named.operation?.normalizes ? share : weight, share);
   return `head ${headName({ layer, head })} gives the first token ${portion}`;
@@ -135,11 +133,11 @@ function modelWords(named: NamedLab, side: number): string {
     const uniformNote = operation?.normalizes
       ? ` (uniform attention: ${percent(uniformShare(lab.settings), 0)})`
       : '';
-    return `${capitalize(name)} gives the first token ${firstAmountWords(named)}${positionWords}${uniformNote}`;
+    return `${capital(name)} gives the first token ${firstAmountWords(named)}${positionWords}${uniformNote}`;
   }
   const sinkStart = sinkStep(lab.log);
   return (
-    `${capitalize(name)} gives the first token ${firstAmountWords(named)}${positionWords}` +
+    `${capital(name)} gives the first token ${firstAmountWords(named)}${positionWords}` +
     `${sinkStart === undefined ? '' : ` (above ${percent(EPS, 0)} since step ${sinkStart})`}; the first token’s value norm is ` +
     `${show(recentMean(lab, 'value_ratio'))}× that of the others`
   );
@@ -163,7 +161,7 @@ function fineTuneWords({ name, lab, operation }: NamedLab): string {
     ? `, loss on the old kind of text ${nats(heldLosses[0]!)} → ${nats(heldLosses.at(-1)!)}`
     : '';
   return (
-    `${capitalize(name)}: ${quantity} ${change('first_elsewhere', format)}, its value norm relative to the others ` +
+    `${capital(name)}: ${quantity} ${change('first_elsewhere', format)}, its value norm relative to the others ` +
     `${change('value_ratio', show)}, loss ${oldTextWords && 'on the new text '}${change('loss', nats)}${oldTextWords}${plantedWords}`
   );
 }
@@ -182,7 +180,7 @@ function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
   if (first && second) return 'Both models have a sink.';
   if (!first && !second) return 'Neither model has a sink so far.';
   const [named, other] = first ? pair : [pair[1], pair[0]];
-  return `${capitalize(named.name)} has a sink; ${other.name} has none.`;
+  return `${capital(named.name)} has a sink; ${other.name} has none.`;
 }
 
 /** Answers in two sentences without numbers which models have a sink, and why there. */

@@ -23,7 +23,7 @@ import { explainTerms } from '../page/terms';
 import { addElement, setText, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { Study } from '../run/request';
-import { coursesOf, lineOf, QUANTITIES, type Course } from '../timeline/course';
+import { coursesOf, lineSeries, SINK_QUANTITY, type Course } from '../timeline/course';
 import { arrows } from '../views/arrows';
 import { attention } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
@@ -46,6 +46,7 @@ import {
   MUST_SPEND,
 } from '../words';
 import { cardOf } from './about';
+import { barsTable } from './bars';
 import {
   ablation,
   isChangeable,
@@ -135,8 +136,6 @@ function sinkCountWords(frame: Frame): string {
           : 'No head does it on this text.';
   return `${opening} ${gridText} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}${frame.eps === defaults.eps ? ', the usual threshold' : ''} (evenly spread over the tokens that each row sees, it would be ${percent(verdict.even, 0)}): such a head has an attention sink.`;
 }
-
-const SINK_QUANTITY = QUANTITIES.find(({ name }) => name === 'sink_1')!;
 
 /** Step 1: all heads, and the selected one beside them. */
 const allHeadsStep: Build = (place, { context, scope }) => {
@@ -384,21 +383,13 @@ function changeBars(frame: Frame, at: Head, context: Context): unknown {
     hiddenChange > SMALL_CHANGE && hiddenChange > 2 * Math.abs(change)
       ? ' Hiding the token costs more: all heads must then give their attention to other tokens, and add the values of these.'
       : '';
-  return html`<table class="bars">
-      <caption>
-        ${explainTerms('Change of the loss on this text, in nats per token')}
-      </caption>
-      ${bars.map(([title, value]) =>
-        Number.isFinite(value)
-          ? html`<tr>
-              <th scope="row">${title}</th>
-              <td class="bar" style=${`--share: ${Math.abs(value) / maximum}`}>
-                ${formatLossChange(value)}
-              </td>
-            </tr>`
-          : nothing,
-      )}
-    </table>
+  return html`${barsTable(
+      explainTerms('Change of the loss on this text, in nats per token'),
+      bars.flatMap(([title, value]) => {
+        const line = { title, share: Math.abs(value) / maximum, text: formatLossChange(value) };
+        return Number.isFinite(value) ? [line] : [];
+      }),
+    )}
     <p>${explainTerms(`On this text the model ${verb} what the head writes.${comparison}`)}</p>`;
 }
 
@@ -457,24 +448,18 @@ function drawSinkCourse(
   courses: readonly Course[] | undefined,
   step: number | undefined,
 ): void {
-  const lines = courses?.map((course) => ({ course, points: lineOf(course, SINK_QUANTITY) })) ?? [];
+  const lines = courses?.map((course) => lineSeries(course, SINK_QUANTITY)) ?? [];
   // Keeps the place while the courses are loading, so that the maps beside it do not change their size.
   place.parentElement!.hidden = courses?.length === 0;
   if (!lines.length) return;
-  const lastStep = Math.max(...lines.flatMap(({ points }) => points.map((point) => point.step)));
+  const lastStep = Math.max(...lines.flatMap(({ places }) => places));
   drawChart(place, {
     ...{ kind: 'lines', steps: true, dots: false, domain: [0, 0.6], percent: true },
     xLabel: 'training step (log above 100)',
     yLabel: `heads with a sink (${LOG_SEQUENCES} other passages)`,
     label: 'Share of heads with an attention sink by training step',
     cursor: step ?? lastStep,
-    series: lines.map(({ course: { title, style }, points }) => ({
-      name: title,
-      color: style.color,
-      ...(style.dash ? { dash: style.dash } : {}),
-      places: points.map((point) => point.step),
-      values: points.map(({ value }) => value / 100),
-    })),
+    series: lines.map((line) => ({ ...line, values: line.values.map((value) => value / 100) })),
   });
 }
 

@@ -21,6 +21,7 @@ import {
 } from '../run/without_first';
 import { formatNumber, halfInterval } from '../timeline/seeds';
 import { firstTokenName, percent } from '../words';
+import { barsTable } from './bars';
 import './without_first.css';
 
 /** Verdicts compare texts of this many seeds; the page shows the texts of the first one. */
@@ -187,20 +188,13 @@ export class RecordedTexts {
             whatever token comes first, here “${first}”. While it is hidden, no written token can
             attend to it: the attention that it took goes to other tokens (step 2).
           </p>
-          <table class="bars repeated">
-            <caption>
-              Written tokens that repeat a phrase of three tokens, over ${trials.length} texts
-            </caption>
-            ${BARS.map(
-              ([one, title]) =>
-                html`<tr>
-                  <th scope="row">${title}</th>
-                  <td class="bar" style=${`--share: ${repeatedMean(one)}`}>
-                    ${percent(repeatedMean(one), 0)}
-                  </td>
-                </tr>`,
-            )}
-          </table>
+          ${barsTable(
+            `Written tokens that repeat a phrase of three tokens, over ${trials.length} texts`,
+            BARS.map(([one, title]) => {
+              const share = repeatedMean(one);
+              return { title, share, text: percent(share, 0) };
+            }),
+          )}
         </div>
         <div class="recorded-texts">
           <div>

@@ -7,6 +7,7 @@ import { defaults } from '../ask/state';
 import { firstKey, mapsOf, mean, ofHead, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
 import { firstBare, headName, percent, quote, show, sumWords } from '../words';
+import { barCell } from './bars';
 import { formatNumber } from '../timeline/seeds';
 import { addElement, setText, type View } from '../page/view';
 import { shownQuery } from '../views/query';
@@ -197,10 +198,6 @@ export function compareRows(frames: readonly Frame[], query: number): string {
 
 /** Formats a norm; `<0.01` if it would round to 0. */
 const lengthWords = (x: number) => (x > 0 && x < 0.01 ? '<0.01' : show(x));
-
-/** @param share the length of the bar behind the text, as a share of the cell */
-const barCell = (share: number, text: string) =>
-  html`<td class="bar" style=${`--share: ${Math.max(0, Math.min(1, share))}`}>${text}</td>`;
 
 const sumOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 

@@ -102,6 +102,8 @@ export const QUANTITIES: readonly Quantity[] = [
   },
 ];
 
+export const SINK_QUANTITY = QUANTITIES.find(({ name }) => name === 'sink_1')!;
+
 export interface Point {
   readonly step: number;
   readonly value: number;
@@ -196,6 +198,19 @@ export function lineOf(course: Course, quantity: Quantity): Point[] {
     loggedPoints.length >= checkpointPoints.length &&
     loggedPoints.at(-1)?.step === checkpointPoints.at(-1)?.step;
   return isComplete ? loggedPoints : checkpointPoints;
+}
+
+/** Returns the line of a course in a chart, with the quantity's values by step. */
+export function lineSeries(course: Course, quantity: Quantity) {
+  const points = lineOf(course, quantity);
+  const { color, dash } = course.style;
+  return {
+    name: course.title,
+    color,
+    ...(dash ? { dash } : {}),
+    places: points.map(({ step }) => step),
+    values: points.map(({ value }) => value),
+  };
 }
 
 export function valueWords(value: number | undefined, { digits, unit }: Quantity): string {

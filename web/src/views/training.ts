@@ -10,7 +10,9 @@ import {
   coursesOf,
   checkpointPointsOf,
   lineOf,
+  lineSeries,
   QUANTITIES,
+  SINK_QUANTITY,
   styleOf,
   valueWords,
   type Course,
@@ -98,16 +100,7 @@ function seedBands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[numbe
 function seriesOf(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
   const shownIds = new Set(frames.map((frame) => zooStepOf(frame).id));
   const zooLines = loadedCourses.peek().map((course): Series => {
-    const points = lineOf(course, quantity);
-    const { color, dash } = course.style;
-    return {
-      name: course.title,
-      color,
-      ...(dash ? { dash } : {}),
-      faint: !shownIds.has(course.id),
-      places: points.map(({ step }) => step),
-      values: points.map(({ value }) => value),
-    };
+    return { ...lineSeries(course, quantity), faint: !shownIds.has(course.id) };
   });
   const hubLines =
     quantity.name !== 'sink_1'
@@ -145,8 +138,7 @@ export function emergenceOf(frame: Frame):
     }
   | undefined {
   const course = loadedCourses.value.find(({ id }) => id === zooStepOf(frame).id);
-  const sink = QUANTITIES.find(({ name }) => name === 'sink_1')!;
-  const points = course ? lineOf(course, sink) : [];
+  const points = course ? lineOf(course, SINK_QUANTITY) : [];
   if (!points.length) return undefined;
   const last = points.at(-1)!.value;
   const maximum = Math.max(...points.map(({ value }) => value));
