@@ -183,6 +183,29 @@ export const story = {
     return text(page, '.step-6 .lead');
   },
 
+  async 'an engine of the lab that cannot be fetched is reported when the reader presses Train'(
+    stage,
+  ) {
+    const page = await stage.open('', { waits: false });
+    await page.route(/sinkscope\.lab/, (route) => route.fulfill({ status: 503 }));
+    const answered = page.waitForResponse(/sinkscope\.lab/);
+    await goTo(page, 6);
+    await answered;
+    const train = page.locator('.step-6 .train');
+    await page.waitForFunction(
+      () => document.querySelector('.step-6 .lab-step')?.textContent === '',
+    );
+    assert.equal(await page.locator('.message.error').count(), 0);
+    await train.click();
+    await page.locator('.message.error').waitFor();
+    assert.match(await text(page, '.message'), /sinkscope\.lab.*503/);
+    await page.unroute(/sinkscope\.lab/);
+    await train.click();
+    await page.waitForFunction(() =>
+      /step 400 of 400/.test(document.querySelector('.step-6 .lab-step').textContent),
+    );
+  },
+
   async 'the story’s training plays from step 0: one head, and nothing moves but the map'(stage) {
     for (const width of [1280, 390]) {
       const page = await stage.open('why=5', { width });

@@ -93,7 +93,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
       await pair.reset();
       if (!isEnded && isTrainRequested) pair.train();
     } catch (error) {
-      context.fail(error);
+      // What the reader did not ask for fails in silence, and Train tries again.
+      if (isEmbed || isTrainRequested) context.fail(error);
     }
     isOpening = false;
     draw();
