@@ -695,7 +695,7 @@ describe('the story', () => {
       (await words([own], { losses })).slice(0, -1).join(' | ');
     expect(await late()).toBe('Ablating it …');
     expect(await late(2.5, 2)).toBe(
-      'this head’s output set to 0 −0.500 | first token hidden from all heads (step 3) −0.500 | On this text the model does better without what the head writes.',
+      'this head’s output set to 0 −0.500 | first token hidden from all heads (step 3) −0.500 | On this text the model does better without what the head writes. With the token hidden it predicts this text better.',
     );
     expect(await late(0, 0.0023)).toMatch(/\+0\.002 \| .* On this text the model barely uses/);
     expect(await late(0, 1e-9)).toMatch(/to 0 0\.000 \|/);
@@ -704,6 +704,11 @@ describe('the story', () => {
       /to 0 \+0\.001 \| first token hidden from all heads \(step 3\) \+0\.300 \| .* barely uses .* Hiding the token costs more:/,
     );
     expect(await late(2, 2.2, 2.3)).not.toMatch(/costs more/);
+    // A token whose loss makes the text easier is not drawn as a cost without a word.
+    expect(await late(2, 2.001, 1.5)).toMatch(
+      /step 3\) −0\.500 \| .* With the token hidden it predicts this text better\.$/,
+    );
+    expect(await late(2, 2.001, 1.995)).not.toMatch(/predicts this text/);
     const { all } = storyOf(4, [own], { losses: [2, 2.15, 2.3] });
     await settle();
     expect(

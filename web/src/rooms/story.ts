@@ -382,7 +382,9 @@ function changeBars(frame: Frame, at: Head, context: Context): unknown {
   const comparison =
     hiddenChange > SMALL_CHANGE && hiddenChange > 2 * Math.abs(change)
       ? ' Hiding the token costs more: all heads must then give their attention to other tokens, and add the values of these.'
-      : '';
+      : hiddenChange < -SMALL_CHANGE
+        ? ' With the token hidden it predicts this text better.'
+        : '';
   return html`${barsTable(
       explainTerms('Change of the loss on this text, in nats per token'),
       bars.flatMap(([title, value]) => {
