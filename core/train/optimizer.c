@@ -48,7 +48,7 @@ static void sgd(float *w, const float *g, float *mean, const rates *r, size_t n)
 void ss_update(ss_parameters *weights, const ss_parameters *gradients, float *mean, float *square,
                const ss_recipe *recipe, int step, double scale) {
     double rate = ss_learning_rate(recipe, step), updates = (double)step + 1.0;
-    bool is_adam = recipe->optimizer == SS_ADAMW;
+    bool is_adam = (int)recipe->optimizer == SS_ADAMW;
     rates r = {.scale = (float)scale,
                .beta1 = (float)recipe->beta1,
                .beta2 = (float)recipe->beta2,

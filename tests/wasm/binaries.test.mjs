@@ -9,17 +9,17 @@ import '../../wasm/abi/relaxed.ts';
 import { chooseBinary } from '../../wasm/abi/variants.ts';
 
 const sizeLimits = {
-  'sinkscope.wasm': 101 * 1024,
-  'sinkscope.simd.wasm': 103 * 1024,
-  'sinkscope.lab.wasm': 121 * 1024,
+  'sinkscope.wasm': 102 * 1024,
+  'sinkscope.simd.wasm': 104 * 1024,
+  'sinkscope.lab.wasm': 122 * 1024,
   'sinkscope.lab.simd.wasm': 125 * 1024,
   'sinkscope.threads.simd.wasm': 103 * 1024,
-  'sinkscope.relaxed.wasm': 113 * 1024,
+  'sinkscope.relaxed.wasm': 103 * 1024,
   'sinkscope.int8.simd.wasm': 107 * 1024,
-  'sinkscope.int8.relaxed.wasm': 116 * 1024,
-  'sinkscope.threads.relaxed.wasm': 113 * 1024,
+  'sinkscope.int8.relaxed.wasm': 106 * 1024,
+  'sinkscope.threads.relaxed.wasm': 103 * 1024,
   'sinkscope.threads.int8.simd.wasm': 106 * 1024,
-  'sinkscope.threads.int8.relaxed.wasm': 117 * 1024,
+  'sinkscope.threads.int8.relaxed.wasm': 106 * 1024,
 };
 const names = Object.keys(sizeLimits);
 const read = (name) => readFileSync(new URL(name, binaries));
