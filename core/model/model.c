@@ -17,7 +17,9 @@ static ss_status lay_out(ss_model *model, const ss_arch *arch, const ss_containe
         .container = container, .lister = lister, .arena = arena, .prefix = "", .err = err};
     *model = (ss_model){.arch = *arch};
     ss_load_begin(&loader);
-    ss_family_find(arch->family)->load(model, &loader);
+    const ss_family *family = ss_family_find(arch->family);
+    family->load_ends(model, &loader);
+    ss_load_layers(&loader, model, family->load_layer);
     if (arch->rotary_width)
         model->rotary = take_frequencies(&loader, &arch->rotary, ss_arch_pairs(arch, false));
     if (arch->own_rotary)

@@ -115,8 +115,7 @@ static bool read_shape(ss_entry *entry, size_t *count, const ss_pickle_value *si
     }
     tensor->rank = n < SS_RANK_MAX ? (int)n : SS_RANK_MAX;
     if (n > SS_RANK_MAX) entry->readable = false;
-    size_t stride = 1;
-    for (int i = tensor->rank; i-- > 0; stride *= tensor->dims[i]) tensor->strides[i] = stride;
+    ss_tensor_set_strides(tensor);
     return true;
 }
 

@@ -70,16 +70,13 @@ static ss_status read_shape(ss_entry *entry, const ss_gguf_tensor *tensor, ss_er
                        name ? name : "others", (unsigned long)tensor->type);
     ss_tensor *view = &entry->tensor;
     *view = (ss_tensor){.type = (ss_dtype)types[tensor->type].type, .rank = tensor->rank};
-    size_t stride = 1, block = ss_dtype_block(view->type);
+    size_t block = ss_dtype_block(view->type);
     if ((tensor->rank ? tensor->dims[0] : 1) % block)
         return ss_fail(err, SS_BAD_FILE, entry->name,
                        "expected rows of whole %s blocks of %lu, found rows of %lu", name,
                        (unsigned long)block, (unsigned long)(tensor->rank ? tensor->dims[0] : 1));
-    for (int i = 0; i < tensor->rank; i++) {
-        view->dims[tensor->rank - 1 - i] = tensor->dims[i];
-        view->strides[tensor->rank - 1 - i] = stride;
-        stride *= tensor->dims[i];
-    }
+    for (int i = 0; i < tensor->rank; i++) view->dims[tensor->rank - 1 - i] = tensor->dims[i];
+    ss_tensor_set_strides(view);
     entry->readable = true;
     return SS_OK;
 }
