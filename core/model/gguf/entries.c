@@ -32,7 +32,7 @@ static ss_bytes text_of(const ss_gguf_pair *pair) {
 }
 
 static ss_status find_family(gguf_head *head, ss_bytes architecture, ss_error *err) {
-    char names[192];
+    char names[448];
     head->family = ss_gguf_family_find(architecture);
     if (head->family) return SS_OK;
     ss_gguf_family_names(names, sizeof names);
