@@ -266,16 +266,10 @@ static ss_status read_conditions(ss_recording *r, const cJSON *root, ss_arena *a
     return status;
 }
 
-static tensor_name name_of(const char *prefix, const char *name) {
-    tensor_name full_name;
-    snprintf(full_name.text, sizeof full_name.text, "%s.%s", prefix, name);
-    return full_name;
-}
-
 static tensor_name prompt_name(int prompt, const char *name) {
-    char prefix[16];
-    snprintf(prefix, sizeof prefix, "%d", prompt);
-    return name_of(prefix, name);
+    tensor_name full_name;
+    snprintf(full_name.text, sizeof full_name.text, "%d.%s", prompt, name);
+    return full_name;
 }
 
 static const ss_entry *prompt_entry(const ss_recording *r, int prompt, const char *name) {
@@ -405,8 +399,9 @@ static ss_status check_mean(const ss_recording *r, const char *prefix, const ss_
     if (row->args & SS_ARG_EPS) with_eps.dims[with_eps.rank++] = (size_t)r->thresholds;
     for (int i = 0; i < s.rank && with_eps.rank < SS_RANK_MAX; i++)
         with_eps.dims[with_eps.rank++] = s.dims[i];
-    const ss_entry *entry = ss_container_find(&r->container, name_of(prefix, row->name).text);
-    return check_entry(entry, &with_eps, FLOATS, true, err);
+    tensor_name name;
+    snprintf(name.text, sizeof name.text, "%s.%s", prefix, row->name);
+    return check_entry(ss_container_find(&r->container, name.text), &with_eps, FLOATS, true, err);
 }
 
 static ss_status check_means(const ss_recording *r, ss_error *err) {
@@ -592,26 +587,22 @@ static void compute_factors(ss_trace *trace, const ss_recording *r, ss_arena *ar
     trace->kept.factors = factors;
 }
 
-static const float *find_summary(const ss_recording *r, int prompt, int i, ss_arena *arena,
-                                 bool *is_found) {
-    const ss_entry *entry = prompt_entry(r, prompt, summary_table[i].name);
-    *is_found = entry != NULL;
-    return entry ? numbers_of(entry, arena) : NULL;
-}
-
 static void read_summaries(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
     ss_kept *summaries = &trace->kept;
     const ss_entry *pooled = prompt_entry(r, prompt, "att_pooled");
     bool has_summary[SUMMARIES_N];
+    const float *numbers[SUMMARIES_N]; /* NULL also while the arena measures */
+    for (int i = 0; i < SUMMARIES_N; i++) {
+        const ss_entry *entry = prompt_entry(r, prompt, summary_table[i].name);
+        has_summary[i] = entry != NULL;
+        numbers[i] = entry ? numbers_of(entry, arena) : NULL;
+    }
     summaries->pooled = pooled ? (int)pooled->tensor.dims[3] : 0;
-    summaries->alpha = find_summary(r, prompt, SUMMARY_ALPHA, arena, &has_summary[SUMMARY_ALPHA]);
-    summaries->row_mass =
-        find_summary(r, prompt, SUMMARY_ROW_MASS, arena, &has_summary[SUMMARY_ROW_MASS]);
-    summaries->alpha_raw =
-        find_summary(r, prompt, SUMMARY_ALPHA_RAW, arena, &has_summary[SUMMARY_ALPHA_RAW]);
+    summaries->alpha = numbers[SUMMARY_ALPHA];
+    summaries->row_mass = numbers[SUMMARY_ROW_MASS];
+    summaries->alpha_raw = numbers[SUMMARY_ALPHA_RAW];
     for (int i = SUMMARY_NORMS; i < SUMMARIES_N; i++) {
-        summaries->norms[summary_table[i].field] =
-            find_summary(r, prompt, i, arena, &has_summary[i]);
+        summaries->norms[summary_table[i].field] = numbers[i];
         if (has_summary[i]) summaries->fields |= SS_BIT(summary_table[i].field);
     }
     if (!has_summary[SUMMARY_ALPHA_RAW] && r->choice.operation->proxy == SS_PROXY_WEIGHTS) {

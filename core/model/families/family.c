@@ -88,36 +88,22 @@ void ss_family_names(char *text, size_t bytes) {
             (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "", families[i].name);
 }
 
-/* A key, and the number that turns its feature off, as null, false and an empty list do. */
-typedef struct off_feature {
-    const char *key;
-    double off;
-} off_feature;
+/* Keys of features, which null, false and an empty list turn off, and keys of factors, which 1
+ * turns off as well. */
+static const char feature_keys[] =
+    "attention_chunk_size\0use_mrope\0use_bidirectional_attention\0"
+    "scale_attn_by_inverse_layer_idx\0add_cross_attention\0is_encoder_decoder\0"
+    "_remove_final_layer_norm\0no_rope_layers\0clip_qkv\0attn_temperature_tuning\0"
+    "attention_multiplier\0rope_interleaved\0attn_logit_softcapping\0final_logit_softcapping\0";
+static const char factor_keys[] = "embedding_multiplier\0residual_multiplier\0logits_scaling\0";
 
-static const off_feature features[] = {
-    {"attention_chunk_size", (double)NAN},
-    {"use_mrope", (double)NAN},
-    {"use_bidirectional_attention", (double)NAN},
-    {"scale_attn_by_inverse_layer_idx", (double)NAN},
-    {"add_cross_attention", (double)NAN},
-    {"is_encoder_decoder", (double)NAN},
-    {"_remove_final_layer_norm", (double)NAN},
-    {"no_rope_layers", (double)NAN},
-    {"clip_qkv", (double)NAN},
-    {"attn_temperature_tuning", (double)NAN},
-    {"embedding_multiplier", 1.0},
-    {"residual_multiplier", 1.0},
-    {"attention_multiplier", (double)NAN},
-    {"logits_scaling", 1.0},
-    {"rope_interleaved", (double)NAN},
-    {"attn_logit_softcapping", (double)NAN},
-    {"final_logit_softcapping", (double)NAN},
-};
+static bool is_off(const cJSON *item) {
+    return !item || cJSON_IsNull(item) || cJSON_IsFalse(item) ||
+           (cJSON_IsArray(item) && cJSON_GetArraySize(item) == 0);
+}
 
-static bool is_off(const cJSON *item, double off) {
-    if (!item || cJSON_IsNull(item) || cJSON_IsFalse(item)) return true;
-    if (cJSON_IsArray(item) && cJSON_GetArraySize(item) == 0) return true;
-    return cJSON_IsNumber(item) && item->valuedouble >= off && item->valuedouble <= off;
+static bool is_one(const cJSON *item) {
+    return cJSON_IsNumber(item) && item->valuedouble >= 1.0 && item->valuedouble <= 1.0;
 }
 
 static bool has_text(const cJSON *object, const char *key, const char *text) {
@@ -135,22 +121,27 @@ static bool is_int8_by_rows(const cJSON *quantization) {
     cJSON_ArrayForEach(group, groups) {
         const cJSON *weights = cJSON_GetObjectItemCaseSensitive(group, "weights");
         const cJSON *bits = cJSON_GetObjectItemCaseSensitive(weights, "num_bits");
-        is_supported =
-            is_supported && cJSON_IsNumber(bits) && bits->valueint == 8 &&
-            has_text(weights, "type", "int") && has_text(weights, "strategy", "channel") &&
-            cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(weights, "symmetric")) &&
-            is_off(cJSON_GetObjectItemCaseSensitive(group, "input_activations"), (double)NAN);
+        is_supported = is_supported && cJSON_IsNumber(bits) && bits->valueint == 8 &&
+                       has_text(weights, "type", "int") &&
+                       has_text(weights, "strategy", "channel") &&
+                       cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(weights, "symmetric")) &&
+                       is_off(cJSON_GetObjectItemCaseSensitive(group, "input_activations"));
     }
     return is_supported;
 }
 
-void ss_family_refuse(ss_json *json, const char *extra_keys) {
-    for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
-        const char *key = features[i].key;
-        if (extra_keys && strstr(extra_keys, key)) continue;
-        if (!is_off(cJSON_GetObjectItemCaseSensitive(json->object, key), features[i].off))
+static void refuse_features(ss_json *json, const char *keys, const char *extra_keys) {
+    for (const char *key = keys; *key; key += strlen(key) + 1) {
+        const cJSON *item = ss_json_item(json, key);
+        bool is_read = extra_keys && strstr(extra_keys, key);
+        if (!is_read && !is_off(item) && !(keys == factor_keys && is_one(item)))
             ss_json_refuse(json, key, "a model without it", "otherwise");
     }
+}
+
+void ss_family_refuse(ss_json *json, const char *extra_keys) {
+    refuse_features(json, feature_keys, extra_keys);
+    refuse_features(json, factor_keys, extra_keys);
     ss_json quantization = ss_json_object(json, "quantization_config");
     if (!quantization.object || is_int8_by_rows(quantization.object)) return;
     const char *method = ss_json_text(&quantization, "quant_method", "another way");

@@ -28,8 +28,7 @@ void ss_gpt_oss_read(ss_arch *arch, ss_json *json) {
     snprintf(arch->attention.operation, sizeof arch->attention.operation, "sink_logit");
     ss_read_attention_bias(arch, json, "attention_bias", true);
     arch->window = ss_read_window(json, 128);
-    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l % 2 == 0;
-    ss_read_layer_types(arch, json);
+    ss_read_window_pattern(arch, json, 2);
     read_experts(arch, json);
 }
 
