@@ -22,83 +22,42 @@ static void put_bool(ss_gguf_source *source, const char *key, bool value) {
 /* As a default, this number makes a key required. */
 #define REQUIRED ((double)NAN)
 
-/* A key of GGUF and the key of config.json that has the same value. */
-typedef struct same_key {
-    const char *gguf, *config;
-    double default_value;
-} same_key;
+/* Copies the number at a key of GGUF to a key of config.json. */
+static void copy(ss_gguf_source *source, const char *gguf, const char *config,
+                 double default_value) {
+    put(source, config, ss_gguf_number(source, gguf, default_value));
+}
 
-/* Families call the same size by different names, so each is written under all of them. */
-static const same_key size_keys[] = {
-    {"block_count", "num_hidden_layers", REQUIRED},
-    {"block_count", "n_layer", REQUIRED},
-    {"block_count", "n_layers", REQUIRED},
-    {"embedding_length", "hidden_size", REQUIRED},
-    {"embedding_length", "n_embd", REQUIRED},
-    {"embedding_length", "d_model", REQUIRED},
-    {"context_length", "max_position_embeddings", REQUIRED},
-    {"context_length", "n_positions", REQUIRED},
-    {"context_length", "seq_length", REQUIRED},
-    {"context_length", "max_seq_len", REQUIRED},
-    {"attention.head_count", "num_attention_heads", REQUIRED},
-    {"attention.head_count", "n_head", REQUIRED},
-    {"attention.head_count", "n_heads", REQUIRED},
-    {NULL, NULL, 0.0},
-};
+/* Writes the sizes of all models. Families call them by different names, so each is written under
+ * all of them. */
+static void put_sizes(ss_gguf_source *source) {
+    copy(source, "block_count", "num_hidden_layers", REQUIRED);
+    copy(source, "block_count", "n_layer", REQUIRED);
+    copy(source, "block_count", "n_layers", REQUIRED);
+    copy(source, "embedding_length", "hidden_size", REQUIRED);
+    copy(source, "embedding_length", "n_embd", REQUIRED);
+    copy(source, "embedding_length", "d_model", REQUIRED);
+    copy(source, "context_length", "max_position_embeddings", REQUIRED);
+    copy(source, "context_length", "n_positions", REQUIRED);
+    copy(source, "context_length", "seq_length", REQUIRED);
+    copy(source, "context_length", "max_seq_len", REQUIRED);
+    copy(source, "attention.head_count", "num_attention_heads", REQUIRED);
+    copy(source, "attention.head_count", "n_head", REQUIRED);
+    copy(source, "attention.head_count", "n_heads", REQUIRED);
+    copy(source, "rope.freq_base", "rope_theta", 10000.0);
+}
 
-static const same_key feed_forward_keys[] = {
-    {"feed_forward_length", "intermediate_size", REQUIRED},
-    {"feed_forward_length", "n_inner", REQUIRED},
-    {"feed_forward_length", "ffn_hidden_size", REQUIRED},
-    {NULL, NULL, 0.0},
-};
+static void put_feed_forward(ss_gguf_source *source) {
+    copy(source, "feed_forward_length", "intermediate_size", REQUIRED);
+    copy(source, "feed_forward_length", "n_inner", REQUIRED);
+    copy(source, "feed_forward_length", "ffn_hidden_size", REQUIRED);
+}
 
-static const same_key rms_keys[] = {
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", REQUIRED},
-    {NULL, NULL, 0.0},
-};
-
-static const same_key layer_norm_keys[] = {
-    {"attention.layer_norm_epsilon", "layer_norm_eps", REQUIRED},
-    {"attention.layer_norm_epsilon", "layer_norm_epsilon", REQUIRED},
-    {"attention.layer_norm_epsilon", "norm_epsilon", REQUIRED},
-    {"attention.layer_norm_epsilon", "norm_eps", REQUIRED},
-    {NULL, NULL, 0.0},
-};
-
-static const same_key granite_keys[] = {
-    {"embedding_scale", "embedding_multiplier", REQUIRED},
-    {"residual_scale", "residual_multiplier", REQUIRED},
-    {"attention.scale", "attention_multiplier", REQUIRED},
-    {"logit_scale", "logits_scaling", REQUIRED},
-    {NULL, NULL, 0.0},
-};
-
-static const same_key gemma2_keys[] = {
-    {"attention.sliding_window", "sliding_window", REQUIRED},
-    {"attn_logit_softcapping", "attn_logit_softcapping", 50.0},
-    {"final_logit_softcapping", "final_logit_softcapping", 30.0},
-    {NULL, NULL, 0.0},
-};
-
-static const same_key gemma3_keys[] = {
-    {"attention.sliding_window", "sliding_window", REQUIRED},
-    {"attention.sliding_window_pattern", "sliding_window_pattern", 6.0},
-    {"rope.freq_base_swa", "rope_local_base_freq", 10000.0},
-    {NULL, NULL, 0.0},
-};
-
-static const same_key expert_keys[] = {
-    {"expert_count", "num_experts", REQUIRED},
-    {"expert_count", "num_local_experts", REQUIRED},
-    {"expert_used_count", "num_experts_per_tok", REQUIRED},
-    {"expert_used_count", "moe_topk", REQUIRED},
-    {NULL, NULL, 0.0},
-};
-
-static void put_keys(ss_gguf_source *source, const same_key *keys) {
-    for (; keys->gguf; keys++)
-        put(source, keys->config, ss_gguf_number(source, keys->gguf, keys->default_value));
+static void put_layer_norm(ss_gguf_source *source) {
+    copy(source, "attention.layer_norm_epsilon", "layer_norm_eps", REQUIRED);
+    copy(source, "attention.layer_norm_epsilon", "layer_norm_epsilon", REQUIRED);
+    copy(source, "attention.layer_norm_epsilon", "norm_epsilon", REQUIRED);
+    copy(source, "attention.layer_norm_epsilon", "norm_eps", REQUIRED);
 }
 
 static void require_value(ss_gguf_source *source, const char *key, double value) {
@@ -279,11 +238,15 @@ static void put_gemma(ss_gguf_source *source, double K) {
     bool is_gemma3 = has_type(source, "gemma3_text");
     double L = ss_gguf_number(source, "block_count", REQUIRED);
     double H = ss_gguf_number(source, "attention.head_count", REQUIRED);
-    put_keys(source, is_gemma3 ? gemma3_keys : gemma2_keys);
+    copy(source, "attention.sliding_window", "sliding_window", REQUIRED);
     if (is_gemma3) {
+        copy(source, "attention.sliding_window_pattern", "sliding_window_pattern", 6.0);
+        copy(source, "rope.freq_base_swa", "rope_local_base_freq", 10000.0);
         require_value(source, "final_logit_softcapping", 0.0);
         require_value(source, "attn_logit_softcapping", 0.0);
     } else {
+        copy(source, "attn_logit_softcapping", "attn_logit_softcapping", 50.0);
+        copy(source, "final_logit_softcapping", "final_logit_softcapping", 30.0);
         require_value(source, "attention.sliding_window_pattern", 2.0);
     }
     /* gemma2 with 46 layers and gemma3 with 62, the largest model of each, scale scores by D / H
@@ -299,7 +262,10 @@ static void put_gemma(ss_gguf_source *source, double K) {
 static void put_experts(ss_gguf_source *source) {
     bool is_qwen = has_type(source, "qwen3_moe"), is_hunyuan = has_type(source, "hunyuan_v1_moe");
     double F = ss_gguf_number(source, "feed_forward_length", REQUIRED);
-    put_keys(source, expert_keys);
+    copy(source, "expert_count", "num_experts", REQUIRED);
+    copy(source, "expert_count", "num_local_experts", REQUIRED);
+    copy(source, "expert_used_count", "num_experts_per_tok", REQUIRED);
+    copy(source, "expert_used_count", "moe_topk", REQUIRED);
     put_bool(source, "norm_topk_prob", is_qwen);
     put(source, "moe_intermediate_size",
         ss_gguf_number(source, "expert_feed_forward_length", is_qwen ? REQUIRED : F));
@@ -314,9 +280,9 @@ static void put_norm(ss_gguf_source *source) {
     bool is_olmo = has_type(source, "olmo");
     if (is_olmo) require_value(source, "attention.layer_norm_epsilon", 1e-5);
     if (has_type_among(source, "phi\0stablelm\0starcoder2\0cohere\0cohere2\0nemotron\0"))
-        put_keys(source, layer_norm_keys);
+        put_layer_norm(source);
     else if (!is_olmo)
-        put_keys(source, rms_keys);
+        copy(source, "attention.layer_norm_rms_epsilon", "rms_norm_eps", REQUIRED);
 }
 
 /* Returns how many dimensions of a head of width K are rotated. Writes their share of K, slightly
@@ -363,30 +329,34 @@ static void put_mixed_layers(ss_gguf_source *source) {
 
 /* Writes the keys of lfm2. The feed-forward width is not adjusted, since GGUF has the final one. */
 static void put_lfm2(ss_gguf_source *source) {
-    put(source, "norm_eps", ss_gguf_number(source, "attention.layer_norm_rms_epsilon", REQUIRED));
-    put(source, "conv_L_cache", ss_gguf_number(source, "shortconv.l_cache", REQUIRED));
+    copy(source, "attention.layer_norm_rms_epsilon", "norm_eps", REQUIRED);
+    copy(source, "shortconv.l_cache", "conv_L_cache", REQUIRED);
     put_bool(source, "block_auto_adjust_ff_dim", false);
     put_mixed_layers(source);
 }
 
 static void put_llama(ss_gguf_source *source) {
     double K = head_width(source), H = ss_gguf_number(source, "attention.head_count", REQUIRED);
-    put_keys(source, feed_forward_keys);
+    put_feed_forward(source);
     put_norm(source);
     if (has_type(source, "lfm2"))
         put_lfm2(source);
     else
-        put(source, "num_key_value_heads", ss_gguf_number(source, "attention.head_count_kv", H));
+        copy(source, "attention.head_count_kv", "num_key_value_heads", H);
     put(source, "head_dim", K);
     if (has_type_among(source, "phi\0phi3\0stablelm\0glm4\0nemotron\0"))
         put_rotary_part(source, K, "partial_rotary_factor");
     else
         require_value(source, "rope.dimension_count", K);
     if (has_type_among(source, MAY_HAVE_WINDOW) && ss_gguf_find(source, "attention.sliding_window"))
-        put(source, "sliding_window", ss_gguf_number(source, "attention.sliding_window", 0.0));
-    if (has_type_among(source, GRANITE)) put_keys(source, granite_keys);
-    if (has_type_among(source, COHERE))
-        put(source, "logit_scale", ss_gguf_number(source, "logit_scale", REQUIRED));
+        copy(source, "attention.sliding_window", "sliding_window", 0.0);
+    if (has_type_among(source, GRANITE)) {
+        copy(source, "embedding_scale", "embedding_multiplier", REQUIRED);
+        copy(source, "residual_scale", "residual_multiplier", REQUIRED);
+        copy(source, "attention.scale", "attention_multiplier", REQUIRED);
+        copy(source, "logit_scale", "logits_scaling", REQUIRED);
+    }
+    if (has_type_among(source, COHERE)) copy(source, "logit_scale", "logit_scale", REQUIRED);
     if (has_type(source, "stablelm")) put_parallel(source, false);
     /* Families differ in the name of this flag, so it is written under all names. */
     put_bool(source, "use_bias", source->attention_bias);
@@ -402,9 +372,9 @@ static void put_llama(ss_gguf_source *source) {
 /* Writes the keys of falcon and bloom. Falcon's attention and feed-forward stay parallel, as they
  * are by default: llama.cpp does not convert the Falcon models with ALiBi, where they are not. */
 static void put_falcon(ss_gguf_source *source) {
-    put_keys(source, feed_forward_keys);
-    put_keys(source, layer_norm_keys);
-    put(source, "num_kv_heads", ss_gguf_number(source, "attention.head_count_kv", 1.0));
+    put_feed_forward(source);
+    put_layer_norm(source);
+    copy(source, "attention.head_count_kv", "num_kv_heads", 1.0);
     put_bool(source, "new_decoder_architecture", true);
     put_bool(source, "bias", source->attention_bias);
     if (has_type(source, "bloom"))
@@ -414,8 +384,8 @@ static void put_falcon(ss_gguf_source *source) {
 
 static void put_gptneox(ss_gguf_source *source) {
     double K = head_width(source);
-    put_keys(source, feed_forward_keys);
-    put_keys(source, layer_norm_keys);
+    put_feed_forward(source);
+    put_layer_norm(source);
     double width = put_rotary_part(source, K, "rotary_pct");
     put_parallel(source, true);
     put_bool(source, "attention_bias", source->attention_bias);
@@ -423,7 +393,7 @@ static void put_gptneox(ss_gguf_source *source) {
 }
 
 static void put_mpt(ss_gguf_source *source) {
-    put_keys(source, layer_norm_keys);
+    put_layer_norm(source);
     require_value(source, "attention.head_count_kv",
                   ss_gguf_number(source, "attention.head_count", REQUIRED));
     require_value(source, "feed_forward_length",
@@ -441,12 +411,11 @@ static void put_config(ss_gguf_source *source) {
         ss_gguf_refuse(source, SS_NO_MEMORY, "model_type", "room for it");
     put(source, "vocab_size", source->V);
     put_bool(source, "tie_word_embeddings", !source->has_output);
-    put_keys(source, size_keys);
-    put(source, "rope_theta", ss_gguf_number(source, "rope.freq_base", 10000.0));
+    put_sizes(source);
     if (!strcmp(type, "gpt_bigcode")) require_value(source, "attention.head_count_kv", 1.0);
     if (!strcmp(type, "gpt2") || !strcmp(type, "gpt_bigcode")) {
-        put_keys(source, feed_forward_keys);
-        put_keys(source, layer_norm_keys);
+        put_feed_forward(source);
+        put_layer_norm(source);
     } else if (!strcmp(type, "mpt"))
         put_mpt(source);
     else if (!strcmp(type, "gpt_neox"))
