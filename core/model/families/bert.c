@@ -9,15 +9,11 @@
 #include <string.h>
 
 void ss_bert_read(ss_arch *arch, ss_json *json) {
-    static const ss_gpt_keys keys = {.L = "num_hidden_layers",
-                                     .H = "num_attention_heads",
-                                     .D = "hidden_size",
-                                     .F = "intermediate_size",
+    static const ss_gpt_keys keys = {.F = "intermediate_size",
                                      .requires_F = true,
-                                     .context = "max_position_embeddings",
                                      .default_context = 512,
-                                     .activation = "hidden_act",
-                                     .default_activation = "gelu"};
+                                     .activation_key = "hidden_act",
+                                     .activation = "gelu"};
     ss_read_gpt_like(arch, json, &keys);
     ss_read_layer_norm(arch, json, "layer_norm_eps", 1e-12);
     arch->token_types = ss_json_int(json, "type_vocab_size", 2, 1, SS_VOCABULARY_MAX);

@@ -13,9 +13,8 @@ static void read_like_bloom(ss_arch *arch, ss_json *json, ss_gpt_keys keys) {
 
 void ss_bloom_read(ss_arch *arch, ss_json *json) {
     bool has_older_key = cJSON_HasObjectItem(json->object, "num_attention_heads");
-    ss_gpt_keys keys = {.L = "n_layer",
-                        .H = has_older_key ? "num_attention_heads" : "n_head",
-                        .context = "seq_length"};
+    ss_gpt_keys keys = {
+        .L = "n_layer", .H = has_older_key ? NULL : "n_head", .context = "seq_length"};
     read_like_bloom(arch, json, keys);
     arch->positions = SS_POSITIONS_ALIBI;
     arch->embedding_norm = true;
@@ -37,12 +36,8 @@ static void read_kv_heads(ss_arch *arch, ss_json *json) {
 }
 
 void ss_falcon_read(ss_arch *arch, ss_json *json) {
-    ss_gpt_keys keys = {.L = "num_hidden_layers",
-                        .H = "num_attention_heads",
-                        .F = "ffn_hidden_size",
-                        .context = "max_position_embeddings",
-                        .activation = "activation",
-                        .default_activation = "gelu"};
+    ss_gpt_keys keys = {
+        .F = "ffn_hidden_size", .activation_key = "activation", .activation = "gelu"};
     read_like_bloom(arch, json, keys);
     read_kv_heads(arch, json);
     arch->positions = SS_POSITIONS_ROTARY;

@@ -20,13 +20,15 @@ typedef struct experts {
     int E, top_k, F, shared, dense; /* default values; E, top_k or shared 0: the config must have
                                        the key; dense 0: no layers without experts */
     bool no_shared;
-    int groups, top_groups;
-    double scale;
+    int groups, top_groups; /* 0: 1 */
+    double scale;           /* 0: 1 */
 } experts;
 
 static void read_expert_groups(ss_arch *arch, ss_json *json, const experts *defaults) {
-    int groups = ss_json_int(json, "n_group", defaults->groups, 1, arch->E);
-    arch->router_top_groups = ss_json_int(json, "topk_group", defaults->top_groups, 1, groups);
+    int default_groups = defaults->groups ? defaults->groups : 1;
+    int groups = ss_json_int(json, "n_group", default_groups, 1, arch->E);
+    int top_groups = defaults->top_groups ? defaults->top_groups : 1;
+    arch->router_top_groups = ss_json_int(json, "topk_group", top_groups, 1, groups);
     arch->router_groups = groups;
     if (arch->E % groups || arch->E / groups < arch->router_best)
         ss_json_refuse(json, "n_group", "groups of as many experts, two or more", "another number");
@@ -49,8 +51,8 @@ static void read_experts(ss_arch *arch, ss_json *json, const experts *defaults) 
     arch->dense_F = arch->F;
     arch->F = ss_json_int(json, "moe_intermediate_size", defaults->F, 1, SS_FFN_MAX);
     read_shared(arch, json, defaults);
-    arch->router_scale =
-        (float)ss_json_number(json, "routed_scaling_factor", defaults->scale, 1e-6, 1e6);
+    double scale = defaults->scale > 0.0 ? defaults->scale : 1.0;
+    arch->router_scale = (float)ss_json_number(json, "routed_scaling_factor", scale, 1e-6, 1e6);
     if (ss_json_int(json, "moe_layer_freq", 1, 1, SS_LAYERS_MAX) > 1)
         ss_json_refuse(json, "moe_layer_freq", "1", "more");
 }
@@ -115,7 +117,7 @@ static void read_latent(ss_arch *arch, ss_json *json) {
 void ss_deepseek_v2_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.skips_rotary = true});
     read_latent(arch, json);
-    experts defaults = {.E = 64, .F = 1407, .shared = 2, .groups = 1, .top_groups = 1, .scale = 1};
+    experts defaults = {.E = 64, .F = 1407, .shared = 2};
     read_experts(arch, json, &defaults);
     arch->router_shares = true;
     check_text(json, "scoring_func", "softmax");
@@ -202,7 +204,7 @@ void ss_dots1_read(ss_arch *arch, ss_json *json) {
     arch->qk_norm = SS_QK_NORM_HEAD;
     arch->window = ss_read_window(json, 4096);
     ss_read_late_windows(arch, json, 62);
-    experts defaults = {.F = 1408, .groups = 1, .top_groups = 1, .scale = 1};
+    experts defaults = {.F = 1408};
     read_sigmoid_experts(arch, json, &defaults, false);
 }
 
@@ -273,13 +275,7 @@ void ss_mimo_read(ss_arch *arch, ss_json *json) {
         arch->rotary_width = arch->sizes[1].rotary_width;
     strcpy(arch->attention.operation, "sink_logit");
     arch->window_sinks = true;
-    experts expert_defaults = {.E = 256,
-                               .top_k = 8,
-                               .F = 2048,
-                               .no_shared = true,
-                               .groups = 1,
-                               .top_groups = 1,
-                               .scale = 1};
+    experts expert_defaults = {.E = 256, .top_k = 8, .F = 2048, .no_shared = true};
     read_sigmoid_experts(arch, json, &expert_defaults, true);
     read_dense_layers(arch, json);
 }

@@ -201,16 +201,18 @@ void ss_load_sinks(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 /* Refuses an activation that needs a gate, for feed-forwards without one. */
 void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key);
 
-/* The keys of sizes in configs of GPT-2's relatives, and their default values. */
+/* The keys of configs of GPT-2's relatives, and default values; NULL and 0 mean those in the
+ * comments. */
 typedef struct ss_gpt_keys {
-    const char *L, *H, *D, *context;
-    const char *F;          /* NULL: F is 4 D */
-    bool requires_F;        /* the config must have the key; else the default is 4 D */
-    int default_context;    /* 0: 2048 */
-    const char *norm_eps;   /* NULL: 1e-5, which is also the default */
-    const char *activation; /* NULL: the family sets arch->activation */
-    const char *default_activation;
-    bool untied; /* the default of tie_word_embeddings is false */
+    const char *L, *H, *D;      /* "num_hidden_layers", "num_attention_heads", "hidden_size" */
+    const char *F;              /* no key: F is 4 D */
+    bool requires_F;            /* the default is 4 D */
+    const char *context;        /* "max_position_embeddings" */
+    int default_context;        /* 2048 */
+    const char *norm_eps;       /* no key: eps is 1e-5, which is also the default */
+    const char *activation_key; /* "activation_function" */
+    const char *activation;     /* no key: the family sets arch->activation */
+    bool untied;                /* the default of tie_word_embeddings is true */
 } ss_gpt_keys;
 
 /* Reads sizes, LayerNorm and a feed-forward without gate; every query head has keys of its own, D/H

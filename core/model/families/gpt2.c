@@ -9,28 +9,37 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char *key_or_default(const char *key, const char *default_key) {
+    return key ? key : default_key;
+}
+
 void ss_read_gpt_like(ss_arch *arch, ss_json *json, const ss_gpt_keys *keys) {
-    arch->L = ss_json_int(json, keys->L, SS_JSON_REQUIRED, 1, SS_LAYERS_MAX);
-    arch->H = ss_json_int(json, keys->H, SS_JSON_REQUIRED, 1, SS_HEADS_MAX);
-    arch->D = ss_json_int(json, keys->D, SS_JSON_REQUIRED, 1, SS_WIDTH_MAX);
+    const char *H = key_or_default(keys->H, "num_attention_heads");
+    const char *D = key_or_default(keys->D, "hidden_size");
+    const char *context = key_or_default(keys->context, "max_position_embeddings");
+    const char *activation_key = key_or_default(keys->activation_key, "activation_function");
+    arch->L = ss_json_int(json, key_or_default(keys->L, "num_hidden_layers"), SS_JSON_REQUIRED, 1,
+                          SS_LAYERS_MAX);
+    arch->H = ss_json_int(json, H, SS_JSON_REQUIRED, 1, SS_HEADS_MAX);
+    arch->D = ss_json_int(json, D, SS_JSON_REQUIRED, 1, SS_WIDTH_MAX);
     arch->G = arch->H;
     arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
     int F = keys->requires_F ? SS_JSON_REQUIRED : 4 * arch->D;
     arch->F = ss_json_int(json, keys->F, F, 1, SS_FFN_MAX);
     arch->V = ss_json_int(json, "vocab_size", SS_JSON_REQUIRED, 1, SS_VOCABULARY_MAX);
-    int context = keys->default_context ? keys->default_context : 2048;
-    arch->context = ss_json_int(json, keys->context, context, 1, SS_CONTEXT_MAX);
+    int default_context = keys->default_context ? keys->default_context : 2048;
+    arch->context = ss_json_int(json, context, default_context, 1, SS_CONTEXT_MAX);
     arch->ffn = SS_FFN_PLAIN;
     if (keys->activation) {
-        arch->activation = ss_read_activation(json, keys->activation, keys->default_activation);
-        ss_check_plain(arch, json, keys->activation);
+        arch->activation = ss_read_activation(json, activation_key, keys->activation);
+        ss_check_plain(arch, json, activation_key);
     }
     ss_read_layer_norm(arch, json, keys->norm_eps, 1e-5);
     arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
     arch->tied = ss_json_bool(json, "tie_word_embeddings", !keys->untied);
     char expected[64];
-    snprintf(expected, sizeof expected, "a divisor of %s", keys->D);
-    if (arch->D % arch->H) ss_json_refuse(json, keys->H, expected, "another number");
+    snprintf(expected, sizeof expected, "a divisor of %s", D);
+    if (arch->D % arch->H) ss_json_refuse(json, H, expected, "another number");
 }
 
 void ss_gpt2_read(ss_arch *arch, ss_json *json) {
@@ -40,8 +49,7 @@ void ss_gpt2_read(ss_arch *arch, ss_json *json) {
                         .F = "n_inner",
                         .context = "n_positions",
                         .default_context = ss_json_int(json, "n_ctx", 1024, 1, SS_CONTEXT_MAX),
-                        .activation = "activation_function",
-                        .default_activation = "gelu_new",
+                        .activation = "gelu_new",
                         .norm_eps = "layer_norm_epsilon"};
     ss_read_gpt_like(arch, json, &keys);
     arch->positions = SS_POSITIONS_LEARNED;

@@ -47,11 +47,8 @@ static void read_types(ss_arch *arch, ss_json *json) {
 void ss_gpt_neo_read(ss_arch *arch, ss_json *json) {
     static const ss_gpt_keys keys = {.L = "num_layers",
                                      .H = "num_heads",
-                                     .D = "hidden_size",
                                      .F = "intermediate_size",
-                                     .context = "max_position_embeddings",
-                                     .activation = "activation_function",
-                                     .default_activation = "gelu_new",
+                                     .activation = "gelu_new",
                                      .norm_eps = "layer_norm_epsilon"};
     ss_read_gpt_like(arch, json, &keys);
     arch->positions = SS_POSITIONS_LEARNED;

@@ -5,14 +5,10 @@
 #include "family.h"
 
 void ss_gpt_neox_read(ss_arch *arch, ss_json *json) {
-    static const ss_gpt_keys keys = {.L = "num_hidden_layers",
-                                     .H = "num_attention_heads",
-                                     .D = "hidden_size",
-                                     .F = "intermediate_size",
+    static const ss_gpt_keys keys = {.F = "intermediate_size",
                                      .requires_F = true,
-                                     .context = "max_position_embeddings",
-                                     .activation = "hidden_act",
-                                     .default_activation = "gelu",
+                                     .activation_key = "hidden_act",
+                                     .activation = "gelu",
                                      .norm_eps = "layer_norm_eps",
                                      .untied = true};
     ss_read_gpt_like(arch, json, &keys);

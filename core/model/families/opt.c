@@ -8,14 +8,7 @@
 #define FIRST_POSITION 2
 
 void ss_opt_read(ss_arch *arch, ss_json *json) {
-    static const ss_gpt_keys keys = {.L = "num_hidden_layers",
-                                     .H = "num_attention_heads",
-                                     .D = "hidden_size",
-                                     .F = "ffn_dim",
-                                     .requires_F = true,
-                                     .context = "max_position_embeddings",
-                                     .activation = "activation_function",
-                                     .default_activation = "relu"};
+    static const ss_gpt_keys keys = {.F = "ffn_dim", .requires_F = true, .activation = "relu"};
     ss_read_gpt_like(arch, json, &keys);
     arch->embedding_width = ss_json_int(json, "word_embed_proj_dim", arch->D, 1, SS_WIDTH_MAX);
     if (arch->embedding_width > arch->D)
