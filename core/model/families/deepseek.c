@@ -208,11 +208,6 @@ void ss_dots1_read(ss_arch *arch, ss_json *json) {
     read_sigmoid_experts(arch, json, &defaults, false);
 }
 
-void ss_load_dots1_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_load_llama_attention(layer, loader, arch);
-    load_ffn(layer, loader, arch);
-}
-
 /* Reads mlp_layer_types, "dense" or "sparse" for each layer; if it is absent, the first layer is
  * dense. */
 static void read_dense_layers(ss_arch *arch, ss_json *json) {
@@ -280,9 +275,10 @@ void ss_mimo_read(ss_arch *arch, ss_json *json) {
     read_dense_layers(arch, json);
 }
 
-void ss_load_mimo_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+/* Loads a layer of dots1 or mimo_v2_flash. */
+void ss_load_dots1_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_attention(layer, loader, arch);
-    if (arch->windowed[loader->layer])
+    if (arch->window_sinks && arch->windowed[loader->layer])
         layer->sinks = ss_load_numbers(loader, ATTENTION "attention_sink_bias", 0, (size_t)arch->H);
     load_ffn(layer, loader, arch);
 }

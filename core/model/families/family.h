@@ -57,10 +57,10 @@ ss_load_ends ss_load_bert_ends, ss_load_falcon_ends, ss_load_falcon_h1_ends, ss_
 ss_load_layer ss_load_apertus_layer, ss_load_bert_layer, ss_load_deepseek_layer,
     ss_load_dots1_layer, ss_load_falcon_h1_layer, ss_load_falcon_layer, ss_load_gemma4_layer,
     ss_load_glm_layer, ss_load_gpt2_layer, ss_load_gpt_neo_layer, ss_load_gpt_neox_layer,
-    ss_load_gpt_oss_layer, ss_load_gptj_layer, ss_load_granite_swa_layer, ss_load_granitemoe_layer,
-    ss_load_hunyuan_moe_layer, ss_load_lfm2_layer, ss_load_llama_layer, ss_load_mimo_layer,
-    ss_load_mixtral_layer, ss_load_mpt_layer, ss_load_opt_layer, ss_load_phi3_layer,
-    ss_load_phi_layer, ss_load_qwen3_next_layer, ss_load_qwen_moe_layer, ss_load_starcoder2_layer;
+    ss_load_gpt_oss_layer, ss_load_gptj_layer, ss_load_granitemoe_layer, ss_load_hunyuan_moe_layer,
+    ss_load_lfm2_layer, ss_load_llama_layer, ss_load_mixtral_layer, ss_load_mpt_layer,
+    ss_load_opt_layer, ss_load_phi3_layer, ss_load_phi_layer, ss_load_qwen3_next_layer,
+    ss_load_starcoder2_layer;
 
 /* Reads the activation that `key` names; `default_value` if the key is absent. */
 ss_activation ss_read_activation(ss_json *json, const char *key, const char *default_value);
@@ -184,6 +184,7 @@ void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch
 /* Loads -exp(A) for the numbers A [heads] under that name. */
 const float *ss_load_decay(ss_loader *loader, const char *name, size_t heads);
 
+/* Loads the experts of a layer and, if arch has one, the shared expert. */
 void ss_load_qwen_experts(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
 /* Reads F, E and top_k of qwen's experts. Refuses layers without experts, which would need a
@@ -193,10 +194,6 @@ void ss_read_qwen_experts(ss_arch *arch, ss_json *json, int default_F, int defau
 
 /* Loads a gated feed-forward whose gate and up are one matrix, "layers.%d.mlp.gate_up_proj". */
 void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch);
-
-/* Loads the sink logits of a layer, which must have them; llama treats them as optional, since its
- * other operations have none. */
-void ss_load_sinks(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
 /* Refuses an activation that needs a gate, for feed-forwards without one. */
 void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key);

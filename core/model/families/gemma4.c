@@ -123,8 +123,7 @@ void ss_gemma4_read(ss_arch *arch, ss_json *json) {
 }
 
 void ss_load_gemma4_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_load_llama_attention(layer, loader, arch);
-    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
+    ss_load_llama_layer(layer, loader, arch);
     layer->scale = ss_load_numbers(loader, "layers.%d.layer_scalar", 0, 1);
     layer->v_norm.gain = ss_load_ones(loader, (size_t)arch->U);
 }

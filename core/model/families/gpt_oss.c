@@ -54,14 +54,7 @@ static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, 
     ss_load_matrix(loader, &expert->down, &place, EXPERTS "down_proj", EXPERTS "down_proj_bias");
 }
 
-void ss_load_sinks(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    static const char name[] = "layers.%d.self_attn.sinks";
-    if (!layer->sinks && !ss_load_has_tensor(loader, name))
-        layer->sinks = ss_load_numbers(loader, name, 0, (size_t)arch->H);
-}
-
 void ss_load_gpt_oss_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_attention(layer, loader, arch);
-    ss_load_sinks(layer, loader, arch);
     ss_load_experts(layer, loader, arch, "layers.%d.mlp.router", true, load_expert);
 }

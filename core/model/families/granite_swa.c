@@ -47,9 +47,3 @@ void ss_granite_swa_read(ss_arch *arch, ss_json *json) {
     ss_read_layer_types(arch, json);
     read_bases(arch, json);
 }
-
-void ss_load_granite_swa_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_load_llama_attention(layer, loader, arch);
-    ss_load_sinks(layer, loader, arch);
-    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
-}

@@ -25,7 +25,7 @@ static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, 
 
 void ss_load_granitemoe_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     if (ss_load_is_format(loader, SS_GGUF)) {
-        ss_load_qwen_moe_layer(layer, loader, arch);
+        ss_load_llama_layer(layer, loader, arch);
         return;
     }
     ss_load_llama_attention(layer, loader, arch);

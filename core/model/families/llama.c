@@ -186,7 +186,8 @@ void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch
     ss_load_linear(loader, &layer->o, "layers.%d.self_attn.o_proj", arch->output_bias,
                    arch->added_heads ? U : H * U, D);
     load_qk_norms(layer, loader, arch);
-    if (ss_load_has_tensor(loader, "layers.%d.self_attn.sinks"))
+    bool needs_sinks = ss_is_listed(arch->family, "gpt_oss\0granite_swa\0");
+    if (needs_sinks || ss_load_has_tensor(loader, "layers.%d.self_attn.sinks"))
         layer->sinks = ss_load_numbers(loader, "layers.%d.self_attn.sinks", 0, (size_t)arch->H);
     load_additions(layer, loader, arch);
 }
@@ -246,7 +247,10 @@ void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch
 
 void ss_load_llama_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_attention(layer, loader, arch);
-    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
+    if (arch->E)
+        ss_load_qwen_experts(layer, loader, arch);
+    else
+        ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
 }
 
 void ss_load_llama_like_ends(ss_model *model, ss_loader *loader, const char *norm) {

@@ -70,8 +70,3 @@ void ss_load_qwen_experts(ss_layer *layer, ss_loader *loader, const ss_arch *arc
     ss_load_linear(loader, &layer->shared_gate, "layers.%d.mlp.shared_expert_gate", false,
                    (size_t)arch->D, 1);
 }
-
-void ss_load_qwen_moe_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_load_llama_attention(layer, loader, arch);
-    ss_load_qwen_experts(layer, loader, arch);
-}

@@ -115,12 +115,8 @@ static void load_delta(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) 
 }
 
 void ss_load_qwen3_next_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_load_llama_attention(layer, loader, arch);
     if (ss_attention_of(arch, loader->layer) < 0) load_delta(&layer->mixer, loader, arch);
-    if (arch->E)
-        ss_load_qwen_experts(layer, loader, arch);
-    else
-        ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
+    ss_load_llama_layer(layer, loader, arch);
 }
 
 void ss_load_qwen3_5_ends(ss_model *model, ss_loader *loader) {
