@@ -114,12 +114,12 @@ static const float *load_scales(ss_loader *loader, const char *name, const ss_te
     size_t rows = tensor->dims[0];
     ss_name scale;
     snprintf(scale.text, sizeof scale.text, "%s_scale", name);
-    const ss_tensor *tensor_found =
+    const ss_tensor *scale_tensor =
         find_tensor(loader, scale.text, &(ss_tensor){.rank = 2, .dims = {rows, 1}});
-    if (!tensor_found) return NULL;
-    bool valid = tensor_found->type == SS_F32;
+    if (!scale_tensor) return NULL;
+    bool valid = scale_tensor->type == SS_F32;
     float *scales = valid ? take_floats(loader, rows) : NULL;
-    if (scales) ss_unpack(scales, tensor_found->data, SS_F32, rows);
+    if (scales) ss_unpack(scales, scale_tensor->data, SS_F32, rows);
     for (size_t r = 0; scales && r < rows; r++) valid &= isfinite(scales[r] * 128.0f) != 0;
     if (!valid)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, scale.text).text,
@@ -127,8 +127,8 @@ static const float *load_scales(ss_loader *loader, const char *name, const ss_te
     return scales;
 }
 
-/* Returns the tensor's numbers from `first` on, in the file's bytes; NULL, with an error, if they
- * are not aligned floats. */
+/* Returns the tensor's numbers from `first` on, in the file's bytes; NULL for a listed tensor,
+ * which has no data, and, with an error, for numbers that are not aligned floats. */
 static float *numbers_in_place(ss_loader *loader, const char *name, const ss_tensor *tensor,
                                size_t first) {
     uintptr_t address = (uintptr_t)tensor->data;

@@ -44,7 +44,7 @@ static void read_limits(ss_mixer_sizes *sizes, ss_json *json) {
 static void read_mamba(ss_arch *arch, ss_json *json) {
     ss_mixer_sizes *sizes = &arch->mixer;
     float scales[5];
-    *sizes = (ss_mixer_sizes){.kind = SS_MIXER_MAMBA, .beside = true};
+    *sizes = (ss_mixer_sizes){.kind = SS_MIXER_MAMBA, .in_every_layer = true};
     ss_mixer_reset_factors(sizes);
     int expand = ss_json_int(json, "mamba_expand", 2, 1, 64);
     bool is_null = ss_json_is_null(json, "mamba_d_ssm");

@@ -123,8 +123,8 @@ void ss_mixer_reset_factors(ss_mixer_sizes *sizes);
 
 #define SS_KERNEL_MAX 64
 
-/* Refuses a mixer whose state is too large, whose numbers of heads do not divide each other, or
- * that leaves no layer with attention; `key` is named in errors about heads. */
+/* Refuses a model without a layer with attention, a number of value heads that is not a multiple of
+ * the key heads, and a state that is too large; errors about heads and state name `key`. */
 void ss_check_mixer(const ss_arch *arch, ss_json *json, const char *key);
 
 /* Gives arch->window, if it is not 0, to all layers except every `pattern`-th, unless layer_types

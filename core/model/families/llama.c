@@ -149,16 +149,16 @@ void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, cons
 static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_sizes sizes = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
     size_t K = (size_t)sizes.K, H = (size_t)arch->H, G = (size_t)sizes.G;
-    bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
+    bool joint = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     bool rotated = arch->qk_norm == SS_QK_NORM_HEAD_ROTATED;
     if (!arch->qk_norm) return;
     ss_load_llama_norm(loader, &layer->q_norm,
                        rotated ? "layers.%d.self_attn.query_layernorm"
                                : "layers.%d.self_attn.q_norm",
-                       arch, all ? H * K : K);
+                       arch, joint ? H * K : K);
     ss_load_llama_norm(loader, &layer->k_norm,
                        rotated ? "layers.%d.self_attn.key_layernorm" : "layers.%d.self_attn.k_norm",
-                       arch, all ? G * K : K);
+                       arch, joint ? G * K : K);
 }
 
 void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {

@@ -62,8 +62,8 @@ void ss_qwen3_5_multimodal_read(ss_arch *arch, ss_json *json) {
     arch->tied = ss_json_bool(json, "tie_word_embeddings", arch->tied);
 }
 
-/* Loads one part of a projection. If by_head, the projection holds all parts of one key head after
- * another; else each part holds all heads. */
+/* Loads one part of a projection. If by_head, the projection holds one key head after another, each
+ * with all parts; else one part after another, each with all heads. */
 static void load_part(ss_loader *loader, ss_linear *linear, const char *name, const ss_arch *arch,
                       size_t total, size_t first, size_t width, bool by_head) {
     size_t heads = (size_t)arch->mixer.keys;

@@ -86,7 +86,7 @@ void ss_olmo_read(ss_arch *arch, ss_json *json) {
 void ss_stablelm_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.G = 32, .context = 4096, .skips_rotary = true};
     ss_read_llama_like(arch, json, &defaults);
-    arch->K = arch->D >= arch->H ? arch->D / arch->H : 1; /* head_dim does not count */
+    arch->K = arch->D >= arch->H ? arch->D / arch->H : 1; /* transformers reads no head_dim */
     arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
     if (arch->D % arch->H)
         ss_json_refuse(json, "num_attention_heads", "a divisor of hidden_size", "another number");

@@ -138,8 +138,8 @@ static ss_status read_entries(ss_entries *out, ss_bytes file, ss_arena *arena, s
  * error. */
 static size_t measure(ss_bytes file) {
     ss_arena arena = ss_arena_measure();
-    ss_entries none;
-    return read_entries(&none, file, &arena, NULL) == SS_OK ? arena.used : 0;
+    ss_entries entries;
+    return read_entries(&entries, file, &arena, NULL) == SS_OK ? arena.used : 0;
 }
 
 const ss_format_reader ss_gguf_reader = {"GGUF", measure, read_entries};
