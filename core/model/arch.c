@@ -46,6 +46,16 @@ const char *ss_mask_name(const ss_arch *arch) {
     return "window";
 }
 
+/* Refuses a head width that rotary positions cannot rotate, and a number of heads that the
+ * key/value heads do not divide. */
+static void check_heads(const ss_arch *arch, ss_json *json) {
+    if (arch->H % arch->G)
+        ss_json_refuse(json, "num_key_value_heads", "a divisor of num_attention_heads",
+                       "another number");
+    if (arch->positions == SS_POSITIONS_ROTARY && arch->rotary_width % 2)
+        ss_json_refuse(json, "head_dim", "an even number of rotary dimensions", "an odd one");
+}
+
 ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *file, ss_error *err) {
     ss_status status = SS_OK;
     ss_json json = {config, file, &status, err};
@@ -68,7 +78,7 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
         if (!parsed.U) parsed.U = parsed.K;
         if (!parsed.blocks) ss_attend_everywhere(&parsed);
         ss_read_variant(&parsed, &json, family->variants);
-        if (status == SS_OK) ss_check_heads(&parsed, &json);
+        if (status == SS_OK) check_heads(&parsed, &json);
     } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(config, "is_encoder_decoder"))) {
         /* The Python package refuses encoder-decoder models, too. */
         ss_json_refuse(&json, "is_encoder_decoder",

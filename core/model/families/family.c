@@ -294,11 +294,3 @@ void ss_read_experts(ss_arch *arch, ss_json *json, const char *key, int default_
     int top_k = default_top_k < arch->E ? default_top_k : arch->E;
     arch->top_k = ss_json_int(json, "num_experts_per_tok", top_k, 1, arch->E);
 }
-
-void ss_check_heads(const ss_arch *arch, ss_json *json) {
-    if (arch->H % arch->G)
-        ss_json_refuse(json, "num_key_value_heads", "a divisor of num_attention_heads",
-                       "another number");
-    if (arch->positions == SS_POSITIONS_ROTARY && arch->rotary_width % 2)
-        ss_json_refuse(json, "head_dim", "an even number of rotary dimensions", "an odd one");
-}

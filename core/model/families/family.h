@@ -135,10 +135,6 @@ void ss_read_window_pattern(ss_arch *arch, ss_json *json, int pattern);
  * `default_value` replaces an absent max_window_layers. */
 void ss_read_late_windows(ss_arch *arch, ss_json *json, int default_value);
 
-/* Refuses a head width that rotary positions cannot rotate, and a number of heads that the
- * key/value heads do not divide. */
-void ss_check_heads(const ss_arch *arch, ss_json *json);
-
 /* The default values of keys in configs of llama's relatives; 0 means llama's default. */
 typedef struct ss_llama_defaults {
     int L, H, D, F, V; /* 0: the config must have the key */
