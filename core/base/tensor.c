@@ -1,5 +1,8 @@
 #include "tensor.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static const struct {
     const char *name;
     size_t block, bytes;
@@ -21,4 +24,22 @@ size_t ss_dtype_block_bytes(ss_dtype type) {
 
 const char *ss_dtype_name(ss_dtype type) {
     return types[type].name;
+}
+
+ss_shape_text ss_tensor_shape(const ss_tensor *tensor) {
+    ss_shape_text shape = {""};
+    size_t used = 0;
+    for (int i = 0; i < tensor->rank && used < sizeof shape.text; i++)
+        used += (size_t)snprintf(shape.text + used, sizeof shape.text - used, "%s%lu",
+                                 i ? ", " : "", (unsigned long)tensor->dims[i]);
+    return shape;
+}
+
+bool ss_tensor_shapes_equal(const ss_tensor *a, const ss_tensor *b) {
+    return a->rank == b->rank && !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
+}
+
+void ss_tensor_set_strides(ss_tensor *tensor) {
+    size_t stride = 1;
+    for (int i = tensor->rank; i-- > 0; stride *= tensor->dims[i]) tensor->strides[i] = stride;
 }

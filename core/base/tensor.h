@@ -56,6 +56,18 @@ static inline size_t ss_dtype_bytes(ss_dtype type, size_t n) {
     return n / ss_dtype_block(type) * ss_dtype_block_bytes(type);
 }
 
+/* The dimensions of a tensor as text, "2, 3". */
+typedef struct ss_shape_text {
+    char text[96];
+} ss_shape_text;
+
+ss_shape_text ss_tensor_shape(const ss_tensor *tensor);
+
+bool ss_tensor_shapes_equal(const ss_tensor *a, const ss_tensor *b);
+
+/* Sets the strides of dense numbers. */
+void ss_tensor_set_strides(ss_tensor *tensor);
+
 static inline size_t ss_tensor_count(const ss_tensor *tensor) {
     size_t count = 1;
     for (int i = 0; i < tensor->rank; i++) count *= tensor->dims[i];

@@ -46,8 +46,19 @@ const char *ss_mask_name(const ss_arch *arch) {
     return "window";
 }
 
+/* Refuses a head width that rotary positions cannot rotate, and a number of heads that the
+ * key/value heads do not divide. */
+static void check_heads(const ss_arch *arch, ss_json *json) {
+    if (arch->H % arch->G)
+        ss_json_refuse(json, "num_key_value_heads", "a divisor of num_attention_heads",
+                       "another number");
+    if (arch->positions == SS_POSITIONS_ROTARY && arch->rotary_width % 2)
+        ss_json_refuse(json, "head_dim", "an even number of rotary dimensions", "an odd one");
+}
+
 ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *file, ss_error *err) {
-    ss_json json = {config, file, SS_OK, err};
+    ss_status status = SS_OK;
+    ss_json json = {config, file, &status, err};
     const char *type = ss_json_text(&json, "model_type", "");
     const ss_family *family = ss_family_find(type);
     ss_arch parsed = {0};
@@ -67,7 +78,7 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
         if (!parsed.U) parsed.U = parsed.K;
         if (!parsed.blocks) ss_attend_everywhere(&parsed);
         ss_read_variant(&parsed, &json, family->variants);
-        if (json.status == SS_OK) ss_check_heads(&parsed, &json);
+        if (status == SS_OK) check_heads(&parsed, &json);
     } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(config, "is_encoder_decoder"))) {
         /* The Python package refuses encoder-decoder models, too. */
         ss_json_refuse(&json, "is_encoder_decoder",
@@ -78,14 +89,14 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
     } else {
         char names[640];
         ss_family_names(names, sizeof names);
-        if (json.status == SS_OK)
-            json.status = ss_fail(err, SS_UNSUPPORTED, "model_type",
-                                  "%s: this build computes %s, the file says %.40s; record such a "
-                                  "model with the Python package and open the recording",
-                                  file, names, *type ? type : "nothing");
+        if (status == SS_OK)
+            status = ss_fail(err, SS_UNSUPPORTED, "model_type",
+                             "%s: this build computes %s, the file says %.40s; record such a "
+                             "model with the Python package and open the recording",
+                             file, names, *type ? type : "nothing");
     }
-    if (json.status == SS_OK) *arch = parsed;
-    return json.status;
+    if (status == SS_OK) *arch = parsed;
+    return status;
 }
 
 ss_status ss_arch_read(ss_arch *arch, ss_bytes config, ss_error *err) {

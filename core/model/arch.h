@@ -95,8 +95,8 @@ typedef struct ss_rotary {
     double part; /* share of the head width that is rotated, 0 .. 1 */
     ss_rope_scaling scaling;
     double factor;
-    double original; /* context in the first training, in tokens; llama3 and yarn only, as are `low`
-                        and `high` */
+    double original; /* context length of the first training; llama3 and yarn only, as are `low` and
+                        `high` */
     double low, high; /* rotations in `original` tokens: a low frequency makes fewer than `low`, a
                          high one more than `high` */
     bool whole;    /* yarn: the indices of the pairs with `low` and `high` rotations are rounded */
@@ -116,14 +116,14 @@ typedef enum ss_mixer_kind {
 
 typedef struct ss_mixer_sizes {
     ss_mixer_kind kind;
-    bool beside; /* every layer has the mixer in addition to attention; else only layers without
-                    attention have it */
+    bool in_every_layer; /* the mixer is added to attention in every layer; else it replaces
+                            attention in some layers */
     bool bias, taps_bias, out_bias; /* whether the products with the input, the convolution and the
                                        output have biases */
     bool gate_first;                /* the gate multiplies before the norm, not after it */
     int kernel;                     /* tokens that the convolution reads */
-    int keys, values; /* numbers of key heads (and query heads), and of value heads, a multiple of
-                         `keys` */
+    int keys;                       /* number of key heads, and of query heads */
+    int values;                     /* number of value heads, a multiple of `keys` */
     int key_width, value_width;
     int norms; /* number of equal parts of a token's values that are normed separately; 0: no norm
                 */

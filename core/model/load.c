@@ -35,14 +35,6 @@ bool ss_load_has_tensor(const ss_loader *loader, const char *name) {
     return ss_container_find(loader->container, full.text) != NULL;
 }
 
-static void shape_text(char *text, size_t bytes, const ss_tensor *tensor) {
-    size_t used = 0;
-    text[0] = 0;
-    for (int i = 0; i < tensor->rank && used < bytes; i++)
-        used += (size_t)snprintf(text + used, bytes - used, "%s%lu", i ? ", " : "",
-                                 (unsigned long)tensor->dims[i]);
-}
-
 static const ss_tensor *find_tensor(ss_loader *loader, const char *name,
                                     const ss_tensor *expected) {
     if (loader->status != SS_OK) return NULL;
@@ -52,25 +44,21 @@ static const ss_tensor *find_tensor(ss_loader *loader, const char *name,
         return expected; /* without data: a listing reads none */
     }
     const ss_entry *entry = ss_container_find(loader->container, full.text);
-    char expected_shape[64], found_shape[96];
-    shape_text(expected_shape, sizeof expected_shape, expected);
     if (!entry) {
-        loader->status =
-            ss_fail(loader->err, SS_BAD_TENSOR, full.text,
-                    "expected a tensor of shape [%s], but the file has none", expected_shape);
+        loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full.text,
+                                 "expected a tensor of shape [%s], but the file has none",
+                                 ss_tensor_shape(expected).text);
         return NULL;
     }
     if (loader->is_read) loader->is_read[entry - loader->container->entries] = 1;
     const ss_tensor *tensor = &entry->tensor;
-    shape_text(found_shape, sizeof found_shape, tensor);
-    bool has_shape = tensor->rank == expected->rank &&
-                     !memcmp(tensor->dims, expected->dims, sizeof(size_t) * (size_t)tensor->rank);
     if (!entry->readable || !ss_dtype_is_weight(tensor->type))
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full.text,
                                  "expected numbers of a type that weights have, found another");
-    else if (!has_shape)
-        loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full.text,
-                                 "expected shape [%s], found [%s]", expected_shape, found_shape);
+    else if (!ss_tensor_shapes_equal(tensor, expected))
+        loader->status =
+            ss_fail(loader->err, SS_BAD_TENSOR, full.text, "expected shape [%s], found [%s]",
+                    ss_tensor_shape(expected).text, ss_tensor_shape(tensor).text);
     return loader->status == SS_OK ? tensor : NULL;
 }
 
@@ -126,12 +114,12 @@ static const float *load_scales(ss_loader *loader, const char *name, const ss_te
     size_t rows = tensor->dims[0];
     ss_name scale;
     snprintf(scale.text, sizeof scale.text, "%s_scale", name);
-    const ss_tensor *tensor_found =
+    const ss_tensor *scale_tensor =
         find_tensor(loader, scale.text, &(ss_tensor){.rank = 2, .dims = {rows, 1}});
-    if (!tensor_found) return NULL;
-    bool valid = tensor_found->type == SS_F32;
+    if (!scale_tensor) return NULL;
+    bool valid = scale_tensor->type == SS_F32;
     float *scales = valid ? take_floats(loader, rows) : NULL;
-    if (scales) ss_unpack(scales, tensor_found->data, SS_F32, rows);
+    if (scales) ss_unpack(scales, scale_tensor->data, SS_F32, rows);
     for (size_t r = 0; scales && r < rows; r++) valid &= isfinite(scales[r] * 128.0f) != 0;
     if (!valid)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, scale.text).text,
@@ -139,8 +127,8 @@ static const float *load_scales(ss_loader *loader, const char *name, const ss_te
     return scales;
 }
 
-/* Returns the tensor's numbers from `first` on, in the file's bytes; NULL, with an error, if they
- * are not aligned floats. */
+/* Returns the tensor's numbers from `first` on, in the file's bytes; NULL for a listed tensor,
+ * which has no data, and, with an error, for numbers that are not aligned floats. */
 static float *numbers_in_place(ss_loader *loader, const char *name, const ss_tensor *tensor,
                                size_t first) {
     uintptr_t address = (uintptr_t)tensor->data;
@@ -359,17 +347,10 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name) {
     if (!tied || has_copy) ss_load_linear(loader, &head, name, false, width, V);
     if (has_copy && loader->arena->block && loader->status == SS_OK)
         check_tied(loader, &head.w, &model->embedding.w, name);
-    loader->prefix = prefix;
     model->head = tied ? model->embedding : head;
     if (tied) loader->parameters = parameters;
-}
-
-void ss_load_biased_head(ss_loader *loader, ss_model *model, const char *name) {
-    const char *prefix = loader->prefix;
-    ss_load_head(loader, model, name);
-    loader->prefix = "";
-    model->head.bias =
-        ss_load_numbers(loader, suffixed_name(name, "bias").text, 0, (size_t)model->arch.V);
+    if (model->arch.head_bias)
+        model->head.bias = ss_load_numbers(loader, suffixed_name(name, "bias").text, 0, V);
     loader->prefix = prefix;
 }
 
@@ -394,13 +375,15 @@ void ss_load_layers(ss_loader *loader, ss_model *model, ss_load_layer *load) {
     }
 }
 
-ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *load) {
+void ss_load_experts(ss_layer *layer, ss_loader *loader, const ss_arch *arch, const char *router,
+                     bool has_bias, ss_load_expert *load) {
+    ss_load_linear(loader, &layer->router, router, has_bias, (size_t)arch->D, (size_t)arch->E);
     ss_ffn *experts = take_zeroed(loader, "experts", arch->E, sizeof *experts);
     for (int e = 0; e < arch->E && loader->status == SS_OK; e++) {
         ss_ffn scratch = {0};
         load(experts ? &experts[e] : &scratch, loader, arch, e);
     }
-    return experts;
+    layer->experts = experts;
 }
 
 /* A tensor is ignored if its name has one of these parts at its beginning or after a dot. First

@@ -90,12 +90,9 @@ void ss_load_norm(ss_loader *loader, ss_norm *norm, const char *name, bool has_b
 void ss_load_qkv(ss_loader *loader, ss_layer *layer, const ss_arch *arch, const char *name,
                  ss_layout layout, bool by_group);
 
-/* Loads the head like ss_load_linear, by a name without prefix. A tied head is the embedding; if
- * the file has the head as well, it must be equal to the embedding. */
+/* Loads the head, by a name without prefix, and its bias [V] if arch has one. A tied head is the
+ * embedding; if the file has the head as well, it must be equal to the embedding. */
 void ss_load_head(ss_loader *loader, ss_model *model, const char *name);
-
-/* Loads the head like ss_load_head, with a bias [V], which a tied head has as well. */
-void ss_load_biased_head(ss_loader *loader, ss_model *model, const char *name);
 
 /* Loads numbers as floats, in the arena or, from a live container, in place. Their shape is
  * [rows][n]; [n] if rows is 0; that of a single number if both are 0. */
@@ -120,8 +117,9 @@ typedef void ss_load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *ar
 /* Loads every layer of the model with `load`; loader->layer is the number of the layer. */
 void ss_load_layers(ss_loader *loader, ss_model *model, ss_load_layer *load);
 
-/* Loads the experts [E] of a layer; returns NULL while measuring. */
-ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *load);
+/* Loads the router of a layer, by its name, and its experts [E], each with `load`. */
+void ss_load_experts(ss_layer *layer, ss_loader *loader, const ss_arch *arch, const char *router,
+                     bool has_bias, ss_load_expert *load);
 
 /* Prepares the loader to mark the tensors that are read. */
 void ss_load_begin(ss_loader *loader);

@@ -17,7 +17,9 @@ static ss_status lay_out(ss_model *model, const ss_arch *arch, const ss_containe
         .container = container, .lister = lister, .arena = arena, .prefix = "", .err = err};
     *model = (ss_model){.arch = *arch};
     ss_load_begin(&loader);
-    ss_family_find(arch->family)->load(model, &loader);
+    const ss_family *family = ss_family_find(arch->family);
+    family->load_ends(model, &loader);
+    ss_load_layers(&loader, model, family->load_layer);
     if (arch->rotary_width)
         model->rotary = take_frequencies(&loader, &arch->rotary, ss_arch_pairs(arch, false));
     if (arch->own_rotary)
@@ -32,13 +34,18 @@ static ss_status lay_out(ss_model *model, const ss_arch *arch, const ss_containe
     return loader.status;
 }
 
-ss_status ss_model_size(size_t *bytes, const ss_arch *arch, const ss_container *container,
-                        ss_error *err) {
+static ss_status measure(size_t *bytes, const ss_arch *arch, const ss_container *container,
+                         const ss_lister *lister, ss_error *err) {
     ss_arena arena = ss_arena_measure();
     ss_model model;
-    ss_status status = lay_out(&model, arch, container, NULL, &arena, err);
+    ss_status status = lay_out(&model, arch, container, lister, &arena, err);
     if (status == SS_OK) *bytes = arena.used;
     return status;
+}
+
+ss_status ss_model_size(size_t *bytes, const ss_arch *arch, const ss_container *container,
+                        ss_error *err) {
+    return measure(bytes, arch, container, NULL, err);
 }
 
 ss_status ss_model_open(ss_model *model, const ss_arch *arch, const ss_container *container,
@@ -51,12 +58,8 @@ ss_status ss_model_open(ss_model *model, const ss_arch *arch, const ss_container
 
 ss_status ss_model_list(size_t *bytes, const ss_arch *arch, const ss_lister *lister,
                         ss_error *err) {
-    ss_arena arena = ss_arena_measure();
-    ss_container none = {.format = SS_SAFETENSORS, .live = true};
-    ss_model model;
-    ss_status status = lay_out(&model, arch, &none, lister, &arena, err);
-    if (status == SS_OK) *bytes = arena.used;
-    return status;
+    ss_container empty = {.format = SS_SAFETENSORS, .live = true};
+    return measure(bytes, arch, &empty, lister, err);
 }
 
 typedef void visitor(ss_linear *linear, ss_arena *arena, float *work);

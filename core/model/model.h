@@ -120,8 +120,8 @@ ss_status ss_model_open(ss_model *model, const ss_arch *arch, const ss_container
 /*
  * Takes memory for panels of all weight matrices of the layers and the head and fills them, so that
  * later products unpack no weights; products in fixed point (math/fixed.h) need no panels. This
- * saves a sixth of a run of 64 tokens and takes four bytes per weight. No bit of a run changes. If
- * the weights of the model have changed, the call is repeated with the arena reset. A measuring
+ * saves a sixth of a run of 64 tokens and takes four bytes per weight. No bit of a run changes.
+ * After a change of the weights, the caller resets the arena and repeats the call. A measuring
  * arena only counts.
  */
 void ss_model_keep_panels(ss_model *model, ss_arena *arena);

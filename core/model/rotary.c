@@ -11,27 +11,14 @@
 /* Refuses unknown keys, since every key here changes the frequencies. `sections` allows the keys
  * mrope_..., which divide the positions of an image: a text has one position for all sections. */
 static void refuse_unknown(ss_json *json, bool sections) {
-    static const char *const keys[] = {"rope_type",
-                                       "type",
-                                       "rope_theta",
-                                       "factor",
-                                       "low_freq_factor",
-                                       "truncate",
-                                       "beta_fast",
-                                       "beta_slow",
-                                       "high_freq_factor",
-                                       "partial_rotary_factor",
-                                       "finetuned",
-                                       "attention_factor",
-                                       "mscale",
-                                       "mscale_all_dim",
-                                       "original_max_position_embeddings"};
+    static const char keys[] = "rope_type\0type\0rope_theta\0factor\0low_freq_factor\0"
+                               "high_freq_factor\0truncate\0beta_fast\0beta_slow\0"
+                               "partial_rotary_factor\0finetuned\0attention_factor\0mscale\0"
+                               "mscale_all_dim\0original_max_position_embeddings\0";
     const cJSON *item;
     cJSON_ArrayForEach(item, json->object) {
-        bool is_known = cJSON_IsNull(item);
-        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-            is_known |= !strcmp(item->string, keys[i]);
-        is_known |= sections && !strncmp(item->string, "mrope_", 6);
+        bool is_known = cJSON_IsNull(item) || ss_is_listed(item->string, keys) ||
+                        (sections && !strncmp(item->string, "mrope_", 6));
         if (!is_known)
             ss_json_refuse(json, item->string, "rotary positions without it", "otherwise");
     }
@@ -82,27 +69,29 @@ static void read_scaling(ss_rotary *rotary, ss_json *json, int context) {
     if (kind == SS_ROPE_YARN) read_yarn(rotary, json);
 }
 
-void ss_read_rope(ss_rotary *rotary, const cJSON *object, ss_json *json, int context) {
-    ss_json inner = {object, json->file, json->status, json->err};
-    rotary->base = ss_json_number(&inner, "rope_theta", rotary->base, 1.0, 1e12);
-    rotary->part = ss_json_number(&inner, "partial_rotary_factor", rotary->part, 0.0, 1.0);
-    read_scaling(rotary, &inner, context);
-    refuse_unknown(&inner, rotary->sections);
-    json->status = inner.status;
+static void read_base_and_part(ss_rotary *rotary, ss_json *json) {
+    rotary->base = ss_json_number(json, "rope_theta", rotary->base, 1.0, 1e12);
+    rotary->part = ss_json_number(json, "partial_rotary_factor", rotary->part, 0.0, 1.0);
 }
 
-const cJSON *ss_rope_object(ss_json *json) {
-    const cJSON *scaling = ss_json_object(json, "rope_scaling");
-    return scaling && scaling->child ? scaling : ss_json_object(json, "rope_parameters");
+void ss_read_rope(ss_rotary *rotary, ss_json *rope, int context) {
+    read_base_and_part(rotary, rope);
+    read_scaling(rotary, rope, context);
+    refuse_unknown(rope, rotary->sections);
+}
+
+ss_json ss_rope_object(ss_json *json) {
+    ss_json scaling = ss_json_object(json, "rope_scaling");
+    bool is_empty = !scaling.object || !scaling.object->child;
+    return is_empty ? ss_json_object(json, "rope_parameters") : scaling;
 }
 
 void ss_read_rotary(ss_rotary *rotary, ss_json *json, int context) {
     context = ss_json_int(json, "original_max_position_embeddings", context, 1, SS_CONTEXT_MAX);
     rotary->size = 1.0f;
-    rotary->base = ss_json_number(json, "rope_theta", rotary->base, 1.0, 1e12);
-    rotary->part = ss_json_number(json, "partial_rotary_factor", rotary->part, 0.0, 1.0);
-    const cJSON *object = ss_rope_object(json);
-    if (object) ss_read_rope(rotary, object, json, context);
+    read_base_and_part(rotary, json);
+    ss_json rope = ss_rope_object(json);
+    ss_read_rope(rotary, &rope, context);
 }
 
 void ss_read_partial_rotary(ss_arch *arch, ss_json *json) {

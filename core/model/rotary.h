@@ -10,7 +10,7 @@ void ss_rotary_frequencies(float *out, const ss_rotary *rotary, int width);
 /* Returns the factor by which YaRN scales rotated vectors; it grows with `slope`. */
 double ss_yarn_size(const ss_rotary *rotary, double slope);
 
-/* Cosine and sine of the rotary angles of n positions, times the size of the rotated vectors. */
+/* Cosine and sine of the rotary angles of n positions, multiplied by ss_rotary.size. */
 typedef struct ss_angles {
     float *cosine, *sine; /* [n][width/2] */
 } ss_angles;

@@ -68,16 +68,10 @@ static ss_status check_version(const cJSON *metadata, ss_error *err) {
                    SS_RECORDING_VERSION, text);
 }
 
-static void refuse(ss_json *json, const char *key, const char *expected) {
-    if (json->status == SS_OK)
-        json->status =
-            ss_fail(json->err, SS_BAD_CONFIG, key, "%s: expected %s", json->file, expected);
-}
-
-static ss_json object_of(ss_json *json, const char *key) {
-    const cJSON *object = ss_json_object(json, key);
-    if (!object) refuse(json, key, "an object, but the key is missing");
-    return (ss_json){object, json->file, json->status, json->err};
+static ss_json required_object(ss_json *json, const char *key) {
+    ss_json inner = ss_json_object(json, key);
+    if (!inner.object) ss_json_fail(json, key, "an object, but the key is missing");
+    return inner;
 }
 
 static void check_texts(ss_json *json, const char *const *keys) {
@@ -86,15 +80,14 @@ static void check_texts(ss_json *json, const char *const *keys) {
 
 static const char *required_text(ss_json *json, const char *key) {
     const char *text = ss_json_text(json, key, NULL);
-    if (!text) refuse(json, key, "a text, but the key is missing");
+    if (!text) ss_json_fail(json, key, "a text, but the key is missing");
     return text ? text : "";
 }
 
 static const cJSON *list_of(ss_json *json, const char *key, bool required) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->object, key);
-    if (cJSON_IsNull(item)) item = NULL;
-    if ((item && !cJSON_IsArray(item)) || (!item && required)) refuse(json, key, "a list");
-    return json->status == SS_OK ? item : NULL;
+    const cJSON *item = ss_json_item(json, key);
+    if (item ? !cJSON_IsArray(item) : required) ss_json_fail(json, key, "a list");
+    return cJSON_IsArray(item) ? item : NULL;
 }
 
 static void read_windows(ss_recording *r, ss_json *json, int window) {
@@ -107,9 +100,9 @@ static void read_windows(ss_recording *r, ss_json *json, int window) {
         if (l < 0) break;
         r->windows[l++] = (int)value;
     }
-    if (json->status == SS_OK && l != r->model.arch.L)
-        refuse(json, "windows", "a number above 0 or null for each of the L layers");
-    for (l = 0; json->status == SS_OK && l < r->model.arch.L; l++) {
+    if (l != r->model.arch.L)
+        ss_json_fail(json, "windows", "a number above 0 or null for each of the L layers");
+    for (l = 0; l < r->model.arch.L; l++) {
         r->model.arch.windowed[l] = r->windows[l] > 0;
         if (r->windows[l]) r->model.arch.window = r->windows[l];
     }
@@ -120,23 +113,23 @@ static void read_layers(ss_recording *r, ss_json *json) {
     const cJSON *list = list_of(json, "layers", false), *item;
     ss_attend_everywhere(arch);
     arch->blocks = ss_json_int(json, "blocks", arch->L, 1, SS_LAYERS_MAX);
-    if (json->status == SS_OK && (arch->blocks < arch->L || (!list && arch->blocks > arch->L)))
-        refuse(json, "blocks", "as many blocks as layers, or more and the list `layers`");
+    if (arch->blocks < arch->L || (!list && arch->blocks > arch->L))
+        ss_json_fail(json, "blocks", "as many blocks as layers, or more and the list `layers`");
     double last = -1;
     int n = 0;
     cJSON_ArrayForEach(item, list) {
         double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
         if (!(value > last && value < arch->blocks && value == floor(value)))
-            refuse(json, "layers", "ascending numbers of blocks, below `blocks`");
+            ss_json_fail(json, "layers", "ascending numbers of blocks, below `blocks`");
         last = value;
-        if (json->status == SS_OK && n < arch->L) arch->layers[n] = (short)value;
+        if (n < arch->L) arch->layers[n] = (short)value;
         n++;
     }
-    if (list && n != arch->L) refuse(json, "layers", "as many numbers as L");
+    if (list && n != arch->L) ss_json_fail(json, "layers", "as many numbers as L");
 }
 
 static void read_mask(ss_recording *r, ss_json *json) {
-    ss_json mask = {ss_json_object(json, "mask"), json->file, json->status, json->err};
+    ss_json mask = ss_json_object(json, "mask");
     const char *kind = mask.object ? required_text(&mask, "kind") : "causal";
     bool has_window = mask.object && !strcmp(kind, "window");
     bool has_list = cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json->object, "windows"));
@@ -148,17 +141,17 @@ static void read_mask(ss_recording *r, ss_json *json) {
     else if (!strcmp(kind, "bidirectional"))
         r->model.arch.prefix = SS_EVERY_KEY;
     else if (!has_window && strcmp(kind, "causal"))
-        refuse(&mask, "mask.kind", "causal, window, prefix or bidirectional");
-    json->status = mask.status;
+        ss_json_fail(&mask, "mask.kind", "causal, window, prefix or bidirectional");
     read_windows(r, json, window);
 }
 
 static void read_operation(ss_recording *r, ss_json *json) {
     const char *name = ss_json_text(json, "operation", "softmax");
     int n, index = ss_operation_find(name);
-    if (json->status == SS_OK && index < 0)
+    if (index < 0) {
         ss_json_refuse(json, "operation", "the operations of its table", name);
-    if (index < 0) return;
+        return;
+    }
     r->choice.operation = &ss_operations(&n)[index];
     snprintf(r->model.arch.attention.operation, sizeof r->model.arch.attention.operation, "%s",
              r->choice.operation->name);
@@ -167,7 +160,7 @@ static void read_operation(ss_recording *r, ss_json *json) {
 
 static void read_model(ss_recording *r, ss_json *json) {
     ss_arch *arch = &r->model.arch;
-    ss_json model = object_of(json, "model");
+    ss_json model = required_object(json, "model");
     const int required = SS_JSON_REQUIRED;
     arch->L = ss_json_int(&model, "L", required, 1, SS_LAYERS_MAX);
     arch->H = ss_json_int(&model, "H", required, 1, SS_RECORDING_HEADS_MAX);
@@ -179,38 +172,32 @@ static void read_model(ss_recording *r, ss_json *json) {
     arch->F = ss_json_int(&model, "F", 0, 0, DIMENSION_MAX);
     arch->E = ss_json_int(&model, "E", 0, 0, SS_EXPERTS_MAX);
     arch->mask_token = -1;
-    if (model.status == SS_OK && arch->H % arch->G)
-        refuse(&model, "G", "a number of key/value heads that divides H");
-    if (model.status == SS_OK && arch->L > SS_RECORDING_HEADS_MAX / arch->H)
-        refuse(&model, "H", "at most 65536 heads in all layers");
+    if (arch->H % arch->G) ss_json_fail(&model, "G", "a number of key/value heads that divides H");
+    if (arch->L > SS_RECORDING_HEADS_MAX / arch->H)
+        ss_json_fail(&model, "H", "at most 65536 heads in all layers");
     snprintf(arch->family, sizeof arch->family, "%s", required_text(&model, "family"));
     required_text(&model, "id");
     check_texts(&model, (const char *const[]){"revision", "sha256", "dtype", "attention", NULL});
     read_layers(r, &model);
     read_mask(r, &model);
     read_operation(r, &model);
-    json->status = model.status;
 }
 
 static void read_first(ss_recording *r, ss_json *json) {
-    ss_json first = {ss_json_object(json, "first"), json->file, json->status, json->err};
-    if (!first.object) return;
+    ss_json first = ss_json_object(json, "first");
     ss_json_text(&first, "token", NULL);
     ss_json_int(&first, "id", 0, 0, INT_MAX);
     r->first = ss_json_int(&first, "position", 0, 0, INT_MAX);
-    json->status = first.status;
 }
 
 static void read_prompts(ss_recording *r, ss_json *json) {
-    ss_json prompts = object_of(json, "prompts");
+    ss_json prompts = required_object(json, "prompts");
     r->count = ss_json_int(&prompts, "count", SS_JSON_REQUIRED, 1, INT_MAX);
     r->kept = ss_json_int(&prompts, "kept", SS_JSON_REQUIRED, 0,
                           r->count < KEPT_PROMPTS_MAX ? r->count : KEPT_PROMPTS_MAX);
     r->T = ss_json_int(&prompts, "T", SS_JSON_REQUIRED, 1, INT_MAX);
-    if (prompts.status == SS_OK && r->first >= r->T)
-        refuse(&prompts, "first.position", "a position below T");
+    if (r->first >= r->T) ss_json_fail(&prompts, "first.position", "a position below T");
     check_texts(&prompts, (const char *const[]){"source", "sha256", NULL});
-    json->status = prompts.status;
 }
 
 static void read_thresholds(ss_recording *r, ss_json *json) {
@@ -218,7 +205,7 @@ static void read_thresholds(ss_recording *r, ss_json *json) {
     cJSON_ArrayForEach(item, list_of(json, "eps", true)) {
         r->thresholds++;
         if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble))
-            refuse(json, "eps", "a list of finite numbers");
+            ss_json_fail(json, "eps", "a list of finite numbers");
     }
 }
 
@@ -227,14 +214,14 @@ static void read_edits(ss_json *json) {
     cJSON_ArrayForEach(item, list_of(json, "edits", false)) {
         if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(item, "kind")) ||
             !cJSON_IsString(cJSON_GetObjectItemCaseSensitive(item, "label")))
-            refuse(json, "edits", "a list of objects with a kind and a label");
+            ss_json_fail(json, "edits", "a list of objects with a kind and a label");
     }
 }
 
 static void read_versions(ss_json *json) {
     const cJSON *item;
-    cJSON_ArrayForEach(item, ss_json_object(json, "versions")) if (!cJSON_IsString(item))
-        refuse(json, "versions", "an object of texts");
+    cJSON_ArrayForEach(item, ss_json_object(json, "versions").object) if (!cJSON_IsString(item))
+        ss_json_fail(json, "versions", "an object of texts");
 }
 
 /* Reads the token strings of each kept prompt; the length of a prompt is the number of its strings.
@@ -244,28 +231,30 @@ static void read_tokens(ss_recording *r, ss_json *json, ss_arena *arena) {
     int *lengths =
             ss_arena_take(arena, list ? (size_t)cJSON_GetArraySize(list) : 0, sizeof *lengths),
         n = 0;
-    if (arena->full && json->status == SS_OK)
-        json->status = ss_fail(json->err, SS_NO_MEMORY, "tokens", "no room for their lengths");
+    if (arena->full && *json->status == SS_OK)
+        *json->status = ss_fail(json->err, SS_NO_MEMORY, "tokens", "no room for their lengths");
     cJSON_ArrayForEach(prompt, list) {
-        if (json->status != SS_OK) return;
+        if (*json->status != SS_OK) return;
         int length = 0;
-        if (!cJSON_IsArray(prompt)) refuse(json, "tokens", "a list of strings for each prompt");
+        if (!cJSON_IsArray(prompt))
+            ss_json_fail(json, "tokens", "a list of strings for each prompt");
         cJSON_ArrayForEach(item, prompt) {
             length++;
-            if (!cJSON_IsString(item)) refuse(json, "tokens", "a list of strings for each prompt");
+            if (!cJSON_IsString(item))
+                ss_json_fail(json, "tokens", "a list of strings for each prompt");
         }
-        if (length < 1) refuse(json, "tokens", "one token or more in each prompt");
-        if (length <= r->first) refuse(json, "first.position", "a token of each kept prompt");
+        if (length < 1) ss_json_fail(json, "tokens", "one token or more in each prompt");
+        if (length <= r->first) ss_json_fail(json, "first.position", "a token of each kept prompt");
         lengths[n++] = length;
     }
-    if (json->status == SS_OK && n != r->kept)
-        refuse(json, "tokens", "as many lists as prompts were kept");
+    if (n != r->kept) ss_json_fail(json, "tokens", "as many lists as prompts were kept");
     r->lengths = lengths;
 }
 
 static ss_status read_conditions(ss_recording *r, const cJSON *root, ss_arena *arena,
                                  ss_error *err) {
-    ss_json json = {root, FILE_NAME, SS_OK, err};
+    ss_status status = SS_OK;
+    ss_json json = {root, FILE_NAME, &status, err};
     read_model(r, &json);
     read_first(r, &json);
     read_prompts(r, &json);
@@ -274,19 +263,13 @@ static ss_status read_conditions(ss_recording *r, const cJSON *root, ss_arena *a
     read_versions(&json);
     check_texts(&json, (const char *const[]){"class", "license", "licence", "command", NULL});
     read_tokens(r, &json, arena);
-    return json.status;
-}
-
-static tensor_name name_of(const char *prefix, const char *name) {
-    tensor_name full_name;
-    snprintf(full_name.text, sizeof full_name.text, "%s.%s", prefix, name);
-    return full_name;
+    return status;
 }
 
 static tensor_name prompt_name(int prompt, const char *name) {
-    char prefix[16];
-    snprintf(prefix, sizeof prefix, "%d", prompt);
-    return name_of(prefix, name);
+    tensor_name full_name;
+    snprintf(full_name.text, sizeof full_name.text, "%d.%s", prompt, name);
+    return full_name;
 }
 
 static const ss_entry *prompt_entry(const ss_recording *r, int prompt, const char *name) {
@@ -295,53 +278,31 @@ static const ss_entry *prompt_entry(const ss_recording *r, int prompt, const cha
 
 enum { FLOATS = 1 << SS_F32 | 1 << SS_F16 | 1 << SS_BF16, EXACT = 1 << SS_F32 };
 
-typedef struct shape {
-    size_t dims[SS_RANK_MAX];
-    int rank;
-} shape;
-
-static void shape_text(char out[96], const shape *s) {
-    size_t at = 0;
-    out[0] = 0;
-    for (int i = 0; i < s->rank && at < 80; i++)
-        at += (size_t)snprintf(out + at, 96 - at, i ? ", %lu" : "%lu", (unsigned long)s->dims[i]);
-}
-
-static shape drop_ones(const size_t *dims, int rank) {
-    shape s = {.rank = 0};
-    for (int i = 0; i < rank; i++)
-        if (dims[i] != 1) s.dims[s.rank++] = dims[i];
-    return s;
-}
-
-static bool shapes_equal(const shape *a, const shape *b) {
-    return a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof *a->dims * (size_t)a->rank);
+static ss_tensor drop_ones(const ss_tensor *tensor) {
+    ss_tensor rest = {.rank = 0};
+    for (int i = 0; i < tensor->rank; i++)
+        if (tensor->dims[i] != 1) rest.dims[rest.rank++] = tensor->dims[i];
+    return rest;
 }
 
 /* Checks that an entry, if it exists, has one of these types and this shape; `ignore_ones` ignores
  * dimensions of 1. */
-static ss_status check_entry(const ss_entry *entry, const shape *expected, int types,
+static ss_status check_entry(const ss_entry *entry, const ss_tensor *expected, int types,
                              bool ignore_ones, ss_error *err) {
     if (!entry) return SS_OK;
     const ss_tensor *tensor = &entry->tensor;
-    shape actual = {.rank = tensor->rank}, reference = *expected;
-    memcpy(actual.dims, tensor->dims, sizeof actual.dims);
-    char actual_text[96], expected_text[96];
-    shape_text(actual_text, &actual);
-    shape_text(expected_text, &reference);
-    if (ignore_ones) {
-        actual = drop_ones(actual.dims, actual.rank);
-        reference = drop_ones(reference.dims, reference.rank);
-    }
+    ss_tensor actual_rest = drop_ones(tensor), expected_rest = drop_ones(expected);
+    bool has_shape = ignore_ones ? ss_tensor_shapes_equal(&actual_rest, &expected_rest)
+                                 : ss_tensor_shapes_equal(tensor, expected);
     const char *type = types == FLOATS ? "F32, F16 or BF16"
                                        : ss_dtype_name(types & 1 << SS_I32  ? SS_I32
                                                        : types & 1 << SS_U8 ? SS_U8
                                                                             : SS_F32);
-    if (entry->readable && (types & 1 << tensor->type) && shapes_equal(&actual, &reference))
-        return SS_OK;
+    if (entry->readable && (types & 1 << tensor->type) && has_shape) return SS_OK;
     return ss_fail(err, SS_BAD_TENSOR, entry->name, "expected %s of shape [%s], found %s of [%s]",
-                   type, expected_text,
-                   entry->readable ? ss_dtype_name(tensor->type) : "another type", actual_text);
+                   type, ss_tensor_shape(expected).text,
+                   entry->readable ? ss_dtype_name(tensor->type) : "another type",
+                   ss_tensor_shape(tensor).text);
 }
 
 /* Returns an empty trace of T tokens, from which letters of shapes take their sizes. */
@@ -349,7 +310,7 @@ static ss_trace sizes_of(const ss_recording *r, int T) {
     return (ss_trace){.model = &r->model, .T = T, .capacity = T, .slots = T};
 }
 
-static bool shape_of(shape *s, const ss_trace *sizes, const char *const *letters) {
+static bool shape_of(ss_tensor *s, const ss_trace *sizes, const char *const *letters) {
     for (s->rank = 0; s->rank < SS_RANK_MAX && letters[s->rank]; s->rank++)
         if (!(s->dims[s->rank] = ss_trace_size_of(sizes, letters[s->rank]))) return false;
     return true;
@@ -381,7 +342,8 @@ static ss_status check_pooled(const ss_recording *r, int prompt, ss_error *err) 
     const ss_entry *scale = prompt_entry(r, prompt, "att_scale");
     size_t P = maps->tensor.rank == 4 ? maps->tensor.dims[3] : 0;
     size_t L = (size_t)r->model.arch.L, H = (size_t)r->model.arch.H;
-    ss_status status = check_entry(maps, &(shape){{L, H, P, P}, 4}, 1 << SS_U8, false, err);
+    ss_status status =
+        check_entry(maps, &(ss_tensor){.rank = 4, .dims = {L, H, P, P}}, 1 << SS_U8, false, err);
     if (status == SS_OK && (P < 1 || P > 128 || P > (size_t)r->lengths[prompt]))
         status = ss_fail(err, SS_BAD_TENSOR, maps->name,
                          "expected maps of 1 to 128 cells a side, and of no more than the tokens, "
@@ -390,7 +352,9 @@ static ss_status check_pooled(const ss_recording *r, int prompt, ss_error *err) 
     if (status == SS_OK && !scale)
         status = ss_fail(err, SS_BAD_TENSOR, prompt_name(prompt, "att_scale").text,
                          "expected the scales of the pooled maps, but the file has none");
-    return status == SS_OK ? check_entry(scale, &(shape){{L, H}, 2}, EXACT, false, err) : status;
+    return status == SS_OK
+               ? check_entry(scale, &(ss_tensor){.rank = 2, .dims = {L, H}}, EXACT, false, err)
+               : status;
 }
 
 static ss_status check_tokens(const ss_recording *r, const ss_entry *entry, ss_error *err) {
@@ -408,7 +372,7 @@ static ss_status check_tokens(const ss_recording *r, const ss_entry *entry, ss_e
 static ss_status check_prompt(const ss_recording *r, int prompt, ss_error *err) {
     int T = r->lengths[prompt];
     ss_trace sizes = sizes_of(r, T);
-    shape s;
+    ss_tensor s;
     for (int field = 0; field < SS_FIELD_N; field++) {
         const ss_field *row = &ss_fields()[field];
         const ss_entry *entry = prompt_entry(r, prompt, row->name);
@@ -430,13 +394,14 @@ static ss_status check_prompt(const ss_recording *r, int prompt, ss_error *err) 
 static ss_status check_mean(const ss_recording *r, const char *prefix, const ss_metric *row,
                             ss_error *err) {
     ss_trace sizes = sizes_of(r, r->T);
-    shape s, with_eps = {.rank = 0};
+    ss_tensor s, with_eps = {.rank = 0};
     if (!shape_of(&s, &sizes, row->shape)) return SS_OK;
     if (row->args & SS_ARG_EPS) with_eps.dims[with_eps.rank++] = (size_t)r->thresholds;
     for (int i = 0; i < s.rank && with_eps.rank < SS_RANK_MAX; i++)
         with_eps.dims[with_eps.rank++] = s.dims[i];
-    const ss_entry *entry = ss_container_find(&r->container, name_of(prefix, row->name).text);
-    return check_entry(entry, &with_eps, FLOATS, true, err);
+    tensor_name name;
+    snprintf(name.text, sizeof name.text, "%s.%s", prefix, row->name);
+    return check_entry(ss_container_find(&r->container, name.text), &with_eps, FLOATS, true, err);
 }
 
 static ss_status check_means(const ss_recording *r, ss_error *err) {
@@ -455,15 +420,17 @@ static ss_status check_rows(const ss_recording *r, ss_error *err) {
     const struct {
         const char *name;
         int types;
-        shape shape;
-    } rows[] = {{"prompt.sink_1", EXACT, {{(size_t)r->count, (size_t)r->thresholds}, 2}},
-                {"prompt.alpha_1", EXACT, {{(size_t)r->count}, 1}},
-                {"prompt.loss", EXACT, {{(size_t)r->count}, 1}},
-                {"prompt.failed", 1 << SS_U8, {{(size_t)r->count}, 1}}};
+        int rank;
+    } rows[] = {{"prompt.sink_1", EXACT, 2},
+                {"prompt.alpha_1", EXACT, 1},
+                {"prompt.loss", EXACT, 1},
+                {"prompt.failed", 1 << SS_U8, 1}};
     ss_status status = SS_OK;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows && status == SS_OK; i++)
-        status = check_entry(ss_container_find(&r->container, rows[i].name), &rows[i].shape,
-                             rows[i].types, true, err);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && status == SS_OK; i++) {
+        ss_tensor shape = {.rank = rows[i].rank, .dims = {(size_t)r->count, (size_t)r->thresholds}};
+        status = check_entry(ss_container_find(&r->container, rows[i].name), &shape, rows[i].types,
+                             true, err);
+    }
     return status;
 }
 
@@ -565,7 +532,7 @@ static void read_fields(ss_trace *trace, const ss_recording *r, int prompt, ss_a
     for (int field = 0; field < SS_FIELD_N; field++) {
         const ss_field *row = &ss_fields()[field];
         const ss_entry *entry = prompt_entry(r, prompt, row->name);
-        shape s;
+        ss_tensor s;
         if (!entry || !shape_of(&s, trace, row->shape)) continue;
         if (field == SS_FIELD_ATT_BIAS && has_sink_logit(r->choice.operation)) continue;
         trace->fields |= SS_BIT(field);
@@ -575,7 +542,7 @@ static void read_fields(ss_trace *trace, const ss_recording *r, int prompt, ss_a
     for (int field = 0; field < SS_FIELD_N; field++) {
         const char *const *letters = ss_fields()[field].shape;
         while (*letters && **letters != 'T') letters++;
-        shape s;
+        ss_tensor s;
         trace->rooms[field] = (size_t)trace->T;
         trace->widths[field] = 1;
         shape_of(&s, trace, *letters ? letters + 1 : ss_fields()[field].shape);
@@ -620,26 +587,22 @@ static void compute_factors(ss_trace *trace, const ss_recording *r, ss_arena *ar
     trace->kept.factors = factors;
 }
 
-static const float *find_summary(const ss_recording *r, int prompt, int i, ss_arena *arena,
-                                 bool *is_found) {
-    const ss_entry *entry = prompt_entry(r, prompt, summary_table[i].name);
-    *is_found = entry != NULL;
-    return entry ? numbers_of(entry, arena) : NULL;
-}
-
 static void read_summaries(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
     ss_kept *summaries = &trace->kept;
     const ss_entry *pooled = prompt_entry(r, prompt, "att_pooled");
     bool has_summary[SUMMARIES_N];
+    const float *numbers[SUMMARIES_N]; /* NULL also while the arena measures */
+    for (int i = 0; i < SUMMARIES_N; i++) {
+        const ss_entry *entry = prompt_entry(r, prompt, summary_table[i].name);
+        has_summary[i] = entry != NULL;
+        numbers[i] = entry ? numbers_of(entry, arena) : NULL;
+    }
     summaries->pooled = pooled ? (int)pooled->tensor.dims[3] : 0;
-    summaries->alpha = find_summary(r, prompt, SUMMARY_ALPHA, arena, &has_summary[SUMMARY_ALPHA]);
-    summaries->row_mass =
-        find_summary(r, prompt, SUMMARY_ROW_MASS, arena, &has_summary[SUMMARY_ROW_MASS]);
-    summaries->alpha_raw =
-        find_summary(r, prompt, SUMMARY_ALPHA_RAW, arena, &has_summary[SUMMARY_ALPHA_RAW]);
+    summaries->alpha = numbers[SUMMARY_ALPHA];
+    summaries->row_mass = numbers[SUMMARY_ROW_MASS];
+    summaries->alpha_raw = numbers[SUMMARY_ALPHA_RAW];
     for (int i = SUMMARY_NORMS; i < SUMMARIES_N; i++) {
-        summaries->norms[summary_table[i].field] =
-            find_summary(r, prompt, i, arena, &has_summary[i]);
+        summaries->norms[summary_table[i].field] = numbers[i];
         if (has_summary[i]) summaries->fields |= SS_BIT(summary_table[i].field);
     }
     if (!has_summary[SUMMARY_ALPHA_RAW] && r->choice.operation->proxy == SS_PROXY_WEIGHTS) {

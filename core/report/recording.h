@@ -3,12 +3,12 @@
  *
  * The file is a safetensors file (recording.schema.json, in this folder, describes its JSON).
  * `i.NAME` is field NAME of kept prompt i in the shape of the trace table; `mean.NAME` and
- * `deviation.NAME` are metric NAME over all prompts, kept or not, in the shape of the metric table,
- * with the thresholds as the first dimension where the metric has one. `i.alpha`, `i.row_mass` and
- * the norms replace maps and vectors that were too large to keep: a metric that needs only these
- * works without the field; every other metric fails and names the missing field. L counts the
- * layers with attention; `model.blocks` counts all layers, and `model.layers` has the indices of
- * the L layers among them.
+ * `deviation.NAME` are the mean and the standard deviation of metric NAME over all prompts, kept or
+ * not, in the shape of the metric table; if the metric has a threshold, the thresholds are the
+ * first dimension. `i.alpha`, `i.row_mass` and the norms replace maps and vectors that were too
+ * large to keep: a metric that needs only these works without the field; every other metric fails
+ * and names the missing field. L counts the layers with attention; `model.blocks` counts all
+ * layers, and `model.layers` has the indices of the L layers among them.
  *
  * The bytes are untrusted. Opening checks the shape of every known tensor and copies only names and
  * the JSON; unknown names are ignored.

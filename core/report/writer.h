@@ -1,8 +1,9 @@
 /*
  * Writer: JSON text into a caller's bytes, member by member.
  *
- * A member of an object has a key, one of an array has NULL. Text that does not fit is counted and
- * dropped, so that only ss_write_done needs a check. Texts have no control characters.
+ * `key` is the name of an object's member, and NULL for an array's element. Text that does not fit
+ * is counted and dropped, so that only ss_write_done needs a check. Texts have no control
+ * characters.
  */
 #ifndef SS_REPORT_WRITER_H
 #define SS_REPORT_WRITER_H

@@ -402,12 +402,12 @@ static void compute_layer(ss_pass *pass, int l, int t0, int n) {
     const ss_layer *layer = &pass->trace->model->layers[l];
     float *mixer_out = pass->ffn_out; /* unused until the feed-forward */
     pass->a = ss_attention_of(arch, l);
-    if (pass->a < 0 || arch->mixer.beside) {
+    if (pass->a < 0 || arch->mixer.in_every_layer) {
         norm_block_input(pass, &layer->attention_norm, n);
         ss_mix(pass, mixer_out, l, n);
     }
     const float *attn_out = pass->a < 0 ? mixer_out : attention_block(pass, pass->a, t0, n);
-    if (arch->mixer.beside) ss_add(pass->x, mixer_out, (size_t)n * (size_t)arch->D);
+    if (arch->mixer.in_every_layer) ss_add(pass->x, mixer_out, (size_t)n * (size_t)arch->D);
     if (!arch->parallel) add_block_output(pass, &layer->attention_norm, attn_out, n);
     const float *ffn_out = ffn_block(pass, l, t0, n);
     if (arch->parallel) add_block_output(pass, &layer->attention_norm, attn_out, n);

@@ -34,7 +34,7 @@ static size_t state_size(const ss_mixer_sizes *sizes) {
 }
 
 static size_t mixers_below(const ss_arch *arch, int l) {
-    return (size_t)(arch->mixer.beside ? l : l - ss_attention_below(arch, l));
+    return (size_t)(arch->mixer.in_every_layer ? l : l - ss_attention_below(arch, l));
 }
 
 static float *take_floats(ss_arena *arena, size_t rows, size_t width) {

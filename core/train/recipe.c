@@ -71,8 +71,8 @@ static const ss_setting *find_setting(const char *name) {
 }
 
 static void refuse(ss_json *json, const char *key, const char *expected, const char *actual) {
-    if (json->status == SS_OK)
-        json->status = ss_fail(json->err, SS_UNSUPPORTED, key, "recipe: expected %s, found %.80s",
+    if (*json->status == SS_OK)
+        *json->status = ss_fail(json->err, SS_UNSUPPORTED, key, "recipe: expected %s, found %.80s",
                                expected, actual);
 }
 
@@ -105,13 +105,13 @@ ss_status ss_recipe_read(ss_recipe *recipe, ss_bytes text, ss_error *err) {
     cJSON *object;
     ss_status status = ss_json_parse(&object, text, "recipe", SS_BAD_CONFIG, err);
     if (status != SS_OK) return status;
-    ss_json json = {object, "recipe", SS_OK, err};
+    ss_json json = {object, "recipe", &status, err};
     const cJSON *item;
     cJSON_ArrayForEach(item, object) if (!find_setting(item->string))
         refuse(&json, item->string, "a setting of the recipe table", item->string);
     ss_recipe result;
     for (int i = 0; i < ROWS; i++) *number_at(&result, &table[i]) = read_setting(&json, &table[i]);
-    if (json.status == SS_OK) *recipe = result;
+    if (status == SS_OK) *recipe = result;
     cJSON_Delete(object);
-    return json.status;
+    return status;
 }

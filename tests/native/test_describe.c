@@ -225,6 +225,7 @@ static void check_models(void) {
         {"hf-gemma3", "\"dense\":true,\"gated\":true,\"activation\":\"gelu_tanh\","},
         {"hf-gemma2", "\"score_cap\":3,\"logit_cap\":2,"},
         {"hf-gpt2-plain", "\"parameters\":16872,\"positions\":\"learned\",\"mask\":"},
+        {"hf-codegen", "\"parameters\":43981,"},
         {"hf-gpt2-plain", "\"norm\":\"layer\",\"norm_place\":\"pre\",\"branch_norms\":false,"
                           "\"qk_norm\":null,"},
         {"hf-gpt2-plain", "\"feed_forward\":\"plain\",\"dense\":true,\"gated\":false,"},

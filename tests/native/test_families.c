@@ -420,6 +420,8 @@ static void check_keys_refused_by_some(void) {
          "alpha"},
         {HUNYUAN ",\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":\"2\"}", SS_BAD_CONFIG,
          "alpha"},
+        {HUNYUAN ",\"rope_theta\":0,\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":2}",
+         SS_BAD_CONFIG, "rope_theta"},
         {HUNYUAN_MOE ",\"num_experts\":[4,4,4,4],\"moe_topk\":[2,2,2,2]", SS_OK, ""},
         {HUNYUAN_MOE ",\"num_experts\":[4,4,4,2]", SS_UNSUPPORTED, "num_experts"},
         {HUNYUAN_MOE ",\"num_experts\":4,\"moe_topk\":[5]", SS_UNSUPPORTED, "moe_topk"},
@@ -510,6 +512,7 @@ static void check_keys_refused_by_some(void) {
         {GEMMA4 ",\"per_layer_config\":{\"3\":{\"head_dim\":6}}", SS_OK, ""},
         {GEMMA4 ",\"per_layer_config\":{\"0\":{\"head_dim\":6}}", SS_UNSUPPORTED,
          "per_layer_config"},
+        {GEMMA4 ",\"per_layer_config\":{\"3\":[6]}", SS_BAD_CONFIG, "3"},
         {GEMMA4 ",\"per_layer_config\":{\"3\":{\"intermediate_size\":6}}", SS_UNSUPPORTED,
          "per_layer_config"},
         {GEMMA4 ",\"attention_k_eq_v\":true,\"num_global_key_value_heads\":1", SS_OK, ""},
@@ -523,6 +526,20 @@ static void check_keys_refused_by_some(void) {
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         check_config(table[i].text, table[i].status, table[i].where);
+}
+
+static void check_few_experts(void) {
+    CASE("a token uses no more experts than a layer has, where the config gives no number");
+    static const char *const texts[] = {MIXTRAL ",\"num_local_experts\":1",
+                                        QWEN2_MOE ",\"num_experts\":1"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char whole[1024];
+        ss_arch arch;
+        ss_error err;
+        snprintf(whole, sizeof whole, "{%s}", texts[i]);
+        must(read_text(&arch, whole, &err), &err, whole);
+        CHECK(arch.top_k == 1);
+    }
 }
 
 static void check_another_family(void) {
@@ -1709,6 +1726,7 @@ int main(void) {
     check_keys_refused_by_all();
     check_quantized_configs();
     check_keys_refused_by_some();
+    check_few_experts();
     check_another_family();
     check_ranges();
     check_experts_of_a_token();

@@ -10,16 +10,14 @@ void ss_apertus_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {
         .context = 65536, .theta = 12e6, .norm_eps = 1e-5, .activation = "xielu"};
     ss_read_llama_like(arch, json, &defaults);
-    ss_read_llama_rotary(arch, json);
-    if (!ss_rope_object(json)) {
+    if (!ss_rope_object(json).object) {
         arch->rotary.scaling = SS_ROPE_LLAMA3;
         arch->rotary.factor = 8.0;
         arch->rotary.original = 8192.0;
         arch->rotary.low = 1.0;
         arch->rotary.high = 4.0;
     }
-    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
-    arch->output_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->qk_norm = SS_QK_NORM_HEAD;
     arch->ffn = SS_FFN_PLAIN;
     ss_check_plain(arch, json, "hidden_act");
@@ -45,16 +43,11 @@ static void load_curve(ss_ffn *ffn, ss_loader *loader) {
     ffn->curve = curve;
 }
 
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_apertus_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D;
     ss_load_norm(loader, &layer->attention_norm, "layers.%d.attention_layernorm", false, D);
     ss_load_llama_heads(layer, loader, arch);
     ss_load_norm(loader, &layer->ffn_norm, "layers.%d.feedforward_layernorm", false, D);
     ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
     if (arch->activation == SS_ACTIVATION_XIELU) load_curve(&layer->ffn, loader);
-}
-
-void ss_apertus_load(ss_model *model, ss_loader *loader) {
-    ss_load_llama_ends(model, loader);
-    ss_load_layers(loader, model, load_layer);
 }

@@ -5,38 +5,27 @@
  */
 #include "family.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static void refuse_other_keys(ss_arch *arch, ss_json *json) {
-    const char *kind = ss_json_text(json, "position_embedding_type", "absolute");
-    if (strcmp(kind, "absolute"))
-        ss_json_refuse(json, "position_embedding_type", "\"absolute\"", kind);
-    if (ss_json_bool(json, "is_decoder", false))
-        ss_json_refuse(json, "is_decoder", "false", "true");
-    ss_check_plain(arch, json, "hidden_act");
-    ss_check_width(arch, json, "num_attention_heads", "hidden_size");
-}
-
 void ss_bert_read(ss_arch *arch, ss_json *json) {
-    ss_read_heads(arch, json, "num_hidden_layers", "num_attention_heads", "hidden_size");
-    arch->F = ss_json_int(json, "intermediate_size", SS_JSON_REQUIRED, 1, SS_FFN_MAX);
-    arch->V = ss_json_int(json, "vocab_size", SS_JSON_REQUIRED, 1, SS_VOCABULARY_MAX);
-    arch->context = ss_json_int(json, "max_position_embeddings", 512, 1, SS_CONTEXT_MAX);
+    static const ss_gpt_keys keys = {.F = "intermediate_size",
+                                     .requires_F = true,
+                                     .default_context = 512,
+                                     .activation_key = "hidden_act",
+                                     .activation = "gelu"};
+    ss_read_gpt_like(arch, json, &keys);
+    ss_read_layer_norm(arch, json, "layer_norm_eps", 1e-12);
     arch->token_types = ss_json_int(json, "type_vocab_size", 2, 1, SS_VOCABULARY_MAX);
     arch->positions = SS_POSITIONS_LEARNED;
     arch->prefix = SS_EVERY_KEY;
     arch->embedding_norm = true;
-    arch->norm = SS_NORM_LAYER;
-    arch->norm_eps = (float)ss_json_number(json, "layer_norm_eps", 1e-12, 0.0, 1.0);
     arch->post_norm = true;
-    arch->ffn = SS_FFN_PLAIN;
-    arch->activation = ss_read_activation(json, "hidden_act", "gelu");
-    arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
     arch->attention_bias = arch->output_bias = arch->ffn_bias = true;
-    arch->tied = ss_json_bool(json, "tie_word_embeddings", true);
-    refuse_other_keys(arch, json);
+    const char *kind = ss_json_text(json, "position_embedding_type", "absolute");
+    if (strcmp(kind, "absolute"))
+        ss_json_refuse(json, "position_embedding_type", "\"absolute\"", kind);
+    ss_json_require_bool(json, "is_decoder", false);
 }
 
 /* Loads a norm. In files from before the end of 2019, the gain is called gamma and the bias beta.
@@ -53,7 +42,7 @@ static void load_norm(ss_loader *loader, ss_norm *norm, const char *name, size_t
     norm->bias = ss_load_numbers(loader, beta, 0, D);
 }
 
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_bert_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     ss_load_linear(loader, &layer->q, "encoder.layer.%d.attention.self.query", true, D, D);
     ss_load_linear(loader, &layer->k, "encoder.layer.%d.attention.self.key", true, D, D);
@@ -92,7 +81,7 @@ static void load_head(ss_model *model, ss_loader *loader) {
 }
 
 /* Loads a model with or without its head; the file of a base model has names without the prefix. */
-void ss_bert_load(ss_model *model, ss_loader *loader) {
+void ss_load_bert_ends(ss_model *model, ss_loader *loader) {
     const ss_arch *arch = &model->arch;
     size_t D = (size_t)arch->D;
     loader->prefix = "bert.";
@@ -105,5 +94,4 @@ void ss_bert_load(ss_model *model, ss_loader *loader) {
                                         (size_t)arch->token_types, D);
     load_norm(loader, &model->embedding_norm, "embeddings.LayerNorm", D);
     load_head(model, loader);
-    ss_load_layers(loader, model, load_layer);
 }

@@ -5,35 +5,22 @@
  */
 #include "family.h"
 
-#include <math.h>
-
-static void read_sizes(ss_arch *arch, ss_json *json, const char *layers, const char *heads) {
-    arch->L = ss_json_int(json, layers, SS_JSON_REQUIRED, 1, SS_LAYERS_MAX);
-    arch->H = ss_json_int(json, heads, SS_JSON_REQUIRED, 1, SS_HEADS_MAX);
-    const char *width = cJSON_HasObjectItem(json->object, "n_embed") ? "n_embed" : "hidden_size";
-    arch->D = ss_json_int(json, width, SS_JSON_REQUIRED, 1, SS_WIDTH_MAX);
-    arch->V = ss_json_int(json, "vocab_size", SS_JSON_REQUIRED, 1, SS_VOCABULARY_MAX);
-    arch->G = arch->H;
-    arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
-    ss_check_width(arch, json, heads, "hidden_size");
-    arch->norm = SS_NORM_LAYER;
-    arch->norm_eps = (float)ss_json_number(json, "layer_norm_epsilon", 1e-5, 0.0, 1.0);
-    arch->ffn = SS_FFN_PLAIN;
-    arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
-    arch->tied = ss_json_bool(json, "tie_word_embeddings", true);
+static void read_like_bloom(ss_arch *arch, ss_json *json, ss_gpt_keys keys) {
+    keys.D = cJSON_HasObjectItem(json->object, "n_embed") ? "n_embed" : "hidden_size";
+    keys.norm_eps = "layer_norm_epsilon";
+    ss_read_gpt_like(arch, json, &keys);
 }
 
 void ss_bloom_read(ss_arch *arch, ss_json *json) {
     bool has_older_key = cJSON_HasObjectItem(json->object, "num_attention_heads");
-    read_sizes(arch, json, "n_layer", has_older_key ? "num_attention_heads" : "n_head");
-    arch->F = 4 * arch->D;
-    arch->context = ss_json_int(json, "seq_length", 2048, 1, SS_CONTEXT_MAX);
+    ss_gpt_keys keys = {
+        .L = "n_layer", .H = has_older_key ? NULL : "n_head", .context = "seq_length"};
+    read_like_bloom(arch, json, keys);
     arch->positions = SS_POSITIONS_ALIBI;
     arch->embedding_norm = true;
     arch->activation = SS_ACTIVATION_GELU_TANH;
     arch->attention_bias = arch->output_bias = arch->ffn_bias = true;
-    if (ss_json_bool(json, "apply_residual_connection_post_layernorm", false))
-        ss_json_refuse(json, "apply_residual_connection_post_layernorm", "false", "true");
+    ss_json_require_bool(json, "apply_residual_connection_post_layernorm", false);
 }
 
 /* Reads the number of key/value heads; only the new architecture uses num_kv_heads. */
@@ -49,18 +36,16 @@ static void read_kv_heads(ss_arch *arch, ss_json *json) {
 }
 
 void ss_falcon_read(ss_arch *arch, ss_json *json) {
-    read_sizes(arch, json, "num_hidden_layers", "num_attention_heads");
+    ss_gpt_keys keys = {
+        .F = "ffn_hidden_size", .activation_key = "activation", .activation = "gelu"};
+    read_like_bloom(arch, json, keys);
     read_kv_heads(arch, json);
-    arch->F = ss_json_int(json, "ffn_hidden_size", 4 * arch->D, 1, SS_FFN_MAX);
-    arch->context = ss_json_int(json, "max_position_embeddings", 2048, 1, SS_CONTEXT_MAX);
     arch->positions = SS_POSITIONS_ROTARY;
     arch->rotary_width = arch->K;
     arch->rotary = (ss_rotary){.base = 10000.0, .part = 1.0};
     ss_read_llama_rotary(arch, json);
-    arch->activation = ss_read_activation(json, "activation", "gelu");
-    ss_check_plain(arch, json, "activation");
-    arch->attention_bias = ss_json_bool(json, "bias", false);
-    arch->output_bias = arch->ffn_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "bias", false);
+    arch->ffn_bias = arch->attention_bias;
     if (ss_json_bool(json, "alibi", false))
         ss_json_refuse(json, "alibi", "rotary positions",
                        "true (falcon-rw rounds its biases to BF16)");
@@ -81,7 +66,7 @@ static void load_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
         ss_load_norm(loader, &layer->ffn_norm, "h.%d.post_attention_layernorm", true, D);
 }
 
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_falcon_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     load_norms(layer, loader, arch);
     ss_load_qkv(loader, layer, arch, "h.%d.self_attention.query_key_value", SS_OUT_IN, true);
@@ -91,7 +76,7 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
 }
 
 /* Loads falcon or bloom; published bloom files have names without prefix. */
-void ss_falcon_load(ss_model *model, ss_loader *loader) {
+void ss_load_falcon_ends(ss_model *model, ss_loader *loader) {
     size_t D = (size_t)model->arch.D, V = (size_t)model->arch.V;
     loader->prefix = "transformer.";
     if (!ss_load_has_tensor(loader, "word_embeddings.weight")) loader->prefix = "";
@@ -100,5 +85,4 @@ void ss_falcon_load(ss_model *model, ss_loader *loader) {
         ss_load_norm(loader, &model->embedding_norm, "word_embeddings_layernorm", true, D);
     ss_load_head(loader, model, "lm_head");
     ss_load_norm(loader, &model->norm, "ln_f", true, D);
-    ss_load_layers(loader, model, load_layer);
 }

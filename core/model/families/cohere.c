@@ -8,13 +8,10 @@
 static void read_like_cohere(ss_arch *arch, ss_json *json, double theta) {
     ss_llama_defaults defaults = {.context = 8192, .theta = theta, .tied = true};
     ss_read_llama_like(arch, json, &defaults);
-    ss_read_llama_rotary(arch, json);
-    arch->norm = SS_NORM_LAYER;
-    arch->norm_eps = (float)ss_json_number(json, "layer_norm_eps", 1e-5, 0.0, 1.0);
+    ss_read_layer_norm(arch, json, "layer_norm_eps", 1e-5);
     arch->unbiased_norm = true;
     arch->parallel = true;
-    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
-    arch->output_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->logit_scale = (float)ss_json_number(json, "logit_scale", 0.0625, 1e-6, 1e6);
 }
 
@@ -22,8 +19,7 @@ static void read_like_cohere(ss_arch *arch, ss_json *json, double theta) {
  * head. */
 void ss_cohere_read(ss_arch *arch, ss_json *json) {
     read_like_cohere(arch, json, 500000.0);
-    if (ss_json_bool(json, "use_qk_norm", false))
-        ss_json_refuse(json, "use_qk_norm", "queries and keys without norms", "true");
+    ss_refuse_qk_norm(json, "use_qk_norm");
 }
 
 void ss_cohere2_read(ss_arch *arch, ss_json *json) {

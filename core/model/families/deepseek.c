@@ -20,13 +20,15 @@ typedef struct experts {
     int E, top_k, F, shared, dense; /* default values; E, top_k or shared 0: the config must have
                                        the key; dense 0: no layers without experts */
     bool no_shared;
-    int groups, top_groups;
-    double scale;
+    int groups, top_groups; /* 0: 1 */
+    double scale;           /* 0: 1 */
 } experts;
 
 static void read_expert_groups(ss_arch *arch, ss_json *json, const experts *defaults) {
-    int groups = ss_json_int(json, "n_group", defaults->groups, 1, arch->E);
-    arch->router_top_groups = ss_json_int(json, "topk_group", defaults->top_groups, 1, groups);
+    int default_groups = defaults->groups ? defaults->groups : 1;
+    int groups = ss_json_int(json, "n_group", default_groups, 1, arch->E);
+    int top_groups = defaults->top_groups ? defaults->top_groups : 1;
+    arch->router_top_groups = ss_json_int(json, "topk_group", top_groups, 1, groups);
     arch->router_groups = groups;
     if (arch->E % groups || arch->E / groups < arch->router_best)
         ss_json_refuse(json, "n_group", "groups of as many experts, two or more", "another number");
@@ -44,15 +46,13 @@ static void read_shared(ss_arch *arch, ss_json *json, const experts *defaults) {
 }
 
 static void read_experts(ss_arch *arch, ss_json *json, const experts *defaults) {
-    arch->E = ss_json_int(json, "n_routed_experts", defaults->E ? defaults->E : SS_JSON_REQUIRED, 1,
-                          SS_EXPERTS_MAX);
-    int top_k = defaults->top_k ? defaults->top_k : SS_JSON_REQUIRED;
-    arch->top_k = ss_json_int(json, "num_experts_per_tok", top_k, 1, arch->E);
+    ss_read_experts(arch, json, "n_routed_experts", defaults->E ? defaults->E : SS_JSON_REQUIRED,
+                    defaults->top_k ? defaults->top_k : SS_JSON_REQUIRED);
     arch->dense_F = arch->F;
     arch->F = ss_json_int(json, "moe_intermediate_size", defaults->F, 1, SS_FFN_MAX);
     read_shared(arch, json, defaults);
-    arch->router_scale =
-        (float)ss_json_number(json, "routed_scaling_factor", defaults->scale, 1e-6, 1e6);
+    double scale = defaults->scale > 0.0 ? defaults->scale : 1.0;
+    arch->router_scale = (float)ss_json_number(json, "routed_scaling_factor", scale, 1e-6, 1e6);
     if (ss_json_int(json, "moe_layer_freq", 1, 1, SS_LAYERS_MAX) > 1)
         ss_json_refuse(json, "moe_layer_freq", "1", "more");
 }
@@ -73,12 +73,10 @@ static void load_ffn(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
         ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->dense_F);
         return;
     }
-    ss_load_linear(loader, &layer->router, "layers.%d.mlp.gate", false, (size_t)arch->D,
-                   (size_t)arch->E);
+    ss_load_experts(layer, loader, arch, "layers.%d.mlp.gate", false, ss_load_llama_expert);
     if (arch->router == SS_ROUTER_SIGMOID)
         layer->router_bias = ss_load_numbers(loader, "layers.%d.mlp.gate.e_score_correction_bias",
                                              0, (size_t)arch->E);
-    layer->experts = ss_load_experts(loader, arch, ss_load_llama_expert);
     if (!arch->shared_F) return;
     ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp.shared_experts", arch,
                       (size_t)arch->shared_F);
@@ -87,9 +85,9 @@ static void load_ffn(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
 /* Reads the width of compressed queries. An absent key means `default_value`; null means that
  * queries are not compressed. */
 static int read_q_latent(ss_json *json, int default_value) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->object, "q_lora_rank");
-    return cJSON_IsNull(item) ? 0
-                              : ss_json_int(json, "q_lora_rank", default_value, 1, SS_WIDTH_MAX);
+    return ss_json_is_null(json, "q_lora_rank")
+               ? 0
+               : ss_json_int(json, "q_lora_rank", default_value, 1, SS_WIDTH_MAX);
 }
 
 /* Reads rotary positions. With a scaling, mscale_all_dim scales all dimensions of queries and keys,
@@ -97,11 +95,10 @@ static int read_q_latent(ss_json *json, int default_value) {
 static void read_positions(ss_arch *arch, ss_json *json) {
     arch->rotary = (ss_rotary){.base = 10000.0, .part = 1.0};
     ss_read_llama_rotary(arch, json);
-    ss_json rope = {ss_rope_object(json), json->file, json->status, json->err};
-    double slope = rope.object ? ss_json_number(&rope, "mscale_all_dim", 0.0, 0.0, 1e6) : 0.0;
+    ss_json rope = ss_rope_object(json);
+    double slope = ss_json_number(&rope, "mscale_all_dim", 0.0, 0.0, 1e6);
     double size = arch->rotary.scaling ? ss_yarn_size(&arch->rotary, slope) : 1.0;
     arch->score_scale = (float)(size * size / sqrt((double)arch->K));
-    json->status = rope.status;
 }
 
 static void read_latent(ss_arch *arch, ss_json *json) {
@@ -113,15 +110,14 @@ static void read_latent(ss_arch *arch, ss_json *json) {
     arch->U = ss_json_int(json, "v_head_dim", 128, 1, SS_WIDTH_MAX);
     if (arch->G != arch->H)
         ss_json_refuse(json, "num_key_value_heads", "num_attention_heads", "another number");
-    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
-    arch->output_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "attention_bias", false);
     read_positions(arch, json);
 }
 
 void ss_deepseek_v2_read(ss_arch *arch, ss_json *json) {
-    ss_read_llama_like(arch, json, &(ss_llama_defaults){0});
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){.skips_rotary = true});
     read_latent(arch, json);
-    experts defaults = {.E = 64, .F = 1407, .shared = 2, .groups = 1, .top_groups = 1, .scale = 1};
+    experts defaults = {.E = 64, .F = 1407, .shared = 2};
     read_experts(arch, json, &defaults);
     arch->router_shares = true;
     check_text(json, "scoring_func", "softmax");
@@ -130,13 +126,12 @@ void ss_deepseek_v2_read(ss_arch *arch, ss_json *json) {
         read_expert_groups(arch, json, &defaults);
     else if (strcmp(method, "greedy"))
         ss_json_refuse(json, "topk_method", "\"greedy\" and \"group_limited_greedy\"", method);
-    if (ss_json_bool(json, "norm_topk_prob", false))
-        ss_json_refuse(json, "norm_topk_prob", "false", "true");
-    if (ss_json_bool(json, "mlp_bias", false)) ss_json_refuse(json, "mlp_bias", "false", "true");
+    ss_json_require_bool(json, "norm_topk_prob", false);
+    ss_json_require_bool(json, "mlp_bias", false);
 }
 
 void ss_deepseek_v3_read(ss_arch *arch, ss_json *json) {
-    ss_read_llama_like(arch, json, &(ss_llama_defaults){.context = 4096});
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){.context = 4096, .skips_rotary = true});
     read_latent(arch, json);
     experts defaults = {.E = 256,
                         .top_k = 8,
@@ -147,8 +142,7 @@ void ss_deepseek_v3_read(ss_arch *arch, ss_json *json) {
                         .top_groups = 4,
                         .scale = 2.5};
     read_sigmoid_experts(arch, json, &defaults, true);
-    if (!ss_json_bool(json, "rope_interleave", true))
-        ss_json_refuse(json, "rope_interleave", "true", "false");
+    ss_json_require_bool(json, "rope_interleave", true);
 }
 
 #define ATTENTION "layers.%d.self_attn."
@@ -193,7 +187,7 @@ static void load_keys_and_values(ss_layer *layer, ss_loader *loader, const ss_ar
     ss_load_linear_at(loader, &layer->v, ATTENTION "kv_b_proj", false, &b);
 }
 
-static void load_latent_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_deepseek_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D;
     ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", false, D);
     load_queries(layer, loader, arch);
@@ -204,78 +198,48 @@ static void load_latent_layer(ss_layer *layer, ss_loader *loader, const ss_arch 
     load_ffn(layer, loader, arch);
 }
 
-void ss_deepseek_load(ss_model *model, ss_loader *loader) {
-    ss_load_llama_ends(model, loader);
-    ss_load_layers(loader, model, load_latent_layer);
-}
-
 void ss_dots1_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 32});
-    ss_read_llama_rotary(arch, json);
-    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
-    arch->output_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->qk_norm = SS_QK_NORM_HEAD;
     arch->window = ss_read_window(json, 4096);
     ss_read_late_windows(arch, json, 62);
-    experts defaults = {.F = 1408, .groups = 1, .top_groups = 1, .scale = 1};
+    experts defaults = {.F = 1408};
     read_sigmoid_experts(arch, json, &defaults, false);
-}
-
-static void load_dots1_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_load_llama_attention(layer, loader, arch);
-    load_ffn(layer, loader, arch);
-}
-
-void ss_dots1_load(ss_model *model, ss_loader *loader) {
-    ss_load_llama_ends(model, loader);
-    ss_load_layers(loader, model, load_dots1_layer);
 }
 
 /* Reads mlp_layer_types, "dense" or "sparse" for each layer; if it is absent, the first layer is
  * dense. */
 static void read_dense_layers(ss_arch *arch, ss_json *json) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "mlp_layer_types"), *item;
-    arch->dense[0] = true;
-    if (!list || cJSON_IsNull(list)) return;
-    int l = 0;
-    cJSON_ArrayForEach(item, list) {
-        const char *word = cJSON_IsString(item) ? item->valuestring : "something else";
-        bool dense = !strcmp(word, "dense");
-        if (l < arch->L) arch->dense[l] = dense;
-        if (!dense && strcmp(word, "sparse"))
-            ss_json_refuse(json, "mlp_layer_types", "\"dense\" and \"sparse\"", word);
-        l++;
-    }
-    if (l != arch->L)
-        ss_json_refuse(json, "mlp_layer_types", "one word for each layer",
-                       "another number of them");
+    bool is_sparse[SS_LAYERS_MAX] = {false};
+    bool has_list =
+        ss_read_layer_words(is_sparse, arch->L, json, "mlp_layer_types", "dense", "sparse");
+    for (int l = 0; l < arch->L; l++) arch->dense[l] = has_list ? !is_sparse[l] : l == 0;
 }
 
 /* Reads the rotary positions of layers that see all keys and of layers with a window; the default
  * bases are those of published models. */
 static void read_both_rotaries(ss_arch *arch, ss_json *json) {
-    ss_json rope = {ss_json_object(json, "rope_parameters"), json->file, json->status, json->err};
+    ss_json rope = ss_json_object(json, "rope_parameters");
     static const char *const kinds[] = {"full_attention", "sliding_attention"};
     ss_rotary *rotaries[] = {&arch->rotary, &arch->window_rotary};
     for (int i = 0; i < 2; i++) {
         *rotaries[i] = (ss_rotary){.base = i ? 1e4 : 5e6, .part = 0.334, .size = 1.0f};
-        const cJSON *object = rope.object ? ss_json_object(&rope, kinds[i]) : NULL;
-        if (object) ss_read_rope(rotaries[i], object, &rope, arch->context);
-        if (rotaries[i]->scaling) ss_json_refuse(&rope, "rope_type", "\"default\"", "another");
+        ss_json kind = ss_json_object(&rope, kinds[i]);
+        ss_read_rope(rotaries[i], &kind, arch->context);
+        if (rotaries[i]->scaling) ss_json_refuse(json, "rope_type", "\"default\"", "another");
         int width = (int)(arch->K * rotaries[i]->part);
         if (width < 2 || width % 2)
-            ss_json_refuse(&rope, "partial_rotary_factor", "an even number of dimensions",
+            ss_json_refuse(json, "partial_rotary_factor", "an even number of dimensions",
                            "another number");
         arch->sizes[i] = (ss_sizes){arch->G, arch->K, arch->U, width};
     }
     arch->own_rotary = true;
-    json->status = rope.status;
 }
 
 /* Reads a number; null means `off`, and an absent key the default. */
 static double read_number_or_off(ss_json *json, const char *key, double default_value, double off) {
-    bool is_off = cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, key));
-    return is_off ? off : ss_json_number(json, key, default_value, 1e-6, 1e6);
+    return ss_json_is_null(json, key) ? off : ss_json_number(json, key, default_value, 1e-6, 1e6);
 }
 
 static void read_mimo_windows(ss_arch *arch, ss_json *json) {
@@ -293,7 +257,8 @@ static void read_mimo_windows(ss_arch *arch, ss_json *json) {
 }
 
 void ss_mimo_read(ss_arch *arch, ss_json *json) {
-    ss_llama_defaults defaults = {.G = 4, .K = 192, .context = 131072, .norm_eps = 1e-5};
+    ss_llama_defaults defaults = {
+        .G = 4, .K = 192, .context = 131072, .norm_eps = 1e-5, .skips_rotary = true};
     ss_read_llama_like(arch, json, &defaults);
     arch->U = ss_json_int(json, "v_head_dim", 128, 1, SS_WIDTH_MAX);
     arch->value_scale = (float)read_number_or_off(json, "attention_value_scale", 0.707, 1.0);
@@ -305,25 +270,15 @@ void ss_mimo_read(ss_arch *arch, ss_json *json) {
         arch->rotary_width = arch->sizes[1].rotary_width;
     strcpy(arch->attention.operation, "sink_logit");
     arch->window_sinks = true;
-    experts expert_defaults = {.E = 256,
-                               .top_k = 8,
-                               .F = 2048,
-                               .no_shared = true,
-                               .groups = 1,
-                               .top_groups = 1,
-                               .scale = 1};
+    experts expert_defaults = {.E = 256, .top_k = 8, .F = 2048, .no_shared = true};
     read_sigmoid_experts(arch, json, &expert_defaults, true);
     read_dense_layers(arch, json);
 }
 
-static void load_mimo_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+/* Loads a layer of dots1 or mimo_v2_flash. */
+void ss_load_dots1_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_attention(layer, loader, arch);
-    if (arch->windowed[loader->layer])
+    if (arch->window_sinks && arch->windowed[loader->layer])
         layer->sinks = ss_load_numbers(loader, ATTENTION "attention_sink_bias", 0, (size_t)arch->H);
     load_ffn(layer, loader, arch);
-}
-
-void ss_mimo_load(ss_model *model, ss_loader *loader) {
-    ss_load_llama_ends(model, loader);
-    ss_load_layers(loader, model, load_mimo_layer);
 }

@@ -9,13 +9,11 @@
  * layer_types. */
 void ss_exaone4_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 32, .norm_eps = 1e-5});
-    ss_read_llama_rotary(arch, json);
     arch->qk_norm = SS_QK_NORM_HEAD;
     arch->branch_norms = true;
     arch->branch_only = true;
     arch->window = ss_read_window(json, 4096);
-    const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->object, "layer_types");
-    bool has_pattern = arch->window && (!types || cJSON_IsNull(types));
+    bool has_pattern = arch->window && !ss_json_item(json, "layer_types");
     int pattern =
         has_pattern ? ss_json_int(json, "sliding_window_pattern", 4, 1, SS_LAYERS_MAX) : 4;
     ss_read_window_pattern(arch, json, pattern);

@@ -11,9 +11,9 @@ static float read_factor(ss_json *json, const char *key) {
 }
 
 static void read_factors(ss_json *json, const char *key, float *factors, int n) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, key), *item;
+    const cJSON *list = ss_json_item(json, key), *item;
     for (int i = 0; i < n; i++) factors[i] = 1.0f;
-    if (!list || cJSON_IsNull(list)) return;
+    if (!list) return;
     int i = 0;
     cJSON_ArrayForEach(item, list) {
         bool is_factor = cJSON_IsNumber(item) && fabs(item->valuedouble) <= 1e9;
@@ -28,9 +28,9 @@ static void read_factors(ss_json *json, const char *key, float *factors, int n) 
  * {"__float__": "Infinity"}, since JSON has no number for it. */
 static void read_limits(ss_mixer_sizes *sizes, ss_json *json) {
     const char *key = "time_step_limit";
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, key);
+    const cJSON *list = ss_json_item(json, key);
     sizes->step_high = INFINITY;
-    if (!list || cJSON_IsNull(list)) return;
+    if (!list) return;
     const cJSON *low = cJSON_GetArrayItem(list, 0), *high = cJSON_GetArrayItem(list, 1);
     bool is_pair = cJSON_GetArraySize(list) == 2 && cJSON_IsNumber(low) &&
                    (cJSON_IsNumber(high) || cJSON_IsObject(high));
@@ -44,17 +44,16 @@ static void read_limits(ss_mixer_sizes *sizes, ss_json *json) {
 static void read_mamba(ss_arch *arch, ss_json *json) {
     ss_mixer_sizes *sizes = &arch->mixer;
     float scales[5];
-    *sizes = (ss_mixer_sizes){.kind = SS_MIXER_MAMBA, .beside = true};
+    *sizes = (ss_mixer_sizes){.kind = SS_MIXER_MAMBA, .in_every_layer = true};
     ss_mixer_reset_factors(sizes);
     int expand = ss_json_int(json, "mamba_expand", 2, 1, 64);
-    bool is_null = cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, "mamba_d_ssm"));
+    bool is_null = ss_json_is_null(json, "mamba_d_ssm");
     int width = is_null ? expand * arch->D : ss_json_int(json, "mamba_d_ssm", 1024, 1, SS_FFN_MAX);
     sizes->values = ss_json_int(json, "mamba_n_heads", 128, 1, SS_HEADS_MAX);
     sizes->keys = ss_json_int(json, "mamba_n_groups", 1, 1, SS_HEADS_MAX);
     sizes->key_width = ss_json_int(json, "mamba_d_state", 256, 1, SS_WIDTH_MAX);
     sizes->value_width = width / sizes->values;
-    const cJSON *head = cJSON_GetObjectItemCaseSensitive(json->object, "mamba_d_head");
-    if (!cJSON_IsString(head))
+    if (!cJSON_IsString(ss_json_item(json, "mamba_d_head")))
         sizes->value_width = ss_json_int(json, "mamba_d_head", sizes->value_width, 1, SS_WIDTH_MAX);
     if (sizes->value_width < 1 || sizes->values * sizes->value_width != width)
         ss_json_refuse(json, "mamba_d_head", "mamba_d_ssm / mamba_n_heads", "another number");
@@ -76,11 +75,9 @@ static void read_mamba(ss_arch *arch, ss_json *json) {
 
 void ss_falcon_h1_read(ss_arch *arch, ss_json *json) {
     float factors[2];
-    bool is_null =
-        cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, "num_key_value_heads"));
-    ss_llama_defaults defaults = {.G = is_null ? 0 : 8, .context = 8192, .norm_eps = 1e-5};
+    int G = ss_json_is_null(json, "num_key_value_heads") ? 0 : 8;
+    ss_llama_defaults defaults = {.G = G, .context = 8192, .norm_eps = 1e-5};
     ss_read_llama_like(arch, json, &defaults);
-    ss_read_llama_rotary(arch, json);
     ss_read_llama_biases(arch, json);
     if (arch->activation != SS_ACTIVATION_SILU)
         ss_json_refuse(json, "hidden_act", "\"silu\"", "another one");
@@ -128,7 +125,7 @@ static void load_mamba(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) 
                    (size_t)arch->D);
 }
 
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_falcon_h1_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D;
     ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", false, D);
     load_mamba(&layer->mixer, loader, arch);
@@ -137,7 +134,6 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.feed_forward", arch, (size_t)arch->F);
 }
 
-void ss_falcon_h1_load(ss_model *model, ss_loader *loader) {
-    ss_load_ends(model, loader, "final_layernorm");
-    ss_load_layers(loader, model, load_layer);
+void ss_load_falcon_h1_ends(ss_model *model, ss_loader *loader) {
+    ss_load_llama_like_ends(model, loader, "final_layernorm");
 }

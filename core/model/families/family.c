@@ -10,64 +10,68 @@
 #define FACTORS "embedding_multiplier residual_multiplier attention_multiplier logits_scaling"
 
 static const ss_family families[] = {
-    {"llama", true, ss_llama_read, ss_llama_load, NULL},
-    {"gpt2", false, ss_gpt2_read, ss_gpt2_load, NULL},
-    {"gpt_bigcode", false, ss_gpt_bigcode_read, ss_gpt2_load, NULL},
-    {"gpt_neox", false, ss_gpt_neox_read, ss_gpt_neox_load, NULL},
-    {"gpt_neo", false, ss_gpt_neo_read, ss_gpt_neo_load, NULL},
-    {"gptj", false, ss_gptj_read, ss_gptj_load, NULL},
-    {"codegen", false, ss_codegen_read, ss_gptj_load, NULL},
-    {"opt", false, ss_opt_read, ss_opt_load, NULL},
-    {"mistral", true, ss_mistral_read, ss_llama_load, NULL},
-    {"mixtral", true, ss_mixtral_read, ss_mixtral_load, NULL},
-    {"qwen2", false, ss_qwen2_read, ss_llama_load, NULL},
-    {"qwen2_moe", false, ss_qwen2_moe_read, ss_qwen_moe_load, NULL},
-    {"qwen3", false, ss_qwen3_read, ss_llama_load, NULL},
-    {"qwen3_moe", false, ss_qwen3_moe_read, ss_qwen_moe_load, NULL},
-    {"qwen3_next", false, ss_qwen3_next_read, ss_qwen3_next_load, NULL},
-    {"qwen3_5_text", false, ss_qwen3_5_read, ss_qwen3_5_load, NULL},
-    {"qwen3_5", false, ss_qwen3_5_multimodal_read, ss_qwen3_5_multimodal_load, NULL},
-    {"lfm2", false, ss_lfm2_read, ss_lfm2_load, NULL},
-    {"falcon_h1", false, ss_falcon_h1_read, ss_falcon_h1_load, "embedding_multiplier"},
-    {"smollm3", false, ss_smollm3_read, ss_llama_load, "no_rope_layers"},
-    {"phi", false, ss_phi_read, ss_phi_load, NULL},
-    {"phi3", false, ss_phi3_read, ss_phi3_load, NULL},
-    {"granite", false, ss_granite_read, ss_llama_load, FACTORS},
-    {"stablelm", false, ss_stablelm_read, ss_llama_load, NULL},
-    {"starcoder2", false, ss_starcoder2_read, ss_starcoder2_load, NULL},
-    {"seed_oss", false, ss_seed_oss_read, ss_llama_load, NULL},
-    {"ernie4_5", false, ss_ernie_read, ss_llama_load, NULL},
-    {"helium", false, ss_helium_read, ss_llama_load, NULL},
-    {"olmo", false, ss_olmo_read, ss_llama_load, "clip_qkv"},
-    {"olmo2", false, ss_olmo2_read, ss_llama_load, NULL},
-    {"olmo3", false, ss_olmo3_read, ss_llama_load, NULL},
-    {"olmoe", false, ss_olmoe_read, ss_qwen_moe_load, NULL},
-    {"granitemoe", false, ss_granitemoe_read, ss_granitemoe_load, FACTORS},
-    {"exaone4", false, ss_exaone4_read, ss_llama_load, NULL},
-    {"cohere", false, ss_cohere_read, ss_llama_load, NULL},
-    {"cohere2", false, ss_cohere2_read, ss_llama_load, NULL},
-    {"glm", false, ss_glm_read, ss_glm_load, NULL},
-    {"glm4", false, ss_glm4_read, ss_glm_load, NULL},
-    {"nemotron", false, ss_nemotron_read, ss_llama_load, NULL},
-    {"hunyuan_v1_dense", false, ss_hunyuan_read, ss_llama_load, NULL},
-    {"hunyuan_v1_moe", false, ss_hunyuan_moe_read, ss_hunyuan_moe_load, NULL},
-    {"gemma2", false, ss_gemma2_read, ss_llama_load, CAPS},
-    {"gemma3_text", false, ss_gemma3_read, ss_llama_load, NULL},
-    {"gemma3", false, ss_gemma3_multimodal_read, ss_gemma3_multimodal_load, NULL},
-    {"gemma4_text", false, ss_gemma4_read, ss_gemma4_load,
+    {"llama", true, ss_llama_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"gpt2", false, ss_gpt2_read, ss_load_gpt2_ends, ss_load_gpt2_layer, NULL},
+    {"gpt_bigcode", false, ss_gpt_bigcode_read, ss_load_gpt2_ends, ss_load_gpt2_layer, NULL},
+    {"gpt_neox", false, ss_gpt_neox_read, ss_load_gpt_neox_ends, ss_load_gpt_neox_layer, NULL},
+    {"gpt_neo", false, ss_gpt_neo_read, ss_load_gpt2_ends, ss_load_gpt_neo_layer, NULL},
+    {"gptj", false, ss_gptj_read, ss_load_gpt2_ends, ss_load_gptj_layer, NULL},
+    {"codegen", false, ss_codegen_read, ss_load_gpt2_ends, ss_load_gptj_layer, NULL},
+    {"opt", false, ss_opt_read, ss_load_opt_ends, ss_load_opt_layer, NULL},
+    {"mistral", true, ss_mistral_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"mixtral", true, ss_mixtral_read, ss_load_llama_ends, ss_load_mixtral_layer, NULL},
+    {"qwen2", false, ss_qwen2_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"qwen2_moe", false, ss_qwen2_moe_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"qwen3", false, ss_qwen3_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"qwen3_moe", false, ss_qwen3_moe_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"qwen3_next", false, ss_qwen3_next_read, ss_load_llama_ends, ss_load_qwen3_next_layer, NULL},
+    {"qwen3_5_text", false, ss_qwen3_5_read, ss_load_llama_ends, ss_load_qwen3_next_layer, NULL},
+    {"qwen3_5", false, ss_qwen3_5_multimodal_read, ss_load_qwen3_5_ends, ss_load_qwen3_next_layer,
+     NULL},
+    {"lfm2", false, ss_lfm2_read, ss_load_lfm2_ends, ss_load_lfm2_layer, NULL},
+    {"falcon_h1", false, ss_falcon_h1_read, ss_load_falcon_h1_ends, ss_load_falcon_h1_layer,
+     "embedding_multiplier"},
+    {"smollm3", false, ss_smollm3_read, ss_load_llama_ends, ss_load_llama_layer, "no_rope_layers"},
+    {"phi", false, ss_phi_read, ss_load_phi_ends, ss_load_phi_layer, NULL},
+    {"phi3", false, ss_phi3_read, ss_load_llama_ends, ss_load_phi3_layer, NULL},
+    {"granite", false, ss_granite_read, ss_load_llama_ends, ss_load_llama_layer, FACTORS},
+    {"stablelm", false, ss_stablelm_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"starcoder2", false, ss_starcoder2_read, ss_load_llama_ends, ss_load_starcoder2_layer, NULL},
+    {"seed_oss", false, ss_seed_oss_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"ernie4_5", false, ss_ernie_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"helium", false, ss_helium_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"olmo", false, ss_olmo_read, ss_load_llama_ends, ss_load_llama_layer, "clip_qkv"},
+    {"olmo2", false, ss_olmo2_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"olmo3", false, ss_olmo3_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"olmoe", false, ss_olmoe_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"granitemoe", false, ss_granitemoe_read, ss_load_llama_ends, ss_load_granitemoe_layer,
+     FACTORS},
+    {"exaone4", false, ss_exaone4_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"cohere", false, ss_cohere_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"cohere2", false, ss_cohere2_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"glm", false, ss_glm_read, ss_load_llama_ends, ss_load_glm_layer, NULL},
+    {"glm4", false, ss_glm4_read, ss_load_llama_ends, ss_load_glm_layer, NULL},
+    {"nemotron", false, ss_nemotron_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"hunyuan_v1_dense", false, ss_hunyuan_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"hunyuan_v1_moe", false, ss_hunyuan_moe_read, ss_load_llama_ends, ss_load_hunyuan_moe_layer,
+     NULL},
+    {"gemma2", false, ss_gemma2_read, ss_load_llama_ends, ss_load_llama_layer, CAPS},
+    {"gemma3_text", false, ss_gemma3_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"gemma3", false, ss_gemma3_multimodal_read, ss_load_gemma3_ends, ss_load_llama_layer, NULL},
+    {"gemma4_text", false, ss_gemma4_read, ss_load_llama_ends, ss_load_gemma4_layer,
      "final_logit_softcapping use_bidirectional_attention"},
-    {"falcon", false, ss_falcon_read, ss_falcon_load, NULL},
-    {"bloom", false, ss_bloom_read, ss_falcon_load, NULL},
-    {"mpt", false, ss_mpt_read, ss_mpt_load, NULL},
-    {"gpt_oss", false, ss_gpt_oss_read, ss_gpt_oss_load, NULL},
-    {"bert", false, ss_bert_read, ss_bert_load, NULL},
-    {"deepseek_v2", false, ss_deepseek_v2_read, ss_deepseek_load, NULL},
-    {"deepseek_v3", false, ss_deepseek_v3_read, ss_deepseek_load, NULL},
-    {"dots1", false, ss_dots1_read, ss_dots1_load, NULL},
-    {"granite_swa", false, ss_granite_swa_read, ss_granite_swa_load, FACTORS},
-    {"mimo_v2_flash", false, ss_mimo_read, ss_mimo_load, NULL},
-    {"apertus", false, ss_apertus_read, ss_apertus_load, NULL},
-    {"phimoe", false, ss_phimoe_read, ss_phimoe_load, NULL},
+    {"falcon", false, ss_falcon_read, ss_load_falcon_ends, ss_load_falcon_layer, NULL},
+    {"bloom", false, ss_bloom_read, ss_load_falcon_ends, ss_load_falcon_layer, NULL},
+    {"mpt", false, ss_mpt_read, ss_load_mpt_ends, ss_load_mpt_layer, NULL},
+    {"gpt_oss", false, ss_gpt_oss_read, ss_load_llama_ends, ss_load_gpt_oss_layer, NULL},
+    {"bert", false, ss_bert_read, ss_load_bert_ends, ss_load_bert_layer, NULL},
+    {"deepseek_v2", false, ss_deepseek_v2_read, ss_load_llama_ends, ss_load_deepseek_layer, NULL},
+    {"deepseek_v3", false, ss_deepseek_v3_read, ss_load_llama_ends, ss_load_deepseek_layer, NULL},
+    {"dots1", false, ss_dots1_read, ss_load_llama_ends, ss_load_dots1_layer, NULL},
+    {"granite_swa", false, ss_granite_swa_read, ss_load_llama_ends, ss_load_llama_layer, FACTORS},
+    {"mimo_v2_flash", false, ss_mimo_read, ss_load_llama_ends, ss_load_dots1_layer, NULL},
+    {"apertus", false, ss_apertus_read, ss_load_llama_ends, ss_load_apertus_layer, NULL},
+    {"phimoe", false, ss_phimoe_read, ss_load_llama_ends, ss_load_mixtral_layer, NULL},
 };
 
 const ss_family *ss_family_find(const char *name) {
@@ -83,36 +87,22 @@ void ss_family_names(char *text, size_t bytes) {
             (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "", families[i].name);
 }
 
-/* A key, and the number that turns its feature off, as null, false and an empty list do. */
-typedef struct off_feature {
-    const char *key;
-    double off;
-} off_feature;
+/* Keys of features, which null, false and an empty list turn off, and keys of factors, which 1
+ * turns off as well. */
+static const char feature_keys[] =
+    "attention_chunk_size\0use_mrope\0use_bidirectional_attention\0"
+    "scale_attn_by_inverse_layer_idx\0add_cross_attention\0is_encoder_decoder\0"
+    "_remove_final_layer_norm\0no_rope_layers\0clip_qkv\0attn_temperature_tuning\0"
+    "attention_multiplier\0rope_interleaved\0attn_logit_softcapping\0final_logit_softcapping\0";
+static const char factor_keys[] = "embedding_multiplier\0residual_multiplier\0logits_scaling\0";
 
-static const off_feature features[] = {
-    {"attention_chunk_size", (double)NAN},
-    {"use_mrope", (double)NAN},
-    {"use_bidirectional_attention", (double)NAN},
-    {"scale_attn_by_inverse_layer_idx", (double)NAN},
-    {"add_cross_attention", (double)NAN},
-    {"is_encoder_decoder", (double)NAN},
-    {"_remove_final_layer_norm", (double)NAN},
-    {"no_rope_layers", (double)NAN},
-    {"clip_qkv", (double)NAN},
-    {"attn_temperature_tuning", (double)NAN},
-    {"embedding_multiplier", 1.0},
-    {"residual_multiplier", 1.0},
-    {"attention_multiplier", (double)NAN},
-    {"logits_scaling", 1.0},
-    {"rope_interleaved", (double)NAN},
-    {"attn_logit_softcapping", (double)NAN},
-    {"final_logit_softcapping", (double)NAN},
-};
+static bool is_off(const cJSON *item) {
+    return !item || cJSON_IsNull(item) || cJSON_IsFalse(item) ||
+           (cJSON_IsArray(item) && cJSON_GetArraySize(item) == 0);
+}
 
-static bool is_off(const cJSON *item, double off) {
-    if (!item || cJSON_IsNull(item) || cJSON_IsFalse(item)) return true;
-    if (cJSON_IsArray(item) && cJSON_GetArraySize(item) == 0) return true;
-    return cJSON_IsNumber(item) && item->valuedouble >= off && item->valuedouble <= off;
+static bool is_one(const cJSON *item) {
+    return cJSON_IsNumber(item) && item->valuedouble >= 1.0 && item->valuedouble <= 1.0;
 }
 
 static bool has_text(const cJSON *object, const char *key, const char *text) {
@@ -130,28 +120,39 @@ static bool is_int8_by_rows(const cJSON *quantization) {
     cJSON_ArrayForEach(group, groups) {
         const cJSON *weights = cJSON_GetObjectItemCaseSensitive(group, "weights");
         const cJSON *bits = cJSON_GetObjectItemCaseSensitive(weights, "num_bits");
-        is_supported =
-            is_supported && cJSON_IsNumber(bits) && bits->valueint == 8 &&
-            has_text(weights, "type", "int") && has_text(weights, "strategy", "channel") &&
-            cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(weights, "symmetric")) &&
-            is_off(cJSON_GetObjectItemCaseSensitive(group, "input_activations"), (double)NAN);
+        is_supported = is_supported && cJSON_IsNumber(bits) && bits->valueint == 8 &&
+                       has_text(weights, "type", "int") &&
+                       has_text(weights, "strategy", "channel") &&
+                       cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(weights, "symmetric")) &&
+                       is_off(cJSON_GetObjectItemCaseSensitive(group, "input_activations"));
     }
     return is_supported;
 }
 
-void ss_family_refuse(ss_json *json, const char *extra_keys) {
-    for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
-        const char *key = features[i].key;
-        if (extra_keys && strstr(extra_keys, key)) continue;
-        if (!is_off(cJSON_GetObjectItemCaseSensitive(json->object, key), features[i].off))
+static void refuse_features(ss_json *json, const char *keys, const char *extra_keys) {
+    for (const char *key = keys; *key; key += strlen(key) + 1) {
+        const cJSON *item = ss_json_item(json, key);
+        bool is_read = extra_keys && strstr(extra_keys, key);
+        if (!is_read && !is_off(item) && !(keys == factor_keys && is_one(item)))
             ss_json_refuse(json, key, "a model without it", "otherwise");
     }
-    const cJSON *quantization = ss_json_object(json, "quantization_config");
-    if (!quantization || is_int8_by_rows(quantization)) return;
-    ss_json inner = {quantization, json->file, json->status, json->err};
-    const char *method = ss_json_text(&inner, "quant_method", "another way");
+}
+
+void ss_family_refuse(ss_json *json, const char *extra_keys) {
+    refuse_features(json, feature_keys, extra_keys);
+    refuse_features(json, factor_keys, extra_keys);
+    ss_json quantization = ss_json_object(json, "quantization_config");
+    if (!quantization.object || is_int8_by_rows(quantization.object)) return;
+    const char *method = ss_json_text(&quantization, "quant_method", "another way");
     ss_json_refuse(json, "quantization_config",
                    "weights as F32, F16 or BF16, or as I8 with a scale for each row", method);
+}
+
+ss_json ss_text_config(ss_json *json) {
+    ss_json text = ss_json_object(json, "text_config");
+    if (!text.object) ss_json_refuse(json, "text_config", "a text model inside", "nothing");
+    ss_family_refuse(&text, NULL);
+    return text;
 }
 
 ss_activation ss_read_activation(ss_json *json, const char *key, const char *default_value) {
@@ -185,8 +186,7 @@ void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key) {
 }
 
 int ss_read_window(ss_json *json, int default_value) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->object, "sliding_window");
-    if (cJSON_IsNull(item)) return 0;
+    if (ss_json_is_null(json, "sliding_window")) return 0;
     return ss_json_int(json, "sliding_window", default_value, 1, SS_CONTEXT_MAX);
 }
 
@@ -194,43 +194,47 @@ void ss_window_all_layers(ss_arch *arch) {
     for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window > 0;
 }
 
-static void read_layer_type(ss_arch *arch, ss_json *json, int l, const cJSON *item) {
+bool ss_read_layer_word(ss_json *json, const char *key, const cJSON *item, const char *unmarked,
+                        const char *marked) {
     const char *word = cJSON_IsString(item) ? item->valuestring : "something else";
-    arch->windowed[l] = !strcmp(word, "sliding_attention");
-    if (!arch->windowed[l] && strcmp(word, "full_attention"))
-        ss_json_refuse(json, "layer_types", "\"full_attention\" and \"sliding_attention\"", word);
-    if (arch->windowed[l] && !arch->window)
-        ss_json_refuse(json, "sliding_window", "a number where layer_types says sliding", "none");
+    char expected[64];
+    snprintf(expected, sizeof expected, "\"%s\" and \"%s\"", unmarked, marked);
+    bool is_marked = !strcmp(word, marked);
+    if (!is_marked && strcmp(word, unmarked)) ss_json_refuse(json, key, expected, word);
+    return is_marked;
+}
+
+bool ss_read_layer_words(bool *marks, int layers, ss_json *json, const char *key,
+                         const char *unmarked, const char *marked) {
+    const cJSON *list = ss_json_item(json, key), *item;
+    int l = 0;
+    cJSON_ArrayForEach(item, list) {
+        bool is_marked = ss_read_layer_word(json, key, item, unmarked, marked);
+        if (l < layers) marks[l] = is_marked;
+        l++;
+    }
+    if (list && l != layers)
+        ss_json_refuse(json, key, "one word for each layer", "another number of them");
+    return list != NULL;
 }
 
 void ss_read_layer_types(ss_arch *arch, ss_json *json) {
-    const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->object, "layer_types"), *item;
-    if (!types || cJSON_IsNull(types) || json->status != SS_OK) return;
-    int l = 0;
-    cJSON_ArrayForEach(item, types) {
-        if (l < arch->L) read_layer_type(arch, json, l, item);
-        l++;
-    }
-    if (l != arch->L)
-        ss_json_refuse(json, "layer_types", "one word for each layer", "another number of them");
+    if (!ss_read_layer_words(arch->windowed, arch->L, json, "layer_types", "full_attention",
+                             "sliding_attention"))
+        return;
+    for (int l = 0; l < arch->L; l++)
+        if (arch->windowed[l] && !arch->window)
+            ss_json_refuse(json, "sliding_window", "a number where layer_types says sliding",
+                           "none");
 }
 
 void ss_read_mixed_layers(ss_arch *arch, ss_json *json, const char *word) {
-    const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->object, "layer_types"), *item;
-    if (!types || cJSON_IsNull(types) || json->status != SS_OK) return;
-    int l = 0;
-    char expected[64];
-    snprintf(expected, sizeof expected, "\"full_attention\" and \"%s\"", word);
+    bool is_mixer[SS_LAYERS_MAX] = {false};
+    if (!ss_read_layer_words(is_mixer, arch->blocks, json, "layer_types", "full_attention", word))
+        return;
     arch->L = 0;
-    cJSON_ArrayForEach(item, types) {
-        const char *type = cJSON_IsString(item) ? item->valuestring : "something else";
-        bool attends = !strcmp(type, "full_attention");
-        if (!attends && strcmp(type, word)) ss_json_refuse(json, "layer_types", expected, type);
-        if (attends && l < arch->blocks) arch->layers[arch->L++] = (short)l;
-        l++;
-    }
-    if (l != arch->blocks)
-        ss_json_refuse(json, "layer_types", "one word for each layer", "another number of them");
+    for (int l = 0; l < arch->blocks; l++)
+        if (!is_mixer[l]) arch->layers[arch->L++] = (short)l;
 }
 
 void ss_mixer_reset_factors(ss_mixer_sizes *sizes) {
@@ -270,25 +274,23 @@ void ss_read_late_windows(ss_arch *arch, ss_json *json, int default_value) {
     ss_read_layer_types(arch, json);
 }
 
-void ss_read_heads(ss_arch *arch, ss_json *json, const char *layers, const char *heads,
-                   const char *width) {
-    arch->L = ss_json_int(json, layers, SS_JSON_REQUIRED, 1, SS_LAYERS_MAX);
-    arch->H = ss_json_int(json, heads, SS_JSON_REQUIRED, 1, SS_HEADS_MAX);
-    arch->G = arch->H;
-    arch->D = ss_json_int(json, width, SS_JSON_REQUIRED, 1, SS_WIDTH_MAX);
-    arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
+void ss_read_layer_norm(ss_arch *arch, ss_json *json, const char *key, double default_eps) {
+    arch->norm = SS_NORM_LAYER;
+    arch->norm_eps = (float)ss_json_number(json, key, default_eps, 0.0, 1.0);
 }
 
-void ss_check_width(const ss_arch *arch, ss_json *json, const char *heads, const char *width) {
-    char expected[64];
-    snprintf(expected, sizeof expected, "a divisor of %s", width);
-    if (arch->D % arch->H) ss_json_refuse(json, heads, expected, "another number");
+void ss_read_attention_bias(ss_arch *arch, ss_json *json, const char *key, bool default_value) {
+    arch->attention_bias = arch->output_bias = ss_json_bool(json, key, default_value);
 }
 
-void ss_check_heads(const ss_arch *arch, ss_json *json) {
-    if (arch->H % arch->G)
-        ss_json_refuse(json, "num_key_value_heads", "a divisor of num_attention_heads",
-                       "another number");
-    if (arch->positions == SS_POSITIONS_ROTARY && arch->rotary_width % 2)
-        ss_json_refuse(json, "head_dim", "an even number of rotary dimensions", "an odd one");
+void ss_refuse_qk_norm(ss_json *json, const char *key) {
+    if (ss_json_bool(json, key, false))
+        ss_json_refuse(json, key, "queries and keys without norms", "true");
+}
+
+void ss_read_experts(ss_arch *arch, ss_json *json, const char *key, int default_E,
+                     int default_top_k) {
+    arch->E = ss_json_int(json, key, default_E, 1, SS_EXPERTS_MAX);
+    int top_k = default_top_k < arch->E ? default_top_k : arch->E;
+    arch->top_k = ss_json_int(json, "num_experts_per_tok", top_k, 1, arch->E);
 }

@@ -10,13 +10,19 @@
 #include "../files/json.h"
 #include "../load.h"
 
+/* Reads a config into all of arch but its family; errors stay in json. */
+typedef void ss_read_config(ss_arch *arch, ss_json *json);
+
+/* Loads the tensors before and after the layers: embedding, positions, final norm, head. Sets the
+ * prefix of the names of the layers' tensors; errors stay in the loader. */
+typedef void ss_load_ends(ss_model *model, ss_loader *loader);
+
 typedef struct ss_family {
     const char *name; /* model_type in config.json */
     bool variants;    /* the config may have every key of variant.h */
-    /* Fills all of arch but its family; errors stay in json. */
-    void (*read)(ss_arch *arch, ss_json *json);
-    /* Asks the loader for every tensor; errors stay in the loader. */
-    void (*load)(ss_model *model, ss_loader *loader);
+    ss_read_config *read;
+    ss_load_ends *load_ends;
+    ss_load_layer *load_layer;
     /* Keys that this family reads and others refuse, separated by spaces; NULL: none. */
     const char *extra_keys;
 } ss_family;
@@ -31,101 +37,37 @@ void ss_family_names(char *text, size_t bytes);
  * `extra_keys` lists keys that the family reads; NULL: none. */
 void ss_family_refuse(ss_json *json, const char *extra_keys);
 
-void ss_apertus_load(ss_model *model, ss_loader *loader);
-void ss_apertus_read(ss_arch *arch, ss_json *json);
-void ss_bert_load(ss_model *model, ss_loader *loader);
-void ss_bert_read(ss_arch *arch, ss_json *json);
-void ss_bloom_read(ss_arch *arch, ss_json *json);
-void ss_codegen_read(ss_arch *arch, ss_json *json);
-void ss_cohere_read(ss_arch *arch, ss_json *json);
-void ss_cohere2_read(ss_arch *arch, ss_json *json);
-void ss_deepseek_load(ss_model *model, ss_loader *loader);
-void ss_deepseek_v2_read(ss_arch *arch, ss_json *json);
-void ss_deepseek_v3_read(ss_arch *arch, ss_json *json);
-void ss_dots1_load(ss_model *model, ss_loader *loader);
-void ss_dots1_read(ss_arch *arch, ss_json *json);
-void ss_ernie_read(ss_arch *arch, ss_json *json);
-void ss_exaone4_read(ss_arch *arch, ss_json *json);
-void ss_falcon_h1_load(ss_model *model, ss_loader *loader);
-void ss_falcon_h1_read(ss_arch *arch, ss_json *json);
-void ss_falcon_load(ss_model *model, ss_loader *loader);
-void ss_falcon_read(ss_arch *arch, ss_json *json);
-void ss_gemma2_read(ss_arch *arch, ss_json *json);
-void ss_gemma3_read(ss_arch *arch, ss_json *json);
-void ss_gemma3_multimodal_load(ss_model *model, ss_loader *loader);
-void ss_gemma3_multimodal_read(ss_arch *arch, ss_json *json);
-void ss_gemma4_load(ss_model *model, ss_loader *loader);
-void ss_gemma4_read(ss_arch *arch, ss_json *json);
-void ss_glm_load(ss_model *model, ss_loader *loader);
-void ss_glm_read(ss_arch *arch, ss_json *json);
-void ss_glm4_read(ss_arch *arch, ss_json *json);
-void ss_gpt2_load(ss_model *model, ss_loader *loader);
-void ss_gpt2_read(ss_arch *arch, ss_json *json);
-void ss_gpt_bigcode_read(ss_arch *arch, ss_json *json);
-void ss_gpt_neo_load(ss_model *model, ss_loader *loader);
-void ss_gpt_neo_read(ss_arch *arch, ss_json *json);
-void ss_gpt_neox_load(ss_model *model, ss_loader *loader);
-void ss_gpt_neox_read(ss_arch *arch, ss_json *json);
-void ss_gpt_oss_load(ss_model *model, ss_loader *loader);
-void ss_gpt_oss_read(ss_arch *arch, ss_json *json);
-void ss_gptj_load(ss_model *model, ss_loader *loader);
-void ss_gptj_read(ss_arch *arch, ss_json *json);
-void ss_granite_read(ss_arch *arch, ss_json *json);
-void ss_granite_swa_load(ss_model *model, ss_loader *loader);
-void ss_granite_swa_read(ss_arch *arch, ss_json *json);
-void ss_granitemoe_load(ss_model *model, ss_loader *loader);
-void ss_granitemoe_read(ss_arch *arch, ss_json *json);
-void ss_helium_read(ss_arch *arch, ss_json *json);
-void ss_hunyuan_read(ss_arch *arch, ss_json *json);
-void ss_hunyuan_moe_load(ss_model *model, ss_loader *loader);
-void ss_hunyuan_moe_read(ss_arch *arch, ss_json *json);
-void ss_lfm2_load(ss_model *model, ss_loader *loader);
-void ss_lfm2_read(ss_arch *arch, ss_json *json);
-void ss_llama_load(ss_model *model, ss_loader *loader);
-void ss_llama_read(ss_arch *arch, ss_json *json);
-void ss_mimo_load(ss_model *model, ss_loader *loader);
-void ss_mimo_read(ss_arch *arch, ss_json *json);
-void ss_mistral_read(ss_arch *arch, ss_json *json);
-void ss_mixtral_load(ss_model *model, ss_loader *loader);
-void ss_mixtral_read(ss_arch *arch, ss_json *json);
-void ss_mpt_load(ss_model *model, ss_loader *loader);
-void ss_mpt_read(ss_arch *arch, ss_json *json);
-void ss_nemotron_read(ss_arch *arch, ss_json *json);
-void ss_olmo_read(ss_arch *arch, ss_json *json);
-void ss_olmo2_read(ss_arch *arch, ss_json *json);
-void ss_olmo3_read(ss_arch *arch, ss_json *json);
-void ss_olmoe_read(ss_arch *arch, ss_json *json);
-void ss_opt_load(ss_model *model, ss_loader *loader);
-void ss_opt_read(ss_arch *arch, ss_json *json);
-void ss_phi_load(ss_model *model, ss_loader *loader);
-void ss_phi_read(ss_arch *arch, ss_json *json);
-void ss_phi3_load(ss_model *model, ss_loader *loader);
-void ss_phi3_read(ss_arch *arch, ss_json *json);
-void ss_phimoe_load(ss_model *model, ss_loader *loader);
-void ss_phimoe_read(ss_arch *arch, ss_json *json);
-void ss_qwen2_read(ss_arch *arch, ss_json *json);
-void ss_qwen_moe_load(ss_model *model, ss_loader *loader);
-void ss_qwen2_moe_read(ss_arch *arch, ss_json *json);
-void ss_qwen3_read(ss_arch *arch, ss_json *json);
-void ss_qwen3_moe_read(ss_arch *arch, ss_json *json);
-void ss_qwen3_5_load(ss_model *model, ss_loader *loader);
-void ss_qwen3_5_read(ss_arch *arch, ss_json *json);
-void ss_qwen3_5_multimodal_load(ss_model *model, ss_loader *loader);
-void ss_qwen3_5_multimodal_read(ss_arch *arch, ss_json *json);
-void ss_qwen3_next_load(ss_model *model, ss_loader *loader);
-void ss_qwen3_next_read(ss_arch *arch, ss_json *json);
-void ss_seed_oss_read(ss_arch *arch, ss_json *json);
-void ss_smollm3_read(ss_arch *arch, ss_json *json);
-void ss_stablelm_read(ss_arch *arch, ss_json *json);
-void ss_starcoder2_load(ss_model *model, ss_loader *loader);
-void ss_starcoder2_read(ss_arch *arch, ss_json *json);
+ss_read_config ss_apertus_read, ss_bert_read, ss_bloom_read, ss_codegen_read, ss_cohere_read,
+    ss_cohere2_read, ss_deepseek_v2_read, ss_deepseek_v3_read, ss_dots1_read, ss_ernie_read,
+    ss_exaone4_read, ss_falcon_h1_read, ss_falcon_read, ss_gemma2_read, ss_gemma3_read,
+    ss_gemma3_multimodal_read, ss_gemma4_read, ss_glm_read, ss_glm4_read, ss_gpt2_read,
+    ss_gpt_bigcode_read, ss_gpt_neo_read, ss_gpt_neox_read, ss_gpt_oss_read, ss_gptj_read,
+    ss_granite_read, ss_granite_swa_read, ss_granitemoe_read, ss_helium_read, ss_hunyuan_read,
+    ss_hunyuan_moe_read, ss_lfm2_read, ss_llama_read, ss_mimo_read, ss_mistral_read,
+    ss_mixtral_read, ss_mpt_read, ss_nemotron_read, ss_olmo_read, ss_olmo2_read, ss_olmo3_read,
+    ss_olmoe_read, ss_opt_read, ss_phi_read, ss_phi3_read, ss_phimoe_read, ss_qwen2_read,
+    ss_qwen2_moe_read, ss_qwen3_read, ss_qwen3_moe_read, ss_qwen3_5_read,
+    ss_qwen3_5_multimodal_read, ss_qwen3_next_read, ss_seed_oss_read, ss_smollm3_read,
+    ss_stablelm_read, ss_starcoder2_read;
+
+ss_load_ends ss_load_bert_ends, ss_load_falcon_ends, ss_load_falcon_h1_ends, ss_load_gemma3_ends,
+    ss_load_gpt2_ends, ss_load_gpt_neox_ends, ss_load_lfm2_ends, ss_load_llama_ends,
+    ss_load_mpt_ends, ss_load_opt_ends, ss_load_phi_ends, ss_load_qwen3_5_ends;
+
+ss_load_layer ss_load_apertus_layer, ss_load_bert_layer, ss_load_deepseek_layer,
+    ss_load_dots1_layer, ss_load_falcon_h1_layer, ss_load_falcon_layer, ss_load_gemma4_layer,
+    ss_load_glm_layer, ss_load_gpt2_layer, ss_load_gpt_neo_layer, ss_load_gpt_neox_layer,
+    ss_load_gpt_oss_layer, ss_load_gptj_layer, ss_load_granitemoe_layer, ss_load_hunyuan_moe_layer,
+    ss_load_lfm2_layer, ss_load_llama_layer, ss_load_mixtral_layer, ss_load_mpt_layer,
+    ss_load_opt_layer, ss_load_phi3_layer, ss_load_phi_layer, ss_load_qwen3_next_layer,
+    ss_load_starcoder2_layer;
 
 /* Reads the activation that `key` names; `default_value` if the key is absent. */
 ss_activation ss_read_activation(ss_json *json, const char *key, const char *default_value);
 
 /* Returns the object that describes rotary positions: as in transformers, rope_scaling unless it is
- * empty, else rope_parameters; NULL if the config has neither. */
-const cJSON *ss_rope_object(ss_json *json);
+ * empty, else rope_parameters; its `object` is NULL if the config has neither. */
+ss_json ss_rope_object(ss_json *json);
 
 /*
  * Reads rope_theta and rope_parameters (rope_scaling before transformers 5) into `rotary`, whose
@@ -134,9 +76,9 @@ const cJSON *ss_rope_object(ss_json *json);
  */
 void ss_read_rotary(ss_rotary *rotary, ss_json *json, int context);
 
-/* Reads the keys of ss_read_rotary from `object`, which may be rope_parameters of one kind of
- * layers. */
-void ss_read_rope(ss_rotary *rotary, const cJSON *object, ss_json *json, int context);
+/* Reads the keys of ss_read_rotary from the object `rope`, such as rope_parameters or its part for
+ * one kind of layers. */
+void ss_read_rope(ss_rotary *rotary, ss_json *rope, int context);
 
 /* Calls ss_read_rotary for a family that rotates the first arch->rotary.part of each head, rounded
  * down to whole dimensions. */
@@ -146,10 +88,10 @@ void ss_read_llama_rotary(ss_arch *arch, ss_json *json);
 
 /*
  * Reads rope_parameters with one object for the layers that see all keys and one for those with a
- * window; arch->rotary and arch->window_rotary hold the defaults. Returns false if there is neither
- * object: the keys are then flat, and the caller reads them.
+ * window. If there is neither object, flat keys describe the layers that see all keys, and the base
+ * of the others is at `window_key`, or is the same base if window_key is NULL.
  */
-bool ss_read_two_rotaries(ss_arch *arch, ss_json *json);
+void ss_read_two_rotaries(ss_arch *arch, ss_json *json, const char *window_key);
 
 /* Reads sliding_window in tokens: null means no window, which is 0; an absent key means
  * `default_value`.
@@ -158,6 +100,17 @@ int ss_read_window(ss_json *json, int default_value);
 
 /* Gives arch->window, if it is not 0, to all layers. */
 void ss_window_all_layers(ss_arch *arch);
+
+/*
+ * Reads a list of words, one for each layer, and marks the layers with the word `marked`; all
+ * others must have the word `unmarked`. Returns false, and marks nothing, if the key is absent.
+ */
+bool ss_read_layer_words(bool *marks, int layers, ss_json *json, const char *key,
+                         const char *unmarked, const char *marked);
+
+/* Returns true if item is the word `marked`; refuses all others but `unmarked`. */
+bool ss_read_layer_word(ss_json *json, const char *key, const cJSON *item, const char *unmarked,
+                        const char *marked);
 
 /* Reads from layer_types which layers have a window; if it is absent, arch->windowed stays. */
 void ss_read_layer_types(ss_arch *arch, ss_json *json);
@@ -170,8 +123,8 @@ void ss_mixer_reset_factors(ss_mixer_sizes *sizes);
 
 #define SS_KERNEL_MAX 64
 
-/* Refuses a mixer whose state is too large, whose numbers of heads do not divide each other, or
- * that leaves no layer with attention; `key` is named in errors about heads. */
+/* Refuses a model without a layer with attention, a number of value heads that is not a multiple of
+ * the key heads, and a state that is too large; errors about heads and state name `key`. */
 void ss_check_mixer(const ss_arch *arch, ss_json *json, const char *key);
 
 /* Gives arch->window, if it is not 0, to all layers except every `pattern`-th, unless layer_types
@@ -182,15 +135,14 @@ void ss_read_window_pattern(ss_arch *arch, ss_json *json, int pattern);
  * `default_value` replaces an absent max_window_layers. */
 void ss_read_late_windows(ss_arch *arch, ss_json *json, int default_value);
 
-/* Refuses a head width that rotary positions cannot rotate, and a number of heads that the
- * key/value heads do not divide. */
-void ss_check_heads(const ss_arch *arch, ss_json *json);
-
 /* The default values of keys in configs of llama's relatives; 0 means llama's default. */
 typedef struct ss_llama_defaults {
     int L, H, D, F, V; /* 0: the config must have the key */
     int G, K, context;
     double theta, norm_eps;
+    double part;       /* rotated share of a head, which the config can change; 0: always 1 */
+    bool sections;     /* as in ss_rotary */
+    bool skips_rotary; /* the family reads rotary positions itself */
     bool tied;
     const char *activation_key, *activation;
 } ss_llama_defaults;
@@ -203,17 +155,9 @@ void ss_read_granite_factors(ss_arch *arch, ss_json *json);
 /* Reads attention_bias, for q, k, v and o, and mlp_bias, for the feed-forward. */
 void ss_read_llama_biases(ss_arch *arch, ss_json *json);
 
-/* Loads the embedding, the head, and the final norm, which the file calls `norm`; none has a bias.
- * Names begin with "model.". */
-void ss_load_ends(ss_model *model, ss_loader *loader, const char *norm);
-
-/* Loads embedding, head and final norm. Later names get the prefix "model.", unless a prefix is
- * set. */
-void ss_load_llama_ends(ss_model *model, ss_loader *loader);
-
-/* Loads embedding, head and final norm under GPT-2's names. Later names get the prefix
- * "transformer." if the file has it. */
-void ss_load_gpt2_ends(ss_model *model, ss_loader *loader);
+/* Loads the embedding, the head, and the final norm, which the file calls `norm`. Sets the prefix
+ * "model.", unless there is a prefix. */
+void ss_load_llama_like_ends(ss_model *model, ss_loader *loader, const char *norm);
 
 /* Loads q, k, v, o, and the other tensors of attention that arch asks for. */
 void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
@@ -236,27 +180,53 @@ void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch
 /* Loads -exp(A) for the numbers A [heads] under that name. */
 const float *ss_load_decay(ss_loader *loader, const char *name, size_t heads);
 
+/* Loads the experts of a layer and, if arch has one, the shared expert. */
 void ss_load_qwen_experts(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
-/* Refuses layers without experts, which would need a feed-forward of another width. */
-void ss_refuse_dense_layers(ss_json *json);
+/* Reads F, E and top_k of qwen's experts. Refuses layers without experts, which would need a
+ * feed-forward of another width. */
+void ss_read_qwen_experts(ss_arch *arch, ss_json *json, int default_F, int default_E,
+                          int default_top_k);
 
 /* Loads a gated feed-forward whose gate and up are one matrix, "layers.%d.mlp.gate_up_proj". */
 void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch);
 
-/* Loads the sink logits of a layer, which must have them; llama treats them as optional, since its
- * other operations have none. */
-void ss_load_sinks(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
-
 /* Refuses an activation that needs a gate, for feed-forwards without one. */
 void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key);
 
-/* Reads L, H and D by the family's keys; every query head has keys of its own, D/H wide. */
-void ss_read_heads(ss_arch *arch, ss_json *json, const char *layers, const char *heads,
-                   const char *width);
+/* The keys of configs of GPT-2's relatives, and default values; NULL and 0 mean those in the
+ * comments. */
+typedef struct ss_gpt_keys {
+    const char *L, *H, *D;      /* "num_hidden_layers", "num_attention_heads", "hidden_size" */
+    const char *F;              /* no key: F is 4 D */
+    bool requires_F;            /* the default is 4 D */
+    const char *context;        /* "max_position_embeddings" */
+    int default_context;        /* 2048 */
+    const char *norm_eps;       /* no key: eps is 1e-5, which is also the default */
+    const char *activation_key; /* "activation_function" */
+    const char *activation;     /* no key: the family sets arch->activation */
+    bool untied;                /* the default of tie_word_embeddings is true */
+} ss_gpt_keys;
 
-/* Refuses a number of heads that does not divide the width; the keys are those of ss_read_heads. */
-void ss_check_width(const ss_arch *arch, ss_json *json, const char *heads, const char *width);
+/* Reads sizes, LayerNorm and a feed-forward without gate; every query head has keys of its own, D/H
+ * wide. */
+void ss_read_gpt_like(ss_arch *arch, ss_json *json, const ss_gpt_keys *keys);
+
+/* Sets LayerNorm with the eps at `key`. */
+void ss_read_layer_norm(ss_arch *arch, ss_json *json, const char *key, double default_eps);
+
+/* Reads whether q, k, v and o have biases. */
+void ss_read_attention_bias(ss_arch *arch, ss_json *json, const char *key, bool default_value);
+
+/* Reads E at `key`, and top_k at num_experts_per_tok, whose default is at most E. */
+void ss_read_experts(ss_arch *arch, ss_json *json, const char *key, int default_E,
+                     int default_top_k);
+
+/* Refuses norms of queries and keys, where `key` asks for them. */
+void ss_refuse_qk_norm(ss_json *json, const char *key);
+
+/* Returns a reader of text_config, the text model inside a multimodal config. */
+ss_json ss_text_config(ss_json *json);
 
 /* Upper bounds of sizes in a config: far above any published model, far below overflow. */
 #define SS_HEADS_MAX 1024

@@ -8,26 +8,17 @@
 
 #include <math.h>
 
-/* Reads rope_parameters of layers with and without a window, or the flat keys of files before
- * transformers 5. */
-static void read_rotaries(ss_arch *arch, ss_json *json) {
-    arch->window_rotary.base = 10000.0;
-    if (ss_read_two_rotaries(arch, json)) return;
-    ss_read_llama_rotary(arch, json);
-    arch->window_rotary.base = ss_json_number(json, "rope_local_base_freq", 10000.0, 1.0, 1e12);
-}
-
 /* Reads the keys that gemma2 and gemma3 share, without rotary positions. Every `pattern`-th layer
  * sees all keys. */
 static void read_gemma(ss_arch *arch, ss_json *json, ss_llama_defaults defaults, int pattern) {
     defaults.G = 4;
     defaults.K = 256;
     defaults.tied = true;
+    defaults.skips_rotary = true;
     defaults.activation_key = "hidden_activation";
     defaults.activation = "gelu_pytorch_tanh";
     ss_read_llama_like(arch, json, &defaults);
-    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
-    arch->output_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->branch_norms = true;
     arch->one_more_gain = true;
     arch->embedding_scale = sqrtf((float)arch->D);
@@ -38,7 +29,7 @@ static void read_gemma(ss_arch *arch, ss_json *json, ss_llama_defaults defaults,
 }
 
 static float read_cap(ss_json *json, const char *key, double default_value) {
-    if (cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, key))) return 0.0f;
+    if (ss_json_is_null(json, key)) return 0.0f;
     return (float)ss_json_number(json, key, default_value, 1e-3, 1e6);
 }
 
@@ -54,7 +45,7 @@ static void read_gemma3(ss_arch *arch, ss_json *json, ss_llama_defaults defaults
     defaults.theta = 1e6;
     read_gemma(arch, json, defaults,
                ss_json_int(json, "sliding_window_pattern", 6, 1, SS_LAYERS_MAX));
-    read_rotaries(arch, json);
+    ss_read_two_rotaries(arch, json, "rope_local_base_freq");
     arch->qk_norm = SS_QK_NORM_HEAD;
 }
 
@@ -65,20 +56,16 @@ void ss_gemma3_read(ss_arch *arch, ss_json *json) {
 /* Reads gemma3 inside a multimodal config. Published files omit from text_config each key that has
  * the default of the class, which is the 4B model. */
 void ss_gemma3_multimodal_read(ss_arch *arch, ss_json *json) {
-    const cJSON *text = ss_json_object(json, "text_config");
-    if (!text) ss_json_refuse(json, "text_config", "a text model inside", "nothing");
-    ss_json inner = {text, json->file, json->status, json->err};
     ss_llama_defaults defaults = {.L = 26, .H = 8, .D = 2304, .F = 9216, .V = 262208};
-    ss_family_refuse(&inner, NULL);
-    read_gemma3(arch, &inner, defaults);
-    json->status = inner.status;
+    ss_json text = ss_text_config(json);
+    read_gemma3(arch, &text, defaults);
 }
 
-/* Loads gemma3 from a multimodal file: published files use the first prefix, files saved from a
- * model in memory the second. */
-void ss_gemma3_multimodal_load(ss_model *model, ss_loader *loader) {
+/* Loads the ends of gemma3 in a multimodal file: published files use the first prefix, files saved
+ * from a model in memory the second. */
+void ss_load_gemma3_ends(ss_model *model, ss_loader *loader) {
     loader->prefix = "model.language_model.";
     if (!ss_load_has_tensor(loader, "embed_tokens.weight"))
         loader->prefix = "language_model.model.";
-    ss_llama_load(model, loader);
+    ss_load_llama_ends(model, loader);
 }

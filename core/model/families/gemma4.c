@@ -16,8 +16,7 @@ static void refuse_other_keys(ss_arch *arch, ss_json *json) {
                        "more, or nothing, which means 256");
     if (ss_json_int(json, "num_kv_shared_layers", 0, 0, SS_LAYERS_MAX))
         ss_json_refuse(json, "num_kv_shared_layers", "0", "more");
-    if (ss_json_bool(json, "enable_moe_block", false))
-        ss_json_refuse(json, "enable_moe_block", "false", "true");
+    ss_json_require_bool(json, "enable_moe_block", false);
     /* "vision" makes attention bidirectional within images only; text stays causal. */
     const char *bidirectional = ss_json_text(json, "use_bidirectional_attention", "vision");
     if (strcmp(bidirectional, "vision"))
@@ -28,27 +27,23 @@ static void refuse_other_keys(ss_arch *arch, ss_json *json) {
     arch->windowed[arch->L - 1] = false;
 }
 
-static ss_sizes sizes_of(const ss_arch *arch, ss_json *json, const cJSON *layers, int l) {
+static ss_sizes sizes_of(const ss_arch *arch, ss_json *json, ss_json *layers, int l) {
     char key[16];
     snprintf(key, sizeof key, "%d", l);
-    const cJSON *item, *object = cJSON_GetObjectItemCaseSensitive(layers, key);
+    ss_json layer = ss_json_object(layers, key);
+    const cJSON *item;
     ss_sizes sizes = {.G = arch->G, .K = arch->K};
-    ss_json inner = {object, json->file, json->status, json->err};
-    if (!layers && !arch->windowed[l]) {
+    if (!layers->object && !arch->windowed[l]) {
         sizes.K = ss_json_int(json, "global_head_dim", 512, 1, SS_WIDTH_MAX);
         if (arch->keys_as_values)
             sizes.G = ss_json_int(json, "num_global_key_value_heads", arch->G, 1, arch->H);
         return sizes;
     }
-    cJSON_ArrayForEach(item, object) if (strcmp(item->string, "head_dim") &&
-                                         strcmp(item->string, "num_key_value_heads"))
-        ss_json_refuse(&inner, "per_layer_config", "head_dim and num_key_value_heads",
-                       item->string);
-    if (object) {
-        sizes.K = ss_json_int(&inner, "head_dim", sizes.K, 1, SS_WIDTH_MAX);
-        sizes.G = ss_json_int(&inner, "num_key_value_heads", sizes.G, 1, arch->H);
-        json->status = inner.status;
-    }
+    cJSON_ArrayForEach(item, layer.object) if (strcmp(item->string, "head_dim") &&
+                                               strcmp(item->string, "num_key_value_heads"))
+        ss_json_refuse(json, "per_layer_config", "head_dim and num_key_value_heads", item->string);
+    sizes.K = ss_json_int(&layer, "head_dim", sizes.K, 1, SS_WIDTH_MAX);
+    sizes.G = ss_json_int(&layer, "num_key_value_heads", sizes.G, 1, arch->H);
     return sizes;
 }
 
@@ -57,10 +52,10 @@ static int larger(int a, int b) {
 }
 
 static void read_sizes(ss_arch *arch, ss_json *json) {
-    const cJSON *layers = ss_json_object(json, "per_layer_config");
+    ss_json layers = ss_json_object(json, "per_layer_config");
     ss_sizes sizes[2] = {{.K = 0}, {.K = 0}};
-    for (int l = 0; l < arch->L && json->status == SS_OK; l++) {
-        ss_sizes *kind = &sizes[arch->windowed[l]], layer_sizes = sizes_of(arch, json, layers, l);
+    for (int l = 0; l < arch->L && *json->status == SS_OK; l++) {
+        ss_sizes *kind = &sizes[arch->windowed[l]], layer_sizes = sizes_of(arch, json, &layers, l);
         if (kind->K && (kind->K != layer_sizes.K || kind->G != layer_sizes.G))
             ss_json_refuse(json, "per_layer_config",
                            "one size for layers with a window, and one for the others", "more");
@@ -81,13 +76,12 @@ static void read_sizes(ss_arch *arch, ss_json *json) {
 /* Reads the rotation of one kind of layers: "proportional" rotates the first pairs of a head,
  * others all pairs. */
 static void read_kind_rotary(ss_rotary *rotary, ss_json *rope, const char *kind, int context) {
-    const cJSON *object = rope->object ? ss_json_object(rope, kind) : NULL;
-    ss_json inner = {object, rope->file, rope->status, rope->err};
-    if (!object) return;
+    ss_json inner = ss_json_object(rope, kind);
+    if (!inner.object) return;
     if (strcmp(ss_json_text(&inner, "rope_type", "default"), "proportional")) {
         rotary->scaling = SS_ROPE_PLAIN;
         rotary->part = 1.0;
-        ss_read_rope(rotary, object, rope, context);
+        ss_read_rope(rotary, &inner, context);
         if (rotary->part < 1.0) ss_json_refuse(rope, "partial_rotary_factor", "1", "less than 1");
         return;
     }
@@ -95,18 +89,16 @@ static void read_kind_rotary(ss_rotary *rotary, ss_json *rope, const char *kind,
     rotary->base = ss_json_number(&inner, "rope_theta", 1e6, 1.0, 1e12);
     rotary->part = ss_json_number(&inner, "partial_rotary_factor", 1.0, 0.0, 1.0);
     rotary->factor = ss_json_number(&inner, "factor", 1.0, 1e-3, 1e6);
-    rope->status = inner.status;
 }
 
 static void read_rotaries(ss_arch *arch, ss_json *json) {
-    ss_json rope = {ss_json_object(json, "rope_parameters"), json->file, json->status, json->err};
+    ss_json rope = ss_json_object(json, "rope_parameters");
     arch->rotary = (ss_rotary){
         .base = 1e6, .part = 0.25, .factor = 1.0, .size = 1.0f, .scaling = SS_ROPE_PROPORTIONAL};
     arch->window_rotary = (ss_rotary){.base = 1e4, .part = 1.0, .size = 1.0f};
     read_kind_rotary(&arch->rotary, &rope, "full_attention", arch->context);
     read_kind_rotary(&arch->window_rotary, &rope, "sliding_attention", arch->context);
     arch->own_rotary = true;
-    json->status = rope.status;
 }
 
 void ss_gemma4_read(ss_arch *arch, ss_json *json) {
@@ -114,11 +106,11 @@ void ss_gemma4_read(ss_arch *arch, ss_json *json) {
                                   .K = 256,
                                   .context = 131072,
                                   .tied = true,
+                                  .skips_rotary = true,
                                   .activation_key = "hidden_activation",
                                   .activation = "gelu_pytorch_tanh"};
     ss_read_llama_like(arch, json, &defaults);
-    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
-    arch->output_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->keys_as_values = ss_json_bool(json, "attention_k_eq_v", false);
     refuse_other_keys(arch, json);
     read_sizes(arch, json);
@@ -127,19 +119,11 @@ void ss_gemma4_read(ss_arch *arch, ss_json *json) {
     arch->value_norm = arch->branch_norms = true;
     arch->score_scale = 1.0f;
     arch->embedding_scale = sqrtf((float)arch->D);
-    const cJSON *cap = cJSON_GetObjectItemCaseSensitive(json->object, "final_logit_softcapping");
-    if (cap && !cJSON_IsNull(cap))
-        arch->logit_cap = (float)ss_json_number(json, "final_logit_softcapping", 30.0, 1e-3, 1e6);
+    arch->logit_cap = (float)ss_json_number(json, "final_logit_softcapping", 0.0, 1e-3, 1e6);
 }
 
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_load_llama_attention(layer, loader, arch);
-    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
+void ss_load_gemma4_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    ss_load_llama_layer(layer, loader, arch);
     layer->scale = ss_load_numbers(loader, "layers.%d.layer_scalar", 0, 1);
     layer->v_norm.gain = ss_load_ones(loader, (size_t)arch->U);
-}
-
-void ss_gemma4_load(ss_model *model, ss_loader *loader) {
-    ss_load_llama_ends(model, loader);
-    ss_load_layers(loader, model, load_layer);
 }

@@ -6,10 +6,9 @@
 #include "family.h"
 
 void ss_glm_read(ss_arch *arch, ss_json *json) {
-    ss_llama_defaults defaults = {.G = 2, .K = 128, .context = 131072, .norm_eps = 1.5625e-7};
+    ss_llama_defaults defaults = {
+        .G = 2, .K = 128, .context = 131072, .part = 0.5, .norm_eps = 1.5625e-7};
     ss_read_llama_like(arch, json, &defaults);
-    arch->rotary.part = 0.5;
-    ss_read_partial_rotary(arch, json);
     arch->attention_bias = ss_json_bool(json, "attention_bias", true);
 }
 
@@ -18,7 +17,7 @@ void ss_glm4_read(ss_arch *arch, ss_json *json) {
     arch->branch_norms = true;
 }
 
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_glm_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D;
     ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", false, D);
     ss_load_llama_heads(layer, loader, arch);
@@ -28,9 +27,4 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     ss_load_norm(loader, &layer->attention_out_norm, "layers.%d.post_self_attn_layernorm", false,
                  D);
     ss_load_norm(loader, &layer->ffn_out_norm, "layers.%d.post_mlp_layernorm", false, D);
-}
-
-void ss_glm_load(ss_model *model, ss_loader *loader) {
-    ss_load_llama_ends(model, loader);
-    ss_load_layers(loader, model, load_layer);
 }

@@ -6,27 +6,55 @@
 #include "family.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-void ss_gpt2_read(ss_arch *arch, ss_json *json) {
-    ss_read_heads(arch, json, "n_layer", "n_head", "n_embd");
-    arch->F = ss_json_int(json, "n_inner", 4 * arch->D, 1, SS_FFN_MAX);
+static const char *key_or_default(const char *key, const char *default_key) {
+    return key ? key : default_key;
+}
+
+void ss_read_gpt_like(ss_arch *arch, ss_json *json, const ss_gpt_keys *keys) {
+    const char *H = key_or_default(keys->H, "num_attention_heads");
+    const char *D = key_or_default(keys->D, "hidden_size");
+    const char *context = key_or_default(keys->context, "max_position_embeddings");
+    const char *activation_key = key_or_default(keys->activation_key, "activation_function");
+    arch->L = ss_json_int(json, key_or_default(keys->L, "num_hidden_layers"), SS_JSON_REQUIRED, 1,
+                          SS_LAYERS_MAX);
+    arch->H = ss_json_int(json, H, SS_JSON_REQUIRED, 1, SS_HEADS_MAX);
+    arch->D = ss_json_int(json, D, SS_JSON_REQUIRED, 1, SS_WIDTH_MAX);
+    arch->G = arch->H;
+    arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
+    int F = keys->requires_F ? SS_JSON_REQUIRED : 4 * arch->D;
+    arch->F = ss_json_int(json, keys->F, F, 1, SS_FFN_MAX);
     arch->V = ss_json_int(json, "vocab_size", SS_JSON_REQUIRED, 1, SS_VOCABULARY_MAX);
-    int context = ss_json_int(json, "n_ctx", 1024, 1, SS_CONTEXT_MAX);
-    arch->context = ss_json_int(json, "n_positions", context, 1, SS_CONTEXT_MAX);
-    arch->positions = SS_POSITIONS_LEARNED;
-    arch->norm = SS_NORM_LAYER;
-    arch->norm_eps = (float)ss_json_number(json, "layer_norm_epsilon", 1e-5, 0.0, 1.0);
+    int default_context = keys->default_context ? keys->default_context : 2048;
+    arch->context = ss_json_int(json, context, default_context, 1, SS_CONTEXT_MAX);
     arch->ffn = SS_FFN_PLAIN;
-    arch->activation = ss_read_activation(json, "activation_function", "gelu_new");
-    bool scaled = ss_json_bool(json, "scale_attn_weights", true);
-    arch->score_scale = scaled ? (float)(1.0 / sqrt((double)arch->K)) : 1.0f;
-    arch->attention_bias = true;
-    arch->output_bias = true;
-    arch->ffn_bias = true;
-    arch->tied = ss_json_bool(json, "tie_word_embeddings", true);
-    ss_check_plain(arch, json, "activation_function");
-    ss_check_width(arch, json, "n_head", "n_embd");
+    if (keys->activation) {
+        arch->activation = ss_read_activation(json, activation_key, keys->activation);
+        ss_check_plain(arch, json, activation_key);
+    }
+    ss_read_layer_norm(arch, json, keys->norm_eps, 1e-5);
+    arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
+    arch->tied = ss_json_bool(json, "tie_word_embeddings", !keys->untied);
+    char expected[64];
+    snprintf(expected, sizeof expected, "a divisor of %s", D);
+    if (arch->D % arch->H) ss_json_refuse(json, H, expected, "another number");
+}
+
+void ss_gpt2_read(ss_arch *arch, ss_json *json) {
+    ss_gpt_keys keys = {.L = "n_layer",
+                        .H = "n_head",
+                        .D = "n_embd",
+                        .F = "n_inner",
+                        .context = "n_positions",
+                        .default_context = ss_json_int(json, "n_ctx", 1024, 1, SS_CONTEXT_MAX),
+                        .activation = "gelu_new",
+                        .norm_eps = "layer_norm_epsilon"};
+    ss_read_gpt_like(arch, json, &keys);
+    arch->positions = SS_POSITIONS_LEARNED;
+    if (!ss_json_bool(json, "scale_attn_weights", true)) arch->score_scale = 1.0f;
+    arch->attention_bias = arch->output_bias = arch->ffn_bias = true;
 }
 
 /* Reads gpt_bigcode. As in transformers, n_ctx is not read. */
@@ -37,7 +65,7 @@ void ss_gpt_bigcode_read(ss_arch *arch, ss_json *json) {
 }
 
 /* Loads a layer. In GGUF files the Conv1D matrices are transposed. */
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_gpt2_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     bool bigcode = !strcmp(arch->family, "gpt_bigcode");
     ss_layout layout = bigcode || ss_load_is_format(loader, SS_GGUF) ? SS_OUT_IN : SS_IN_OUT;
@@ -66,9 +94,4 @@ void ss_load_gpt2_ends(ss_model *model, ss_loader *loader) {
     if (arch->positions == SS_POSITIONS_LEARNED)
         model->positions = ss_load_numbers(loader, "wpe.weight", (size_t)arch->context, D);
     ss_load_norm(loader, &model->norm, "ln_f", true, D);
-}
-
-void ss_gpt2_load(ss_model *model, ss_loader *loader) {
-    ss_load_gpt2_ends(model, loader);
-    ss_load_layers(loader, model, load_layer);
 }

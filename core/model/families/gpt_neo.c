@@ -4,16 +4,12 @@
  */
 #include "family.h"
 
-#include <string.h>
-
 /* Reads `words`, one for each layer from l on; returns the index after the last of these layers. */
 static int read_words(ss_arch *arch, ss_json *json, int l, const cJSON *words) {
     const cJSON *item;
     cJSON_ArrayForEach(item, words) {
-        const char *word = cJSON_IsString(item) ? item->valuestring : "something else";
-        if (strcmp(word, "local") && strcmp(word, "global"))
-            ss_json_refuse(json, "attention_types", "\"global\" and \"local\"", word);
-        if (l < arch->L) arch->windowed[l] = !strcmp(word, "local");
+        bool local = ss_read_layer_word(json, "attention_types", item, "global", "local");
+        if (l < arch->L) arch->windowed[l] = local;
         l++;
     }
     return l;
@@ -49,26 +45,20 @@ static void read_types(ss_arch *arch, ss_json *json) {
 }
 
 void ss_gpt_neo_read(ss_arch *arch, ss_json *json) {
-    ss_read_heads(arch, json, "num_layers", "num_heads", "hidden_size");
-    arch->F = ss_json_int(json, "intermediate_size", 4 * arch->D, 1, SS_FFN_MAX);
-    arch->V = ss_json_int(json, "vocab_size", SS_JSON_REQUIRED, 1, SS_VOCABULARY_MAX);
-    arch->context = ss_json_int(json, "max_position_embeddings", 2048, 1, SS_CONTEXT_MAX);
+    static const ss_gpt_keys keys = {.L = "num_layers",
+                                     .H = "num_heads",
+                                     .F = "intermediate_size",
+                                     .activation = "gelu_new",
+                                     .norm_eps = "layer_norm_epsilon"};
+    ss_read_gpt_like(arch, json, &keys);
     arch->positions = SS_POSITIONS_LEARNED;
     arch->window = ss_json_int(json, "window_size", 256, 1, SS_CONTEXT_MAX);
     read_types(arch, json);
-    arch->norm = SS_NORM_LAYER;
-    arch->norm_eps = (float)ss_json_number(json, "layer_norm_epsilon", 1e-5, 0.0, 1.0);
-    arch->ffn = SS_FFN_PLAIN;
-    arch->activation = ss_read_activation(json, "activation_function", "gelu_new");
-    ss_check_plain(arch, json, "activation_function");
     arch->score_scale = 1.0f;
-    arch->output_bias = true;
-    arch->ffn_bias = true;
-    arch->tied = ss_json_bool(json, "tie_word_embeddings", true);
-    ss_check_width(arch, json, "num_heads", "hidden_size");
+    arch->output_bias = arch->ffn_bias = true;
 }
 
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_gpt_neo_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     ss_load_norm(loader, &layer->attention_norm, "h.%d.ln_1", true, D);
     ss_load_linear(loader, &layer->q, "h.%d.attn.attention.q_proj", false, D, D);
@@ -78,9 +68,4 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     ss_load_norm(loader, &layer->ffn_norm, "h.%d.ln_2", true, D);
     ss_load_linear(loader, &layer->ffn.up, "h.%d.mlp.c_fc", true, D, F);
     ss_load_linear(loader, &layer->ffn.down, "h.%d.mlp.c_proj", true, F, D);
-}
-
-void ss_gpt_neo_load(ss_model *model, ss_loader *loader) {
-    ss_load_gpt2_ends(model, loader);
-    ss_load_layers(loader, model, load_layer);
 }

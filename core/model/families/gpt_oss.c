@@ -23,15 +23,12 @@ void ss_gpt_oss_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &defaults);
     if (arch->activation != SS_ACTIVATION_SILU)
         ss_json_refuse(json, "hidden_act", "\"silu\"", ss_json_text(json, "hidden_act", ""));
-    if (!ss_json_object(json, "rope_scaling") && !ss_json_object(json, "rope_parameters"))
+    if (!ss_rope_object(json).object)
         ss_json_refuse(json, "rope_scaling", "an object that says how", "nothing");
-    ss_read_llama_rotary(arch, json);
     snprintf(arch->attention.operation, sizeof arch->attention.operation, "sink_logit");
-    arch->attention_bias = ss_json_bool(json, "attention_bias", true);
-    arch->output_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "attention_bias", true);
     arch->window = ss_read_window(json, 128);
-    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l % 2 == 0;
-    ss_read_layer_types(arch, json);
+    ss_read_window_pattern(arch, json, 2);
     read_experts(arch, json);
 }
 
@@ -57,21 +54,7 @@ static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, 
     ss_load_matrix(loader, &expert->down, &place, EXPERTS "down_proj", EXPERTS "down_proj_bias");
 }
 
-void ss_load_sinks(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    static const char name[] = "layers.%d.self_attn.sinks";
-    if (!layer->sinks && !ss_load_has_tensor(loader, name))
-        layer->sinks = ss_load_numbers(loader, name, 0, (size_t)arch->H);
-}
-
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_gpt_oss_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_attention(layer, loader, arch);
-    ss_load_sinks(layer, loader, arch);
-    ss_load_linear(loader, &layer->router, "layers.%d.mlp.router", true, (size_t)arch->D,
-                   (size_t)arch->E);
-    layer->experts = ss_load_experts(loader, arch, load_expert);
-}
-
-void ss_gpt_oss_load(ss_model *model, ss_loader *loader) {
-    ss_load_llama_ends(model, loader);
-    ss_load_layers(loader, model, load_layer);
+    ss_load_experts(layer, loader, arch, "layers.%d.mlp.router", true, load_expert);
 }

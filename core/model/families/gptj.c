@@ -19,6 +19,7 @@ void ss_gptj_read(ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "rotary_dim", "at most the width of a head", "more");
     arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
     arch->attention_bias = arch->output_bias = false;
+    arch->head_bias = true;
     arch->parallel = true;
     arch->tied = ss_json_bool(json, "tie_word_embeddings", false);
 }
@@ -56,7 +57,7 @@ static void load_qkv(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     }
 }
 
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_gptj_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     ss_load_norm(loader, &layer->attention_norm, "h.%d.ln_1", true, D);
     load_qkv(layer, loader, arch);
@@ -64,10 +65,4 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     layer->ffn_norm = layer->attention_norm;
     ss_load_linear(loader, &layer->ffn.up, "h.%d.mlp.fc_in", true, D, F);
     ss_load_linear(loader, &layer->ffn.down, "h.%d.mlp.fc_out", true, F, D);
-}
-
-void ss_gptj_load(ss_model *model, ss_loader *loader) {
-    ss_load_gpt2_ends(model, loader);
-    ss_load_biased_head(loader, model, "lm_head");
-    ss_load_layers(loader, model, load_layer);
 }

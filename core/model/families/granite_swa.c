@@ -9,9 +9,9 @@
 /* Reads a list with a base for each layer. An ss_arch holds only two bases, so the layers that see
  * all keys must share one, and the layers with a window must share one. */
 static void read_bases(ss_arch *arch, ss_json *json) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "layer_rope_theta"), *item;
+    const cJSON *list = ss_json_item(json, "layer_rope_theta"), *item;
     double bases[2] = {0.0, 0.0};
-    if (!list || cJSON_IsNull(list)) return;
+    if (!list) return;
     int l = 0;
     cJSON_ArrayForEach(item, list) {
         double base = cJSON_IsNumber(item) ? item->valuedouble : -1.0;
@@ -39,7 +39,6 @@ static void read_bases(ss_arch *arch, ss_json *json) {
 void ss_granite_swa_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.G = 4, .context = 8192, .norm_eps = 1e-5, .tied = true};
     ss_read_llama_like(arch, json, &defaults);
-    ss_read_llama_rotary(arch, json);
     ss_read_llama_biases(arch, json);
     ss_read_granite_factors(arch, json);
     snprintf(arch->attention.operation, sizeof arch->attention.operation, "sink_logit");
@@ -47,15 +46,4 @@ void ss_granite_swa_read(ss_arch *arch, ss_json *json) {
     for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l % 4;
     ss_read_layer_types(arch, json);
     read_bases(arch, json);
-}
-
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_load_llama_attention(layer, loader, arch);
-    ss_load_sinks(layer, loader, arch);
-    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
-}
-
-void ss_granite_swa_load(ss_model *model, ss_loader *loader) {
-    ss_load_llama_ends(model, loader);
-    ss_load_layers(loader, model, load_layer);
 }

@@ -7,8 +7,7 @@
 void ss_granitemoe_read(ss_arch *arch, ss_json *json) {
     ss_granite_read(arch, json);
     arch->ffn_bias = false;
-    arch->E = ss_json_int(json, "num_local_experts", 8, 1, SS_EXPERTS_MAX);
-    arch->top_k = ss_json_int(json, "num_experts_per_tok", 2, 1, arch->E);
+    ss_read_experts(arch, json, "num_local_experts", 8, 2);
 }
 
 static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e) {
@@ -24,18 +23,12 @@ static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, 
                       &place);
 }
 
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_load_llama_attention(layer, loader, arch);
-    ss_load_linear(loader, &layer->router, "layers.%d.block_sparse_moe.router.layer", false,
-                   (size_t)arch->D, (size_t)arch->E);
-    layer->experts = ss_load_experts(loader, arch, load_expert);
-}
-
-void ss_granitemoe_load(ss_model *model, ss_loader *loader) {
+void ss_load_granitemoe_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     if (ss_load_is_format(loader, SS_GGUF)) {
-        ss_qwen_moe_load(model, loader);
+        ss_load_llama_layer(layer, loader, arch);
         return;
     }
-    ss_load_llama_ends(model, loader);
-    ss_load_layers(loader, model, load_layer);
+    ss_load_llama_attention(layer, loader, arch);
+    ss_load_experts(layer, loader, arch, "layers.%d.block_sparse_moe.router.layer", false,
+                    load_expert);
 }

@@ -12,8 +12,7 @@
  * scaling. This type only increases the base, whatever the length of the text, and ignores all
  * other keys. */
 static bool read_alpha(ss_arch *arch, ss_json *json) {
-    ss_json rope = {ss_rope_object(json), json->file, json->status, json->err};
-    if (!rope.object) return false;
+    ss_json rope = ss_rope_object(json);
     const char *type = ss_json_text(&rope, "rope_type", ss_json_text(&rope, "type", "default"));
     double alpha = ss_json_number(&rope, "alpha", 0.0, 0.0, 1e9), K = (double)arch->K;
     bool is_dynamic = !strcmp(type, "dynamic") && alpha > 0.0;
@@ -25,21 +24,20 @@ static bool read_alpha(ss_arch *arch, ss_json *json) {
         if (arch->K <= 2 || arch->rotary.base < 1.0 || arch->rotary.base > 1e15)
             ss_json_refuse(&rope, "alpha", "a base between 1 and 1e15", "another one");
     }
-    json->status = rope.status;
     return is_dynamic;
 }
 
 void ss_hunyuan_read(ss_arch *arch, ss_json *json) {
-    ss_read_llama_like(arch, json, &(ss_llama_defaults){.norm_eps = 1e-5});
+    ss_llama_defaults defaults = {.norm_eps = 1e-5, .skips_rotary = true};
+    ss_read_llama_like(arch, json, &defaults);
     if (!read_alpha(arch, json)) ss_read_llama_rotary(arch, json);
-    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
-    arch->output_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->qk_norm = SS_QK_NORM_HEAD_ROTATED;
 }
 
 /* Reads a number, or a list that repeats one number for each layer. */
 static int read_uniform(ss_json *json, const char *key, int default_value, int high) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, key), *item;
+    const cJSON *list = ss_json_item(json, key), *item;
     if (!cJSON_IsArray(list)) return ss_json_int(json, key, default_value, 1, high);
     const cJSON *first = cJSON_GetArrayItem(list, 0);
     bool is_uniform = cJSON_IsNumber(first) && first->valueint >= 1 && first->valueint <= high;
@@ -56,16 +54,9 @@ void ss_hunyuan_moe_read(ss_arch *arch, ss_json *json) {
     arch->shared_F = arch->F;
 }
 
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_hunyuan_moe_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_attention(layer, loader, arch);
-    ss_load_linear(loader, &layer->router, "layers.%d.mlp.gate.wg", false, (size_t)arch->D,
-                   (size_t)arch->E);
-    layer->experts = ss_load_experts(loader, arch, ss_load_llama_expert);
+    ss_load_experts(layer, loader, arch, "layers.%d.mlp.gate.wg", false, ss_load_llama_expert);
     ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp.shared_mlp", arch,
                       (size_t)arch->shared_F);
-}
-
-void ss_hunyuan_moe_load(ss_model *model, ss_loader *loader) {
-    ss_load_llama_ends(model, loader);
-    ss_load_layers(loader, model, load_layer);
 }

@@ -10,11 +10,9 @@ static void read_ffn(ss_arch *arch, ss_json *json) {
     int F = ss_json_int(json, "block_ff_dim", arch->F, 1, SS_FFN_MAX);
     int multiple = ss_json_int(json, "block_multiple_of", 256, 1, SS_FFN_MAX);
     double factor = ss_json_number(json, "block_ffn_dim_multiplier", 1.0, 1e-3, 1e3);
-    const cJSON *multiplier =
-        cJSON_GetObjectItemCaseSensitive(json->object, "block_ffn_dim_multiplier");
     bool is_adjusted = ss_json_bool(json, "block_auto_adjust_ff_dim", true);
     arch->F = is_adjusted ? 2 * F / 3 : F;
-    if (!is_adjusted || cJSON_IsNull(multiplier)) return;
+    if (!is_adjusted || ss_json_is_null(json, "block_ffn_dim_multiplier")) return;
     double width = (double)(int)(factor * (double)arch->F);
     double rounded_width = (double)multiple * (double)(int)((width + multiple - 1) / multiple);
     if (rounded_width < 1.0 || rounded_width > SS_FFN_MAX)
@@ -24,9 +22,9 @@ static void read_ffn(ss_arch *arch, ss_json *json) {
 }
 
 static void read_indices(ss_arch *arch, ss_json *json) {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "full_attn_idxs"), *item;
+    const cJSON *list = ss_json_item(json, "full_attn_idxs"), *item;
     ss_attend_everywhere(arch);
-    if (!list || cJSON_IsNull(list)) return;
+    if (!list) return;
     arch->L = 0;
     for (int l = 0; l < arch->blocks; l++) {
         bool attends = false;
@@ -38,7 +36,6 @@ static void read_indices(ss_arch *arch, ss_json *json) {
 void ss_lfm2_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.G = 8, .context = 128000, .theta = 1e6, .tied = true};
     ss_read_llama_like(arch, json, &defaults);
-    ss_read_llama_rotary(arch, json);
     arch->norm_eps = (float)ss_json_number(json, "norm_eps", 1e-5, 0.0, 1.0);
     arch->tied = ss_json_bool(json, "tie_embedding", arch->tied);
     arch->qk_norm = SS_QK_NORM_HEAD;
@@ -81,7 +78,7 @@ static void load_attention(ss_layer *layer, ss_loader *loader, const ss_arch *ar
     ss_load_norm(loader, &layer->k_norm, "layers.%d.self_attn.k_layernorm", false, K);
 }
 
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_lfm2_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     ss_load_norm(loader, &layer->attention_norm, "layers.%d.operator_norm", false, D);
     if (ss_attention_of(arch, loader->layer) < 0)
@@ -94,7 +91,6 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     ss_load_linear(loader, &layer->ffn.down, "layers.%d.feed_forward.w2", false, F, D);
 }
 
-void ss_lfm2_load(ss_model *model, ss_loader *loader) {
-    ss_load_ends(model, loader, "embedding_norm");
-    ss_load_layers(loader, model, load_layer);
+void ss_load_lfm2_ends(ss_model *model, ss_loader *loader) {
+    ss_load_llama_like_ends(model, loader, "embedding_norm");
 }

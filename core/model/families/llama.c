@@ -41,7 +41,9 @@ void ss_read_llama_like(ss_arch *arch, ss_json *json, const ss_llama_defaults *d
     read_sizes(arch, json, defaults);
     arch->positions = SS_POSITIONS_ROTARY;
     arch->rotary_width = arch->K;
-    arch->rotary = (ss_rotary){.base = double_or_default(defaults->theta, 10000.0), .part = 1.0};
+    arch->rotary = (ss_rotary){.base = double_or_default(defaults->theta, 10000.0),
+                               .part = double_or_default(defaults->part, 1.0),
+                               .sections = defaults->sections};
     arch->norm = SS_NORM_RMS;
     double eps = double_or_default(defaults->norm_eps, 1e-6);
     arch->norm_eps = (float)ss_json_number(json, "rms_norm_eps", eps, 0.0, 1.0);
@@ -51,6 +53,11 @@ void ss_read_llama_like(ss_arch *arch, ss_json *json, const ss_llama_defaults *d
     arch->activation = ss_read_activation(json, key, activation);
     arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
     arch->tied = ss_json_bool(json, "tie_word_embeddings", defaults->tied);
+    if (defaults->skips_rotary) return;
+    if (defaults->part > 0.0)
+        ss_read_partial_rotary(arch, json);
+    else
+        ss_read_llama_rotary(arch, json);
 }
 
 void ss_read_llama_rotary(ss_arch *arch, ss_json *json) {
@@ -58,31 +65,34 @@ void ss_read_llama_rotary(ss_arch *arch, ss_json *json) {
     if (arch->rotary.part < 1.0) ss_json_refuse(json, "partial_rotary_factor", "1", "less than 1");
 }
 
-bool ss_read_two_rotaries(ss_arch *arch, ss_json *json) {
-    const cJSON *object = ss_json_object(json, "rope_parameters");
-    ss_json inner = {object, json->file, json->status, json->err};
-    const cJSON *full = object ? ss_json_object(&inner, "full_attention") : NULL;
-    const cJSON *sliding = object ? ss_json_object(&inner, "sliding_attention") : NULL;
+void ss_read_two_rotaries(ss_arch *arch, ss_json *json, const char *window_key) {
+    ss_json rope = ss_json_object(json, "rope_parameters");
+    ss_json full = ss_json_object(&rope, "full_attention");
+    ss_json sliding = ss_json_object(&rope, "sliding_attention");
+    ss_rotary *window = &arch->window_rotary;
+    double base = window_key ? 10000.0 : arch->rotary.base;
+    *window = (ss_rotary){.base = base, .part = 1.0, .size = 1.0f};
     arch->own_rotary = true;
-    arch->rotary.size = arch->window_rotary.size = 1.0f;
-    arch->window_rotary.part = 1.0;
-    if (full) ss_read_rope(&arch->rotary, full, &inner, arch->context);
-    if (sliding) ss_read_rope(&arch->window_rotary, sliding, &inner, arch->context);
-    if (arch->rotary.part < 1.0 || arch->window_rotary.part < 1.0)
-        ss_json_refuse(&inner, "partial_rotary_factor", "1", "less than 1");
-    json->status = inner.status;
-    return full || sliding;
+    if (full.object || sliding.object) {
+        arch->rotary.size = 1.0f;
+        ss_read_rope(&arch->rotary, &full, arch->context);
+        ss_read_rope(window, &sliding, arch->context);
+        if (arch->rotary.part < 1.0 || window->part < 1.0)
+            ss_json_refuse(json, "partial_rotary_factor", "1", "less than 1");
+        return;
+    }
+    ss_read_llama_rotary(arch, json);
+    window->base =
+        window_key ? ss_json_number(json, window_key, base, 1.0, 1e12) : arch->rotary.base;
 }
 
 void ss_read_llama_biases(ss_arch *arch, ss_json *json) {
-    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
-    arch->output_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->ffn_bias = ss_json_bool(json, "mlp_bias", false);
 }
 
 void ss_llama_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){0});
-    ss_read_llama_rotary(arch, json);
     ss_read_llama_biases(arch, json);
 }
 
@@ -139,16 +149,16 @@ void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, cons
 static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_sizes sizes = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
     size_t K = (size_t)sizes.K, H = (size_t)arch->H, G = (size_t)sizes.G;
-    bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
+    bool joint = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     bool rotated = arch->qk_norm == SS_QK_NORM_HEAD_ROTATED;
     if (!arch->qk_norm) return;
     ss_load_llama_norm(loader, &layer->q_norm,
                        rotated ? "layers.%d.self_attn.query_layernorm"
                                : "layers.%d.self_attn.q_norm",
-                       arch, all ? H * K : K);
+                       arch, joint ? H * K : K);
     ss_load_llama_norm(loader, &layer->k_norm,
                        rotated ? "layers.%d.self_attn.key_layernorm" : "layers.%d.self_attn.k_norm",
-                       arch, all ? G * K : K);
+                       arch, joint ? G * K : K);
 }
 
 void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
@@ -176,7 +186,8 @@ void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch
     ss_load_linear(loader, &layer->o, "layers.%d.self_attn.o_proj", arch->output_bias,
                    arch->added_heads ? U : H * U, D);
     load_qk_norms(layer, loader, arch);
-    if (ss_load_has_tensor(loader, "layers.%d.self_attn.sinks"))
+    bool needs_sinks = ss_is_listed(arch->family, "gpt_oss\0granite_swa\0");
+    if (needs_sinks || ss_load_has_tensor(loader, "layers.%d.self_attn.sinks"))
         layer->sinks = ss_load_numbers(loader, "layers.%d.self_attn.sinks", 0, (size_t)arch->H);
     load_additions(layer, loader, arch);
 }
@@ -234,20 +245,15 @@ void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch
     ss_load_llama_ffn(expert, loader, name, arch, (size_t)arch->F);
 }
 
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_llama_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_attention(layer, loader, arch);
-    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
+    if (arch->E)
+        ss_load_qwen_experts(layer, loader, arch);
+    else
+        ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
 }
 
-void ss_load_ends(ss_model *model, ss_loader *loader, const char *norm) {
-    size_t D = (size_t)model->arch.D;
-    loader->prefix = "model.";
-    ss_load_linear(loader, &model->embedding, "embed_tokens", false, D, (size_t)model->arch.V);
-    ss_load_head(loader, model, "lm_head");
-    ss_load_norm(loader, &model->norm, norm, false, D);
-}
-
-void ss_load_llama_ends(ss_model *model, ss_loader *loader) {
+void ss_load_llama_like_ends(ss_model *model, ss_loader *loader, const char *norm) {
     size_t D = (size_t)model->arch.D, V = (size_t)model->arch.V;
     if (!*loader->prefix) loader->prefix = "model.";
     ss_load_linear(loader, &model->embedding, "embed_tokens", false, D, V);
@@ -255,10 +261,9 @@ void ss_load_llama_ends(ss_model *model, ss_loader *loader) {
     if (model->arch.positions == SS_POSITIONS_LEARNED)
         model->positions =
             ss_load_numbers(loader, "embed_positions.weight", (size_t)model->arch.context, D);
-    if (!model->arch.post_norm) ss_load_llama_norm(loader, &model->norm, "norm", &model->arch, D);
+    if (!model->arch.post_norm) ss_load_llama_norm(loader, &model->norm, norm, &model->arch, D);
 }
 
-void ss_llama_load(ss_model *model, ss_loader *loader) {
-    ss_load_llama_ends(model, loader);
-    ss_load_layers(loader, model, load_layer);
+void ss_load_llama_ends(ss_model *model, ss_loader *loader) {
+    ss_load_llama_like_ends(model, loader, "norm");
 }

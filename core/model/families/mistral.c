@@ -7,24 +7,20 @@
 static void apply_window(ss_arch *arch, ss_json *json, int default_value) {
     arch->window = ss_read_window(json, default_value);
     ss_window_all_layers(arch);
-    const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->object, "layer_types");
-    if (types && !cJSON_IsNull(types))
+    if (ss_json_item(json, "layer_types"))
         ss_json_refuse(json, "layer_types", "one window for all layers", "which have it");
 }
 
 void ss_mistral_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 8, .context = 131072});
-    ss_read_llama_rotary(arch, json);
     apply_window(arch, json, 4096);
 }
 
 void ss_mixtral_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.G = 8, .context = 131072, .theta = 1e6, .norm_eps = 1e-5};
     ss_read_llama_like(arch, json, &defaults);
-    ss_read_llama_rotary(arch, json);
     apply_window(arch, json, 0);
-    arch->E = ss_json_int(json, "num_local_experts", 8, 1, SS_EXPERTS_MAX);
-    arch->top_k = ss_json_int(json, "num_experts_per_tok", 2, 1, arch->E);
+    ss_read_experts(arch, json, "num_local_experts", 8, 2);
 }
 
 /* Loads an expert, whose w1, w2 and w3 are llama's gate, down and up. */
@@ -38,14 +34,7 @@ static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, 
     }
 }
 
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_mixtral_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_attention(layer, loader, arch);
-    ss_load_linear(loader, &layer->router, "layers.%d.block_sparse_moe.gate", false,
-                   (size_t)arch->D, (size_t)arch->E);
-    layer->experts = ss_load_experts(loader, arch, load_expert);
-}
-
-void ss_mixtral_load(ss_model *model, ss_loader *loader) {
-    ss_load_llama_ends(model, loader);
-    ss_load_layers(loader, model, load_layer);
+    ss_load_experts(layer, loader, arch, "layers.%d.block_sparse_moe.gate", false, load_expert);
 }

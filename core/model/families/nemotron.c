@@ -5,9 +5,8 @@
 #include "family.h"
 
 void ss_nemotron_read(ss_arch *arch, ss_json *json) {
-    ss_read_llama_like(arch, json, &(ss_llama_defaults){.context = 4096, .activation = "relu2"});
-    arch->rotary.part = 0.5;
-    ss_read_partial_rotary(arch, json);
+    ss_llama_defaults defaults = {.context = 4096, .part = 0.5, .activation = "relu2"};
+    ss_read_llama_like(arch, json, &defaults);
     ss_read_llama_biases(arch, json);
     arch->norm = SS_NORM_LAYER;
     arch->one_more_gain = true;

@@ -4,41 +4,23 @@
  */
 #include "family.h"
 
-#include <math.h>
-
 /* Unused rows at the start of the position table: fairseq reserved them for padding. */
 #define FIRST_POSITION 2
 
-static void refuse_other_keys(ss_arch *arch, ss_json *json) {
-    if (!ss_json_bool(json, "layer_norm_elementwise_affine", true))
-        ss_json_refuse(json, "layer_norm_elementwise_affine", "true", "false");
+void ss_opt_read(ss_arch *arch, ss_json *json) {
+    static const ss_gpt_keys keys = {.F = "ffn_dim", .requires_F = true, .activation = "relu"};
+    ss_read_gpt_like(arch, json, &keys);
+    arch->embedding_width = ss_json_int(json, "word_embed_proj_dim", arch->D, 1, SS_WIDTH_MAX);
     if (arch->embedding_width > arch->D)
         ss_json_refuse(json, "word_embed_proj_dim", "at most hidden_size", "more");
-    ss_check_plain(arch, json, "activation_function");
-    ss_check_width(arch, json, "num_attention_heads", "hidden_size");
-}
-
-void ss_opt_read(ss_arch *arch, ss_json *json) {
-    ss_read_heads(arch, json, "num_hidden_layers", "num_attention_heads", "hidden_size");
-    arch->F = ss_json_int(json, "ffn_dim", SS_JSON_REQUIRED, 1, SS_FFN_MAX);
-    arch->V = ss_json_int(json, "vocab_size", SS_JSON_REQUIRED, 1, SS_VOCABULARY_MAX);
-    arch->context = ss_json_int(json, "max_position_embeddings", 2048, 1, SS_CONTEXT_MAX);
-    arch->embedding_width = ss_json_int(json, "word_embed_proj_dim", arch->D, 1, SS_WIDTH_MAX);
     arch->post_norm = !ss_json_bool(json, "do_layer_norm_before", true);
     arch->positions = SS_POSITIONS_LEARNED;
-    arch->norm = SS_NORM_LAYER;
-    arch->norm_eps = 1e-5f;
-    arch->ffn = SS_FFN_PLAIN;
-    arch->activation = ss_read_activation(json, "activation_function", "relu");
-    arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
-    arch->attention_bias = ss_json_bool(json, "enable_bias", true);
-    arch->output_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "enable_bias", true);
     arch->ffn_bias = arch->attention_bias;
-    arch->tied = ss_json_bool(json, "tie_word_embeddings", true);
-    refuse_other_keys(arch, json);
+    ss_json_require_bool(json, "layer_norm_elementwise_affine", true);
 }
 
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_opt_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     bool bias = arch->ffn_bias;
     ss_load_norm(loader, &layer->attention_norm, "layers.%d.self_attn_layer_norm", true, D);
@@ -52,7 +34,7 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
 }
 
 /* Loads a model. Names in files with a head have the longer prefix. */
-void ss_opt_load(ss_model *model, ss_loader *loader) {
+void ss_load_opt_ends(ss_model *model, ss_loader *loader) {
     const ss_arch *arch = &model->arch;
     size_t D = (size_t)arch->D, V = (size_t)arch->V, width = (size_t)arch->embedding_width;
     loader->prefix = "model.decoder.";
@@ -67,5 +49,4 @@ void ss_opt_load(ss_model *model, ss_loader *loader) {
                                          (size_t)arch->context + FIRST_POSITION, D);
     if (table) model->positions = table + FIRST_POSITION * D;
     if (!arch->post_norm) ss_load_norm(loader, &model->norm, "final_layer_norm", true, D);
-    ss_load_layers(loader, model, load_layer);
 }

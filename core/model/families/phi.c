@@ -6,22 +6,19 @@
 #include "family.h"
 
 void ss_phi_read(ss_arch *arch, ss_json *json) {
-    ss_read_llama_like(arch, json, &(ss_llama_defaults){.activation = "gelu_new"});
-    arch->rotary.part = 0.5;
-    ss_read_partial_rotary(arch, json);
-    arch->norm = SS_NORM_LAYER;
-    arch->norm_eps = (float)ss_json_number(json, "layer_norm_eps", 1e-5, 0.0, 1.0);
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){.part = 0.5, .activation = "gelu_new"});
+    ss_read_layer_norm(arch, json, "layer_norm_eps", 1e-5);
     arch->parallel = true;
     arch->ffn = SS_FFN_PLAIN;
     ss_check_plain(arch, json, "hidden_act");
     arch->attention_bias = arch->output_bias = arch->ffn_bias = true;
-    if (ss_json_bool(json, "qk_layernorm", false))
-        ss_json_refuse(json, "qk_layernorm", "queries and keys without norms", "true");
+    arch->head_bias = true;
+    ss_refuse_qk_norm(json, "qk_layernorm");
 }
 
 /* Loads a layer. Older GGUF files keep the matrix of Microsoft's own code, which fuses q, k and v.
  */
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_phi_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F, K = (size_t)arch->K;
     size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K;
     ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", true, D);
@@ -38,11 +35,6 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     ss_load_linear(loader, &layer->ffn.down, "layers.%d.mlp.fc2", true, F, D);
 }
 
-void ss_phi_load(ss_model *model, ss_loader *loader) {
-    size_t D = (size_t)model->arch.D;
-    loader->prefix = "model.";
-    ss_load_linear(loader, &model->embedding, "embed_tokens", false, D, (size_t)model->arch.V);
-    ss_load_biased_head(loader, model, "lm_head");
-    ss_load_norm(loader, &model->norm, "final_layernorm", true, D);
-    ss_load_layers(loader, model, load_layer);
+void ss_load_phi_ends(ss_model *model, ss_loader *loader) {
+    ss_load_llama_like_ends(model, loader, "final_layernorm");
 }

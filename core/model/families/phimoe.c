@@ -7,10 +7,8 @@
 void ss_phimoe_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.G = 8, .context = 131072, .theta = 1e6, .norm_eps = 1e-5};
     ss_read_llama_like(arch, json, &defaults);
-    ss_read_llama_rotary(arch, json);
     arch->norm = SS_NORM_LAYER;
-    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
-    arch->output_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->head_bias = ss_json_bool(json, "lm_head_bias", false);
     arch->window = ss_read_window(json, 0);
     ss_window_all_layers(arch);
@@ -18,11 +16,4 @@ void ss_phimoe_read(ss_arch *arch, ss_json *json) {
     arch->top_k = ss_json_int(json, "num_experts_per_tok", 2, 2, 2);
     arch->router = SS_ROUTER_MIXER;
     arch->router_jitter = (float)ss_json_number(json, "router_jitter_noise", 0.01, 0.0, 1e6);
-}
-
-void ss_phimoe_load(ss_model *model, ss_loader *loader) {
-    ss_mixtral_load(model, loader);
-    loader->prefix = "";
-    if (model->arch.head_bias)
-        model->head.bias = ss_load_numbers(loader, "lm_head.bias", 0, (size_t)model->arch.V);
 }

@@ -19,76 +19,54 @@ static void apply_window(ss_arch *arch, ss_json *json) {
 
 void ss_qwen2_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 32, .context = 32768});
-    ss_read_llama_rotary(arch, json);
     arch->attention_bias = true;
     apply_window(arch, json);
 }
 
 void ss_qwen3_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 32, .K = 128, .context = 32768});
-    ss_read_llama_rotary(arch, json);
-    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
-    arch->output_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->qk_norm = SS_QK_NORM_HEAD;
     apply_window(arch, json);
 }
 
-void ss_refuse_dense_layers(ss_json *json) {
+void ss_read_qwen_experts(ss_arch *arch, ss_json *json, int default_F, int default_E,
+                          int default_top_k) {
+    arch->F = ss_json_int(json, "moe_intermediate_size", default_F, 1, SS_FFN_MAX);
+    ss_read_experts(arch, json, "num_experts", default_E, default_top_k);
+    arch->router_shares = !ss_json_bool(json, "norm_topk_prob", false);
     if (ss_json_int(json, "decoder_sparse_step", 1, 1, SS_LAYERS_MAX) != 1)
         ss_json_refuse(json, "decoder_sparse_step", "1", "more");
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "mlp_only_layers");
-    if (cJSON_GetArraySize(list) > 0)
+    if (cJSON_GetArraySize(ss_json_item(json, "mlp_only_layers")) > 0)
         ss_json_refuse(json, "mlp_only_layers", "experts in every layer", "a list of others");
 }
 
 void ss_qwen2_moe_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 16, .context = 32768});
-    ss_read_llama_rotary(arch, json);
     arch->attention_bias = ss_json_bool(json, "qkv_bias", true);
     read_window(arch, json);
     int limit = ss_json_int(json, "max_window_layers", 28, 0, SS_CONTEXT_MAX);
     for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l % 2 == 0 && l < limit;
     ss_read_layer_types(arch, json);
-    arch->F = ss_json_int(json, "moe_intermediate_size", 1408, 1, SS_FFN_MAX);
     arch->shared_F = ss_json_int(json, "shared_expert_intermediate_size", 5632, 1, SS_FFN_MAX);
-    arch->E = ss_json_int(json, "num_experts", 60, 1, SS_EXPERTS_MAX);
-    arch->top_k = ss_json_int(json, "num_experts_per_tok", 4, 1, arch->E);
-    arch->router_shares = !ss_json_bool(json, "norm_topk_prob", false);
-    ss_refuse_dense_layers(json);
+    ss_read_qwen_experts(arch, json, 1408, 60, 4);
 }
 
 void ss_qwen3_moe_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 4, .context = 32768});
-    ss_read_llama_rotary(arch, json);
-    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
-    arch->output_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->qk_norm = SS_QK_NORM_HEAD;
     read_window(arch, json);
     ss_window_all_layers(arch);
-    arch->F = ss_json_int(json, "moe_intermediate_size", 768, 1, SS_FFN_MAX);
     int local = ss_json_int(json, "num_local_experts", 128, 1, SS_EXPERTS_MAX);
-    arch->E = ss_json_int(json, "num_experts", local, 1, SS_EXPERTS_MAX);
-    arch->top_k = ss_json_int(json, "num_experts_per_tok", arch->E < 8 ? arch->E : 8, 1, arch->E);
-    arch->router_shares = !ss_json_bool(json, "norm_topk_prob", false);
-    ss_refuse_dense_layers(json);
+    ss_read_qwen_experts(arch, json, 768, local, 8);
 }
 
 void ss_load_qwen_experts(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    size_t D = (size_t)arch->D, E = (size_t)arch->E;
-    ss_load_linear(loader, &layer->router, "layers.%d.mlp.gate", false, D, E);
-    layer->experts = ss_load_experts(loader, arch, ss_load_llama_expert);
+    ss_load_experts(layer, loader, arch, "layers.%d.mlp.gate", false, ss_load_llama_expert);
     if (!arch->shared_F) return;
     ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp.shared_expert", arch,
                       (size_t)arch->shared_F);
-    ss_load_linear(loader, &layer->shared_gate, "layers.%d.mlp.shared_expert_gate", false, D, 1);
-}
-
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_load_llama_attention(layer, loader, arch);
-    ss_load_qwen_experts(layer, loader, arch);
-}
-
-void ss_qwen_moe_load(ss_model *model, ss_loader *loader) {
-    ss_load_llama_ends(model, loader);
-    ss_load_layers(loader, model, load_layer);
+    ss_load_linear(loader, &layer->shared_gate, "layers.%d.mlp.shared_expert_gate", false,
+                   (size_t)arch->D, 1);
 }

@@ -7,7 +7,6 @@
 #include "family.h"
 
 #include <math.h>
-#include <string.h>
 
 static void read_layers(ss_arch *arch, ss_json *json) {
     int interval = ss_json_int(json, "full_attention_interval", 4, 1, SS_LAYERS_MAX);
@@ -32,14 +31,11 @@ static void read_delta(ss_arch *arch, ss_json *json) {
 static void read_qwen3_next(ss_arch *arch, ss_json *json, ss_llama_defaults defaults) {
     defaults.K = 256;
     defaults.context = 32768;
+    defaults.part = 0.25;
     ss_read_llama_like(arch, json, &defaults);
     if (arch->activation != SS_ACTIVATION_SILU)
         ss_json_refuse(json, "hidden_act", "\"silu\"", "another one");
-    arch->rotary.part = 0.25;
-    arch->rotary.sections = strcmp(arch->family, "qwen3_next") != 0;
-    ss_read_partial_rotary(arch, json);
-    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
-    arch->output_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->qk_norm = SS_QK_NORM_HEAD;
     arch->one_more_gain = true;
     arch->gate = SS_GATE_OUTPUT_ELEMENT;
@@ -49,31 +45,25 @@ static void read_qwen3_next(ss_arch *arch, ss_json *json, ss_llama_defaults defa
 
 void ss_qwen3_next_read(ss_arch *arch, ss_json *json) {
     read_qwen3_next(arch, json, (ss_llama_defaults){.G = 2});
-    arch->F = ss_json_int(json, "moe_intermediate_size", 512, 1, SS_FFN_MAX);
     arch->shared_F = ss_json_int(json, "shared_expert_intermediate_size", 512, 1, SS_FFN_MAX);
-    arch->E = ss_json_int(json, "num_experts", 512, 1, SS_EXPERTS_MAX);
-    arch->top_k = ss_json_int(json, "num_experts_per_tok", arch->E < 10 ? arch->E : 10, 1, arch->E);
+    ss_read_qwen_experts(arch, json, 512, 512, 10);
     arch->router_shares = !ss_json_bool(json, "norm_topk_prob", true);
-    ss_refuse_dense_layers(json);
 }
 
 void ss_qwen3_5_read(ss_arch *arch, ss_json *json) {
-    read_qwen3_next(arch, json, (ss_llama_defaults){.G = 4});
+    read_qwen3_next(arch, json, (ss_llama_defaults){.G = 4, .sections = true});
 }
 
 void ss_qwen3_5_multimodal_read(ss_arch *arch, ss_json *json) {
-    const cJSON *text = ss_json_object(json, "text_config");
-    if (!text) ss_json_refuse(json, "text_config", "a text model inside", "nothing");
-    ss_json inner = {text, json->file, json->status, json->err};
-    ss_llama_defaults defaults = {.L = 32, .H = 16, .G = 4, .D = 4096, .F = 12288, .V = 248320};
-    ss_family_refuse(&inner, NULL);
-    read_qwen3_next(arch, &inner, defaults);
-    json->status = inner.status;
+    ss_llama_defaults defaults = {
+        .L = 32, .H = 16, .G = 4, .D = 4096, .F = 12288, .V = 248320, .sections = true};
+    ss_json text = ss_text_config(json);
+    read_qwen3_next(arch, &text, defaults);
     arch->tied = ss_json_bool(json, "tie_word_embeddings", arch->tied);
 }
 
-/* Loads one part of a projection. If by_head, the projection holds all parts of one key head after
- * another; else each part holds all heads. */
+/* Loads one part of a projection. If by_head, the projection holds one key head after another, each
+ * with all parts; else one part after another, each with all heads. */
 static void load_part(ss_loader *loader, ss_linear *linear, const char *name, const ss_arch *arch,
                       size_t total, size_t first, size_t width, bool by_head) {
     size_t heads = (size_t)arch->mixer.keys;
@@ -124,25 +114,12 @@ static void load_delta(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) 
                    (size_t)arch->D);
 }
 
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_load_llama_attention(layer, loader, arch);
+void ss_load_qwen3_next_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     if (ss_attention_of(arch, loader->layer) < 0) load_delta(&layer->mixer, loader, arch);
-    if (arch->E)
-        ss_load_qwen_experts(layer, loader, arch);
-    else
-        ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
+    ss_load_llama_layer(layer, loader, arch);
 }
 
-void ss_qwen3_next_load(ss_model *model, ss_loader *loader) {
-    ss_load_llama_ends(model, loader);
-    ss_load_layers(loader, model, load_layer);
-}
-
-void ss_qwen3_5_load(ss_model *model, ss_loader *loader) {
-    ss_qwen3_next_load(model, loader);
-}
-
-void ss_qwen3_5_multimodal_load(ss_model *model, ss_loader *loader) {
+void ss_load_qwen3_5_ends(ss_model *model, ss_loader *loader) {
     loader->prefix = "model.language_model.";
-    ss_qwen3_next_load(model, loader);
+    ss_load_llama_ends(model, loader);
 }

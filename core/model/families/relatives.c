@@ -10,7 +10,6 @@
 
 void ss_seed_oss_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 8, .K = 128, .context = 524288});
-    ss_read_llama_rotary(arch, json);
     arch->attention_bias = ss_json_bool(json, "attention_bias", true);
     arch->output_bias = ss_json_bool(json, "attention_out_bias", false);
     arch->ffn_bias = ss_json_bool(json, "mlp_bias", false);
@@ -21,16 +20,14 @@ void ss_ernie_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {
         .G = 2, .K = 128, .context = 131072, .theta = 500000.0, .norm_eps = 1e-5, .tied = true};
     ss_read_llama_like(arch, json, &defaults);
-    ss_read_llama_rotary(arch, json);
-    arch->attention_bias = ss_json_bool(json, "use_bias", false);
-    arch->output_bias = arch->ffn_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "use_bias", false);
+    arch->ffn_bias = arch->attention_bias;
 }
 
 void ss_helium_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {
         .G = 20, .K = 128, .context = 4096, .theta = 100000.0, .norm_eps = 1e-8};
     ss_read_llama_like(arch, json, &defaults);
-    ss_read_llama_rotary(arch, json);
     arch->attention_bias = ss_json_bool(json, "attention_bias", false);
     arch->ffn_bias = ss_json_bool(json, "mlp_bias", false);
     if (arch->H * arch->K != arch->D)
@@ -42,8 +39,8 @@ void ss_helium_read(ss_arch *arch, ss_json *json) {
 static void read_unrotated(ss_arch *arch, ss_json *json) {
     int interval = ss_json_int(json, "no_rope_layer_interval", 4, 1, SS_LAYERS_MAX);
     for (int l = 0; l < arch->L; l++) arch->unrotated[l] = (l + 1) % interval == 0;
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "no_rope_layers"), *item;
-    if (!list || cJSON_IsNull(list)) return;
+    const cJSON *list = ss_json_item(json, "no_rope_layers"), *item;
+    if (!list) return;
     int l = 0;
     cJSON_ArrayForEach(item, list) {
         if (!cJSON_IsNumber(item) || (item->valueint != 0 && item->valueint != 1)) l = arch->L;
@@ -58,7 +55,6 @@ static void read_unrotated(ss_arch *arch, ss_json *json) {
 void ss_smollm3_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.G = 4, .context = 32768, .theta = 2000000.0, .tied = true};
     ss_read_llama_like(arch, json, &defaults);
-    ss_read_llama_rotary(arch, json);
     ss_read_llama_biases(arch, json);
     read_unrotated(arch, json);
     if (ss_json_bool(json, "use_sliding_window", false)) arch->window = ss_read_window(json, 0);
@@ -78,39 +74,33 @@ void ss_read_granite_factors(ss_arch *arch, ss_json *json) {
     arch->logit_scale = (float)(1.0 / ss_json_number(json, "logits_scaling", 1.0, 1e-6, 1e6));
 }
 
-static void set_head_width(ss_arch *arch, ss_json *json) {
-    arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
-    arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
-    ss_check_width(arch, json, "num_attention_heads", "hidden_size");
-}
-
 void ss_olmo_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){0});
-    ss_read_llama_rotary(arch, json);
     arch->norm = SS_NORM_LAYER;
     arch->norm_eps = 1e-5f;
     arch->bare_norm = true;
     arch->qkv_clip = (float)ss_json_number(json, "clip_qkv", 0.0, 1e-6, 1e6);
-    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
-    arch->output_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "attention_bias", false);
 }
 
 void ss_stablelm_read(ss_arch *arch, ss_json *json) {
-    ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 32, .context = 4096});
-    set_head_width(arch, json);
+    ss_llama_defaults defaults = {.G = 32, .context = 4096, .skips_rotary = true};
+    ss_read_llama_like(arch, json, &defaults);
+    arch->K = arch->D >= arch->H ? arch->D / arch->H : 1; /* transformers reads no head_dim */
+    arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
+    if (arch->D % arch->H)
+        ss_json_refuse(json, "num_attention_heads", "a divisor of hidden_size", "another number");
     arch->rotary.part = 0.25;
     ss_read_partial_rotary(arch, json);
-    arch->norm = SS_NORM_LAYER;
-    arch->norm_eps = (float)ss_json_number(json, "layer_norm_eps", 1e-5, 0.0, 1.0);
+    ss_read_layer_norm(arch, json, "layer_norm_eps", 1e-5);
     arch->attention_bias = ss_json_bool(json, "use_qkv_bias", false);
     arch->parallel = ss_json_bool(json, "use_parallel_residual", false);
-    if (ss_json_bool(json, "qk_layernorm", false))
-        ss_json_refuse(json, "qk_layernorm", "queries and keys without norms", "true");
+    ss_refuse_qk_norm(json, "qk_layernorm");
 }
 
 void ss_phi3_read(ss_arch *arch, ss_json *json) {
-    ss_read_llama_like(arch, json, &(ss_llama_defaults){.context = 4096, .norm_eps = 1e-5});
-    ss_read_partial_rotary(arch, json);
+    ss_llama_defaults defaults = {.context = 4096, .norm_eps = 1e-5, .part = 1.0};
+    ss_read_llama_like(arch, json, &defaults);
     arch->window = ss_read_window(json, 0);
     ss_window_all_layers(arch);
 }
@@ -124,7 +114,7 @@ void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch) {
     ss_load_linear(loader, &ffn->down, "layers.%d.mlp.down_proj", false, F, D);
 }
 
-static void load_phi3_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_phi3_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, HK = (size_t)arch->H * (size_t)arch->K;
     ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", false, D);
     ss_load_qkv(loader, layer, arch, "layers.%d.self_attn.qkv_proj", SS_OUT_IN, false);
@@ -133,34 +123,22 @@ static void load_phi3_layer(ss_layer *layer, ss_loader *loader, const ss_arch *a
     ss_load_gate_up(&layer->ffn, loader, arch);
 }
 
-void ss_phi3_load(ss_model *model, ss_loader *loader) {
-    ss_load_llama_ends(model, loader);
-    ss_load_layers(loader, model, load_phi3_layer);
-}
-
 void ss_starcoder2_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {
         .G = 2, .context = 4096, .tied = true, .activation = "gelu_pytorch_tanh"};
     ss_read_llama_like(arch, json, &defaults);
-    ss_read_llama_rotary(arch, json);
-    arch->norm = SS_NORM_LAYER;
-    arch->norm_eps = (float)ss_json_number(json, "norm_epsilon", 1e-5, 0.0, 1.0);
+    ss_read_layer_norm(arch, json, "norm_epsilon", 1e-5);
     arch->ffn = SS_FFN_PLAIN;
     ss_check_plain(arch, json, "hidden_act");
-    arch->attention_bias = ss_json_bool(json, "use_bias", true);
-    arch->output_bias = arch->ffn_bias = arch->attention_bias;
+    ss_read_attention_bias(arch, json, "use_bias", true);
+    arch->ffn_bias = arch->attention_bias;
     arch->window = ss_read_window(json, 0);
     ss_window_all_layers(arch);
 }
 
-static void load_starcoder2_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_starcoder2_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     ss_load_llama_attention(layer, loader, arch);
     ss_load_linear(loader, &layer->ffn.up, "layers.%d.mlp.c_fc", arch->ffn_bias, D, F);
     ss_load_linear(loader, &layer->ffn.down, "layers.%d.mlp.c_proj", arch->ffn_bias, F, D);
-}
-
-void ss_starcoder2_load(ss_model *model, ss_loader *loader) {
-    ss_load_llama_ends(model, loader);
-    ss_load_layers(loader, model, load_starcoder2_layer);
 }

@@ -51,10 +51,9 @@ static void check_keys(ss_json *json, const char *place, const char *const *keys
 }
 
 static void read_parameters(ss_attention *attention, ss_json *json) {
-    const cJSON *object = ss_json_object(json, "parameters"), *item;
-    if (!object) return;
-    ss_json inner = {object, json->file, json->status, json->err};
-    cJSON_ArrayForEach(item, object) {
+    ss_json inner = ss_json_object(json, "parameters");
+    const cJSON *item;
+    cJSON_ArrayForEach(item, inner.object) {
         if (attention->parameters_n == SS_PARAMETERS_MAX ||
             strlen(item->string) >= sizeof attention->parameters[0].name) {
             ss_json_refuse(&inner, "sinkscope.attention.parameters",
@@ -67,14 +66,11 @@ static void read_parameters(ss_attention *attention, ss_json *json) {
         attention->parameters[i].value =
             (float)ss_json_number(&inner, item->string, (double)NAN, -1e30, 1e30);
     }
-    json->status = inner.status;
 }
 
 static void read_attention(ss_attention *attention, ss_json *variant) {
     static const char *const keys[] = {"operation", "parameters"};
-    const cJSON *object = ss_json_object(variant, "attention");
-    if (!object) return;
-    ss_json inner = {object, variant->file, variant->status, variant->err};
+    ss_json inner = ss_json_object(variant, "attention");
     check_keys(&inner, "attention", keys, 2);
     const char *name = ss_json_text(&inner, "operation", attention->operation);
     if (strlen(name) >= sizeof attention->operation)
@@ -82,21 +78,14 @@ static void read_attention(ss_attention *attention, ss_json *variant) {
     else if (name != attention->operation)
         snprintf(attention->operation, sizeof attention->operation, "%s", name);
     read_parameters(attention, &inner);
-    variant->status = inner.status;
-}
-
-static void apply_window(ss_arch *arch, int window) {
-    arch->window = window;
-    for (int l = 0; l < arch->L; l++) arch->windowed[l] = true;
 }
 
 static void read_mask(ss_arch *arch, ss_json *variant) {
     enum { CAUSAL, WINDOW, PREFIX, BIDIRECTIONAL, KINDS };
     static const char *const kinds[] = {"causal", "window", "prefix", "bidirectional"};
     static const char *const keys[] = {"kind", "window", "prefix"};
-    const cJSON *object = ss_json_object(variant, "mask");
-    if (!object) return;
-    ss_json mask = {object, variant->file, variant->status, variant->err};
+    ss_json mask = ss_json_object(variant, "mask");
+    if (!mask.object) return;
     check_keys(&mask, "mask", keys, 3);
     const char *word = ss_json_text(&mask, "kind", "nothing");
     int kind = find_word(word, kinds, KINDS);
@@ -104,12 +93,12 @@ static void read_mask(ss_arch *arch, ss_json *variant) {
     if (kind > CAUSAL && arch->window)
         ss_json_refuse(&mask, "sinkscope.mask", "one mask", "sliding_window besides");
     else if (kind == WINDOW)
-        apply_window(arch, ss_json_int(&mask, "window", SS_JSON_REQUIRED, 1, SS_CONTEXT_MAX));
+        arch->window = ss_json_int(&mask, "window", SS_JSON_REQUIRED, 1, SS_CONTEXT_MAX);
     else if (kind == PREFIX)
         arch->prefix = ss_json_int(&mask, "prefix", SS_JSON_REQUIRED, 1, arch->context);
     else if (kind == BIDIRECTIONAL)
         arch->prefix = SS_EVERY_KEY;
-    variant->status = mask.status;
+    if (kind == WINDOW) ss_window_all_layers(arch);
 }
 
 static void read_positions(ss_arch *arch, ss_json *variant) {
@@ -158,9 +147,8 @@ void ss_read_variant(ss_arch *arch, ss_json *json, bool all_keys) {
     static const char *const keys[] = {"attention", "positions",      "mask",         "mask_token",
                                        "bias_key",  "bias_key_value", "value_bias",   "gate",
                                        "norm",      "norm_kind",      "feed_forward", "heads"};
-    const cJSON *object = ss_json_object(json, "sinkscope");
-    if (!object) return;
-    ss_json variant = {object, json->file, json->status, json->err};
+    ss_json variant = ss_json_object(json, "sinkscope");
+    if (!variant.object) return;
     check_keys(&variant, "", keys, all_keys ? (int)(sizeof keys / sizeof *keys) : 1);
     read_attention(&arch->attention, &variant);
     if (all_keys) {
@@ -171,5 +159,4 @@ void ss_read_variant(ss_arch *arch, ss_json *json, bool all_keys) {
         int token = ss_json_int(&variant, "mask_token", arch->V, 0, arch->V - 1);
         arch->mask_token = token < arch->V ? token : -1;
     }
-    json->status = variant.status;
 }

@@ -88,22 +88,22 @@ static ss_status read_file(ss_entries *out, ss_bytes file, ss_format format, ss_
     return readers[format]->read(out, file, arena, err);
 }
 
-static void append_entries(ss_entries *all, ss_entries more) {
-    if (more.n) memcpy(all->entries + all->n, more.entries, more.n * sizeof *more.entries);
-    all->n += more.n;
+static void append_entries(ss_entries *table, ss_entries more) {
+    if (more.n) memcpy(table->entries + table->n, more.entries, more.n * sizeof *more.entries);
+    table->n += more.n;
 }
 
-static ss_status read_shards(ss_entries *all, const ss_bytes *files, int n, ss_format format,
+static ss_status read_shards(ss_entries *out, const ss_bytes *files, int n, ss_format format,
                              ss_arena *arena, ss_error *err) {
     size_t capacity = 0;
     for (int i = 0; i < n; i++) capacity += max_entries(files[i]);
-    *all = (ss_entries){ss_arena_take(arena, capacity, sizeof(ss_entry)), 0};
+    *out = (ss_entries){ss_arena_take(arena, capacity, sizeof(ss_entry)), 0};
     if (arena->full) return ss_fail(err, SS_NO_MEMORY, "shards", "no room for their tensors");
     for (int i = 0; i < n; i++) {
         ss_entries table;
         ss_status status = read_file(&table, files[i], format, arena, err);
         if (status != SS_OK) return status;
-        append_entries(all, table);
+        append_entries(out, table);
     }
     return SS_OK;
 }
@@ -111,13 +111,13 @@ static ss_status read_shards(ss_entries *all, const ss_bytes *files, int n, ss_f
 ss_status ss_container_open(ss_container *container, const ss_bytes *files, int n, ss_arena *arena,
                             ss_error *err) {
     ss_format format = ss_container_format(files[0]);
-    ss_entries all;
-    ss_status status = n == 1 ? read_file(&all, files[0], format, arena, err)
-                              : read_shards(&all, files, n, format, arena, err);
-    if (status == SS_OK) drop_prefixes(all);
-    if (status == SS_OK) status = check_names(all, err);
+    ss_entries table;
+    ss_status status = n == 1 ? read_file(&table, files[0], format, arena, err)
+                              : read_shards(&table, files, n, format, arena, err);
+    if (status == SS_OK) drop_prefixes(table);
+    if (status == SS_OK) status = check_names(table, err);
     if (status == SS_OK)
-        *container = (ss_container){.entries = all.entries, .n = all.n, .format = format};
+        *container = (ss_container){.entries = table.entries, .n = table.n, .format = format};
     return status;
 }
 

@@ -143,41 +143,45 @@ ss_status ss_json_next(ss_json_members *members, ss_bytes *key, ss_bytes *value,
     return SS_OK;
 }
 
-static void fail(ss_json *json, const char *key, const char *expected) {
-    if (json->status == SS_OK)
-        json->status =
+void ss_json_fail(ss_json *json, const char *key, const char *expected) {
+    if (*json->status == SS_OK)
+        *json->status =
             ss_fail(json->err, SS_BAD_CONFIG, key, "%s: expected %s", json->file, expected);
 }
 
 void ss_json_refuse(ss_json *json, const char *key, const char *expected, const char *actual) {
-    if (json->status == SS_OK)
-        json->status = ss_fail(json->err, SS_UNSUPPORTED, key,
-                               "%s: this build computes %s, the file says %.80s", json->file,
-                               expected, actual);
+    if (*json->status == SS_OK)
+        *json->status = ss_fail(json->err, SS_UNSUPPORTED, key,
+                                "%s: this build computes %s, the file says %.80s", json->file,
+                                expected, actual);
 }
 
-/* Returns the value at key; NULL where it is absent or null, or after an error. */
-static const cJSON *find_item(const ss_json *json, const char *key) {
+const cJSON *ss_json_item(const ss_json *json, const char *key) {
     const cJSON *item =
-        json->status == SS_OK ? cJSON_GetObjectItemCaseSensitive(json->object, key) : NULL;
+        *json->status == SS_OK ? cJSON_GetObjectItemCaseSensitive(json->object, key) : NULL;
     return cJSON_IsNull(item) ? NULL : item;
+}
+
+bool ss_json_is_null(const ss_json *json, const char *key) {
+    return cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, key));
 }
 
 static void fail_number(ss_json *json, const char *key, const char *kind, const cJSON *item,
                         double low, double high) {
-    if (json->status != SS_OK) return;
+    if (*json->status != SS_OK) return;
     char actual[48];
     if (cJSON_IsNumber(item))
         snprintf(actual, sizeof actual, "found %.10g", item->valuedouble);
     else
         snprintf(actual, sizeof actual, "%s",
                  item ? "found something else" : "but the key is missing");
-    json->status = ss_fail(json->err, SS_BAD_CONFIG, key, "%s: expected %s from %.10g to %.10g, %s",
-                           json->file, kind, low, high, actual);
+    *json->status =
+        ss_fail(json->err, SS_BAD_CONFIG, key, "%s: expected %s from %.10g to %.10g, %s",
+                json->file, kind, low, high, actual);
 }
 
 int ss_json_int(ss_json *json, const char *key, int default_value, int low, int high) {
-    const cJSON *item = find_item(json, key);
+    const cJSON *item = ss_json_item(json, key);
     if (!item && default_value != SS_JSON_REQUIRED) return default_value;
     double value = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
     if (value >= low && value <= high && value == floor(value)) return (int)value;
@@ -187,7 +191,7 @@ int ss_json_int(ss_json *json, const char *key, int default_value, int low, int 
 
 double ss_json_number(ss_json *json, const char *key, double default_value, double low,
                       double high) {
-    const cJSON *item = find_item(json, key);
+    const cJSON *item = ss_json_item(json, key);
     if (!item && !isnan(default_value)) return default_value;
     double value = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
     if (value >= low && value <= high) return value;
@@ -196,19 +200,24 @@ double ss_json_number(ss_json *json, const char *key, double default_value, doub
 }
 
 bool ss_json_bool(ss_json *json, const char *key, bool default_value) {
-    const cJSON *item = find_item(json, key);
-    if (item && !cJSON_IsBool(item)) fail(json, key, "true or false");
+    const cJSON *item = ss_json_item(json, key);
+    if (item && !cJSON_IsBool(item)) ss_json_fail(json, key, "true or false");
     return item ? cJSON_IsTrue(item) : default_value;
 }
 
+void ss_json_require_bool(ss_json *json, const char *key, bool value) {
+    if (ss_json_bool(json, key, value) != value)
+        ss_json_refuse(json, key, value ? "true" : "false", value ? "false" : "true");
+}
+
 const char *ss_json_text(ss_json *json, const char *key, const char *default_value) {
-    const cJSON *item = find_item(json, key);
-    if (item && !cJSON_IsString(item)) fail(json, key, "a text");
+    const cJSON *item = ss_json_item(json, key);
+    if (item && !cJSON_IsString(item)) ss_json_fail(json, key, "a text");
     return cJSON_IsString(item) ? item->valuestring : default_value;
 }
 
-const cJSON *ss_json_object(ss_json *json, const char *key) {
-    const cJSON *item = find_item(json, key);
-    if (item && !cJSON_IsObject(item)) fail(json, key, "an object");
-    return cJSON_IsObject(item) ? item : NULL;
+ss_json ss_json_object(ss_json *json, const char *key) {
+    const cJSON *item = ss_json_item(json, key);
+    if (item && !cJSON_IsObject(item)) ss_json_fail(json, key, "an object");
+    return (ss_json){cJSON_IsObject(item) ? item : NULL, json->file, json->status, json->err};
 }

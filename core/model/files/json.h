@@ -17,8 +17,8 @@
 
 typedef struct ss_json {
     const cJSON *object;
-    const char *file; /* name of the file in errors, "config.json" */
-    ss_status status;
+    const char *file;  /* name of the file in errors, "config.json" */
+    ss_status *status; /* the first error, which readers of inner objects share */
     ss_error *err;
 } ss_json;
 
@@ -62,12 +62,23 @@ double ss_json_number(ss_json *json, const char *key, double default_value, doub
 
 bool ss_json_bool(ss_json *json, const char *key, bool default_value);
 
+/* Refuses a boolean other than `value`, which is also the value of an absent key. */
+void ss_json_require_bool(ss_json *json, const char *key, bool value);
+
 /* Reads a text; the default where the key is absent or null. The text lives as long as the parsed
  * object. */
 const char *ss_json_text(ss_json *json, const char *key, const char *default_value);
 
-/* Reads the object at key; NULL where it is absent or null. */
-const cJSON *ss_json_object(ss_json *json, const char *key);
+/* Returns the value at key; NULL where it is absent or null, or after an error. */
+const cJSON *ss_json_item(const ss_json *json, const char *key);
+
+bool ss_json_is_null(const ss_json *json, const char *key);
+
+/* Returns a reader of the object at key; its `object` is NULL where the key is absent or null. */
+ss_json ss_json_object(ss_json *json, const char *key);
+
+/* Records SS_BAD_CONFIG for key, "<file>: expected ...", unless an earlier error is recorded. */
+void ss_json_fail(ss_json *json, const char *key, const char *expected);
 
 /* Records SS_UNSUPPORTED for key, unless an earlier error is recorded. */
 void ss_json_refuse(ss_json *json, const char *key, const char *expected, const char *actual);

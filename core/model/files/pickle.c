@@ -37,6 +37,7 @@ typedef struct machine {
     ss_pickle *pickle;
     ss_pickle_value *stack, *memo;                 /* [capacity], one for each byte of the pickle */
     size_t capacity, depth, memo_n, opcode_at, at; /* at: offset of the next byte */
+    int opcode;                                    /* the opcode that is executed */
     int64_t tables_n;
     bool has_stopped;
     ss_status status;
@@ -113,38 +114,35 @@ static size_t take_mark(machine *m) {
     return n;
 }
 
-static void op_protocol(machine *m, int code) {
-    (void)code;
+static void op_protocol(machine *m) {
     uint64_t version = take(m, 1);
     if (version < 2 || version > 4) fail(m, SS_UNSUPPORTED, "pickle protocol 2 to 4", "another");
 }
 
-static void op_frame(machine *m, int code) {
-    (void)code;
+static void op_frame(machine *m) {
     take(m, 8);
 }
 
-static void op_constant(machine *m, int code) {
-    switch (code) {
+static void op_constant(machine *m) {
+    switch (m->opcode) {
     case '(': push_number(m, SS_PICKLE_MARK, 0); break;
     case ']': push_number(m, SS_PICKLE_LIST, 0); break;
     case '}': push_number(m, SS_PICKLE_TABLE, m->tables_n++); break;
     case ')': push_tuple(m, 0); break;
     case 'N': push_number(m, SS_PICKLE_NONE, 0); break;
-    default: push_number(m, SS_PICKLE_TRUTH, code == 0x88);
+    default: push_number(m, SS_PICKLE_TRUTH, m->opcode == 0x88);
     }
 }
 
-static void op_number(machine *m, int code) {
-    size_t width = code == 'K' ? 1 : code == 'M' ? 2 : 4;
+static void op_number(machine *m) {
+    size_t width = m->opcode == 'K' ? 1 : m->opcode == 'M' ? 2 : 4;
     uint64_t bits = take(m, width);
-    push_number(m, SS_PICKLE_NUMBER, code == 'J' ? (int32_t)bits : (int64_t)bits);
+    push_number(m, SS_PICKLE_NUMBER, m->opcode == 'J' ? (int32_t)bits : (int64_t)bits);
 }
 
 /* Pushes a LONG1: a number in two's complement after its length. Every negative number becomes -1,
  * since sizes and offsets are not negative. */
-static void op_long(machine *m, int code) {
-    (void)code;
+static void op_long(machine *m) {
     uint64_t n = take(m, 1);
     if (n > 8) fail(m, SS_UNSUPPORTED, "a number of at most 8 bytes", "a longer one");
     if (m->status != SS_OK) return;
@@ -152,19 +150,19 @@ static void op_long(machine *m, int code) {
     push_number(m, SS_PICKLE_NUMBER, n && bits >> (8 * n - 1) ? -1 : (int64_t)bits);
 }
 
-static void op_text(machine *m, int code) {
-    push_text(m, take(m, code == 0x8c ? 1 : code == 'X' ? 4 : 8));
+static void op_text(machine *m) {
+    push_text(m, take(m, m->opcode == 0x8c ? 1 : m->opcode == 'X' ? 4 : 8));
 }
 
-static void op_get(machine *m, int code) {
-    uint64_t i = take(m, code == 'h' ? 1 : 4);
+static void op_get(machine *m) {
+    uint64_t i = take(m, m->opcode == 'h' ? 1 : 4);
     if (m->status == SS_OK && (i >= m->capacity || m->memo[i].kind == SS_PICKLE_UNSET))
         fail(m, SS_BAD_FILE, "a place of the memo that was put", "another");
     if (m->status == SS_OK) push(m, m->memo[i]);
 }
 
-static void op_put(machine *m, int code) {
-    uint64_t i = code == 0x94 ? m->memo_n : take(m, code == 'q' ? 1 : 4);
+static void op_put(machine *m) {
+    uint64_t i = m->opcode == 0x94 ? m->memo_n : take(m, m->opcode == 'q' ? 1 : 4);
     if (i >= m->capacity)
         fail(m, SS_BAD_FILE, "a place of the memo below the pickle's size", "another");
     ss_pickle_value value = pop(m);
@@ -174,8 +172,8 @@ static void op_put(machine *m, int code) {
     m->memo_n++;
 }
 
-static void op_tuple(machine *m, int code) {
-    size_t n = code == 't' ? take_mark(m) : (size_t)code - 0x84;
+static void op_tuple(machine *m) {
+    size_t n = m->opcode == 't' ? take_mark(m) : (size_t)m->opcode - 0x84;
     if (m->depth < n) fail(m, SS_BAD_FILE, "enough values for a tuple", "fewer");
     for (size_t i = 0; m->status == SS_OK && i < n; i++)
         if (m->stack[m->depth - 1 - i].kind == SS_PICKLE_MARK)
@@ -206,14 +204,12 @@ static ss_bytes take_line(machine *m) {
     return line;
 }
 
-static void op_global(machine *m, int code) {
-    (void)code;
+static void op_global(machine *m) {
     ss_bytes module = take_line(m), name = take_line(m);
     push_name(m, module, name);
 }
 
-static void op_stack_global(machine *m, int code) {
-    (void)code;
+static void op_stack_global(machine *m) {
     ss_pickle_value name = pop(m), module = pop(m);
     if (name.kind != SS_PICKLE_TEXT || module.kind != SS_PICKLE_TEXT)
         fail(m, SS_BAD_FILE, "two texts that make a name", "something else");
@@ -232,8 +228,7 @@ static bool is_storage(const machine *m, const ss_pickle_value *id) {
            parts[4].kind == SS_PICKLE_NUMBER && parts[4].number >= 0;
 }
 
-static void op_storage(machine *m, int code) {
-    (void)code;
+static void op_storage(machine *m) {
     ss_pickle_value id = pop(m);
     if (!is_storage(m, &id))
         fail(m, SS_BAD_FILE, "(\"storage\", type, key, device, numbers)", "something else");
@@ -261,8 +256,7 @@ static bool is_tensor(const machine *m, const ss_pickle_value *args) {
            is_shape(m, &parts[3]) && parts[2].n == parts[3].n;
 }
 
-static void op_reduce(machine *m, int code) {
-    (void)code;
+static void op_reduce(machine *m) {
     ss_pickle_value args = pop(m), name = pop(m);
     if (args.kind != SS_PICKLE_TUPLE || name.kind != SS_PICKLE_NAME)
         fail(m, SS_BAD_FILE, "a name and a tuple of arguments", "something else");
@@ -281,8 +275,7 @@ static void op_reduce(machine *m, int code) {
 
 /* Handles a BUILD. The state of an OrderedDict has the versions of modules and no weights, so it is
  * dropped. */
-static void op_build(machine *m, int code) {
-    (void)code;
+static void op_build(machine *m) {
     pop(m);
     ss_pickle_value table = pop(m);
     if (table.kind != SS_PICKLE_TABLE) fail(m, SS_UNSUPPORTED, "a table to build", "another value");
@@ -304,16 +297,15 @@ static void set_items(machine *m, size_t n, bool pairs) {
     push(m, owner);
 }
 
-static void op_set(machine *m, int code) {
-    bool pairs = code == 'u' || code == 's';
-    size_t n = code == 's' ? 2 : 1;
-    if (code == 'u' || code == 'e') n = take_mark(m);
+static void op_set(machine *m) {
+    bool pairs = m->opcode == 'u' || m->opcode == 's';
+    size_t n = m->opcode == 's' ? 2 : 1;
+    if (m->opcode == 'u' || m->opcode == 'e') n = take_mark(m);
     if (m->depth < n) fail(m, SS_BAD_FILE, "values to set", "fewer");
     set_items(m, n, pairs);
 }
 
-static void op_stop(machine *m, int code) {
-    (void)code;
+static void op_stop(machine *m) {
     ss_pickle_value result = pop(m);
     if (result.kind != SS_PICKLE_TABLE || m->depth)
         fail(m, SS_BAD_FILE, "one table of tensors", "something else");
@@ -321,7 +313,7 @@ static void op_stop(machine *m, int code) {
     m->has_stopped = true;
 }
 
-typedef void operation(machine *m, int code);
+typedef void operation(machine *m);
 
 static operation *const operations[256] = {
     [0x80] = op_protocol, [0x95] = op_frame,   ['('] = op_constant,      [']'] = op_constant,
@@ -337,13 +329,13 @@ static operation *const operations[256] = {
 
 static void step(machine *m) {
     m->opcode_at = m->at;
-    int code = (int)take(m, 1);
-    if (m->status == SS_OK && !operations[code]) {
+    m->opcode = (int)take(m, 1);
+    if (m->status == SS_OK && !operations[m->opcode]) {
         char actual[32];
-        snprintf(actual, sizeof actual, "opcode 0x%02x", (unsigned)code);
+        snprintf(actual, sizeof actual, "opcode 0x%02x", (unsigned)m->opcode);
         fail(m, SS_UNSUPPORTED, "what a table of plain tensors is written in", actual);
     }
-    if (m->status == SS_OK) operations[code](m, code);
+    if (m->status == SS_OK) operations[m->opcode](m);
 }
 
 /* Takes memory for the machine. An opcode pushes at most one value, so the length of the pickle

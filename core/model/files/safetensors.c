@@ -69,8 +69,7 @@ static bool read_shape(ss_entry *entry, const cJSON *shape, size_t *bytes) {
         else
             entry->readable = false;
     }
-    size_t stride = 1;
-    for (int i = tensor->rank; i-- > 0; stride *= tensor->dims[i]) tensor->strides[i] = stride;
+    ss_tensor_set_strides(tensor);
     return true;
 }
 

@@ -58,9 +58,8 @@ static size_t measure(ss_bytes file) {
 }
 
 static ss_status read_records(torch_file *file, ss_arena *arena, ss_error *err) {
-    static const unsigned char legacy[] = {0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46};
     ss_zip zip;
-    if (file->bytes.n >= sizeof legacy && !memcmp(file->bytes.data, legacy, sizeof legacy))
+    if (file->bytes.data[0] != 'P') /* container.c lets only a zip file and the older format pass */
         return ss_fail(err, SS_UNSUPPORTED, "byte 0",
                        "expected the zip file that torch.save writes since version 1.6, found the "
                        "older format: load and save it again");
@@ -115,8 +114,7 @@ static bool read_shape(ss_entry *entry, size_t *count, const ss_pickle_value *si
     }
     tensor->rank = n < SS_RANK_MAX ? (int)n : SS_RANK_MAX;
     if (n > SS_RANK_MAX) entry->readable = false;
-    size_t stride = 1;
-    for (int i = tensor->rank; i-- > 0; stride *= tensor->dims[i]) tensor->strides[i] = stride;
+    ss_tensor_set_strides(tensor);
     return true;
 }
 

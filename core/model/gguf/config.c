@@ -19,118 +19,45 @@ static void put_bool(ss_gguf_source *source, const char *key, bool value) {
         ss_gguf_refuse(source, SS_NO_MEMORY, key, "room for it");
 }
 
-/* A key of GGUF and the key of config.json that has the same value; a default of NAN makes the key
- * required. */
-typedef struct same_key {
-    const char *gguf, *config;
-    double default_value;
-} same_key;
+/* As a default, this number makes a key required. */
+#define REQUIRED ((double)NAN)
 
-static const same_key llama_keys[] = {
-    {"block_count", "num_hidden_layers", (double)NAN},
-    {"embedding_length", "hidden_size", (double)NAN},
-    {"feed_forward_length", "intermediate_size", (double)NAN},
-    {"context_length", "max_position_embeddings", (double)NAN},
-    {"attention.head_count", "num_attention_heads", (double)NAN},
-    {"rope.freq_base", "rope_theta", 10000.0},
-    {NULL, NULL, 0.0},
-};
+/* Copies the number at a key of GGUF to a key of config.json. */
+static void copy(ss_gguf_source *source, const char *gguf, const char *config,
+                 double default_value) {
+    put(source, config, ss_gguf_number(source, gguf, default_value));
+}
 
-static const same_key rms_keys[] = {
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", (double)NAN},
-    {NULL, NULL, 0.0},
-};
+/* Writes the sizes of all models. Families call them by different names, so each is written under
+ * all of them. */
+static void put_sizes(ss_gguf_source *source) {
+    copy(source, "block_count", "num_hidden_layers", REQUIRED);
+    copy(source, "block_count", "n_layer", REQUIRED);
+    copy(source, "block_count", "n_layers", REQUIRED);
+    copy(source, "embedding_length", "hidden_size", REQUIRED);
+    copy(source, "embedding_length", "n_embd", REQUIRED);
+    copy(source, "embedding_length", "d_model", REQUIRED);
+    copy(source, "context_length", "max_position_embeddings", REQUIRED);
+    copy(source, "context_length", "n_positions", REQUIRED);
+    copy(source, "context_length", "seq_length", REQUIRED);
+    copy(source, "context_length", "max_seq_len", REQUIRED);
+    copy(source, "attention.head_count", "num_attention_heads", REQUIRED);
+    copy(source, "attention.head_count", "n_head", REQUIRED);
+    copy(source, "attention.head_count", "n_heads", REQUIRED);
+    copy(source, "rope.freq_base", "rope_theta", 10000.0);
+}
 
-static const same_key layer_norm_keys[] = {
-    {"attention.layer_norm_epsilon", "layer_norm_eps", (double)NAN},
-    {"attention.layer_norm_epsilon", "norm_epsilon", (double)NAN},
-    {"attention.layer_norm_epsilon", "norm_eps", (double)NAN},
-    {NULL, NULL, 0.0},
-};
+static void put_feed_forward(ss_gguf_source *source) {
+    copy(source, "feed_forward_length", "intermediate_size", REQUIRED);
+    copy(source, "feed_forward_length", "n_inner", REQUIRED);
+    copy(source, "feed_forward_length", "ffn_hidden_size", REQUIRED);
+}
 
-static const same_key granite_keys[] = {
-    {"embedding_scale", "embedding_multiplier", (double)NAN},
-    {"residual_scale", "residual_multiplier", (double)NAN},
-    {"attention.scale", "attention_multiplier", (double)NAN},
-    {"logit_scale", "logits_scaling", (double)NAN},
-    {NULL, NULL, 0.0},
-};
-
-static const same_key cohere_keys[] = {
-    {"logit_scale", "logit_scale", (double)NAN},
-    {NULL, NULL, 0.0},
-};
-
-static const same_key gemma2_keys[] = {
-    {"attention.sliding_window", "sliding_window", (double)NAN},
-    {"attn_logit_softcapping", "attn_logit_softcapping", 50.0},
-    {"final_logit_softcapping", "final_logit_softcapping", 30.0},
-    {NULL, NULL, 0.0},
-};
-
-static const same_key gemma3_keys[] = {
-    {"attention.sliding_window", "sliding_window", (double)NAN},
-    {"attention.sliding_window_pattern", "sliding_window_pattern", 6.0},
-    {"rope.freq_base_swa", "rope_local_base_freq", 10000.0},
-    {NULL, NULL, 0.0},
-};
-
-static const same_key gpt2_keys[] = {
-    {"block_count", "n_layer", (double)NAN},
-    {"embedding_length", "n_embd", (double)NAN},
-    {"feed_forward_length", "n_inner", (double)NAN},
-    {"context_length", "n_positions", (double)NAN},
-    {"attention.head_count", "n_head", (double)NAN},
-    {"attention.layer_norm_epsilon", "layer_norm_epsilon", (double)NAN},
-    {NULL, NULL, 0.0},
-};
-
-static const same_key mpt_keys[] = {
-    {"block_count", "n_layers", (double)NAN},
-    {"embedding_length", "d_model", (double)NAN},
-    {"context_length", "max_seq_len", (double)NAN},
-    {"attention.head_count", "n_heads", (double)NAN},
-    {"attention.layer_norm_epsilon", "layer_norm_epsilon", (double)NAN},
-    {NULL, NULL, 0.0},
-};
-
-static const same_key expert_keys[] = {
-    {"expert_count", "num_experts", (double)NAN},
-    {"expert_count", "num_local_experts", (double)NAN},
-    {"expert_used_count", "num_experts_per_tok", (double)NAN},
-    {"expert_used_count", "moe_topk", (double)NAN},
-    {NULL, NULL, 0.0},
-};
-
-/* The keys of Falcon and Bloom, whose configs name sizes differently. */
-static const same_key falcon_keys[] = {
-    {"block_count", "num_hidden_layers", (double)NAN},
-    {"block_count", "n_layer", (double)NAN},
-    {"embedding_length", "hidden_size", (double)NAN},
-    {"feed_forward_length", "ffn_hidden_size", (double)NAN},
-    {"context_length", "max_position_embeddings", (double)NAN},
-    {"context_length", "seq_length", (double)NAN},
-    {"attention.head_count", "num_attention_heads", (double)NAN},
-    {"attention.head_count_kv", "num_kv_heads", 1.0},
-    {"attention.layer_norm_epsilon", "layer_norm_epsilon", (double)NAN},
-    {"rope.freq_base", "rope_theta", 10000.0},
-    {NULL, NULL, 0.0},
-};
-
-static const same_key gptneox_keys[] = {
-    {"block_count", "num_hidden_layers", (double)NAN},
-    {"embedding_length", "hidden_size", (double)NAN},
-    {"feed_forward_length", "intermediate_size", (double)NAN},
-    {"context_length", "max_position_embeddings", (double)NAN},
-    {"attention.head_count", "num_attention_heads", (double)NAN},
-    {"attention.layer_norm_epsilon", "layer_norm_eps", (double)NAN},
-    {"rope.freq_base", "rotary_emb_base", 10000.0},
-    {NULL, NULL, 0.0},
-};
-
-static void put_keys(ss_gguf_source *source, const same_key *keys) {
-    for (; keys->gguf; keys++)
-        put(source, keys->config, ss_gguf_number(source, keys->gguf, keys->default_value));
+static void put_layer_norm(ss_gguf_source *source) {
+    copy(source, "attention.layer_norm_epsilon", "layer_norm_eps", REQUIRED);
+    copy(source, "attention.layer_norm_epsilon", "layer_norm_epsilon", REQUIRED);
+    copy(source, "attention.layer_norm_epsilon", "norm_epsilon", REQUIRED);
+    copy(source, "attention.layer_norm_epsilon", "norm_eps", REQUIRED);
 }
 
 static void require_value(ss_gguf_source *source, const char *key, double value) {
@@ -144,46 +71,37 @@ static void require_value(ss_gguf_source *source, const char *key, double value)
 
 /* Keys that refuse_unknown accepts in every architecture: functions below read them, or they repeat
  * facts of the tensors, or they only name the origin of the file. */
-static const char *const general_keys[] = {"block_count",
-                                           "embedding_length",
-                                           "feed_forward_length",
-                                           "context_length",
-                                           "attention.head_count",
-                                           "attention.head_count_kv",
-                                           "attention.key_length",
-                                           "attention.value_length",
-                                           "attention.layer_norm_rms_epsilon",
-                                           "attention.layer_norm_epsilon",
-                                           "attention.causal",
-                                           "rope.freq_base",
-                                           "rope.dimension_count",
-                                           "rope.scaling.type",
-                                           "rope.scaling.factor",
-                                           "rope.scaling.original_context_length",
-                                           "rope.scaling.attn_factor",
-                                           "rope.scaling.yarn_attn_factor",
-                                           "rope.scaling.yarn_beta_fast",
-                                           "rope.scaling.yarn_beta_slow",
-                                           "rope.scale_linear",
-                                           "rope.scaling.finetuned",
-                                           "expert_count",
-                                           "expert_used_count",
-                                           "use_parallel_residual",
-                                           "vocab_size",
-                                           "tensor_data_layout"};
+static const char general_keys[] =
+    "block_count\0embedding_length\0feed_forward_length\0context_length\0attention.head_count\0"
+    "attention.head_count_kv\0attention.key_length\0attention.value_length\0"
+    "attention.layer_norm_rms_epsilon\0attention.layer_norm_epsilon\0attention.causal\0"
+    "rope.freq_base\0rope.dimension_count\0rope.scaling.type\0rope.scaling.factor\0"
+    "rope.scaling.original_context_length\0rope.scaling.attn_factor\0"
+    "rope.scaling.yarn_attn_factor\0rope.scaling.yarn_beta_fast\0rope.scaling.yarn_beta_slow\0"
+    "rope.scale_linear\0rope.scaling.finetuned\0expert_count\0expert_used_count\0"
+    "use_parallel_residual\0vocab_size\0tensor_data_layout\0";
 
-static const char *const extra_gemma3_keys[] = {
-    "attention.sliding_window", "attention.sliding_window_pattern", "rope.freq_base_swa",
-    "final_logit_softcapping", "attn_logit_softcapping"};
-#define EXTRA_GEMMA3_KEYS (sizeof extra_gemma3_keys / sizeof *extra_gemma3_keys)
+#define GEMMA "gemma2\0gemma3_text\0"
+#define MOE "qwen3_moe\0hunyuan_v1_moe\0olmoe\0granitemoe\0"
+#define GRANITE "granite\0granitemoe\0"
+#define COHERE "cohere\0cohere2\0"
+#define MAY_HAVE_WINDOW "phi3\0cohere2\0"
+#define MAY_CLIP "mpt\0olmo\0"
 
-static const char *const extra_moe_keys[] = {"expert_feed_forward_length", "expert_shared_count",
-                                             "expert_shared_feed_forward_length"};
-#define EXTRA_MOE_KEYS (sizeof extra_moe_keys / sizeof *extra_moe_keys)
-
-static const char *const extra_granite_keys[] = {"embedding_scale", "residual_scale",
-                                                 "attention.scale", "logit_scale"};
-#define EXTRA_GRANITE_KEYS (sizeof extra_granite_keys / sizeof *extra_granite_keys)
+/* Keys that only some families accept. */
+static const struct {
+    const char *types, *keys;
+} extra_keys[] = {
+    {GEMMA, "attention.sliding_window\0attention.sliding_window_pattern\0rope.freq_base_swa\0"
+            "final_logit_softcapping\0attn_logit_softcapping\0"},
+    {MOE, "expert_feed_forward_length\0expert_shared_count\0expert_shared_feed_forward_length\0"},
+    {GRANITE, "embedding_scale\0residual_scale\0attention.scale\0logit_scale\0"},
+    {COHERE, "logit_scale\0"},
+    {"lfm2\0", "shortconv.l_cache\0"},
+    {MAY_HAVE_WINDOW, "attention.sliding_window\0"},
+    {MAY_CLIP, "attention.clamp_kqv\0"},
+    {"mpt\0", "attention.max_alibi_bias\0"},
+};
 
 static bool has_type(const ss_gguf_source *source, const char *type) {
     return !strcmp(ss_gguf_model_type(source->family), type);
@@ -193,54 +111,18 @@ static bool has_type_among(const ss_gguf_source *source, const char *types) {
     return ss_is_listed(ss_gguf_model_type(source->family), types);
 }
 
-static bool is_moe(const ss_gguf_source *source) {
-    return has_type_among(source, "qwen3_moe\0hunyuan_v1_moe\0olmoe\0granitemoe\0");
-}
-
-static bool is_granite(const ss_gguf_source *source) {
-    return has_type_among(source, "granite\0granitemoe\0");
-}
-
-static bool is_cohere(const ss_gguf_source *source) {
-    return has_type_among(source, "cohere\0cohere2\0");
-}
-
-static bool can_have_window(const ss_gguf_source *source) {
-    return has_type_among(source, "phi3\0cohere2\0");
-}
-
-static bool is_clipped(const ss_gguf_source *source) {
-    return has_type_among(source, "mpt\0olmo\0");
-}
-
-static bool is_lfm2(const ss_gguf_source *source) {
-    return has_type(source, "lfm2");
-}
-
-static bool has_key(const char *key, const char *const *list, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(key, list[i])) return true;
-    return false;
-}
-
 /* Refuses unknown keys of the architecture, since any may change what the model computes. */
 static void refuse_unknown(ss_gguf_source *source) {
     size_t n = strlen(source->architecture);
-    bool is_gemma = has_type(source, "gemma2") || has_type(source, "gemma3_text");
     const cJSON *item;
     cJSON_ArrayForEach(item, source->pairs) {
         if (strncmp(item->string, source->architecture, n) != 0 || item->string[n] != '.') continue;
         const char *key = item->string + n + 1;
-        if (has_key(key, general_keys, sizeof general_keys / sizeof *general_keys)) continue;
-        if (is_gemma && has_key(key, extra_gemma3_keys, EXTRA_GEMMA3_KEYS)) continue;
-        if (is_moe(source) && has_key(key, extra_moe_keys, EXTRA_MOE_KEYS)) continue;
-        if (is_granite(source) && has_key(key, extra_granite_keys, EXTRA_GRANITE_KEYS)) continue;
-        if (is_cohere(source) && !strcmp(key, "logit_scale")) continue;
-        if (is_lfm2(source) && !strcmp(key, "shortconv.l_cache")) continue;
-        if (can_have_window(source) && !strcmp(key, "attention.sliding_window")) continue;
-        if (is_clipped(source) && !strcmp(key, "attention.clamp_kqv")) continue;
-        if (has_type(source, "mpt") && !strcmp(key, "attention.max_alibi_bias")) continue;
-        ss_gguf_refuse(source, SS_UNSUPPORTED, item->string, "a model without it");
+        bool is_known = ss_is_listed(key, general_keys);
+        for (size_t i = 0; i < sizeof extra_keys / sizeof *extra_keys; i++)
+            is_known |= has_type_among(source, extra_keys[i].types) &&
+                        ss_is_listed(key, extra_keys[i].keys);
+        if (!is_known) ss_gguf_refuse(source, SS_UNSUPPORTED, item->string, "a model without it");
     }
 }
 
@@ -258,7 +140,7 @@ static void check_general(ss_gguf_source *source) {
     if (type && !(cJSON_IsString(type) && !strcmp(type->valuestring, "model")))
         ss_gguf_refuse(source, SS_UNSUPPORTED, "general.type", "a model");
     require_value(source, "attention.causal", 1.0);
-    if (!is_moe(source)) {
+    if (!has_type_among(source, MOE)) {
         require_value(source, "expert_count", 0.0);
         require_value(source, "expert_used_count", 0.0);
     }
@@ -310,7 +192,7 @@ static void put_divisors(ss_gguf_source *source, double width) {
 }
 
 static void put_yarn(ss_gguf_source *source, cJSON *scaling) {
-    double context = ss_gguf_number(source, "context_length", (double)NAN);
+    double context = ss_gguf_number(source, "context_length", REQUIRED);
     cJSON_AddNumberToObject(
         scaling, "original_max_position_embeddings",
         ss_gguf_number(source, "rope.scaling.original_context_length", context));
@@ -344,8 +226,8 @@ static void put_scaling(ss_gguf_source *source, double width) {
 }
 
 static double head_width(ss_gguf_source *source) {
-    double H = ss_gguf_number(source, "attention.head_count", (double)NAN);
-    double D = ss_gguf_number(source, "embedding_length", (double)NAN);
+    double H = ss_gguf_number(source, "attention.head_count", REQUIRED);
+    double D = ss_gguf_number(source, "embedding_length", REQUIRED);
     double K = H >= 1.0 ? floor(D / H) : 1.0;
     K = ss_gguf_number(source, "attention.key_length", K);
     require_value(source, "attention.value_length", K);
@@ -354,18 +236,22 @@ static double head_width(ss_gguf_source *source) {
 
 static void put_gemma(ss_gguf_source *source, double K) {
     bool is_gemma3 = has_type(source, "gemma3_text");
-    double L = ss_gguf_number(source, "block_count", (double)NAN);
-    double H = ss_gguf_number(source, "attention.head_count", (double)NAN);
-    put_keys(source, is_gemma3 ? gemma3_keys : gemma2_keys);
+    double L = ss_gguf_number(source, "block_count", REQUIRED);
+    double H = ss_gguf_number(source, "attention.head_count", REQUIRED);
+    copy(source, "attention.sliding_window", "sliding_window", REQUIRED);
     if (is_gemma3) {
+        copy(source, "attention.sliding_window_pattern", "sliding_window_pattern", 6.0);
+        copy(source, "rope.freq_base_swa", "rope_local_base_freq", 10000.0);
         require_value(source, "final_logit_softcapping", 0.0);
         require_value(source, "attn_logit_softcapping", 0.0);
     } else {
+        copy(source, "attn_logit_softcapping", "attn_logit_softcapping", 50.0);
+        copy(source, "final_logit_softcapping", "final_logit_softcapping", 30.0);
         require_value(source, "attention.sliding_window_pattern", 2.0);
     }
     /* gemma2 with 46 layers and gemma3 with 62, the largest model of each, scale scores by D / H
      * and not by K. */
-    double D = ss_gguf_number(source, "embedding_length", (double)NAN);
+    double D = ss_gguf_number(source, "embedding_length", REQUIRED);
     put(source, "query_pre_attn_scalar",
         L == (is_gemma3 ? 62.0 : 46.0) && H >= 1.0 ? floor(D / H) : K);
 }
@@ -375,11 +261,14 @@ static void put_gemma(ss_gguf_source *source, double K) {
  * F. */
 static void put_experts(ss_gguf_source *source) {
     bool is_qwen = has_type(source, "qwen3_moe"), is_hunyuan = has_type(source, "hunyuan_v1_moe");
-    double F = ss_gguf_number(source, "feed_forward_length", (double)NAN);
-    put_keys(source, expert_keys);
+    double F = ss_gguf_number(source, "feed_forward_length", REQUIRED);
+    copy(source, "expert_count", "num_experts", REQUIRED);
+    copy(source, "expert_count", "num_local_experts", REQUIRED);
+    copy(source, "expert_used_count", "num_experts_per_tok", REQUIRED);
+    copy(source, "expert_used_count", "moe_topk", REQUIRED);
     put_bool(source, "norm_topk_prob", is_qwen);
     put(source, "moe_intermediate_size",
-        ss_gguf_number(source, "expert_feed_forward_length", is_qwen ? (double)NAN : F));
+        ss_gguf_number(source, "expert_feed_forward_length", is_qwen ? REQUIRED : F));
     if (!is_qwen) require_value(source, "expert_feed_forward_length", F);
     require_value(source, "expert_shared_feed_forward_length", is_hunyuan ? F : 0.0);
     require_value(source, "expert_shared_count", is_hunyuan ? 1.0 : 0.0);
@@ -391,9 +280,9 @@ static void put_norm(ss_gguf_source *source) {
     bool is_olmo = has_type(source, "olmo");
     if (is_olmo) require_value(source, "attention.layer_norm_epsilon", 1e-5);
     if (has_type_among(source, "phi\0stablelm\0starcoder2\0cohere\0cohere2\0nemotron\0"))
-        put_keys(source, layer_norm_keys);
+        put_layer_norm(source);
     else if (!is_olmo)
-        put_keys(source, rms_keys);
+        copy(source, "attention.layer_norm_rms_epsilon", "rms_norm_eps", REQUIRED);
 }
 
 /* Returns how many dimensions of a head of width K are rotated. Writes their share of K, slightly
@@ -413,7 +302,7 @@ static void put_parallel(ss_gguf_source *source, bool default_value) {
 }
 
 static void put_clip(ss_gguf_source *source, cJSON *config) {
-    if (is_clipped(source) && ss_gguf_find(source, "attention.clamp_kqv"))
+    if (has_type_among(source, MAY_CLIP) && ss_gguf_find(source, "attention.clamp_kqv"))
         cJSON_AddNumberToObject(config, "clip_qkv",
                                 ss_gguf_number(source, "attention.clamp_kqv", 0.0));
 }
@@ -440,30 +329,34 @@ static void put_mixed_layers(ss_gguf_source *source) {
 
 /* Writes the keys of lfm2. The feed-forward width is not adjusted, since GGUF has the final one. */
 static void put_lfm2(ss_gguf_source *source) {
-    put(source, "norm_eps",
-        ss_gguf_number(source, "attention.layer_norm_rms_epsilon", (double)NAN));
-    put(source, "conv_L_cache", ss_gguf_number(source, "shortconv.l_cache", (double)NAN));
+    copy(source, "attention.layer_norm_rms_epsilon", "norm_eps", REQUIRED);
+    copy(source, "shortconv.l_cache", "conv_L_cache", REQUIRED);
     put_bool(source, "block_auto_adjust_ff_dim", false);
     put_mixed_layers(source);
 }
 
 static void put_llama(ss_gguf_source *source) {
-    double K = head_width(source), H = ss_gguf_number(source, "attention.head_count", (double)NAN);
-    put_keys(source, llama_keys);
+    double K = head_width(source), H = ss_gguf_number(source, "attention.head_count", REQUIRED);
+    put_feed_forward(source);
     put_norm(source);
-    if (is_lfm2(source))
+    if (has_type(source, "lfm2"))
         put_lfm2(source);
     else
-        put(source, "num_key_value_heads", ss_gguf_number(source, "attention.head_count_kv", H));
+        copy(source, "attention.head_count_kv", "num_key_value_heads", H);
     put(source, "head_dim", K);
     if (has_type_among(source, "phi\0phi3\0stablelm\0glm4\0nemotron\0"))
         put_rotary_part(source, K, "partial_rotary_factor");
     else
         require_value(source, "rope.dimension_count", K);
-    if (can_have_window(source) && ss_gguf_find(source, "attention.sliding_window"))
-        put(source, "sliding_window", ss_gguf_number(source, "attention.sliding_window", 0.0));
-    if (is_granite(source)) put_keys(source, granite_keys);
-    if (is_cohere(source)) put_keys(source, cohere_keys);
+    if (has_type_among(source, MAY_HAVE_WINDOW) && ss_gguf_find(source, "attention.sliding_window"))
+        copy(source, "attention.sliding_window", "sliding_window", 0.0);
+    if (has_type_among(source, GRANITE)) {
+        copy(source, "embedding_scale", "embedding_multiplier", REQUIRED);
+        copy(source, "residual_scale", "residual_multiplier", REQUIRED);
+        copy(source, "attention.scale", "attention_multiplier", REQUIRED);
+        copy(source, "logit_scale", "logits_scaling", REQUIRED);
+    }
+    if (has_type_among(source, COHERE)) copy(source, "logit_scale", "logit_scale", REQUIRED);
     if (has_type(source, "stablelm")) put_parallel(source, false);
     /* Families differ in the name of this flag, so it is written under all names. */
     put_bool(source, "use_bias", source->attention_bias);
@@ -472,24 +365,27 @@ static void put_llama(ss_gguf_source *source) {
     put_bool(source, "mlp_bias", source->ffn_bias);
     put_clip(source, source->config);
     put_scaling(source, K);
-    if (has_type(source, "gemma2") || has_type(source, "gemma3_text")) put_gemma(source, K);
-    if (is_moe(source)) put_experts(source);
+    if (has_type_among(source, GEMMA)) put_gemma(source, K);
+    if (has_type_among(source, MOE)) put_experts(source);
 }
 
 /* Writes the keys of falcon and bloom. Falcon's attention and feed-forward stay parallel, as they
  * are by default: llama.cpp does not convert the Falcon models with ALiBi, where they are not. */
 static void put_falcon(ss_gguf_source *source) {
-    put_keys(source, falcon_keys);
+    put_feed_forward(source);
+    put_layer_norm(source);
+    copy(source, "attention.head_count_kv", "num_kv_heads", 1.0);
     put_bool(source, "new_decoder_architecture", true);
     put_bool(source, "bias", source->attention_bias);
     if (has_type(source, "bloom"))
         require_value(source, "feed_forward_length",
-                      4.0 * ss_gguf_number(source, "embedding_length", (double)NAN));
+                      4.0 * ss_gguf_number(source, "embedding_length", REQUIRED));
 }
 
 static void put_gptneox(ss_gguf_source *source) {
     double K = head_width(source);
-    put_keys(source, gptneox_keys);
+    put_feed_forward(source);
+    put_layer_norm(source);
     double width = put_rotary_part(source, K, "rotary_pct");
     put_parallel(source, true);
     put_bool(source, "attention_bias", source->attention_bias);
@@ -497,11 +393,11 @@ static void put_gptneox(ss_gguf_source *source) {
 }
 
 static void put_mpt(ss_gguf_source *source) {
-    put_keys(source, mpt_keys);
+    put_layer_norm(source);
     require_value(source, "attention.head_count_kv",
-                  ss_gguf_number(source, "attention.head_count", (double)NAN));
+                  ss_gguf_number(source, "attention.head_count", REQUIRED));
     require_value(source, "feed_forward_length",
-                  4.0 * ss_gguf_number(source, "embedding_length", (double)NAN));
+                  4.0 * ss_gguf_number(source, "embedding_length", REQUIRED));
     require_value(source, "attention.max_alibi_bias", 8.0);
     put_clip(source, cJSON_AddObjectToObject(source->config, "attn_config"));
 }
@@ -515,10 +411,12 @@ static void put_config(ss_gguf_source *source) {
         ss_gguf_refuse(source, SS_NO_MEMORY, "model_type", "room for it");
     put(source, "vocab_size", source->V);
     put_bool(source, "tie_word_embeddings", !source->has_output);
+    put_sizes(source);
     if (!strcmp(type, "gpt_bigcode")) require_value(source, "attention.head_count_kv", 1.0);
-    if (!strcmp(type, "gpt2") || !strcmp(type, "gpt_bigcode"))
-        put_keys(source, gpt2_keys);
-    else if (!strcmp(type, "mpt"))
+    if (!strcmp(type, "gpt2") || !strcmp(type, "gpt_bigcode")) {
+        put_feed_forward(source);
+        put_layer_norm(source);
+    } else if (!strcmp(type, "mpt"))
         put_mpt(source);
     else if (!strcmp(type, "gpt_neox"))
         put_gptneox(source);

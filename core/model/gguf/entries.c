@@ -32,7 +32,7 @@ static ss_bytes text_of(const ss_gguf_pair *pair) {
 }
 
 static ss_status find_family(gguf_head *head, ss_bytes architecture, ss_error *err) {
-    char names[192];
+    char names[448];
     head->family = ss_gguf_family_find(architecture);
     if (head->family) return SS_OK;
     ss_gguf_family_names(names, sizeof names);
@@ -70,16 +70,13 @@ static ss_status read_shape(ss_entry *entry, const ss_gguf_tensor *tensor, ss_er
                        name ? name : "others", (unsigned long)tensor->type);
     ss_tensor *view = &entry->tensor;
     *view = (ss_tensor){.type = (ss_dtype)types[tensor->type].type, .rank = tensor->rank};
-    size_t stride = 1, block = ss_dtype_block(view->type);
+    size_t block = ss_dtype_block(view->type);
     if ((tensor->rank ? tensor->dims[0] : 1) % block)
         return ss_fail(err, SS_BAD_FILE, entry->name,
                        "expected rows of whole %s blocks of %lu, found rows of %lu", name,
                        (unsigned long)block, (unsigned long)(tensor->rank ? tensor->dims[0] : 1));
-    for (int i = 0; i < tensor->rank; i++) {
-        view->dims[tensor->rank - 1 - i] = tensor->dims[i];
-        view->strides[tensor->rank - 1 - i] = stride;
-        stride *= tensor->dims[i];
-    }
+    for (int i = 0; i < tensor->rank; i++) view->dims[tensor->rank - 1 - i] = tensor->dims[i];
+    ss_tensor_set_strides(view);
     entry->readable = true;
     return SS_OK;
 }
@@ -141,8 +138,8 @@ static ss_status read_entries(ss_entries *out, ss_bytes file, ss_arena *arena, s
  * error. */
 static size_t measure(ss_bytes file) {
     ss_arena arena = ss_arena_measure();
-    ss_entries none;
-    return read_entries(&none, file, &arena, NULL) == SS_OK ? arena.used : 0;
+    ss_entries entries;
+    return read_entries(&entries, file, &arena, NULL) == SS_OK ? arena.used : 0;
 }
 
 const ss_format_reader ss_gguf_reader = {"GGUF", measure, read_entries};

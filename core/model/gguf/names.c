@@ -28,8 +28,6 @@ static const name llama[] = {
     {NULL, NULL},
 };
 
-/* Tables of other architectures. Some replace names of llama or add to them; families[] says
- * which. */
 static const name branches[] = {
     {"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},
     {"blk.#.ffn_norm", "model.layers.#.pre_feedforward_layernorm"},
@@ -49,9 +47,6 @@ static const name hunyuan[] = {
     {"blk.#.attn_q_norm", "model.layers.#.self_attn.query_layernorm"},
     {"blk.#.attn_k_norm", "model.layers.#.self_attn.key_layernorm"},
     {"blk.#.ffn_gate_inp", "model.layers.#.mlp.gate.wg"},
-    {"blk.#.ffn_gate_exps", "model.layers.#.mlp.experts.gate_proj"},
-    {"blk.#.ffn_up_exps", "model.layers.#.mlp.experts.up_proj"},
-    {"blk.#.ffn_down_exps", "model.layers.#.mlp.experts.down_proj"},
     {"blk.#.ffn_gate_shexp", "model.layers.#.mlp.shared_mlp.gate_proj"},
     {"blk.#.ffn_up_shexp", "model.layers.#.mlp.shared_mlp.up_proj"},
     {"blk.#.ffn_down_shexp", "model.layers.#.mlp.shared_mlp.down_proj"},
@@ -166,42 +161,42 @@ static const name lfm2[] = {
 
 struct ss_gguf_family {
     const char *architecture, *model_type;
-    const name *names, *fallback; /* fallback: names that `names` lacks; or NULL */
+    const name *tables[3]; /* the first one that has a name translates it */
 };
 
 static const ss_gguf_family families[] = {
-    {"llama", "llama", llama, NULL},
-    {"gpt2", "gpt2", gpt2, NULL},
-    {"starcoder", "gpt_bigcode", gpt2, NULL},
-    {"gptneox", "gpt_neox", gpt_neox, NULL},
-    {"qwen2", "qwen2", llama, NULL},
-    {"qwen3", "qwen3", llama, NULL},
-    {"qwen3moe", "qwen3_moe", qwen3_moe, llama},
-    {"gemma2", "gemma2", branches, llama},
-    {"gemma3", "gemma3_text", branches, llama},
-    {"smollm3", "smollm3", llama, NULL},
-    {"phi2", "phi", phi2, llama},
-    {"phi3", "phi3", phi3, llama},
-    {"granite", "granite", llama, NULL},
-    {"stablelm", "stablelm", llama, NULL},
-    {"starcoder2", "starcoder2", starcoder2, llama},
-    {"seed_oss", "seed_oss", seed_oss, llama},
-    {"ernie4_5", "ernie4_5", llama, NULL},
-    {"olmo", "olmo", llama, NULL},
-    {"olmo2", "olmo2", branches, llama},
-    {"olmoe", "olmoe", qwen3_moe, llama},
-    {"granitemoe", "granitemoe", qwen3_moe, llama},
-    {"exaone4", "exaone4", branches, llama},
-    {"command-r", "cohere", llama, NULL},
-    {"cohere2", "cohere2", llama, NULL},
-    {"glm4", "glm4", glm4, llama},
-    {"nemotron", "nemotron", llama, NULL},
-    {"hunyuan-dense", "hunyuan_v1_dense", hunyuan, llama},
-    {"hunyuan-moe", "hunyuan_v1_moe", hunyuan, llama},
-    {"lfm2", "lfm2", lfm2, llama},
-    {"falcon", "falcon", falcon, NULL},
-    {"bloom", "bloom", falcon, NULL},
-    {"mpt", "mpt", mpt, NULL},
+    {"llama", "llama", {llama}},
+    {"gpt2", "gpt2", {gpt2}},
+    {"starcoder", "gpt_bigcode", {gpt2}},
+    {"gptneox", "gpt_neox", {gpt_neox}},
+    {"qwen2", "qwen2", {llama}},
+    {"qwen3", "qwen3", {llama}},
+    {"qwen3moe", "qwen3_moe", {qwen3_moe, llama}},
+    {"gemma2", "gemma2", {branches, llama}},
+    {"gemma3", "gemma3_text", {branches, llama}},
+    {"smollm3", "smollm3", {llama}},
+    {"phi2", "phi", {phi2, llama}},
+    {"phi3", "phi3", {phi3, llama}},
+    {"granite", "granite", {llama}},
+    {"stablelm", "stablelm", {llama}},
+    {"starcoder2", "starcoder2", {starcoder2, llama}},
+    {"seed_oss", "seed_oss", {seed_oss, llama}},
+    {"ernie4_5", "ernie4_5", {llama}},
+    {"olmo", "olmo", {llama}},
+    {"olmo2", "olmo2", {branches, llama}},
+    {"olmoe", "olmoe", {qwen3_moe, llama}},
+    {"granitemoe", "granitemoe", {qwen3_moe, llama}},
+    {"exaone4", "exaone4", {branches, llama}},
+    {"command-r", "cohere", {llama}},
+    {"cohere2", "cohere2", {llama}},
+    {"glm4", "glm4", {glm4, llama}},
+    {"nemotron", "nemotron", {llama}},
+    {"hunyuan-dense", "hunyuan_v1_dense", {hunyuan, qwen3_moe, llama}},
+    {"hunyuan-moe", "hunyuan_v1_moe", {hunyuan, qwen3_moe, llama}},
+    {"lfm2", "lfm2", {lfm2, llama}},
+    {"falcon", "falcon", {falcon}},
+    {"bloom", "bloom", {falcon}},
+    {"mpt", "mpt", {mpt}},
 };
 #define FAMILIES_N (sizeof families / sizeof *families)
 
@@ -239,9 +234,10 @@ static bool matches(const char *pattern, ss_bytes text, ss_bytes *number) {
     return at == text.n;
 }
 
-static const name *find_row(const name *row, ss_bytes stem, ss_bytes *number) {
-    for (; row && row->gguf; row++)
-        if (matches(row->gguf, stem, number)) return row;
+static const name *find_row(const ss_gguf_family *family, ss_bytes stem, ss_bytes *number) {
+    for (int i = 0; i < 3 && family->tables[i]; i++)
+        for (const name *row = family->tables[i]; row->gguf; row++)
+            if (matches(row->gguf, stem, number)) return row;
     return NULL;
 }
 
@@ -251,8 +247,7 @@ void ss_gguf_translate(char out[SS_GGUF_NAME_BYTES], const ss_gguf_family *famil
     while (stem.n && stem.data[stem.n - 1] != '.') stem.n--;
     ss_bytes suffix = {stem.data + stem.n, source.n - stem.n};
     if (stem.n) stem.n--; /* drops the dot before the suffix */
-    const name *row = find_row(family->names, stem, &number);
-    if (!row) row = find_row(family->fallback, stem, &number);
+    const name *row = find_row(family, stem, &number);
     if (!row) {
         snprintf(out, SS_GGUF_NAME_BYTES, "%.*s", (int)source.n, (const char *)source.data);
         return;

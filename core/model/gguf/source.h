@@ -17,8 +17,8 @@
 typedef struct ss_gguf_source {
     const ss_gguf_family *family;
     char architecture[SS_GGUF_TEXT_BYTES];
-    cJSON *pairs; /* numbers, texts and booleans by key; arrays of texts, and arrays with more
-                     elements than layers, are stored empty */
+    cJSON *pairs; /* numbers, texts and booleans by key; arrays of texts, and arrays of more than
+                     SS_LAYERS_MAX numbers, are stored empty */
     cJSON *config;
     bool has_output; /* the LM head has its own tensor */
     bool attention_bias, ffn_bias;
