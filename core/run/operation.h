@@ -44,8 +44,9 @@ typedef struct ss_operation {
     /* Replaces n scores in x by n weights; n >= 1. */
     void (*row)(float *x, size_t n, const float *parameters);
     /* Turns n gradients d with respect to the weights into gradients with respect to the scores x,
-     * from which `row` computed the weights w. Returns the gradient with respect to parameters[0].
-     * NULL: a model with this operation cannot be trained. */
+     * from which `row` computed the weights w. Returns the gradient with respect to parameters[0]
+     * if models may learn it (per_head), else 0. NULL: a model with this operation cannot be
+     * trained. */
     float (*back)(float *d, const float *x, const float *w, size_t n, const float *parameters);
     const char *source;
 } ss_operation;

@@ -614,8 +614,8 @@ export default [
   [
     'an eviction is given weights again that a later edit wrote',
     'run/edits/table.c',
-    '     .replays = SS_AT_WEIGHTS,\n',
-    '',
+    ', .replays = SS_AT_WEIGHTS,',
+    ',',
     'edit_lists',
   ],
   [
