@@ -339,17 +339,16 @@ void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int 
     statistics->spectra_n = layer + 1 == ss_states(arch) ? T : 0;
 }
 
-float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t, int width) {
+float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t) {
     const float *kept_norms = trace->kept.norms[field];
     const float *run_norms = trace->statistics.norms[field];
     if (kept_norms) return kept_norms[(size_t)row * (size_t)trace->T + (size_t)t];
     if (run_norms) return run_norms[(size_t)row * (size_t)trace->capacity + (size_t)t];
     const float *x = ss_row(trace, field, row, t);
-    return sqrtf(ss_dot(x, x, (size_t)width));
+    return sqrtf(ss_dot(x, x, trace->widths[field]));
 }
 
 float ss_key_length(const ss_trace *trace, ss_field_id field, int head, int j) {
-    const ss_arch *arch = &trace->model->arch;
     if (field == SS_FIELD_OUT_NORM) return *ss_row(trace, field, head, j);
-    return ss_norm_of(trace, field, ss_arch_group_row(arch, head), j, arch->U);
+    return ss_norm_of(trace, field, ss_arch_group_row(&trace->model->arch, head), j);
 }

@@ -50,9 +50,9 @@ void ss_statistics_find(const ss_trace *trace, unsigned groups, int T);
 /* Returns the norm of what key j contributes: |v_j|, or |W_O v_j| for SS_FIELD_OUT_NORM. */
 float ss_key_length(const ss_trace *trace, ss_field_id field, int head, int j);
 
-/* Returns the norm of a field's vector of `width` numbers in row `row` at token t: the norm that
- * the trace keeps, or one computed from the vector. */
-float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t, int width);
+/* Returns the norm of a field's vector in row `row` at token t: the norm that the trace keeps, or
+ * one computed from the vector. */
+float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t);
 
 /* Returns the end of the keys that query t may see; a mask or an edit may hide earlier keys. */
 static inline int ss_row_end(const ss_trace *trace, int head, int t) {

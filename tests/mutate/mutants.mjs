@@ -14,22 +14,15 @@ export default [
   [
     'value_norm reads keys',
     'metrics/norm.c',
-    'norms(trace, SS_FIELD_V,',
-    'norms(trace, SS_FIELD_K,',
+    'return norm_of(trace, SS_FIELD_V,',
+    'return norm_of(trace, SS_FIELD_K,',
     'golden',
   ],
   [
     'key_ratio reads values',
     'metrics/norm.c',
-    'ratios(trace, SS_FIELD_K,',
-    'ratios(trace, SS_FIELD_V,',
-    'golden',
-  ],
-  [
-    'hidden_norm leaves the last layer out',
-    'metrics/norm.c',
-    'return ss_states(&trace->model->arch);',
-    'return ss_states(&trace->model->arch) - 1;',
+    'ratio_of(trace, SS_FIELD_K,',
+    'ratio_of(trace, SS_FIELD_V,',
     'golden',
   ],
   [
@@ -84,8 +77,8 @@ export default [
   [
     'heads of a group lie apart',
     'metrics/geometry.c',
-    'SS_FIELD_K, ss_group_of(trace, head), j)',
-    'SS_FIELD_K, head % trace->model->arch.G, j)',
+    'ss_arch_group_row(&trace->model->arch, head), j)',
+    'head % trace->model->arch.G, j)',
     'golden',
   ],
   [
@@ -149,8 +142,8 @@ export default [
   [
     'key_norm of query heads',
     'metrics/table.c',
-    'METRIC(key_norm, "|k|", "norm", "What are the norms of the keys?",\n           GU "section 3.3, figure 2 top", SHAPE("L", "G", "T")',
-    'METRIC(key_norm, "|k|", "norm", "What are the norms of the keys?",\n           GU "section 3.3, figure 2 top", SHAPE("L", "H", "T")',
+    'METRIC(key_norm, of_token, "|k|", "norm", "What are the norms of the keys?",\n           GU "section 3.3, figure 2 top", SHAPE("L", "G", "T")',
+    'METRIC(key_norm, of_token, "|k|", "norm", "What are the norms of the keys?",\n           GU "section 3.3, figure 2 top", SHAPE("L", "H", "T")',
     'golden',
   ],
   [
