@@ -134,17 +134,15 @@ static size_t count_from(const ss_trace *trace, const char *const *shape) {
 }
 
 static void *take_heads(const ss_trace *trace, ss_arena *arena, size_t size) {
-    size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H, numbers;
-    if (!ss_mul_size(&numbers, heads, (size_t)trace->capacity)) numbers = SIZE_MAX;
-    return ss_arena_take(arena, numbers, size);
+    size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
+    return ss_arena_rows(arena, heads, (size_t)trace->capacity, size);
 }
 
 static float *take_norms(const ss_trace *trace, ss_arena *arena, ss_field_id field) {
     const char *const *shape = table[field].shape;
-    size_t rows = 1, numbers;
+    size_t rows = 1;
     for (; **shape != 'T'; shape++) rows *= extent(trace, *shape);
-    if (!ss_mul_size(&numbers, rows, (size_t)trace->capacity)) numbers = SIZE_MAX;
-    return ss_arena_take(arena, numbers, sizeof(float));
+    return ss_arena_floats(arena, rows, (size_t)trace->capacity);
 }
 
 static void take_statistics(ss_trace *trace, ss_arena *arena) {
@@ -198,9 +196,8 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
                           SS_SPECTRUM_COLUMNS * (D + 2 * SS_SPECTRUM_ROWS);
         numbers = numbers / 2 + 1 + (T > D ? products / 2 + 1 : 0);
         trace->spectrum_n = numbers > parts ? numbers : parts;
-        if (!ss_mul_size(&numbers, trace->spectrum_n, ss_pool_workers(trace->pool)))
-            numbers = SIZE_MAX;
-        trace->spectrum = ss_arena_take(arena, numbers, sizeof *trace->spectrum);
+        trace->spectrum = ss_arena_rows(arena, ss_pool_workers(trace->pool), trace->spectrum_n,
+                                        sizeof *trace->spectrum);
     }
 }
 

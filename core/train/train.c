@@ -6,10 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-static float *take_floats(ss_arena *arena, size_t n) {
-    return ss_arena_take(arena, n, sizeof(float));
-}
-
 static int part_size_max(const ss_recipe *recipe) {
     return ((int)recipe->batch + SS_PARTS - 1) / SS_PARTS;
 }
@@ -23,11 +19,11 @@ static int first_sequence(const ss_train *train, int part) {
 static void lay_out(ss_train *train, const ss_arch *arch, size_t n, size_t panels,
                     ss_arena *arena) {
     size_t T = (size_t)train->recipe->length, sequences_max = (size_t)part_size_max(train->recipe);
-    train->mean = take_floats(arena, n);
-    train->square = take_floats(arena, n);
-    train->previous = take_floats(arena, n);
-    train->losses = take_floats(arena, T);
-    train->panels = take_floats(arena, panels);
+    train->mean = ss_arena_floats(arena, n, 1);
+    train->square = ss_arena_floats(arena, n, 1);
+    train->previous = ss_arena_floats(arena, n, 1);
+    train->losses = ss_arena_floats(arena, T, 1);
+    train->panels = ss_arena_floats(arena, panels, 1);
     ss_tally_lay_out(&train->tally, arch, train->T, arena);
     train->part_bytes = ss_tally_doubles(&train->tally) * sizeof(double) + n * sizeof(float);
     train->part = ss_arena_take(arena, train->part_bytes, 1);
@@ -35,7 +31,8 @@ static void lay_out(ss_train *train, const ss_arch *arch, size_t n, size_t panel
     train->batch = ss_arena_take(arena, sequences_max, sizeof *train->batch);
     for (size_t i = 0; i < sequences_max; i++) {
         ss_sequence s = {ss_arena_take(arena, T, 4), ss_arena_take(arena, T, 4),
-                         take_floats(arena, T), take_floats(arena, T), ss_arena_take(arena, T, 1)};
+                         ss_arena_floats(arena, T, 1), ss_arena_floats(arena, T, 1),
+                         ss_arena_take(arena, T, 1)};
         if (train->batch && !arena->full) train->batch[i] = s;
     }
     train->runs = ss_arena_take(arena, (size_t)train->together, sizeof *train->runs);

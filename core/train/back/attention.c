@@ -7,12 +7,6 @@
 
 #include <string.h>
 
-static float *take_floats(ss_arena *arena, size_t rows, size_t width) {
-    size_t count;
-    if (!ss_mul_size(&count, rows, width)) arena->full = true;
-    return ss_arena_take(arena, arena->full ? 0 : count, sizeof(float));
-}
-
 static size_t bias_keys(const ss_arch *arch) {
     return arch->bias_key != SS_OWNER_NONE;
 }
@@ -22,19 +16,19 @@ void ss_attention_back_lay_out(ss_attention_back *back, const ss_arch *arch, int
     size_t T = (size_t)length, K = (size_t)arch->K, keys = T + bias_keys(arch);
     size_t side = keys > K ? keys : K;
     *back = (ss_attention_back){
-        .weights = take_floats(arena, T, keys),
-        .d = take_floats(arena, T, keys),
-        .row = take_floats(arena, 2, keys),
-        .queries = take_floats(arena, T, K),
-        .d_q = take_floats(arena, T, K),
-        .keys = take_floats(arena, keys, K),
-        .d_k = take_floats(arena, keys, K),
-        .values = take_floats(arena, keys, K),
-        .d_v = take_floats(arena, keys, K),
-        .inner = take_floats(arena, keys, K),
-        .tiles = take_floats(arena, keys, side),
-        .panels = take_floats(arena, ss_panels_floats(keys > K ? keys : K, side), 1),
-        .work = take_floats(arena, ss_linear_back_work(K, K), 1),
+        .weights = ss_arena_floats(arena, T, keys),
+        .d = ss_arena_floats(arena, T, keys),
+        .row = ss_arena_floats(arena, 2, keys),
+        .queries = ss_arena_floats(arena, T, K),
+        .d_q = ss_arena_floats(arena, T, K),
+        .keys = ss_arena_floats(arena, keys, K),
+        .d_k = ss_arena_floats(arena, keys, K),
+        .values = ss_arena_floats(arena, keys, K),
+        .d_v = ss_arena_floats(arena, keys, K),
+        .inner = ss_arena_floats(arena, keys, K),
+        .tiles = ss_arena_floats(arena, keys, side),
+        .panels = ss_arena_floats(arena, ss_panels_floats(keys > K ? keys : K, side), 1),
+        .work = ss_arena_floats(arena, ss_linear_back_work(K, K), 1),
     };
 }
 

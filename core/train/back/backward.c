@@ -60,12 +60,6 @@ ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
     return SS_OK;
 }
 
-static float *take_floats(ss_arena *arena, size_t rows, size_t width) {
-    size_t count;
-    if (!ss_mul_size(&count, rows, width)) arena->full = true;
-    return ss_arena_take(arena, arena->full ? 0 : count, sizeof(float));
-}
-
 static size_t gate_width(const ss_arch *arch) {
     if (!arch->gate) return 0;
     return (size_t)ss_arch_gated_heads(arch) * (size_t)ss_arch_gate_width(arch);
@@ -89,27 +83,27 @@ void ss_backward_lay_out(ss_backward *back, const ss_arch *arch, int sequences, 
     size_t HK = (size_t)arch->H * (size_t)arch->K, GK = (size_t)arch->G * (size_t)arch->K;
     size_t gate_numbers = gate_width(arch);
     *back = (ss_backward){.T = T, .first_value = 1.0f};
-    back->logits = take_floats(arena, R, (size_t)arch->V);
-    back->dx = take_floats(arena, R, D);
-    back->x = take_floats(arena, R, D);
-    back->y = take_floats(arena, R, D);
-    back->dy = take_floats(arena, R, D);
-    back->part = take_floats(arena, R, D > GK ? D : GK);
-    back->head_out = take_floats(arena, R, HK);
-    back->d_head_out = take_floats(arena, R, HK);
-    back->d_q = take_floats(arena, R, HK);
-    back->d_k = take_floats(arena, R, GK);
-    back->d_v = take_floats(arena, R, GK);
-    back->gates = take_floats(arena, R, gate_numbers);
-    back->d_gates = take_floats(arena, R, gate_numbers);
-    back->up = take_floats(arena, R, F);
-    back->d_up = take_floats(arena, R, F);
-    back->gate = take_floats(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
-    back->d_gate = take_floats(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
-    back->squares = take_floats(arena, 2, (size_t)T);
-    back->ratios = take_floats(arena, 2, (size_t)arch->L);
-    back->rotary = take_floats(arena, 2 * (size_t)T, (size_t)arch->rotary_width / 2);
-    back->work = take_floats(arena, largest_work(arch, R), 1);
+    back->logits = ss_arena_floats(arena, R, (size_t)arch->V);
+    back->dx = ss_arena_floats(arena, R, D);
+    back->x = ss_arena_floats(arena, R, D);
+    back->y = ss_arena_floats(arena, R, D);
+    back->dy = ss_arena_floats(arena, R, D);
+    back->part = ss_arena_floats(arena, R, D > GK ? D : GK);
+    back->head_out = ss_arena_floats(arena, R, HK);
+    back->d_head_out = ss_arena_floats(arena, R, HK);
+    back->d_q = ss_arena_floats(arena, R, HK);
+    back->d_k = ss_arena_floats(arena, R, GK);
+    back->d_v = ss_arena_floats(arena, R, GK);
+    back->gates = ss_arena_floats(arena, R, gate_numbers);
+    back->d_gates = ss_arena_floats(arena, R, gate_numbers);
+    back->up = ss_arena_floats(arena, R, F);
+    back->d_up = ss_arena_floats(arena, R, F);
+    back->gate = ss_arena_floats(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
+    back->d_gate = ss_arena_floats(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
+    back->squares = ss_arena_floats(arena, 2, (size_t)T);
+    back->ratios = ss_arena_floats(arena, 2, (size_t)arch->L);
+    back->rotary = ss_arena_floats(arena, 2 * (size_t)T, (size_t)arch->rotary_width / 2);
+    back->work = ss_arena_floats(arena, largest_work(arch, R), 1);
     ss_attention_back_lay_out(&back->attention, arch, T, arena);
 }
 
