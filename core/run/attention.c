@@ -64,7 +64,7 @@ static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, 
 static void sum_values(float *out, size_t out_stride, const float *tiles, const float *panels,
                        size_t rows, size_t keys, size_t panel_keys, size_t U) {
     for (size_t c = 0; c < U; c += SS_PANEL) {
-        size_t width = U - c < SS_PANEL ? U - c : SS_PANEL;
+        size_t width = ss_smaller(U - c, SS_PANEL);
         ss_matmul(out + c, out_stride, tiles, panels + c * panel_keys, NULL, rows, width, keys);
     }
 }
@@ -249,7 +249,7 @@ static bool is_single_row(const ss_pass *pass, int rows, ss_feature feature) {
 
 static void score_single_row(float *scores, const float *q, const float *k, size_t n, size_t K) {
     for (size_t j = 0; j < n; j += SS_PANEL) {
-        size_t width = n - j < SS_PANEL ? n - j : SS_PANEL;
+        size_t width = ss_smaller(n - j, SS_PANEL);
         const void *rows[SS_PANEL];
         float sums[SS_PANEL] = {0};
         for (size_t i = 0; i < SS_PANEL; i++) rows[i] = k + (i < width ? j + i : j) * K;

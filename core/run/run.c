@@ -21,7 +21,7 @@
 static size_t logit_rows(const ss_trace *trace, size_t n) {
     bool needs_losses = trace->fields & SS_FIELDS_PREDICTED;
     if (!needs_losses || trace->fields & SS_BIT(SS_FIELD_LOGITS)) return 1;
-    return n < SS_LOGIT_ROWS ? n : SS_LOGIT_ROWS;
+    return ss_smaller(n, SS_LOGIT_ROWS);
 }
 
 static void lay_out_experts(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {
@@ -45,15 +45,15 @@ static void lay_out_scratch(ss_scratch *scratch, size_t rows, size_t slots, size
     scratch->ranks = ss_arena_take(arena, slots, sizeof *scratch->ranks);
     scratch->visible = ss_arena_take(arena, slots, sizeof *scratch->visible);
     scratch->queries = ss_arena_floats(arena, rows, K);
-    scratch->keys = ss_arena_floats(arena, keys, K > U ? K : U);
+    scratch->keys = ss_arena_floats(arena, keys, ss_larger(K, U));
     scratch->scores = ss_arena_floats(arena, rows, keys);
-    scratch->tiles = ss_arena_floats(arena, rows, keys > K ? keys : K);
+    scratch->tiles = ss_arena_floats(arena, rows, ss_larger(keys, K));
     scratch->key_panels = ss_arena_floats(arena, ss_panels_floats(keys, K), 1);
     scratch->value_panels = ss_arena_floats(arena, ss_panels_floats(U, keys), 1);
 }
 
 static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {
-    size_t rows = n < SS_ATTENTION_ROWS ? n : SS_ATTENTION_ROWS;
+    size_t rows = ss_smaller(n, SS_ATTENTION_ROWS);
     size_t keys = (size_t)pass->trace->slots + (arch->bias_key != SS_OWNER_NONE);
     if (arch->gate)
         pass->gates = ss_arena_floats(
@@ -73,7 +73,7 @@ static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_a
     pass->cache.score = ss_arena_floats(arena, heads, S);
     pass->cache.score_factor = ss_arena_floats(arena, heads, S);
     if (pass->moves_keys) {
-        size_t rows = C < SS_ROTARY_ROWS ? C : SS_ROTARY_ROWS;
+        size_t rows = ss_smaller(C, SS_ROTARY_ROWS);
         lay_out_angles(pass->cache.rotary, arch, rows, arena);
         pass->cache.rotary_back = ss_arena_take(arena, rows, sizeof *pass->cache.rotary_back);
     }
@@ -99,7 +99,7 @@ static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     pass->attn_out = ss_arena_floats(arena, n, D);
     pass->ffn_out = ss_arena_floats(arena, n, D);
     pass->latent = ss_arena_floats(arena, n, (size_t)latent);
-    pass->kv = ss_arena_floats(arena, n, (size_t)arch->G * (K > U ? K : U));
+    pass->kv = ss_arena_floats(arena, n, (size_t)arch->G * ss_larger(K, U));
     pass->q = ss_arena_floats(arena, n, (size_t)arch->H * K);
     pass->head_out = K == U ? pass->q : ss_arena_floats(arena, n, (size_t)arch->H * U);
     pass->gate = ss_arena_floats(arena, n, F);
@@ -288,8 +288,7 @@ static void reset_edits(ss_pass *pass, const ss_choice *own_choice) {
     for (int t = 0; t < trace->capacity; t++) pass->positions[t] = t;
     ss_evict_reset(pass);
     ss_mix_clear(pass);
-    size_t rows =
-        (size_t)trace->capacity < SS_ROTARY_ROWS ? (size_t)trace->capacity : SS_ROTARY_ROWS;
+    size_t rows = ss_smaller((size_t)trace->capacity, SS_ROTARY_ROWS);
     if (pass->moves_keys)
         memset(pass->cache.rotary_back, 0, rows * sizeof *pass->cache.rotary_back);
     if (!trace->summed && !pass->cache.filled) mark_missing_heads(trace);

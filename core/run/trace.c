@@ -177,7 +177,7 @@ static void take_statistics(ss_trace *trace, ss_arena *arena) {
 }
 
 void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
-    size_t T = (size_t)trace->capacity, D = (size_t)trace->model->arch.D, side = T < D ? T : D;
+    size_t T = (size_t)trace->capacity, D = (size_t)trace->model->arch.D, side = ss_smaller(T, D);
     size_t numbers;
     if (trace->summed || trace->fields & (SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q)))
         take_statistics(trace, arena);
@@ -190,12 +190,12 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
     if (trace->fields & SS_BIT(SS_FIELD_HIDDEN)) {
         const ss_arch *arch = &trace->model->arch;
         size_t H = (size_t)arch->H, HU = H * (size_t)arch->U;
-        size_t parts = H * (D + H + 1) + (size_t)arch->K + (D > HU ? D : HU);
+        size_t parts = H * (D + H + 1) + (size_t)arch->K + (ss_larger(D, HU));
         if (!ss_mul_size(&numbers, side, side + 9)) numbers = SIZE_MAX - 1;
         size_t products = ss_panels_floats(D, SS_SPECTRUM_ROWS) +
                           SS_SPECTRUM_COLUMNS * (D + 2 * SS_SPECTRUM_ROWS);
         numbers = numbers / 2 + 1 + (T > D ? products / 2 + 1 : 0);
-        trace->spectrum_n = numbers > parts ? numbers : parts;
+        trace->spectrum_n = ss_larger(numbers, parts);
         trace->spectrum = ss_arena_rows(arena, ss_pool_workers(trace->pool), trace->spectrum_n,
                                         sizeof *trace->spectrum);
     }
@@ -245,7 +245,7 @@ void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n
         if (!trace->buffers[field] || !from->buffers[field]) continue;
         /* A row of scores is as long as the trace's capacity, with zeros after the text. */
         size_t width = trace->widths[field], other_width = from->widths[field],
-               common_width = width < other_width ? width : other_width;
+               common_width = ss_smaller(width, other_width);
         size_t rows = rows_below(trace, (ss_field_id)field, layer);
         for (size_t row = 0; row < rows; row++)
             for (int t = 0; t < n; t++) {

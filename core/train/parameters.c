@@ -62,7 +62,7 @@ static void put_tensor(void *context, const char *name, const ss_tensor *shape) 
     /* A matrix is packed as [in][out] or [out][in] and in at most three parts. After each part come
      * the rest of its last panel and the arena's gap. */
     size_t a = shape->dims[0], b = shape->rank > 1 ? shape->dims[1] : 0;
-    if (b) draft->panels += count + 3 * (SS_PANEL * (a > b ? a : b) + SS_ARENA_MORE / 4);
+    if (b) draft->panels += count + 3 * (SS_PANEL * ss_larger(a, b) + SS_ARENA_MORE / 4);
 }
 
 #define METADATA "\"__metadata__\":{\"format\":\"pt\"}"

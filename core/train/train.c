@@ -55,14 +55,10 @@ static ss_run_desc run_desc(const ss_train *train, const ss_model *model) {
                          .map_bytes = SIZE_MAX};
 }
 
-static size_t larger(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
 /* Returns a model without weights, from which ss_run_size computes the size of a run. */
 static ss_model weightless_model(const ss_arch *arch) {
-    size_t widest = larger((size_t)arch->H * (size_t)arch->K, (size_t)arch->F);
-    return (ss_model){.arch = *arch, .widest = larger(widest, (size_t)arch->D)};
+    size_t widest = ss_larger((size_t)arch->H * (size_t)arch->K, (size_t)arch->F);
+    return (ss_model){.arch = *arch, .widest = ss_larger(widest, (size_t)arch->D)};
 }
 
 ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err) {

@@ -94,7 +94,7 @@ static void quantize(float *x, size_t rows, size_t step, size_t n, const float *
 static void quantize_row(float *x, size_t n, const float *values, float *errors) {
     size_t group = (int)values[BY] == GROUP ? (size_t)values[GROUP_SIZE] : n;
     for (size_t i = 0; i < n; i += group)
-        quantize(x + i, 1, n, n - i < group ? n - i : group, values, errors);
+        quantize(x + i, 1, n, ss_smaller(n - i, group), values, errors);
 }
 
 static range range_of(const ss_matrix *w, float *work) {
@@ -161,7 +161,7 @@ static void quantize_weights(const ss_hook *hook, const float *values) {
     range matrix_range = (int)values[BY] == TENSOR ? range_of(w, outputs) : empty_range;
     ss_tile(tiles, hook->in, in, rows, in);
     for (size_t n = 0; n < w->out; n += SS_PANEL) {
-        size_t columns = w->out - n < SS_PANEL ? w->out - n : SS_PANEL;
+        size_t columns = ss_smaller(w->out - n, SS_PANEL);
         for (size_t c = 0; c < columns; c++)
             round_output(outputs + c * in, w, n + c, matrix_range, values, NULL);
         ss_pack_rows(panel, outputs, in, columns, in);

@@ -14,7 +14,7 @@ static size_t bias_keys(const ss_arch *arch) {
 void ss_attention_back_lay_out(ss_attention_back *back, const ss_arch *arch, int length,
                                ss_arena *arena) {
     size_t T = (size_t)length, K = (size_t)arch->K, keys = T + bias_keys(arch);
-    size_t side = keys > K ? keys : K;
+    size_t side = ss_larger(keys, K);
     *back = (ss_attention_back){
         .weights = ss_arena_floats(arena, T, keys),
         .d = ss_arena_floats(arena, T, keys),
@@ -27,7 +27,7 @@ void ss_attention_back_lay_out(ss_attention_back *back, const ss_arch *arch, int
         .d_v = ss_arena_floats(arena, keys, K),
         .inner = ss_arena_floats(arena, keys, K),
         .tiles = ss_arena_floats(arena, keys, side),
-        .panels = ss_arena_floats(arena, ss_panels_floats(keys > K ? keys : K, side), 1),
+        .panels = ss_arena_floats(arena, ss_panels_floats(side, side), 1),
         .work = ss_arena_floats(arena, ss_linear_back_work(K, K), 1),
     };
 }
@@ -61,7 +61,7 @@ static void map_mlp(const ss_attention_back *s, const ss_layer *layer, float *ro
         const float *w = (const float *)(const void *)steps[i]->w.data;
         ss_pack_rows(panels, w, K, K, K);
         for (size_t t = 0; t < n; t += SS_TILE) {
-            size_t count = n - t < SS_TILE ? n - t : SS_TILE;
+            size_t count = ss_smaller(n - t, SS_TILE);
             ss_tile(tiles, (i ? s->inner : rows) + t * K, K, count, K);
             ss_matmul(out + t * K, K, tiles, panels, NULL, count, K, K);
         }

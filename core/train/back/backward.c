@@ -68,12 +68,10 @@ static size_t gate_width(const ss_arch *arch) {
 static size_t largest_work(const ss_arch *arch, size_t R) {
     size_t D = (size_t)arch->D, HK = (size_t)arch->H * (size_t)arch->K;
     size_t outs[] = {HK, (size_t)arch->F, (size_t)arch->V, gate_width(arch)};
-    size_t in = D > HK ? D : HK; /* a gate on values reads H*K numbers */
+    size_t in = ss_larger(D, HK); /* a gate on values reads H*K numbers */
     size_t largest = ss_matrix_work(R, in, 1);
-    for (size_t i = 0; i < sizeof outs / sizeof *outs; i++) {
-        size_t work = ss_linear_back_work(in, outs[i]);
-        largest = work > largest ? work : largest;
-    }
+    for (size_t i = 0; i < sizeof outs / sizeof *outs; i++)
+        largest = ss_larger(largest, ss_linear_back_work(in, outs[i]));
     return largest;
 }
 
@@ -88,7 +86,7 @@ void ss_backward_lay_out(ss_backward *back, const ss_arch *arch, int sequences, 
     back->x = ss_arena_floats(arena, R, D);
     back->y = ss_arena_floats(arena, R, D);
     back->dy = ss_arena_floats(arena, R, D);
-    back->part = ss_arena_floats(arena, R, D > GK ? D : GK);
+    back->part = ss_arena_floats(arena, R, ss_larger(D, GK));
     back->head_out = ss_arena_floats(arena, R, HK);
     back->d_head_out = ss_arena_floats(arena, R, HK);
     back->d_q = ss_arena_floats(arena, R, HK);
