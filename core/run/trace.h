@@ -192,14 +192,6 @@ static inline float *ss_row(const ss_trace *trace, ss_field_id field, int index,
     return floats ? floats + row * trace->widths[field] : NULL;
 }
 
-/* Returns ss_row of a recorded field, else `spare`: memory for rows that the pass also needs if
- * they are not recorded. */
-static inline float *ss_row_or(const ss_trace *trace, ss_field_id field, int index, int t,
-                               float *spare) {
-    float *row = ss_row(trace, field, index, t);
-    return row ? row : spare;
-}
-
 /* Records rows[n], `stride` numbers apart, as the field's rows of tokens [t0, t0+n), if the field
  * is recorded. */
 void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int n,

@@ -2,7 +2,6 @@
 
 #include "../../math/kernels.h"
 #include "../../math/pack.h"
-#include "../../run/feature.h"
 #include "linear.h"
 
 #include <string.h>
