@@ -1,7 +1,6 @@
 #include "train.h"
 
 #include "../math/kernels.h"
-#include "loss.h"
 
 #include <math.h>
 #include <string.h>
