@@ -671,8 +671,8 @@ export default [
   [
     'one key more than the budget',
     'run/edits/evict.c',
-    'cached_n > (int)e->budget; cached_n--',
-    'cached_n > (int)e->budget + 1; cached_n--',
+    'cached_n > e->budget; cached_n--',
+    'cached_n > e->budget + 1; cached_n--',
     'edits',
   ],
   [
@@ -790,8 +790,8 @@ export default [
   [
     'a run takes over a token that an edit touches',
     'run/edits/evict.c',
-    'SNAPKV ? e.prompt : e.budget);',
-    'SNAPKV ? e.prompt : e.budget + 1);',
+    'SNAPKV ? e.prompt : e.budget;',
+    'SNAPKV ? e.prompt : e.budget + 1;',
     'edits',
   ],
   [

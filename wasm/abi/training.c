@@ -46,11 +46,8 @@ static ss_status begin_training(wasm_train *train, ss_train_desc *desc, const wa
 wasm_train *ss_wasm_train(const uint8_t *config, uint32_t config_bytes, const uint8_t *recipe,
                           uint32_t recipe_bytes, const int32_t *tokens, uint32_t tokens_n,
                           const wasm_file *begin) {
-    wasm_train *train = calloc(1, sizeof *train);
-    if (!train) {
-        ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
-        return NULL;
-    }
+    wasm_train *train = wasm_new(sizeof *train);
+    if (!train) return NULL;
     ss_train_desc desc = {&train->arch, &train->recipe, tokens, tokens_n, NULL};
     ss_status status = ss_arch_read(&train->arch, (ss_bytes){config, config_bytes}, &wasm_error);
     if (status == SS_OK)
