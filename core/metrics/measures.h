@@ -85,19 +85,6 @@ SS_MEASURE(hidden_change);
 #undef SS_MEASURE_ROW
 #undef SS_MEASURE_TOKEN
 
-/* Returns the number of heads in all layers. Heads are numbered l*H + h, as rows of a field
- * [L][H][T]. */
-static inline int ss_heads(const ss_trace *trace) {
-    return trace->model->arch.L * trace->model->arch.H;
-}
-
-/* Returns the first token that has a loss. Tokens of a prefix have none, since earlier queries see
- * them. */
-static inline int ss_first_predicted(const ss_trace *trace) {
-    int prefix = trace->model->arch.prefix;
-    return prefix > 1 ? prefix : 1;
-}
-
 /* A metric, divided into pieces for the run's threads: one head or one hidden state per piece. */
 typedef struct ss_metric_job {
     const ss_trace *trace;

@@ -48,6 +48,7 @@ typedef struct ss_metric {
     const char *source;
 } ss_metric;
 
+/* Returns the table and, unless n is NULL, its number of rows. */
 const ss_metric *ss_metrics(int *n);
 
 /*

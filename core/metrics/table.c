@@ -247,7 +247,7 @@ static const ss_metric table[] = {
 };
 
 const ss_metric *ss_metrics(int *n) {
-    *n = (int)(sizeof table / sizeof *table);
+    if (n) *n = (int)(sizeof table / sizeof *table);
     return table;
 }
 

@@ -300,8 +300,8 @@ static void attend_head(const void *job, size_t i, size_t worker) {
         pack_keys(pass, scratch, l, g, feature, (size_t)(T - evicted_n));
     scratch->group = g;
     scratch->feature = feature;
-    for (int t = a->t0; t < T; t += SS_ATTENTION_ROWS)
-        attend_rows(pass, scratch, l, h, a->t0, t, ss_min(SS_ATTENTION_ROWS, T - t), T, evicted_n);
+    for (int t = a->t0; t < T; t += SS_MAP_ROWS)
+        attend_rows(pass, scratch, l, h, a->t0, t, ss_min(SS_MAP_ROWS, T - t), T, evicted_n);
 }
 
 /* Returns whether heads may run on different threads. Edits of single queries and MLP feature maps

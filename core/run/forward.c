@@ -436,12 +436,6 @@ static float loss_of(const float *logits, int token, size_t V, float *work) {
     return (float)((double)top + ss_log((double)sum) - (double)logit);
 }
 
-/* Returns true if token t has a loss. The first token has none, nor does a token that earlier
- * queries see: one of a prefix, or any token of a bidirectional model. */
-static bool is_predicted(const ss_trace *trace, int t) {
-    return t > 0 && t >= trace->model->arch.prefix;
-}
-
 /* Returns the rank of `token`: the number of tokens with a larger logit. In a tie the lower id
  * comes first. */
 static float rank_of(const float *logits, int token, size_t V) {
@@ -453,7 +447,7 @@ static float rank_of(const float *logits, int token, size_t V) {
 static void record_predicted(const ss_trace *trace, int t, const float *logits, float *work) {
     size_t V = (size_t)trace->model->arch.V;
     int token = ss_tokens(trace)[t];
-    bool has_prediction = is_predicted(trace, t);
+    bool has_prediction = t >= ss_first_predicted(trace);
     if (ss_floats(trace, SS_FIELD_RANK)) {
         float rank = has_prediction ? rank_of(logits, token, V) : NAN;
         ss_record(trace, SS_FIELD_RANK, 0, t, 1, &rank, 1);

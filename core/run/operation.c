@@ -345,7 +345,7 @@ static const ss_operation table[] = {
 };
 
 const ss_operation *ss_operations(int *n) {
-    *n = (int)(sizeof table / sizeof *table);
+    if (n) *n = (int)(sizeof table / sizeof *table);
     return table;
 }
 

@@ -51,6 +51,7 @@ typedef struct ss_operation {
     const char *source;
 } ss_operation;
 
+/* Returns the table and, unless n is NULL, its number of rows. */
 const ss_operation *ss_operations(int *n);
 
 /* Replaces x[i] by elu(x[i]) + 1; serves as an operation and as a feature map. */

@@ -53,7 +53,7 @@ static void lay_out_scratch(ss_scratch *scratch, size_t rows, size_t slots, size
 }
 
 static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {
-    size_t rows = ss_smaller(n, SS_ATTENTION_ROWS);
+    size_t rows = ss_smaller(n, SS_MAP_ROWS);
     size_t keys = (size_t)pass->trace->slots + (arch->bias_key != SS_OWNER_NONE);
     if (arch->gate)
         pass->gates = ss_arena_floats(
@@ -123,8 +123,7 @@ static int chunk_of(const ss_arch *arch, int capacity, int joint_tokens) {
  * stack, because the arena may only be measuring. */
 static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc,
                             ss_error *err) {
-    int n;
-    pass->edit_kinds = ss_edits(&n);
+    pass->edit_kinds = ss_edits(NULL);
     for (int i = 0; i < desc->edits_n; i++) {
         ss_edit full;
         ss_status status = ss_edit_resolve(&full, desc->edits, i, desc->model, desc->capacity, err);
@@ -304,11 +303,10 @@ static ss_status resolve_edits(ss_pass *pass, const ss_run_desc *desc, ss_error 
         status = ss_edit_resolve(&edits[i], desc->edits, i, desc->model, desc->capacity, err);
     for (int i = 0; i < desc->edits_n && status == SS_OK; i++) {
         const ss_edit_kind *row = &pass->edit_kinds[edits[i].kind];
-        char where[64];
-        snprintf(where, sizeof where, "edits[%d].%s", i, row->name);
         pass->edit_numbers[i] = numbers;
         if (row->keeps) numbers += row->keeps(edits[i].values, &desc->model->arch);
-        if (row->check) status = row->check(pass, edits[i].values, where, err);
+        if (row->check)
+            status = row->check(pass, edits[i].values, ss_edit_where(i, row->name).text, err);
         if (status == SS_OK && (row->hook_points & SS_AT_START))
             row->apply(&(ss_hook){.pass = pass, .point = SS_AT_START}, edits[i].values);
     }
@@ -350,9 +348,7 @@ static ss_status check_prompts(const ss_pass *pass, int n, ss_error *err) {
         const ss_edit_kind *row = &pass->edit_kinds[pass->edits[i].kind];
         int joint_tokens = row->together ? row->together(pass->edits[i].values) : 0;
         if (joint_tokens == INT_MAX || joint_tokens <= n) continue;
-        char where[32];
-        snprintf(where, sizeof where, "edits[%d].prompt", i);
-        return ss_fail(err, SS_UNSUPPORTED, where,
+        return ss_fail(err, SS_UNSUPPORTED, ss_edit_where(i, "prompt").text,
                        "expected the %d tokens of the prompt at once, found %d", joint_tokens, n);
     }
     return SS_OK;

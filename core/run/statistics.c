@@ -163,12 +163,8 @@ static void clear_sums(const tile *rows, unsigned group) {
     }
 }
 
-static int heads_of(const ss_trace *trace) {
-    return trace->model->arch.L * trace->model->arch.H;
-}
-
 static int *queries_of(const ss_trace *trace, int group, int head) {
-    return &trace->statistics.queries[group * heads_of(trace) + head];
+    return &trace->statistics.queries[group * ss_heads(trace) + head];
 }
 
 void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, int n, int T,
@@ -229,13 +225,13 @@ void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, in
 
 void ss_statistics_rewind(const ss_trace *trace, int n) {
     if (!trace->statistics.queries) return;
-    for (int i = 0; i < SS_STATISTICS * heads_of(trace); i++)
+    for (int i = 0; i < SS_STATISTICS * ss_heads(trace); i++)
         if (trace->statistics.queries[i] > n) trace->statistics.queries[i] = 0;
 }
 
 void ss_statistics_clear(const ss_trace *trace) {
     /* The arena's memory is uninitialized. */
-    size_t bytes = (size_t)(SS_STATISTICS * heads_of(trace)) * sizeof *trace->statistics.queries;
+    size_t bytes = (size_t)(SS_STATISTICS * ss_heads(trace)) * sizeof *trace->statistics.queries;
     if (trace->statistics.queries) memset(trace->statistics.queries, 0, bytes);
 }
 
@@ -292,13 +288,13 @@ bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T) {
     if (groups & SS_OF_NORMS && T > trace->T) return false;
     if (groups & SS_OF_SPECTRA && trace->statistics.spectra_n != T) return false;
     for (int i = 0; i < SS_STATISTICS; i++)
-        for (int head = 0; groups & 1u << i && head < heads_of(trace); head++)
+        for (int head = 0; groups & 1u << i && head < ss_heads(trace); head++)
             if (*queries_of(trace, i, head) != T) return false;
     return true;
 }
 
 void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
-    uint64_t heads = (uint64_t)heads_of(trace), cells = (uint64_t)T * (uint64_t)T;
+    uint64_t heads = (uint64_t)ss_heads(trace), cells = (uint64_t)T * (uint64_t)T;
     groups &= ~(unsigned)(SS_OF_NORMS | SS_OF_SPECTRA); /* norms are computed from the vectors when
                                                            they are read, and spectra in the pass */
     bool reads_queries = groups == SS_OF_COSINES;

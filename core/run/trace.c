@@ -134,8 +134,7 @@ static size_t count_from(const ss_trace *trace, const char *const *shape) {
 }
 
 static void *take_heads(const ss_trace *trace, ss_arena *arena, size_t size) {
-    size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
-    return ss_arena_rows(arena, heads, (size_t)trace->capacity, size);
+    return ss_arena_rows(arena, (size_t)ss_heads(trace), (size_t)trace->capacity, size);
 }
 
 static float *take_norms(const ss_trace *trace, ss_arena *arena, ss_field_id field) {
@@ -146,7 +145,7 @@ static float *take_norms(const ss_trace *trace, ss_arena *arena, ss_field_id fie
 }
 
 static void take_statistics(ss_trace *trace, ss_arena *arena) {
-    size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
+    size_t heads = (size_t)ss_heads(trace);
     ss_row_statistics *statistics = &trace->statistics;
     for (int field = 0; field < SS_FIELD_N; field++)
         if (trace->summed & SS_FIELDS_NORMS & SS_BIT(field))
@@ -202,8 +201,7 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
 }
 
 void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
-    size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
-    trace->choices = ss_arena_take(arena, heads, sizeof *trace->choices);
+    trace->choices = ss_arena_take(arena, (size_t)ss_heads(trace), sizeof *trace->choices);
     for (int field = 0; field < SS_FIELD_N; field++) {
         uint32_t needed_fields = trace->fields | (trace->fields & SS_STREAMS ? SS_FIELDS_SLOTS : 0);
         const char *const *shape = table[field].shape, *const *dim = shape;

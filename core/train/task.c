@@ -181,7 +181,7 @@ static const ss_task_row table[SS_TASK_N] = {
 };
 
 const ss_task_row *ss_tasks(int *n) {
-    *n = SS_TASK_N;
+    if (n) *n = SS_TASK_N;
     return table;
 }
 

@@ -44,6 +44,7 @@ typedef struct ss_task_row {
     bool square; /* the loss is the squared error of the logits, see ss_task_target */
 } ss_task_row;
 
+/* Returns the table and, unless n is NULL, its number of rows. */
 const ss_task_row *ss_tasks(int *n);
 
 /* Takes the memory of the task from the arena. Returns SS_BAD_CONFIG for a recipe that does not fit

@@ -127,13 +127,12 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
 /* Draws sequences [from, to) of the step's batch, at least one. Sets train->targets, the number of
  * losses of the whole batch: every sequence has the same number. */
 static void draw_batch(ss_train *train, int from, int to) {
-    int n;
     double batch = train->recipe->batch;
     uint64_t first = (uint64_t)train->step * (uint64_t)batch;
     for (int i = from; i < to || i == from; i++)
         train->targets =
-            batch * ss_tasks(&n)[train->task.row].draw(&train->task, &train->batch[i - from],
-                                                       first + (uint64_t)i, train->T);
+            batch * ss_tasks(NULL)[train->task.row].draw(&train->task, &train->batch[i - from],
+                                                         first + (uint64_t)i, train->T);
 }
 
 /* Restarts a run and copies the sink logits of the model again, since an update changes them. */
@@ -285,9 +284,8 @@ ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err) {
 }
 
 const int32_t *ss_train_sample(ss_train *train, uint32_t number) {
-    int n;
     /* Steps draw from number 0 up, samples from the largest number down, so that no step draws a
      * sample. */
-    ss_tasks(&n)[train->task.row].draw(&train->task, train->batch, UINT64_MAX - number, train->T);
+    ss_tasks(NULL)[train->task.row].draw(&train->task, train->batch, UINT64_MAX - number, train->T);
     return train->batch->tokens;
 }

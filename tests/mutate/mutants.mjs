@@ -388,7 +388,7 @@ export default [
   [
     'loss of a token that was seen',
     'run/forward.c',
-    't >= trace->model->arch.prefix',
+    't >= ss_first_predicted(trace)',
     't >= 0',
     'variants',
   ],

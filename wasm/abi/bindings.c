@@ -448,10 +448,10 @@ int ss_wasm_metric(wasm_run *run, int metric, float eps, int tokens, int layer, 
     ss_metric_args args = {eps, tokens ? tokens : trace->T, layer, head,
                            base ? &base->run.trace : NULL};
     size_t dims[SS_RANK_MAX];
-    int n, rank = ss_metric_shape(dims, trace, metric, &args, &wasm_error);
+    int rank = ss_metric_shape(dims, trace, metric, &args, &wasm_error);
     if (rank < 0) return (int)wasm_error.code;
     ss_tensor tensor;
-    int status = reserve_numbers(run, &tensor, dims, rank, ss_metrics(&n)[metric].name, args.T);
+    int status = reserve_numbers(run, &tensor, dims, rank, ss_metrics(NULL)[metric].name, args.T);
     if (status != SS_OK) return status;
     ss_metric_measure(trace, metric, &args, run->numbers);
     return wasm_view_tensor(view, &tensor);

@@ -223,6 +223,6 @@ static const ss_edit_kind table[] = {
 };
 
 const ss_edit_kind *ss_edits(int *n) {
-    *n = (int)(sizeof table / sizeof *table);
+    if (n) *n = (int)(sizeof table / sizeof *table);
     return table;
 }

@@ -52,8 +52,8 @@ ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
                           : arch->embedding_width < arch->D ? "projected embeddings"
                           : !ss_has_slope(arch->activation) ? ss_activation_name(arch->activation)
                                                             : NULL;
-    int rows, index = ss_operation_find(arch->attention.operation);
-    if (!feature && (index < 0 || !ss_operations(&rows)[index].back))
+    int index = ss_operation_find(arch->attention.operation);
+    if (!feature && (index < 0 || !ss_operations(NULL)[index].back))
         feature = arch->attention.operation;
     if (feature)
         return ss_fail(err, SS_UNSUPPORTED, "train",
