@@ -23,10 +23,6 @@ static size_t factor_pairs_of(ss_dtype type) {
     return type == SS_Q4_1 ? 2 : 1;
 }
 
-bool ss_is_fixed(ss_dtype type) {
-    return type == SS_Q8_0 || type == SS_Q4_0 || type == SS_Q4_1 || type == SS_Q4_K;
-}
-
 static uint32_t read_u32(const unsigned char *bytes) {
     uint32_t word;
     memcpy(&word, bytes, sizeof word);

@@ -308,7 +308,8 @@ static size_t piece_columns(const ss_matrix *w, size_t T, size_t workers) {
 }
 
 bool ss_matrix_is_fixed(const ss_matrix *w) {
-    return ss_is_fixed(w->type);
+    ss_dtype type = w->type;
+    return type == SS_Q8_0 || type == SS_Q4_0 || type == SS_Q4_1 || type == SS_Q4_K;
 }
 
 /* A product in pieces: tiles of five rows, and one or two remaining rows that are multiplied

@@ -2,6 +2,7 @@
 
 #include "../math/pack.h"
 #include "../math/scalar.h"
+#include "attention.h"
 #include "begin.h"
 #include "edits/evict.h"
 #include "edits/hook.h"
@@ -54,7 +55,7 @@ static void lay_out_scratch(ss_scratch *scratch, size_t rows, size_t slots, size
 
 static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {
     size_t rows = ss_smaller(n, SS_MAP_ROWS);
-    size_t keys = (size_t)pass->trace->slots + (arch->bias_key != SS_OWNER_NONE);
+    size_t keys = (size_t)pass->trace->slots + ss_bias_keys(arch);
     if (arch->gate)
         pass->gates = ss_arena_floats(
             arena, n, (size_t)ss_arch_gated_heads(arch) * (size_t)ss_arch_gate_width(arch));

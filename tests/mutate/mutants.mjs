@@ -288,8 +288,8 @@ export default [
   [
     'a bias key that the mask hides',
     'run/attention.c',
-    'size_t n = bias;',
-    'size_t n = 0;',
+    'keys = query->keys, n = bias;',
+    'keys = query->keys, n = 0;',
     'golden',
   ],
   [

@@ -120,7 +120,7 @@ void ss_apply_clamp_channel(const ss_hook *hook, const float *values) {
     float *channel = hook->rows + (size_t)values[0];
     int mode = (int)values[3], prompt = values[5] > 0.0f ? (int)values[5] : hook->n;
     double value = mode == CLAMP_VALUE ? (double)values[4] : 0.0;
-    float *mean = mode == CLAMP_MEAN ? ss_edit_numbers(hook, values) + hook->l : NULL;
+    float *mean = mode == CLAMP_MEAN ? hook->numbers + hook->l : NULL;
     for (size_t i = 0; mean && hook->t == 0 && i < (size_t)prompt; i++)
         value += (double)channel[i * hook->width] / (double)prompt;
     if (mean && hook->t == 0) *mean = (float)value;
