@@ -37,16 +37,18 @@ static inline double ss_double_of_bits(uint64_t bits) {
     return x;
 }
 
+/* 1.5 * 2^23: the sum of a float below 2^22 and this number has the float, rounded to even, in its
+ * lowest bits. */
+#define SS_ROUNDING 12582912.0f
+
 /*
- * Constants of ss_expf: e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2)/2. Adding 1.5 *
- * 2^23 rounds to an integer and leaves n in the low bits. ln 2 is subtracted in two parts; the
- * first has so few bits that its product with n is exact. e^r is its Taylor sum to r^7/7!; the
- * remainder is below 0.35^8/8! = 5e-9. Beyond the limits the result is 0 or infinity, without
- * subnormals.
+ * Constants of ss_expf: e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2)/2. SS_ROUNDING
+ * leaves n in the low bits. ln 2 is subtracted in two parts; the first has so few bits that its
+ * product with n is exact. e^r is its Taylor sum to r^7/7!; the remainder is below 0.35^8/8! = 5e-9.
+ * Beyond the limits the result is 0 or infinity, without subnormals.
  */
 #define SS_EXP_LOW (-87.0f)
 #define SS_EXP_HIGH 88.0f
-#define SS_EXP_MAGIC 12582912.0f
 #define SS_LOG2_E 1.44269504f
 #define SS_LN2_HIGH 0.693145752f /* 0x1.62e4p-1 */
 #define SS_LN2_LOW 1.42860677e-6f
@@ -59,8 +61,8 @@ static inline double ss_double_of_bits(uint64_t bits) {
 static inline float ss_expf(float x) {
     if (x < SS_EXP_LOW) return 0.0f;
     if (x > SS_EXP_HIGH) return INFINITY;
-    float shifted = x * SS_LOG2_E + SS_EXP_MAGIC;
-    float n = shifted - SS_EXP_MAGIC;
+    float shifted = x * SS_LOG2_E + SS_ROUNDING;
+    float n = shifted - SS_ROUNDING;
     float r = x - n * SS_LN2_HIGH - n * SS_LN2_LOW;
     float p = SS_EXP_C7 * r + SS_EXP_C6;
     p = p * r + SS_EXP_C5;
