@@ -4,7 +4,7 @@
  * Attention to the first token is withheld from all others: if the first value is small
  * (value_ratio), 1 - P_t1 acts as a gate on the rest of the output (arXiv 2602.01203). The share of
  * a bias key, P_t*, goes to no token either, so that the gate is 1 - P_t1 - P_t*. A head's load is
- * the mean of its gate over the queries after the first, whose only key is the first token. The
+ * the mean of its gate over all queries but the first, which sees only the first token. The
  * Gini coefficient of a layer's loads is 0 where all loads are equal and (H-1)/H where one head has
  * all: sum_i (2i - H - 1) x_i / (H sum x), x in ascending order; NaN where all are zero.
  */

@@ -13,11 +13,11 @@
 #define MEAN .averaged = true
 #define SUMMARY .averaged = true, .summary = true
 
-#define RANGE(of, from, to) .unit = of, .low = from, .high = to
+#define RANGE(number_unit, from, to) .unit = number_unit, .low = from, .high = to
 #define SHARE PART("share")
-#define PART(of) RANGE(of, 0, 1)
-#define SIZE(of) RANGE(of, 0, INFINITY)
-#define SIGNED(of) RANGE(of, -INFINITY, INFINITY)
+#define PART(number_unit) RANGE(number_unit, 0, 1)
+#define SIZE(number_unit) RANGE(number_unit, 0, INFINITY)
+#define SIGNED(number_unit) RANGE(number_unit, -INFINITY, INFINITY)
 
 #define TOKENS .args = SS_ARG_TOKENS
 #define EPS .args = SS_ARG_TOKENS | SS_ARG_EPS

@@ -184,8 +184,8 @@ static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, 
     record_weights(trace, head, t, x, keys, n_visible);
 }
 
-/* Adds rows of weights to the statistics, in a run without stored maps to compute them from later.
- */
+/* Adds rows of weights to the statistics if the run stores no maps from which they could be
+ * computed later. */
 static void add_row_statistics(const ss_trace *trace, int head, int t, int rows, int T,
                                const float *x) {
     size_t bias = ss_bias_keys(&trace->model->arch);

@@ -101,13 +101,13 @@ static void softmax_p(float *x, size_t n, const float *parameters) {
 static void softpick(float *x, size_t n, const float *parameters) {
     float top = ss_max(x, n);
     top = top > 0.0f ? top : 0.0f;
-    float one = ss_expf(-top), sum = 0.0f;
+    float factor = ss_expf(-top), sum = 0.0f;
     for (size_t j = 0; j < n; j++) {
-        x[j] = ss_expf(x[j] - top) - one;
+        x[j] = ss_expf(x[j] - top) - factor;
         sum += fabsf(x[j]);
         x[j] = x[j] > 0.0f ? x[j] : 0.0f;
     }
-    ss_scale(x, 1.0f / (sum + parameters[0] * one), n);
+    ss_scale(x, 1.0f / (sum + parameters[0] * factor), n);
 }
 
 static void softmax_clipped(float *x, size_t n, const float *parameters) {
@@ -241,11 +241,11 @@ static float softmax_p_back(BACK_ARGS) {
 static float softpick_back(BACK_ARGS) {
     float top = ss_max(x, n), sum = 0.0f, total = ss_dot(d, w, n);
     top = top > 0.0f ? top : 0.0f;
-    float one = ss_expf(-top);
-    for (size_t j = 0; j < n; j++) sum += fabsf(ss_expf(x[j] - top) - one);
-    sum += parameters[0] * one;
+    float factor = ss_expf(-top);
+    for (size_t j = 0; j < n; j++) sum += fabsf(ss_expf(x[j] - top) - factor);
+    sum += parameters[0] * factor;
     for (size_t j = 0; j < n; j++) {
-        float e = ss_expf(x[j] - top), a = e - one;
+        float e = ss_expf(x[j] - top), a = e - factor;
         float sign = a > 0.0f ? 1.0f : a < 0.0f ? -1.0f : 0.0f;
         d[j] = e * ((a > 0.0f ? d[j] : 0.0f) - sign * total) / sum;
     }

@@ -65,11 +65,11 @@ const char *ss_proxy_name(ss_proxy proxy);
 const char *ss_feature_name(ss_feature feature);
 
 /*
- * The keys that a query sees: of its past the first `first` and the last `recent`, its own key
- * included, and the first `prefix` keys of the text, even after the query. The numbers first and
- * recent give the Lambda-shaped mask of a cache that evicts the middle without moving positions
- * (Xiao et al. 2024, StreamingLLM); first = 0 is a window. recent is at least 1. A mask with a
- * prefix shows all of the past.
+ * The keys that a query sees: the first `first` and the last `recent` keys up to its own, which
+ * counts as recent, and the first `prefix` keys of the text, even those after the query. The
+ * numbers first and recent give the Lambda-shaped mask of a cache that evicts the middle without
+ * moving positions (Xiao et al. 2024, StreamingLLM); first = 0 is a window. recent is at least 1. A
+ * mask with a prefix shows all of the past.
  */
 typedef struct ss_mask {
     int first, recent, prefix;

@@ -54,7 +54,7 @@ typedef struct ss_scratch {
     ss_feature feature;     /* feature map of the packed keys */
     int32_t *ranks;         /* [S] positions of the keys for one query */
     unsigned char *visible; /* [S] 1 for a visible key */
-    float *queries;         /* [SS_MAP_ROWS][K] through the feature map */
+    float *queries;         /* [SS_MAP_ROWS][K] after the feature map */
     float *keys; /* [B+S][max(K, U)] keys or values that differ from the trace: after a bias key, or
                     through a feature map */
     float *scores;     /* [SS_MAP_ROWS][B+S] */

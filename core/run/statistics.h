@@ -3,8 +3,8 @@
  *
  * A map is the largest part of a trace, and most metrics need only such sums. The rows of a head
  * are added in the order of their queries, whether they come from the pass, from a stored map, or
- * are computed again (maps.h): the bits are the same. A measuring run keeps only these sums, those
- * over its queries, norms and spectra.
+ * are computed again (maps.h): the bits are the same. A measuring run keeps only sums over maps and
+ * queries, norms and spectra.
  */
 #ifndef SS_RUN_STATISTICS_H
 #define SS_RUN_STATISTICS_H

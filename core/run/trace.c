@@ -15,9 +15,12 @@
 #define SHAPE(...) .shape = {__VA_ARGS__}
 /* A field holds floats unless `.type` names another type; every model has it unless `.needs` is
  * given. */
-#define FIELD(id, key, when_recorded, of, text, ...)                                               \
-    [SS_FIELD_##id] = {                                                                            \
-        .name = key, .when = when_recorded, .unit = of, .meaning = SS_DOC(text), __VA_ARGS__}
+#define FIELD(id, key, when_recorded, number_unit, text, ...)                                      \
+    [SS_FIELD_##id] = {.name = key,                                                                \
+                       .when = when_recorded,                                                      \
+                       .unit = number_unit,                                                        \
+                       .meaning = SS_DOC(text),                                                    \
+                       __VA_ARGS__}
 
 static const ss_field table[SS_FIELD_N] = {
     FIELD(TOKENS, "tokens", STANDARD, "id", "token ids", SHAPE("T"), .type = SS_I32),

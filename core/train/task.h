@@ -39,7 +39,7 @@ typedef struct ss_sequence {
 typedef struct ss_task_row {
     const char *name, *meaning, *source;
     /* Draws sequence `index` of the seed into the arrays of `sequence`. Returns the number of
-     * losses in the sequence's mean. */
+     * losses over which the caller takes the sequence's mean. */
     int (*draw)(const ss_task *task, const ss_sequence *sequence, uint64_t index, int T);
     bool square; /* the loss is the squared error of the logits, see ss_task_target */
 } ss_task_row;

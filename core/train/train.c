@@ -237,20 +237,20 @@ ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_
     return SS_OK;
 }
 
-#define STATE_HEAD 12 /* bytes of "SSTS", the steps and the number of weights */
+#define STATE_HEADER 12 /* bytes of "SSTS", the steps and the number of weights */
 
 size_t ss_train_state_bytes(const ss_train *train) {
-    return STATE_HEAD + 3 * train->weights.n * sizeof(float);
+    return STATE_HEADER + 3 * train->weights.n * sizeof(float);
 }
 
 void ss_train_state(const ss_train *train, unsigned char *out) {
     size_t bytes = train->weights.n * sizeof(float);
-    uint32_t head[2] = {(uint32_t)train->step, (uint32_t)train->weights.n};
+    uint32_t header[2] = {(uint32_t)train->step, (uint32_t)train->weights.n};
     memcpy(out, "SSTS", 4);
-    memcpy(out + 4, head, sizeof head);
-    memcpy(out + STATE_HEAD, train->weights.numbers, bytes);
-    memcpy(out + STATE_HEAD + bytes, train->mean, bytes);
-    memcpy(out + STATE_HEAD + 2 * bytes, train->square, bytes);
+    memcpy(out + 4, header, sizeof header);
+    memcpy(out + STATE_HEADER, train->weights.numbers, bytes);
+    memcpy(out + STATE_HEADER + bytes, train->mean, bytes);
+    memcpy(out + STATE_HEADER + 2 * bytes, train->square, bytes);
 }
 
 ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err) {
@@ -259,18 +259,18 @@ ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err) {
         return ss_fail(err, SS_BAD_FILE, "state", "expected %lu bytes for %lu weights, found %lu",
                        (unsigned long)ss_train_state_bytes(train), (unsigned long)n,
                        (unsigned long)state.n);
-    uint32_t head[2];
-    memcpy(head, state.data + 4, sizeof head);
-    if (memcmp(state.data, "SSTS", 4) != 0 || head[0] > INT32_MAX || head[1] != n)
+    uint32_t header[2];
+    memcpy(header, state.data + 4, sizeof header);
+    if (memcmp(state.data, "SSTS", 4) != 0 || header[0] > INT32_MAX || header[1] != n)
         return ss_fail(err, SS_BAD_FILE, "state: byte 0",
                        "expected the state of a training of %lu weights, found other bytes",
                        (unsigned long)n);
-    const unsigned char *numbers = state.data + STATE_HEAD;
+    const unsigned char *numbers = state.data + STATE_HEADER;
     for (size_t i = 0; i < 3 * n; i++) {
         float number;
         memcpy(&number, numbers + i * sizeof number, sizeof number);
         if (isfinite(number) && (i < 2 * n || number >= 0.0f)) continue;
-        return ss_fail(err, SS_BAD_FILE, ss_where_byte(STATE_HEAD + i * sizeof number).text,
+        return ss_fail(err, SS_BAD_FILE, ss_where_byte(STATE_HEADER + i * sizeof number).text,
                        "expected a finite number%s, found %g", i < 2 * n ? "" : " of 0 or more",
                        (double)number);
     }
@@ -278,7 +278,7 @@ ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err) {
     memcpy(train->previous, numbers, bytes);
     memcpy(train->mean, numbers + bytes, bytes);
     memcpy(train->square, numbers + 2 * bytes, bytes);
-    train->step = (int)head[0];
+    train->step = (int)header[0];
     train->packed = false;
     return SS_OK;
 }

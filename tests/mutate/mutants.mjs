@@ -811,7 +811,7 @@ export default [
   [
     'a row in eight bits has no zero of its own',
     'math/int8.c',
-    'float zero = s.not_finite == 0.0f ? -s.low * factor + MAGIC - MAGIC : 0.0f;',
+    'float zero = s.not_finite == 0.0f ? -s.low * factor + SS_ROUNDING - SS_ROUNDING : 0.0f;',
     'float zero = s.not_finite == 0.0f ? -s.low * factor : 0.0f;',
     'int8',
   ],

@@ -19,7 +19,7 @@ static void free_recording(wasm_recording *recording) {
     free(recording);
 }
 
-/* Closes a recording; its prompts must be closed before. */
+/* Closes a recording; the caller must have closed its prompts. */
 void ss_wasm_recording_close(wasm_recording *recording) {
     if (recording) free((void *)(uintptr_t)recording->file.data);
     free_recording(recording);

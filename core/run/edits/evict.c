@@ -64,8 +64,8 @@ static int heads_per_key(const ss_arch *arch) {
     return heads_max;
 }
 
-/* snapkv keeps all keys after the prompt, so it has no bound. If the policy evicts by age, all
- * heads of a group keep the same keys. */
+/* There is no bound for snapkv, which keeps all keys after the prompt. If the policy evicts by age,
+ * all heads of a group keep the same keys. */
 int ss_evict_kept_keys(const float *values, const ss_arch *arch) {
     eviction e = read_eviction(values);
     bool agrees_in_group = e.policy == WINDOW || e.policy == FIRST;
