@@ -123,7 +123,7 @@ static void cache_heads(ss_pass *pass, ss_field_id field, int l, int heads, int 
         for (int i = 0; tokens && i < n; i++) tokens[i] = t0 + i;
         const float *head_rows = rows + (size_t)g * width;
         ss_record(trace, field, l * G + g, slot, n, head_rows, stride);
-        ss_statistics_add_norms(trace, field, l * G + g, t0, n, head_rows, stride, width);
+        ss_statistics_add_norms(trace, field, l * G + g, t0, n, head_rows, stride);
     }
 }
 
@@ -402,7 +402,7 @@ static void record_hidden(ss_pass *pass, int l, int t0, int n) {
         SS_AT_HIDDEN,
         (ss_hook){.pass = pass, .l = l, .t = t0, .n = n, .rows = pass->x, .heads = 1, .width = D});
     ss_record(pass->trace, SS_FIELD_HIDDEN, l, t0, n, pass->x, D);
-    ss_statistics_add_norms(pass->trace, SS_FIELD_HIDDEN, l, t0, n, pass->x, D, D);
+    ss_statistics_add_norms(pass->trace, SS_FIELD_HIDDEN, l, t0, n, pass->x, D);
 }
 
 /*

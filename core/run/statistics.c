@@ -46,22 +46,24 @@ static float share_factor(const tile *rows, int r, float mass) {
     return 1.0f / ((float)sum + SS_PROXY_GUARD);
 }
 
-/* Adds factors[r] A_rk, or factors[r] |A_rk|, to sums[k] for every row r that sees key k. */
+/* Adds factors[r] A_rk, or factors[r] |A_rk|, to sums[k] for every row r that sees key k; without
+ * `factors` each factor is 1. */
 static void add_columns(const tile *rows, double *sums, const double *factors, bool absolute) {
     int end = end_of(rows, rows->n - 1);
     for (int k = 0; k < end; k += COLUMNS)
         for (int r = 0; r < rows->n; r++) {
             int count = end_of(rows, r) - k;
             if (count > COLUMNS) count = COLUMNS;
+            double factor = factors ? factors[r] : 1.0;
             if (count > 0)
-                ss_add_shares(sums + k, row_of(rows, r) + k, factors[r], absolute, (size_t)count);
+                ss_add_shares(sums + k, row_of(rows, r) + k, factor, absolute, (size_t)count);
         }
 }
 
 static void add_shares(const tile *rows) {
     const ss_trace *trace = rows->trace;
     const ss_row_statistics *statistics = &trace->statistics;
-    double factors[SS_MAP_ROWS], ones[SS_MAP_ROWS];
+    double factors[SS_MAP_ROWS];
     for (int r = 0; r < rows->n; r++) {
         size_t t = index_of(rows, rows->t + r);
         const float *row = row_of(rows, r);
@@ -69,12 +71,11 @@ static void add_shares(const tile *rows) {
         statistics->factor[t] = share_factor(rows, r, statistics->mass[t]);
         statistics->first[t] = trace->first < end_of(rows, r) ? fabsf(row[trace->first]) : 0.0f;
         factors[r] = (double)statistics->factor[t];
-        ones[r] = 1.0;
     }
     add_columns(rows, statistics->alpha + index_of(rows, 0), factors,
                 proxy_of(rows) == SS_PROXY_SHARE_ABS);
     if (proxy_of(rows) != SS_PROXY_WEIGHTS)
-        add_columns(rows, statistics->alpha_raw + index_of(rows, 0), ones, false);
+        add_columns(rows, statistics->alpha_raw + index_of(rows, 0), NULL, false);
 }
 
 static bool has_mass(const float *row, int end, float bias) {
@@ -320,11 +321,12 @@ void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
 }
 
 void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, int t, int n,
-                             const float *rows, size_t stride, size_t width) {
+                             const float *rows, size_t stride) {
     float *norms = trace->statistics.norms[field];
     if (!norms) return;
     norms += (size_t)row * (size_t)trace->capacity + (size_t)t;
-    for (int i = 0; i < n; i++, rows += stride) norms[i] = sqrtf(ss_dot(rows, rows, width));
+    for (int i = 0; i < n; i++, rows += stride)
+        norms[i] = sqrtf(ss_dot(rows, rows, trace->widths[field]));
 }
 
 void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int T) {

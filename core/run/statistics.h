@@ -23,10 +23,10 @@ void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, 
 void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, int T, const float *q,
                                size_t stride);
 
-/* Computes the norms of rows[n] of `width` numbers, `stride` numbers apart, for tokens [t, t+n) of
- * row `row` of the field, in a measuring run that keeps norms of the field. */
+/* Computes the norms of rows[n], `stride` numbers apart, for tokens [t, t+n) of row `row` of the
+ * field, in a measuring run that keeps norms of the field. */
 void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, int t, int n,
-                             const float *rows, size_t stride, size_t width);
+                             const float *rows, size_t stride);
 
 /* Computes the spectrum of the states h[T] after `layer` layers, in a measuring run that
  * accumulates spectra. */

@@ -24,7 +24,8 @@ void ss_attention_back_lay_out(ss_attention_back *back, const ss_arch *arch, int
         .inner = ss_arena_floats(arena, keys, K),
         .tiles = ss_arena_floats(arena, keys, side),
         .panels = ss_arena_floats(arena, ss_panels_floats(side, side), 1),
-        .work = ss_arena_floats(arena, ss_linear_back_work(K, K), 1),
+        .work = ss_arena_floats(
+            arena, ss_larger(ss_linear_back_work(K, K), ss_matrix_work(keys, K, 1)), 1),
     };
 }
 
@@ -49,20 +50,9 @@ static void multiply_transposed(const ss_attention_back *s, float *out, const fl
 }
 
 static void map_mlp(const ss_attention_back *s, const ss_layer *layer, float *rows, size_t n) {
-    size_t K = layer->kernel_in.w.in;
-    float *panels = s->work, *tiles = panels + ss_panels_floats(K, K);
-    const ss_linear *steps[] = {&layer->kernel_in, &layer->kernel_out};
-    for (int i = 0; i < 2; i++) {
-        float *out = i ? rows : s->inner;
-        const float *w = (const float *)(const void *)steps[i]->w.data;
-        ss_pack_rows(panels, w, K, K, K);
-        for (size_t t = 0; t < n; t += SS_TILE) {
-            size_t count = ss_smaller(n - t, SS_TILE);
-            ss_tile(tiles, (i ? s->inner : rows) + t * K, K, count, K);
-            ss_matmul(out + t * K, K, tiles, panels, NULL, count, K, K);
-        }
-        if (!i) ss_relu(s->inner, n * K);
-    }
+    ss_matrix_times(s->inner, rows, &layer->kernel_in.w, NULL, n, s->work, NULL);
+    ss_relu(s->inner, n * layer->kernel_in.w.in);
+    ss_matrix_times(rows, s->inner, &layer->kernel_out.w, NULL, n, s->work, NULL);
 }
 
 static void map_features(const ss_attention_back *s, const ss_layer *layer, ss_feature feature,
