@@ -44,8 +44,8 @@ static inline double ss_double_of_bits(uint64_t bits) {
 /*
  * Constants of ss_expf: e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2)/2. SS_ROUNDING
  * leaves n in the low bits. ln 2 is subtracted in two parts; the first has so few bits that its
- * product with n is exact. e^r is its Taylor sum to r^7/7!; the remainder is below 0.35^8/8! = 5e-9.
- * Beyond the limits the result is 0 or infinity, without subnormals.
+ * product with n is exact. e^r is its Taylor sum to r^7/7!; the remainder is below 0.35^8/8! =
+ * 5e-9. Beyond the limits the result is 0 or infinity, without subnormals.
  */
 #define SS_EXP_LOW (-87.0f)
 #define SS_EXP_HIGH 88.0f
@@ -191,32 +191,29 @@ static inline double ss_reduce_angle(double x, int *quadrant) {
            q * 2.02226624879595063154e-21;
 }
 
-/* Compute sine and cosine near 0 by Taylor sums in nested form, to r^17/17! and r^16/16!: the
- * remainder is below 1e-17. */
-static inline double ss_sin_near(double r) {
+/* Computes a Taylor sum near 0 in nested form: sin(r) / r to r^16/17! for k = 16, cos(r) to
+ * r^16/16! for k = 15. The remainder is below 1e-17. */
+static inline double ss_taylor(double r, int k) {
     double sum = 1.0;
-    for (int k = 16; k >= 2; k -= 2) sum = 1.0 - sum * (r * r) / (double)(k * (k + 1));
-    return r * sum;
-}
-
-static inline double ss_cos_near(double r) {
-    double sum = 1.0;
-    for (int k = 15; k >= 1; k -= 2) sum = 1.0 - sum * (r * r) / (double)(k * (k + 1));
+    for (; k > 0; k -= 2) sum = 1.0 - sum * (r * r) / (double)(k * (k + 1));
     return sum;
 }
 
-static inline double ss_sin(double x) {
+/* Returns the sine of x + quarters * pi/2. */
+static inline double ss_sine_after(double x, int quarters) {
     int quadrant;
     double r = ss_reduce_angle(x, &quadrant);
-    double magnitude = quadrant & 1 ? ss_cos_near(r) : ss_sin_near(r);
+    quadrant += quarters;
+    double magnitude = quadrant & 1 ? ss_taylor(r, 15) : r * ss_taylor(r, 16);
     return quadrant & 2 ? -magnitude : magnitude;
 }
 
+static inline double ss_sin(double x) {
+    return ss_sine_after(x, 0);
+}
+
 static inline double ss_cos(double x) {
-    int quadrant;
-    double r = ss_reduce_angle(x, &quadrant);
-    double magnitude = quadrant & 1 ? ss_sin_near(r) : ss_cos_near(r);
-    return quadrant == 1 || quadrant == 2 ? -magnitude : magnitude;
+    return ss_sine_after(x, 1);
 }
 
 #define SS_HALF_STEP 5.9604644775390625e-8f /* 2^-24, the distance between subnormal halves */
