@@ -7,8 +7,7 @@
 #ifndef SS_BASE_ARENA_H
 #define SS_BASE_ARENA_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "bytes.h"
 
 /* Every piece starts on a multiple of this many bytes. */
 #define SS_ARENA_ALIGN 64
@@ -38,5 +37,15 @@ ss_arena ss_arena_measure(void);
 
 /* Takes count items of size bytes each, uninitialized; returns NULL when measuring or full. */
 void *ss_arena_take(ss_arena *arena, size_t count, size_t size);
+
+/* Takes [rows][width] items of size bytes each, as ss_arena_take does. */
+static inline void *ss_arena_rows(ss_arena *arena, size_t rows, size_t width, size_t size) {
+    size_t count;
+    return ss_arena_take(arena, ss_mul_size(&count, rows, width) ? count : SIZE_MAX, size);
+}
+
+static inline float *ss_arena_floats(ss_arena *arena, size_t rows, size_t width) {
+    return ss_arena_rows(arena, rows, width, sizeof(float));
+}
 
 #endif

@@ -22,6 +22,14 @@ static inline bool ss_is_listed(const char *word, const char *list) {
     return *list != 0;
 }
 
+static inline size_t ss_smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+static inline size_t ss_larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
 /* Computes *out = a * b; returns false, with *out untouched, on overflow. */
 static inline bool ss_mul_size(size_t *out, size_t a, size_t b) {
     if (b && a > SIZE_MAX / b) return false;

@@ -15,8 +15,8 @@ void ss_fixed_row_ref(SS_FIXED_ROW_ARGS) {
         int32_t low_sum = 0, high_sum = 0;
         for (size_t k = 0; k < SS_GROUP; k++) {
             float y = ss_float_of_bits(ss_bits_of_float(x[k]) & unit.mask) * unit.factor;
-            float high = y * 0x1p-15f + SS_FIXED_MAGIC - SS_FIXED_MAGIC;
-            float low = y - high * 0x1p15f + SS_FIXED_MAGIC - SS_FIXED_MAGIC;
+            float high = y * 0x1p-15f + SS_ROUNDING - SS_ROUNDING;
+            float low = y - high * 0x1p15f + SS_ROUNDING - SS_ROUNDING;
             high_sum += row->high[k] = (int16_t)high;
             low_sum += row->low[k] = (int16_t)low;
         }

@@ -113,10 +113,6 @@ static inline void ss_finish_fixed(ss_fixed *x, float unit, int32_t low_sum, int
     x->sum = ((float)high_sum * 0x1p15f + (float)low_sum) * unit;
 }
 
-/* The sum of a float below 2^22 and this number has the float, rounded to even, in its lowest bits.
- */
-#define SS_FIXED_MAGIC 12582912.0f
-
 /* Interleaves n groups of each of five rows, [5][n], into tile[n]. */
 void ss_tile_fixed(ss_fixed_tile *tile, const ss_fixed *rows, size_t n);
 

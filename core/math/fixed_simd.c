@@ -36,7 +36,7 @@ INLINE int32_t sum_lanes(v128_t four) {
 }
 
 NOINLINE void ss_fixed_row_simd(SS_FIXED_ROW_ARGS) {
-    static const float magic = SS_FIXED_MAGIC, down = 0x1p-15f, up = 0x1p15f;
+    static const float magic = SS_ROUNDING, down = 0x1p-15f, up = 0x1p15f;
     static const uint32_t ones = 0x10001, magnitude_mask = 0x7fffffff;
     split_constants s = {.magic = load_constant(&magic),
                          .down = load_constant(&down),

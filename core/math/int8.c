@@ -1,11 +1,6 @@
 #include "int8.h"
 
-#include <math.h>
-#include <string.h>
-
-/* The sum of a float below 2^22 and this number has the float, rounded to even, in its lowest bits.
- */
-#define MAGIC 12582912.0f
+#include "scalar.h"
 
 #define SCALE_MIN 0x1p-100f
 
@@ -26,14 +21,12 @@ static void find_scales(float scale[SS_PANEL], const float *floats, size_t Kin) 
     EACH_LANE scale[lane] = top[lane] / 127.0f;
 }
 
-/* Returns the bits of MAGIC + q, where q is x times `factor`, rounded and clamped to a byte. */
+/* Returns the bits of SS_ROUNDING + q, where q is x times `factor`, rounded and clamped to a byte.
+ */
 static uint32_t rounded_bits(float x, float factor) {
     float y = x * factor;
     y = y > 127.0f ? 127.0f : y;
-    y = (y > -128.0f ? y : -128.0f) + MAGIC;
-    uint32_t bits;
-    memcpy(&bits, &y, sizeof bits);
-    return bits;
+    return ss_bits_of_float((y > -128.0f ? y : -128.0f) + SS_ROUNDING);
 }
 
 void ss_int8_panel(int8_t *panel, float scale[SS_PANEL], int32_t sums[SS_PANEL],
@@ -57,7 +50,7 @@ void ss_int8_panel(int8_t *panel, float scale[SS_PANEL], int32_t sums[SS_PANEL],
         }
         memcpy(panel, quads, sizeof quads);
     }
-    /* Each term carries MAGIC's bits; modulo 2^32 they can be subtracted at the end. */
+    /* Each term carries the bits of SS_ROUNDING; modulo 2^32 they can be subtracted at the end. */
     EACH_LANE {
         bits[lane] -= (uint32_t)Kin * 0x4b400000u;
         memcpy(&sums[lane], &bits[lane], sizeof *sums);
@@ -96,12 +89,9 @@ static span span_of(const float *x, size_t n) {
 }
 
 static uint8_t round7(float x, float factor, float zero) {
-    float y = x * factor + MAGIC - MAGIC + zero;
+    float y = x * factor + SS_ROUNDING - SS_ROUNDING + zero;
     y = y < 127.0f ? y : 127.0f;
-    y = (y > 0.0f ? y : 0.0f) + MAGIC;
-    uint32_t bits;
-    memcpy(&bits, &y, sizeof bits);
-    return (uint8_t)bits;
+    return (uint8_t)ss_bits_of_float((y > 0.0f ? y : 0.0f) + SS_ROUNDING);
 }
 
 void ss_int8_rows(const ss_rows8 *rows, const float *x, size_t T, size_t Kin) {
@@ -110,7 +100,7 @@ void ss_int8_rows(const ss_rows8 *rows, const float *x, size_t T, size_t Kin) {
         uint8_t *u = rows->numbers + t * stride;
         span s = span_of(x, Kin);
         float scale = (s.high - s.low) / 127.0f, factor = inverse_or_zero(scale);
-        float zero = s.not_finite == 0.0f ? -s.low * factor + MAGIC - MAGIC : 0.0f;
+        float zero = s.not_finite == 0.0f ? -s.low * factor + SS_ROUNDING - SS_ROUNDING : 0.0f;
         for (size_t k = 0; k < Kin; k++) u[k] = round7(x[k], factor, zero);
         memset(u + Kin, 0, stride - Kin);
         rows->scales[t] = (factor == 0.0f ? 0.0f : scale) + s.not_finite;

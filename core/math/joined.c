@@ -23,10 +23,6 @@ static size_t factor_pairs_of(ss_dtype type) {
     return type == SS_Q4_1 ? 2 : 1;
 }
 
-bool ss_is_fixed(ss_dtype type) {
-    return type == SS_Q8_0 || type == SS_Q4_0 || type == SS_Q4_1 || type == SS_Q4_K;
-}
-
 static uint32_t read_u32(const unsigned char *bytes) {
     uint32_t word;
     memcpy(&word, bytes, sizeof word);
@@ -104,11 +100,11 @@ void ss_read_fixed_groups(ss_fixed_groups *groups, ss_dtype type, const unsigned
         [SS_Q4_1] = SS_NIBBLES_PLUS_M,
         [SS_Q4_K] = SS_NIBBLES_SCALED,
     };
-    size_t head = 2 * SS_PANEL * factor_pairs_of(type);
+    size_t factor_bytes = 2 * SS_PANEL * factor_pairs_of(type);
     groups->n = n;
     groups->kind = kinds[type];
     groups->halves = joined;
-    groups->integers = joined + head;
-    groups->stride = head + (type == SS_Q8_0 ? 256 : 128);
+    groups->integers = joined + factor_bytes;
+    groups->stride = factor_bytes + (type == SS_Q8_0 ? 256 : 128);
     if (type == SS_Q4_K) read_scaled_factors(groups->d, groups->m, joined, groups->stride);
 }

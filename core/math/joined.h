@@ -9,8 +9,6 @@
 #include "../base/tensor.h"
 #include "fixed.h"
 
-bool ss_is_fixed(ss_dtype type);
-
 /* Joins n blocks of `lanes` rows into out, which has the bytes of eight rows; rows beyond
  * `lanes` become zeros. */
 void ss_join_blocks(unsigned char *out, const void *const rows[], size_t lanes, ss_dtype type,

@@ -1,6 +1,7 @@
 /* The kernels as textbook loops; kernels.h specifies them to the bit. */
 #include "kernels.h"
 
+#include "../base/bytes.h"
 #include "scalar.h"
 
 static void row_times_panel(float sums[SS_PANEL], const float *tile, size_t rows, size_t r,
@@ -10,18 +11,14 @@ static void row_times_panel(float sums[SS_PANEL], const float *tile, size_t rows
             sums[lane] += tile[k * rows + r] * panel[k * SS_PANEL + lane];
 }
 
-static size_t smaller(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
 void ss_matmul_ref(SS_MATMUL_ARGS) {
     for (size_t n = 0; n < N; n += SS_PANEL) {
-        size_t width = smaller(N - n, SS_PANEL);
+        size_t width = ss_smaller(N - n, SS_PANEL);
         for (size_t t = 0; t < T; t++) {
             size_t first = t - t % SS_TILE;
             float sums[SS_PANEL] = {0};
             if (bias) memcpy(sums, bias + n, width * sizeof *sums);
-            row_times_panel(sums, tiles + first * Kin, smaller(T - first, SS_TILE), t - first,
+            row_times_panel(sums, tiles + first * Kin, ss_smaller(T - first, SS_TILE), t - first,
                             panels + n * Kin, Kin);
             memcpy(out + t * out_stride + n, sums, width * sizeof *sums);
         }

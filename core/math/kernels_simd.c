@@ -374,9 +374,9 @@ void ss_spread_pairs_simd(SS_SPREAD_PAIRS_ARGS) {
 /* The constants of ss_expf. exp4 reads them from memory, like load_constant() (simd.h): V8 would
  * build a known constant vector by several instructions at every use. The barrier in exp4 hides the
  * values from the compiler. */
-static const float exp_constants[] = {
-    SS_LOG2_E, SS_EXP_MAGIC, SS_LN2_HIGH, SS_LN2_LOW, SS_EXP_LOW, SS_EXP_HIGH, SS_EXP_C7,
-    SS_EXP_C6, SS_EXP_C5,    SS_EXP_C4,   SS_EXP_C3,  0.5f,       1.0f,        INFINITY};
+static const float exp_constants[] = {SS_LOG2_E,   SS_ROUNDING, SS_LN2_HIGH, SS_LN2_LOW, SS_EXP_LOW,
+                                      SS_EXP_HIGH, SS_EXP_C7,   SS_EXP_C6,   SS_EXP_C5,  SS_EXP_C4,
+                                      SS_EXP_C3,   0.5f,        1.0f,        INFINITY};
 
 INLINE v128_t exp4(v128_t x) {
     const float *c = exp_constants;

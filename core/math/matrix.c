@@ -1,5 +1,6 @@
 #include "matrix.h"
 
+#include "../base/bytes.h"
 #include "blocks.h"
 #include "fixed.h"
 #include "int8.h"
@@ -22,10 +23,6 @@
 
 /* Numbers reordered at a time: half a megabyte of floats, which the L2 cache holds. */
 #define BLOCK_NUMBERS ((size_t)1 << 17)
-
-static size_t smaller(size_t a, size_t b) {
-    return a < b ? a : b;
-}
 
 size_t ss_matrix_place(const ss_matrix *w, size_t n) {
     if (w->pair) {
@@ -86,7 +83,7 @@ typedef struct panel_outputs {
 static void find_outputs(panel_outputs *e, const ss_matrix *w, size_t n, float *strips) {
     e->w = w;
     e->n = n;
-    e->width = smaller(w->out - n, SS_PANEL);
+    e->width = ss_smaller(w->out - n, SS_PANEL);
     e->strips = strips;
     for (size_t lane = 0; lane < e->width; lane++) {
         size_t place = ss_matrix_place(w, n + lane);
@@ -117,7 +114,7 @@ static void begin_groups(ss_groups *groups, const panel_outputs *e) {
 
 static size_t read_groups(ss_groups *groups, const panel_outputs *e, size_t k) {
     const ss_matrix *w = e->w;
-    size_t count = smaller(w->in - w->in % SS_GROUP - k, STRIP);
+    size_t count = ss_smaller(w->in - w->in % SS_GROUP - k, STRIP);
     ss_read_groups(groups, w->type, e->rows, e->width, k / SS_GROUP, count / SS_GROUP);
     groups->prefetch_stride = e->next ? SS_PANEL * ss_dtype_bytes(w->type, count) / (count / 8) : 0;
     groups->prefetch = e->next ? e->next + SS_PANEL * ss_dtype_bytes(w->type, k) : e->rows[0];
@@ -135,7 +132,7 @@ static void fill_panel_from_rows(float *panel, const panel_outputs *e) {
     }
     for (size_t count; k < w->in; k += count) {
         const void *lanes[SS_PANEL];
-        count = smaller(w->in - k, STRIP);
+        count = ss_smaller(w->in - k, STRIP);
         read_strips(lanes, e, k, count);
         ss_interleave(panel + k * SS_PANEL, lanes, count);
     }
@@ -152,7 +149,7 @@ static void row_times_outputs(float *sums, const float *a, const panel_outputs *
     }
     for (size_t count; k < w->in; k += count) {
         const void *lanes[SS_PANEL];
-        count = smaller(w->in - k, limit);
+        count = ss_smaller(w->in - k, limit);
         read_strips(lanes, e, k, count);
         for (size_t lane = e->width; lane < SS_PANEL; lane++) lanes[lane] = lanes[0];
         ss_times_rows(sums, a + k, lanes, count);
@@ -160,7 +157,7 @@ static void row_times_outputs(float *sums, const float *a, const panel_outputs *
 }
 
 static size_t adjacent_outputs(const ss_matrix *w, size_t n, size_t limit) {
-    return w->pair ? 1 : smaller(limit, w->group - n % w->group);
+    return w->pair ? 1 : ss_smaller(limit, w->group - n % w->group);
 }
 
 /* Writes the panels of outputs [n, n + columns) of a tensor stored by input, [in][total]. */
@@ -228,7 +225,7 @@ static void row_times_columns(float *out, const float *a, const ss_matrix *w, si
         return;
     }
     for (size_t k = 0; k < w->in; k += SS_PANEL) {
-        size_t inputs = smaller(w->in - k, SS_PANEL);
+        size_t inputs = ss_smaller(w->in - k, SS_PANEL);
         for (size_t i = 0; i < inputs; i++)
             ss_unpack(strips + i * STRIP, rows + (k + i) * stride, w->type, count);
         ss_times_columns(out, a + k, strips, STRIP * sizeof *strips, count, inputs);
@@ -247,7 +244,7 @@ static void multiply_row(const product *p, size_t n, size_t end, float *strips) 
     }
     size_t limit = w->type == SS_F32 ? w->out : STRIP;
     for (size_t count; n < end; n += count) {
-        count = adjacent_outputs(w, n, smaller(end - n, limit));
+        count = adjacent_outputs(w, n, ss_smaller(end - n, limit));
         row_times_columns(p->out + n, p->tiles, w, n, count, strips);
     }
 }
@@ -272,7 +269,7 @@ static size_t multiply_interleaved(const product *p, size_t n, size_t end, float
     const ss_matrix *w = p->w;
     size_t begin = n;
     bool is_float = w->type == SS_F32, is_wide = is_float && (p->T > 1 || w->in >= NARROW_INPUTS);
-    end = smaller(end, interleaved_outputs(w));
+    end = ss_smaller(end, interleaved_outputs(w));
     for (size_t columns; n < end; n += columns) {
         const float *numbers = (const float *)(const void *)panel_at(w, n);
         columns = is_wide ? adjacent_outputs(w, n, end - n) : SS_PANEL;
@@ -286,7 +283,7 @@ static void multiply_piece(const void *job, size_t i, size_t worker) {
     const product *p = job;
     const ss_matrix *w = p->w;
     float *strips = p->work + worker * worker_floats(w->in), *panels = strips + SS_PANEL * STRIP;
-    size_t n = i * p->columns, end = smaller(w->out, n + p->columns);
+    size_t n = i * p->columns, end = ss_smaller(w->out, n + p->columns);
     if (w->panels) {
         multiply_panels(p, n, end - n, w->panels + n * w->in);
         return;
@@ -311,7 +308,8 @@ static size_t piece_columns(const ss_matrix *w, size_t T, size_t workers) {
 }
 
 bool ss_matrix_is_fixed(const ss_matrix *w) {
-    return ss_is_fixed(w->type);
+    ss_dtype type = w->type;
+    return type == SS_Q8_0 || type == SS_Q4_0 || type == SS_Q4_1 || type == SS_Q4_K;
 }
 
 /* A product in pieces: tiles of five rows, and one or two remaining rows that are multiplied
@@ -351,7 +349,7 @@ static size_t max_fixed_inputs(const fixed_outputs *e) {
 
 static size_t read_fixed_groups(fixed_outputs *e, size_t k, size_t limit) {
     ss_dtype type = e->w->type;
-    size_t count = smaller(e->w->in - k, limit), offset = ss_dtype_bytes(type, k);
+    size_t count = ss_smaller(e->w->in - k, limit), offset = ss_dtype_bytes(type, k);
     const unsigned char *joined = e->panel ? e->panel + SS_PANEL * offset : e->joined;
     if (!e->panel) {
         const void *rows[SS_PANEL];
@@ -382,11 +380,11 @@ static void tiles_times_outputs(const fixed_product *p, fixed_outputs *e, ss_fix
 static void multiply_fixed_piece(const void *job, size_t i, size_t worker) {
     const fixed_product *p = job;
     const ss_matrix *w = p->w;
-    size_t end = smaller(w->out, (i + 1) * p->columns);
+    size_t end = ss_smaller(w->out, (i + 1) * p->columns);
     ss_fixed_panel *panel = (ss_fixed_panel *)(p->work + worker * worker_floats(w->in));
     for (size_t n = i * p->columns; n < end; n += SS_PANEL) {
         float start[SS_PANEL] = {0};
-        size_t width = smaller(w->out - n, SS_PANEL);
+        size_t width = ss_smaller(w->out - n, SS_PANEL);
         fixed_outputs e;
         find_fixed_outputs(&e, w, n);
         if (p->bias) ss_copy(start, p->bias + n, width);
@@ -411,7 +409,7 @@ static void multiply_fixed(float *out, const float *a, const ss_matrix *w, const
     ss_fixed_tile *tile = (ss_fixed_tile *)(rows + SS_FIXED_ROWS * n);
     fixed_product p = {out, bias, w, T, piece_columns(w, T, workers), tiles, tile, rows, work};
     for (size_t t = 0; t < T; t += SS_FIXED_ROWS) {
-        size_t count = smaller(T - t, SS_FIXED_ROWS);
+        size_t count = ss_smaller(T - t, SS_FIXED_ROWS);
         memset(rows, 0, SS_FIXED_ROWS * n * sizeof *rows);
         for (size_t r = 0; r < count; r++) ss_fixed_row(rows + r * n, a + (t + r) * w->in, n);
         if (t / SS_FIXED_ROWS < tiles) ss_tile_fixed(tile + t / SS_FIXED_ROWS * n, rows, n);
@@ -450,7 +448,7 @@ typedef struct product8 {
 static void multiply_int8_piece(const void *job, size_t i, size_t worker) {
     const product8 *p = job;
     const ss_int8 *weights = p->w->int8;
-    size_t n = i * p->columns, columns = smaller(p->w->out - n, p->columns);
+    size_t n = i * p->columns, columns = ss_smaller(p->w->out - n, p->columns);
     const ss_int8 piece = {weights->panels + n * SS_QUAD * ss_quads(p->w->in), weights->scales + n,
                            weights->sums + n};
     (void)worker;
@@ -477,8 +475,8 @@ void ss_matrix_int8(ss_int8 *int8, const ss_matrix *w, float *work) {
     size_t bytes = ss_quads(w->in) * SS_PANEL * SS_QUAD, columns_max = PANELS * SS_PANEL;
     for (size_t n = 0; n < w->out; n += SS_PANEL) {
         float scales[SS_PANEL] = {0};
-        size_t columns = smaller(w->out - n, SS_PANEL), column = n % columns_max;
-        if (column == 0) unpack_panels(panels, w, n, smaller(w->out - n, columns_max), strips);
+        size_t columns = ss_smaller(w->out - n, SS_PANEL), column = n % columns_max;
+        if (column == 0) unpack_panels(panels, w, n, ss_smaller(w->out - n, columns_max), strips);
         for (size_t c = 0; w->scales && c < columns; c++)
             scales[c] = w->scales[ss_matrix_place(w, n + c)];
         ss_int8_panel(int8->panels + n / SS_PANEL * bytes, int8->scales + n, int8->sums + n,
@@ -511,7 +509,7 @@ void ss_matrix_panels(float *panels, const ss_matrix *w) {
     size_t columns_max = PANELS * SS_PANEL;
     float strips[SS_PANEL * STRIP];
     for (size_t n = 0; n < w->out; n += columns_max)
-        unpack_panels(panels + n * w->in, w, n, smaller(w->out - n, columns_max), strips);
+        unpack_panels(panels + n * w->in, w, n, ss_smaller(w->out - n, columns_max), strips);
 }
 
 /* Returns true if every eight consecutive outputs are adjacent in the file, after the rotary pairs
@@ -537,7 +535,7 @@ static bool can_interleave(const ss_matrix *w) {
  * `in`, even for 16-bit types, and small enough for their outputs to stay in the L2 cache. */
 static size_t block_inputs(const ss_matrix *w) {
     size_t unit = w->type == SS_F32 ? 1 : 2,
-           inputs = smaller(w->in, BLOCK_NUMBERS / w->total / unit * unit);
+           inputs = ss_smaller(w->in, BLOCK_NUMBERS / w->total / unit * unit);
     if (inputs < unit) inputs = unit;
     while (w->in % inputs) inputs -= unit;
     return inputs;
@@ -545,10 +543,10 @@ static size_t block_inputs(const ss_matrix *w) {
 
 size_t ss_matrix_interleave_work(const ss_matrix *w) {
     if (!can_interleave(w)) return 0;
-    if (!w->in_out) return (w->pair > SS_PANEL ? w->pair : SS_PANEL) * w->in;
+    if (!w->in_out) return ss_larger(w->pair, SS_PANEL) * w->in;
     size_t inputs = block_inputs(w), block = inputs * w->total;
     size_t pieces = w->in / inputs * (w->total / SS_PANEL + 1);
-    return block > inputs * SS_PANEL + pieces ? block : inputs * SS_PANEL + pieces;
+    return ss_larger(block, inputs * SS_PANEL + pieces);
 }
 
 /* Copies inputs [k, k + n) of the tensor to `out` as panels [total/8][n][8], for 16-bit types
@@ -654,13 +652,13 @@ static void write_output_strip(float *out, const ss_matrix *w, size_t n, size_t 
 
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n) {
     for (size_t k = 0; k < w->in; k += STRIP)
-        write_output_strip(out + k, w, n, k, smaller(w->in - k, STRIP));
+        write_output_strip(out + k, w, n, k, ss_smaller(w->in - k, STRIP));
 }
 
 float ss_matrix_weight(const ss_matrix *w, size_t n, size_t k) {
     float strip[STRIP];
     size_t begin = k - k % STRIP;
-    write_output_strip(strip, w, n, begin, smaller(w->in - begin, STRIP));
+    write_output_strip(strip, w, n, begin, ss_smaller(w->in - begin, STRIP));
     return strip[k % STRIP];
 }
 

@@ -37,16 +37,18 @@ static inline double ss_double_of_bits(uint64_t bits) {
     return x;
 }
 
+/* 1.5 * 2^23: the sum of a float below 2^22 and this number has the float, rounded to even, in its
+ * lowest bits. */
+#define SS_ROUNDING 12582912.0f
+
 /*
- * Constants of ss_expf: e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2)/2. Adding 1.5 *
- * 2^23 rounds to an integer and leaves n in the low bits. ln 2 is subtracted in two parts; the
- * first has so few bits that its product with n is exact. e^r is its Taylor sum to r^7/7!; the
- * remainder is below 0.35^8/8! = 5e-9. Beyond the limits the result is 0 or infinity, without
- * subnormals.
+ * Constants of ss_expf: e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2)/2. SS_ROUNDING
+ * leaves n in the low bits. ln 2 is subtracted in two parts; the first has so few bits that its
+ * product with n is exact. e^r is its Taylor sum to r^7/7!; the remainder is below 0.35^8/8! =
+ * 5e-9. Beyond the limits the result is 0 or infinity, without subnormals.
  */
 #define SS_EXP_LOW (-87.0f)
 #define SS_EXP_HIGH 88.0f
-#define SS_EXP_MAGIC 12582912.0f
 #define SS_LOG2_E 1.44269504f
 #define SS_LN2_HIGH 0.693145752f /* 0x1.62e4p-1 */
 #define SS_LN2_LOW 1.42860677e-6f
@@ -59,8 +61,8 @@ static inline double ss_double_of_bits(uint64_t bits) {
 static inline float ss_expf(float x) {
     if (x < SS_EXP_LOW) return 0.0f;
     if (x > SS_EXP_HIGH) return INFINITY;
-    float shifted = x * SS_LOG2_E + SS_EXP_MAGIC;
-    float n = shifted - SS_EXP_MAGIC;
+    float shifted = x * SS_LOG2_E + SS_ROUNDING;
+    float n = shifted - SS_ROUNDING;
     float r = x - n * SS_LN2_HIGH - n * SS_LN2_LOW;
     float p = SS_EXP_C7 * r + SS_EXP_C6;
     p = p * r + SS_EXP_C5;
@@ -189,32 +191,29 @@ static inline double ss_reduce_angle(double x, int *quadrant) {
            q * 2.02226624879595063154e-21;
 }
 
-/* Compute sine and cosine near 0 by Taylor sums in nested form, to r^17/17! and r^16/16!: the
- * remainder is below 1e-17. */
-static inline double ss_sin_near(double r) {
+/* Computes a Taylor sum near 0 in nested form: sin(r) / r to r^16/17! for k = 16, cos(r) to
+ * r^16/16! for k = 15. The remainder is below 1e-17. */
+static inline double ss_taylor(double r, int k) {
     double sum = 1.0;
-    for (int k = 16; k >= 2; k -= 2) sum = 1.0 - sum * (r * r) / (double)(k * (k + 1));
-    return r * sum;
-}
-
-static inline double ss_cos_near(double r) {
-    double sum = 1.0;
-    for (int k = 15; k >= 1; k -= 2) sum = 1.0 - sum * (r * r) / (double)(k * (k + 1));
+    for (; k > 0; k -= 2) sum = 1.0 - sum * (r * r) / (double)(k * (k + 1));
     return sum;
 }
 
-static inline double ss_sin(double x) {
+/* Returns the sine of x + quarters * pi/2. */
+static inline double ss_sine_after(double x, int quarters) {
     int quadrant;
     double r = ss_reduce_angle(x, &quadrant);
-    double magnitude = quadrant & 1 ? ss_cos_near(r) : ss_sin_near(r);
+    quadrant += quarters;
+    double magnitude = quadrant & 1 ? ss_taylor(r, 15) : r * ss_taylor(r, 16);
     return quadrant & 2 ? -magnitude : magnitude;
 }
 
+static inline double ss_sin(double x) {
+    return ss_sine_after(x, 0);
+}
+
 static inline double ss_cos(double x) {
-    int quadrant;
-    double r = ss_reduce_angle(x, &quadrant);
-    double magnitude = quadrant & 1 ? ss_sin_near(r) : ss_cos_near(r);
-    return quadrant == 1 || quadrant == 2 ? -magnitude : magnitude;
+    return ss_sine_after(x, 1);
 }
 
 #define SS_HALF_STEP 5.9604644775390625e-8f /* 2^-24, the distance between subnormal halves */

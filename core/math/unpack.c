@@ -1,5 +1,6 @@
 #include "unpack.h"
 
+#include "../base/bytes.h"
 #include "blocks.h"
 #include "kernels.h"
 #include "scalar.h"
@@ -47,9 +48,7 @@ static void unpack_i8(float *out, const unsigned char *source, size_t n) {
 static void unpack_blocks(float *out, const unsigned char *source, ss_dtype type, size_t n) {
     ss_groups g;
     for (size_t first = 0; first * SS_GROUP < n; first += SS_GROUPS) {
-        size_t groups_left = n / SS_GROUP - first;
-        ss_read_groups(&g, type, &source, 1, first,
-                       groups_left < SS_GROUPS ? groups_left : SS_GROUPS);
+        ss_read_groups(&g, type, &source, 1, first, ss_smaller(n / SS_GROUP - first, SS_GROUPS));
         for (size_t k = 0; k < g.n * SS_GROUP; k++) *out++ = ss_group_weight(&g, k, 0);
     }
 }

@@ -20,7 +20,7 @@ static double divergence(const float *from, const float *to, size_t V) {
     float top = ss_max(from, V), top_to = ss_max(to, V), weights[LOGITS_AT_ONCE];
     double sum = 0.0, sum_to = 0.0, mean = 0.0;
     for (size_t i = 0, n; i < V; i += n, from += n, to += n) {
-        n = V - i < LOGITS_AT_ONCE ? V - i : LOGITS_AT_ONCE;
+        n = ss_smaller(V - i, LOGITS_AT_ONCE);
         sum_to += (double)ss_exp(weights, to, top_to, n);
         sum += (double)ss_exp(weights, from, top, n);
         for (size_t j = 0; j < n; j++)

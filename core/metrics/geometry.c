@@ -19,7 +19,7 @@ typedef struct pair {
 static pair pair_of(const ss_trace *trace, int head, int t, int j) {
     size_t K = (size_t)trace->model->arch.K;
     const float *q = ss_row(trace, SS_FIELD_Q, head, t);
-    const float *k = ss_row(trace, SS_FIELD_K, ss_group_of(trace, head), j);
+    const float *k = ss_row(trace, SS_FIELD_K, ss_arch_group_row(&trace->model->arch, head), j);
     double q2 = (double)ss_dot(q, q, K), k2 = (double)ss_dot(k, k, K);
     return (pair){(double)ss_dot(q, k, K), sqrt(q2) * sqrt(k2)};
 }
@@ -62,7 +62,7 @@ void ss_measure_qk_norm(const ss_trace *trace, const ss_metric_args *args, float
  * where a vector is zero and has no direction. The keys' unit vectors are summed, so that each
  * query is multiplied with two vectors (run/statistics.h).
  */
-static float gap_of(const ss_trace *trace, int head, int T) {
+float ss_measure_cos_gap(const ss_trace *trace, int head, int T) {
     const double *cosines = trace->statistics.cosines + 2 * (size_t)head;
     double pairs = 0.0;
     for (int t = 0; t < T; t++) {
@@ -70,8 +70,4 @@ static float gap_of(const ss_trace *trace, int head, int T) {
         pairs += (double)(visible_n - (visible_n > trace->first));
     }
     return pairs > 0.0 ? (float)(cosines[0] / (double)T - cosines[1] / pairs) : NAN;
-}
-
-void ss_measure_cos_gap(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_measure_each_head(trace, args, gap_of, out);
 }

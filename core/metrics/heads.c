@@ -1,4 +1,4 @@
-/* Row statistics of a head, and helpers for metrics with one number per head. */
+/* Row statistics of a head, and the scores alpha_k that are computed from them (sink.c). */
 #include "measures.h"
 
 #include <math.h>
@@ -37,30 +37,13 @@ static float mean_of_key(const ss_trace *trace, const float *recording_numbers, 
     return (float)(sums[ss_statistic_at(trace, head, k)] / queries);
 }
 
-float ss_alpha_of(const ss_trace *trace, int head, int k, int T) {
+float ss_measure_alpha(const ss_trace *trace, int head, int k, int T) {
     return mean_of_key(trace, trace->kept.alpha, trace->statistics.alpha, head, k, T);
 }
 
-float ss_alpha_raw_of(const ss_trace *trace, int head, int k, int T) {
+float ss_measure_alpha_raw(const ss_trace *trace, int head, int k, int T) {
     bool are_shares = trace->choices[head].operation->proxy == SS_PROXY_WEIGHTS;
     const ss_row_statistics *statistics = &trace->statistics;
     return mean_of_key(trace, trace->kept.alpha_raw,
                        are_shares ? statistics->alpha : statistics->alpha_raw, head, k, T);
-}
-
-void ss_run_each_head(const ss_metric_job *job, ss_piece *piece) {
-    uint64_t heads = (uint64_t)ss_heads(job->trace), T = (uint64_t)job->T;
-    ss_pool_run(job->trace->pool, piece, job, (size_t)heads, heads * T * T);
-}
-
-static void measure_head(const void *context, size_t head, size_t worker) {
-    const ss_metric_job *job = context;
-    (void)worker;
-    job->out[head] = job->value(job->trace, (int)head, job->T);
-}
-
-void ss_measure_each_head(const ss_trace *trace, const ss_metric_args *args,
-                          float (*value)(const ss_trace *trace, int head, int T), float *out) {
-    ss_metric_job job = {.trace = trace, .T = args->T, .value = value, .out = out};
-    ss_run_each_head(&job, measure_head);
 }

@@ -5,6 +5,7 @@
  * median |h| (Sun et al. 2024, "Massive activations in large language models"). The median of an
  * even count is the lower of the two middle numbers, as in torch.median.
  */
+#include "../math/scalar.h"
 #include "measures.h"
 
 #include <math.h>
@@ -36,21 +37,14 @@ static void find_peaks(const float *h, int T, int D, peak peaks[TOP]) {
         }
 }
 
-/* Returns the bits of |x|, which as integers have the order of the numbers. */
-static uint32_t magnitude_bits(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits & 0x7fffffffu;
-}
-
 /* Returns the rank-th smallest |x| (0-based) of n. Selects its bytes from the top, in four passes
- * without a copy. */
+ * without a copy; the bits of |x|, as integers, have the order of the numbers. */
 static float select_abs(const float *x, size_t n, size_t rank) {
     uint32_t prefix = 0, mask = 0;
     for (int shift = 24; shift >= 0; shift -= 8) {
         size_t counts[256] = {0};
         for (size_t i = 0; i < n; i++) {
-            uint32_t bits = magnitude_bits(x[i]);
+            uint32_t bits = ss_bits_of_float(x[i]) & 0x7fffffffu;
             if ((bits & mask) == prefix) counts[bits >> shift & 255]++;
         }
         uint32_t byte = 0;
@@ -58,9 +52,7 @@ static float select_abs(const float *x, size_t n, size_t rank) {
         prefix |= byte << shift;
         mask |= 255u << shift;
     }
-    float selected;
-    memcpy(&selected, &prefix, sizeof selected);
-    return selected;
+    return ss_float_of_bits(prefix);
 }
 
 void ss_measure_massive(const ss_trace *trace, const ss_metric_args *args, float *out) {

@@ -9,60 +9,63 @@
 
 #include <math.h>
 
+/* The three kinds of functions; ss_metric (metrics.h) says what each computes. */
 #define SS_MEASURE(name)                                                                           \
     void ss_measure_##name(const ss_trace *trace, const ss_metric_args *args, float *out)
+#define SS_MEASURE_ROW(name) float ss_measure_##name(const ss_trace *trace, int row, int T)
+#define SS_MEASURE_TOKEN(name) float ss_measure_##name(const ss_trace *trace, int row, int t, int T)
 
-SS_MEASURE(alpha);
-SS_MEASURE(alpha_raw);
+SS_MEASURE_TOKEN(alpha);
+SS_MEASURE_TOKEN(alpha_raw);
 SS_MEASURE(alpha_uniform);
 SS_MEASURE(sink_ratio);
 SS_MEASURE(sink_ratio_raw);
 SS_MEASURE(near_eps);
-SS_MEASURE(alpha_bias);
+SS_MEASURE_ROW(alpha_bias);
 SS_MEASURE(sink_ratio_bias);
 
-SS_MEASURE(row_mass);
+SS_MEASURE_TOKEN(row_mass);
 SS_MEASURE(row_mass_summary);
-SS_MEASURE(entropy);
-SS_MEASURE(entropy_mean);
-SS_MEASURE(gate_mean);
+SS_MEASURE_TOKEN(entropy);
+SS_MEASURE_ROW(entropy_mean);
+SS_MEASURE_ROW(gate_mean);
 
 SS_MEASURE(qk_dot);
 SS_MEASURE(qk_cos);
 SS_MEASURE(qk_norm);
-SS_MEASURE(cos_gap);
+SS_MEASURE_ROW(cos_gap);
 
 SS_MEASURE(logit_parts);
 SS_MEASURE(logit_parts_heads);
 
-SS_MEASURE(hidden_norm);
-SS_MEASURE(key_norm);
-SS_MEASURE(value_norm);
-SS_MEASURE(hidden_ratio);
-SS_MEASURE(key_ratio);
-SS_MEASURE(value_ratio);
+SS_MEASURE_TOKEN(hidden_norm);
+SS_MEASURE_TOKEN(key_norm);
+SS_MEASURE_TOKEN(value_norm);
+SS_MEASURE_ROW(hidden_ratio);
+SS_MEASURE_ROW(key_ratio);
+SS_MEASURE_ROW(value_ratio);
 
 SS_MEASURE(massive);
 SS_MEASURE(massive_at);
 SS_MEASURE(super_weight);
 
-SS_MEASURE(first_share);
-SS_MEASURE(contribution);
-SS_MEASURE(contribution_at);
-SS_MEASURE(contribution_out_at);
-SS_MEASURE(keeps_first);
+SS_MEASURE_ROW(first_share);
+SS_MEASURE_ROW(contribution);
+SS_MEASURE_TOKEN(contribution_at);
+SS_MEASURE_TOKEN(contribution_out_at);
+SS_MEASURE_ROW(keeps_first);
 
-SS_MEASURE(head_gate);
-SS_MEASURE(head_load);
-SS_MEASURE(head_gini);
+SS_MEASURE_TOKEN(head_gate);
+SS_MEASURE_ROW(head_load);
+SS_MEASURE_ROW(head_gini);
 
-SS_MEASURE(quantize_error);
-SS_MEASURE(weight_error);
+SS_MEASURE_ROW(quantize_error);
+SS_MEASURE_ROW(weight_error);
 
-SS_MEASURE(mixing);
-SS_MEASURE(kurtosis);
+SS_MEASURE_ROW(mixing);
+SS_MEASURE_ROW(kurtosis);
 
-SS_MEASURE(tag_share);
+SS_MEASURE_ROW(tag_share);
 SS_MEASURE(tag_stream);
 
 SS_MEASURE(matrix_entropy);
@@ -79,42 +82,16 @@ SS_MEASURE(loss_change);
 SS_MEASURE(hidden_change);
 
 #undef SS_MEASURE
-
-/* Returns the number of heads in all layers. Heads are numbered l*H + h, as rows of a field
- * [L][H][T]. */
-static inline int ss_heads(const ss_trace *trace) {
-    return trace->model->arch.L * trace->model->arch.H;
-}
-
-/* Returns the index l*G + g of the key/value head that a head uses, as rows of a field [L][G][T].
- */
-static inline int ss_group_of(const ss_trace *trace, int head) {
-    return ss_arch_group_row(&trace->model->arch, head);
-}
-
-/* Returns the first token that has a loss. Tokens of a prefix have none, since earlier queries see
- * them. */
-static inline int ss_first_predicted(const ss_trace *trace) {
-    int prefix = trace->model->arch.prefix;
-    return prefix > 1 ? prefix : 1;
-}
+#undef SS_MEASURE_ROW
+#undef SS_MEASURE_TOKEN
 
 /* A metric, divided into pieces for the run's threads: one head or one hidden state per piece. */
 typedef struct ss_metric_job {
     const ss_trace *trace;
     int T;
     int first; /* first token of the stream to measure */
-    float (*value)(const ss_trace *trace, int head, int T);
     float *out;
 } ss_metric_job;
-
-/* Runs a piece for each head; a piece reads about as many numbers as a map has. */
-void ss_run_each_head(const ss_metric_job *job, ss_piece *piece);
-
-/* Writes the value of each head over its first T tokens to out[L][H]. Threads share the heads, so
- * `value` must write no shared memory. */
-void ss_measure_each_head(const ss_trace *trace, const ss_metric_args *args,
-                          float (*value)(const ss_trace *trace, int head, int T), float *out);
 
 /* ss_mass_of returns the sum of the weights of query t, ss_factor_of the factor that turns them
  * into shares. Both return a recording's own number if it has one, else a row statistic, which is
@@ -125,11 +102,6 @@ float ss_factor_of(const ss_trace *trace, int head, int t);
 /* Returns the share of attention that query t gives to the bias key; 0 where there is no bias key.
  */
 float ss_bias_share(const ss_trace *trace, int head, int t);
-
-/* Return the mean share of attention that key k receives (ss_alpha_of), and its mean weight
- * (ss_alpha_raw_of). */
-float ss_alpha_of(const ss_trace *trace, int head, int k, int T);
-float ss_alpha_raw_of(const ss_trace *trace, int head, int k, int T);
 
 /* Returns the number of queries over which the mean of key k is taken: all T in a bidirectional
  * model, else the T - k queries from k on, as in the authors' code, also inside a prefix. */

@@ -39,10 +39,17 @@ typedef struct ss_metric {
     bool averaged; /* the mean over sequences makes sense; else the metric describes one sequence */
     bool summary;
     const char *topic;
+    /* One of three functions computes the metric. `measure` writes all numbers. `of_row` returns
+     * the number of a row of the shape (a head, layer or state) over the first T tokens;
+     * `of_token`, where the shape ends with T, the number of a row at token t. Threads share the
+     * rows, so these two must write no shared memory. */
     void (*measure)(const ss_trace *trace, const ss_metric_args *args, float *out);
+    float (*of_row)(const ss_trace *trace, int row, int T);
+    float (*of_token)(const ss_trace *trace, int row, int t, int T);
     const char *source;
 } ss_metric;
 
+/* Returns the table and, unless n is NULL, its number of rows. */
 const ss_metric *ss_metrics(int *n);
 
 /*

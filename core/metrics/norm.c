@@ -15,53 +15,41 @@ static bool has_head(const ss_trace *trace, ss_field_id field, int row) {
     return field == SS_FIELD_HIDDEN || row % arch->G < ss_arch_sizes(arch, row / arch->G).G;
 }
 
-static void write_norms(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
-                        float *out) {
-    for (int r = 0; r < rows; r++)
-        for (int t = 0; t < T; t++)
-            *out++ = has_head(trace, field, r) ? ss_norm_of(trace, field, r, t, width) : NAN;
+static float norm_of(const ss_trace *trace, ss_field_id field, int row, int t) {
+    return has_head(trace, field, row) ? ss_norm_of(trace, field, row, t) : NAN;
 }
 
-static void write_ratios(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
-                         float *out) {
-    for (int r = 0; r < rows; r++) {
-        out[r] = NAN;
-        if (!has_head(trace, field, r)) continue;
-        double first = (double)ss_norm_of(trace, field, r, trace->first, width), others = 0.0;
-        for (int t = 0; t < T; t++)
-            if (t != trace->first) others += (double)ss_norm_of(trace, field, r, t, width);
-        if (others > 0.0) out[r] = (float)(first * (double)(T - 1) / others);
-    }
+static float ratio_of(const ss_trace *trace, ss_field_id field, int row, int T) {
+    if (!has_head(trace, field, row)) return NAN;
+    double first = (double)ss_norm_of(trace, field, row, trace->first), others = 0.0;
+    for (int t = 0; t < T; t++)
+        if (t != trace->first) others += (double)ss_norm_of(trace, field, row, t);
+    return others > 0.0 ? (float)(first * (double)(T - 1) / others) : NAN;
 }
 
-static int hidden_rows(const ss_trace *trace) {
-    return ss_states(&trace->model->arch);
+float ss_measure_hidden_norm(const ss_trace *trace, int row, int t, int T) {
+    (void)T;
+    return norm_of(trace, SS_FIELD_HIDDEN, row, t);
 }
 
-static int head_rows(const ss_trace *trace) {
-    return trace->model->arch.L * trace->model->arch.G;
+float ss_measure_key_norm(const ss_trace *trace, int row, int t, int T) {
+    (void)T;
+    return norm_of(trace, SS_FIELD_K, row, t);
 }
 
-void ss_measure_hidden_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    write_norms(trace, SS_FIELD_HIDDEN, hidden_rows(trace), trace->model->arch.D, args->T, out);
+float ss_measure_value_norm(const ss_trace *trace, int row, int t, int T) {
+    (void)T;
+    return norm_of(trace, SS_FIELD_V, row, t);
 }
 
-void ss_measure_key_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    write_norms(trace, SS_FIELD_K, head_rows(trace), trace->model->arch.K, args->T, out);
+float ss_measure_hidden_ratio(const ss_trace *trace, int row, int T) {
+    return ratio_of(trace, SS_FIELD_HIDDEN, row, T);
 }
 
-void ss_measure_value_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    write_norms(trace, SS_FIELD_V, head_rows(trace), trace->model->arch.U, args->T, out);
+float ss_measure_key_ratio(const ss_trace *trace, int row, int T) {
+    return ratio_of(trace, SS_FIELD_K, row, T);
 }
 
-void ss_measure_hidden_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    write_ratios(trace, SS_FIELD_HIDDEN, hidden_rows(trace), trace->model->arch.D, args->T, out);
-}
-
-void ss_measure_key_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    write_ratios(trace, SS_FIELD_K, head_rows(trace), trace->model->arch.K, args->T, out);
-}
-
-void ss_measure_value_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    write_ratios(trace, SS_FIELD_V, head_rows(trace), trace->model->arch.U, args->T, out);
+float ss_measure_value_ratio(const ss_trace *trace, int row, int T) {
+    return ratio_of(trace, SS_FIELD_V, row, T);
 }

@@ -11,9 +11,9 @@
 
 #include <math.h>
 
-void ss_measure_row_mass(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    for (int head = 0; head < ss_heads(trace); head++)
-        for (int t = 0; t < args->T; t++) *out++ = ss_mass_of(trace, head, t);
+float ss_measure_row_mass(const ss_trace *trace, int head, int t, int T) {
+    (void)T;
+    return ss_mass_of(trace, head, t);
 }
 
 void ss_measure_row_mass_summary(const ss_trace *trace, const ss_metric_args *args, float *out) {
@@ -32,31 +32,22 @@ void ss_measure_row_mass_summary(const ss_trace *trace, const ss_metric_args *ar
     }
 }
 
-void ss_measure_entropy(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    for (int head = 0; head < ss_heads(trace); head++)
-        for (int t = 0; t < args->T; t++)
-            *out++ = trace->statistics.entropy[ss_statistic_at(trace, head, t)];
+float ss_measure_entropy(const ss_trace *trace, int head, int t, int T) {
+    (void)T;
+    return trace->statistics.entropy[ss_statistic_at(trace, head, t)];
 }
 
-static float mean_entropy(const ss_trace *trace, int head, int T) {
+float ss_measure_entropy_mean(const ss_trace *trace, int head, int T) {
     const float *entropy = trace->statistics.entropy + ss_statistic_at(trace, head, 0);
     double sum = 0.0;
     for (int t = 0; t < T; t++) sum += (double)entropy[t];
     return (float)(sum / (double)T);
 }
 
-void ss_measure_entropy_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_measure_each_head(trace, args, mean_entropy, out);
-}
-
-static float mean_gate(const ss_trace *trace, int head, int T) {
+float ss_measure_gate_mean(const ss_trace *trace, int head, int T) {
     const float *gates = ss_row(trace, SS_FIELD_GATE, head, 0);
     if (!gates) return NAN;
     double sum = 0.0;
     for (int t = 0; t < T; t++) sum += (double)gates[t];
     return (float)(sum / (double)T);
-}
-
-void ss_measure_gate_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_measure_each_head(trace, args, mean_gate, out);
 }

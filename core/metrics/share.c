@@ -22,44 +22,27 @@ static float key_share(const ss_trace *trace, ss_field_id field, int head, int k
     return (float)(length * sums[ss_statistic_at(trace, head, k)] / queries);
 }
 
-static float contribution_of(const ss_trace *trace, int head, int T) {
+float ss_measure_contribution(const ss_trace *trace, int head, int T) {
     return trace->first < T ? key_share(trace, SS_FIELD_V, head, trace->first, T) : NAN;
 }
 
-void ss_measure_contribution(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_measure_each_head(trace, args, contribution_of, out);
+float ss_measure_contribution_at(const ss_trace *trace, int head, int k, int T) {
+    return key_share(trace, SS_FIELD_V, head, k, T);
 }
 
-static void write_key_shares(const ss_trace *trace, const ss_metric_args *args, ss_field_id field,
-                             float *out) {
-    for (int head = 0; head < ss_heads(trace); head++)
-        for (int k = 0; k < args->T; k++) *out++ = key_share(trace, field, head, k, args->T);
-}
-
-void ss_measure_contribution_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    write_key_shares(trace, args, SS_FIELD_V, out);
-}
-
-void ss_measure_contribution_out_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    write_key_shares(trace, args, SS_FIELD_OUT_NORM, out);
+float ss_measure_contribution_out_at(const ss_trace *trace, int head, int k, int T) {
+    return key_share(trace, SS_FIELD_OUT_NORM, head, k, T);
 }
 
 /* Measures the share that the first token receives: the mean over all queries, including those
  * before the first token. */
-void ss_measure_first_share(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    int first = trace->first, T = args->T;
-    for (int head = 0; head < ss_heads(trace); head++) {
-        double queries = ss_queries_of(&trace->choices[head].mask, T, first);
-        float share = first < T ? ss_alpha_of(trace, head, first, T) : NAN;
-        *out++ = queries < (double)T ? (float)((double)share * queries / (double)T) : share;
-    }
+float ss_measure_first_share(const ss_trace *trace, int head, int T) {
+    double queries = ss_queries_of(&trace->choices[head].mask, T, trace->first);
+    float share = trace->first < T ? ss_measure_alpha(trace, head, trace->first, T) : NAN;
+    return queries < (double)T ? (float)((double)share * queries / (double)T) : share;
 }
 
-static float keeps_first(const ss_trace *trace, int head, int T) {
+float ss_measure_keeps_first(const ss_trace *trace, int head, int T) {
     const float *evicted = ss_row(trace, SS_FIELD_EVICTED, head, 0);
     return evicted[0] < (float)T ? 0.0f : 1.0f;
-}
-
-void ss_measure_keeps_first(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_measure_each_head(trace, args, keeps_first, out);
 }

@@ -18,20 +18,6 @@
 
 typedef float alpha_function(const ss_trace *trace, int head, int k, int T);
 
-static void copy_alpha(const ss_trace *trace, const ss_metric_args *args, alpha_function *alpha,
-                       float *out) {
-    for (int head = 0; head < ss_heads(trace); head++)
-        for (int k = 0; k < args->T; k++) *out++ = alpha(trace, head, k, args->T);
-}
-
-void ss_measure_alpha(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    copy_alpha(trace, args, ss_alpha_of, out);
-}
-
-void ss_measure_alpha_raw(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    copy_alpha(trace, args, ss_alpha_raw_of, out);
-}
-
 /*
  * Measures alpha_k of uniform attention over the n keys that a query sees: (H_T - H_{k-1}) /
  * (T-k+1), k 1-based, under a causal mask. Inside a prefix earlier queries see key k, too. Windows
@@ -75,33 +61,29 @@ static void sink_ratio(const ss_trace *trace, const ss_metric_args *args, alpha_
 }
 
 void ss_measure_sink_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    sink_ratio(trace, args, ss_alpha_of, out);
+    sink_ratio(trace, args, ss_measure_alpha, out);
 }
 
 void ss_measure_sink_ratio_raw(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    sink_ratio(trace, args, ss_alpha_raw_of, out);
+    sink_ratio(trace, args, ss_measure_alpha_raw, out);
 }
 
 void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    count_heads(trace, args, ss_alpha_of, is_near_eps, out);
+    count_heads(trace, args, ss_measure_alpha, is_near_eps, out);
 }
 
 /* Returns alpha_* of the bias key; NaN without one. The authors' map has one more row, for the bias
  * key as a query, which sees only itself: its weight of 1 counts in the mean. */
-static float alpha_bias(const ss_trace *trace, int head, int T) {
+float ss_measure_alpha_bias(const ss_trace *trace, int head, int T) {
     if (!ss_floats(trace, SS_FIELD_ATT_BIAS)) return NAN;
     double sum = 1.0;
     for (int t = 0; t < T; t++) sum += (double)ss_bias_share(trace, head, t);
     return (float)(sum / (double)(T + 1));
 }
 
-void ss_measure_alpha_bias(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_measure_each_head(trace, args, alpha_bias, out);
-}
-
 void ss_measure_sink_ratio_bias(const ss_trace *trace, const ss_metric_args *args, float *out) {
     float sinks = 0.0f;
     for (int head = 0; head < ss_heads(trace); head++)
-        sinks += is_sink(alpha_bias(trace, head, args->T), args->eps);
+        sinks += is_sink(ss_measure_alpha_bias(trace, head, args->T), args->eps);
     *out = sinks / (float)ss_heads(trace);
 }

@@ -26,20 +26,17 @@ static double spread_of(const ss_trace *trace, int row, int T, size_t d, size_t 
     return sum;
 }
 
-static float distance_to_mean(const ss_trace *trace, int row, int T) {
+float ss_measure_mixing(const ss_trace *trace, int row, int T) {
     size_t D = (size_t)trace->model->arch.D;
     double sum = 0.0;
     for (size_t d = 0; d < D; d += CHANNELS)
-        sum += spread_of(trace, row, T, d, D - d < CHANNELS ? D - d : CHANNELS);
+        sum += spread_of(trace, row, T, d, ss_smaller(D - d, CHANNELS));
     return (float)sqrt(sum / (double)T);
 }
 
-void ss_measure_mixing(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    for (int row = 0; row < ss_states(&trace->model->arch); row++)
-        out[row] = distance_to_mean(trace, row, args->T);
-}
-
-static float kurtosis(const float *x, size_t n) {
+float ss_measure_kurtosis(const ss_trace *trace, int row, int T) {
+    const float *x = ss_row(trace, SS_FIELD_HIDDEN, row, 0);
+    size_t n = (size_t)T * (size_t)trace->model->arch.D;
     double mean = 0.0, second = 0.0, fourth = 0.0;
     for (size_t i = 0; i < n; i++) mean += (double)x[i];
     mean /= (double)n;
@@ -49,10 +46,4 @@ static float kurtosis(const float *x, size_t n) {
         fourth += square * square;
     }
     return second > 0.0 ? (float)(fourth / second * ((double)n / second)) : NAN;
-}
-
-void ss_measure_kurtosis(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    size_t n = (size_t)args->T * (size_t)trace->model->arch.D;
-    for (int row = 0; row < ss_states(&trace->model->arch); row++)
-        out[row] = kurtosis(ss_row(trace, SS_FIELD_HIDDEN, row, 0), n);
 }

@@ -14,10 +14,10 @@
 #include <string.h>
 
 static const float *first_value(const ss_trace *trace, int head) {
-    return ss_row(trace, SS_FIELD_V, ss_group_of(trace, head), 0);
+    return ss_row(trace, SS_FIELD_V, ss_arch_group_row(&trace->model->arch, head), 0);
 }
 
-static float tag_share(const ss_trace *trace, int head, int T) {
+float ss_measure_tag_share(const ss_trace *trace, int head, int T) {
     size_t U = (size_t)trace->model->arch.U;
     const float *v = first_value(trace, head);
     double projected = 0.0, total = 0.0, square = (double)ss_dot(v, v, U);
@@ -28,10 +28,6 @@ static float tag_share(const ss_trace *trace, int head, int T) {
         total += (double)ss_dot(out, out, U);
     }
     return (float)(projected / (square * total));
-}
-
-void ss_measure_tag_share(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_measure_each_head(trace, args, tag_share, out);
 }
 
 static double write_direction(const ss_trace *trace, int head, double *direction, float *row) {
@@ -89,7 +85,8 @@ static void tag_piece(const void *context, size_t head, size_t worker) {
 void ss_measure_tag_stream(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
     bool is_changed = arch->post_norm || arch->branch_norms || arch->gate == SS_GATE_OUTPUT_ELEMENT;
-    for (int head = 0; is_changed && head < ss_heads(trace); head++) out[head] = NAN;
+    size_t heads = (size_t)ss_heads(trace), T = (size_t)args->T;
+    for (size_t head = 0; is_changed && head < heads; head++) out[head] = NAN;
     ss_metric_job job = {.trace = trace, .T = args->T, .out = out};
-    if (!is_changed) ss_run_each_head(&job, tag_piece);
+    if (!is_changed) ss_pool_run(trace->pool, tag_piece, &job, heads, (uint64_t)heads * T * T);
 }

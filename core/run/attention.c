@@ -11,52 +11,42 @@
 
 /* In this file l is the index of a layer among those with attention. */
 
-static size_t bias_keys(const ss_arch *arch) {
-    return arch->bias_key != SS_OWNER_NONE;
-}
-
-/* Fills scratch->keys with the bias key or its value (zeros if `bias_row` is NULL), followed by T
- * rows of the trace. Returns these rows. */
-static float *prepend_bias_key(const ss_pass *pass, const ss_scratch *scratch,
-                               const float *bias_row, const float *rows, size_t T, size_t width) {
-    size_t bias = bias_keys(&pass->trace->model->arch);
-    float *out = scratch->keys;
-    if (bias && bias_row)
-        memcpy(out, bias_row, width * sizeof *out);
-    else if (bias)
-        memset(out, 0, width * sizeof *out);
+void ss_prepend_bias_key(float *out, const float *bias_row, size_t bias, const float *rows,
+                         size_t T, size_t width) {
+    ss_clear(out, bias * width);
+    if (bias && bias_row) ss_copy(out, bias_row, width);
     memcpy(out + bias * width, rows, T * width * sizeof *out);
-    return out;
 }
 
 static void pack_keys(ss_pass *pass, ss_scratch *scratch, int l, int g, ss_feature feature,
                       size_t T) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    size_t K = (size_t)arch->K, keys = bias_keys(arch) + T;
+    const ss_layer *layer = &trace->model->layers[arch->layers[l]];
+    size_t K = (size_t)arch->K, bias = ss_bias_keys(arch);
     const float *rows = ss_row(trace, SS_FIELD_K, l * arch->G + g, 0);
-    if (feature != SS_FEATURE_NONE || keys > T) {
-        float *mapped_rows = prepend_bias_key(
-            pass, scratch,
-            ss_owned(trace->model->layers[arch->layers[l]].bias_keys, arch->bias_key, g, arch->K),
-            rows, T, K);
-        ss_map_features(pass, l, feature, mapped_rows, keys);
-        rows = mapped_rows;
+    if (feature != SS_FEATURE_NONE || bias) {
+        ss_prepend_bias_key(scratch->keys, ss_owned(layer->bias_keys, arch->bias_key, g, arch->K),
+                            bias, rows, T, K);
+        ss_map_features(pass, l, feature, scratch->keys, bias + T);
+        rows = scratch->keys;
     }
-    ss_pack_rows(scratch->key_panels, rows, K, keys, K);
+    ss_pack_rows(scratch->key_panels, rows, K, bias + T, K);
 }
 
 static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, size_t T) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    size_t U = (size_t)arch->U, keys = bias_keys(arch) + T;
+    const ss_layer *layer = &trace->model->layers[arch->layers[l]];
+    size_t U = (size_t)arch->U, bias = ss_bias_keys(arch);
     const float *rows = ss_row(trace, SS_FIELD_V, l * arch->G + g, 0);
-    if (keys > T)
-        rows = prepend_bias_key(pass, scratch,
-                                ss_owned(trace->model->layers[arch->layers[l]].bias_values,
-                                         arch->bias_key_value, g, arch->U),
-                                rows, T, U);
-    ss_pack_columns(scratch->value_panels, rows, U, U, keys);
+    if (bias) {
+        ss_prepend_bias_key(scratch->keys,
+                            ss_owned(layer->bias_values, arch->bias_key_value, g, arch->U), bias,
+                            rows, T, U);
+        rows = scratch->keys;
+    }
+    ss_pack_columns(scratch->value_panels, rows, U, U, bias + T);
 }
 
 /* Writes out[r] = sum_j weights[r][j] v[j] over the first `keys` values; the panels hold
@@ -64,7 +54,7 @@ static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, 
 static void sum_values(float *out, size_t out_stride, const float *tiles, const float *panels,
                        size_t rows, size_t keys, size_t panel_keys, size_t U) {
     for (size_t c = 0; c < U; c += SS_PANEL) {
-        size_t width = U - c < SS_PANEL ? U - c : SS_PANEL;
+        size_t width = ss_smaller(U - c, SS_PANEL);
         ss_matmul(out + c, out_stride, tiles, panels + c * panel_keys, NULL, rows, width, keys);
     }
 }
@@ -89,22 +79,6 @@ static const unsigned char *apply_mask(const ss_hook *query, const ss_mask *mask
     return scratch->visible;
 }
 
-/* Turns the scores of the bias key and of `keys` keys into weights, exactly 0 for masked keys;
- * returns the number of visible keys. */
-static size_t normalize_scores(float *x, size_t bias, size_t keys, const ss_choice *choice,
-                               const unsigned char *visible) {
-    /* The operation reads the visible keys contiguously; afterwards the weights return to their
-     * slots. */
-    size_t n = bias;
-    if (!visible) n += keys;
-    for (size_t j = 0; visible && j < keys; j++)
-        if (visible[j]) x[n++] = x[bias + j];
-    if (n > 0) choice->operation->row(x, n, choice->parameters);
-    for (size_t j = keys, from = n; visible && j-- > 0;)
-        x[bias + j] = visible[j] ? x[--from] : 0.0f;
-    return n;
-}
-
 static void record_keys(const ss_trace *trace, ss_field_id field, int head, int t, const float *x,
                         size_t keys) {
     float *row = ss_row(trace, field, head, t);
@@ -115,7 +89,7 @@ static void record_keys(const ss_trace *trace, ss_field_id field, int head, int 
 
 static void record_weights(const ss_trace *trace, int head, int t, const float *x, size_t keys,
                            size_t n_visible) {
-    size_t bias = bias_keys(&trace->model->arch);
+    size_t bias = ss_bias_keys(&trace->model->arch);
     float count = (float)n_visible;
     ss_record(trace, SS_FIELD_ATT_BIAS, head, t, 1, x, 1);
     ss_record(trace, SS_FIELD_SEEN, head, t, 1, &count, 1);
@@ -126,7 +100,7 @@ static void score_rows(ss_pass *pass, const ss_scratch *scratch, int l, int h, c
                        size_t q_stride, size_t rows, size_t keys) {
     const ss_arch *arch = &pass->trace->model->arch;
     ss_feature feature = pass->trace->choices[l * arch->H + h].operation->feature;
-    size_t K = (size_t)arch->K, bias = bias_keys(arch);
+    size_t K = (size_t)arch->K, bias = ss_bias_keys(arch);
     if (feature != SS_FEATURE_NONE) {
         for (size_t r = 0; r < rows; r++)
             memcpy(scratch->queries + r * K, q + r * q_stride, K * sizeof *q);
@@ -155,7 +129,7 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_choice *choice = &trace->choices[l * arch->H + h];
-    size_t bias = bias_keys(arch);
+    size_t bias = ss_bias_keys(arch);
     ss_hook query = {.pass = pass,
                      .scratch = scratch,
                      .l = arch->layers[l],
@@ -180,13 +154,24 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
     return query;
 }
 
+/* Turns the scores of the bias key and of the query's keys into weights, exactly 0 for masked keys;
+ * returns the number of visible keys. */
 static size_t normalize_row(const ss_hook *query, float *x) {
     const ss_trace *trace = query->pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_choice *choice = &trace->choices[query->a * arch->H + query->h];
-    size_t n_visible = normalize_scores(x, bias_keys(arch), query->keys, choice, query->visible);
+    const unsigned char *visible = query->visible;
+    size_t bias = ss_bias_keys(arch), keys = query->keys, n = bias;
+    /* The operation reads the visible keys contiguously; afterwards the weights return to their
+     * slots. */
+    if (!visible) n += keys;
+    for (size_t j = 0; visible && j < keys; j++)
+        if (visible[j]) x[n++] = x[bias + j];
+    if (n > 0) choice->operation->row(x, n, choice->parameters);
+    for (size_t j = keys, from = n; visible && j-- > 0;)
+        x[bias + j] = visible[j] ? x[--from] : 0.0f;
     ss_edits_at(SS_AT_WEIGHTS, *query);
-    return n_visible;
+    return n;
 }
 
 static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int evicted_n,
@@ -199,11 +184,11 @@ static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, 
     record_weights(trace, head, t, x, keys, n_visible);
 }
 
-/* Adds rows of weights to the statistics, in a run without stored maps to compute them from later.
- */
+/* Adds rows of weights to the statistics if the run stores no maps from which they could be
+ * computed later. */
 static void add_row_statistics(const ss_trace *trace, int head, int t, int rows, int T,
                                const float *x) {
-    size_t bias = bias_keys(&trace->model->arch);
+    size_t bias = ss_bias_keys(&trace->model->arch);
     if (trace->computed & SS_BIT(SS_FIELD_ATT))
         ss_statistics_add(trace, ss_statistics_available(trace), head, t, rows, T, x + bias,
                           bias + (size_t)trace->slots);
@@ -220,7 +205,7 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_mask *mask = &trace->choices[l * arch->H + h].mask;
-    size_t K = (size_t)arch->K, width = (size_t)arch->H * K, bias = bias_keys(arch);
+    size_t K = (size_t)arch->K, width = (size_t)arch->H * K, bias = ss_bias_keys(arch);
     size_t stride = bias + (size_t)trace->slots;
     size_t keys = (size_t)(ss_mask_end(mask, t + rows - 1, T) - evicted_n);
     float *q = pass->q + (size_t)(t - t0) * width + (size_t)h * K;
@@ -244,12 +229,12 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
 /* Returns true if a single row should read its keys and values in place: packing them would cost
  * more than the product. */
 static bool is_single_row(const ss_pass *pass, int rows, ss_feature feature) {
-    return rows == 1 && feature == SS_FEATURE_NONE && !bias_keys(&pass->trace->model->arch);
+    return rows == 1 && feature == SS_FEATURE_NONE && !ss_bias_keys(&pass->trace->model->arch);
 }
 
 static void score_single_row(float *scores, const float *q, const float *k, size_t n, size_t K) {
     for (size_t j = 0; j < n; j += SS_PANEL) {
-        size_t width = n - j < SS_PANEL ? n - j : SS_PANEL;
+        size_t width = ss_smaller(n - j, SS_PANEL);
         const void *rows[SS_PANEL];
         float sums[SS_PANEL] = {0};
         for (size_t i = 0; i < SS_PANEL; i++) rows[i] = k + (i < width ? j + i : j) * K;
@@ -300,8 +285,8 @@ static void attend_head(const void *job, size_t i, size_t worker) {
         pack_keys(pass, scratch, l, g, feature, (size_t)(T - evicted_n));
     scratch->group = g;
     scratch->feature = feature;
-    for (int t = a->t0; t < T; t += SS_ATTENTION_ROWS)
-        attend_rows(pass, scratch, l, h, a->t0, t, ss_min(SS_ATTENTION_ROWS, T - t), T, evicted_n);
+    for (int t = a->t0; t < T; t += SS_MAP_ROWS)
+        attend_rows(pass, scratch, l, h, a->t0, t, ss_min(SS_MAP_ROWS, T - t), T, evicted_n);
 }
 
 /* Returns whether heads may run on different threads. Edits of single queries and MLP feature maps
@@ -327,7 +312,7 @@ static void recompute_rows(ss_pass *pass, ss_scratch *scratch, ss_field_id field
     const ss_arch *arch = &trace->model->arch;
     int head = l * arch->H + h, T = trace->T;
     const ss_mask *mask = &trace->choices[head].mask;
-    size_t K = (size_t)arch->K, stride = bias_keys(arch) + (size_t)trace->slots;
+    size_t K = (size_t)arch->K, stride = ss_bias_keys(arch) + (size_t)trace->slots;
     size_t keys = (size_t)ss_mask_end(mask, t + n - 1, T);
     const float *q = ss_row(trace, SS_FIELD_Q, head, t);
     if (is_single_row(pass, n, trace->choices[head].operation->feature))
@@ -351,7 +336,7 @@ void ss_recompute_rows(ss_pass *pass, ss_field_id field, int head, int t, int n,
     ss_scratch *scratch = &pass->scratch[worker];
     int l = head / arch->H, h = head % arch->H, layer = pass->layer;
     int rows_max = ss_min(SS_MAP_ROWS, pass->chunk);
-    size_t bias = bias_keys(arch);
+    size_t bias = ss_bias_keys(arch);
     ss_feature feature = trace->choices[head].operation->feature;
     if (feature == SS_FEATURE_MLP)
         pass->layer = arch->layers[l]; /* edits of weights check the layer */

@@ -5,6 +5,16 @@
 #include "maps.h"
 #include "pass.h"
 
+/* Returns 1 if the model has a bias key, which then comes before the keys of the tokens; else 0. */
+static inline size_t ss_bias_keys(const ss_arch *arch) {
+    return arch->bias_key != SS_OWNER_NONE;
+}
+
+/* Copies T rows to out, after a bias key or its value if `bias` is 1; zeros if `bias_row` is NULL.
+ */
+void ss_prepend_bias_key(float *out, const float *bias_row, size_t bias, const float *rows,
+                         size_t T, size_t width);
+
 /*
  * Computes the attention of queries [t0, t0+n) in layer l: the trace holds keys and values, pass->q
  * the queries, [n][H*K]. Writes the output of each head over its queries, and records the weights.

@@ -131,8 +131,8 @@ static void mark_other_groups(bool *marks, const float *scores, const ss_arch *a
     for (size_t e = 0; e < (size_t)arch->E; e++) marks[e] = !is_top[e / group_size];
 }
 
-/* Finds the largest of x[E] except x[excluded], sets its weight to its softmax over near logits,
- * and returns its index. */
+/* Finds the largest of x[E] except x[excluded], sets its weight to its softmax over the logits near
+ * it, and returns its index. */
 static size_t choose_mixed_expert(float *weights, const float *x, size_t excluded,
                                   const ss_arch *arch) {
     size_t E = (size_t)arch->E, best = excluded == 0 && E > 1 ? 1 : 0;

@@ -12,13 +12,13 @@
 #include <math.h>
 #include <string.h>
 
-static void norm_vectors(float *out, const float *x, const ss_norm *w, const ss_arch *arch,
-                         size_t n, size_t width) {
+void ss_norm_vectors(float *out, const float *x, const ss_norm *norm, const ss_arch *arch, size_t n,
+                     size_t width) {
     for (size_t t = 0; t < n; t++, out += width, x += width)
         if (arch->norm == SS_NORM_RMS)
-            ss_rmsnorm(out, x, w->gain, arch->norm_eps, width);
+            ss_rmsnorm(out, x, norm->gain, arch->norm_eps, width);
         else
-            ss_layernorm(out, x, w->gain, w->bias, arch->norm_eps, width);
+            ss_layernorm(out, x, norm->gain, norm->bias, arch->norm_eps, width);
 }
 
 static void compute_angles(ss_pass *pass, int t0, int n) {
@@ -64,7 +64,7 @@ static void embed(ss_pass *pass, int t0, int n) {
         ss_add(x + half, angles->cosine + i * half, half);
     }
     if (model->arch.embedding_norm)
-        norm_vectors(pass->x, pass->x, &model->embedding_norm, &model->arch, (size_t)n, D);
+        ss_norm_vectors(pass->x, pass->x, &model->embedding_norm, &model->arch, (size_t)n, D);
 }
 
 static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *head_norm, int heads,
@@ -73,9 +73,9 @@ static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *he
     ss_sizes sizes = ss_arch_sizes(arch, a);
     size_t K = (size_t)sizes.K, H = (size_t)heads, pairs = (size_t)sizes.rotary_width / 2;
     if (arch->qk_norm == SS_QK_NORM_HEAD)
-        norm_vectors(rows, rows, head_norm, arch, (size_t)n * H, K);
+        ss_norm_vectors(rows, rows, head_norm, arch, (size_t)n * H, K);
     if (arch->qk_norm == SS_QK_NORM_ALL_HEADS)
-        norm_vectors(rows, rows, head_norm, arch, (size_t)n, H * K);
+        ss_norm_vectors(rows, rows, head_norm, arch, (size_t)n, H * K);
     if (!ss_arch_rotates(arch, a)) return;
     const ss_angles *angles = &pass->angles[arch->own_rotary && arch->windowed[a]];
     for (size_t i = 0; i < (size_t)n * H; i++) {
@@ -83,7 +83,7 @@ static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *he
         ss_rotate(rows + i * K, rows + i * K, angles->cosine + at, angles->sine + at, pairs);
     }
     if (arch->qk_norm == SS_QK_NORM_HEAD_ROTATED)
-        norm_vectors(rows, rows, head_norm, arch, (size_t)n * H, K);
+        ss_norm_vectors(rows, rows, head_norm, arch, (size_t)n * H, K);
 }
 
 /* Widens rows [n][own_width] to [n][width] with zeros, which change no product, sum or norm. */
@@ -123,7 +123,7 @@ static void cache_heads(ss_pass *pass, ss_field_id field, int l, int heads, int 
         for (int i = 0; tokens && i < n; i++) tokens[i] = t0 + i;
         const float *head_rows = rows + (size_t)g * width;
         ss_record(trace, field, l * G + g, slot, n, head_rows, stride);
-        ss_statistics_add_norms(trace, field, l * G + g, t0, n, head_rows, stride, width);
+        ss_statistics_add_norms(trace, field, l * G + g, t0, n, head_rows, stride);
     }
 }
 
@@ -198,7 +198,7 @@ static void norm_block_input(ss_pass *pass, const ss_norm *block_norm, int n) {
     if (arch->post_norm || !block_norm->gain)
         memcpy(pass->y, pass->x, (size_t)n * D * sizeof *pass->y);
     else
-        norm_vectors(pass->y, pass->x, block_norm, arch, (size_t)n, D);
+        ss_norm_vectors(pass->y, pass->x, block_norm, arch, (size_t)n, D);
 }
 
 static void add_block_output(ss_pass *pass, const ss_norm *block_norm, const float *block_out,
@@ -206,7 +206,7 @@ static void add_block_output(ss_pass *pass, const ss_norm *block_norm, const flo
     const ss_arch *arch = &pass->trace->model->arch;
     ss_add(pass->x, block_out, (size_t)n * (size_t)arch->D);
     if (arch->post_norm && block_norm->gain)
-        norm_vectors(pass->x, pass->x, block_norm, arch, (size_t)n, (size_t)arch->D);
+        ss_norm_vectors(pass->x, pass->x, block_norm, arch, (size_t)n, (size_t)arch->D);
 }
 
 /* Records the field `gate` of tokens [t0, t0+n): each query head's mean over its gate numbers. */
@@ -223,25 +223,38 @@ static void record_gates(ss_pass *pass, int a, int t0, int n) {
         }
 }
 
+void ss_multiply_by_gates(float *rows, const float *gates, const ss_arch *arch, size_t n) {
+    size_t U = (size_t)arch->U;
+    if (ss_arch_gate_width(arch) == arch->U)
+        ss_multiply(rows, gates, n * U);
+    else
+        for (size_t i = 0; i < n; i++) ss_scale(rows + i * U, gates[i], U);
+}
+
 /* Multiplies rows[n][gated heads * U] by sigmoid(gate y), per number or per head; y may be rows. */
 static void apply_gates(ss_pass *pass, int a, float *rows, int t0, int n) {
     const ss_model *model = pass->trace->model;
     float *gates = pass->gates;
-    size_t U = (size_t)model->arch.U, width = (size_t)ss_arch_gate_width(&model->arch);
+    size_t width = (size_t)ss_arch_gate_width(&model->arch);
     size_t heads = (size_t)n * (size_t)ss_arch_gated_heads(&model->arch);
     const float *y = model->arch.gate == SS_GATE_VALUE_STATE ? rows : pass->y;
     ss_linear_rows(pass, gates, y, &model->layers[model->arch.layers[a]].gate, (size_t)n);
     ss_sigmoid(gates, gates, 0.0f, heads * width);
     record_gates(pass, a, t0, n);
-    if (width == U)
-        ss_multiply(rows, gates, heads * U);
-    else
-        for (size_t i = 0; i < heads; i++) ss_scale(rows + i * U, gates[i], U);
+    ss_multiply_by_gates(rows, gates, &model->arch, heads);
 }
 
-static void add_heads(float *out, const ss_arch *arch, int n) {
+void ss_add_value_biases(float *out, const ss_layer *layer, const ss_arch *arch, size_t n,
+                         size_t U) {
+    for (size_t i = 0; layer->value_biases && i < n * (size_t)arch->H; i++, out += U) {
+        int h = (int)(i % (size_t)arch->H);
+        ss_add(out, ss_owned(layer->value_biases, arch->value_bias, h, (int)U), U);
+    }
+}
+
+void ss_add_heads(float *out, const ss_arch *arch, size_t n) {
     size_t H = (size_t)arch->H, U = (size_t)arch->U;
-    for (size_t i = 0; i < (size_t)n; i++) {
+    for (size_t i = 0; i < n; i++) {
         float *sum = out + i * U;
         const float *row = out + i * H * U;
         memmove(sum, row, U * sizeof *sum);
@@ -253,15 +266,13 @@ static void add_heads(float *out, const ss_arch *arch, int n) {
  * sums heads. */
 static void finish_heads(ss_pass *pass, int a, float *out, int t0, int n) {
     const ss_model *model = pass->trace->model;
-    const float *biases = model->layers[model->arch.layers[a]].value_biases;
-    int H = model->arch.H, U = ss_arch_sizes(&model->arch, a).U;
-    for (int i = 0; biases && i < n * H; i++)
-        ss_add(out + (size_t)i * (size_t)U, ss_owned(biases, model->arch.value_bias, i % H, U),
-               (size_t)U);
+    int U = ss_arch_sizes(&model->arch, a).U;
+    ss_add_value_biases(out, &model->layers[model->arch.layers[a]], &model->arch, (size_t)n,
+                        (size_t)U);
     if (model->arch.gate && model->arch.gate < SS_GATE_VALUE_ELEMENT)
         apply_gates(pass, a, out, t0, n);
-    edit_heads(pass, SS_AT_HEADS, a, out, H, U, t0, n);
-    if (model->arch.added_heads) add_heads(out, &model->arch, n);
+    edit_heads(pass, SS_AT_HEADS, a, out, model->arch.H, U, t0, n);
+    if (model->arch.added_heads) ss_add_heads(out, &model->arch, (size_t)n);
 }
 
 static void project(ss_pass *pass, float *out, const float *in, const ss_linear *w, int n) {
@@ -276,8 +287,8 @@ static void project(ss_pass *pass, float *out, const float *in, const ss_linear 
 static const float *compress(ss_pass *pass, const ss_linear *w, const ss_norm *latent_norm, int n) {
     if (!w->w.data) return pass->y;
     ss_linear_rows(pass, pass->latent, pass->y, w, (size_t)n);
-    norm_vectors(pass->latent, pass->latent, latent_norm, &pass->trace->model->arch, (size_t)n,
-                 w->w.out);
+    ss_norm_vectors(pass->latent, pass->latent, latent_norm, &pass->trace->model->arch, (size_t)n,
+                    w->w.out);
     return pass->latent;
 }
 
@@ -333,7 +344,7 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     else
         project(pass, pass->kv, in, &layer->v, n);
     if (layer->v_norm.gain)
-        norm_vectors(pass->kv, pass->kv, &layer->v_norm, arch, groups, (size_t)sizes.U);
+        ss_norm_vectors(pass->kv, pass->kv, &layer->v_norm, arch, groups, (size_t)sizes.U);
     ss_apply_factor(pass->kv, arch->value_scale, groups * (size_t)sizes.U);
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, a, pass->kv, t0, n);
     edit_heads(pass, SS_AT_VALUES, a, pass->kv, sizes.G, sizes.U, t0, n);
@@ -353,11 +364,12 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     record_heads(trace, SS_FIELD_HEAD_OUT, a, arch->H, t0, n, head_out);
     narrow_rows(head_out, heads, sizes.U, arch->U);
     finish_heads(pass, a, head_out, t0, n);
-    float *out = ss_row_or(trace, SS_FIELD_ATT_OUT, a, t0, pass->attn_out);
+    float *trace_rows = ss_row(trace, SS_FIELD_ATT_OUT, a, t0);
+    float *out = trace_rows ? trace_rows : pass->attn_out;
     ss_linear_rows(pass, out, head_out, &layer->o, (size_t)n);
     ss_apply_factor(out, arch->branch_scale * arch->attention_out_scale, (size_t)n * D);
     if (layer->attention_out_norm.gain)
-        norm_vectors(out, out, &layer->attention_out_norm, arch, (size_t)n, D);
+        ss_norm_vectors(out, out, &layer->attention_out_norm, arch, (size_t)n, D);
     return out;
 }
 
@@ -376,7 +388,8 @@ static const float *ffn_block(ss_pass *pass, int l, int t0, int n) {
     ss_apply_factor(out, arch->branch_scale * arch->ffn_out_scale, (size_t)n * D);
     if (arch->E && pass->a >= 0)
         ss_record(trace, SS_FIELD_ROUTER, pass->a, t0, n, pass->router, (size_t)arch->E);
-    if (layer->ffn_out_norm.gain) norm_vectors(out, out, &layer->ffn_out_norm, arch, (size_t)n, D);
+    if (layer->ffn_out_norm.gain)
+        ss_norm_vectors(out, out, &layer->ffn_out_norm, arch, (size_t)n, D);
     return out;
 }
 
@@ -389,7 +402,7 @@ static void record_hidden(ss_pass *pass, int l, int t0, int n) {
         SS_AT_HIDDEN,
         (ss_hook){.pass = pass, .l = l, .t = t0, .n = n, .rows = pass->x, .heads = 1, .width = D});
     ss_record(pass->trace, SS_FIELD_HIDDEN, l, t0, n, pass->x, D);
-    ss_statistics_add_norms(pass->trace, SS_FIELD_HIDDEN, l, t0, n, pass->x, D, D);
+    ss_statistics_add_norms(pass->trace, SS_FIELD_HIDDEN, l, t0, n, pass->x, D);
 }
 
 /*
@@ -423,12 +436,6 @@ static float loss_of(const float *logits, int token, size_t V, float *work) {
     return (float)((double)top + ss_log((double)sum) - (double)logit);
 }
 
-/* Returns true if token t has a loss. The first token has none, nor does a token that earlier
- * queries see: one of a prefix, or any token of a bidirectional model. */
-static bool is_predicted(const ss_trace *trace, int t) {
-    return t > 0 && t >= trace->model->arch.prefix;
-}
-
 /* Returns the rank of `token`: the number of tokens with a larger logit. In a tie the lower id
  * comes first. */
 static float rank_of(const float *logits, int token, size_t V) {
@@ -440,7 +447,7 @@ static float rank_of(const float *logits, int token, size_t V) {
 static void record_predicted(const ss_trace *trace, int t, const float *logits, float *work) {
     size_t V = (size_t)trace->model->arch.V;
     int token = ss_tokens(trace)[t];
-    bool has_prediction = is_predicted(trace, t);
+    bool has_prediction = t >= ss_first_predicted(trace);
     if (ss_floats(trace, SS_FIELD_RANK)) {
         float rank = has_prediction ? rank_of(logits, token, V) : NAN;
         ss_record(trace, SS_FIELD_RANK, 0, t, 1, &rank, 1);
@@ -488,7 +495,7 @@ static const float *head_input(ss_pass *pass, int n) {
     ss_linear_rows(pass, pass->attn_out, pass->y, &model->head_in, rows);
     if (model->head_norm.gain) {
         ss_activate(pass->attn_out, arch->activation, rows * width);
-        norm_vectors(pass->attn_out, pass->attn_out, &model->head_norm, arch, rows, width);
+        ss_norm_vectors(pass->attn_out, pass->attn_out, &model->head_norm, arch, rows, width);
     }
     return pass->attn_out;
 }

@@ -37,24 +37,19 @@ static size_t mixers_below(const ss_arch *arch, int l) {
     return (size_t)(arch->mixer.in_every_layer ? l : l - ss_attention_below(arch, l));
 }
 
-static float *take_floats(ss_arena *arena, size_t rows, size_t width) {
-    size_t count;
-    if (!ss_mul_size(&count, rows, width)) count = SIZE_MAX;
-    return ss_arena_take(arena, count, sizeof(float));
-}
-
 void ss_mix_lay_out(ss_pass *pass, size_t n, ss_arena *arena) {
     const ss_arch *arch = &pass->trace->model->arch;
     const ss_mixer_sizes *sizes = &arch->mixer;
     ss_mixing *mixing = &pass->mixing;
     if (!sizes->kind) return;
     mixing->state = state_size(sizes);
-    mixing->states = take_floats(arena, mixers_below(arch, arch->blocks), mixing->state);
+    mixing->states = ss_arena_floats(arena, mixers_below(arch, arch->blocks), mixing->state);
     for (int part = Q; part <= V; part++)
-        mixing->rows[part] = take_floats(arena, earlier_tokens(sizes) + n, width_of(sizes, part));
-    mixing->z = take_floats(arena, n, width_of(sizes, V));
-    mixing->beta = take_floats(arena, n, (size_t)sizes->values);
-    mixing->step = take_floats(arena, n, (size_t)sizes->values);
+        mixing->rows[part] =
+            ss_arena_floats(arena, earlier_tokens(sizes) + n, width_of(sizes, part));
+    mixing->z = ss_arena_floats(arena, n, width_of(sizes, V));
+    mixing->beta = ss_arena_floats(arena, n, (size_t)sizes->values);
+    mixing->step = ss_arena_floats(arena, n, (size_t)sizes->values);
 }
 
 void ss_mix_clear(ss_pass *pass) {

@@ -3,18 +3,10 @@
 #include "../base/doc.h"
 #include "../math/kernels.h"
 #include "../math/scalar.h"
-#include "derivative.h"
 
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-
-/* Binaries without training leave out the derivatives. */
-#ifdef SS_NO_TRAINER
-#define BACK(function) NULL
-#else
-#define BACK(function) function
-#endif
 
 static void softmax(float *x, size_t n, const float *parameters) {
     (void)parameters;
@@ -109,13 +101,13 @@ static void softmax_p(float *x, size_t n, const float *parameters) {
 static void softpick(float *x, size_t n, const float *parameters) {
     float top = ss_max(x, n);
     top = top > 0.0f ? top : 0.0f;
-    float one = ss_expf(-top), sum = 0.0f;
+    float factor = ss_expf(-top), sum = 0.0f;
     for (size_t j = 0; j < n; j++) {
-        x[j] = ss_expf(x[j] - top) - one;
+        x[j] = ss_expf(x[j] - top) - factor;
         sum += fabsf(x[j]);
         x[j] = x[j] > 0.0f ? x[j] : 0.0f;
     }
-    ss_scale(x, 1.0f / (sum + parameters[0] * one), n);
+    ss_scale(x, 1.0f / (sum + parameters[0] * factor), n);
 }
 
 static void softmax_clipped(float *x, size_t n, const float *parameters) {
@@ -127,164 +119,233 @@ static void softmax_clipped(float *x, size_t n, const float *parameters) {
     }
 }
 
+/* Binaries without training leave out the derivatives. */
+#ifdef SS_NO_TRAINER
+#define BACK(function) NULL
+#else
+#define BACK(function) function
+
+/* The derivatives of the functions above; ss_operation.back (operation.h) says what they compute.
+ */
+#define BACK_ARGS float *d, const float *x, const float *w, size_t n, const float *parameters
+
+/* Propagates through softmax. The formula also holds with one more key of fixed score that has no
+ * value: the term of this key in sum d w is 0. */
+static float softmax_back(BACK_ARGS) {
+    (void)x, (void)parameters;
+    float mean = ss_dot(d, w, n);
+    for (size_t j = 0; j < n; j++) d[j] = w[j] * (d[j] - mean);
+    return 0.0f;
+}
+
+/* Propagates through softmax with a sink logit. The sink is one more key: its weight is 1 minus the
+ * row's sum, and its value is 0. */
+static float sink_logit_back(BACK_ARGS) {
+    float mean = ss_dot(d, w, n);
+    softmax_back(d, x, w, n, parameters);
+    return -(1.0f - ss_sum(w, n)) * mean;
+}
+
+static float sigmoid_back(BACK_ARGS) {
+    (void)x, (void)parameters;
+    for (size_t j = 0; j < n; j++) d[j] *= w[j] * (1.0f - w[j]);
+    return 0.0f;
+}
+
+/* Propagates through a share, w_j = u_j / (sum u + guard), to u: d u_j = (d_j - sum d w) / (sum u +
+ * guard). */
+static void propagate_share(float *d, const float *w, size_t n, float sum) {
+    float mean = ss_dot(d, w, n), inverse = 1.0f / (sum + SS_PROXY_GUARD);
+    for (size_t j = 0; j < n; j++) d[j] = (d[j] - mean) * inverse;
+}
+
+static float sigmoid_norm_back(BACK_ARGS) {
+    (void)parameters;
+    float sum = 0.0f;
+    for (size_t j = 0; j < n; j++) sum += ss_sigmoidf(x[j]);
+    propagate_share(d, w, n, sum);
+    for (size_t j = 0; j < n; j++) {
+        float u = ss_sigmoidf(x[j]);
+        d[j] *= u * (1.0f - u);
+    }
+    return 0.0f;
+}
+
+static float relu_back(BACK_ARGS) {
+    (void)w, (void)parameters;
+    for (size_t j = 0; j < n; j++) d[j] = x[j] > 0.0f ? d[j] / (float)n : 0.0f;
+    return 0.0f;
+}
+
+/* Propagates through elu(x) + 1. Where x is below 0, the derivative e^x is the weight itself; above
+ * 0 the derivative is 1, and the weight exceeds 1. */
+static float elu1_back(BACK_ARGS) {
+    (void)x, (void)parameters;
+    for (size_t j = 0; j < n; j++) d[j] *= w[j] < 1.0f ? w[j] : 1.0f;
+    return 0.0f;
+}
+
+static float elu1_norm_back(BACK_ARGS) {
+    (void)parameters;
+    float sum = 0.0f;
+    for (size_t j = 0; j < n; j++) sum += x[j] > 0.0f ? x[j] + 1.0f : ss_expf(x[j]);
+    propagate_share(d, w, n, sum);
+    for (size_t j = 0; j < n; j++)
+        if (!(x[j] > 0.0f)) d[j] *= ss_expf(x[j]);
+    return 0.0f;
+}
+
+static float identity_back(BACK_ARGS) {
+    (void)d, (void)x, (void)w, (void)n, (void)parameters;
+    return 0.0f;
+}
+
+static float share_back(BACK_ARGS) {
+    (void)parameters;
+    propagate_share(d, w, n, ss_sum(x, n));
+    return 0.0f;
+}
+
+/* Propagates through w_j = x_j / max(|sum x|, 1). Where |sum x| exceeds 1, its derivative is the
+ * sign of the sum; elsewhere the weights are the scores. */
+static float share_of_at_least_1_back(BACK_ARGS) {
+    (void)parameters;
+    float sum = ss_sum(x, n), magnitude = fabsf(sum);
+    if (magnitude > 1.0f) {
+        float shift = ss_dot(d, w, n) * (sum < 0.0f ? -1.0f : 1.0f);
+        for (size_t j = 0; j < n; j++) d[j] = (d[j] - shift) / magnitude;
+    }
+    return 0.0f;
+}
+
+/* Propagates through softmax times a factor: w = a p with p the softmax, so dx_j = a p_j (d_j - sum
+ * d p). */
+static float softmax_scaled_back(BACK_ARGS) {
+    (void)x;
+    float a = parameters[0], mean = a == 0.0f ? 0.0f : ss_dot(d, w, n) / a;
+    for (size_t j = 0; j < n; j++) d[j] = w[j] * (d[j] - mean);
+    return 0.0f;
+}
+
+/* Propagates through softmax with a p-norm: w_j = e^x_j / (sum e^px)^(1/p), so dw_j/dx_i = w_j ([i
+ * = j] - w_i^p). */
+static float softmax_p_back(BACK_ARGS) {
+    float p = parameters[0], top = ss_max(x, n), sum = 0.0f, total = ss_dot(d, w, n);
+    for (size_t j = 0; j < n; j++) sum += ss_expf((x[j] - top) * p);
+    for (size_t j = 0; j < n; j++) d[j] = w[j] * d[j] - ss_expf((x[j] - top) * p) / sum * total;
+    return 0.0f;
+}
+
+/* Propagates through softpick: with a_j = e^x_j - 1 and S = sum |a| + eps, dx_j = e^x_j ([a_j > 0]
+ * d_j - sign(a_j) sum d w) / S. */
+static float softpick_back(BACK_ARGS) {
+    float top = ss_max(x, n), sum = 0.0f, total = ss_dot(d, w, n);
+    top = top > 0.0f ? top : 0.0f;
+    float factor = ss_expf(-top);
+    for (size_t j = 0; j < n; j++) sum += fabsf(ss_expf(x[j] - top) - factor);
+    sum += parameters[0] * factor;
+    for (size_t j = 0; j < n; j++) {
+        float e = ss_expf(x[j] - top), a = e - factor;
+        float sign = a > 0.0f ? 1.0f : a < 0.0f ? -1.0f : 0.0f;
+        d[j] = e * ((a > 0.0f ? d[j] : 0.0f) - sign * total) / sum;
+    }
+    return 0.0f;
+}
+
+/* Propagates through clipped softmax. A clipped weight has derivative 0, but its score still enters
+ * the sum of the other weights. */
+static float softmax_clipped_back(BACK_ARGS) {
+    float zeta = parameters[0], gamma = parameters[1], mean = 0.0f;
+    float top = ss_max(x, n), sum = 0.0f;
+    for (size_t j = 0; j < n; j++) sum += ss_expf(x[j] - top);
+    for (size_t j = 0; j < n; j++) {
+        d[j] = w[j] > 0.0f && w[j] < 1.0f ? d[j] * (zeta - gamma) : 0.0f;
+        mean += d[j] * (ss_expf(x[j] - top) / sum);
+    }
+    for (size_t j = 0; j < n; j++) d[j] = ss_expf(x[j] - top) / sum * (d[j] - mean);
+    return 0.0f;
+}
+#endif
+
 #define TABLE_15 "Gu et al. 2025, section 7.4, table 15"
 
+/* What sink scores are computed from, and whether the weights of a row sum to 1. */
+#define NORMALIZED .proxy = SS_PROXY_WEIGHTS, .normalizes = true
+#define SHARE .proxy = SS_PROXY_SHARE
+#define SHARE_ABS .proxy = SS_PROXY_SHARE_ABS
+
+#define PARAMETERS(...) .parameters = {__VA_ARGS__}
+#define OPERATION(id, title, function, derivative, definition, reference, ...)                     \
+    {                                                                                              \
+        .name = #id, .label = title, .row = function, .back = BACK(derivative),                    \
+        .formula = SS_DOC(definition), .source = SS_DOC(reference), __VA_ARGS__                    \
+    }
+
 static const ss_operation table[] = {
-    {.name = "softmax",
-     .label = "softmax",
-     .formula = SS_DOC("exp(x_j) / sum_i exp(x_i)"),
-     .normalizes = true,
-     .proxy = SS_PROXY_WEIGHTS,
-     .row = softmax,
-     .back = BACK(ss_softmax_back),
-     .source = SS_DOC("Vaswani et al. 2017, section 3.2.1")},
-    {.name = "sigmoid",
-     .label = "sigmoid",
-     .formula = SS_DOC("1 / (1 + exp(-(x_j + b)))"),
-     .proxy = SS_PROXY_SHARE,
-     .parameters = {{"bias", 0.0f, -20.0f, 20.0f, false, SS_DOC("b, added to every score")}},
-     .row = sigmoid,
-     .back = BACK(ss_sigmoid_back),
-     .source = SS_DOC("Gu et al. 2025, section 7.4, table 6: sigmoid without normalization")},
-    {.name = "sigmoid_log_n",
-     .label = "sigmoid, bias -log n",
-     .formula = SS_DOC("1 / (1 + exp(-(x_j - log n))), n visible keys"),
-     .proxy = SS_PROXY_SHARE,
-     .row = sigmoid_log_n,
-     .back = BACK(ss_sigmoid_back),
-     .source = SS_DOC("Ramapuram et al. 2025, section 2, with n the keys this query sees")},
-    {.name = "sigmoid_norm",
-     .label = "sigmoid, normalized",
-     .formula = SS_DOC("s(x_j) / (sum_i s(x_i) + 1e-8), s the sigmoid"),
-     .normalizes = true,
-     .proxy = SS_PROXY_WEIGHTS,
-     .row = sigmoid_norm,
-     .back = BACK(ss_sigmoid_norm_back),
-     .source = SS_DOC("Gu et al. 2025, section 7.4, table 6: sigmoid with normalization")},
-    {.name = "softmax1",
-     .label = "softmax1 (off by one)",
-     .formula = SS_DOC("exp(x_j) / (1 + sum_i exp(x_i))"),
-     .proxy = SS_PROXY_SHARE,
-     .row = softmax1,
-     .back = BACK(ss_softmax_back),
-     .source = SS_DOC("Miller 2023; a key and a value of zeros")},
-    {.name = "sink_logit",
-     .label = "sink logit (learnable)",
-     .formula = SS_DOC("exp(x_j) / (exp(s_h) + sum_i exp(x_i))"),
-     .proxy = SS_PROXY_SHARE,
-     .parameters = {{"logit", 0.0f, -30.0f, 30.0f, true,
-                     SS_DOC("s_h, the logit of a key without value")}},
-     .row = sink_logit,
-     .back = BACK(ss_sink_logit_back),
-     .source = SS_DOC("OpenAI 2025, gpt-oss: one logit per head beside the keys")},
-    {.name = "relu",
-     .label = "ReLU / n",
-     .formula = SS_DOC("max(x_j, 0) / n, n visible keys"),
-     .proxy = SS_PROXY_SHARE,
-     .row = relu,
-     .back = BACK(ss_relu_back),
-     .source = SS_DOC("Guo et al. 2024, active-dormant attention heads")},
-    {.name = "elu1",
-     .label = "elu + 1",
-     .formula = SS_DOC("y_j + 1 if y_j > 0, else exp(y_j), y_j = x_j + b"),
-     .proxy = SS_PROXY_SHARE,
-     .parameters = {{"bias", 0.0f, -20.0f, 20.0f, false, SS_DOC("b, added to every score")}},
-     .row = elu1,
-     .back = BACK(ss_elu1_back),
-     .source = SS_DOC("Gu et al. 2025, section 7.4, table 6: elu + 1 without normalization")},
-    {.name = "identity",
-     .label = "identity (linear)",
-     .formula = SS_DOC("x_j"),
-     .proxy = SS_PROXY_SHARE_ABS,
-     .row = identity,
-     .back = BACK(ss_identity_back),
-     .source = SS_DOC("Gu et al. 2025, section 7.4, table 6: identity without normalization")},
-    {.name = "softmax_scaled",
-     .label = "softmax, rows sum to a",
-     .formula = SS_DOC("a exp(x_j) / sum_i exp(x_i)"),
-     .proxy = SS_PROXY_SHARE,
-     .parameters = {{"sum", 1.0f, 0.0f, 10.0f, false, SS_DOC("a, what every row sums to")}},
-     .row = softmax_scaled,
-     .back = BACK(ss_softmax_scaled_back),
-     .source = SS_DOC("Gu et al. 2025, section 7.4, table 14: scores that sum to alpha")},
-    {.name = "softmax_p",
-     .label = "softmax, p-normalized",
-     .formula = SS_DOC("exp(x_j) / (sum_i exp(p x_i))^(1/p)"),
-     .proxy = SS_PROXY_SHARE,
-     .parameters = {{"p", 2.0f, 0.1f, 10.0f, false, SS_DOC("the powers of the weights sum to 1")}},
-     .row = softmax_p,
-     .back = BACK(ss_softmax_p_back),
-     .source = SS_DOC("Gu et al. 2025, section 7.4: normalized by the p-norm")},
-    {.name = "softpick",
-     .label = "softpick",
-     .formula = SS_DOC("max(exp(x_j) - 1, 0) / (sum_i |exp(x_i) - 1| + eps)"),
-     .proxy = SS_PROXY_SHARE,
-     .parameters = {{"eps", 1e-6f, 1e-12f, 1.0f, false, SS_DOC("keeps the division finite")}},
-     .row = softpick,
-     .back = BACK(ss_softpick_back),
-     .source = SS_DOC("Zuhri et al. 2025, softpick: rectified softmax")},
-    {.name = "softmax_clipped",
-     .label = "softmax, clipped",
-     .formula = SS_DOC("clip((zeta - gamma) exp(x_j) / sum_i exp(x_i) + gamma, 0, 1)"),
-     .proxy = SS_PROXY_SHARE,
-     .parameters = {{"zeta", 1.0f, 1.0f, 2.0f, false, SS_DOC("upper end of the stretched range")},
-                    {"gamma", -0.03f, -1.0f, 0.0f, false,
-                     SS_DOC("lower end of the stretched range")}},
-     .row = softmax_clipped,
-     .back = BACK(ss_softmax_clipped_back),
-     .source = SS_DOC("Bondarenko et al. 2023, section 4.1")},
-    {.name = "elu1_norm",
-     .label = "elu + 1, normalized",
-     .formula = SS_DOC("(elu(x_j) + 1) / (sum_i (elu(x_i) + 1) + 1e-8)"),
-     .normalizes = true,
-     .proxy = SS_PROXY_WEIGHTS,
-     .row = elu1_norm,
-     .back = BACK(ss_elu1_norm_back),
-     .source = SS_DOC(TABLE_15)},
-    {.name = "identity_norm",
-     .label = "identity, normalized",
-     .formula = SS_DOC("x_j / max(|sum_i x_i|, 1)"),
-     .proxy = SS_PROXY_SHARE_ABS,
-     .row = share_of_at_least_1,
-     .back = BACK(ss_share_of_at_least_1_back),
-     .source = SS_DOC(TABLE_15)},
-    {.name = "elu1_kernel",
-     .label = "elu + 1 kernel",
-     .formula = SS_DOC("x_j, phi(z) = elu(z) + 1"),
-     .proxy = SS_PROXY_SHARE_ABS, /* distance terms may make scores negative */
-     .feature = SS_FEATURE_ELU1,
-     .row = identity,
-     .back = BACK(ss_identity_back),
-     .source = SS_DOC(TABLE_15)},
-    {.name = "elu1_kernel_norm",
-     .label = "elu + 1 kernel, normalized",
-     .formula = SS_DOC("x_j / (sum_i x_i + 1e-8), phi(z) = elu(z) + 1"),
-     .normalizes = true,
-     .proxy = SS_PROXY_WEIGHTS,
-     .feature = SS_FEATURE_ELU1,
-     .row = share,
-     .back = BACK(ss_share_back),
-     .source = SS_DOC(TABLE_15)},
-    {.name = "mlp_kernel",
-     .label = "MLP kernel",
-     .formula = SS_DOC("x_j, phi(z) = M2 relu(M1 z)"),
-     .proxy = SS_PROXY_SHARE_ABS,
-     .feature = SS_FEATURE_MLP,
-     .row = identity,
-     .back = BACK(ss_identity_back),
-     .source = SS_DOC(TABLE_15)},
-    {.name = "mlp_kernel_norm",
-     .label = "MLP kernel, normalized",
-     .formula = SS_DOC("x_j / max(|sum_i x_i|, 1), phi(z) = M2 relu(M1 z)"),
-     .proxy = SS_PROXY_SHARE_ABS,
-     .feature = SS_FEATURE_MLP,
-     .row = share_of_at_least_1,
-     .back = BACK(ss_share_of_at_least_1_back),
-     .source = SS_DOC(TABLE_15)},
+    OPERATION(softmax, "softmax", softmax, softmax_back, "exp(x_j) / sum_i exp(x_i)",
+              "Vaswani et al. 2017, section 3.2.1", NORMALIZED),
+    OPERATION(sigmoid, "sigmoid", sigmoid, sigmoid_back, "1 / (1 + exp(-(x_j + b)))",
+              "Gu et al. 2025, section 7.4, table 6: sigmoid without normalization", SHARE,
+              PARAMETERS({"bias", 0.0f, -20.0f, 20.0f, false, SS_DOC("b, added to every score")})),
+    OPERATION(sigmoid_log_n, "sigmoid, bias -log n", sigmoid_log_n, sigmoid_back,
+              "1 / (1 + exp(-(x_j - log n))), n visible keys",
+              "Ramapuram et al. 2025, section 2, with n the keys this query sees", SHARE),
+    OPERATION(sigmoid_norm, "sigmoid, normalized", sigmoid_norm, sigmoid_norm_back,
+              "s(x_j) / (sum_i s(x_i) + 1e-8), s the sigmoid",
+              "Gu et al. 2025, section 7.4, table 6: sigmoid with normalization", NORMALIZED),
+    OPERATION(softmax1, "softmax1 (off by one)", softmax1, softmax_back,
+              "exp(x_j) / (1 + sum_i exp(x_i))", "Miller 2023; a key and a value of zeros", SHARE),
+    OPERATION(sink_logit, "sink logit (learnable)", sink_logit, sink_logit_back,
+              "exp(x_j) / (exp(s_h) + sum_i exp(x_i))",
+              "OpenAI 2025, gpt-oss: one logit per head beside the keys", SHARE,
+              PARAMETERS({"logit", 0.0f, -30.0f, 30.0f, true,
+                          SS_DOC("s_h, the logit of a key without value")})),
+    OPERATION(relu, "ReLU / n", relu, relu_back, "max(x_j, 0) / n, n visible keys",
+              "Guo et al. 2024, active-dormant attention heads", SHARE),
+    OPERATION(elu1, "elu + 1", elu1, elu1_back, "y_j + 1 if y_j > 0, else exp(y_j), y_j = x_j + b",
+              "Gu et al. 2025, section 7.4, table 6: elu + 1 without normalization", SHARE,
+              PARAMETERS({"bias", 0.0f, -20.0f, 20.0f, false, SS_DOC("b, added to every score")})),
+    OPERATION(identity, "identity (linear)", identity, identity_back, "x_j",
+              "Gu et al. 2025, section 7.4, table 6: identity without normalization", SHARE_ABS),
+    OPERATION(softmax_scaled, "softmax, rows sum to a", softmax_scaled, softmax_scaled_back,
+              "a exp(x_j) / sum_i exp(x_i)",
+              "Gu et al. 2025, section 7.4, table 14: scores that sum to alpha", SHARE,
+              PARAMETERS({"sum", 1.0f, 0.0f, 10.0f, false, SS_DOC("a, what every row sums to")})),
+    OPERATION(
+        softmax_p, "softmax, p-normalized", softmax_p, softmax_p_back,
+        "exp(x_j) / (sum_i exp(p x_i))^(1/p)",
+        "Gu et al. 2025, section 7.4: normalized by the p-norm", SHARE,
+        PARAMETERS({"p", 2.0f, 0.1f, 10.0f, false, SS_DOC("the powers of the weights sum to 1")})),
+    OPERATION(softpick, "softpick", softpick, softpick_back,
+              "max(exp(x_j) - 1, 0) / (sum_i |exp(x_i) - 1| + eps)",
+              "Zuhri et al. 2025, softpick: rectified softmax", SHARE,
+              PARAMETERS({"eps", 1e-6f, 1e-12f, 1.0f, false, SS_DOC("keeps the division finite")})),
+    OPERATION(
+        softmax_clipped, "softmax, clipped", softmax_clipped, softmax_clipped_back,
+        "clip((zeta - gamma) exp(x_j) / sum_i exp(x_i) + gamma, 0, 1)",
+        "Bondarenko et al. 2023, section 4.1", SHARE,
+        PARAMETERS(
+            {"zeta", 1.0f, 1.0f, 2.0f, false, SS_DOC("upper end of the stretched range")},
+            {"gamma", -0.03f, -1.0f, 0.0f, false, SS_DOC("lower end of the stretched range")})),
+    OPERATION(elu1_norm, "elu + 1, normalized", elu1_norm, elu1_norm_back,
+              "(elu(x_j) + 1) / (sum_i (elu(x_i) + 1) + 1e-8)", TABLE_15, NORMALIZED),
+    OPERATION(identity_norm, "identity, normalized", share_of_at_least_1, share_of_at_least_1_back,
+              "x_j / max(|sum_i x_i|, 1)", TABLE_15, SHARE_ABS),
+    OPERATION(elu1_kernel, "elu + 1 kernel", identity, identity_back, "x_j, phi(z) = elu(z) + 1",
+              TABLE_15, SHARE_ABS /* distance terms may make scores negative */,
+              .feature = SS_FEATURE_ELU1),
+    OPERATION(elu1_kernel_norm, "elu + 1 kernel, normalized", share, share_back,
+              "x_j / (sum_i x_i + 1e-8), phi(z) = elu(z) + 1", TABLE_15, NORMALIZED,
+              .feature = SS_FEATURE_ELU1),
+    OPERATION(mlp_kernel, "MLP kernel", identity, identity_back, "x_j, phi(z) = M2 relu(M1 z)",
+              TABLE_15, SHARE_ABS, .feature = SS_FEATURE_MLP),
+    OPERATION(mlp_kernel_norm, "MLP kernel, normalized", share_of_at_least_1,
+              share_of_at_least_1_back, "x_j / max(|sum_i x_i|, 1), phi(z) = M2 relu(M1 z)",
+              TABLE_15, SHARE_ABS, .feature = SS_FEATURE_MLP),
 };
 
 const ss_operation *ss_operations(int *n) {
-    *n = (int)(sizeof table / sizeof *table);
+    if (n) *n = (int)(sizeof table / sizeof *table);
     return table;
 }
 

@@ -44,12 +44,14 @@ typedef struct ss_operation {
     /* Replaces n scores in x by n weights; n >= 1. */
     void (*row)(float *x, size_t n, const float *parameters);
     /* Turns n gradients d with respect to the weights into gradients with respect to the scores x,
-     * from which `row` computed the weights w. Returns the gradient with respect to parameters[0].
-     * NULL: a model with this operation cannot be trained. */
+     * from which `row` computed the weights w. Returns the gradient with respect to parameters[0]
+     * if models may learn it (per_head), else 0. NULL: a model with this operation cannot be
+     * trained. */
     float (*back)(float *d, const float *x, const float *w, size_t n, const float *parameters);
     const char *source;
 } ss_operation;
 
+/* Returns the table and, unless n is NULL, its number of rows. */
 const ss_operation *ss_operations(int *n);
 
 /* Replaces x[i] by elu(x[i]) + 1; serves as an operation and as a feature map. */
@@ -63,11 +65,11 @@ const char *ss_proxy_name(ss_proxy proxy);
 const char *ss_feature_name(ss_feature feature);
 
 /*
- * The keys that a query sees: of its past the first `first` and the last `recent`, its own key
- * included, and the first `prefix` keys of the text, even after the query. The numbers first and
- * recent give the Lambda-shaped mask of a cache that evicts the middle without moving positions
- * (Xiao et al. 2024, StreamingLLM); first = 0 is a window. recent is at least 1. A mask with a
- * prefix shows all of the past.
+ * The keys that a query sees: the first `first` and the last `recent` keys up to its own, which
+ * counts as recent, and the first `prefix` keys of the text, even those after the query. The
+ * numbers first and recent give the Lambda-shaped mask of a cache that evicts the middle without
+ * moving positions (Xiao et al. 2024, StreamingLLM); first = 0 is a window. recent is at least 1. A
+ * mask with a prefix shows all of the past.
  */
 typedef struct ss_mask {
     int first, recent, prefix;

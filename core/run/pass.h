@@ -15,10 +15,8 @@
  * must be in the same chunk.
  */
 #define SS_CHUNK 256
-/* SS_ATTENTION_ROWS: queries per tile of one head, the number that a reader of maps gets at a time.
- * SS_LOGIT_ROWS: rows per LM-head product when logits are not recorded; each product reads all
- * weights of the head, and its buffer has SS_LOGIT_ROWS * V floats. */
-#define SS_ATTENTION_ROWS SS_MAP_ROWS
+/* Rows per LM-head product when logits are not recorded: each product reads all weights of the
+ * head, and its buffer has SS_LOGIT_ROWS * V floats. */
 #define SS_LOGIT_ROWS 64
 
 /* Number of rows of rotary angles that an eviction caches, which is enough for most texts. */
@@ -56,10 +54,10 @@ typedef struct ss_scratch {
     ss_feature feature;     /* feature map of the packed keys */
     int32_t *ranks;         /* [S] positions of the keys for one query */
     unsigned char *visible; /* [S] 1 for a visible key */
-    float *queries;         /* [SS_ATTENTION_ROWS][K] through the feature map */
+    float *queries;         /* [SS_MAP_ROWS][K] after the feature map */
     float *keys; /* [B+S][max(K, U)] keys or values that differ from the trace: after a bias key, or
                     through a feature map */
-    float *scores;     /* [SS_ATTENTION_ROWS][B+S] */
+    float *scores;     /* [SS_MAP_ROWS][B+S] */
     float *tiles;      /* queries or weights in the layout of a product, as many floats as scores */
     float *key_panels; /* [ceil((B+S)/8)][K][8] */
     float *value_panels; /* [ceil(U/8)][B+S][8] */

@@ -2,6 +2,7 @@
 
 #include "../math/pack.h"
 #include "../math/scalar.h"
+#include "attention.h"
 #include "begin.h"
 #include "edits/evict.h"
 #include "edits/hook.h"
@@ -16,35 +17,26 @@
 #include <stdio.h>
 #include <string.h>
 
-static float *take_floats(ss_arena *arena, size_t a, size_t b, size_t c) {
-    size_t ab;
-    if (!ss_mul_size(&ab, a, b) || !ss_mul_size(&ab, ab, c)) {
-        arena->full = true;
-        return NULL;
-    }
-    return ss_arena_take(arena, ab, sizeof(float));
-}
-
 /* Returns how many rows of logits the pass holds itself: as many as one product computes if losses
  * are recorded without logits, else one. */
 static size_t logit_rows(const ss_trace *trace, size_t n) {
     bool needs_losses = trace->fields & SS_FIELDS_PREDICTED;
     if (!needs_losses || trace->fields & SS_BIT(SS_FIELD_LOGITS)) return 1;
-    return n < SS_LOGIT_ROWS ? n : SS_LOGIT_ROWS;
+    return ss_smaller(n, SS_LOGIT_ROWS);
 }
 
 static void lay_out_experts(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {
     if (arch->E == 0) return;
-    pass->router = take_floats(arena, n, (size_t)arch->E, 1);
-    pass->shared_factors = take_floats(arena, n, 1, 1);
-    pass->expert_rows = take_floats(arena, n, (size_t)arch->D, 1);
+    pass->router = ss_arena_floats(arena, n, (size_t)arch->E);
+    pass->shared_factors = ss_arena_floats(arena, n, 1);
+    pass->expert_rows = ss_arena_floats(arena, n, (size_t)arch->D);
 }
 
 static void lay_out_angles(ss_angles angles[2], const ss_arch *arch, size_t n, ss_arena *arena) {
     for (int i = 0; i < (arch->own_rotary ? 2 : 1); i++) {
         size_t pairs = ss_arch_pairs(arch, i);
-        angles[i].cosine = take_floats(arena, n, pairs, 1);
-        angles[i].sine = take_floats(arena, n, pairs, 1);
+        angles[i].cosine = ss_arena_floats(arena, n, pairs);
+        angles[i].sine = ss_arena_floats(arena, n, pairs);
     }
 }
 
@@ -53,20 +45,20 @@ static void lay_out_scratch(ss_scratch *scratch, size_t rows, size_t slots, size
     size_t K = (size_t)arch->K, U = (size_t)arch->U;
     scratch->ranks = ss_arena_take(arena, slots, sizeof *scratch->ranks);
     scratch->visible = ss_arena_take(arena, slots, sizeof *scratch->visible);
-    scratch->queries = take_floats(arena, rows, K, 1);
-    scratch->keys = take_floats(arena, keys, K > U ? K : U, 1);
-    scratch->scores = take_floats(arena, rows, keys, 1);
-    scratch->tiles = take_floats(arena, rows, keys > K ? keys : K, 1);
-    scratch->key_panels = take_floats(arena, ss_panels_floats(keys, K), 1, 1);
-    scratch->value_panels = take_floats(arena, ss_panels_floats(U, keys), 1, 1);
+    scratch->queries = ss_arena_floats(arena, rows, K);
+    scratch->keys = ss_arena_floats(arena, keys, ss_larger(K, U));
+    scratch->scores = ss_arena_floats(arena, rows, keys);
+    scratch->tiles = ss_arena_floats(arena, rows, ss_larger(keys, K));
+    scratch->key_panels = ss_arena_floats(arena, ss_panels_floats(keys, K), 1);
+    scratch->value_panels = ss_arena_floats(arena, ss_panels_floats(U, keys), 1);
 }
 
 static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {
-    size_t rows = n < SS_ATTENTION_ROWS ? n : SS_ATTENTION_ROWS;
-    size_t keys = (size_t)pass->trace->slots + (arch->bias_key != SS_OWNER_NONE);
+    size_t rows = ss_smaller(n, SS_MAP_ROWS);
+    size_t keys = (size_t)pass->trace->slots + ss_bias_keys(arch);
     if (arch->gate)
-        pass->gates = take_floats(arena, n, (size_t)ss_arch_gated_heads(arch),
-                                  (size_t)ss_arch_gate_width(arch));
+        pass->gates = ss_arena_floats(
+            arena, n, (size_t)ss_arch_gated_heads(arch) * (size_t)ss_arch_gate_width(arch));
     for (size_t i = 0; i < ss_pool_workers(pass->pool); i++)
         lay_out_scratch(&pass->scratch[i], rows, (size_t)pass->trace->slots, keys, arch, arena);
 }
@@ -76,13 +68,13 @@ static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_a
     size_t heads = (size_t)arch->L * (size_t)arch->H, S = (size_t)pass->trace->slots;
     pass->edits = ss_arena_take(arena, (size_t)desc->edits_n, sizeof *pass->edits);
     pass->edit_numbers = ss_arena_take(arena, (size_t)desc->edits_n, sizeof *pass->edit_numbers);
-    pass->edit_numbers_room = take_floats(arena, pass->edit_numbers_n, 1, 1);
+    pass->edit_numbers_room = ss_arena_floats(arena, pass->edit_numbers_n, 1);
     pass->positions = ss_arena_take(arena, C, sizeof *pass->positions);
     if (!pass->has_eviction) return;
-    pass->cache.score = take_floats(arena, heads, S, 1);
-    pass->cache.score_factor = take_floats(arena, heads, S, 1);
+    pass->cache.score = ss_arena_floats(arena, heads, S);
+    pass->cache.score_factor = ss_arena_floats(arena, heads, S);
     if (pass->moves_keys) {
-        size_t rows = C < SS_ROTARY_ROWS ? C : SS_ROTARY_ROWS;
+        size_t rows = ss_smaller(C, SS_ROTARY_ROWS);
         lay_out_angles(pass->cache.rotary, arch, rows, arena);
         pass->cache.rotary_back = ss_arena_take(arena, rows, sizeof *pass->cache.rotary_back);
     }
@@ -103,23 +95,23 @@ static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     size_t F = widest_ffn(arch);
     int latent = arch->q_latent > arch->kv_latent ? arch->q_latent : arch->kv_latent;
     size_t text_rows = pass->by_layer ? (size_t)pass->trace->capacity : n;
-    pass->x = pass->stream = take_floats(arena, text_rows, D, 1);
-    pass->y = take_floats(arena, n, D, 1);
-    pass->attn_out = take_floats(arena, n, D, 1);
-    pass->ffn_out = take_floats(arena, n, D, 1);
-    pass->latent = take_floats(arena, n, (size_t)latent, 1);
-    pass->kv = take_floats(arena, n, (size_t)arch->G, K > U ? K : U);
-    pass->q = take_floats(arena, n, (size_t)arch->H, K);
-    pass->head_out = K == U ? pass->q : take_floats(arena, n, (size_t)arch->H, U);
-    pass->gate = take_floats(arena, n, F, 1);
-    pass->up = take_floats(arena, n, F, 1);
+    pass->x = pass->stream = ss_arena_floats(arena, text_rows, D);
+    pass->y = ss_arena_floats(arena, n, D);
+    pass->attn_out = ss_arena_floats(arena, n, D);
+    pass->ffn_out = ss_arena_floats(arena, n, D);
+    pass->latent = ss_arena_floats(arena, n, (size_t)latent);
+    pass->kv = ss_arena_floats(arena, n, (size_t)arch->G * ss_larger(K, U));
+    pass->q = ss_arena_floats(arena, n, (size_t)arch->H * K);
+    pass->head_out = K == U ? pass->q : ss_arena_floats(arena, n, (size_t)arch->H * U);
+    pass->gate = ss_arena_floats(arena, n, F);
+    pass->up = ss_arena_floats(arena, n, F);
     lay_out_experts(pass, arch, n, arena);
     lay_out_attention(pass, arch, n, arena);
     ss_mix_lay_out(pass, n, arena);
     lay_out_angles(pass->text_angles, arch, text_rows, arena);
-    pass->logits = take_floats(arena, logit_rows(pass->trace, n), (size_t)arch->V, 1);
+    pass->logits = ss_arena_floats(arena, logit_rows(pass->trace, n), (size_t)arch->V);
     size_t workers = ss_pool_workers(pass->pool);
-    pass->work = take_floats(arena, ss_matrix_work(n, pass->trace->model->widest, workers), 1, 1);
+    pass->work = ss_arena_floats(arena, ss_matrix_work(n, pass->trace->model->widest, workers), 1);
 }
 
 static int chunk_of(const ss_arch *arch, int capacity, int joint_tokens) {
@@ -132,8 +124,7 @@ static int chunk_of(const ss_arch *arch, int capacity, int joint_tokens) {
  * stack, because the arena may only be measuring. */
 static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc,
                             ss_error *err) {
-    int n;
-    pass->edit_kinds = ss_edits(&n);
+    pass->edit_kinds = ss_edits(NULL);
     for (int i = 0; i < desc->edits_n; i++) {
         ss_edit full;
         ss_status status = ss_edit_resolve(&full, desc->edits, i, desc->model, desc->capacity, err);
@@ -231,7 +222,7 @@ static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc
     ss_trace_lay_out(trace, arena);
     lay_out_edits(pass, desc, (size_t)desc->capacity, arena);
     if (desc->from)
-        pass->source_stream = take_floats(arena, (size_t)desc->from->T, (size_t)arch->D, 1);
+        pass->source_stream = ss_arena_floats(arena, (size_t)desc->from->T, (size_t)arch->D);
     lay_out_rows(pass, arena);
     return SS_OK;
 }
@@ -297,8 +288,7 @@ static void reset_edits(ss_pass *pass, const ss_choice *own_choice) {
     for (int t = 0; t < trace->capacity; t++) pass->positions[t] = t;
     ss_evict_reset(pass);
     ss_mix_clear(pass);
-    size_t rows =
-        (size_t)trace->capacity < SS_ROTARY_ROWS ? (size_t)trace->capacity : SS_ROTARY_ROWS;
+    size_t rows = ss_smaller((size_t)trace->capacity, SS_ROTARY_ROWS);
     if (pass->moves_keys)
         memset(pass->cache.rotary_back, 0, rows * sizeof *pass->cache.rotary_back);
     if (!trace->summed && !pass->cache.filled) mark_missing_heads(trace);
@@ -314,11 +304,10 @@ static ss_status resolve_edits(ss_pass *pass, const ss_run_desc *desc, ss_error 
         status = ss_edit_resolve(&edits[i], desc->edits, i, desc->model, desc->capacity, err);
     for (int i = 0; i < desc->edits_n && status == SS_OK; i++) {
         const ss_edit_kind *row = &pass->edit_kinds[edits[i].kind];
-        char where[64];
-        snprintf(where, sizeof where, "edits[%d].%s", i, row->name);
         pass->edit_numbers[i] = numbers;
         if (row->keeps) numbers += row->keeps(edits[i].values, &desc->model->arch);
-        if (row->check) status = row->check(pass, edits[i].values, where, err);
+        if (row->check)
+            status = row->check(pass, edits[i].values, ss_edit_where(i, row->name).text, err);
         if (status == SS_OK && (row->hook_points & SS_AT_START))
             row->apply(&(ss_hook){.pass = pass, .point = SS_AT_START}, edits[i].values);
     }
@@ -360,9 +349,7 @@ static ss_status check_prompts(const ss_pass *pass, int n, ss_error *err) {
         const ss_edit_kind *row = &pass->edit_kinds[pass->edits[i].kind];
         int joint_tokens = row->together ? row->together(pass->edits[i].values) : 0;
         if (joint_tokens == INT_MAX || joint_tokens <= n) continue;
-        char where[32];
-        snprintf(where, sizeof where, "edits[%d].prompt", i);
-        return ss_fail(err, SS_UNSUPPORTED, where,
+        return ss_fail(err, SS_UNSUPPORTED, ss_edit_where(i, "prompt").text,
                        "expected the %d tokens of the prompt at once, found %d", joint_tokens, n);
     }
     return SS_OK;

@@ -50,9 +50,9 @@ typedef struct ss_run {
 } ss_run;
 
 /*
- * Computes the bytes of arena that ss_run_init takes. For a streaming run they grow with the budget
- * b, and by 12 with each token: keys and values take 8 L G K (n + 64), with n = b if the heads of a
- * group keep the same keys (window, first), else n = b H/G.
+ * Computes the bytes of arena that ss_run_init takes. A streaming run takes 12 bytes for each
+ * token, and 8 L G K (n + 64) for keys and values: n is the budget of the eviction if the heads of
+ * a group keep the same keys (window, first), else H/G times the budget.
  */
 ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err);
 

@@ -46,22 +46,24 @@ static float share_factor(const tile *rows, int r, float mass) {
     return 1.0f / ((float)sum + SS_PROXY_GUARD);
 }
 
-/* Adds factors[r] A_rk, or factors[r] |A_rk|, to sums[k] for every row r that sees key k. */
+/* Adds factors[r] A_rk, or factors[r] |A_rk|, to sums[k] for every row r that sees key k; without
+ * `factors` each factor is 1. */
 static void add_columns(const tile *rows, double *sums, const double *factors, bool absolute) {
     int end = end_of(rows, rows->n - 1);
     for (int k = 0; k < end; k += COLUMNS)
         for (int r = 0; r < rows->n; r++) {
             int count = end_of(rows, r) - k;
             if (count > COLUMNS) count = COLUMNS;
+            double factor = factors ? factors[r] : 1.0;
             if (count > 0)
-                ss_add_shares(sums + k, row_of(rows, r) + k, factors[r], absolute, (size_t)count);
+                ss_add_shares(sums + k, row_of(rows, r) + k, factor, absolute, (size_t)count);
         }
 }
 
 static void add_shares(const tile *rows) {
     const ss_trace *trace = rows->trace;
     const ss_row_statistics *statistics = &trace->statistics;
-    double factors[SS_MAP_ROWS], ones[SS_MAP_ROWS];
+    double factors[SS_MAP_ROWS];
     for (int r = 0; r < rows->n; r++) {
         size_t t = index_of(rows, rows->t + r);
         const float *row = row_of(rows, r);
@@ -69,12 +71,11 @@ static void add_shares(const tile *rows) {
         statistics->factor[t] = share_factor(rows, r, statistics->mass[t]);
         statistics->first[t] = trace->first < end_of(rows, r) ? fabsf(row[trace->first]) : 0.0f;
         factors[r] = (double)statistics->factor[t];
-        ones[r] = 1.0;
     }
     add_columns(rows, statistics->alpha + index_of(rows, 0), factors,
                 proxy_of(rows) == SS_PROXY_SHARE_ABS);
     if (proxy_of(rows) != SS_PROXY_WEIGHTS)
-        add_columns(rows, statistics->alpha_raw + index_of(rows, 0), ones, false);
+        add_columns(rows, statistics->alpha_raw + index_of(rows, 0), NULL, false);
 }
 
 static bool has_mass(const float *row, int end, float bias) {
@@ -163,12 +164,8 @@ static void clear_sums(const tile *rows, unsigned group) {
     }
 }
 
-static int heads_of(const ss_trace *trace) {
-    return trace->model->arch.L * trace->model->arch.H;
-}
-
 static int *queries_of(const ss_trace *trace, int group, int head) {
-    return &trace->statistics.queries[group * heads_of(trace) + head];
+    return &trace->statistics.queries[group * ss_heads(trace) + head];
 }
 
 void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, int n, int T,
@@ -229,13 +226,13 @@ void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, in
 
 void ss_statistics_rewind(const ss_trace *trace, int n) {
     if (!trace->statistics.queries) return;
-    for (int i = 0; i < SS_STATISTICS * heads_of(trace); i++)
+    for (int i = 0; i < SS_STATISTICS * ss_heads(trace); i++)
         if (trace->statistics.queries[i] > n) trace->statistics.queries[i] = 0;
 }
 
 void ss_statistics_clear(const ss_trace *trace) {
     /* The arena's memory is uninitialized. */
-    size_t bytes = (size_t)(SS_STATISTICS * heads_of(trace)) * sizeof *trace->statistics.queries;
+    size_t bytes = (size_t)(SS_STATISTICS * ss_heads(trace)) * sizeof *trace->statistics.queries;
     if (trace->statistics.queries) memset(trace->statistics.queries, 0, bytes);
 }
 
@@ -292,13 +289,13 @@ bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T) {
     if (groups & SS_OF_NORMS && T > trace->T) return false;
     if (groups & SS_OF_SPECTRA && trace->statistics.spectra_n != T) return false;
     for (int i = 0; i < SS_STATISTICS; i++)
-        for (int head = 0; groups & 1u << i && head < heads_of(trace); head++)
+        for (int head = 0; groups & 1u << i && head < ss_heads(trace); head++)
             if (*queries_of(trace, i, head) != T) return false;
     return true;
 }
 
 void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
-    uint64_t heads = (uint64_t)heads_of(trace), cells = (uint64_t)T * (uint64_t)T;
+    uint64_t heads = (uint64_t)ss_heads(trace), cells = (uint64_t)T * (uint64_t)T;
     groups &= ~(unsigned)(SS_OF_NORMS | SS_OF_SPECTRA); /* norms are computed from the vectors when
                                                            they are read, and spectra in the pass */
     bool reads_queries = groups == SS_OF_COSINES;
@@ -324,11 +321,12 @@ void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
 }
 
 void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, int t, int n,
-                             const float *rows, size_t stride, size_t width) {
+                             const float *rows, size_t stride) {
     float *norms = trace->statistics.norms[field];
     if (!norms) return;
     norms += (size_t)row * (size_t)trace->capacity + (size_t)t;
-    for (int i = 0; i < n; i++, rows += stride) norms[i] = sqrtf(ss_dot(rows, rows, width));
+    for (int i = 0; i < n; i++, rows += stride)
+        norms[i] = sqrtf(ss_dot(rows, rows, trace->widths[field]));
 }
 
 void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int T) {
@@ -339,17 +337,16 @@ void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int 
     statistics->spectra_n = layer + 1 == ss_states(arch) ? T : 0;
 }
 
-float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t, int width) {
+float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t) {
     const float *kept_norms = trace->kept.norms[field];
     const float *run_norms = trace->statistics.norms[field];
     if (kept_norms) return kept_norms[(size_t)row * (size_t)trace->T + (size_t)t];
     if (run_norms) return run_norms[(size_t)row * (size_t)trace->capacity + (size_t)t];
     const float *x = ss_row(trace, field, row, t);
-    return sqrtf(ss_dot(x, x, (size_t)width));
+    return sqrtf(ss_dot(x, x, trace->widths[field]));
 }
 
 float ss_key_length(const ss_trace *trace, ss_field_id field, int head, int j) {
-    const ss_arch *arch = &trace->model->arch;
     if (field == SS_FIELD_OUT_NORM) return *ss_row(trace, field, head, j);
-    return ss_norm_of(trace, field, ss_arch_group_row(arch, head), j, arch->U);
+    return ss_norm_of(trace, field, ss_arch_group_row(&trace->model->arch, head), j);
 }

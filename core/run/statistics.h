@@ -3,8 +3,8 @@
  *
  * A map is the largest part of a trace, and most metrics need only such sums. The rows of a head
  * are added in the order of their queries, whether they come from the pass, from a stored map, or
- * are computed again (maps.h): the bits are the same. A measuring run keeps only these sums, those
- * over its queries, norms and spectra.
+ * are computed again (maps.h): the bits are the same. A measuring run keeps only sums over maps and
+ * queries, norms and spectra.
  */
 #ifndef SS_RUN_STATISTICS_H
 #define SS_RUN_STATISTICS_H
@@ -23,10 +23,10 @@ void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, 
 void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, int T, const float *q,
                                size_t stride);
 
-/* Computes the norms of rows[n] of `width` numbers, `stride` numbers apart, for tokens [t, t+n) of
- * row `row` of the field, in a measuring run that keeps norms of the field. */
+/* Computes the norms of rows[n], `stride` numbers apart, for tokens [t, t+n) of row `row` of the
+ * field, in a measuring run that keeps norms of the field. */
 void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, int t, int n,
-                             const float *rows, size_t stride, size_t width);
+                             const float *rows, size_t stride);
 
 /* Computes the spectrum of the states h[T] after `layer` layers, in a measuring run that
  * accumulates spectra. */
@@ -50,9 +50,9 @@ void ss_statistics_find(const ss_trace *trace, unsigned groups, int T);
 /* Returns the norm of what key j contributes: |v_j|, or |W_O v_j| for SS_FIELD_OUT_NORM. */
 float ss_key_length(const ss_trace *trace, ss_field_id field, int head, int j);
 
-/* Returns the norm of a field's vector of `width` numbers in row `row` at token t: the norm that
- * the trace keeps, or one computed from the vector. */
-float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t, int width);
+/* Returns the norm of a field's vector in row `row` at token t: the norm that the trace keeps, or
+ * one computed from the vector. */
+float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t);
 
 /* Returns the end of the keys that query t may see; a mask or an edit may hide earlier keys. */
 static inline int ss_row_end(const ss_trace *trace, int head, int t) {

@@ -15,9 +15,12 @@
 #define SHAPE(...) .shape = {__VA_ARGS__}
 /* A field holds floats unless `.type` names another type; every model has it unless `.needs` is
  * given. */
-#define FIELD(id, key, when_recorded, of, text, ...)                                               \
-    [SS_FIELD_##id] = {                                                                            \
-        .name = key, .when = when_recorded, .unit = of, .meaning = SS_DOC(text), __VA_ARGS__}
+#define FIELD(id, key, when_recorded, number_unit, text, ...)                                      \
+    [SS_FIELD_##id] = {.name = key,                                                                \
+                       .when = when_recorded,                                                      \
+                       .unit = number_unit,                                                        \
+                       .meaning = SS_DOC(text),                                                    \
+                       __VA_ARGS__}
 
 static const ss_field table[SS_FIELD_N] = {
     FIELD(TOKENS, "tokens", STANDARD, "id", "token ids", SHAPE("T"), .type = SS_I32),
@@ -134,21 +137,18 @@ static size_t count_from(const ss_trace *trace, const char *const *shape) {
 }
 
 static void *take_heads(const ss_trace *trace, ss_arena *arena, size_t size) {
-    size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H, numbers;
-    if (!ss_mul_size(&numbers, heads, (size_t)trace->capacity)) numbers = SIZE_MAX;
-    return ss_arena_take(arena, numbers, size);
+    return ss_arena_rows(arena, (size_t)ss_heads(trace), (size_t)trace->capacity, size);
 }
 
 static float *take_norms(const ss_trace *trace, ss_arena *arena, ss_field_id field) {
     const char *const *shape = table[field].shape;
-    size_t rows = 1, numbers;
+    size_t rows = 1;
     for (; **shape != 'T'; shape++) rows *= extent(trace, *shape);
-    if (!ss_mul_size(&numbers, rows, (size_t)trace->capacity)) numbers = SIZE_MAX;
-    return ss_arena_take(arena, numbers, sizeof(float));
+    return ss_arena_floats(arena, rows, (size_t)trace->capacity);
 }
 
 static void take_statistics(ss_trace *trace, ss_arena *arena) {
-    size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
+    size_t heads = (size_t)ss_heads(trace);
     ss_row_statistics *statistics = &trace->statistics;
     for (int field = 0; field < SS_FIELD_N; field++)
         if (trace->summed & SS_FIELDS_NORMS & SS_BIT(field))
@@ -179,7 +179,7 @@ static void take_statistics(ss_trace *trace, ss_arena *arena) {
 }
 
 void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
-    size_t T = (size_t)trace->capacity, D = (size_t)trace->model->arch.D, side = T < D ? T : D;
+    size_t T = (size_t)trace->capacity, D = (size_t)trace->model->arch.D, side = ss_smaller(T, D);
     size_t numbers;
     if (trace->summed || trace->fields & (SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q)))
         take_statistics(trace, arena);
@@ -192,21 +192,19 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
     if (trace->fields & SS_BIT(SS_FIELD_HIDDEN)) {
         const ss_arch *arch = &trace->model->arch;
         size_t H = (size_t)arch->H, HU = H * (size_t)arch->U;
-        size_t parts = H * (D + H + 1) + (size_t)arch->K + (D > HU ? D : HU);
+        size_t parts = H * (D + H + 1) + (size_t)arch->K + (ss_larger(D, HU));
         if (!ss_mul_size(&numbers, side, side + 9)) numbers = SIZE_MAX - 1;
         size_t products = ss_panels_floats(D, SS_SPECTRUM_ROWS) +
                           SS_SPECTRUM_COLUMNS * (D + 2 * SS_SPECTRUM_ROWS);
         numbers = numbers / 2 + 1 + (T > D ? products / 2 + 1 : 0);
-        trace->spectrum_n = numbers > parts ? numbers : parts;
-        if (!ss_mul_size(&numbers, trace->spectrum_n, ss_pool_workers(trace->pool)))
-            numbers = SIZE_MAX;
-        trace->spectrum = ss_arena_take(arena, numbers, sizeof *trace->spectrum);
+        trace->spectrum_n = ss_larger(numbers, parts);
+        trace->spectrum = ss_arena_rows(arena, ss_pool_workers(trace->pool), trace->spectrum_n,
+                                        sizeof *trace->spectrum);
     }
 }
 
 void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
-    size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
-    trace->choices = ss_arena_take(arena, heads, sizeof *trace->choices);
+    trace->choices = ss_arena_take(arena, (size_t)ss_heads(trace), sizeof *trace->choices);
     for (int field = 0; field < SS_FIELD_N; field++) {
         uint32_t needed_fields = trace->fields | (trace->fields & SS_STREAMS ? SS_FIELDS_SLOTS : 0);
         const char *const *shape = table[field].shape, *const *dim = shape;
@@ -248,7 +246,7 @@ void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n
         if (!trace->buffers[field] || !from->buffers[field]) continue;
         /* A row of scores is as long as the trace's capacity, with zeros after the text. */
         size_t width = trace->widths[field], other_width = from->widths[field],
-               common_width = width < other_width ? width : other_width;
+               common_width = ss_smaller(width, other_width);
         size_t rows = rows_below(trace, (ss_field_id)field, layer);
         for (size_t row = 0; row < rows; row++)
             for (int t = 0; t < n; t++) {

@@ -172,6 +172,19 @@ typedef struct ss_trace {
     ss_kept kept;              /* summaries of a recording, which replace fields that it lacks */
 } ss_trace;
 
+/* Returns the number of heads in all layers. Heads are numbered l*H + h, as rows of a field
+ * [L][H][T]. */
+static inline int ss_heads(const ss_trace *trace) {
+    return trace->model->arch.L * trace->model->arch.H;
+}
+
+/* Returns the first token that has a loss. The tokens of a prefix have none, since earlier queries
+ * see them; a bidirectional model has no losses. */
+static inline int ss_first_predicted(const ss_trace *trace) {
+    int prefix = trace->model->arch.prefix;
+    return prefix > 1 ? prefix : 1;
+}
+
 /* Returns the buffer of a field of type SS_F32, in the field's shape with the capacity for T; NULL
  * if the field is not recorded. */
 static inline float *ss_floats(const ss_trace *trace, ss_field_id field) {
@@ -190,14 +203,6 @@ static inline float *ss_row(const ss_trace *trace, ss_field_id field, int index,
     float *floats = ss_floats(trace, field);
     size_t row = (size_t)(index - trace->bases[field]) * trace->rooms[field] + (size_t)t;
     return floats ? floats + row * trace->widths[field] : NULL;
-}
-
-/* Returns ss_row of a recorded field, else `spare`: memory for rows that the pass also needs if
- * they are not recorded. */
-static inline float *ss_row_or(const ss_trace *trace, ss_field_id field, int index, int t,
-                               float *spare) {
-    float *row = ss_row(trace, field, index, t);
-    return row ? row : spare;
 }
 
 /* Records rows[n], `stride` numbers apart, as the field's rows of tokens [t0, t0+n), if the field

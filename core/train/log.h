@@ -1,4 +1,4 @@
-/* The LOG table: the columns of a training's log, which has one entry per step. */
+/* The LOG table: the columns of the log of a training run, which has one entry per step. */
 #ifndef SS_TRAIN_LOG_H
 #define SS_TRAIN_LOG_H
 

@@ -14,7 +14,7 @@ double ss_learning_rate(const ss_recipe *recipe, int step) {
 double ss_gradient_norm(const ss_parameters *gradients) {
     double sum = 0.0;
     for (size_t i = 0; i < gradients->n; i += 4096) {
-        size_t n = gradients->n - i < 4096 ? gradients->n - i : 4096;
+        size_t n = ss_smaller(gradients->n - i, 4096);
         sum += (double)ss_dot(gradients->numbers + i, gradients->numbers + i, n);
     }
     return sqrt(sum);

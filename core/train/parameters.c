@@ -62,18 +62,18 @@ static void put_tensor(void *context, const char *name, const ss_tensor *shape) 
     /* A matrix is packed as [in][out] or [out][in] and in at most three parts. After each part come
      * the rest of its last panel and the arena's gap. */
     size_t a = shape->dims[0], b = shape->rank > 1 ? shape->dims[1] : 0;
-    if (b) draft->panels += count + 3 * (SS_PANEL * (a > b ? a : b) + SS_ARENA_MORE / 4);
+    if (b) draft->panels += count + 3 * (SS_PANEL * ss_larger(a, b) + SS_ARENA_MORE / 4);
 }
 
 #define METADATA "\"__metadata__\":{\"format\":\"pt\"}"
 
 static ss_status write_header(header *draft, const ss_arch *arch, ss_error *err) {
-    int n, index = ss_operation_find(arch->attention.operation);
+    int index = ss_operation_find(arch->attention.operation);
     if (index < 0)
         return ss_fail(err, SS_UNSUPPORTED, "sinkscope.attention.operation",
                        "expected an operation of this build's table, found %s",
                        arch->attention.operation);
-    draft->operation = &ss_operations(&n)[index];
+    draft->operation = &ss_operations(NULL)[index];
     ss_lister lister = {draft, put_tensor, has_tensor};
     append_text(draft, "{");
     ss_status status = ss_model_list(&draft->model_bytes, arch, &lister, err);

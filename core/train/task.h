@@ -39,11 +39,12 @@ typedef struct ss_sequence {
 typedef struct ss_task_row {
     const char *name, *meaning, *source;
     /* Draws sequence `index` of the seed into the arrays of `sequence`. Returns the number of
-     * losses in the sequence's mean. */
+     * losses over which the caller takes the sequence's mean. */
     int (*draw)(const ss_task *task, const ss_sequence *sequence, uint64_t index, int T);
     bool square; /* the loss is the squared error of the logits, see ss_task_target */
 } ss_task_row;
 
+/* Returns the table and, unless n is NULL, its number of rows. */
 const ss_task_row *ss_tasks(int *n);
 
 /* Takes the memory of the task from the arena. Returns SS_BAD_CONFIG for a recipe that does not fit
@@ -54,5 +55,12 @@ ss_status ss_task_init(ss_task *task, const ss_recipe *recipe, const ss_arch *ar
 /* Writes row t [V] of the targets of task conditional: at a trigger the mean one-hot vector of the
  * plain tokens before t, elsewhere 0. */
 void ss_task_target(float *target, const ss_task *task, const ss_sequence *sequence, int t);
+
+/*
+ * Turns logits[T][V] into the derivative of factor * the sum of weighted losses, and writes the
+ * unweighted losses[T].
+ */
+void ss_loss_back(float *logits, float *losses, const ss_task *task, const ss_sequence *sequence,
+                  float factor, int T);
 
 #endif

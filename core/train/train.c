@@ -1,14 +1,9 @@
 #include "train.h"
 
 #include "../math/kernels.h"
-#include "loss.h"
 
 #include <math.h>
 #include <string.h>
-
-static float *take_floats(ss_arena *arena, size_t n) {
-    return ss_arena_take(arena, n, sizeof(float));
-}
 
 static int part_size_max(const ss_recipe *recipe) {
     return ((int)recipe->batch + SS_PARTS - 1) / SS_PARTS;
@@ -23,11 +18,11 @@ static int first_sequence(const ss_train *train, int part) {
 static void lay_out(ss_train *train, const ss_arch *arch, size_t n, size_t panels,
                     ss_arena *arena) {
     size_t T = (size_t)train->recipe->length, sequences_max = (size_t)part_size_max(train->recipe);
-    train->mean = take_floats(arena, n);
-    train->square = take_floats(arena, n);
-    train->previous = take_floats(arena, n);
-    train->losses = take_floats(arena, T);
-    train->panels = take_floats(arena, panels);
+    train->mean = ss_arena_floats(arena, n, 1);
+    train->square = ss_arena_floats(arena, n, 1);
+    train->previous = ss_arena_floats(arena, n, 1);
+    train->losses = ss_arena_floats(arena, T, 1);
+    train->panels = ss_arena_floats(arena, panels, 1);
     ss_tally_lay_out(&train->tally, arch, train->T, arena);
     train->part_bytes = ss_tally_doubles(&train->tally) * sizeof(double) + n * sizeof(float);
     train->part = ss_arena_take(arena, train->part_bytes, 1);
@@ -35,7 +30,8 @@ static void lay_out(ss_train *train, const ss_arch *arch, size_t n, size_t panel
     train->batch = ss_arena_take(arena, sequences_max, sizeof *train->batch);
     for (size_t i = 0; i < sequences_max; i++) {
         ss_sequence s = {ss_arena_take(arena, T, 4), ss_arena_take(arena, T, 4),
-                         take_floats(arena, T), take_floats(arena, T), ss_arena_take(arena, T, 1)};
+                         ss_arena_floats(arena, T, 1), ss_arena_floats(arena, T, 1),
+                         ss_arena_take(arena, T, 1)};
         if (train->batch && !arena->full) train->batch[i] = s;
     }
     train->runs = ss_arena_take(arena, (size_t)train->together, sizeof *train->runs);
@@ -58,14 +54,10 @@ static ss_run_desc run_desc(const ss_train *train, const ss_model *model) {
                          .map_bytes = SIZE_MAX};
 }
 
-static size_t larger(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
 /* Returns a model without weights, from which ss_run_size computes the size of a run. */
 static ss_model weightless_model(const ss_arch *arch) {
-    size_t widest = larger((size_t)arch->H * (size_t)arch->K, (size_t)arch->F);
-    return (ss_model){.arch = *arch, .widest = larger(widest, (size_t)arch->D)};
+    size_t widest = ss_larger((size_t)arch->H * (size_t)arch->K, (size_t)arch->F);
+    return (ss_model){.arch = *arch, .widest = ss_larger(widest, (size_t)arch->D)};
 }
 
 ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err) {
@@ -135,13 +127,12 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
 /* Draws sequences [from, to) of the step's batch, at least one. Sets train->targets, the number of
  * losses of the whole batch: every sequence has the same number. */
 static void draw_batch(ss_train *train, int from, int to) {
-    int n;
     double batch = train->recipe->batch;
     uint64_t first = (uint64_t)train->step * (uint64_t)batch;
     for (int i = from; i < to || i == from; i++)
         train->targets =
-            batch * ss_tasks(&n)[train->task.row].draw(&train->task, &train->batch[i - from],
-                                                       first + (uint64_t)i, train->T);
+            batch * ss_tasks(NULL)[train->task.row].draw(&train->task, &train->batch[i - from],
+                                                         first + (uint64_t)i, train->T);
 }
 
 /* Restarts a run and copies the sink logits of the model again, since an update changes them. */
@@ -246,20 +237,20 @@ ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_
     return SS_OK;
 }
 
-#define STATE_HEAD 12 /* bytes of "SSTS", the steps and the number of weights */
+#define STATE_HEADER 12 /* bytes of "SSTS", the steps and the number of weights */
 
 size_t ss_train_state_bytes(const ss_train *train) {
-    return STATE_HEAD + 3 * train->weights.n * sizeof(float);
+    return STATE_HEADER + 3 * train->weights.n * sizeof(float);
 }
 
 void ss_train_state(const ss_train *train, unsigned char *out) {
     size_t bytes = train->weights.n * sizeof(float);
-    uint32_t head[2] = {(uint32_t)train->step, (uint32_t)train->weights.n};
+    uint32_t header[2] = {(uint32_t)train->step, (uint32_t)train->weights.n};
     memcpy(out, "SSTS", 4);
-    memcpy(out + 4, head, sizeof head);
-    memcpy(out + STATE_HEAD, train->weights.numbers, bytes);
-    memcpy(out + STATE_HEAD + bytes, train->mean, bytes);
-    memcpy(out + STATE_HEAD + 2 * bytes, train->square, bytes);
+    memcpy(out + 4, header, sizeof header);
+    memcpy(out + STATE_HEADER, train->weights.numbers, bytes);
+    memcpy(out + STATE_HEADER + bytes, train->mean, bytes);
+    memcpy(out + STATE_HEADER + 2 * bytes, train->square, bytes);
 }
 
 ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err) {
@@ -268,18 +259,18 @@ ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err) {
         return ss_fail(err, SS_BAD_FILE, "state", "expected %lu bytes for %lu weights, found %lu",
                        (unsigned long)ss_train_state_bytes(train), (unsigned long)n,
                        (unsigned long)state.n);
-    uint32_t head[2];
-    memcpy(head, state.data + 4, sizeof head);
-    if (memcmp(state.data, "SSTS", 4) != 0 || head[0] > INT32_MAX || head[1] != n)
+    uint32_t header[2];
+    memcpy(header, state.data + 4, sizeof header);
+    if (memcmp(state.data, "SSTS", 4) != 0 || header[0] > INT32_MAX || header[1] != n)
         return ss_fail(err, SS_BAD_FILE, "state: byte 0",
                        "expected the state of a training of %lu weights, found other bytes",
                        (unsigned long)n);
-    const unsigned char *numbers = state.data + STATE_HEAD;
+    const unsigned char *numbers = state.data + STATE_HEADER;
     for (size_t i = 0; i < 3 * n; i++) {
         float number;
         memcpy(&number, numbers + i * sizeof number, sizeof number);
         if (isfinite(number) && (i < 2 * n || number >= 0.0f)) continue;
-        return ss_fail(err, SS_BAD_FILE, ss_where_byte(STATE_HEAD + i * sizeof number).text,
+        return ss_fail(err, SS_BAD_FILE, ss_where_byte(STATE_HEADER + i * sizeof number).text,
                        "expected a finite number%s, found %g", i < 2 * n ? "" : " of 0 or more",
                        (double)number);
     }
@@ -287,15 +278,14 @@ ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err) {
     memcpy(train->previous, numbers, bytes);
     memcpy(train->mean, numbers + bytes, bytes);
     memcpy(train->square, numbers + 2 * bytes, bytes);
-    train->step = (int)head[0];
+    train->step = (int)header[0];
     train->packed = false;
     return SS_OK;
 }
 
 const int32_t *ss_train_sample(ss_train *train, uint32_t number) {
-    int n;
     /* Steps draw from number 0 up, samples from the largest number down, so that no step draws a
      * sample. */
-    ss_tasks(&n)[train->task.row].draw(&train->task, train->batch, UINT64_MAX - number, train->T);
+    ss_tasks(NULL)[train->task.row].draw(&train->task, train->batch, UINT64_MAX - number, train->T);
     return train->batch->tokens;
 }

@@ -32,7 +32,7 @@
 
 typedef struct ss_train_desc {
     const ss_arch *arch;
-    const ss_recipe *recipe; /* recipe and text must outlive the training */
+    const ss_recipe *recipe; /* recipe and text must outlive the ss_train */
     const int32_t *text;     /* [text_n] tokens of the task text, or NULL */
     size_t text_n;
     const ss_container *begin; /* initial weights; tensors of a variant that it lacks are drawn at
@@ -66,8 +66,9 @@ typedef struct ss_train {
  * does. */
 ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err);
 
-/* Begins a training. Returns SS_UNSUPPORTED for a model that cannot be trained, SS_BAD_CONFIG or
- * SS_TOO_LONG for a recipe that does not fit the model, SS_NO_MEMORY with the number of bytes. */
+/* Begins a training run. Returns SS_UNSUPPORTED for a model that cannot be trained, SS_BAD_CONFIG
+ * or SS_TOO_LONG for a recipe that does not fit the model, SS_NO_MEMORY with the number of bytes.
+ */
 ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *arena, ss_error *err);
 
 /*
@@ -83,15 +84,15 @@ void ss_train_add(ss_train *train, bool first);
 ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_error *err);
 
 /*
- * Write the state on which the next step depends, together with recipe and text: a training that
- * resumes from it gives the same bits. Little-endian: "SSTS", the steps so far, the number n of
- * weights, then weights[n], the optimizer's means[n] and mean squares[n] as F32.
+ * Write the state on which the next step depends, together with recipe and text: a training run
+ * that resumes from it gives the same bits. Little-endian: "SSTS", the steps so far, the number n
+ * of weights, then weights[n], the optimizer's means[n] and mean squares[n] as F32.
  */
 size_t ss_train_state_bytes(const ss_train *train);
 void ss_train_state(const ss_train *train, unsigned char *out);
 
-/* Resumes a training from a state. Returns SS_BAD_FILE with the byte if the bytes are not a state
- * of this model; the training is then unchanged. */
+/* Resumes a training run from a state. Returns SS_BAD_FILE with the byte if the bytes are not a
+ * state of this model; the ss_train is then unchanged. */
 ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err);
 
 /* Returns tokens[T] of the task that no step trains on. The same `number` gives the same tokens at

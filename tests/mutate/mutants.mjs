@@ -14,22 +14,15 @@ export default [
   [
     'value_norm reads keys',
     'metrics/norm.c',
-    'norms(trace, SS_FIELD_V,',
-    'norms(trace, SS_FIELD_K,',
+    'return norm_of(trace, SS_FIELD_V,',
+    'return norm_of(trace, SS_FIELD_K,',
     'golden',
   ],
   [
     'key_ratio reads values',
     'metrics/norm.c',
-    'ratios(trace, SS_FIELD_K,',
-    'ratios(trace, SS_FIELD_V,',
-    'golden',
-  ],
-  [
-    'hidden_norm leaves the last layer out',
-    'metrics/norm.c',
-    'return ss_states(&trace->model->arch);',
-    'return ss_states(&trace->model->arch) - 1;',
+    'ratio_of(trace, SS_FIELD_K,',
+    'ratio_of(trace, SS_FIELD_V,',
     'golden',
   ],
   [
@@ -84,8 +77,8 @@ export default [
   [
     'heads of a group lie apart',
     'metrics/geometry.c',
-    'SS_FIELD_K, ss_group_of(trace, head), j)',
-    'SS_FIELD_K, head % trace->model->arch.G, j)',
+    'ss_arch_group_row(&trace->model->arch, head), j)',
+    'head % trace->model->arch.G, j)',
     'golden',
   ],
   [
@@ -149,8 +142,8 @@ export default [
   [
     'key_norm of query heads',
     'metrics/table.c',
-    'METRIC(key_norm, "|k|", "norm", "What are the norms of the keys?",\n           GU "section 3.3, figure 2 top", SHAPE("L", "G", "T")',
-    'METRIC(key_norm, "|k|", "norm", "What are the norms of the keys?",\n           GU "section 3.3, figure 2 top", SHAPE("L", "H", "T")',
+    'METRIC(key_norm, of_token, "|k|", "norm", "What are the norms of the keys?",\n           GU "section 3.3, figure 2 top", SHAPE("L", "G", "T")',
+    'METRIC(key_norm, of_token, "|k|", "norm", "What are the norms of the keys?",\n           GU "section 3.3, figure 2 top", SHAPE("L", "H", "T")',
     'golden',
   ],
   [
@@ -295,8 +288,8 @@ export default [
   [
     'a bias key that the mask hides',
     'run/attention.c',
-    'size_t n = bias;',
-    'size_t n = 0;',
+    'keys = query->keys, n = bias;',
+    'keys = query->keys, n = 0;',
     'golden',
   ],
   [
@@ -395,7 +388,7 @@ export default [
   [
     'loss of a token that was seen',
     'run/forward.c',
-    't >= trace->model->arch.prefix',
+    't >= ss_first_predicted(trace)',
     't >= 0',
     'variants',
   ],
@@ -614,8 +607,8 @@ export default [
   [
     'an eviction is given weights again that a later edit wrote',
     'run/edits/table.c',
-    '     .replays = SS_AT_WEIGHTS,\n',
-    '',
+    ', .replays = SS_AT_WEIGHTS,',
+    ',',
     'edit_lists',
   ],
   [
@@ -678,8 +671,8 @@ export default [
   [
     'one key more than the budget',
     'run/edits/evict.c',
-    'cached_n > (int)e->budget; cached_n--',
-    'cached_n > (int)e->budget + 1; cached_n--',
+    'cached_n > e->budget; cached_n--',
+    'cached_n > e->budget + 1; cached_n--',
     'edits',
   ],
   [
@@ -797,8 +790,8 @@ export default [
   [
     'a run takes over a token that an edit touches',
     'run/edits/evict.c',
-    'SNAPKV ? e.prompt : e.budget);',
-    'SNAPKV ? e.prompt : e.budget + 1);',
+    'SNAPKV ? e.prompt : e.budget;',
+    'SNAPKV ? e.prompt : e.budget + 1;',
     'edits',
   ],
   [
@@ -818,7 +811,7 @@ export default [
   [
     'a row in eight bits has no zero of its own',
     'math/int8.c',
-    'float zero = s.not_finite == 0.0f ? -s.low * factor + MAGIC - MAGIC : 0.0f;',
+    'float zero = s.not_finite == 0.0f ? -s.low * factor + SS_ROUNDING - SS_ROUNDING : 0.0f;',
     'float zero = s.not_finite == 0.0f ? -s.low * factor : 0.0f;',
     'int8',
   ],

@@ -79,6 +79,12 @@ ss_arena wasm_reserve_arena(void **block, size_t bytes) {
     return (ss_arena){.full = true};
 }
 
+void *wasm_new(size_t bytes) {
+    void *handle = calloc(1, bytes);
+    if (!handle) ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
+    return handle;
+}
+
 #ifdef SS_INT8
 /* Packs the weights into 8-bit panels. This binary can multiply by nothing else, so that too little
  * memory is an error. */
@@ -181,17 +187,15 @@ static wasm_model *new_model(const wasm_file *files, int n) {
                 FILES_MAX, n);
         return NULL;
     }
-    wasm_model *model = calloc(1, sizeof *model);
-    ss_bytes *own = calloc((size_t)n, sizeof *own);
-    if (!model || !own) {
-        ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
+    wasm_model *model = wasm_new(sizeof *model);
+    if (model) model->files = wasm_new((size_t)n * sizeof *model->files);
+    if (!model || !model->files) {
         free(model);
-        free(own);
         return NULL;
     }
     for (int i = 0; i < n; i++)
-        own[i] = (ss_bytes){(const unsigned char *)(uintptr_t)files[i].address, files[i].bytes};
-    model->files = own;
+        model->files[i] =
+            (ss_bytes){(const unsigned char *)(uintptr_t)files[i].address, files[i].bytes};
     model->files_n = n;
     return model;
 }
@@ -253,17 +257,22 @@ static ss_status start_run(wasm_run *run, const ss_run_desc *desc) {
     return run->block ? ss_run_init(&run->run, desc, &arena, &wasm_error) : SS_NO_MEMORY;
 }
 
+static ss_run_desc run_desc(const wasm_model *model, int capacity, uint32_t fields,
+                            uint32_t map_bytes, const ss_edit *edits, int edits_n) {
+    return (ss_run_desc){.model = &model->model,
+                         .capacity = capacity,
+                         .fields = fields,
+                         .edits = edits,
+                         .edits_n = edits_n > 0 ? edits_n : 0,
+                         .pool = wasm_pool,
+                         .map_bytes = map_bytes};
+}
+
 /* Returns the bytes that a run with these settings takes; 0 if it cannot be started. */
 uint32_t ss_wasm_run_bytes(const wasm_model *model, int capacity, uint32_t fields,
                            uint32_t map_bytes, const ss_edit *edits, int edits_n) {
     size_t bytes;
-    ss_run_desc desc = {.model = &model->model,
-                        .capacity = capacity,
-                        .fields = fields,
-                        .edits = edits,
-                        .edits_n = edits_n > 0 ? edits_n : 0,
-                        .pool = wasm_pool,
-                        .map_bytes = map_bytes};
+    ss_run_desc desc = run_desc(model, capacity, fields, map_bytes, edits, edits_n);
     return ss_run_size(&bytes, &desc, &wasm_error) == SS_OK ? (uint32_t)bytes : 0;
 }
 
@@ -276,17 +285,10 @@ uint32_t ss_wasm_run_bytes(const wasm_model *model, int capacity, uint32_t field
  */
 wasm_run *ss_wasm_start(wasm_model *model, int capacity, uint32_t fields, uint32_t map_bytes,
                         const ss_edit *edits, int edits_n, const wasm_run *from, int layer) {
-    wasm_run *run = calloc(1, sizeof *run);
-    ss_run_desc desc = {.model = &model->model,
-                        .capacity = capacity,
-                        .fields = fields,
-                        .edits = edits,
-                        .edits_n = edits_n > 0 ? edits_n : 0,
-                        .from = from ? &from->run.trace : NULL,
-                        .layer = layer,
-                        .pool = wasm_pool,
-                        .map_bytes = map_bytes};
-    if (!run) ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
+    wasm_run *run = wasm_new(sizeof *run);
+    ss_run_desc desc = run_desc(model, capacity, fields, map_bytes, edits, edits_n);
+    desc.from = from ? &from->run.trace : NULL;
+    desc.layer = layer;
     if (run) interleave_weights(model);
     if (run && start_run(run, &desc) == SS_OK) return run;
     ss_wasm_close_run(run);
@@ -446,10 +448,10 @@ int ss_wasm_metric(wasm_run *run, int metric, float eps, int tokens, int layer, 
     ss_metric_args args = {eps, tokens ? tokens : trace->T, layer, head,
                            base ? &base->run.trace : NULL};
     size_t dims[SS_RANK_MAX];
-    int n, rank = ss_metric_shape(dims, trace, metric, &args, &wasm_error);
+    int rank = ss_metric_shape(dims, trace, metric, &args, &wasm_error);
     if (rank < 0) return (int)wasm_error.code;
     ss_tensor tensor;
-    int status = reserve_numbers(run, &tensor, dims, rank, ss_metrics(&n)[metric].name, args.T);
+    int status = reserve_numbers(run, &tensor, dims, rank, ss_metrics(NULL)[metric].name, args.T);
     if (status != SS_OK) return status;
     ss_metric_measure(trace, metric, &args, run->numbers);
     return wasm_view_tensor(view, &tensor);

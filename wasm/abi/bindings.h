@@ -28,6 +28,11 @@ typedef struct wasm_run {
 extern ss_error wasm_error;
 extern ss_pool *wasm_pool; /* the pool of later runs; NULL except in the binaries with threads */
 
+/* Returns a zeroed handle of that size; NULL, with the error, if memory is short. */
+void *wasm_new(size_t bytes);
+
+void ss_wasm_close_run(wasm_run *run);
+
 /* Returns an arena on a new block of that size; *block is NULL, with the error, if memory is short.
  */
 ss_arena wasm_reserve_arena(void **block, size_t bytes);

@@ -167,9 +167,9 @@ void *realloc(void *pointer, size_t bytes) {
 }
 
 void *calloc(size_t n, size_t bytes) {
-    uint64_t all = (uint64_t)n * bytes;
-    void *pointer = all <= SIZE_MAX ? malloc((size_t)all) : NULL;
-    return pointer ? __builtin_memset(pointer, 0, (size_t)all) : NULL;
+    uint64_t total = (uint64_t)n * bytes;
+    void *pointer = total <= SIZE_MAX ? malloc((size_t)total) : NULL;
+    return pointer ? __builtin_memset(pointer, 0, (size_t)total) : NULL;
 }
 
 /* Calls malloc, whose blocks have the alignment ALIGN. No caller needs a larger one. */

@@ -19,7 +19,7 @@ static void free_recording(wasm_recording *recording) {
     free(recording);
 }
 
-/* Closes a recording; its prompts must be closed before. */
+/* Closes a recording; the caller must have closed its prompts. */
 void ss_wasm_recording_close(wasm_recording *recording) {
     if (recording) free((void *)(uintptr_t)recording->file.data);
     free_recording(recording);
@@ -28,11 +28,8 @@ void ss_wasm_recording_close(wasm_recording *recording) {
 /* Opens a recording. A returned handle owns the block of the file; with NULL the caller still owns
  * it. */
 wasm_recording *ss_wasm_recording_open(const uint8_t *file, uint32_t bytes) {
-    wasm_recording *opened = calloc(1, sizeof *opened);
-    if (!opened) {
-        ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
-        return NULL;
-    }
+    wasm_recording *opened = wasm_new(sizeof *opened);
+    if (!opened) return NULL;
     opened->file = (ss_bytes){file, bytes};
     ss_arena arena = wasm_reserve_arena(&opened->block, ss_recording_size(opened->file));
     if (opened->block &&
@@ -73,16 +70,12 @@ wasm_run *ss_wasm_recording_prompt(const wasm_recording *recording, int prompt) 
     size_t bytes;
     if (ss_recording_trace_size(&bytes, &recording->recording, prompt, &wasm_error) != SS_OK)
         return NULL;
-    wasm_run *run = calloc(1, sizeof *run);
-    if (!run) {
-        ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
-        return NULL;
-    }
+    wasm_run *run = wasm_new(sizeof *run);
+    if (!run) return NULL;
     ss_arena arena = wasm_reserve_arena(&run->block, bytes);
     if (run->block && ss_recording_trace(&run->run.trace, &recording->recording, prompt, &arena,
                                          &wasm_error) == SS_OK)
         return run;
-    free(run->block);
-    free(run);
+    ss_wasm_close_run(run);
     return NULL;
 }

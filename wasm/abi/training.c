@@ -12,7 +12,7 @@ typedef struct wasm_train {
     ss_train train;
 } wasm_train;
 
-/* Frees a training, but not the text. */
+/* Frees a training run, but not the text. */
 void ss_wasm_train_end(wasm_train *train) {
     if (train) free(train->block);
     if (train) free(train->state);
@@ -39,18 +39,15 @@ static ss_status begin_training(wasm_train *train, ss_train_desc *desc, const wa
 }
 
 /*
- * Begins a training and returns its handle, or NULL. config and recipe are JSON; tokens[tokens_n],
- * or NULL, are the tokens of the task text and must stay valid; begin, or NULL, is a file of
- * initial weights, which may be freed afterwards.
+ * Begins a training run and returns its handle, or NULL. config and recipe are JSON;
+ * tokens[tokens_n], or NULL, are the tokens of the task text and must stay valid; begin, or NULL,
+ * is a file of initial weights, which may be freed afterwards.
  */
 wasm_train *ss_wasm_train(const uint8_t *config, uint32_t config_bytes, const uint8_t *recipe,
                           uint32_t recipe_bytes, const int32_t *tokens, uint32_t tokens_n,
                           const wasm_file *begin) {
-    wasm_train *train = calloc(1, sizeof *train);
-    if (!train) {
-        ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
-        return NULL;
-    }
+    wasm_train *train = wasm_new(sizeof *train);
+    if (!train) return NULL;
     ss_train_desc desc = {&train->arch, &train->recipe, tokens, tokens_n, NULL};
     ss_status status = ss_arch_read(&train->arch, (ss_bytes){config, config_bytes}, &wasm_error);
     if (status == SS_OK)
@@ -62,8 +59,8 @@ wasm_train *ss_wasm_train(const uint8_t *config, uint32_t config_bytes, const ui
 }
 
 /* Computes a part of a step's batch (with back 0 only the forward pass) and makes a view of the
- * part's sums. Until the next part, the caller may overwrite these with the sums of another worker.
- * Returns a status. */
+ * part's sums. Until the next part, the caller may overwrite this memory with the sums of another
+ * worker. Returns a status. */
 int ss_wasm_train_part(wasm_train *train, int part, int back, wasm_view *view) {
     ss_status status = ss_train_part(&train->train, part, back != 0, &wasm_error);
     if (status != SS_OK) return (int)status;
@@ -98,7 +95,7 @@ int ss_wasm_train_weights(const wasm_train *train, wasm_view *view) {
     return wasm_view_bytes(view, file.data, file.n);
 }
 
-/* Makes a view of the state, from which a training can continue with the same bits; the view is
+/* Makes a view of the state, from which a training run can continue with the same bits; the view is
  * valid until the next call. Returns a status. */
 int ss_wasm_train_state(wasm_train *train, wasm_view *view) {
     size_t bytes = ss_train_state_bytes(&train->train);

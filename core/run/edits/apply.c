@@ -21,8 +21,7 @@ static void change_choices(const ss_hook *hook, float layer, float head, const f
 }
 
 static void change_operation(ss_choice *choice, const float *values) {
-    int n;
-    choice->operation = &ss_operations(&n)[(int)values[0]];
+    choice->operation = &ss_operations(NULL)[(int)values[0]];
     memcpy(choice->parameters, values + 3, sizeof choice->parameters);
 }
 
@@ -32,8 +31,7 @@ void ss_apply_operation(const ss_hook *hook, const float *values) {
 
 ss_status ss_check_operation(const ss_pass *pass, const float *values, const char *where,
                              ss_error *err) {
-    int n;
-    const ss_operation *operation = &ss_operations(&n)[(int)values[0]];
+    const ss_operation *operation = &ss_operations(NULL)[(int)values[0]];
     if (ss_operation_fits(operation, pass->trace->model)) return SS_OK;
     return ss_fail(err, SS_UNSUPPORTED, where, "expected a model with self_attn.kernel_in for %s",
                    operation->name);
@@ -122,7 +120,7 @@ void ss_apply_clamp_channel(const ss_hook *hook, const float *values) {
     float *channel = hook->rows + (size_t)values[0];
     int mode = (int)values[3], prompt = values[5] > 0.0f ? (int)values[5] : hook->n;
     double value = mode == CLAMP_VALUE ? (double)values[4] : 0.0;
-    float *mean = mode == CLAMP_MEAN ? ss_edit_numbers(hook, values) + hook->l : NULL;
+    float *mean = mode == CLAMP_MEAN ? hook->numbers + hook->l : NULL;
     for (size_t i = 0; mean && hook->t == 0 && i < (size_t)prompt; i++)
         value += (double)channel[i * hook->width] / (double)prompt;
     if (mean && hook->t == 0) *mean = (float)value;

@@ -27,10 +27,9 @@ bool ss_edits_continue(const ss_edit_kind *first, const ss_edit_kind *then) {
 }
 
 static const ss_operation *operation_of(const ss_edit_kind *row, const float *values) {
-    int n;
-    const ss_operation *operations = ss_operations(&n);
     for (int p = 0; p < count_parameters(row); p++)
-        if (row->parameters[p].type == SS_EDIT_OPERATION) return &operations[(int)values[p]];
+        if (row->parameters[p].type == SS_EDIT_OPERATION)
+            return &ss_operations(NULL)[(int)values[p]];
     return NULL;
 }
 
@@ -64,7 +63,7 @@ static range range_of(const ss_edit_parameter *parameter, const ss_model *model,
                    parameter->type == SS_EDIT_INTEGER};
 }
 
-static ss_where where_of(int i, const char *parameter) {
+ss_where ss_edit_where(int i, const char *parameter) {
     ss_where where;
     snprintf(where.text, sizeof where.text, "edits[%d].%s", i, parameter);
     return where;
@@ -75,13 +74,13 @@ static ss_status complete_value(float *value, float default_value, bool required
     if (isnan(*value)) {
         *value = default_value;
         return !required ? SS_OK
-                         : ss_fail(err, SS_BAD_REQUEST, where_of(i, name).text,
+                         : ss_fail(err, SS_BAD_REQUEST, ss_edit_where(i, name).text,
                                    "expected %s from %.7g to %.7g, found none",
                                    r.whole ? "an integer" : "a number", r.low, r.high);
     }
     double x = (double)*value;
     if (x >= r.low && x <= r.high && (!r.whole || x == floor(x))) return SS_OK;
-    return ss_fail(err, SS_BAD_REQUEST, where_of(i, name).text,
+    return ss_fail(err, SS_BAD_REQUEST, ss_edit_where(i, name).text,
                    "expected %s from %.7g to %.7g, found %.7g", r.whole ? "an integer" : "a number",
                    r.low, r.high, x);
 }
@@ -92,13 +91,13 @@ static ss_status check_layer(const ss_edit_kind *row, const float *values, int i
                              const ss_model *model, ss_error *err) {
     for (int p = 0; p < count_parameters(row) && !(row->hook_points & SS_AT_PRODUCT); p++)
         if (!strcmp(row->parameters[p].name, "layer") && !strcmp(row->parameters[p].below, "L"))
-            return ss_edit_check_attention(&model->arch, values[p], where_of(i, "layer").text, err);
+            return ss_edit_check_attention(&model->arch, values[p], ss_edit_where(i, "layer").text,
+                                           err);
     return SS_OK;
 }
 
 static ss_status complete_operation(ss_edit *full, int i, ss_error *err) {
-    int n;
-    const ss_edit_kind *row = &ss_edits(&n)[full->kind];
+    const ss_edit_kind *row = &ss_edits(NULL)[full->kind];
     const ss_operation *operation = operation_of(row, full->values);
     ss_status status = SS_OK;
     for (int p = 0; operation && p < SS_PARAMETERS_MAX && status == SS_OK; p++) {
@@ -114,11 +113,11 @@ static ss_status complete_operation(ss_edit *full, int i, ss_error *err) {
 static ss_status check_needs(const ss_edit_kind *row, int i, const ss_model *model, ss_error *err) {
     const ss_arch *arch = &model->arch;
     if ((row->needs & SS_NEEDS_CAUSAL) && arch->prefix)
-        return ss_fail(err, SS_UNSUPPORTED, where_of(i, row->name).text,
+        return ss_fail(err, SS_UNSUPPORTED, ss_edit_where(i, row->name).text,
                        "expected a model whose queries see no keys behind them, and its mask is %s",
                        ss_mask_name(arch));
     if ((row->needs & SS_NEEDS_POSITIONS) && arch->positions == SS_POSITIONS_NONE)
-        return ss_fail(err, SS_UNSUPPORTED, where_of(i, row->name).text,
+        return ss_fail(err, SS_UNSUPPORTED, ss_edit_where(i, row->name).text,
                        "expected a model with positions, and this %s has none", arch->family);
     return SS_OK;
 }
@@ -128,7 +127,7 @@ ss_status ss_edit_resolve(ss_edit *full, const ss_edit *edits, int i, const ss_m
     int rows, n;
     const ss_edit_kind *table = ss_edits(&rows);
     if (edits[i].kind < 0 || edits[i].kind >= rows)
-        return ss_fail(err, SS_BAD_REQUEST, where_of(i, "kind").text,
+        return ss_fail(err, SS_BAD_REQUEST, ss_edit_where(i, "kind").text,
                        "expected a row of the edits from 0 to %d, found %d", rows - 1,
                        edits[i].kind);
     const ss_edit_kind *row = &table[edits[i].kind];

@@ -12,6 +12,9 @@
 ss_status ss_edit_resolve(ss_edit *full, const ss_edit *edits, int i, const ss_model *model,
                           int capacity, ss_error *err);
 
+/* Returns the place of an edit's parameter for errors, "edits[1].budget". */
+ss_where ss_edit_where(int i, const char *parameter);
+
 /* Returns the first layer that an edit of kind `row` with these values changes; -1 if it may change
  * the embedding. */
 int ss_edit_first_layer(const ss_edit_kind *row, const float *values);

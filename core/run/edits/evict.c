@@ -25,13 +25,13 @@ enum { IN_TEXT, IN_CACHE };
 
 /* The edit's values, in the order of its parameters in table.c. */
 typedef struct eviction {
-    float policy, budget, first, recent, positions, prompt, queries, pool, seed, layer, head;
+    int policy, budget, first, recent, positions, prompt, queries, pool, seed;
+    float layer, head; /* NaN: all */
 } eviction;
 
-static eviction read_eviction(const float *values) {
-    eviction e;
-    memcpy(&e, values, sizeof e);
-    return e;
+static eviction read_eviction(const float *v) {
+    return (eviction){(int)v[0], (int)v[1], (int)v[2], (int)v[3], (int)v[4], (int)v[5],
+                      (int)v[6], (int)v[7], (int)v[8], v[9],      v[10]};
 }
 
 typedef struct head_cache {
@@ -52,7 +52,7 @@ bool ss_is_eviction(const ss_edit_kind *kind) {
 }
 
 bool ss_evict_moves_keys(const float *values) {
-    return (int)read_eviction(values).positions == IN_CACHE;
+    return read_eviction(values).positions == IN_CACHE;
 }
 
 static int heads_per_key(const ss_arch *arch) {
@@ -64,12 +64,12 @@ static int heads_per_key(const ss_arch *arch) {
     return heads_max;
 }
 
-/* snapkv keeps all keys after the prompt, so it has no bound. If the policy evicts by age, all
- * heads of a group keep the same keys. */
+/* There is no bound for snapkv, which keeps all keys after the prompt. If the policy evicts by age,
+ * all heads of a group keep the same keys. */
 int ss_evict_kept_keys(const float *values, const ss_arch *arch) {
     eviction e = read_eviction(values);
-    bool agrees_in_group = (int)e.policy == WINDOW || (int)e.policy == FIRST;
-    if ((int)e.policy == SNAPKV || !isnan(e.layer) || !isnan(e.head)) return 0;
+    bool agrees_in_group = e.policy == WINDOW || e.policy == FIRST;
+    if (e.policy == SNAPKV || !isnan(e.layer) || !isnan(e.head)) return 0;
     double kept_keys = (double)e.budget * (agrees_in_group ? 1 : heads_per_key(arch));
     return kept_keys < INT_MAX ? (int)kept_keys : INT_MAX;
 }
@@ -78,12 +78,12 @@ int ss_evict_kept_keys(const float *values, const ss_arch *arch) {
  * keys than the budget. */
 int ss_idle_evict(const float *values) {
     eviction e = read_eviction(values);
-    return (int)((int)e.policy == SNAPKV ? e.prompt : e.budget);
+    return e.policy == SNAPKV ? e.prompt : e.budget;
 }
 
 bool ss_evict_is_endless(const float *values, const ss_arch *arch) {
     return ss_evict_moves_keys(values) && arch->positions == SS_POSITIONS_ROTARY &&
-           ss_evict_kept_keys(values, arch) && read_eviction(values).budget <= (float)arch->context;
+           ss_evict_kept_keys(values, arch) && read_eviction(values).budget <= arch->context;
 }
 
 static bool scopes_overlap(float a, float b) {
@@ -123,28 +123,25 @@ static ss_status check_positions(const ss_pass *pass, const char *where, ss_erro
 ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *where,
                          ss_error *err) {
     eviction e = read_eviction(values);
-    int policy = (int)e.policy;
-    if (e.first + fmaxf(e.recent, 1.0f) > e.budget)
-        return ss_fail(
-            err, SS_BAD_REQUEST, where,
-            "expected a budget of %.7g or more for the first and recent keys, found %.7g",
-            (double)(e.first + fmaxf(e.recent, 1.0f)), (double)e.budget);
-    if (policy == WINDOW && e.first > 0.0f)
+    int policy = e.policy, budget_min = e.first + (e.recent > 1 ? e.recent : 1);
+    if (budget_min > e.budget)
         return ss_fail(err, SS_BAD_REQUEST, where,
-                       "expected first keys with the policy first only, found %.7g",
-                       (double)e.first);
-    if (policy == FIRST && e.first < 1.0f)
+                       "expected a budget of %.7g or more for the first and recent keys, found %d",
+                       (double)budget_min, e.budget);
+    if (policy == WINDOW && e.first > 0)
+        return ss_fail(err, SS_BAD_REQUEST, where,
+                       "expected first keys with the policy first only, found %d", e.first);
+    if (policy == FIRST && e.first < 1)
         return ss_fail(err, SS_BAD_REQUEST, where, "expected 1 or more first keys, found none");
     if (policy == SNAPKV && (e.first + e.queries > e.budget || e.queries > e.prompt))
         return ss_fail(err, SS_BAD_REQUEST, where,
                        "expected a prompt and a budget that hold the queries; "
-                       "found %.7g tokens, %.7g queries, a budget of %.7g",
-                       (double)e.prompt, (double)e.queries, (double)e.budget);
-    if (policy == SNAPKV && (int)e.pool % 2 == 0)
-        return ss_fail(err, SS_BAD_REQUEST, where, "expected an odd pool, found %.7g",
-                       (double)e.pool);
+                       "found %d tokens, %d queries, a budget of %d",
+                       e.prompt, e.queries, e.budget);
+    if (policy == SNAPKV && e.pool % 2 == 0)
+        return ss_fail(err, SS_BAD_REQUEST, where, "expected an odd pool, found %d", e.pool);
     ss_status status = check_scope(pass, values, where, err);
-    if (status == SS_OK && (int)e.positions == IN_CACHE) status = check_positions(pass, where, err);
+    if (status == SS_OK && e.positions == IN_CACHE) status = check_positions(pass, where, err);
     return status;
 }
 
@@ -155,28 +152,28 @@ static void add_key(const ss_hook *hook, const eviction *e, const head_cache *ca
     size_t K = (size_t)arch->K, U = (size_t)arch->U;
     cache->score[slot] = 0.0f;
     cache->score_factor[slot] = 1.0f;
-    if ((int)e->policy == KEY_NORM) {
+    if (e->policy == KEY_NORM) {
         const float *k = ss_row(trace, SS_FIELD_K, group, slot);
         cache->score[slot] = -sqrtf(ss_dot(k, k, K));
     }
-    if ((int)e->policy == VATP) {
+    if (e->policy == VATP) {
         const float *v = ss_row(trace, SS_FIELD_V, group, slot);
         cache->score_factor[slot] = 0.0f;
         for (size_t i = 0; i < U; i++) cache->score_factor[slot] += fabsf(v[i]);
     }
-    if ((int)e->policy == RANDOM)
+    if (e->policy == RANDOM)
         cache->score[slot] = ss_edit_random(
             (uint32_t)e->seed, (uint32_t)(hook->a * arch->H + hook->h), (uint32_t)hook->t);
 }
 
 static bool uses_weights(const eviction *e) {
-    int policy = (int)e->policy;
+    int policy = e->policy;
     return policy == H2O || policy == VATP || policy == TOVA || policy == SNAPKV;
 }
 
 static void add_weights(const ss_hook *hook, const eviction *e, const head_cache *cache) {
-    int policy = (int)e->policy, t = hook->t;
-    bool last_of_prompt = t < (int)e->prompt && t >= (int)e->prompt - (int)e->queries;
+    int policy = e->policy, t = hook->t;
+    bool last_of_prompt = t < e->prompt && t >= e->prompt - e->queries;
     if (!uses_weights(e) || (policy == SNAPKV && !last_of_prompt)) return;
     for (size_t j = 0; j < hook->keys; j++) {
         float weight = fabsf(hook->rows[j]);
@@ -236,10 +233,10 @@ void ss_evict_replay(ss_pass *pass, const float *values, const ss_trace *from, i
 
 /* Returns how many of the most recent keys, the query's own included, are never evicted. */
 static int count_recent_keys(const eviction *e) {
-    bool keeps_half = (int)e->policy == H2O || (int)e->policy == VATP;
-    int recent_max = (int)e->budget - (int)e->first, half = (int)e->budget / 2;
-    int recent = e->recent > 0.0f ? (int)e->recent : keeps_half && half > 0 ? half : 1;
-    return recent < recent_max ? recent : recent_max;
+    bool keeps_half = e->policy == H2O || e->policy == VATP;
+    int half = e->budget / 2;
+    int recent = e->recent > 0 ? e->recent : keeps_half && half > 0 ? half : 1;
+    return ss_min(recent, e->budget - e->first);
 }
 
 /* Returns the slot of the cached key in [from, to) with the lowest score, the oldest in a tie, or
@@ -259,7 +256,7 @@ static int find_lowest_score(const head_cache *cache, bool oldest, int from, int
  * queries, keeps the keys with the most attention from these queries, averaged over neighboring
  * keys. */
 static void evict_prompt(const eviction *e, const head_cache *cache, int t) {
-    int end = (int)e->prompt - (int)e->queries, half = (int)e->pool / 2;
+    int end = e->prompt - e->queries, half = e->pool / 2;
     for (int j = 0; j < end; j++) {
         float sum = 0.0f;
         int from = j < half ? 0 : j - half, to = ss_min(end, j + half + 1);
@@ -267,21 +264,21 @@ static void evict_prompt(const eviction *e, const head_cache *cache, int t) {
         cache->score_factor[j] = sum;
     }
     for (int j = 0; j < end; j++) cache->score[j] = 1.0f;
-    for (int excess = (int)e->prompt - (int)e->budget; excess > 0; excess--) {
-        int lowest = find_lowest_score(cache, false, (int)e->first, end);
+    for (int excess = e->prompt - e->budget; excess > 0; excess--) {
+        int lowest = find_lowest_score(cache, false, e->first, end);
         if (lowest >= 0) cache->evicted[lowest] = (float)t;
     }
 }
 
 static void evict(const ss_hook *hook, const eviction *e, const head_cache *cache) {
-    int t = hook->t, cached_n = 0, policy = (int)e->policy;
+    int t = hook->t, cached_n = 0, policy = e->policy;
     if (policy == SNAPKV) {
-        if (t == (int)e->prompt) evict_prompt(e, cache, t);
+        if (t == e->prompt) evict_prompt(e, cache, t);
         return;
     }
     for (int j = 0; j <= hook->own_slot; j++) cached_n += isnan(cache->evicted[j]) != 0;
-    int first = (int)e->first, last = hook->own_slot + 1 - count_recent_keys(e);
-    for (; cached_n > (int)e->budget; cached_n--) {
+    int first = e->first, last = hook->own_slot + 1 - count_recent_keys(e);
+    for (; cached_n > e->budget; cached_n--) {
         int lowest = find_lowest_score(cache, policy == WINDOW || policy == FIRST, first, last);
         cache->evicted[lowest] = (float)t;
     }
@@ -294,7 +291,7 @@ static void mask_evicted(const ss_hook *hook, const eviction *e, const head_cach
     for (size_t j = 0; j < hook->keys; j++) {
         bool is_cached = !(cache->evicted[j] <= (float)hook->t);
         if (!is_cached) hook->scratch->visible[j] = 0;
-        if ((int)e->positions == IN_CACHE) ranks[j] = is_cached ? rank++ : rank;
+        if (e->positions == IN_CACHE) ranks[j] = is_cached ? rank++ : rank;
     }
 }
 
@@ -366,7 +363,7 @@ void ss_apply_evict(const ss_hook *hook, const float *values) {
         mask_evicted(hook, &e, &cache);
     } else if (hook->point == SS_AT_SCORES) {
         bool rotary = hook->pass->trace->model->arch.positions == SS_POSITIONS_ROTARY;
-        if ((int)e.positions == IN_CACHE && rotary) rotate_scores(hook);
+        if (e.positions == IN_CACHE && rotary) rotate_scores(hook);
     } else if (!hook->is_recomputed) {
         add_weights(hook, &e, &cache);
     }

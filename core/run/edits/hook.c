@@ -2,12 +2,6 @@
 
 #include <math.h>
 
-float *ss_edit_numbers(const ss_hook *hook, const float *values) {
-    int i = 0;
-    while (hook->pass->edits[i].values != values) i++;
-    return hook->pass->edit_numbers[i];
-}
-
 bool ss_edit_selects(float selection, int index) {
     return isnan(selection) || (int)selection == index;
 }
@@ -20,10 +14,11 @@ ss_status ss_edit_check_attention(const ss_arch *arch, float layer, const char *
                    arch->family);
 }
 
-void ss_edits_apply(const ss_hook *hook) {
+void ss_edits_apply(ss_hook *hook) {
     for (int i = 0; i < hook->pass->edits_n; i++) {
         const ss_edit *edit = &hook->pass->edits[i];
         const ss_edit_kind *row = &hook->pass->edit_kinds[edit->kind];
+        hook->numbers = hook->pass->edit_numbers[i];
         if (row->hook_points & hook->point) row->apply(hook, edit->values);
     }
 }

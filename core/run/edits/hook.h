@@ -23,6 +23,7 @@ typedef struct ss_hook {
     float *bias;                  /* score or weight of the bias key, or NULL */
     const float *in;              /* [n][linear->w.in] */
     const ss_linear *linear;
+    float *numbers; /* the numbers that the edit keeps from its first tokens */
 } ss_hook;
 
 static inline int ss_token_of(const ss_hook *hook, size_t slot) {
@@ -38,15 +39,13 @@ static inline size_t ss_slot_of(const ss_hook *hook, int token) {
 }
 
 /* Applies every edit that acts at the hook's point, in the order of the list. */
-void ss_edits_apply(const ss_hook *hook);
+void ss_edits_apply(ss_hook *hook);
 
 /* Calls ss_edits_apply, at no cost if no edit acts at the point. */
 static inline void ss_edits_at(unsigned point, ss_hook hook) {
     hook.point = point;
     if (hook.pass->hook_points & point) ss_edits_apply(&hook);
 }
-
-float *ss_edit_numbers(const ss_hook *hook, const float *values);
 
 /* Returns true if `selection`, the layer, head or token of an edit, is `index` or NaN, which
  * selects all. */

@@ -112,7 +112,7 @@ void ss_apply_project(const ss_hook *hook, const float *values) {
     size_t n = (int)values[FROM] == STREAM ? (size_t)arch->D : hook->width;
     unsigned point = (int)values[FROM] == STREAM ? SS_AT_HIDDEN : SS_AT_HEADS;
     if (layer < 0 || !ss_edit_selects(values[LAYER], layer)) return;
-    float *directions = ss_edit_numbers(hook, values) + (size_t)layer * layer_size;
+    float *directions = hook->numbers + (size_t)layer * layer_size;
     if (hook->point == SS_AT_VALUES) keep_directions(hook, values, directions, n);
     if (hook->point != point) return;
     for (int i = 0; i < hook->n; i++) {

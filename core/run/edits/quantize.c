@@ -86,15 +86,12 @@ static void round_to_range(range r, float *x, size_t rows, size_t step, size_t n
         }
 }
 
-static void quantize(float *x, size_t rows, size_t step, size_t n, const float *values,
-                     float *errors) {
-    round_to_range(widen(empty_range, x, rows, step, n), x, rows, step, n, values, errors);
-}
-
 static void quantize_row(float *x, size_t n, const float *values, float *errors) {
     size_t group = (int)values[BY] == GROUP ? (size_t)values[GROUP_SIZE] : n;
-    for (size_t i = 0; i < n; i += group)
-        quantize(x + i, 1, n, n - i < group ? n - i : group, values, errors);
+    for (size_t i = 0; i < n; i += group) {
+        size_t count = ss_smaller(n - i, group);
+        round_to_range(widen(empty_range, x + i, 1, n, count), x + i, 1, n, count, values, errors);
+    }
 }
 
 static range range_of(const ss_matrix *w, float *work) {
@@ -161,7 +158,7 @@ static void quantize_weights(const ss_hook *hook, const float *values) {
     range matrix_range = (int)values[BY] == TENSOR ? range_of(w, outputs) : empty_range;
     ss_tile(tiles, hook->in, in, rows, in);
     for (size_t n = 0; n < w->out; n += SS_PANEL) {
-        size_t columns = w->out - n < SS_PANEL ? w->out - n : SS_PANEL;
+        size_t columns = ss_smaller(w->out - n, SS_PANEL);
         for (size_t c = 0; c < columns; c++)
             round_output(outputs + c * in, w, n + c, matrix_range, values, NULL);
         ss_pack_rows(panel, outputs, in, columns, in);
@@ -221,7 +218,7 @@ static void round_with_shared_range(const ss_hook *hook, const float *values, fl
                                     float *errors) {
     size_t width = hook->heads * hook->width;
     size_t ranges = (int)values[BY] == CHANNEL ? columns_of(&hook->pass->trace->model->arch) : 1;
-    float *shared_range = ss_edit_numbers(hook, values) + 2 * ((size_t)hook->l * ranges + d);
+    float *shared_range = hook->numbers + 2 * ((size_t)hook->l * ranges + d);
     if (hook->t == 0) {
         range r = widen(empty_range, x + d, range_rows, width, n);
         shared_range[0] = r.low;

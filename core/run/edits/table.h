@@ -92,6 +92,7 @@ typedef struct ss_edit_kind {
     const char *source;
 } ss_edit_kind;
 
+/* Returns the table and, unless n is NULL, its number of rows. */
 const ss_edit_kind *ss_edits(int *n);
 
 #endif

@@ -2,39 +2,30 @@
 
 #include "../../math/kernels.h"
 #include "../../math/pack.h"
-#include "../../run/feature.h"
+#include "../../run/attention.h"
 #include "linear.h"
 
 #include <string.h>
 
-static float *take_floats(ss_arena *arena, size_t rows, size_t width) {
-    size_t count;
-    if (!ss_mul_size(&count, rows, width)) arena->full = true;
-    return ss_arena_take(arena, arena->full ? 0 : count, sizeof(float));
-}
-
-static size_t bias_keys(const ss_arch *arch) {
-    return arch->bias_key != SS_OWNER_NONE;
-}
-
 void ss_attention_back_lay_out(ss_attention_back *back, const ss_arch *arch, int length,
                                ss_arena *arena) {
-    size_t T = (size_t)length, K = (size_t)arch->K, keys = T + bias_keys(arch);
-    size_t side = keys > K ? keys : K;
+    size_t T = (size_t)length, K = (size_t)arch->K, keys = T + ss_bias_keys(arch);
+    size_t side = ss_larger(keys, K);
     *back = (ss_attention_back){
-        .weights = take_floats(arena, T, keys),
-        .d = take_floats(arena, T, keys),
-        .row = take_floats(arena, 2, keys),
-        .queries = take_floats(arena, T, K),
-        .d_q = take_floats(arena, T, K),
-        .keys = take_floats(arena, keys, K),
-        .d_k = take_floats(arena, keys, K),
-        .values = take_floats(arena, keys, K),
-        .d_v = take_floats(arena, keys, K),
-        .inner = take_floats(arena, keys, K),
-        .tiles = take_floats(arena, keys, side),
-        .panels = take_floats(arena, ss_panels_floats(keys > K ? keys : K, side), 1),
-        .work = take_floats(arena, ss_linear_back_work(K, K), 1),
+        .weights = ss_arena_floats(arena, T, keys),
+        .d = ss_arena_floats(arena, T, keys),
+        .row = ss_arena_floats(arena, 2, keys),
+        .queries = ss_arena_floats(arena, T, K),
+        .d_q = ss_arena_floats(arena, T, K),
+        .keys = ss_arena_floats(arena, keys, K),
+        .d_k = ss_arena_floats(arena, keys, K),
+        .values = ss_arena_floats(arena, keys, K),
+        .d_v = ss_arena_floats(arena, keys, K),
+        .inner = ss_arena_floats(arena, keys, K),
+        .tiles = ss_arena_floats(arena, keys, side),
+        .panels = ss_arena_floats(arena, ss_panels_floats(side, side), 1),
+        .work = ss_arena_floats(
+            arena, ss_larger(ss_linear_back_work(K, K), ss_matrix_work(keys, K, 1)), 1),
     };
 }
 
@@ -59,20 +50,9 @@ static void multiply_transposed(const ss_attention_back *s, float *out, const fl
 }
 
 static void map_mlp(const ss_attention_back *s, const ss_layer *layer, float *rows, size_t n) {
-    size_t K = layer->kernel_in.w.in;
-    float *panels = s->work, *tiles = panels + ss_panels_floats(K, K);
-    const ss_linear *steps[] = {&layer->kernel_in, &layer->kernel_out};
-    for (int i = 0; i < 2; i++) {
-        float *out = i ? rows : s->inner;
-        const float *w = (const float *)(const void *)steps[i]->w.data;
-        ss_pack_rows(panels, w, K, K, K);
-        for (size_t t = 0; t < n; t += SS_TILE) {
-            size_t count = n - t < SS_TILE ? n - t : SS_TILE;
-            ss_tile(tiles, (i ? s->inner : rows) + t * K, K, count, K);
-            ss_matmul(out + t * K, K, tiles, panels, NULL, count, K, K);
-        }
-        if (!i) ss_relu(s->inner, n * K);
-    }
+    ss_matrix_times(s->inner, rows, &layer->kernel_in.w, NULL, n, s->work, NULL);
+    ss_relu(s->inner, n * layer->kernel_in.w.in);
+    ss_matrix_times(rows, s->inner, &layer->kernel_out.w, NULL, n, s->work, NULL);
 }
 
 static void map_features(const ss_attention_back *s, const ss_layer *layer, ss_feature feature,
@@ -97,13 +77,6 @@ static void map_back(const ss_attention_back *s, const ss_layer *layer, const ss
     for (size_t i = 0; i < n * K; i++) d[i] = s->inner[i] > 0.0f ? d[i] : 0.0f;
     ss_linear_back_weights(s->values, d, &sums->kernel_in, n, s->work);
     ss_linear_back_inputs(d, d, &layer->kernel_in, n, s->work);
-}
-
-static void prepend_bias_key(float *out, const float *bias_row, size_t bias, const float *rows,
-                             size_t T, size_t K) {
-    memset(out, 0, bias * K * sizeof *out);
-    if (bias && bias_row) memcpy(out, bias_row, K * sizeof *out);
-    memcpy(out + bias * K, rows, T * K * sizeof *out);
 }
 
 static void close_gap(float *x, size_t first, size_t hidden_n, size_t n) {
@@ -142,7 +115,7 @@ static float scores_back(const ss_attention_back *s, const ss_trace *trace, int 
     const ss_choice *choice = &trace->choices[l * arch->H + h];
     const float *scores = ss_recorded(trace, SS_FIELD_SCORES, l, h);
     size_t T = (size_t)trace->T, C = (size_t)trace->capacity, K = (size_t)arch->K;
-    size_t bias = bias_keys(arch), keys = bias + T;
+    size_t bias = ss_bias_keys(arch), keys = bias + T;
     float parameter_gradient = 0.0f;
     for (size_t t = 0; t < T; t++) {
         float *d = s->d + t * keys;
@@ -159,7 +132,7 @@ static float scores_back(const ss_attention_back *s, const ss_trace *trace, int 
 
 static void read_weights(const ss_attention_back *s, const ss_trace *trace, int l, int h) {
     size_t T = (size_t)trace->T, C = (size_t)trace->capacity;
-    size_t bias = bias_keys(&trace->model->arch), keys = bias + T;
+    size_t bias = ss_bias_keys(&trace->model->arch), keys = bias + T;
     const float *att = ss_recorded(trace, SS_FIELD_ATT, l, h);
     const float *bias_weights = bias ? ss_recorded(trace, SS_FIELD_ATT_BIAS, l, h) : NULL;
     for (size_t t = 0; t < T; t++) {
@@ -172,14 +145,15 @@ static void read_head(const ss_attention_back *s, const ss_trace *trace, int l, 
                       ss_feature feature) {
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[l];
-    size_t T = (size_t)trace->T, K = (size_t)arch->K, bias = bias_keys(arch);
+    size_t T = (size_t)trace->T, K = (size_t)arch->K, bias = ss_bias_keys(arch);
     memcpy(s->queries, ss_recorded(trace, SS_FIELD_Q, l, h), T * K * sizeof(float));
     map_features(s, layer, feature, s->queries, T, K);
-    prepend_bias_key(s->keys, ss_owned(layer->bias_keys, arch->bias_key, (int)g, arch->K), bias,
-                     ss_recorded(trace, SS_FIELD_K, l, (int)g), T, K);
+    ss_prepend_bias_key(s->keys, ss_owned(layer->bias_keys, arch->bias_key, (int)g, arch->K), bias,
+                        ss_recorded(trace, SS_FIELD_K, l, (int)g), T, K);
     map_features(s, layer, feature, s->keys, bias + T, K);
-    prepend_bias_key(s->values, ss_owned(layer->bias_values, arch->bias_key_value, (int)g, arch->K),
-                     bias, ss_recorded(trace, SS_FIELD_V, l, (int)g), T, K);
+    ss_prepend_bias_key(s->values,
+                        ss_owned(layer->bias_values, arch->bias_key_value, (int)g, arch->K), bias,
+                        ss_recorded(trace, SS_FIELD_V, l, (int)g), T, K);
 }
 
 static void add_head(float *out, size_t h, size_t heads, const float *rows, size_t T, size_t K) {
@@ -192,7 +166,7 @@ static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float 
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[l];
     size_t T = (size_t)trace->T, K = (size_t)arch->K, H = (size_t)arch->H, G = (size_t)arch->G;
-    size_t bias = bias_keys(arch), keys = bias + T, g = (size_t)h / (H / G);
+    size_t bias = ss_bias_keys(arch), keys = bias + T, g = (size_t)h / (H / G);
     ss_feature feature = trace->choices[l * arch->H + h].operation->feature;
     read_weights(s, trace, l, h);
     read_head(s, trace, l, h, g, feature);
@@ -215,8 +189,8 @@ static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float 
         float *rows = s->tiles;
         memcpy(rows, ss_recorded(trace, SS_FIELD_Q, l, h), T * K * sizeof *rows);
         map_back(s, layer, sums, feature, s->d_q, s->queries, rows, T, K);
-        prepend_bias_key(rows, ss_owned(layer->bias_keys, arch->bias_key, (int)g, arch->K), bias,
-                         ss_recorded(trace, SS_FIELD_K, l, (int)g), T, K);
+        ss_prepend_bias_key(rows, ss_owned(layer->bias_keys, arch->bias_key, (int)g, arch->K), bias,
+                            ss_recorded(trace, SS_FIELD_K, l, (int)g), T, K);
         map_back(s, layer, sums, feature, s->d_k, s->keys, rows, keys, K);
     }
     add_head(d_q, (size_t)h, H, s->d_q, T, K);

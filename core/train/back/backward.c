@@ -2,6 +2,7 @@
 
 #include "../../math/kernels.h"
 #include "../../model/rotary.h"
+#include "../../run/forward.h"
 #include "linear.h"
 #include "slopes.h"
 
@@ -51,19 +52,13 @@ ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
                           : arch->embedding_width < arch->D ? "projected embeddings"
                           : !ss_has_slope(arch->activation) ? ss_activation_name(arch->activation)
                                                             : NULL;
-    int rows, index = ss_operation_find(arch->attention.operation);
-    if (!feature && (index < 0 || !ss_operations(&rows)[index].back))
+    int index = ss_operation_find(arch->attention.operation);
+    if (!feature && (index < 0 || !ss_operations(NULL)[index].back))
         feature = arch->attention.operation;
     if (feature)
         return ss_fail(err, SS_UNSUPPORTED, "train",
                        "expected a model that can be trained here, found one with %s", feature);
     return SS_OK;
-}
-
-static float *take_floats(ss_arena *arena, size_t rows, size_t width) {
-    size_t count;
-    if (!ss_mul_size(&count, rows, width)) arena->full = true;
-    return ss_arena_take(arena, arena->full ? 0 : count, sizeof(float));
 }
 
 static size_t gate_width(const ss_arch *arch) {
@@ -74,12 +69,10 @@ static size_t gate_width(const ss_arch *arch) {
 static size_t largest_work(const ss_arch *arch, size_t R) {
     size_t D = (size_t)arch->D, HK = (size_t)arch->H * (size_t)arch->K;
     size_t outs[] = {HK, (size_t)arch->F, (size_t)arch->V, gate_width(arch)};
-    size_t in = D > HK ? D : HK; /* a gate on values reads H*K numbers */
+    size_t in = ss_larger(D, HK); /* a gate on values reads H*K numbers */
     size_t largest = ss_matrix_work(R, in, 1);
-    for (size_t i = 0; i < sizeof outs / sizeof *outs; i++) {
-        size_t work = ss_linear_back_work(in, outs[i]);
-        largest = work > largest ? work : largest;
-    }
+    for (size_t i = 0; i < sizeof outs / sizeof *outs; i++)
+        largest = ss_larger(largest, ss_linear_back_work(in, outs[i]));
     return largest;
 }
 
@@ -89,27 +82,27 @@ void ss_backward_lay_out(ss_backward *back, const ss_arch *arch, int sequences, 
     size_t HK = (size_t)arch->H * (size_t)arch->K, GK = (size_t)arch->G * (size_t)arch->K;
     size_t gate_numbers = gate_width(arch);
     *back = (ss_backward){.T = T, .first_value = 1.0f};
-    back->logits = take_floats(arena, R, (size_t)arch->V);
-    back->dx = take_floats(arena, R, D);
-    back->x = take_floats(arena, R, D);
-    back->y = take_floats(arena, R, D);
-    back->dy = take_floats(arena, R, D);
-    back->part = take_floats(arena, R, D > GK ? D : GK);
-    back->head_out = take_floats(arena, R, HK);
-    back->d_head_out = take_floats(arena, R, HK);
-    back->d_q = take_floats(arena, R, HK);
-    back->d_k = take_floats(arena, R, GK);
-    back->d_v = take_floats(arena, R, GK);
-    back->gates = take_floats(arena, R, gate_numbers);
-    back->d_gates = take_floats(arena, R, gate_numbers);
-    back->up = take_floats(arena, R, F);
-    back->d_up = take_floats(arena, R, F);
-    back->gate = take_floats(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
-    back->d_gate = take_floats(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
-    back->squares = take_floats(arena, 2, (size_t)T);
-    back->ratios = take_floats(arena, 2, (size_t)arch->L);
-    back->rotary = take_floats(arena, 2 * (size_t)T, (size_t)arch->rotary_width / 2);
-    back->work = take_floats(arena, largest_work(arch, R), 1);
+    back->logits = ss_arena_floats(arena, R, (size_t)arch->V);
+    back->dx = ss_arena_floats(arena, R, D);
+    back->x = ss_arena_floats(arena, R, D);
+    back->y = ss_arena_floats(arena, R, D);
+    back->dy = ss_arena_floats(arena, R, D);
+    back->part = ss_arena_floats(arena, R, ss_larger(D, GK));
+    back->head_out = ss_arena_floats(arena, R, HK);
+    back->d_head_out = ss_arena_floats(arena, R, HK);
+    back->d_q = ss_arena_floats(arena, R, HK);
+    back->d_k = ss_arena_floats(arena, R, GK);
+    back->d_v = ss_arena_floats(arena, R, GK);
+    back->gates = ss_arena_floats(arena, R, gate_numbers);
+    back->d_gates = ss_arena_floats(arena, R, gate_numbers);
+    back->up = ss_arena_floats(arena, R, F);
+    back->d_up = ss_arena_floats(arena, R, F);
+    back->gate = ss_arena_floats(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
+    back->d_gate = ss_arena_floats(arena, R, arch->ffn == SS_FFN_GATED ? F : 0);
+    back->squares = ss_arena_floats(arena, 2, (size_t)T);
+    back->ratios = ss_arena_floats(arena, 2, (size_t)arch->L);
+    back->rotary = ss_arena_floats(arena, 2 * (size_t)T, (size_t)arch->rotary_width / 2);
+    back->work = ss_arena_floats(arena, largest_work(arch, R), 1);
     ss_attention_back_lay_out(&back->attention, arch, T, arena);
 }
 
@@ -132,16 +125,6 @@ static void gather_heads(float *rows, const ss_trace *traces, int n, ss_field_id
         }
 }
 
-static void norm_rows(float *out, const float *x, const ss_norm *norm, const ss_arch *arch,
-                      size_t n) {
-    size_t D = (size_t)arch->D;
-    for (size_t t = 0; t < n; t++, out += D, x += D)
-        if (arch->norm == SS_NORM_RMS)
-            ss_rmsnorm(out, x, norm->gain, arch->norm_eps, D);
-        else
-            ss_layernorm(out, x, norm->gain, norm->bias, arch->norm_eps, D);
-}
-
 /*
  * Reads x, the residual stream that a block of layer l reads: for the feed-forward (ffn) the stream
  * after attention, else the stream before it. With post norm, the stream after attention is
@@ -154,7 +137,8 @@ static void read_stream(const ss_backward *b, const ss_trace *traces, int n, int
     if (!ffn) return;
     gather_rows(b->y, traces, n, SS_FIELD_ATT_OUT, l, D);
     ss_add(b->x, b->y, R * D);
-    if (arch->post_norm) norm_rows(b->x, b->x, &b->model->layers[l].attention_norm, arch, R);
+    if (arch->post_norm)
+        ss_norm_vectors(b->x, b->x, &b->model->layers[l].attention_norm, arch, R, D);
 }
 
 /* Propagates d, the derivative with respect to the output of a product with x: adds the derivatives
@@ -226,14 +210,6 @@ static void compute_gates(const ss_backward *b, int l, const float *y, size_t R)
     ss_sigmoid(b->gates, b->gates, 0.0f, R * gate->w.out);
 }
 
-static void add_value_biases(const ss_backward *b, float *rows, int l, size_t R) {
-    const ss_arch *arch = &b->model->arch;
-    const float *biases = b->model->layers[l].value_biases;
-    size_t H = (size_t)arch->H, K = (size_t)arch->K;
-    for (size_t i = 0; biases && i < R * H; i++)
-        ss_add(rows + i * K, ss_owned(biases, arch->value_bias, (int)(i % H), arch->K), K);
-}
-
 /* Propagates d[R][D], the derivative with respect to the attention output, through W_O, gates and
  * value biases to d_head_out[R][H*K]. */
 static void heads_back(const ss_backward *b, const float *d, const ss_trace *traces, int n, int l) {
@@ -243,19 +219,10 @@ static void heads_back(const ss_backward *b, const float *d, const ss_trace *tra
     bool is_gated = arch->gate && arch->gate < SS_GATE_VALUE_ELEMENT;
     float *input = b->d_q; /* input of W_O; d_q is unused until heads_back is done */
     gather_heads(b->head_out, traces, n, SS_FIELD_HEAD_OUT, l);
-    add_value_biases(b, b->head_out, l, R);
+    ss_add_value_biases(b->head_out, layer, arch, R, K);
     memcpy(input, b->head_out, R * H * K * sizeof *input);
-    for (size_t i = 0; is_gated && i < R * H; i++) {
-        const float *gate = b->gates + i * (size_t)ss_arch_gate_width(arch);
-        if (ss_arch_gate_width(arch) == 1)
-            ss_scale(input + i * K, gate[0], K);
-        else
-            ss_multiply(input + i * K, gate, K);
-    }
-    for (size_t i = 0; arch->added_heads && i < R; i++) {
-        memmove(input + i * K, input + i * H * K, K * sizeof *input);
-        for (size_t h = 1; h < H; h++) ss_add(input + i * K, input + (i * H + h) * K, K);
-    }
+    if (is_gated) ss_multiply_by_gates(input, b->gates, arch, R * H);
+    if (arch->added_heads) ss_add_heads(input, arch, R);
     product_back(b, b->d_head_out, input, d, &layer->o, &sums->o, R);
     for (size_t i = R; arch->added_heads && i-- > 0;)
         for (size_t h = H; h-- > 0;)
@@ -268,17 +235,13 @@ static void heads_back(const ss_backward *b, const float *d, const ss_trace *tra
             b->d_head_out + i * K, K);
 }
 
+/* Rotates back by the negative angles that compute_rotary has written. */
 static void rotate_back(const ss_backward *b, float *rows, size_t heads, size_t R) {
     size_t K = (size_t)b->model->arch.K, pairs = (size_t)b->model->arch.rotary_width / 2;
     size_t T = (size_t)b->T;
     for (size_t i = 0; i < R * heads; i++) {
-        const float *cosine = b->rotary + i / heads % T * pairs, *sine = cosine + T * pairs;
-        float *x = rows + i * K;
-        for (size_t j = 0; j < pairs; j++) {
-            float p = x[j], q = x[j + pairs];
-            x[j] = p * cosine[j] + q * sine[j];
-            x[j + pairs] = q * cosine[j] - p * sine[j];
-        }
+        const float *cosine = b->rotary + i / heads % T * pairs;
+        ss_rotate(rows + i * K, rows + i * K, cosine, cosine + T * pairs, pairs);
     }
 }
 
@@ -292,6 +255,7 @@ static void compute_rotary(const ss_backward *b, int l) {
         ss_angles at = {b->rotary + t * pairs, b->rotary + (T + t) * pairs};
         ss_rotary_angles(&at, frequencies, size, pairs, &(int32_t){(int32_t)t}, 1);
     }
+    ss_scale(b->rotary + T * pairs, -1.0f, T * pairs);
 }
 
 static void add_squares(const ss_backward *b, float *sums, const float *rows, size_t width,
@@ -363,7 +327,7 @@ static void block_back(const ss_backward *b, const ss_trace *traces, int n, int 
         ss_norm_back(b->dx, b->y, norm, norm_sums, arch->norm, arch->norm_eps, R, D);
         memcpy(b->y, b->x, R * D * sizeof *b->y);
     } else {
-        norm_rows(b->y, b->x, norm, arch, R);
+        ss_norm_vectors(b->y, b->x, norm, arch, R, D);
     }
     (ffn ? ffn_back : attention_back)(b, b->dx, traces, n, l);
     if (!ffn) add_ratios(b, b->ratios + l, b->dy, n);
@@ -383,7 +347,7 @@ static void head_back(const ss_backward *b, const ss_trace *traces, int n) {
     if (arch->post_norm)
         memcpy(b->y, b->x, R * D * sizeof *b->y);
     else
-        norm_rows(b->y, b->x, &model->norm, arch, R);
+        ss_norm_vectors(b->y, b->x, &model->norm, arch, R, D);
     product_back(b, b->dx, b->y, b->logits, &model->head, &b->sums->head, R);
     if (!arch->post_norm)
         ss_norm_back(b->dx, b->x, &model->norm, &b->sums->norm, arch->norm, arch->norm_eps, R, D);

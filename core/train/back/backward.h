@@ -39,7 +39,7 @@ typedef struct ss_backward {
     float *ratios;  /* [2][L] for the derivatives with respect to the input of attention, after and
                        before its norm: the first token's norm over the mean of the others', summed
                        over sequences */
-    float *rotary;  /* [2][T][rotary_width/2]: cosines, then sines */
+    float *rotary;  /* [2][T][rotary_width/2]: cosines, then negative sines */
     float *work;
     ss_attention_back attention;
 } ss_backward;
