@@ -10,6 +10,7 @@ import { Chain, runInTurn } from './chain.ts';
 import { QUIET } from './job.ts';
 import { Link } from './link.ts';
 import { transfer } from './messages.ts';
+import { Opening } from './opening.ts';
 import { randomBits } from './random.ts';
 import type { Describe, Architecture, Tensor } from '../abi/types.ts';
 import type { Purpose } from '../abi/variants.ts';
@@ -36,7 +37,7 @@ import type { Source, ModelFiles } from '../loading/types.ts';
 import type { Recordable, RecordOptions } from '../recording/types.ts';
 
 type Files = { config?: string | Source; weights: readonly Source[] };
-type Opened = Awaited<ReturnType<BackendApi['open']>>;
+type Copy = Opening<Awaited<ReturnType<BackendApi['open']>>>;
 type BackendRun = { backend: BackendApi; id: Promise<number>; isPartial: boolean };
 
 /** Value of `layer` in `#from` of a run that begins at the first layer that an edit touches. */
@@ -141,11 +142,7 @@ async function dropIfAborted(signal: AbortSignal | undefined, result: { close():
   throw signal.reason;
 }
 
-function closedError(where: string, text: string) {
-  return new SinkscopeError('closed', where, text);
-}
-
-const runClosedError = () => closedError('run', 'this run has been closed');
+const runClosedError = () => new SinkscopeError('closed', 'run', 'this run has been closed');
 
 class Engine implements EngineShape {
   #links;
@@ -200,11 +197,14 @@ class Engine implements EngineShape {
     if (config !== undefined) checkSource(config, 'config', true);
     for (const source of allWeights) checkSource(source, 'weights', false);
     const links = await this.#linksFor(ARITHMETICS[arithmetic]);
-    const copy = new Copy(links[0], { config, weights: allWeights });
+    const open = makeModelOpener({ config, weights: allWeights });
+    const copy: Copy = new Opening(links[0], 'model', open);
     const { architecture, bytes } = await copy.open(options);
     // slice rounds this number of copies down.
     const helpers = links[0].hasOwnThread ? links.slice(1, 1 + COPY_BYTES_MAX / bytes) : [];
-    const model = new Model(copy, { architecture, describe: this.describe, arithmetic }, helpers);
+    const otherCopies = helpers.map((link): Copy => new Opening(link, 'model', open));
+    const { describe } = this;
+    const model = new Model(copy, { architecture, describe, arithmetic }, otherCopies);
     await dropIfAborted(options.signal, model);
     return model;
   }
@@ -251,93 +251,46 @@ class Engine implements EngineShape {
   }
 }
 
-/** A model at one backend. It opens at first use, and again after its backend was replaced. */
-class Copy {
-  #backend: BackendApi | undefined;
-  #opened: Promise<Opened> | undefined;
-  #files;
-  #closed = false;
-
-  readonly link;
-  constructor(link: Link, files: Files) {
-    this.link = link;
-    this.#files = files;
-  }
-
-  open(options: Options) {
-    return this.link.job(options, (backend, job) => this.openAt(backend, job));
-  }
-
-  openAt(backend: BackendApi, job: Job = QUIET) {
-    this.checkOpen();
-    if (this.#opened && this.#backend === backend) return this.#opened;
+/** Returns a function that opens a model from its files at a backend. */
+const makeModelOpener =
+  ({ config, weights }: Files) =>
+  (backend: BackendApi, job: Job) => {
     const streams: ReadableStream[] = [];
-    const { config, weights } = this.#files;
     const text = config === undefined || typeof config === 'string';
     const sources = {
       config: text ? config : toPostable(config, streams),
       weights: weights.map((source) => toPostable(source, streams)),
     };
-    const opened = backend.open(job, transfer(sources, streams));
-    this.#backend = backend;
-    this.#opened = opened;
-    opened.catch(() => {
-      if (this.#opened === opened) this.#opened = undefined;
-    });
-    return opened;
-  }
-
-  copyFor(link: Link) {
-    return new Copy(link, this.#files);
-  }
-
-  checkOpen() {
-    if (this.#closed) throw closedError('model', 'this model has been closed');
-  }
-
-  async close() {
-    this.checkOpen();
-    this.#closed = true;
-    const opened = this.#opened;
-    if (!opened || !this.link.isOpen) return;
-    await this.link.ask(async (backend) => {
-      if (backend === this.#backend) await backend.closeModel((await opened).model);
-    });
-  }
-}
+    return backend.open(job, transfer(sources, streams));
+  };
 
 class Model implements ModelShape {
   #copy;
-  #others;
-  #replicas: Model[] | undefined;
+  #replicas: readonly Model[];
 
   readonly architecture;
   readonly describe;
   readonly arithmetic;
-  /** @param others links to backends that have no copy yet */
+  /** @param otherCopies of this model, for its replicas */
   constructor(
     copy: Copy,
     properties: Pick<ModelShape, 'architecture' | 'describe' | 'arithmetic'>,
-    others: Link[],
+    otherCopies: readonly Copy[] = [],
   ) {
     this.#copy = copy;
-    this.#others = others;
     this.architecture = properties.architecture;
     this.describe = properties.describe;
     this.arithmetic = properties.arithmetic;
+    this.#replicas = [this, ...otherCopies.map((other) => new Model(other, properties))];
   }
 
-  get replicas(): readonly Model[] {
-    const makeReplica = (link: Link) => new Model(this.#copy.copyFor(link), this, []);
-    this.#replicas ??= [this, ...this.#others.map(makeReplica)];
+  get replicas() {
     return this.#replicas;
   }
 
   async metadata(key: string) {
     expect(typeof key === 'string', 'key', 'a string', key);
-    return this.#copy.link.ask(async (backend) =>
-      backend.metadata((await this.#copy.openAt(backend)).model, key),
-    );
+    return this.#copy.ask((backend, { model }) => backend.metadata(model, key));
   }
 
   async run(tokens: ArrayLike<number>, options: RunOptions = {}) {
@@ -374,15 +327,13 @@ class Model implements ModelShape {
     this.#copy.checkOpen();
     checkOptions(options, RUN_OPTIONS);
     const request = this.#checkedRequest(tokens, options);
-    return this.#copy.link.ask(async (backend) =>
-      backend.runBytes((await this.#copy.openAt(backend)).model, request),
-    );
+    return this.#copy.ask((backend, { model }) => backend.runBytes(model, request));
   }
 
   async close() {
     await Promise.all([
-      this.#copy.close(),
-      ...(this.#replicas ?? []).slice(1).map((replica) => replica.close()),
+      this.#copy.close((backend, { model }) => backend.closeModel(model)),
+      ...this.#replicas.slice(1).map((replica) => replica.close()),
     ]);
   }
 }
