@@ -65,3 +65,11 @@ export function indexOfName(table: readonly { name: string }[], name: unknown, w
   expect(index >= 0, what, `one of ${table.map((row) => row.name).join(', ')}`, name);
   return index;
 }
+
+export function rowNamed<Row extends { name: string }>(
+  table: readonly Row[],
+  name: unknown,
+  what: string,
+) {
+  return table[indexOfName(table, name, what)];
+}

@@ -12,7 +12,7 @@ import { Link } from './link.ts';
 import { transfer } from './messages.ts';
 import { Opening } from './opening.ts';
 import { randomBits } from './random.ts';
-import type { Describe, Architecture, Tensor } from '../abi/types.ts';
+import type { Describe, Tensor } from '../abi/types.ts';
 import type { Purpose } from '../abi/variants.ts';
 import type { RunRequest, ReadMessage } from './backend.ts';
 import type { Job } from './job.ts';
@@ -120,7 +120,7 @@ function toPostable(source: Source, streams: ReadableStream[]) {
   if (source instanceof URL) return { url: source.href };
   if (source instanceof Blob) {
     const message = toPortable(source);
-    if ('stream' in message && !(message instanceof Blob)) streams.push(message.stream);
+    if (!(message instanceof Blob)) streams.push(message.stream);
     return message;
   }
   return source instanceof Uint8Array ? source : { ...source, url: String(source.url) };
@@ -295,11 +295,12 @@ class Model implements ModelShape {
 
   async run(tokens: ArrayLike<number>, options: RunOptions = {}) {
     this.#copy.checkOpen();
-    const { V } = this.architecture;
+    const { V, L, blocks = L } = this.architecture;
     check(tokens, 'list', 'tokens');
     checkOptions(options, { ...JOB_OPTIONS, ...RUN_OPTIONS, from: 'object' });
     const { from } = options;
-    if (from) checkFrom(from, this.#copy, this.architecture);
+    if (from) checkSameModel(from.run, this.#copy, 'from.run');
+    if (from?.layer !== undefined) expectInteger(from.layer, 0, blocks, 'from.layer');
     const request = this.#checkedRequest(tokens.length, options);
     const ids = idsBelow(V, tokens);
     const run = new Run(this.#copy, ids, request, this, from);
@@ -351,15 +352,6 @@ function idsBelow(V: number, tokens: ArrayLike<number>) {
 function checkSameModel(run: unknown, copy: Copy, where: string): asserts run is Run {
   const fits = run instanceof Run && run.belongsTo(copy);
   if (!fits) expect(false, where, 'a run of the same model, in the same worker', run);
-}
-
-function checkFrom(
-  { run, layer }: { run: unknown; layer?: unknown },
-  copy: Copy,
-  { L, blocks = L }: Architecture,
-) {
-  checkSameModel(run, copy, 'from.run');
-  if (layer !== undefined) expectInteger(layer, 0, blocks, 'from.layer');
 }
 
 class Run implements RunShape {

@@ -8,6 +8,7 @@ import { JOB_OPTIONS, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect, argumentError } from '../abi/errors.ts';
 import { readRenewing } from '../host/renew.ts';
 import { readAll } from './files.ts';
+import { sha256 } from './hash.ts';
 import { parseIndex } from './timeline_index.ts';
 import type { Options } from '../engine/types.ts';
 import type { Index, PackedCheckpoint } from './timeline_index.ts';
@@ -293,10 +294,9 @@ async function gunzip(bytes: Uint8Array, length: number, where: string) {
  * @param expected the hash in hexadecimal digits
  */
 async function checkHash(bytes: Uint8Array, expected: string, where: string) {
-  if (!globalThis.crypto?.subtle) return;
-  const hash = await crypto.subtle.digest('SHA-256', bytes as BufferSource);
-  const digest = Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');
-  if (digest !== expected) throw damageError(where, `expected sha256 ${expected}, found ${digest}`);
+  const digest = await sha256(bytes);
+  if (digest !== undefined && digest !== expected)
+    throw damageError(where, `expected sha256 ${expected}, found ${digest}`);
 }
 
 function bytesOf({ buffer, byteOffset, byteLength }: Float32Array) {

@@ -3,7 +3,7 @@
  * all prompts.
  */
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
-import { SinkscopeError, expect, expectInteger, indexOfName } from '../abi/errors.ts';
+import { SinkscopeError, expect, expectInteger, rowNamed } from '../abi/errors.ts';
 import { Opening } from '../engine/opening.ts';
 import { addUp, commonLength, meansOf } from '../study/measure.ts';
 import type { Tensor, Describe } from '../abi/types.ts';
@@ -82,7 +82,7 @@ export class Recording implements RecordingShape {
   }
 
   async #readAggregate(kind: string, name: string, args: { eps?: number }) {
-    const row = this.describe.metrics[indexOfName(this.describe.metrics, name, 'metric')];
+    const row = rowNamed(this.describe.metrics, name, 'metric');
     checkOptions(args, { eps: 'number' });
     const fullName = `${kind}.${name}`;
     if (!this.#tensors.has(fullName)) throw missingError(name, fullName);
@@ -113,10 +113,7 @@ export class Recording implements RecordingShape {
    */
   #sizeOf(sum: string) {
     const { model, prompts } = this.conditions;
-    const sizes = {
-      ...(model as object),
-      T: prompts.T,
-    } as Record<string, number>;
+    const sizes = { ...(model as object), T: prompts.T } as Record<string, number>;
     const termSize = (term: string) => (Object.hasOwn(sizes, term) ? sizes[term] : Number(term));
     if (sum === 'L+1') return model.blocks + 1; // every layer has a hidden state
     return sum.split('+').reduce((size, term) => size + termSize(term), 0);
@@ -185,25 +182,20 @@ export class Recording implements RecordingShape {
       options.eps ?? (this.conditions.eps.length ? this.conditions.eps : describe.defaults.eps);
     const thresholds = Array.isArray(epsOption) ? epsOption : [epsOption as number];
     checkList(thresholds, 'number', 'eps');
-    const rows = options.metrics
-      ? options.metrics.map(
-          (name) => describe.metrics[indexOfName(describe.metrics, name, 'metric')],
-        )
-      : describe.metrics.filter((row) => row.summary && !row.arguments.includes('base'));
+    const rows =
+      options.metrics?.map((name) => rowNamed(describe.metrics, name, 'metric')) ??
+      describe.metrics.filter((row) => row.summary && !row.arguments.includes('base'));
     const hasMeans = rows.some(({ name }) => this.#tensors.has(`mean.${name}`));
     // If the file has no means but has the fields of every prompt, the means are computed from these fields.
-    const readMetric =
-      hasMeans || kept < count
-        ? (name: string, eps: number) => this.#readMeans(name, eps)
-        : (name: string, eps: number) => this.#meansOfPrompts(name, eps);
-    const isExplicit = options.metrics !== undefined;
+    const readMetric = (name: string, eps: number) =>
+      hasMeans || kept < count ? this.#readMeans(name, eps) : this.#meansOfPrompts(name, eps);
     const byEps = [];
     for (const eps of thresholds) {
       const metrics: Record<string, MetricMean> = {};
       for (const { name, arguments: args } of rows) {
         if (byEps.length > 0 && !args.includes('eps')) continue;
         const measured = await readMetric(name, eps).catch((error) => {
-          if (isExplicit || error.code !== 'bad_request') throw error;
+          if (options.metrics || error.code !== 'bad_request') throw error;
         });
         if (measured) metrics[name] = measured;
       }
@@ -222,7 +214,7 @@ export class Recording implements RecordingShape {
   }
 
   async #readMeans(name: string, eps: number) {
-    const row = this.describe.metrics[indexOfName(this.describe.metrics, name, 'metric')];
+    const row = rowNamed(this.describe.metrics, name, 'metric');
     const args = row.arguments.includes('eps') ? { eps } : {};
     const mean = await this.mean(name, args);
     const noDeviation = { shape: mean.shape, data: new Float32Array(mean.data.length).fill(NaN) };

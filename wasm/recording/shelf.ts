@@ -1,5 +1,6 @@
 /** Stores recordings by number in the memory of the module. */
 import { SinkscopeError } from '../abi/errors.ts';
+import { utf8 } from '../abi/module.ts';
 import { readConditions } from './conditions.ts';
 import type { Module } from '../abi/module.ts';
 
@@ -87,7 +88,7 @@ export class Shelf {
 function readHeader(module: Module, { address, bytes }: { address: number; bytes: number }) {
   const file = module.bytes(address, bytes);
   const length = Number(new DataView(file.buffer, address, 8).getBigUint64(0, true));
-  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(file.slice(8, 8 + length));
+  const text = utf8.decode(file.slice(8, 8 + length));
   let header: Record<string, TensorEntry & Record<string, string>>;
   try {
     header = JSON.parse(text);

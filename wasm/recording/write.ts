@@ -3,7 +3,7 @@
  * metadata.
  */
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
-import { expect, indexOfName } from '../abi/errors.ts';
+import { expect, rowNamed } from '../abi/errors.ts';
 import { editLabel } from '../engine/edits.ts';
 import { FORMAT_VERSION } from './conditions.ts';
 import type { Tensor, Describe, Architecture, Bytes } from '../abi/types.ts';
@@ -107,7 +107,7 @@ export function makePart(
 /* ---- recorded fields ---------------------------------------------------------------------- */
 
 function exactMetricsOf({ operations }: Describe, { attention }: Pick<Architecture, 'attention'>) {
-  const { proxy } = operations[indexOfName(operations, attention.operation, 'operation')];
+  const { proxy } = rowNamed(operations, attention.operation, 'operation');
   return proxy === 'weights' ? EXACT_METRICS : [...EXACT_METRICS, RAW_METRIC];
 }
 
@@ -119,9 +119,7 @@ export function selectFields(
   { describe, architecture }: Recordable,
   { fields = ['att'] }: RecordOptions,
 ) {
-  const names = fields.map(
-    (name) => describe.fields[indexOfName(describe.fields, name, 'field')].name,
-  );
+  const names = fields.map((name) => rowNamed(describe.fields, name, 'field').name);
   const smallFields = describe.fields.filter(
     ({ name, needs }) => SMALL_FIELDS.includes(name) && hasPart(architecture, needs),
   );
@@ -180,7 +178,7 @@ export function putMeans(
   byEps: readonly Readonly<Record<string, MetricMean>>[],
 ) {
   for (const [name, { shape }] of Object.entries(byEps[0])) {
-    const row = describe.metrics[indexOfName(describe.metrics, name, 'metric')];
+    const row = rowNamed(describe.metrics, name, 'metric');
     const hasThreshold = row.arguments.includes('eps');
     const meansByEps = hasThreshold ? byEps.map((metrics) => metrics[name]) : [byEps[0][name]];
     const fullShape = hasThreshold ? [byEps.length, ...shape] : shape;

@@ -73,14 +73,7 @@ export async function measureUnmasking(
   };
   const sharedOptions = { never, edits, signal };
   const maskedScores = await scoreConditions(model, (one, { answers, tokens, seed }, without) =>
-    unmask(one, tokens, {
-      ...sharedOptions,
-      steps,
-      mask,
-      answers,
-      seed,
-      ...(without ? { without } : {}),
-    }),
+    unmask(one, tokens, { ...sharedOptions, steps, mask, answers, seed, without }),
   );
   const causalScores =
     causal &&
