@@ -12,7 +12,7 @@ import type {
   TokenizerSource as Source,
   EncodeOptions as Options,
 } from './types.ts';
-import type { Answer, Opened, Encode, Encoded, Decode, Question } from './worker.ts';
+import type { Answer, Opened, Encoded, Question } from './worker.ts';
 
 interface Worker {
   onmessage(event: { data: Answer }): void;
@@ -135,24 +135,16 @@ class WorkerQueue {
     return this.#enqueue(() => this.#openWorker()) as Promise<Opened>;
   }
 
-  encode(question: Encode) {
-    return this.#ask(question) as Promise<Encoded>;
-  }
-
-  decode(question: Decode) {
-    return this.#ask(question) as Promise<string>;
-  }
-
   close(reason: unknown) {
     this.#closing ??= { reason };
     this.#fail(reason);
   }
 
-  #ask(question: Question) {
+  ask<Value>(question: Question) {
     return this.#enqueue(async () => {
       if (!this.#worker) await this.#openWorker();
       return this.#send(question, true);
-    });
+    }) as Promise<Value>;
   }
 
   #enqueue(task: () => Promise<unknown>) {
@@ -233,7 +225,7 @@ class WorkerTokenizer implements GuardedTokenizer {
 
   async encode(text: string, options?: Options) {
     expect(typeof text === 'string', 'text', 'a string', text);
-    const { ids, spans, special } = await this.#workerQueue.encode({
+    const { ids, spans, special } = await this.#workerQueue.ask<Encoded>({
       method: 'encode',
       text,
       options,
@@ -248,7 +240,7 @@ class WorkerTokenizer implements GuardedTokenizer {
   }
 
   decode(ids: ArrayLike<number>) {
-    return this.#workerQueue.decode({ method: 'decode', ids: Array.from(ids) });
+    return this.#workerQueue.ask<string>({ method: 'decode', ids: Array.from(ids) });
   }
 
   piece(id: number) {

@@ -57,7 +57,7 @@ function readScoredPieces(vocab: object): [string, number][] {
   });
 }
 
-function cacheWords(tokenize: (word: string) => Piece[]): (word: string) => Piece[] {
+function cacheWords(tokenize: Model['tokenize']): Model['tokenize'] {
   const cache: Map<string, Piece[]> = new Map();
   return (word) => {
     if (word === '') return [];
@@ -75,7 +75,13 @@ function unknownWordError(word: string) {
   return new SinkscopeError('bad_tokenizer', 'model.vocab', text);
 }
 
-function findByteIds(text: string, idOf: (token: string) => number | undefined): number[] | null {
+/** Returns one token for a word; throws if there is no token. */
+function wholeWord(word: string, id: number | undefined): Piece[] {
+  if (id === undefined) throw unknownWordError(word);
+  return [{ id, start: 0, end: word.length }];
+}
+
+function findByteIds(text: string, idOf: Model['idOf']): number[] | null {
   const ids = Array.from(encoder.encode(text), (byte) =>
     idOf(`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`),
   );
@@ -86,18 +92,10 @@ const encoder = new TextEncoder();
 
 const MODELS: Record<
   string,
-  (
-    file: ModelFile,
-    idOf: (token: string) => number | undefined,
-    ids: Map<string, number>,
-  ) => (word: string) => Piece[]
+  (file: ModelFile, idOf: Model['idOf'], ids: Map<string, number>) => Model['tokenize']
 > = {
   WordLevel({ unk_token = '<unk>' }, idOf) {
-    return (word) => {
-      const id = idOf(word) ?? idOf(String(unk_token));
-      if (id === undefined) throw unknownWordError(word);
-      return [{ id, start: 0, end: word.length }];
-    };
+    return (word) => wholeWord(word, idOf(word) ?? idOf(String(unk_token)));
   },
 
   /** Takes the longest token that begins the word, then the longest that continues it. */
@@ -106,10 +104,7 @@ const MODELS: Record<
     const prefix = prefixOf(file) ?? '##';
     return (word) => {
       const pieces = [...word].length > charactersMax ? null : splitWord(word, prefix, idOf);
-      if (pieces) return pieces;
-      const id = idOf(String(unk_token));
-      if (id === undefined) throw unknownWordError(word);
-      return [{ id, start: 0, end: word.length }];
+      return pieces ?? wholeWord(word, idOf(String(unk_token)));
     };
   },
 
@@ -124,7 +119,7 @@ const MODELS: Record<
     const ranks = rankMerges(merges, idOf, 'model.merges', prefix.length);
     return (word) => {
       const wordId = ignore_merges ? idOf(word) : undefined;
-      if (wordId !== undefined) return [{ id: wordId, start: 0, end: word.length }];
+      if (wordId !== undefined) return wholeWord(word, wordId);
       const pieces: Piece[] = [];
       /** The unknown token of the last characters, which the next unknown character may extend. */
       let unknownPiece: Piece | null = null;
@@ -201,11 +196,7 @@ function prefixOf({ continuing_subword_prefix: prefix }: ModelFile) {
  * Splits a word into tokens, each the longest that fits; returns null if none fits somewhere.
  * @param prefix prefix of the tokens that continue a word
  */
-function splitWord(
-  word: string,
-  prefix: string,
-  idOf: (token: string) => number | undefined,
-): Piece[] | null {
+function splitWord(word: string, prefix: string, idOf: Model['idOf']): Piece[] | null {
   const pieces: Piece[] = [];
   for (let start = 0; start < word.length;) {
     let end = word.length;
@@ -234,7 +225,7 @@ function findBestPath(
     penalty,
     unknownId,
   }: {
-    idOf: (token: string) => number | undefined;
+    idOf: Model['idOf'];
     scores: readonly number[];
     maxLength: number;
     penalty: number;
