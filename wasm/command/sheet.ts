@@ -42,12 +42,12 @@ function csvField(value: Cells[number]) {
  */
 export function csvOf(
   facts: readonly (readonly [string, string])[],
-  head: readonly string[],
+  columns: readonly string[],
   records: readonly Cells[],
 ) {
-  const line = (cells: Cells) => head.map((_, i) => csvField(cells[i])).join();
+  const line = (cells: Cells) => columns.map((_, i) => csvField(cells[i])).join();
   const notes = facts.map(([name, text]) => line([`# ${name}`, text.replace(/[\r\n]+/g, ' ')]));
-  return `${[...notes, line([...head]), ...records.map(line)].join('\n')}\n`;
+  return `${[...notes, line([...columns]), ...records.map(line)].join('\n')}\n`;
 }
 
 function placeOf(
@@ -183,9 +183,11 @@ export function promptsText(result: MeasureResult, describe: Describe) {
     }),
     ...(label === undefined ? [] : [oneLine(label)]),
   ]);
-  const head = ['prompt', ...columns.map(({ label }) => label.replace('_k', '_1'))];
-  const widths = head.map((name, i) => Math.max(name.length, ...rows.map((row) => row[i].length)));
-  const lines = [head, ...rows].map((cells) =>
+  const titles = ['prompt', ...columns.map(({ label }) => label.replace('_k', '_1'))];
+  const widths = titles.map((name, i) =>
+    Math.max(name.length, ...rows.map((row) => row[i].length)),
+  );
+  const lines = [titles, ...rows].map((cells) =>
     cells.map((cell, i) => cell.padStart(widths[i])).join('  '),
   );
   return `${lines.join('\n')}\n`;

@@ -2,6 +2,7 @@
 import { editLabel } from '../engine/edits.ts';
 import { leastTokens } from '../study/judge.ts';
 import { oneLine } from './output.ts';
+import { percent } from './tasks.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Architecture, Describe, Metric } from '../abi/types.ts';
 import type { MeasureResult } from './measure.ts';
@@ -71,10 +72,6 @@ function labelLines(result: MeasureResult, describe: Describe) {
     return `  ${oneLine(label)}: ${percent(mean[0])}${deviationText}, ${sequences} sequences\n`;
   });
   return `${row.label.replace('_k', '_1')} by label\n${lines.join('')}`;
-}
-
-function percent(share: number | null) {
-  return share === null ? '-' : `${(100 * share).toFixed(1)}%`;
 }
 
 function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
