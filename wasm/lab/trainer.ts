@@ -87,13 +87,12 @@ export class Trainer {
           module.call('train_end', address);
           throw error;
         }
-      const parts = new Parts(module, address);
       const allParts = Array.from({ length: this.#parts }, (_, part) => part);
       this.#trainings.set(++this.#lastId, {
         address,
         config,
         textAddress,
-        parts,
+        parts: new Parts(module, address),
         own: allParts,
         helpers: [],
       });

@@ -59,18 +59,17 @@ export async function beginTraining(
   check(config, 'object', 'config');
   expect(begin === undefined || begin instanceof Uint8Array, 'begin', 'a Uint8Array', begin);
   expect(state === undefined || state instanceof Uint8Array, 'state', 'a Uint8Array', state);
-  const makeRequest = () => ({
-    config: JSON.stringify(config),
-    recipe: JSON.stringify(recipe),
-    text: Int32Array.from(text),
-    begin,
-    state,
-  });
   const links = takeLinks(engineLinks, Math.min(workers, engineLinks.length));
   const trainings = await Promise.all(
     links.map((link) =>
       link.ask(async (backend) => {
-        const request = makeRequest();
+        const request = {
+          config: JSON.stringify(config),
+          recipe: JSON.stringify(recipe),
+          text: Int32Array.from(text),
+          begin,
+          state,
+        };
         const id = await backend.training('begin', transfer(request, [request.text.buffer]));
         return { link, backend, id };
       }),

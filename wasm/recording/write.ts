@@ -6,7 +6,7 @@ import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { expect, rowNamed } from '../abi/errors.ts';
 import { editLabel } from '../engine/edits.ts';
 import { FORMAT_VERSION } from './conditions.ts';
-import type { Tensor, Describe, Architecture, Bytes } from '../abi/types.ts';
+import type { Tensor, Describe, Bytes } from '../abi/types.ts';
 import type { Run, Edit } from '../engine/types.ts';
 import type { Recordable, RecordOptions, Maps, MapsOptions } from './types.ts';
 import type { MetricMean } from '../study/types.ts';
@@ -106,11 +106,6 @@ export function makePart(
 
 /* ---- recorded fields ---------------------------------------------------------------------- */
 
-function exactMetricsOf({ operations }: Describe, { attention }: Pick<Architecture, 'attention'>) {
-  const { proxy } = rowNamed(operations, attention.operation, 'operation');
-  return proxy === 'weights' ? EXACT_METRICS : [...EXACT_METRICS, RAW_METRIC];
-}
-
 /**
  * Selects what a recording reads from each run: the requested fields, the small fields that the
  * model has, and the exact metrics.
@@ -121,17 +116,14 @@ export function selectFields(
 ) {
   const names = fields.map((name) => rowNamed(describe.fields, name, 'field').name);
   const smallFields = describe.fields.filter(
-    ({ name, needs }) => SMALL_FIELDS.includes(name) && hasPart(architecture, needs),
+    ({ name, needs }) => SMALL_FIELDS.includes(name) && (needs === null || architecture[needs]),
   );
+  const { proxy } = rowNamed(describe.operations, architecture.attention.operation, 'operation');
   return {
     fields: [...new Set(names)].filter((name) => name !== 'tokens'),
     small: smallFields.map(({ name }) => name).filter((name) => !names.includes(name)),
-    exact: exactMetricsOf(describe, architecture),
+    exact: proxy === 'weights' ? EXACT_METRICS : [...EXACT_METRICS, RAW_METRIC],
   };
-}
-
-function hasPart(architecture: object, needs: string | null) {
-  return needs === null || Boolean((architecture as Record<string, unknown>)[needs]);
 }
 
 export async function addPrompt(

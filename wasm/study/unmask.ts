@@ -55,7 +55,9 @@ export async function unmask(
     const sink = strongestKey(alpha.data);
     const key = hiddenKey(without, sink.place, current.length, random);
     const { logits } = await runWithoutKey(model, current, key, fullRun, { edits, signal });
-    const guesses = maskedPlaces(current, mask).map((place) => mostLikely(logits, place, excluded));
+    const guesses = current.flatMap((token, place) =>
+      token === mask ? [mostLikely(logits, place, excluded)] : [],
+    );
     const filled = mostConfident(guesses, Math.ceil(guesses.length / remaining)).map((one) =>
       answers ? fillAnswer(one, answers[one.place], logits, excluded) : one,
     );
@@ -202,10 +204,6 @@ function meanOfHeads({ shape: [L, H, T], data }: Tensor) {
   const sums = new Float64Array(T);
   data.forEach((value, i) => (sums[i % T] += value));
   return { shape: [T], data: Float32Array.from(sums, (sum) => sum / (L * H)) };
-}
-
-function maskedPlaces(tokens: readonly number[], mask: number) {
-  return tokens.flatMap((token, place) => (token === mask ? [place] : []));
 }
 
 /**
