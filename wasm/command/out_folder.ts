@@ -1,5 +1,5 @@
 /**
- * Opens the output folder of `train --out`. It is created and written to before the first step, so
+ * Opens the folder that --out writes to. It is created and tested before the command computes, so
  * that a typo does not cost hours.
  */
 import { randomUUID } from 'node:crypto';
@@ -15,8 +15,8 @@ type File = { path: string; data: string | Uint8Array };
 
 /**
  * Creates the folder and tests it.
- * @param paths files to write later: none may be a device, a link or a folder
- * @param patience milliseconds per operation
+ * @param paths files that will be written: none may be a device, a link or a folder
+ * @param patience milliseconds that each operation may take
  */
 export async function openOut(
   folder: string,

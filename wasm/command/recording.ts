@@ -1,4 +1,4 @@
-/** Handles recordings on the command line: recognizes, prints and writes them. */
+/** Recognizes, reads, writes and compares recordings for the command line. */
 import { openAsBlob } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { sha256 } from '../loading/hash.ts';

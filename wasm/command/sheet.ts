@@ -106,41 +106,26 @@ export function toCsv(result: MeasureResult, describe: Describe) {
   }
   const records: Cells[] = [];
   const addMetrics = (
-    metrics: MeasureResult['metrics'],
-    eps: number,
-    prompts: number,
-    label?: string,
-  ) => {
-    for (const { name, shape: letters, arguments: needs } of describe.metrics) {
-      if (!(name in metrics)) continue;
-      const { shape, mean, deviation } = metrics[name];
-      mean.forEach((value, i) => {
-        const { layer, head, key, index } = placeOf(i, letters, shape, result.architecture);
-        if (key !== undefined && key >= describe.defaults.keys) return;
-        const cells = [value, deviation[i], layer, head, key, prompts];
-        records.push([
-          ...subject,
-          name,
-          ...cells,
-          index,
-          needs.includes('eps') ? eps : null,
-          label,
-        ]);
-      });
-    }
-  };
-  const addThresholds = (
     { metrics, byEps }: Pick<MeasureResult, 'metrics' | 'byEps'>,
     prompts: number,
     label?: string,
   ) => {
-    addMetrics(metrics, result.eps, prompts, label);
-    for (const { eps, metrics: perThreshold } of byEps?.slice(1) ?? [])
-      addMetrics(perThreshold, eps, prompts, label);
+    for (const measured of [{ eps: result.eps, metrics }, ...(byEps?.slice(1) ?? [])])
+      for (const { name, shape: letters, arguments: needs } of describe.metrics) {
+        if (!(name in measured.metrics)) continue;
+        const { shape, mean, deviation } = measured.metrics[name];
+        const eps = needs.includes('eps') ? measured.eps : null;
+        mean.forEach((value, i) => {
+          const { layer, head, key, index } = placeOf(i, letters, shape, result.architecture);
+          if (key !== undefined && key >= describe.defaults.keys) return;
+          const place = [layer, head, key, prompts, index];
+          records.push([...subject, name, value, deviation[i], ...place, eps, label]);
+        });
+      }
   };
-  addThresholds(result, result.sequences);
+  addMetrics(result, result.sequences);
   if ('byLabel' in result)
-    for (const one of result.byLabel ?? []) addThresholds(one, one.sequences, one.label);
+    for (const one of result.byLabel ?? []) addMetrics(one, one.sequences, one.label);
   return csvOf(facts, [...COLUMNS, ...MORE_COLUMNS], records);
 }
 

@@ -84,7 +84,7 @@ export async function train(engine: Engine, given: GivenOptions, print: (text: s
 
 /**
  * Refuses options whose values another option already fixes.
- * @param modelOptions names of the options of the model that were given
+ * @param modelOptions names of the given options that describe the model
  */
 function refuseDecidedOptions(given: GivenOptions, modelOptions: readonly string[]) {
   if (given.recipe) refuse(given, ['config', 'begin', 'tokenizer'], 'is part of --recipe');

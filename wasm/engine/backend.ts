@@ -19,7 +19,7 @@ import type { Source, ReadFacts } from '../loading/files.ts';
 import type { Shelf } from '../recording/shelf.ts';
 
 type MetricRead = Omit<MetricArguments, 'base'> & { metric: string; base?: number };
-/** A read that gives each run by its number. */
+/** A read whose `base` is the number of a run. */
 export type ReadMessage = ({ field: string } & FieldWhere) | MetricRead;
 type Progress = (stage: string, done: number, total: number, facts?: ReadFacts) => void;
 export type Report = (job: number, ...progress: Parameters<Progress>) => void;
@@ -160,10 +160,7 @@ export class Backend {
     this.#recordings.remove(id);
   }
 
-  /**
-   * Ends the threads of the pool, where the backend runs without a worker; in a worker they end
-   * with it.
-   */
+  /** Ends the threads of a backend without a worker; those of a worker end with the worker. */
   async end() {
     this.#pool?.end();
   }

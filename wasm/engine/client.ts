@@ -40,7 +40,7 @@ type Files = { config?: string | Source; weights: readonly Source[] };
 type Copy = Opening<Awaited<ReturnType<BackendApi['open']>>>;
 type BackendRun = { backend: BackendApi; id: Promise<number>; isPartial: boolean };
 
-/** Value of `layer` in `#from` of a run that begins at the first layer that an edit touches. */
+/** The `#from.layer` of a run that begins at the first layer that its edits touch. */
 const BY_EDITS = -1;
 
 const RUN_OPTIONS = { fields: 'list', edits: 'list', streaming: 'flag', measuring: 'flag or list' };
@@ -55,11 +55,13 @@ const REMOTE_OPTIONS = {
 };
 
 const SPARE_TOKENS = 64;
+
 /**
- * Returns the default number of workers: all cores but the caller's, and on two cores both, because
- * the caller waits during a study.
+ * Returns the default number of workers: one less than the cores, which leaves one to the caller,
+ * but two on two cores, because the caller waits during a study.
  */
 const defaultWorkers = () => Math.min(Math.max(cores() - 1, Math.min(cores(), 2)), 64);
+
 /** The copies of one model in the other workers take at most this many bytes. */
 const COPY_BYTES_MAX = 2 ** 30;
 
@@ -271,7 +273,7 @@ class Model implements ModelShape {
   readonly architecture;
   readonly describe;
   readonly arithmetic;
-  /** @param otherCopies of this model, for its replicas */
+  /** @param otherCopies the copies of the replicas, which are not open yet */
   constructor(
     copy: Copy,
     properties: Pick<ModelShape, 'architecture' | 'describe' | 'arithmetic'>,

@@ -1,7 +1,7 @@
 /**
  * Encodes edits for the ABI, each as {i32 kind; f32 values[limits.edit_values]}. The values are the
- * parameters of the edit, then those of the operation that one of them names. The code knows no
- * edit by name: all comes from the tables of describe.
+ * parameters of the edit, then those of its operation if it names one. The code knows no edit by
+ * name: all comes from the tables of describe.
  */
 import { check, checkList } from '../abi/arguments.ts';
 import { SinkscopeError, expect, indexOfName, rowNamed } from '../abi/errors.ts';

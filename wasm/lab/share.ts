@@ -78,7 +78,7 @@ export class Helper {
 
   /**
    * Makes the helper perform the same update as the leader.
-   * @param sum the sum of all parts
+   * @param sum of all parts
    * @param beginNext whether the helper begins the next step
    */
   finish(sum: Uint8Array, beginNext: boolean) {

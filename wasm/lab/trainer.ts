@@ -106,7 +106,7 @@ export class Trainer {
   /**
    * Makes this backend the leader, which computes the parts `own` of each batch and gets the other
    * parts from helpers.
-   * @param ports ports to the helping backends
+   * @param ports to the helping backends
    */
   lead(id: number, ports: readonly MessagePort[], own: readonly number[]) {
     const training = this.#training(id);

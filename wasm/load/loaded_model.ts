@@ -190,8 +190,8 @@ export class LoadedModel {
    * Returns the place of the requested head, and the indices to read it by, whose layer counts only
    * layers with attention.
    * @param where the requested layer and head
-   * @param layer layer used if none is requested
-   * @param head head used if none is requested
+   * @param layer used if neither is requested
+   * @param head used if neither is requested
    */
   #resolveHead(
     where: { readonly layer?: number; readonly head?: number },

@@ -185,7 +185,7 @@ async function probeFiles(endpoint: URL, name: HubName, options: HubOptions): Pr
 
 /**
  * Returns the standard files of a model that exist, with their sizes if stated.
- * @param extraFile one more file to request
+ * @param extraFile one more file to look for
  */
 export async function findStandardFiles(
   addressOf: (file: string) => string | undefined,
@@ -213,7 +213,7 @@ export async function findStandardFiles(
 /**
  * Returns the plan's entry of a file. If the commit is known, the address contains it, so that the
  * content of the address never changes.
- * @param sha256 hash of the bytes of the file, if the hub lists it
+ * @param sha256 the file's hash, if the hub lists it
  */
 function fileOf(
   endpoint: URL,

@@ -21,7 +21,7 @@ const GRACE_MS = 300;
 
 /**
  * Reads the index of a timeline, but no weights.
- * @param address the address of index.json
+ * @param address of index.json
  * @throws SinkscopeError 'bad_file' with the key that is malformed
  * @example const timeline = await openTimeline(new URL('softmax/timeline/index.json', zoo));
  */
@@ -291,7 +291,7 @@ async function gunzip(bytes: Uint8Array, length: number, where: string) {
 /**
  * Checks the hash of bytes. A page of plain http from another machine lacks crypto.subtle; there
  * only the checksum of gzip protects them.
- * @param expected the hash in hexadecimal digits
+ * @param expected the hash in hexadecimal
  */
 async function checkHash(bytes: Uint8Array, expected: string, where: string) {
   const digest = await sha256(bytes);
@@ -305,7 +305,7 @@ function bytesOf({ buffer, byteOffset, byteLength }: Float32Array) {
 
 /**
  * Makes a safetensors file: eight bytes with the length of the header, a JSON header, the numbers.
- * @param weights the numbers of all tensors, one tensor after the other
+ * @param weights of all tensors, one tensor after the other
  */
 export function toSafetensors(
   tensors: readonly {

@@ -63,10 +63,7 @@ function readTensor(tensor: ObjectReader) {
   return { name, shape, size, coded: tensor.flag('coded') };
 }
 
-/**
- * @param matrixCount number of coded tensors
- * @param isFirst whether the checkpoint is the first
- */
+/** @param matrixCount number of coded tensors */
 function readCheckpoint(
   entry: ObjectReader,
   matrixCount: number,

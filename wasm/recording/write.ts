@@ -19,11 +19,11 @@ type Part = {
 export type Parts = Map<string, Part>;
 
 /**
- * Metrics that a recording holds exactly for each prompt, in addition to maps and vectors or in
- * place of those that are too large.
+ * Metrics that a recording holds in F32 for each prompt, because maps and vectors are in half
+ * precision, or left out if they are too large.
  */
 const EXACT_METRICS = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
-/** Further metric of each prompt, for operations whose rows need not sum to 1. */
+/** One more metric of each prompt, for operations whose rows need not sum to 1. */
 const RAW_METRIC = 'alpha_raw';
 /** Small fields that are recorded for every prompt if the model has them. */
 const SMALL_FIELDS = ['loss', 'att_bias', 'gate'];

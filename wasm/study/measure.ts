@@ -34,8 +34,8 @@ export function fieldsFor(describe: Describe, reads: readonly RunRead[]): string
 
 /**
  * Cuts a text into sequences of equal length and drops the rest. Each text of an array yields one
- * sequence, which is the beginning of the text. Each sequence includes the special tokens that the tokenizer adds to
- * a text.
+ * sequence, which is the beginning of the text. Each sequence includes the special tokens that the
+ * tokenizer adds to a text.
  * @throws SinkscopeError 'argument' if no text is long enough
  * @example const sequences = await cutText(tokenizer, text, { tokens: 64, sequences: 100 });
  */
@@ -175,7 +175,7 @@ export async function sweep(
         );
   const isShared = derivedCases.length > (compared.length ? 0 : UNSHARED_CASES_MAX);
   const baseFields = isShared ? ['att', 'hidden', ...fields] : [];
-  // Maps and vectors need be kept only for runs that begin from this one, and for some metrics.
+  // Maps and vectors are needed only by runs that begin from a plain one, and by some metrics.
   const maps = isShared ? undefined : 0;
   const measuring = !isShared && !streaming && rows.every(needsNoRows) && names;
   const comparedReads = compared.map((metric) => ({ metric }));
@@ -301,10 +301,7 @@ export function addUp(sums: Sums, name: string, { shape, data }: Tensor) {
   });
 }
 
-/**
- * Returns the standard deviation across sequences, with n - 1; NaN for one sequence.
- * @param meanSquare mean of the squares
- */
+/** Returns the standard deviation across sequences, with n - 1; NaN for one sequence. */
 function deviationOf(mean: number, meanSquare: number, n: number) {
   return Math.sqrt((Math.max(0, meanSquare - mean * mean) * n) / (n - 1));
 }

@@ -34,7 +34,7 @@ const LINE_ENDS = '|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
 /**
  * Returns a pattern of recent models, which separates line ends and attaches a sign to the following
  * word.
- * @param numbers pattern of the digits that form a piece
+ * @param numbers pattern of the digits that form one piece
  * @param letters characters of a word
  * @param lines pattern of the line ends that a run of signs takes with it
  */

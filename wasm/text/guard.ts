@@ -29,7 +29,7 @@ const TEXT_UNITS_PER_LIMIT = 2 ** 20;
 /** The time limit of other steps grows by one LIMIT_MS per this many UTF-16 units of the files. */
 const FILE_UNITS_PER_LIMIT = 2 ** 22;
 
-/** An entry of a list counts as this many units. */
+/** An entry of a list counts as this many UTF-16 units. */
 const ENTRY_UNITS = 16;
 
 /** Milliseconds that the benchmark of worker.ts takes on an idle machine. */

@@ -75,7 +75,7 @@ function unknownWordError(word: string) {
   return new SinkscopeError('bad_tokenizer', 'model.vocab', text);
 }
 
-/** Returns one token for a word; throws if there is no token. */
+/** Makes one token of a whole word; throws if its id is not in the vocabulary. */
 function wholeWord(word: string, id: number | undefined): Piece[] {
   if (id === undefined) throw unknownWordError(word);
   return [{ id, start: 0, end: word.length }];
