@@ -5,7 +5,7 @@
  */
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { pause } from '#host';
-import { SinkscopeError, expect, expectInteger, indexOfName } from '../abi/errors.ts';
+import { SinkscopeError, closedError, expect, expectInteger, indexOfName } from '../abi/errors.ts';
 import { readConfig, readWeights, sizeOf } from '../loading/files.ts';
 import { transfer } from './messages.ts';
 import { loadModule } from '../abi/module.ts';
@@ -130,7 +130,7 @@ export class Backend {
 
   get #recordings() {
     if (this.#shelf) return this.#shelf;
-    throw new SinkscopeError('closed', 'recording', 'this recording has been closed');
+    throw closedError('recording');
   }
 
   /**
@@ -442,7 +442,7 @@ export class Backend {
 
   #model(id: number) {
     const model = this.#models.get(id);
-    if (!model) throw new SinkscopeError('closed', 'model', 'this model has been closed');
+    if (!model) throw closedError('model');
     return model;
   }
 

@@ -3,7 +3,7 @@
  */
 import { canShare, cores, packageUrl, toPortable } from '#host';
 import { JOB_OPTIONS, check, checkList, checkOptions, urlOf } from '../abi/arguments.ts';
-import { SinkscopeError, expect, expectInteger, argumentError } from '../abi/errors.ts';
+import { argumentError, closedError, expect, expectInteger } from '../abi/errors.ts';
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { ARITHMETICS, chooseBinary, sharedBinary } from '../abi/variants.ts';
 import { Chain, runInTurn } from './chain.ts';
@@ -143,8 +143,6 @@ async function dropIfAborted(signal: AbortSignal | undefined, result: { close():
   await result.close();
   throw signal.reason;
 }
-
-const runClosedError = () => new SinkscopeError('closed', 'run', 'this run has been closed');
 
 class Engine implements EngineShape {
   #links;
@@ -418,7 +416,7 @@ class Run implements RunShape {
     act: () => Promise<T>,
   ): Promise<T> {
     const runs = [this, ...otherRuns];
-    if (runs.some((run) => run.#closed)) throw runClosedError();
+    if (runs.some((run) => run.#closed)) throw closedError('run');
     const reads = runs.flatMap((run) => run.#withBases()).map((run) => run.#chain);
     return runInTurn({ ...(changes && { changes: this.#chain }), reads, signal }, act);
   }
@@ -434,7 +432,7 @@ class Run implements RunShape {
    * bits.
    */
   #idAt(backend: BackendApi, job: Job = QUIET, signal?: AbortSignal): Promise<number> {
-    if (this.#released) throw runClosedError();
+    if (this.#released) throw closedError('run');
     const last = this.#backendRun?.backend === backend ? this.#backendRun : undefined;
     if (last && !last.isPartial) return last.id;
     const run = {

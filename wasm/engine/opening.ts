@@ -1,4 +1,4 @@
-import { SinkscopeError } from '../abi/errors.ts';
+import { closedError } from '../abi/errors.ts';
 import { QUIET } from './job.ts';
 import type { Job } from './job.ts';
 import type { BackendApi, Link } from './link.ts';
@@ -47,8 +47,7 @@ export class Opening<Opened> {
   }
 
   checkOpen() {
-    if (!this.#closed) return;
-    throw new SinkscopeError('closed', this.#kind, `this ${this.#kind} has been closed`);
+    if (this.#closed) throw closedError(this.#kind);
   }
 
   async close(release: (backend: BackendApi, opened: Opened) => Promise<void>) {

@@ -110,7 +110,6 @@ async function shareParts(
 class Training implements TrainingShape {
   #trainings;
   #helperFailures;
-  #columns;
   #describe;
 
   readonly config;
@@ -124,7 +123,6 @@ class Training implements TrainingShape {
   ) {
     this.#trainings = trainings;
     this.#helperFailures = helperFailures;
-    this.#columns = describe.training.log.map(({ name }) => name);
     this.#describe = describe;
     this.config = config;
     this.recipe = recipe;
@@ -201,7 +199,7 @@ class Training implements TrainingShape {
   #toEntry(numbers: Float32Array) {
     const entry: Record<string, number | null> = {};
     // A float has seven significant digits; numbers that are not finite become null.
-    this.#columns.forEach((name, i) => {
+    this.#describe.training.log.forEach(({ name }, i) => {
       entry[name] = Number.isFinite(numbers[i]) ? Number(numbers[i].toPrecision(7)) : null;
     });
     return entry as LogEntry;

@@ -56,6 +56,10 @@ export async function readAll(
   return out;
 }
 
+export async function readUtf8(source: Source, signal?: AbortSignal) {
+  return new TextDecoder().decode(await readAll(source, signal));
+}
+
 /**
  * Reserves a block and fills it with the weights; the caller releases it.
  * @param report receives the progress in bytes

@@ -3,7 +3,7 @@ import { REQUEST_OPTIONS, ask } from './ask.ts';
 import { recallPlan, rememberPlan } from './cache.ts';
 import { check, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect } from '../abi/errors.ts';
-import { readAll } from './files.ts';
+import { readUtf8 } from './files.ts';
 import { makePlan } from './plan.ts';
 import type { HubOptions, PlanFile, Plan } from './types.ts';
 
@@ -69,9 +69,9 @@ async function planFromHub(endpoint: URL, name: HubName, options: HubOptions): P
   const plan = await makePlan(files, {
     id: name.repository,
     file: name.file,
-    async readText({ url, version, bytes }) {
+    readText({ url, version, bytes }) {
       const source = { url: String(url), version, bytes, token, cache, id: name.repository };
-      return new TextDecoder().decode(await readAll(source, signal));
+      return readUtf8(source, signal);
     },
   });
   const choices = plan.choices.map((choice) => ({ ...choice, id: hubIdOf(name, choice.file) }));

@@ -5,7 +5,7 @@
 import { checkOptions, checkPlan } from '../abi/arguments.ts';
 import { SinkscopeError, expect } from '../abi/errors.ts';
 import { MEMORY_BYTES } from '../abi/memory.ts';
-import { readAll } from './files.ts';
+import { readUtf8 } from './files.ts';
 import type { Plan, PlanFile, ModelFiles, Source } from './types.ts';
 
 type ReadText = (file: PlanFile) => Promise<string>;
@@ -223,8 +223,7 @@ export async function planText(
   checkOptions(file, { url: 'text', version: 'text', bytes: 'count', blob: 'blob' }, 'file');
   expect(file.blob !== undefined || URL.canParse(file.url ?? ''), 'file', 'a blob or a url', file);
   checkOptions(options, { ...ACCESS_OPTIONS, signal: 'signal' });
-  const { signal } = options;
-  return new TextDecoder().decode(await readAll(sourceOf(plan, file, options), signal));
+  return readUtf8(sourceOf(plan, file, options), options.signal);
 }
 
 function sourceOf(

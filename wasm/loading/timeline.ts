@@ -7,7 +7,7 @@ import { pause } from '#host';
 import { JOB_OPTIONS, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect, argumentError } from '../abi/errors.ts';
 import { readRenewing } from '../host/renew.ts';
-import { readAll } from './files.ts';
+import { readAll, readUtf8 } from './files.ts';
 import { sha256 } from './hash.ts';
 import { parseIndex } from './timeline_index.ts';
 import type { Options } from '../engine/types.ts';
@@ -31,10 +31,8 @@ export async function openTimeline(
 ): Promise<TimelineShape> {
   expect(address instanceof URL, 'address', 'a URL', address);
   checkOptions(options, JOB_OPTIONS);
-  const readIndex = async () => {
-    const bytes = await readAll(address, options.signal);
-    return parseIndex(new TextDecoder().decode(bytes), placeOf(address));
-  };
+  const readIndex = async () =>
+    parseIndex(await readUtf8(address, options.signal), placeOf(address));
   const index = await readRenewing(address, readIndex, isDamaged);
   return new Timeline(address, index);
 }
@@ -99,9 +97,7 @@ class Timeline implements TimelineShape {
    * read for the others.
    */
   #readConfig() {
-    const text = (this.#config ??= readAll(new URL(this.#index.config, this.#address)).then(
-      (bytes) => new TextDecoder().decode(bytes),
-    ));
+    const text = (this.#config ??= readUtf8(new URL(this.#index.config, this.#address)));
     text.catch(() => (this.#config = undefined));
     return text;
   }

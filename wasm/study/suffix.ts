@@ -6,7 +6,7 @@ import { expect, expectInteger, argumentError } from '../abi/errors.ts';
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { randomBits } from '../engine/random.ts';
 import { spread } from './spread.ts';
-import type { Replica, Model, RunOptions } from '../engine/types.ts';
+import type { Replica, RunOptions } from '../engine/types.ts';
 import type {
   SuffixPair as Pair,
   SuffixGoal,
@@ -52,7 +52,7 @@ const GOALS: Record<SuffixGoal, Goal> = {
 };
 
 export async function searchSuffix(
-  model: StudyModel & Pick<Model, 'architecture'>,
+  model: StudyModel,
   pair: Pair,
   options: SuffixOptions,
 ): Promise<SuffixResult> {

@@ -7,7 +7,7 @@ import { expect, expectInteger } from '../abi/errors.ts';
 import { check, checkList, checkOptions, JOB_OPTIONS } from '../abi/arguments.ts';
 import { randomBits } from '../engine/random.ts';
 import { spread } from './spread.ts';
-import type { Replica, Model, Options, Edit, RunOptions } from '../engine/types.ts';
+import type { Replica, Options, Edit, RunOptions } from '../engine/types.ts';
 import type { TaskPrompt, TaskMean, Task, StudyModel, TaskResult } from './types.ts';
 import type { AnyTokenizer, EncodeOptions } from '../text/types.ts';
 
@@ -143,7 +143,7 @@ export async function recallTask(
 }
 
 export async function measureTask(
-  model: StudyModel & Pick<Model, 'architecture'>,
+  model: StudyModel,
   task: Task,
   options: Options & { readonly edits?: readonly Edit[]; readonly seed?: number } = {},
 ): Promise<TaskResult> {

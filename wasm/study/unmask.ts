@@ -7,7 +7,7 @@ import { check, checkOptions } from '../abi/arguments.ts';
 import { randomBits } from '../engine/random.ts';
 import { fieldsFor } from './measure.ts';
 import type { Tensor } from '../abi/types.ts';
-import type { Model, RunOptions } from '../engine/types.ts';
+import type { Model, Replica, RunOptions } from '../engine/types.ts';
 import type { FilledToken, UnmaskOptions, UnmaskStep } from './types.ts';
 
 const STEPS_MAX = 2 ** 16;
@@ -24,7 +24,7 @@ export const HIDDEN_KEYS = ['strongest', 'random'] as const;
  * const steps = await unmask(model, [...ids, mask, mask, mask], { steps: 3, never: [tokenizer.bos] });
  */
 export async function unmask(
-  model: Pick<Model, 'run' | 'architecture' | 'describe'>,
+  model: Replica,
   tokens: ArrayLike<number>,
   options: UnmaskOptions,
 ): Promise<UnmaskStep[]> {
@@ -114,7 +114,7 @@ function hiddenKey(
  * Runs the model without a key; if no key is to be hidden, returns the given run with every key.
  */
 async function runWithoutKey(
-  model: Parameters<typeof runModel>[0],
+  model: Pick<Model, 'run' | 'describe'>,
   tokens: readonly number[],
   key: number | undefined,
   fullRun: Awaited<ReturnType<typeof runModel>>,

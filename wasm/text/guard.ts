@@ -6,7 +6,7 @@
  */
 import { startWorker } from '#text';
 import { checkOptions } from '../abi/arguments.ts';
-import { SinkscopeError, expect, unpackError } from '../abi/errors.ts';
+import { SinkscopeError, closedError, expect, unpackError } from '../abi/errors.ts';
 import type {
   GuardedTokenizer,
   TokenizerSource as Source,
@@ -74,7 +74,7 @@ export function createGuard(startWorker: () => Worker) {
     try {
       return new WorkerTokenizer(workerQueue, await workerQueue.open());
     } catch (error) {
-      workerQueue.close(closedError());
+      workerQueue.close(closedError('tokenizer'));
       throw error;
     } finally {
       signal?.removeEventListener('abort', close);
@@ -89,10 +89,6 @@ function sizeOf(source: Source) {
     return ENTRY_UNITS * (Object(part).length || 0);
   });
   return sizes.reduce((sum, size) => sum + size, 0);
-}
-
-function closedError() {
-  return new SinkscopeError('closed', 'tokenizer', 'this tokenizer has been closed');
 }
 
 function tooSlowError(where: string, limit: number, slowness: number) {
@@ -249,6 +245,6 @@ class WorkerTokenizer implements GuardedTokenizer {
   }
 
   close() {
-    this.#workerQueue.close(closedError());
+    this.#workerQueue.close(closedError('tokenizer'));
   }
 }
