@@ -29,13 +29,9 @@ export async function measureMap(model: LoadedModel, text: string, options: OneT
   return { model: model.id, text, tokens, layer, head, shape: map.shape, map: rowsOf(map) };
 }
 
-export function mapText({
-  model,
-  tokens,
-  layer,
-  head,
-  map,
-}: Awaited<ReturnType<typeof measureMap>>) {
+type MapResult = Awaited<ReturnType<typeof measureMap>>;
+
+export function mapText({ model, tokens, layer, head, map }: MapResult) {
   const rows = map.map((row, t) => {
     const key = row.indexOf(Math.max(...row));
     const first = row[0].toFixed(3).padStart(9);
@@ -45,10 +41,7 @@ export function mapText({
   return `${[title, 'query  token              first  largest', ...rows].join('\n')}\n`;
 }
 
-export function mapCsv(
-  { model, tokens, layer, head, map }: Awaited<ReturnType<typeof measureMap>>,
-  { version }: Describe,
-) {
+export function mapCsv({ model, tokens, layer, head, map }: MapResult, { version }: Describe) {
   const records = map.flatMap((row, t) =>
     row.map((weight, key) => [t, tokens[t], key, tokens[key], weight]),
   );
@@ -84,14 +77,8 @@ export async function measureAblation(model: LoadedModel, text: string, options:
   };
 }
 
-export function ablationText({
-  model,
-  layer,
-  head,
-  change,
-  before,
-  after,
-}: Awaited<ReturnType<typeof measureAblation>>) {
+export function ablationText(result: Awaited<ReturnType<typeof measureAblation>>) {
+  const { model, layer, head, change, before, after } = result;
   const condition =
     layer === undefined
       ? 'with the edits'

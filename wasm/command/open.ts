@@ -122,14 +122,10 @@ export function specialOf(tokenizer: Pick<Tokenizer, 'bos' | 'piece'>, special: 
   return [tokenizer.piece(bos)];
 }
 
-export async function readInput({
-  'text-file': path,
-  text,
-  ids,
-  lines,
-  label,
-  join,
-}: Values): Promise<{ ids?: number[][]; text: string | string[]; groups?: LabeledTexts[] }> {
+export async function readInput(
+  values: Values,
+): Promise<{ ids?: number[][]; text: string | string[]; groups?: LabeledTexts[] }> {
+  const { 'text-file': path, text, ids, lines, label, join } = values;
   const sources = [path, text, ids].filter((one) => one !== undefined);
   const expectedSource = 'one of --text-file, --text and --ids';
   if (sources.length === 0) throw missingError('text', expectedSource);

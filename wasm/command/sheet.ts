@@ -71,13 +71,16 @@ function placeOf(
   return place;
 }
 
+export function editLabelsOf({ edits }: Pick<MeasureResult, 'edits'>, describe: Describe) {
+  // A recording stores the label of an edit, because later versions may have other edits.
+  return edits.map((edit) => ('label' in edit ? edit.label : editLabel(edit, describe)));
+}
+
 function factsOf(result: MeasureResult, describe: Describe): [string, string][] {
   const { metrics: _, ...facts } = result;
   for (const name of ['byEps', 'byLabel', 'byPrompt', 'conditions'])
     Reflect.deleteProperty(facts, name);
-  const edits = result.edits.map((edit) =>
-    'label' in edit ? edit.label : editLabel(edit, describe),
-  );
+  const edits = editLabelsOf(result, describe);
   return [
     ['indices', 'counted from 0'],
     ['measured_by', `Sinkscope ${describe.version}`],

@@ -44,14 +44,8 @@ export async function searchOpened(
   return { model: opened.id, goal, prompt: promptLength, tokens, pieces, ...search };
 }
 
-export function suffixText({
-  model,
-  goal,
-  prompt,
-  tokens,
-  pieces,
-  ...search
-}: Awaited<ReturnType<typeof searchOpened>>) {
+export function suffixText(result: Awaited<ReturnType<typeof searchOpened>>) {
+  const { model, goal, prompt, tokens, pieces, ...search } = result;
   const { name, sign } = QUANTITIES[goal as SuffixGoal];
   const format = (score: number) => (sign * score).toFixed(3);
   const { random, others } = search;

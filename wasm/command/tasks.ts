@@ -8,16 +8,12 @@ import type { Task, TaskResult, TaskScores, TaskMean } from '../study/types.ts';
 import type { AnyTokenizer } from '../text/types.ts';
 
 export async function makeTasks(
-  {
-    copied,
-    between,
-    prompts,
-    seed,
-  }: { copied: number; between: readonly number[]; prompts: number; seed: number },
+  options: { copied: number; between: readonly number[]; prompts: number; seed: number },
   model: Model,
   tokenizer: AnyTokenizer,
   special: Special,
 ): Promise<Task[]> {
+  const { copied, between, prompts, seed } = options;
   const first = (await tokenizer.encode('', { special })).map(({ id }) => id);
   const never = tokenizer.special;
   const { V } = model.architecture;

@@ -311,21 +311,12 @@ async function readTrainingText(files: readonly string[], { tokenizer }: { token
   };
 }
 
-function logLine({
-  step,
-  loss,
-  loss_triggers,
-  loss_elsewhere,
-  first_elsewhere,
-  first_triggers,
-  value_ratio,
-  loss_held = null,
-}: LogEntry) {
-  const format = (x: number | null) => (x === null ? '-' : x.toFixed(3));
+function logLine(entry: LogEntry) {
+  const format = (column: string) => entry[column]?.toFixed(3) ?? '-';
+  const held = 'loss_held' in entry ? `  loss of the held text ${format('loss_held')}` : '';
   return (
-    `step ${String(step).padStart(5)}  loss ${format(loss)} (triggers ${format(loss_triggers)}, ` +
-    `elsewhere ${format(loss_elsewhere)})  attention on the first token ${format(first_elsewhere)} ` +
-    `(from triggers ${format(first_triggers)})  its value norm ${format(value_ratio)}` +
-    `${loss_held === null ? '' : `  loss of the held text ${format(loss_held)}`}\n`
+    `step ${String(entry.step).padStart(5)}  loss ${format('loss')} (triggers ${format('loss_triggers')}, ` +
+    `elsewhere ${format('loss_elsewhere')})  attention on the first token ${format('first_elsewhere')} ` +
+    `(from triggers ${format('first_triggers')})  its value norm ${format('value_ratio')}${held}\n`
   );
 }

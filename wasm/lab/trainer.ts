@@ -178,8 +178,7 @@ export class Trainer {
   /** Runs calls one after the other: a backend that waits for helpers must not be interrupted. */
   async #inSequence<T>(id: number, use: (training: OpenTraining) => Promise<T>): Promise<T> {
     const training = this.#training(id);
-    const previous = training.lastCall;
-    const call = Promise.resolve(previous).then(() => use(this.#training(id)));
+    const call = Promise.resolve(training.lastCall).then(() => use(this.#training(id)));
     training.lastCall = call.catch(() => {});
     return call;
   }

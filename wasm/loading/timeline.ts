@@ -304,11 +304,7 @@ function bytesOf({ buffer, byteOffset, byteLength }: Float32Array) {
  * @param weights of all tensors, one tensor after the other
  */
 export function toSafetensors(
-  tensors: readonly {
-    readonly name: string;
-    readonly shape: readonly number[];
-    readonly size: number;
-  }[],
+  tensors: readonly Omit<Index['tensors'][number], 'coded'>[],
   weights: Float32Array,
 ) {
   let end = 0;

@@ -17,6 +17,14 @@ type Part = {
   data: Float32Array | Int32Array | Uint8Array | Uint16Array;
 };
 export type Parts = Map<string, Part>;
+type Measured = {
+  /** Token ids of the recorded prompts. */
+  ids: readonly (readonly number[])[];
+  count: number;
+  T: number;
+  eps: readonly number[];
+  edits?: readonly Edit[];
+};
 
 /**
  * Metrics that a recording holds in F32 for each prompt, because maps and vectors are in half
@@ -183,26 +191,11 @@ export function putMeans(
 
 /* ---- conditions --------------------------------------------------------------------------- */
 
-/**
- * Builds the conditions of a recording, as its metadata stores them.
- * @param measured what was measured; `ids` are those of the recorded prompts
- */
+/** Builds the conditions of a recording, as its metadata stores them. */
 export function conditionsOf(
   { architecture, describe, arithmetic }: Recordable,
   options: RecordOptions,
-  {
-    ids,
-    count,
-    T,
-    eps,
-    edits = [],
-  }: {
-    ids: readonly (readonly number[])[];
-    count: number;
-    T: number;
-    eps: readonly number[];
-    edits?: readonly Edit[];
-  },
+  { ids, count, T, eps, edits = [] }: Measured,
 ) {
   const { strings = (list: readonly number[]) => list.map(String) } = options;
   const { family, L, blocks, layers, H, G, K, D, V, F, E, mask, windows, attention } = architecture;

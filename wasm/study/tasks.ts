@@ -222,11 +222,7 @@ function evictionEdits(key: number, { ids, from, lost = from - 1 }: TaskPrompt):
  * Lists the keys that the control condition may evict: not the first key, and no key that holds the
  * answer.
  */
-function controlKeys({
-  from,
-  lost = from - 1,
-  needs = [],
-}: Pick<TaskPrompt, 'from' | 'lost' | 'needs'>) {
+function controlKeys({ from, lost = from - 1, needs = [] }: TaskPrompt) {
   return Array.from({ length: lost - 1 }, (_, i) => i + 1).filter((i) => !needs.includes(i));
 }
 
@@ -256,19 +252,15 @@ async function scorePrompt(
   }
 }
 
-function checkPrompt(
-  { ids, from, choices, needs = [], lost = from - 1 }: TaskPrompt,
-  where: string,
-  V: number,
-  context: number,
-) {
+function checkPrompt(prompt: TaskPrompt, where: string, V: number, context: number) {
+  const { ids, from, choices, needs = [], lost = from - 1 } = prompt;
   checkList(ids, 'count', `${where}.ids`);
   expectInteger(ids.length, 4, context, `${where}.ids.length`);
   ids.forEach((id, i) => expectInteger(id, 0, V - 1, `${where}.ids[${i}]`));
   expectInteger(from, 3, ids.length - 1, `${where}.from`);
   expectInteger(lost, 2, from - 1, `${where}.lost`);
   checkList(needs, 'count', `${where}.needs`);
-  const hasControl = controlKeys({ from, lost, needs }).length > 0;
+  const hasControl = controlKeys(prompt).length > 0;
   expect(hasControl, `${where}.needs`, 'not every key that can be evicted', needs);
   if (!choices) return;
   checkList(choices, 'count', `${where}.choices`);

@@ -78,22 +78,15 @@ export async function predict(
   model: Pick<Model, 'run' | 'describe'>,
   tokens: readonly number[],
   places: readonly number[],
-  {
-    without,
-    seed,
-    never,
-    ...options
-  }: { without?: 'strongest' | 'random'; seed: number; never: readonly number[] } & Pick<
-    RunOptions,
-    'edits' | 'signal'
-  >,
+  options: Omit<UnmaskOptions, 'steps' | 'mask' | 'answers' | 'onStep'>,
 ): Promise<Pick<UnmaskStep, 'filled' | 'sink'>> {
+  const { without, seed = 0, never, ...runOptions } = options;
   const excluded = new Set(never);
-  const fullRun = await runModel(model, tokens, options);
+  const fullRun = await runModel(model, tokens, runOptions);
   const T = tokens.length;
   const sink = strongestKey(fullRun.alpha.data.map((alpha, key) => (alpha * (T - key)) / T));
   const key = hiddenKey(without, sink.place, T, randomBits(seed));
-  const { logits } = await runWithoutKey(model, tokens, key, fullRun, options);
+  const { logits } = await runWithoutKey(model, tokens, key, fullRun, runOptions);
   const filled = places.map((place) => ({
     ...fillAnswer(mostLikely(logits, place - 1, excluded), tokens[place], logits, excluded),
     place,
@@ -102,7 +95,7 @@ export async function predict(
 }
 
 function hiddenKey(
-  without: 'strongest' | 'random' | undefined,
+  without: UnmaskOptions['without'],
   sink: number,
   T: number,
   random: () => number,

@@ -164,15 +164,10 @@ const MODELS: Record<
     const lowestScore = scores.reduce((least, score) => Math.min(least, score), Infinity);
     let maxLength = 0;
     for (const token of ids.keys()) maxLength = Math.max(maxLength, token.length);
-    return (word) => {
-      const path = findBestPath(word, {
-        idOf,
-        scores,
-        maxLength,
-        penalty: lowestScore - UNKNOWN_PENALTY,
-        unknownId,
-      });
-      return path.flatMap(({ start, end }) => {
+    const penalty = lowestScore - UNKNOWN_PENALTY;
+    const scored = { idOf, scores, maxLength, penalty, unknownId };
+    return (word) =>
+      findBestPath(word, scored).flatMap(({ start, end }) => {
         const text = word.slice(start, end);
         const id = idOf(text);
         if (id !== undefined) return [{ id, start, end }];
@@ -181,7 +176,6 @@ const MODELS: Record<
         if (typeof unknownId !== 'number') throw unknownWordError(text);
         return [{ id: unknownId, start, end }];
       });
-    };
   },
 };
 
@@ -215,22 +209,19 @@ function splitWord(word: string, prefix: string, idOf: Model['idOf']): Piece[] |
 /** Score of an unknown character, relative to the lowest score of the vocabulary. */
 const UNKNOWN_PENALTY = 10;
 
+type ScoredVocabulary = {
+  idOf: Model['idOf'];
+  scores: readonly number[];
+  /** Length of the longest token. */
+  maxLength: number;
+  penalty: number;
+  unknownId: number | null | undefined;
+};
+
 /** Finds the pieces with the highest sum of scores; adjacent unknown characters form one piece. */
 function findBestPath(
   word: string,
-  {
-    idOf,
-    scores,
-    maxLength,
-    penalty,
-    unknownId,
-  }: {
-    idOf: Model['idOf'];
-    scores: readonly number[];
-    maxLength: number;
-    penalty: number;
-    unknownId: number | null | undefined;
-  },
+  { idOf, scores, maxLength, penalty, unknownId }: ScoredVocabulary,
 ) {
   const bestScores = new Float64Array(word.length + 1);
   const starts = new Int32Array(word.length + 1).fill(-1);
