@@ -39,6 +39,11 @@ export function expect(holds: boolean, where: string, expected: string, actual: 
   if (!holds) throw argumentError(where, expected, actual);
 }
 
+/** @param kind what was closed, such as a run */
+export function closedError(kind: string) {
+  return new SinkscopeError('closed', kind, `this ${kind} has been closed`);
+}
+
 export function argumentError(where: string, expected: string, actual: unknown) {
   return new SinkscopeError(
     'argument',
@@ -64,4 +69,21 @@ export function indexOfName(table: readonly { name: string }[], name: unknown, w
   const index = table.findIndex((row) => row.name === name);
   expect(index >= 0, what, `one of ${table.map((row) => row.name).join(', ')}`, name);
   return index;
+}
+
+export function rowNamed<Row extends { name: string }>(
+  table: readonly Row[],
+  name: unknown,
+  what: string,
+) {
+  return table[indexOfName(table, name, what)];
+}
+
+/** @param code of the error for a text that is no JSON */
+export function parseJson(text: string, code: string, where: string) {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new SinkscopeError(code, where, `expected JSON: ${String(error)}`);
+  }
 }

@@ -7,8 +7,8 @@ export const MEMORY_BYTES = 2 ** 32;
 const INITIAL_PAGES = 256;
 
 /**
- * Creates a shared memory that can grow to 4 GB, or to the largest of the half, the quarter, ...
- * that the system grants. Some systems count reserved memory as used.
+ * Creates a shared memory that can grow to 4 GB. Some systems count reserved memory as used and
+ * refuse so much: then half of it is tried, a quarter, and so on.
  */
 export function createSharedMemory() {
   for (let maximum = 65536; ; maximum /= 2) {

@@ -1,5 +1,6 @@
 /** Decodes values of a GGUF file's metadata, whose bounds the core has checked. */
 import { SinkscopeError } from './errors.ts';
+import { utf8 } from './module.ts';
 
 /**
  * A value of a GGUF file's metadata, not yet decoded. `type` is the type of the value or of its
@@ -10,10 +11,6 @@ type Value = string | number | boolean | readonly string[] | readonly boolean[] 
 
 const STRING = 8;
 const BOOL = 7;
-/**
- * With ignoreBOM the decoder keeps a U+FEFF, which is an ordinary character in strings of a file.
- */
-const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 const NUMBERS: Record<number, { size: number; read: (view: DataView, at: number) => number }> = {
   0: { size: 1, read: (view, at) => view.getUint8(at) },

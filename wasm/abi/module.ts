@@ -15,7 +15,7 @@ const VIEW_BYTES = 2;
 /**
  * With ignoreBOM the decoder keeps a U+FEFF, which is an ordinary character in strings of a file.
  */
-const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
+export const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 type Exports = Record<string, (...args: number[]) => number> & { memory: WebAssembly.Memory };
 

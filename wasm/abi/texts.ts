@@ -3,7 +3,7 @@
  * separate file.
  */
 import { ask } from '../loading/ask.ts';
-import { SinkscopeError } from './errors.ts';
+import { SinkscopeError, parseJson } from './errors.ts';
 import type { Describe } from './types.ts';
 
 export async function readTexts(
@@ -11,12 +11,7 @@ export async function readTexts(
   { version, abi, kernels }: Describe,
 ): Promise<Describe> {
   const text = await (await ask(address)).text();
-  let texts: Describe;
-  try {
-    texts = JSON.parse(text);
-  } catch (error) {
-    throw new SinkscopeError('read', address.href, `expected JSON: ${String(error)}`);
-  }
+  const texts: Describe = parseJson(text, 'read', address.href);
   if (texts?.version !== version || texts.abi !== abi) {
     const actual = `version ${texts?.version} with ABI ${texts?.abi}`;
     const expected = `version ${version} with ABI ${abi}`;

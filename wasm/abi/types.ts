@@ -180,7 +180,7 @@ export interface Describe {
     readonly eps: number;
     /** Tokens per sequence. */
     readonly tokens: number;
-    /** Number of keys in a table: Sink_1 and the largest of k = 2 .. keys. */
+    /** Largest k in a table, which shows Sink_1 and the largest Sink_k of k = 2 .. keys. */
     readonly keys: number;
   };
   readonly limits: {
@@ -190,7 +190,7 @@ export interface Describe {
     /** Size of an encoded edit: its parameters and those of the operation that it names. */
     readonly edit_values: number;
   };
-  /** Bits of a run's mask of fields that set its mode: streaming, measuring, spectra. */
+  /** Bits of a run's field mask that select no field, but set the mode of the run. */
   readonly flags: Readonly<Record<'streaming' | 'measuring' | 'spectral', number>>;
 }
 
@@ -238,7 +238,7 @@ export interface Architecture {
   readonly mask_token: number | null;
   /** Number of all layers, given only if some have no attention. L counts those with attention. */
   readonly blocks?: number;
-  /** [L]: the model's numbers of the layers with attention, given only if some have none. */
+  /** [L]: the model's indices of the layers with attention, given only if some have none. */
   readonly layers?: readonly number[];
   /** [L]: number of keys that a query sees, including its own; null: all earlier ones. */
   readonly windows: readonly (number | null)[];

@@ -21,55 +21,46 @@ import { summaryText } from './summary.ts';
 import { runTasks, tasksText } from './tasks.ts';
 import { train } from './train.ts';
 import { unmaskModel, unmaskText } from './unmask.ts';
-import { parsePositive } from './values.ts';
+import { parseOptional, parsePositive } from './values.ts';
 import type { Engine, EngineOptions } from '../engine/types.ts';
 import type { MeasureResult } from './measure.ts';
 import type { GivenOptions } from './options.ts';
 import type { CommandInput, Values } from './values.ts';
 
-const RUNNERS: Record<
-  string,
-  (
-    engine: Engine,
-    input: CommandInput,
-  ) => Promise<{ result: object; text: () => string; csv?: () => string }>
-> = {
+type Runner = (
+  engine: Engine,
+  input: CommandInput,
+) => Promise<{ result: object; text: () => string; csv?: () => string }>;
+
+/** Makes the runner of a command from a function that computes its result and one that prints it. */
+const runner =
+  <Result extends object>(
+    compute: (engine: Engine, input: CommandInput) => Promise<Result>,
+    toText: (result: Result) => string,
+  ): Runner =>
+  async (engine, input) => {
+    const result = await compute(engine, input);
+    return { result, text: () => toText(result) };
+  };
+
+const RUNNERS: Record<string, Runner> = {
   measure: async (engine, input) =>
     printableResult(await measureModelOrRecording(engine, input), engine),
   map: async (engine, input) => {
-    const result = await withText(engine, input, measureMap);
+    const result = await withText(measureMap)(engine, input);
     return { result, text: () => mapText(result), csv: () => mapCsv(result, engine.describe) };
   },
-  ablate: async (engine, input) => {
-    const result = await withText(engine, input, measureAblation);
-    return { result, text: () => ablationText(result) };
-  },
-  generate: async (engine, input) => {
-    const result = await withText(engine, input, generateText);
-    return { result, text: () => `${escapeControls(result.text + result.written)}\n` };
-  },
+  ablate: runner(withText(measureAblation), ablationText),
+  generate: runner(
+    withText(generateText),
+    ({ text, written }) => `${escapeControls(text + written)}\n`,
+  ),
   record: async (engine, input) => printableResult(await recordModel(engine, input), engine),
-  compare: async (engine, input) => {
-    const result = await compare(engine, input);
-    if (result.differences.length > 0) process.exitCode = 1;
-    return { result, text: () => differencesText(result, result.tolerance) };
-  },
-  suffix: async (engine, { names: [name], values }) => {
-    const result = await searchModel(engine, name, values);
-    return { result, text: () => suffixText(result) };
-  },
-  tasks: async (engine, { names: [name], values }) => {
-    const result = await runTasks(engine, name, values);
-    return { result, text: () => tasksText(result) };
-  },
-  unmask: async (engine, { names: [name], values }) => {
-    const result = await unmaskModel(engine, name, values);
-    return { result, text: () => unmaskText(result) };
-  },
-  describe: async (engine) => {
-    const result = await engine.explain();
-    return { result, text: () => tablesText(result) };
-  },
+  compare: runner(compare, (result) => differencesText(result, result.tolerance)),
+  suffix: runner(searchModel, suffixText),
+  tasks: runner(runTasks, tasksText),
+  unmask: runner(unmaskModel, unmaskText),
+  describe: runner((engine) => engine.explain(), tablesText),
 };
 
 function printableResult(result: MeasureResult, { describe }: Engine) {
@@ -89,13 +80,11 @@ async function main(args: string[], print: (text: string) => void) {
   refuse(given, given.json ? ['csv'] : [], 'one of --json and --csv');
   if (command !== 'train') refuseUnusedOptions(command, given);
   const values = withDefaults(command, given, describe) as unknown as Values;
-  // createEngine refuses a name that it does not know.
-  const kernels = values.kernels as EngineOptions['kernels'];
-  const { workers } = values;
   const engine = await createEngine({
-    kernels,
-    ...(command === 'train' ? { lab: true } : {}),
-    ...(workers === undefined ? {} : { workers: parsePositive(workers, '--workers') }),
+    // createEngine refuses a name that it does not know.
+    kernels: values.kernels as EngineOptions['kernels'],
+    lab: command === 'train',
+    workers: parseOptional(parsePositive, values.workers, '--workers'),
   });
   let formatOutput: () => string;
   try {

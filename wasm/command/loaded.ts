@@ -5,23 +5,17 @@ import { csvOf } from './sheet.ts';
 import { percent } from './tasks.ts';
 import { missingError } from './options.ts';
 import { openNamed, specialOf } from './open.ts';
-import { parseCount, parseNumber } from './values.ts';
+import { parseCount, parseNumber, parseOptional } from './values.ts';
 import { LoadedModel } from '../load/loaded_model.ts';
 import { readText } from './text_file.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
-import type { TextOptions, TextMeasures } from '../load/types.ts';
+import type { TextMeasures } from '../load/types.ts';
 import type { CommandInput } from './values.ts';
 import type { Engine } from '../engine/types.ts';
 
-type OneTextOptions = TextOptions & {
-  layer?: number;
-  head?: number;
-  eps?: number;
-  count?: number;
-  temperature?: number;
-  topK?: number;
-  seed?: number;
-};
+type OneTextOptions = NonNullable<
+  Parameters<LoadedModel['measure']>[1] & Parameters<LoadedModel['generate']>[1]
+>;
 
 const summaryOf = ({ T, eps, sink, uniform, conclusive, loss }: TextMeasures) => ({
   ...{ T, eps, sink, uniform, conclusive, loss },
@@ -35,13 +29,9 @@ export async function measureMap(model: LoadedModel, text: string, options: OneT
   return { model: model.id, text, tokens, layer, head, shape: map.shape, map: rowsOf(map) };
 }
 
-export function mapText({
-  model,
-  tokens,
-  layer,
-  head,
-  map,
-}: Awaited<ReturnType<typeof measureMap>>) {
+type MapResult = Awaited<ReturnType<typeof measureMap>>;
+
+export function mapText({ model, tokens, layer, head, map }: MapResult) {
   const rows = map.map((row, t) => {
     const key = row.indexOf(Math.max(...row));
     const first = row[0].toFixed(3).padStart(9);
@@ -51,10 +41,7 @@ export function mapText({
   return `${[title, 'query  token              first  largest', ...rows].join('\n')}\n`;
 }
 
-export function mapCsv(
-  { model, tokens, layer, head, map }: Awaited<ReturnType<typeof measureMap>>,
-  { version }: Describe,
-) {
+export function mapCsv({ model, tokens, layer, head, map }: MapResult, { version }: Describe) {
   const records = map.flatMap((row, t) =>
     row.map((weight, key) => [t, tokens[t], key, tokens[key], weight]),
   );
@@ -90,14 +77,8 @@ export async function measureAblation(model: LoadedModel, text: string, options:
   };
 }
 
-export function ablationText({
-  model,
-  layer,
-  head,
-  change,
-  before,
-  after,
-}: Awaited<ReturnType<typeof measureAblation>>) {
+export function ablationText(result: Awaited<ReturnType<typeof measureAblation>>) {
+  const { model, layer, head, change, before, after } = result;
   const condition =
     layer === undefined
       ? 'with the edits'
@@ -116,37 +97,31 @@ function rowsOf({ shape: [T], data }: Tensor) {
   return Array.from({ length: T }, (_, t) => [...data.slice(t * T, (t + 1) * T)]);
 }
 
-export async function withText<Result>(
-  engine: Engine,
-  { names: [name], values, given }: CommandInput,
-  use: (model: LoadedModel, text: string, options: OneTextOptions) => Promise<Result>,
-) {
-  const texts = [given.text, given['text-file']].filter((one) => one !== undefined);
-  const expected = 'one of --text and --text-file';
-  if (texts.length === 0) throw missingError('text', expected);
-  expect(texts.length === 1, 'text', expected, texts.length);
-  const text = values.text ?? (await readText(String(values['text-file']), '--text-file'));
-  const optionalCount = (key: 'layer' | 'head') =>
-    values[key] === undefined ? undefined : parseCount(values[key], `--${key}`);
-  const { edits, ...parts } = await openNamed(engine, name, values);
-  const model = new LoadedModel({ ...parts, engine, isOwner: false });
-  try {
-    return await use(model, text, {
-      edits,
-      special: specialOf(model.tokenizer, values.special),
-      layer: optionalCount('layer'),
-      head: optionalCount('head'),
-      ...(values.eps === undefined ? {} : { eps: parseNumber(values.eps, 0, 1, '--eps') }),
-      ...(values.count === undefined
-        ? {}
-        : {
-            count: parseCount(values.count, '--count'),
-            temperature: parseNumber(values.temperature, 0, 1e6, '--temperature'),
-            topK: parseCount(values['top-k'], '--top-k'),
-            seed: parseCount(values.seed, '--seed'),
-          }),
-    });
-  } finally {
-    await model.close();
-  }
-}
+export const withText =
+  <Result>(use: (model: LoadedModel, text: string, options: OneTextOptions) => Promise<Result>) =>
+  async (engine: Engine, { names: [name], values, given }: CommandInput) => {
+    const texts = [given.text, given['text-file']].filter((one) => one !== undefined);
+    const expected = 'one of --text and --text-file';
+    if (texts.length === 0) throw missingError('text', expected);
+    expect(texts.length === 1, 'text', expected, texts.length);
+    const text = values.text ?? (await readText(String(values['text-file']), '--text-file'));
+    const { edits, ...parts } = await openNamed(engine, name, values);
+    const model = new LoadedModel({ ...parts, engine, isOwner: false });
+    try {
+      return await use(model, text, {
+        edits,
+        special: specialOf(model.tokenizer, values.special),
+        layer: parseOptional(parseCount, values.layer, '--layer'),
+        head: parseOptional(parseCount, values.head, '--head'),
+        eps: values.eps === undefined ? undefined : parseNumber(values.eps, 0, 1, '--eps'),
+        ...(values.count !== undefined && {
+          count: parseCount(values.count, '--count'),
+          temperature: parseNumber(values.temperature, 0, 1e6, '--temperature'),
+          topK: parseCount(values['top-k'], '--top-k'),
+          seed: parseCount(values.seed, '--seed'),
+        }),
+      });
+    } finally {
+      await model.close();
+    }
+  };

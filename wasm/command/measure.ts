@@ -39,19 +39,22 @@ export async function measureModelOrRecording(
 async function measureModel(engine: Engine, name: string, values: Values) {
   const { describe } = engine;
   const opened = await openModel(engine, name, values);
-  const { model, tokenizer, sequences, groups, thresholds, edits, cut, arithmetic } = opened;
+  const { model, tokenizer, sequences, groups, thresholds, edits, cut } = opened;
   const eps = thresholds.length > 1 ? thresholds : thresholds[0];
-  const streaming = values.streaming === true;
+  const options = { eps, edits, streaming: values.streaming === true };
   const isPerPrompt = values['per-prompt'] === true;
   expect(!isPerPrompt || thresholds.length === 1, '--per-prompt', 'one --eps', thresholds.length);
-  const byPrompt: PromptMetrics[] = [];
+  const byPrompt: {
+    ids: readonly number[];
+    label?: string;
+    metrics: ReturnType<typeof plainTensors>;
+  }[] = [];
   const labels = (groups ?? []).flatMap((group) => group.sequences.map(() => group.label));
   const result = await measure(model, sequences, {
-    ...{ eps, edits, streaming },
+    ...options,
     onSequence(metrics, i) {
       if (!isPerPrompt) return;
-      const label = groups ? { label: labels[i] } : {};
-      byPrompt.push({ ids: sequences[i], ...label, metrics: mapValues(metrics, plainTensor) });
+      byPrompt.push({ ids: sequences[i], label: labels[i], metrics: plainTensors(metrics) });
     },
     onProgress: ({ done, total, rate = NaN }) => {
       if (done === total) process.stderr.write(speedText(rate, model));
@@ -59,50 +62,35 @@ async function measureModel(engine: Engine, name: string, values: Values) {
   });
   const byLabel = [];
   for (const { label, sequences: labelSequences } of groups ?? []) {
-    const {
-      metrics,
-      byEps,
-      sequences: count,
-    } = await measure(model, labelSequences, {
-      ...{ eps, edits, streaming },
-    });
-    byLabel.push({ label, sequences: count, metrics, ...(byEps ? { byEps } : {}) });
+    const { metrics, byEps } = await measure(model, labelSequences, options);
+    byLabel.push({ label, sequences: labelSequences.length, metrics, byEps });
   }
   const [first] = sequences[0].slice(0, 1).map((id) => tokenizer.piece(id));
-  const { architecture } = model;
-  const loss = result.metrics.loss_mean?.mean[0];
-  const kind = classOf(edits, describe);
   const least_tokens = leastTokens(result.eps);
-  const length = { conclusive: result.T >= least_tokens, least_tokens };
   return {
     model: name,
-    class: kind,
-    arithmetic,
+    class: classOf(edits, describe),
+    arithmetic: model.arithmetic,
     special: values.special,
     first,
-    architecture,
+    architecture: model.architecture,
     edits,
     cut,
-    loss,
-    ...length,
+    loss: result.metrics.loss_mean?.mean[0],
+    conclusive: result.T >= least_tokens,
+    least_tokens,
     ...result,
-    ...(groups ? { byLabel } : {}),
-    ...(isPerPrompt ? { byPrompt } : {}),
+    byLabel: groups && byLabel,
+    byPrompt: isPerPrompt ? byPrompt : undefined,
   };
 }
 
-type PromptMetrics = {
-  ids: readonly number[];
-  label?: string;
-  metrics: Record<string, { shape: readonly number[]; values: (number | null)[] }>;
-};
-
-function plainTensor({ shape, data }: Tensor) {
-  return { shape, values: Array.from(data, finiteOrNull) };
-}
-
-function mapValues<In, Out>(object: Readonly<Record<string, In>>, change: (value: In) => Out) {
-  return Object.fromEntries(Object.entries(object).map(([name, one]) => [name, change(one)]));
+/** Returns tensors as JSON can hold them, with null for undefined numbers. */
+function plainTensors(tensors: Readonly<Record<string, Tensor>>) {
+  const entries = Object.entries(tensors).map(
+    ([name, { shape, data }]) => [name, { shape, values: Array.from(data, finiteOrNull) }] as const,
+  );
+  return Object.fromEntries(entries);
 }
 
 /**

@@ -15,21 +15,21 @@ import { parseTextList, readText } from './text_file.ts';
 import { readModelFolder } from './train.ts';
 import { parseIds, parseNumber, parseThresholds, parsePositive } from './values.ts';
 import type { Arithmetic, Engine, Model } from '../engine/types.ts';
-import type { Cut, CutOptions, LabeledTexts } from '../study/types.ts';
-import type { AnyTokenizer, GuardedTokenizer, Tokenizer } from '../text/types.ts';
+import type { Cut, CutOptions, LabeledTexts, Task } from '../study/types.ts';
+import type { AnyTokenizer, Tokenizer } from '../text/types.ts';
 import type { Special, Values } from './values.ts';
 
 export type OpenedModel = Awaited<ReturnType<typeof openModel>>;
 
 /**
  * Opens a model with its tokenizer, and cuts the text into sequences.
- * @param make creates what needs the tokenizer, which is closed afterwards
+ * @param makeTasks makes tasks with the tokenizer, which is closed afterwards
  */
-export async function openModel<Made = undefined>(
+export async function openModel(
   engine: Engine,
   name: string,
   values: Values,
-  make?: (model: Model, tokenizer: GuardedTokenizer, special: Special) => Promise<Made>,
+  makeTasks?: (model: Model, tokenizer: AnyTokenizer, special: Special) => Promise<Task[]>,
 ) {
   const { defaults } = engine.describe;
   const cutOptions = {
@@ -50,10 +50,10 @@ export async function openModel<Made = undefined>(
     groups?.flatMap((one) => one.sequences) ??
     texts.ids ??
     (await cutText(tokenizer, texts.text, { ...cutOptions, special, onCut }));
-  const makeResult = (await make?.(model, tokenizer, special)) as Made;
+  const tasks = (await makeTasks?.(model, tokenizer, special)) ?? [];
   tokenizer.close();
   return {
-    makeResult,
+    tasks,
     id: plan.id,
     plan,
     model,
@@ -63,7 +63,6 @@ export async function openModel<Made = undefined>(
     thresholds,
     edits,
     cut,
-    arithmetic: model.arithmetic,
     text: texts.ids ? undefined : texts.text,
   };
 }
@@ -78,7 +77,7 @@ export async function openNamed(engine: Engine, name: string, values: Values, id
   const token = process.env.HF_TOKEN || undefined;
   const hubOptions = { token, endpoint: values.endpoint, cache: values.cache === true };
   await expectExists(name);
-  const checkpoint = await readCheckpoint(name);
+  const checkpoint = (await isCheckpoint(name)) ? await readModelFolder(name, 'MODEL') : undefined;
   const foundPlan = await findPlan(checkpoint?.folder ?? name, hubOptions);
   const isOnDisk = checkpoint || (await stat(name).catch(() => undefined));
   const plan = isOnDisk ? { ...foundPlan, id: basename(resolve(name)) } : foundPlan;
@@ -123,14 +122,10 @@ export function specialOf(tokenizer: Pick<Tokenizer, 'bos' | 'piece'>, special: 
   return [tokenizer.piece(bos)];
 }
 
-export async function readInput({
-  'text-file': path,
-  text,
-  ids,
-  lines,
-  label,
-  join,
-}: Values): Promise<{ ids?: number[][]; text: string | string[]; groups?: LabeledTexts[] }> {
+export async function readInput(
+  values: Values,
+): Promise<{ ids?: number[][]; text: string | string[]; groups?: LabeledTexts[] }> {
+  const { 'text-file': path, text, ids, lines, label, join } = values;
   const sources = [path, text, ids].filter((one) => one !== undefined);
   const expectedSource = 'one of --text-file, --text and --ids';
   if (sources.length === 0) throw missingError('text', expectedSource);
@@ -176,10 +171,6 @@ function isHubId(name: string) {
   } catch {
     return false;
   }
-}
-
-async function readCheckpoint(name: string) {
-  return (await isCheckpoint(name)) ? readModelFolder(name, 'MODEL') : undefined;
 }
 
 /** Returns whether a name is FOLDER@STEP of an existing folder and not itself a path. */

@@ -14,8 +14,8 @@ interface Option {
 type Options = Readonly<Record<string, Option>>;
 interface Command {
   names: readonly string[];
-  /** The positional arguments, as error messages describe them. */
-  takes: string;
+  /** The positional arguments, as error messages describe them; default: one model, or none. */
+  takes?: string;
   usage: readonly string[];
   meaning: string;
   /** Paragraphs of help after `meaning`. */
@@ -26,7 +26,7 @@ interface Command {
 /** The values that were given, by option name; a list for options that may repeat. */
 export type GivenOptions = Record<string, string | string[] | boolean | undefined>;
 
-const optionName = (name: string) => name.replaceAll('_', '-');
+export const optionName = (name: string) => name.replaceAll('_', '-');
 
 const ENGINE: Options = {
   kernels: { value: 'K', meaning: 'auto, simd or base', standard: 'auto' },
@@ -147,23 +147,9 @@ const MODEL = `MODEL        a folder with config.json and weights, a .gguf file,
 const ONE_TEXT = '--text TEXT | --text-file FILE';
 const SOURCE = '--text-file FILE | --text TEXT | --ids 0,17,392';
 
-type Name =
-  | 'measure'
-  | 'map'
-  | 'ablate'
-  | 'generate'
-  | 'record'
-  | 'compare'
-  | 'suffix'
-  | 'tasks'
-  | 'unmask'
-  | 'train'
-  | 'describe';
-
-export const COMMANDS: Readonly<Record<Name, Command>> = {
+export const COMMANDS: Readonly<Record<string, Command>> = {
   measure: {
     names: ['MODEL'],
-    takes: 'one model',
     usage: [`MODEL ${SOURCE}`, 'RECORDING'],
     meaning: 'measures the attention sinks of a model over a text (Gu et al., ICLR 2025)',
     more: `Layers, heads and positions count from 0; Sink_k and alpha_k keep the paper's k = position + 1.
@@ -196,7 +182,6 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
   },
   map: {
     names: ['MODEL'],
-    takes: 'one model',
     usage: [`MODEL ${ONE_TEXT}`],
     meaning: 'the attention map of one head on one text',
     more: MODEL,
@@ -212,7 +197,6 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
   },
   ablate: {
     names: ['MODEL'],
-    takes: 'one model',
     usage: [`MODEL ${ONE_TEXT} --layer L [--head H]`],
     meaning: 'loss and sink of one text before and after a head or a layer is taken away',
     more: `${MODEL}
@@ -227,7 +211,6 @@ With --edit in place of --layer, or beside it, the edits are what is taken away.
   },
   generate: {
     names: ['MODEL'],
-    takes: 'one model',
     usage: [`MODEL ${ONE_TEXT}`],
     meaning: 'what the model writes after a text',
     more: MODEL,
@@ -243,7 +226,6 @@ With --edit in place of --layer, or beside it, the edits are what is taken away.
   },
   record: {
     names: ['MODEL'],
-    takes: 'one model',
     usage: [`MODEL ${SOURCE} --out FILE.safetensors`],
     meaning: 'measures, and keeps the results and some maps in a recording',
     more: MODEL,
@@ -289,7 +271,6 @@ others; it needs the text, in the options below. The exit status is 1 where anyt
   },
   suffix: {
     names: ['MODEL'],
-    takes: 'one model',
     usage: [`MODEL ${SOURCE}`],
     meaning: 'searches tokens that move the sink or raise the loss of what follows',
     more: 'The search places them between the halves of the first sequence, and tries what it finds on the others.',
@@ -314,7 +295,6 @@ others; it needs the text, in the options below. The exit status is 1 where anyt
   },
   tasks: {
     names: ['MODEL'],
-    takes: 'one model',
     usage: [`MODEL ${SOURCE}`],
     meaning: 'accuracy with every key, with the first key evicted, and with another key evicted',
     more: `The tasks: the next token in the second halves of the sequences, the second copy of random tokens, and a name
@@ -333,7 +313,6 @@ recalled over sentences.`,
   },
   unmask: {
     names: ['MODEL'],
-    takes: 'one model',
     usage: [`MODEL ${SOURCE}`],
     meaning: 'loss of a masked model at hidden places, with every key and without the strongest',
     more: `The places are uncovered step by step: with every key, without the strongest key of each step, and without a
@@ -355,7 +334,6 @@ random one.`,
   },
   train: {
     names: [],
-    takes: 'options only',
     usage: ['[OPTIONS]'],
     meaning: 'trains a small model, and reports what its attention does',
     more: 'It begins with random weights, or with those of a trained model.',
@@ -425,7 +403,6 @@ random one.`,
   },
   describe: {
     names: [],
-    takes: 'options only',
     usage: ['[--json]'],
     meaning: 'lists every metric, field, edit and attention operation',
     options: () => ({ json: { meaning: 'prints the tables as JSON' }, kernels: ENGINE.kernels }),
@@ -457,17 +434,16 @@ function optionUsage([name, { value, meaning, standard }]: [string, Option]) {
   return wrapText(`  --${name}${value ? ` ${value}` : ''}`, text);
 }
 
-export function usage(describe: Describe, name?: Name) {
-  const commands = COMMANDS as Record<string, Command>;
-  const usageLines = (one: string) => commands[one].usage.map((form) => `sinkscope ${one} ${form}`);
+export function usage(describe: Describe, name?: string) {
+  const usageLines = (one: string) => COMMANDS[one].usage.map((form) => `sinkscope ${one} ${form}`);
   if (name) {
-    const { meaning, more, options } = commands[name];
+    const { meaning, more, options } = COMMANDS[name];
     const about = `${meaning[0].toUpperCase()}${meaning.slice(1)}.${more ? `\n${more}` : ''}`;
     const rows = Object.entries(options(describe)).map(optionUsage);
     return `${usageLines(name).join('\n')}\n\n${about}\n\n${rows.join('\n')}\n`;
   }
-  const rows = Object.keys(commands).map((one) => wrapText(`  ${one}`, commands[one].meaning));
-  return `${Object.keys(commands).flatMap(usageLines).join('\n')}
+  const rows = Object.entries(COMMANDS).map(([one, { meaning }]) => wrapText(`  ${one}`, meaning));
+  return `${Object.keys(COMMANDS).flatMap(usageLines).join('\n')}
 
 ${rows.join('\n')}
 
@@ -478,10 +454,9 @@ The environment variable HF_TOKEN holds an access token for the hub.
 }
 
 export function readArguments(args: readonly string[], describe: Describe) {
-  const [word = '', ...rest] = args;
+  const [command = '', ...rest] = args;
   const commands = Object.keys(COMMANDS);
-  expect(commands.includes(word), 'command', `one of ${commands.join(', ')}`, word);
-  const command = word as Name;
+  expect(commands.includes(command), 'command', `one of ${commands.join(', ')}`, command);
   const options = COMMANDS[command].options(describe);
   const accepted: Options = { ...options, help: { meaning: '' } };
   const config = Object.fromEntries(
@@ -518,7 +493,8 @@ export function readArguments(args: readonly string[], describe: Describe) {
       : value;
   }
   if (!values.help) {
-    const { names: positionals, takes } = COMMANDS[command];
+    const { names: positionals, takes = positionals.length ? 'one model' : 'options only' } =
+      COMMANDS[command];
     const place = positionals.join(' ') || command;
     if (names.length === 0 && positionals.length > 0) throw missingError(place, takes);
     expect(names.length === positionals.length, place, takes, names.length);
@@ -530,7 +506,7 @@ export function missingError(where: string, expected: string) {
   return new SinkscopeError('argument', where, `expected ${expected}, found none`);
 }
 
-function unknownOptionError(rawName: string, command: Name, describe: Describe) {
+function unknownOptionError(rawName: string, command: string, describe: Describe) {
   const name = rawName.replace(/^--?/, '');
   const commandsWithOption = Object.entries(COMMANDS)
     .filter(([, { options }]) => Object.hasOwn(options(describe), name))
@@ -541,7 +517,7 @@ function unknownOptionError(rawName: string, command: Name, describe: Describe) 
   return new SinkscopeError('argument', rawName, text);
 }
 
-export function withDefaults(command: Name, given: GivenOptions, describe: Describe) {
+export function withDefaults(command: string, given: GivenOptions, describe: Describe) {
   const defaults = Object.entries(COMMANDS[command].options(describe)).flatMap(
     ([name, { standard }]) => (standard === undefined ? [] : [[name, standard]]),
   );

@@ -1,5 +1,5 @@
 /**
- * Opens the output folder of `train --out`. It is created and written to before the first step, so
+ * Opens the folder that --out writes to. It is created and tested before the command computes, so
  * that a typo does not cost hours.
  */
 import { randomUUID } from 'node:crypto';
@@ -15,8 +15,8 @@ type File = { path: string; data: string | Uint8Array };
 
 /**
  * Creates the folder and tests it.
- * @param paths files to write later: none may be a device, a link or a folder
- * @param patience milliseconds per operation
+ * @param paths files that will be written: none may be a device, a link or a folder
+ * @param patience milliseconds that each operation may take
  */
 export async function openOut(
   folder: string,
@@ -44,7 +44,6 @@ export async function openOut(
       clearTimeout(timer);
     }
   };
-  const makeFolder = (path: string) => attempt(path, () => createFolder(path));
   /**
    * Writes a temporary file and renames it: the old file stays intact until then, and no pipe is
    * opened.
@@ -59,7 +58,7 @@ export async function openOut(
       await rename(temporary, target);
     });
   };
-  await makeFolder(resolve(folder));
+  await attempt(resolve(folder), () => createFolder(resolve(folder)));
   for (const path of paths)
     await attempt(join(folder, path), () => expectReplaceable(join(folder, path)));
   const trial = join(folder, `.sinkscope-trial-${randomUUID()}`);
@@ -74,15 +73,16 @@ export async function openOut(
   };
 }
 
+function ignoreMissing(error: NodeJS.ErrnoException) {
+  if (error.code !== 'ENOENT') throw error;
+}
+
 /**
  * Throws for a folder, a link, a device or a pipe. Renaming a file onto such a path would replace
  * something that the system may need.
  */
 async function expectReplaceable(path: string) {
-  const stats = await lstat(path).catch((error) => {
-    if (error.code === 'ENOENT') return undefined;
-    throw error;
-  });
+  const stats = await lstat(path).catch(ignoreMissing);
   if (!stats || stats.isFile()) return;
   const kind = stats.isDirectory()
     ? 'a folder'
@@ -102,10 +102,7 @@ async function expectReplaceable(path: string) {
  * @param path absolute
  */
 async function createFolder(path: string) {
-  const stats = await stat(path).catch((error) => {
-    if (error.code === 'ENOENT') return undefined;
-    throw error;
-  });
+  const stats = await stat(path).catch(ignoreMissing);
   if (stats?.isDirectory()) return;
   if (stats) throw Object.assign(new Error('a file'), { code: 'a file of this name' });
   if (dirname(path) !== path) await createFolder(dirname(path));

@@ -1,4 +1,4 @@
-/** Handles recordings on the command line: recognizes, prints and writes them. */
+/** Recognizes, reads, writes and compares recordings for the command line. */
 import { openAsBlob } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { sha256 } from '../loading/hash.ts';
@@ -13,6 +13,7 @@ import { expectExists, openModel } from './open.ts';
 import type { OpenedModel } from './open.ts';
 import type { Engine } from '../engine/types.ts';
 import type { CommandInput } from './values.ts';
+import type { StudyOptions } from '../recording/types.ts';
 
 /** Limit on the bytes of a header in which the mark of a recording is searched for. */
 const SEARCHED_BYTES_MAX = 1e8;
@@ -62,17 +63,7 @@ export async function readRecording(engine: Engine, path: string, thresholds?: n
   };
 }
 
-async function recordOpened(
-  opened: OpenedModel,
-  options: {
-    keep: number;
-    fields?: string[];
-    half?: boolean;
-    source?: string;
-    license?: string;
-    command?: string;
-  },
-) {
+async function recordOpened(opened: OpenedModel, options: StudyOptions & { keep: number }) {
   const { id, plan, model, tokenizer, sequences, thresholds, edits, text } = opened;
   const source = Array.isArray(text) ? text.join('\n') : text;
   return recordStudy(model, sequences, {
@@ -82,7 +73,7 @@ async function recordOpened(
     edits,
     strings: (ids) => ids.map((id) => tokenizer.piece(id)),
     model: { id, sha256: await hashOf(plan.files.weights) },
-    ...(source === undefined ? {} : { sourceSha256: await sha256(source) }),
+    sourceSha256: source === undefined ? undefined : await sha256(source),
   });
 }
 
@@ -178,5 +169,7 @@ export async function compare(engine: Engine, { names, values, given }: CommandI
       return engine.openRecording(await recordOpened(opened, { keep: prompts.kept, half: false }));
     }),
   );
-  return { tolerance, ...(await compareRecordings(a, b, { tolerance })) };
+  const result = await compareRecordings(a, b, { tolerance });
+  if (result.differences.length > 0) process.exitCode = 1;
+  return { tolerance, ...result };
 }

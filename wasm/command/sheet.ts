@@ -42,12 +42,12 @@ function csvField(value: Cells[number]) {
  */
 export function csvOf(
   facts: readonly (readonly [string, string])[],
-  head: readonly string[],
+  columns: readonly string[],
   records: readonly Cells[],
 ) {
-  const line = (cells: Cells) => head.map((_, i) => csvField(cells[i])).join();
+  const line = (cells: Cells) => columns.map((_, i) => csvField(cells[i])).join();
   const notes = facts.map(([name, text]) => line([`# ${name}`, text.replace(/[\r\n]+/g, ' ')]));
-  return `${[...notes, line([...head]), ...records.map(line)].join('\n')}\n`;
+  return `${[...notes, line([...columns]), ...records.map(line)].join('\n')}\n`;
 }
 
 function placeOf(
@@ -71,13 +71,16 @@ function placeOf(
   return place;
 }
 
+export function editLabelsOf({ edits }: Pick<MeasureResult, 'edits'>, describe: Describe) {
+  // A recording stores the label of an edit, because later versions may have other edits.
+  return edits.map((edit) => ('label' in edit ? edit.label : editLabel(edit, describe)));
+}
+
 function factsOf(result: MeasureResult, describe: Describe): [string, string][] {
   const { metrics: _, ...facts } = result;
   for (const name of ['byEps', 'byLabel', 'byPrompt', 'conditions'])
     Reflect.deleteProperty(facts, name);
-  const edits = result.edits.map((edit) =>
-    'label' in edit ? edit.label : editLabel(edit, describe),
-  );
+  const edits = editLabelsOf(result, describe);
   return [
     ['indices', 'counted from 0'],
     ['measured_by', `Sinkscope ${describe.version}`],
@@ -106,41 +109,26 @@ export function toCsv(result: MeasureResult, describe: Describe) {
   }
   const records: Cells[] = [];
   const addMetrics = (
-    metrics: MeasureResult['metrics'],
-    eps: number,
-    prompts: number,
-    label?: string,
-  ) => {
-    for (const { name, shape: letters, arguments: needs } of describe.metrics) {
-      if (!(name in metrics)) continue;
-      const { shape, mean, deviation } = metrics[name];
-      mean.forEach((value, i) => {
-        const { layer, head, key, index } = placeOf(i, letters, shape, result.architecture);
-        if (key !== undefined && key >= describe.defaults.keys) return;
-        const cells = [value, deviation[i], layer, head, key, prompts];
-        records.push([
-          ...subject,
-          name,
-          ...cells,
-          index,
-          needs.includes('eps') ? eps : null,
-          label,
-        ]);
-      });
-    }
-  };
-  const addThresholds = (
     { metrics, byEps }: Pick<MeasureResult, 'metrics' | 'byEps'>,
     prompts: number,
     label?: string,
   ) => {
-    addMetrics(metrics, result.eps, prompts, label);
-    for (const { eps, metrics: perThreshold } of byEps?.slice(1) ?? [])
-      addMetrics(perThreshold, eps, prompts, label);
+    for (const measured of [{ eps: result.eps, metrics }, ...(byEps?.slice(1) ?? [])])
+      for (const { name, shape: letters, arguments: needs } of describe.metrics) {
+        if (!(name in measured.metrics)) continue;
+        const { shape, mean, deviation } = measured.metrics[name];
+        const eps = needs.includes('eps') ? measured.eps : null;
+        mean.forEach((value, i) => {
+          const { layer, head, key, index } = placeOf(i, letters, shape, result.architecture);
+          if (key !== undefined && key >= describe.defaults.keys) return;
+          const place = [layer, head, key, prompts, index];
+          records.push([...subject, name, value, deviation[i], ...place, eps, label]);
+        });
+      }
   };
-  addThresholds(result, result.sequences);
+  addMetrics(result, result.sequences);
   if ('byLabel' in result)
-    for (const one of result.byLabel ?? []) addThresholds(one, one.sequences, one.label);
+    for (const one of result.byLabel ?? []) addMetrics(one, one.sequences, one.label);
   return csvOf(facts, [...COLUMNS, ...MORE_COLUMNS], records);
 }
 
@@ -183,9 +171,11 @@ export function promptsText(result: MeasureResult, describe: Describe) {
     }),
     ...(label === undefined ? [] : [oneLine(label)]),
   ]);
-  const head = ['prompt', ...columns.map(({ label }) => label.replace('_k', '_1'))];
-  const widths = head.map((name, i) => Math.max(name.length, ...rows.map((row) => row[i].length)));
-  const lines = [head, ...rows].map((cells) =>
+  const titles = ['prompt', ...columns.map(({ label }) => label.replace('_k', '_1'))];
+  const widths = titles.map((name, i) =>
+    Math.max(name.length, ...rows.map((row) => row[i].length)),
+  );
+  const lines = [titles, ...rows].map((cells) =>
     cells.map((cell, i) => cell.padStart(widths[i])).join('  '),
   );
   return `${lines.join('\n')}\n`;

@@ -2,10 +2,10 @@
 import { expect, argumentError } from '../abi/errors.ts';
 import { searchSuffix } from '../study/suffix.ts';
 import { openModel } from './open.ts';
-import { parseCount, parsePositive } from './values.ts';
+import { parseCount, parseOptional, parsePositive } from './values.ts';
 import type { OpenedModel } from './open.ts';
 import type { SuffixGoal } from '../study/types.ts';
-import type { Values } from './values.ts';
+import type { CommandInput } from './values.ts';
 import type { Engine } from '../engine/types.ts';
 
 /** The quantity that each goal changes, and the sign that turns a score into this quantity. */
@@ -24,14 +24,9 @@ export async function searchOpened(
   }: { goal: string; length: number; steps: number; width: number; seed: number; prompt?: number },
 ) {
   const { model, tokenizer, sequences, edits } = opened;
-  const half = Math.floor(sequences[0].length / 2);
-  const promptLength = prompt ?? half;
-  expect(
-    promptLength < sequences[0].length,
-    '--prompt',
-    `fewer than --tokens ${sequences[0].length}`,
-    promptLength,
-  );
+  const { length: tokens } = sequences[0];
+  const promptLength = prompt ?? Math.floor(tokens / 2);
+  expect(promptLength < tokens, '--prompt', `fewer than --tokens ${tokens}`, promptLength);
   if (!Object.hasOwn(QUANTITIES, goal))
     throw argumentError('--goal', Object.keys(QUANTITIES).join(', '), goal);
   const [pair, ...others] = sequences.map((ids) => ({
@@ -46,24 +41,11 @@ export async function searchOpened(
     ...options,
   });
   const pieces = search.suffix.map((id) => tokenizer.piece(id));
-  return {
-    model: opened.id,
-    goal,
-    prompt: promptLength,
-    tokens: sequences[0].length,
-    pieces,
-    ...search,
-  };
+  return { model: opened.id, goal, prompt: promptLength, tokens, pieces, ...search };
 }
 
-export function suffixText({
-  model,
-  goal,
-  prompt,
-  tokens,
-  pieces,
-  ...search
-}: Awaited<ReturnType<typeof searchOpened>>) {
+export function suffixText(result: Awaited<ReturnType<typeof searchOpened>>) {
+  const { model, goal, prompt, tokens, pieces, ...search } = result;
   const { name, sign } = QUANTITIES[goal as SuffixGoal];
   const format = (score: number) => (sign * score).toFixed(3);
   const { random, others } = search;
@@ -90,14 +72,14 @@ export function suffixText({
   return `${lines.join('\n')}\n`;
 }
 
-export async function searchModel(engine: Engine, name: string, values: Values) {
+export async function searchModel(engine: Engine, { names: [name], values }: CommandInput) {
   const options = {
     goal: values.goal,
     length: parsePositive(values.length, '--length'),
     steps: parseCount(values.steps, '--steps'),
     width: parsePositive(values.width, '--width'),
     seed: parseCount(values.seed, '--seed'),
-    prompt: values.prompt === undefined ? undefined : parsePositive(values.prompt, '--prompt'),
+    prompt: parseOptional(parsePositive, values.prompt, '--prompt'),
   };
   return searchOpened(await openModel(engine, name, values), options);
 }

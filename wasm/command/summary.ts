@@ -1,7 +1,8 @@
 /** Writes the lines that `measure` and `record` print. */
-import { editLabel } from '../engine/edits.ts';
 import { leastTokens } from '../study/judge.ts';
 import { oneLine } from './output.ts';
+import { editLabelsOf } from './sheet.ts';
+import { percent } from './tasks.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Architecture, Describe, Metric } from '../abi/types.ts';
 import type { MeasureResult } from './measure.ts';
@@ -37,10 +38,7 @@ export function summaryText(result: MeasureResult, describe: Describe) {
       );
     });
   const thresholds = thresholdResults.map(({ eps }) => eps).join(', ');
-  // A recording stores the label of an edit, because later versions may have other edits.
-  const editLabels = result.edits.map((edit) =>
-    'label' in edit ? edit.label : editLabel(edit, describe),
-  );
+  const editLabels = editLabelsOf(result, describe);
   return `${oneLine([result.model, ...editLabels].join(', '))}: ${oneLine(family)}, ${sizeText(result.architecture)}
 ${result.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}${position > 0 ? ` at position ${position}` : ''}
 ${arithmetic ? ARITHMETIC_NOTES[arithmetic] : ''}${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
@@ -52,12 +50,8 @@ function positionOf(result: MeasureResult) {
   return 'position' in result ? result.position : 0;
 }
 
-function sizeText({
-  L,
-  H,
-  blocks = L,
-  layers = [],
-}: Pick<Architecture, 'L' | 'H' | 'blocks' | 'layers'>) {
+function sizeText(architecture: Pick<Architecture, 'L' | 'H' | 'blocks' | 'layers'>) {
+  const { L, H, blocks = L, layers = [] } = architecture;
   const attentionLayers = blocks > L ? `, attention in ${L} (${layers.join(', ')})` : '';
   return `${blocks} layer${blocks === 1 ? '' : 's'}${attentionLayers}, ${H} heads`;
 }
@@ -71,10 +65,6 @@ function labelLines(result: MeasureResult, describe: Describe) {
     return `  ${oneLine(label)}: ${percent(mean[0])}${deviationText}, ${sequences} sequences\n`;
   });
   return `${row.label.replace('_k', '_1')} by label\n${lines.join('')}`;
-}
-
-function percent(share: number | null) {
-  return share === null ? '-' : `${(100 * share).toFixed(1)}%`;
 }
 
 function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {

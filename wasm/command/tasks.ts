@@ -2,24 +2,18 @@
 import { copyTask, measureTask, recallTask, textTask } from '../study/tasks.ts';
 import { openModel } from './open.ts';
 import { parseCount, parsePositive } from './values.ts';
-import type { Special } from './values.ts';
-import type { OpenedModel } from './open.ts';
+import type { CommandInput, Special } from './values.ts';
 import type { Engine, Model } from '../engine/types.ts';
 import type { Task, TaskResult, TaskScores, TaskMean } from '../study/types.ts';
 import type { AnyTokenizer } from '../text/types.ts';
-import type { Values } from './values.ts';
 
 export async function makeTasks(
-  {
-    copied,
-    between,
-    prompts,
-    seed,
-  }: { copied: number; between: readonly number[]; prompts: number; seed: number },
+  options: { copied: number; between: readonly number[]; prompts: number; seed: number },
   model: Model,
   tokenizer: AnyTokenizer,
   special: Special,
 ): Promise<Task[]> {
+  const { copied, between, prompts, seed } = options;
   const first = (await tokenizer.encode('', { special })).map(({ id }) => id);
   const never = tokenizer.special;
   const { V } = model.architecture;
@@ -31,31 +25,14 @@ export async function makeTasks(
   return tasks;
 }
 
-async function measureTasks(
-  {
-    id,
-    model,
-    sequences,
-    edits,
-    makeResult: otherTasks,
-  }: Omit<OpenedModel, 'makeResult'> & {
-    makeResult: readonly Task[];
-  },
-  seed: number,
-) {
-  const tasks = [];
-  for (const task of [await textTask(sequences), ...otherTasks])
-    tasks.push(await measureTask(model, task, { edits, seed }));
-  return { model: id, edits, tasks };
-}
-
 function taskTitle({ name, distance = NaN }: TaskResult) {
   if (name === 'next') return 'next token';
   if (name === 'copy') return 'copy of random tokens';
   return `name recalled over ${distance.toFixed(0)} tokens`;
 }
 
-export const percent = (x: number) => `${(100 * x).toFixed(1)}%`;
+export const percent = (share: number | null) =>
+  share === null ? '-' : `${(100 * share).toFixed(1)}%`;
 
 function percentWithError({ mean, error }: TaskMean) {
   return `${percent(mean)}${error === null ? '' : ` ± ${percent(error)}`}`;
@@ -80,7 +57,7 @@ export function tasksText({ model, tasks }: { model: string; tasks: readonly Tas
   return `${[`${model}: mean ± standard error over prompts`, ...lines].join('\n')}\n`;
 }
 
-export async function runTasks(engine: Engine, name: string, values: Values) {
+export async function runTasks(engine: Engine, { names: [name], values }: CommandInput) {
   const options = {
     copied: parsePositive(values.copied, '--copied'),
     between: values.between.split(',').map((one) => parseCount(one, '--between')),
@@ -88,5 +65,9 @@ export async function runTasks(engine: Engine, name: string, values: Values) {
     seed: parseCount(values.seed, '--seed'),
   };
   const opened = await openModel(engine, name, values, (...given) => makeTasks(options, ...given));
-  return measureTasks(opened, options.seed);
+  const { id, model, sequences, edits } = opened;
+  const tasks = [];
+  for (const task of [await textTask(sequences), ...opened.tasks])
+    tasks.push(await measureTask(model, task, { edits, seed: options.seed }));
+  return { model: id, edits, tasks };
 }

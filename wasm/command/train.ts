@@ -13,15 +13,13 @@ import { openTimeline } from '../loading/timeline.ts';
 import { cutText } from '../study/measure.ts';
 import { openTokenizer } from '../text/tokenizer.ts';
 import { openOut } from './out_folder.ts';
-import { refuse } from './options.ts';
+import { optionName, refuse } from './options.ts';
 import { codeOf, parseTextList, readText } from './text_file.ts';
 import type { GivenOptions } from './options.ts';
 import type { Engine } from '../engine/types.ts';
 import type { LogEntry } from '../lab/types.ts';
 
 type Values = Record<string, string | undefined> & { 'text-file'?: string[] };
-
-const optionName = (name: string) => name.replaceAll('_', '-');
 
 export async function train(engine: Engine, given: GivenOptions, print: (text: string) => void) {
   const values = given as Values;
@@ -86,7 +84,7 @@ export async function train(engine: Engine, given: GivenOptions, print: (text: s
 
 /**
  * Refuses options whose values another option already fixes.
- * @param modelOptions names of the options of the model that were given
+ * @param modelOptions names of the given options that describe the model
  */
 function refuseDecidedOptions(given: GivenOptions, modelOptions: readonly string[]) {
   if (given.recipe) refuse(given, ['config', 'begin', 'tokenizer'], 'is part of --recipe');
@@ -128,14 +126,11 @@ async function makeSaver(
   };
   const makeFolder = (weights: Uint8Array, stepsDone: number) =>
     labFolder({
-      ...{
-        config,
-        weights,
-        tokenizer: savedTokenizer.tokenizer,
-        tokenizerConfig: savedTokenizer.tokenizerConfig,
-      },
+      config,
+      weights,
+      ...savedTokenizer,
       recipe: { settings, steps_done: stepsDone, from: source ?? null, text: textRecord ?? null },
-      ...(text ? { text: text.content } : {}),
+      text: text?.content,
     });
   await outFolder.write(
     makeFolder(new Uint8Array(), 0).filter(({ path }) => path !== 'model.safetensors'),
@@ -170,10 +165,7 @@ function parseSetting(text: string) {
 
 async function planTraining(
   values: Values,
-  {
-    model,
-    recipe,
-  }: { model: Record<string, number | string>; recipe: Record<string, number | string> },
+  { model, recipe }: Record<'model' | 'recipe', TrainingPlan['recipe']>,
 ): Promise<TrainingPlan> {
   if (values.from !== undefined) {
     const source = await readModelFolder(values.from);
@@ -200,10 +192,7 @@ async function planTraining(
       : labConfig(model),
     recipe,
     begin: values.begin ? await readBytes(values.begin) : undefined,
-    text:
-      file === undefined || !tokenizerFiles
-        ? undefined
-        : await readTrainingText(file, tokenizerFiles),
+    text: file && tokenizerFiles && (await readTrainingText(file, tokenizerFiles)),
     tokenizerFiles,
     from: values.begin ? { model: values.begin, step: null } : null,
   };
@@ -226,11 +215,8 @@ async function repeatTraining(
     const path = join(folder, name);
     return parseJson(path, await readBytes(path));
   };
-  const [recipe, config] = [
-    checkLabRecipe(await readJson('recipe.json')),
-    await readJson('config.json'),
-  ];
-  const { settings, steps_done: steps, from, text } = recipe;
+  const { settings, steps_done: steps, from, text } = checkLabRecipe(await readJson('recipe.json'));
+  const config = await readJson('config.json');
   const step = from?.step;
   const source =
     from && (values.from ?? `${from.model}${Number.isInteger(step) ? `@${step}` : ''}`);
@@ -306,7 +292,7 @@ async function readTokenizer(path: string) {
   const tokenizer = new TextDecoder().decode(await readBytes(path));
   const configPath = join(path, '..', 'tokenizer_config.json');
   const tokenizerConfig = await readFile(configPath, 'utf8').catch(() => undefined);
-  return { tokenizer, ...(tokenizerConfig === undefined ? {} : { tokenizerConfig }) };
+  return { tokenizer, tokenizerConfig };
 }
 
 async function readTrainingText(files: readonly string[], { tokenizer }: { tokenizer: string }) {
@@ -325,21 +311,12 @@ async function readTrainingText(files: readonly string[], { tokenizer }: { token
   };
 }
 
-function logLine({
-  step,
-  loss,
-  loss_triggers,
-  loss_elsewhere,
-  first_elsewhere,
-  first_triggers,
-  value_ratio,
-  loss_held = null,
-}: LogEntry) {
-  const format = (x: number | null) => (x === null ? '-' : x.toFixed(3));
+function logLine(entry: LogEntry) {
+  const format = (column: string) => entry[column]?.toFixed(3) ?? '-';
+  const held = 'loss_held' in entry ? `  loss of the held text ${format('loss_held')}` : '';
   return (
-    `step ${String(step).padStart(5)}  loss ${format(loss)} (triggers ${format(loss_triggers)}, ` +
-    `elsewhere ${format(loss_elsewhere)})  attention on the first token ${format(first_elsewhere)} ` +
-    `(from triggers ${format(first_triggers)})  its value norm ${format(value_ratio)}` +
-    `${loss_held === null ? '' : `  loss of the held text ${format(loss_held)}`}\n`
+    `step ${String(entry.step).padStart(5)}  loss ${format('loss')} (triggers ${format('loss_triggers')}, ` +
+    `elsewhere ${format('loss_elsewhere')})  attention on the first token ${format('first_elsewhere')} ` +
+    `(from triggers ${format('first_triggers')})  its value norm ${format('value_ratio')}${held}\n`
   );
 }

@@ -4,31 +4,33 @@ import { expect } from '../abi/errors.ts';
 import { percent } from './tasks.ts';
 import { openModel } from './open.ts';
 import { parseCount, parseNumber, parsePositive } from './values.ts';
-import type { OpenedModel } from './open.ts';
 import type { UnmaskScores, UnmaskConditions } from '../study/types.ts';
 import type { AnyTokenizer } from '../text/types.ts';
-import type { Values } from './values.ts';
+import type { CommandInput } from './values.ts';
 import type { Engine } from '../engine/types.ts';
 
-async function unmaskOpened(
-  { id, model, tokenizer, sequences, edits }: OpenedModel,
-  options: { masked: number; steps: number; seed: number },
-  causal?: OpenedModel,
-) {
-  const never = tokenizer.special;
-  const mask = tokenizer.specials.find(({ kind }) => kind === 'mask')?.id;
+export async function unmaskModel(engine: Engine, { names: [name], values }: CommandInput) {
+  const options = {
+    masked: parseNumber(values.masked, 0, 1, '--masked'),
+    steps: parsePositive(values.steps, '--steps'),
+    seed: parseCount(values.seed, '--seed'),
+  };
+  const { id, model, tokenizer, sequences, edits } = await openModel(engine, name, values);
+  const causal =
+    values.causal === undefined ? undefined : await openModel(engine, values.causal, values);
   if (causal) checkVocabulary(sequences, tokenizer, causal.tokenizer);
+  const mask = tokenizer.specials.find(({ kind }) => kind === 'mask')?.id;
   return {
     model: id,
     causal_model: causal?.id ?? null,
     edits,
     ...options,
     ...(await measureUnmasking(model, sequences, {
-      never,
-      edits,
       ...options,
-      ...(mask === undefined || model.architecture.mask_token !== null ? {} : { mask }),
-      ...(causal ? { causal: causal.model } : {}),
+      never: tokenizer.special,
+      edits,
+      mask: model.architecture.mask_token === null ? mask : undefined,
+      causal: causal?.model,
     })),
   };
 }
@@ -46,7 +48,7 @@ function checkVocabulary(
   }
 }
 
-export function unmaskText(result: Awaited<ReturnType<typeof unmaskOpened>>) {
+export function unmaskText(result: Awaited<ReturnType<typeof unmaskModel>>) {
   const { model, causal_model, prompts, predicted, steps, alpha, moves, causal } = result;
   const plusMinus = (error: number | null) => (error === null ? '' : ` \u00b1 ${error.toFixed(3)}`);
   const row = (name: string, { loss, accuracy }: UnmaskScores) =>
@@ -70,16 +72,4 @@ export function unmaskText(result: Awaited<ReturnType<typeof unmaskOpened>>) {
         ]
       : []),
   ].join('\n')}\n`;
-}
-
-export async function unmaskModel(engine: Engine, name: string, values: Values) {
-  const options = {
-    masked: parseNumber(values.masked, 0, 1, '--masked'),
-    steps: parsePositive(values.steps, '--steps'),
-    seed: parseCount(values.seed, '--seed'),
-  };
-  const { causal } = values;
-  const opened = await openModel(engine, name, values);
-  const causalModel = causal === undefined ? undefined : await openModel(engine, causal, values);
-  return unmaskOpened(opened, options, causalModel);
 }

@@ -83,3 +83,11 @@ export function parseNumber(text: string, low: number, high: number, name: strin
   expect(value >= low && value <= high, name, `a number from ${low} to ${high}`, text);
   return value;
 }
+
+export function parseOptional<Value>(
+  parse: (text: string, name: string) => Value,
+  text: string | undefined,
+  name: string,
+) {
+  return text === undefined ? undefined : parse(text, name);
+}

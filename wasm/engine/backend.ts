@@ -5,7 +5,7 @@
  */
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { pause } from '#host';
-import { SinkscopeError, expect, expectInteger, indexOfName } from '../abi/errors.ts';
+import { SinkscopeError, closedError, expect, expectInteger, indexOfName } from '../abi/errors.ts';
 import { readConfig, readWeights, sizeOf } from '../loading/files.ts';
 import { transfer } from './messages.ts';
 import { loadModule } from '../abi/module.ts';
@@ -13,32 +13,20 @@ import type { Module } from '../abi/module.ts';
 import type { Architecture, Tensor, Describe } from '../abi/types.ts';
 import type { Job } from './job.ts';
 import type { Shared, ThreadPool } from './thread_pool.ts';
-import type { Edit, MetricArguments, FieldWhere } from './types.ts';
+import type { FieldWhere, MetricArguments, RunOptions } from './types.ts';
 import type { Trainer } from '../lab/trainer.ts';
 import type { Source, ReadFacts } from '../loading/files.ts';
 import type { Shelf } from '../recording/shelf.ts';
 
 type MetricRead = Omit<MetricArguments, 'base'> & { metric: string; base?: number };
-/** A read that gives each run by its number. */
+/** A read whose `base` is the number of a run. */
 export type ReadMessage = ({ field: string } & FieldWhere) | MetricRead;
-type Helpers = { start(parameters: number): Promise<void>; end(): void };
-export type Report = (
-  job: number,
-  stage: string,
-  done: number,
-  total: number,
-  facts?: ReadFacts,
-) => void;
 type Progress = (stage: string, done: number, total: number, facts?: ReadFacts) => void;
-export type RunRequest = {
-  fields?: readonly string[];
-  edits?: readonly Edit[];
-  capacity: number;
-  maps?: number;
-  streaming?: boolean;
-  measuring?: boolean | readonly string[];
-  from?: { run: number; layer: number };
-};
+export type Report = (job: number, ...progress: Parameters<Progress>) => void;
+export type RunRequest = Pick<
+  RunOptions,
+  'fields' | 'edits' | 'maps' | 'streaming' | 'measuring'
+> & { capacity: number; from?: { run: number; layer: number } };
 type OpenModel = { address: number; architecture: Architecture; runs: Set<number> };
 type OpenRun = {
   address: number;
@@ -70,10 +58,10 @@ export async function openBackend(address: string, report: Report, shared?: Shar
  * Returns a pool that starts threads for models that are large enough; the code of threads is a
  * lazy import.
  */
-function createPool(module: Module, threads: number): Helpers {
+function createPool(module: Module, threads: number) {
   let pool: Promise<ThreadPool | undefined> | undefined;
   return {
-    async start(parameters) {
+    async start(parameters: number) {
       if (parameters < SHARED_PARAMETERS_MIN) return;
       pool ??= import('./thread_pool.ts').then(
         ({ ThreadPool }) => new ThreadPool(module, threads),
@@ -97,7 +85,7 @@ export class Backend {
   #runs: Map<number, OpenRun> = new Map();
   #jobs: Map<number, AbortController> = new Map();
 
-  constructor(module: Module, report: Report, pool?: Helpers) {
+  constructor(module: Module, report: Report, pool?: ReturnType<typeof createPool>) {
     this.#module = module;
     this.#pool = pool;
     this.#report = report;
@@ -142,7 +130,7 @@ export class Backend {
 
   get #recordings() {
     if (this.#shelf) return this.#shelf;
-    throw new SinkscopeError('closed', 'recording', 'this recording has been closed');
+    throw closedError('recording');
   }
 
   /**
@@ -172,10 +160,7 @@ export class Backend {
     this.#recordings.remove(id);
   }
 
-  /**
-   * Ends the threads of the pool, where the backend runs without a worker; in a worker they end
-   * with it.
-   */
+  /** Ends the threads of a backend without a worker; those of a worker end with the worker. */
   async end() {
     this.#pool?.end();
   }
@@ -367,13 +352,6 @@ export class Backend {
     signal.throwIfAborted();
   }
 
-  #extend(run: OpenRun, tokens: Int32Array) {
-    this.#module.lend(tokens, (address) =>
-      this.#module.check('extend', run.address, address, tokens.length),
-    );
-    run.T += tokens.length;
-  }
-
   async closeRun(id: number) {
     const run = this.#run(id);
     this.#runs.delete(id);
@@ -400,21 +378,15 @@ export class Backend {
     const run = this.#run(id);
     const token = this.#module.call('sample', run.address, temperature, topK, random);
     if (token < 0) throw new SinkscopeError('bad_request', 'sample', 'there are no logits yet');
-    this.#extend(run, Int32Array.of(token));
-    const position = run.T - 1;
-    const att = this.#attentionRow(run, position);
-    return withTransfer({ token, position, att }, [att]);
-  }
-
-  /**
-   * Reads the attention that every head pays from a position: [L, H, position + 1], or [L, H, 0] if
-   * the run does not record `att`.
-   */
-  #attentionRow(run: OpenRun, position: number) {
+    this.#module.lend(Int32Array.of(token), (address) =>
+      this.#module.check('extend', run.address, address, 1),
+    );
+    const position = run.T++;
     const { L, H } = run.architecture;
-    if (!run.recordsAtt) return { shape: [L, H, 0], data: new Float32Array(0) };
-    const att = this.#field(run, { field: 'att', rows: [position, position + 1] });
-    return { ...att, shape: [L, H, position + 1] };
+    const att = run.recordsAtt
+      ? { ...this.#field(run, { field: 'att', rows: [position, run.T] }), shape: [L, H, run.T] }
+      : { shape: [L, H, 0], data: new Float32Array(0) };
+    return withTransfer({ token, position, att }, [att]);
   }
 
   #field(run: OpenRun, { field, layer, head, rows, block }: { field: string } & FieldWhere) {
@@ -470,7 +442,7 @@ export class Backend {
 
   #model(id: number) {
     const model = this.#models.get(id);
-    if (!model) throw new SinkscopeError('closed', 'model', 'this model has been closed');
+    if (!model) throw closedError('model');
     return model;
   }
 

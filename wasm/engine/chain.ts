@@ -42,21 +42,31 @@ export function runInTurn<T>(
     changes?.predecessors(true) ?? [],
     ...readChains.map((chain) => chain.predecessors(false)),
   ].flat();
-  let giveUp: (error: unknown) => void = () => {};
-  const abortPromise: Promise<never> = new Promise((_, reject) => (giveUp = reject));
-  const stop = () => giveUp(signal?.reason);
+  const waits = predecessors.length > 0;
+  const abortWatch = untilAborted(waits ? signal : undefined);
   const begin = () => {
-    signal?.removeEventListener('abort', stop);
+    abortWatch.release();
     signal?.throwIfAborted();
     return act();
   };
-  if (predecessors.length) signal?.addEventListener('abort', stop);
-  const result = predecessors.length ? Promise.all(predecessors).then(begin) : act();
+  const result = waits ? Promise.all(predecessors).then(begin) : act();
   const settled = result.then(
     () => {},
     () => {},
   );
   changes?.add(settled, true);
   for (const chain of readChains) chain.add(settled, false);
-  return predecessors.length ? Promise.race([result, abortPromise]) : result;
+  return waits ? Promise.race([result, abortWatch.promise]) : result;
+}
+
+/** Returns a promise that only the signal settles, by rejecting it. */
+export function untilAborted(signal: AbortSignal | undefined) {
+  let stop = () => {};
+  const promise: Promise<never> = new Promise((_, reject) => {
+    stop = () => reject(signal?.reason);
+    if (signal?.aborted) stop();
+    else signal?.addEventListener('abort', stop);
+  });
+  promise.catch(() => {});
+  return { promise, release: () => signal?.removeEventListener('abort', stop) };
 }

@@ -3,15 +3,16 @@
  */
 import { canShare, cores, packageUrl, toPortable } from '#host';
 import { JOB_OPTIONS, check, checkList, checkOptions, urlOf } from '../abi/arguments.ts';
-import { SinkscopeError, expect, expectInteger, argumentError } from '../abi/errors.ts';
+import { argumentError, closedError, expect, expectInteger } from '../abi/errors.ts';
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { ARITHMETICS, chooseBinary, sharedBinary } from '../abi/variants.ts';
 import { Chain, runInTurn } from './chain.ts';
 import { QUIET } from './job.ts';
 import { Link } from './link.ts';
 import { transfer } from './messages.ts';
+import { Opening } from './opening.ts';
 import { randomBits } from './random.ts';
-import type { Describe, Architecture, Tensor } from '../abi/types.ts';
+import type { Describe, Tensor } from '../abi/types.ts';
 import type { Purpose } from '../abi/variants.ts';
 import type { RunRequest, ReadMessage } from './backend.ts';
 import type { Job } from './job.ts';
@@ -36,10 +37,10 @@ import type { Source, ModelFiles } from '../loading/types.ts';
 import type { Recordable, RecordOptions } from '../recording/types.ts';
 
 type Files = { config?: string | Source; weights: readonly Source[] };
-type Opened = Awaited<ReturnType<BackendApi['open']>>;
+type Copy = Opening<Awaited<ReturnType<BackendApi['open']>>>;
 type BackendRun = { backend: BackendApi; id: Promise<number>; isPartial: boolean };
 
-/** Value of `layer` in `#from` of a run that begins at the first layer that an edit touches. */
+/** The `#from.layer` of a run that begins at the first layer that its edits touch. */
 const BY_EDITS = -1;
 
 const RUN_OPTIONS = { fields: 'list', edits: 'list', streaming: 'flag', measuring: 'flag or list' };
@@ -54,11 +55,13 @@ const REMOTE_OPTIONS = {
 };
 
 const SPARE_TOKENS = 64;
+
 /**
- * Returns the default number of workers: all cores but the caller's, and on two cores both, because
- * the caller waits during a study.
+ * Returns the default number of workers: one less than the cores, which leaves one to the caller,
+ * but two on two cores, because the caller waits during a study.
  */
 const defaultWorkers = () => Math.min(Math.max(cores() - 1, Math.min(cores(), 2)), 64);
+
 /** The copies of one model in the other workers take at most this many bytes. */
 const COPY_BYTES_MAX = 2 ** 30;
 
@@ -119,7 +122,7 @@ function toPostable(source: Source, streams: ReadableStream[]) {
   if (source instanceof URL) return { url: source.href };
   if (source instanceof Blob) {
     const message = toPortable(source);
-    if ('stream' in message && !(message instanceof Blob)) streams.push(message.stream);
+    if (!(message instanceof Blob)) streams.push(message.stream);
     return message;
   }
   return source instanceof Uint8Array ? source : { ...source, url: String(source.url) };
@@ -140,12 +143,6 @@ async function dropIfAborted(signal: AbortSignal | undefined, result: { close():
   await result.close();
   throw signal.reason;
 }
-
-function closedError(where: string, text: string) {
-  return new SinkscopeError('closed', where, text);
-}
-
-const runClosedError = () => closedError('run', 'this run has been closed');
 
 class Engine implements EngineShape {
   #links;
@@ -200,11 +197,14 @@ class Engine implements EngineShape {
     if (config !== undefined) checkSource(config, 'config', true);
     for (const source of allWeights) checkSource(source, 'weights', false);
     const links = await this.#linksFor(ARITHMETICS[arithmetic]);
-    const copy = new Copy(links[0], { config, weights: allWeights });
+    const open = makeModelOpener({ config, weights: allWeights });
+    const copy: Copy = new Opening(links[0], 'model', open);
     const { architecture, bytes } = await copy.open(options);
     // slice rounds this number of copies down.
     const helpers = links[0].hasOwnThread ? links.slice(1, 1 + COPY_BYTES_MAX / bytes) : [];
-    const model = new Model(copy, { architecture, describe: this.describe, arithmetic }, helpers);
+    const otherCopies = helpers.map((link): Copy => new Opening(link, 'model', open));
+    const { describe } = this;
+    const model = new Model(copy, { architecture, describe, arithmetic }, otherCopies);
     await dropIfAborted(options.signal, model);
     return model;
   }
@@ -251,102 +251,56 @@ class Engine implements EngineShape {
   }
 }
 
-/** A model at one backend. It opens at first use, and again after its backend was replaced. */
-class Copy {
-  #backend: BackendApi | undefined;
-  #opened: Promise<Opened> | undefined;
-  #files;
-  #closed = false;
-
-  readonly link;
-  constructor(link: Link, files: Files) {
-    this.link = link;
-    this.#files = files;
-  }
-
-  open(options: Options) {
-    return this.link.job(options, (backend, job) => this.openAt(backend, job));
-  }
-
-  openAt(backend: BackendApi, job: Job = QUIET) {
-    this.checkOpen();
-    if (this.#opened && this.#backend === backend) return this.#opened;
+/** Returns a function that opens a model from its files at a backend. */
+const makeModelOpener =
+  ({ config, weights }: Files) =>
+  (backend: BackendApi, job: Job) => {
     const streams: ReadableStream[] = [];
-    const { config, weights } = this.#files;
     const text = config === undefined || typeof config === 'string';
     const sources = {
       config: text ? config : toPostable(config, streams),
       weights: weights.map((source) => toPostable(source, streams)),
     };
-    const opened = backend.open(job, transfer(sources, streams));
-    this.#backend = backend;
-    this.#opened = opened;
-    opened.catch(() => {
-      if (this.#opened === opened) this.#opened = undefined;
-    });
-    return opened;
-  }
-
-  copyFor(link: Link) {
-    return new Copy(link, this.#files);
-  }
-
-  checkOpen() {
-    if (this.#closed) throw closedError('model', 'this model has been closed');
-  }
-
-  async close() {
-    this.checkOpen();
-    this.#closed = true;
-    const opened = this.#opened;
-    if (!opened || !this.link.isOpen) return;
-    await this.link.ask(async (backend) => {
-      if (backend === this.#backend) await backend.closeModel((await opened).model);
-    });
-  }
-}
+    return backend.open(job, transfer(sources, streams));
+  };
 
 class Model implements ModelShape {
   #copy;
-  #others;
-  #replicas: Model[] | undefined;
+  #replicas: readonly Model[];
 
   readonly architecture;
   readonly describe;
   readonly arithmetic;
-  /** @param others links to backends that have no copy yet */
+  /** @param otherCopies the copies of the replicas, which are not open yet */
   constructor(
     copy: Copy,
     properties: Pick<ModelShape, 'architecture' | 'describe' | 'arithmetic'>,
-    others: Link[],
+    otherCopies: readonly Copy[] = [],
   ) {
     this.#copy = copy;
-    this.#others = others;
     this.architecture = properties.architecture;
     this.describe = properties.describe;
     this.arithmetic = properties.arithmetic;
+    this.#replicas = [this, ...otherCopies.map((other) => new Model(other, properties))];
   }
 
-  get replicas(): readonly Model[] {
-    const makeReplica = (link: Link) => new Model(this.#copy.copyFor(link), this, []);
-    this.#replicas ??= [this, ...this.#others.map(makeReplica)];
+  get replicas() {
     return this.#replicas;
   }
 
   async metadata(key: string) {
     expect(typeof key === 'string', 'key', 'a string', key);
-    return this.#copy.link.ask(async (backend) =>
-      backend.metadata((await this.#copy.openAt(backend)).model, key),
-    );
+    return this.#copy.ask((backend, { model }) => backend.metadata(model, key));
   }
 
   async run(tokens: ArrayLike<number>, options: RunOptions = {}) {
     this.#copy.checkOpen();
-    const { V } = this.architecture;
+    const { V, L, blocks = L } = this.architecture;
     check(tokens, 'list', 'tokens');
     checkOptions(options, { ...JOB_OPTIONS, ...RUN_OPTIONS, from: 'object' });
     const { from } = options;
-    if (from) checkFrom(from, this.#copy, this.architecture);
+    if (from) checkSameModel(from.run, this.#copy, 'from.run');
+    if (from?.layer !== undefined) expectInteger(from.layer, 0, blocks, 'from.layer');
     const request = this.#checkedRequest(tokens.length, options);
     const ids = idsBelow(V, tokens);
     const run = new Run(this.#copy, ids, request, this, from);
@@ -374,15 +328,13 @@ class Model implements ModelShape {
     this.#copy.checkOpen();
     checkOptions(options, RUN_OPTIONS);
     const request = this.#checkedRequest(tokens, options);
-    return this.#copy.link.ask(async (backend) =>
-      backend.runBytes((await this.#copy.openAt(backend)).model, request),
-    );
+    return this.#copy.ask((backend, { model }) => backend.runBytes(model, request));
   }
 
   async close() {
     await Promise.all([
-      this.#copy.close(),
-      ...(this.#replicas ?? []).slice(1).map((replica) => replica.close()),
+      this.#copy.close((backend, { model }) => backend.closeModel(model)),
+      ...this.#replicas.slice(1).map((replica) => replica.close()),
     ]);
   }
 }
@@ -400,15 +352,6 @@ function idsBelow(V: number, tokens: ArrayLike<number>) {
 function checkSameModel(run: unknown, copy: Copy, where: string): asserts run is Run {
   const fits = run instanceof Run && run.belongsTo(copy);
   if (!fits) expect(false, where, 'a run of the same model, in the same worker', run);
-}
-
-function checkFrom(
-  { run, layer }: { run: unknown; layer?: unknown },
-  copy: Copy,
-  { L, blocks = L }: Architecture,
-) {
-  checkSameModel(run, copy, 'from.run');
-  if (layer !== undefined) expectInteger(layer, 0, blocks, 'from.layer');
 }
 
 class Run implements RunShape {
@@ -473,7 +416,7 @@ class Run implements RunShape {
     act: () => Promise<T>,
   ): Promise<T> {
     const runs = [this, ...otherRuns];
-    if (runs.some((run) => run.#closed)) throw runClosedError();
+    if (runs.some((run) => run.#closed)) throw closedError('run');
     const reads = runs.flatMap((run) => run.#withBases()).map((run) => run.#chain);
     return runInTurn({ ...(changes && { changes: this.#chain }), reads, signal }, act);
   }
@@ -489,7 +432,7 @@ class Run implements RunShape {
    * bits.
    */
   #idAt(backend: BackendApi, job: Job = QUIET, signal?: AbortSignal): Promise<number> {
-    if (this.#released) throw runClosedError();
+    if (this.#released) throw closedError('run');
     const last = this.#backendRun?.backend === backend ? this.#backendRun : undefined;
     if (last && !last.isPartial) return last.id;
     const run = {

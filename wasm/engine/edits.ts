@@ -1,10 +1,10 @@
 /**
  * Encodes edits for the ABI, each as {i32 kind; f32 values[limits.edit_values]}. The values are the
- * parameters of the edit, then those of the operation that one of them names. The code knows no
- * edit by name: all comes from the tables of describe.
+ * parameters of the edit, then those of its operation if it names one. The code knows no edit by
+ * name: all comes from the tables of describe.
  */
 import { check, checkList } from '../abi/arguments.ts';
-import { SinkscopeError, expect, indexOfName } from '../abi/errors.ts';
+import { SinkscopeError, expect, indexOfName, rowNamed } from '../abi/errors.ts';
 import type { Describe, EditKind, EditParameter } from '../abi/types.ts';
 import type { Edit } from './types.ts';
 
@@ -96,9 +96,8 @@ export function readEdit(text: string, describe: Describe): Edit {
   check(text, 'text', 'edit');
   check(describe, 'object', 'describe');
   checkList(describe.edits, 'object', 'describe.edits');
-  const { edits } = describe;
   const [name, ...rest] = text.split(':');
-  const row = edits[indexOfName(edits, name, 'edit')];
+  const row = rowNamed(describe.edits, name, 'edit');
   const edit: Record<string, string | number> = {};
   for (const pair of rest.join(':').split(',').filter(Boolean)) {
     const [key, value, ...more] = pair.split('=');
@@ -175,7 +174,7 @@ export function editLabel(edit: Edit, describe: Describe): string {
   check(describe, 'object', 'describe');
   checkList(describe.edits, 'object', 'describe.edits');
   const { kind, parameters, ...fields } = edit as UncheckedEdit;
-  const row = describe.edits[indexOfName(describe.edits, kind, 'edit.kind')];
+  const row = rowNamed(describe.edits, kind, 'edit.kind');
   const values = { ...fields, ...parameters };
   const labeled = { row, given: values, describe };
   const texts = row.label.split('|').map((text) => /^(?:(\w+)=(\w+)\?)?(.*)$/s.exec(text) ?? []);

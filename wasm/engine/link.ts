@@ -1,7 +1,7 @@
 /** Links to a backend in a worker or in this thread. The next call replaces a lost backend. */
 import { hasWorkers } from '#host';
 import { startWorker } from '#start';
-import { SinkscopeError, unpackError } from '../abi/errors.ts';
+import { SinkscopeError, closedError, unpackError } from '../abi/errors.ts';
 import { callThrough } from './messages.ts';
 import type { Backend, Report } from './backend.ts';
 import type { Job } from './job.ts';
@@ -59,7 +59,7 @@ export class Link {
 
   /** Calls the backend; starts a new one if the last was lost. */
   ask<T>(use: (backend: BackendApi) => Promise<T>): Promise<T> {
-    if (this.#closed) return Promise.reject(closedError());
+    if (this.#closed) return Promise.reject(closedError('engine'));
     const backend = (this.#backend ??= this.#start());
     const generation = this.#generation;
     return new Promise((resolve, reject) => {
@@ -109,7 +109,7 @@ export class Link {
 
   close() {
     this.#closed = true;
-    this.#drop(closedError());
+    this.#drop(closedError('engine'));
   }
 
   async #start(): Promise<BackendApi> {
@@ -222,8 +222,4 @@ function asError(thrown: unknown, where: string = '') {
 function lostError(why: string) {
   const next = 'the next call starts it again and reopens the model';
   return new SinkscopeError('lost', 'worker', `it ended (${why}); ${next}`);
-}
-
-function closedError() {
-  return new SinkscopeError('closed', 'engine', 'this engine has been closed');
 }

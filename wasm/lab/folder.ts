@@ -1,6 +1,6 @@
 /**
  * Makes the folder of a trained model, which the page, `sinkscope measure` and transformers open,
- * with a recipe that repeats the training to the same digits.
+ * with a recipe that repeats the training to the same bits.
  */
 import { check, checkOptions } from '../abi/arguments.ts';
 import { expect, expectInteger, argumentError } from '../abi/errors.ts';

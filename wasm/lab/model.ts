@@ -22,15 +22,15 @@ export const LAB_MODEL = {
 
 type LabModel = typeof LAB_MODEL;
 
-/** The choices that make a model a GPT-2, whatever its operation and sizes. */
-const GPT2_CHOICES = {
-  positions: 'learned',
-  norm: 'layer',
-  norm_place: 'pre',
-  feed_forward: 'plain',
-  bias_key: 'none',
-  gate: 'none',
-};
+/** A model with the defaults of these settings is a GPT-2, whatever its operation and sizes. */
+const GPT2_SETTINGS = [
+  'positions',
+  'norm',
+  'norm_place',
+  'feed_forward',
+  'bias_key',
+  'gate',
+] as const;
 
 /**
  * Makes a config.json: that of a GPT-2 if the choices allow it, else that of a llama, with the
@@ -43,9 +43,7 @@ export function labConfig(choices: Partial<typeof LAB_MODEL> = {}): object {
   for (const [name, choice] of Object.entries(choices))
     check(choice, typeof LAB_MODEL[name as keyof LabModel] === 'number' ? 'number' : 'text', name);
   const settings = { ...LAB_MODEL, ...choices };
-  const isGpt2 = Object.entries(GPT2_CHOICES).every(
-    ([name, value]) => settings[name as keyof LabModel] === value,
-  );
+  const isGpt2 = GPT2_SETTINGS.every((name) => settings[name] === LAB_MODEL[name]);
   const config = isGpt2 ? gpt2Config(settings) : llamaConfig(settings);
   const attention =
     settings.operation === 'softmax' ? {} : { attention: { operation: settings.operation } };

@@ -29,8 +29,8 @@ const DEFAULT_RECIPE = {
 /**
  * Makes the config and recipe for fine-tuning a trained model: its config.json with another
  * operation, bias key or gate, and a recipe, by default 100 steps of 8 sequences of 64 tokens after
- * the model's own first token. The weights of the model are passed as
- * TrainOptions.begin; weights that it lacks, as those of a gate, are drawn from the seed.
+ * the model's own first token. Pass the model's weights as TrainOptions.begin; `train` draws the
+ * weights that the model lacks, such as those of a gate, from the seed.
  */
 export function labOnward(
   trained: object,

@@ -78,7 +78,7 @@ export class Helper {
 
   /**
    * Makes the helper perform the same update as the leader.
-   * @param sum the sum of all parts
+   * @param sum of all parts
    * @param beginNext whether the helper begins the next step
    */
   finish(sum: Uint8Array, beginNext: boolean) {
@@ -108,18 +108,18 @@ export class Helper {
 
 /** Computes parts for the leader at the other end of the port, in the order of its requests. */
 export function help(parts: Parts, partNumbers: readonly number[], port: MessagePort) {
-  const compute = () =>
-    partNumbers.map((part) => {
-      parts.compute(part, true);
-      return parts.copyPart();
-    });
   port.onmessage = ({ data }) => {
     const { sum, beginNext } = data as Order;
     try {
-      if (sum) parts.add(true, sum);
-      if (sum) parts.finish(true);
+      if (sum) {
+        parts.add(true, sum);
+        parts.finish(true);
+      }
       if (!beginNext) return;
-      const results = compute();
+      const results = partNumbers.map((part) => {
+        parts.compute(part, true);
+        return parts.copyPart();
+      });
       port.postMessage(
         { parts: results },
         results.map(({ buffer }) => buffer),

@@ -87,13 +87,12 @@ export class Trainer {
           module.call('train_end', address);
           throw error;
         }
-      const parts = new Parts(module, address);
       const allParts = Array.from({ length: this.#parts }, (_, part) => part);
       this.#trainings.set(++this.#lastId, {
         address,
         config,
         textAddress,
-        parts,
+        parts: new Parts(module, address),
         own: allParts,
         helpers: [],
       });
@@ -107,7 +106,7 @@ export class Trainer {
   /**
    * Makes this backend the leader, which computes the parts `own` of each batch and gets the other
    * parts from helpers.
-   * @param ports ports to the helping backends
+   * @param ports to the helping backends
    */
   lead(id: number, ports: readonly MessagePort[], own: readonly number[]) {
     const training = this.#training(id);
@@ -179,8 +178,7 @@ export class Trainer {
   /** Runs calls one after the other: a backend that waits for helpers must not be interrupted. */
   async #inSequence<T>(id: number, use: (training: OpenTraining) => Promise<T>): Promise<T> {
     const training = this.#training(id);
-    const previous = training.lastCall;
-    const call = Promise.resolve(previous).then(() => use(this.#training(id)));
+    const call = Promise.resolve(training.lastCall).then(() => use(this.#training(id)));
     training.lastCall = call.catch(() => {});
     return call;
   }

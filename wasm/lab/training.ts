@@ -59,18 +59,17 @@ export async function beginTraining(
   check(config, 'object', 'config');
   expect(begin === undefined || begin instanceof Uint8Array, 'begin', 'a Uint8Array', begin);
   expect(state === undefined || state instanceof Uint8Array, 'state', 'a Uint8Array', state);
-  const makeRequest = () => ({
-    config: JSON.stringify(config),
-    recipe: JSON.stringify(recipe),
-    text: Int32Array.from(text),
-    begin,
-    state,
-  });
   const links = takeLinks(engineLinks, Math.min(workers, engineLinks.length));
   const trainings = await Promise.all(
     links.map((link) =>
       link.ask(async (backend) => {
-        const request = makeRequest();
+        const request = {
+          config: JSON.stringify(config),
+          recipe: JSON.stringify(recipe),
+          text: Int32Array.from(text),
+          begin,
+          state,
+        };
         const id = await backend.training('begin', transfer(request, [request.text.buffer]));
         return { link, backend, id };
       }),
@@ -111,7 +110,6 @@ async function shareParts(
 class Training implements TrainingShape {
   #trainings;
   #helperFailures;
-  #columns;
   #describe;
 
   readonly config;
@@ -125,7 +123,6 @@ class Training implements TrainingShape {
   ) {
     this.#trainings = trainings;
     this.#helperFailures = helperFailures;
-    this.#columns = describe.training.log.map(({ name }) => name);
     this.#describe = describe;
     this.config = config;
     this.recipe = recipe;
@@ -202,7 +199,7 @@ class Training implements TrainingShape {
   #toEntry(numbers: Float32Array) {
     const entry: Record<string, number | null> = {};
     // A float has seven significant digits; numbers that are not finite become null.
-    this.#columns.forEach((name, i) => {
+    this.#describe.training.log.forEach(({ name }, i) => {
       entry[name] = Number.isFinite(numbers[i]) ? Number(numbers[i].toPrecision(7)) : null;
     });
     return entry as LogEntry;

@@ -79,7 +79,7 @@ export interface Training {
   close(): Promise<void>;
 }
 
-/** The content of recipe.json, which is enough to repeat a training to the same digits. */
+/** The content of recipe.json, which is enough to repeat a training to the same bits. */
 export interface LabRecipe {
   readonly settings: Readonly<Record<string, number | string>>;
   /** Number of updates; at most `settings.steps` if the learning rate decays. */

@@ -1,11 +1,10 @@
 /** Implements the model that `load` returns, which takes text. */
 import { JOB_OPTIONS, check, checkOptions } from '../abi/arguments.ts';
-import { expect, expectInteger } from '../abi/errors.ts';
+import { expect, expectInteger, rowNamed } from '../abi/errors.ts';
 import { readEdit } from '../engine/edits.ts';
 import { judge } from '../study/judge.ts';
 import { fieldsFor, finiteOrNull } from '../study/measure.ts';
 import { layerNumber } from '../abi/layers.ts';
-import type { Operation } from '../abi/types.ts';
 import type { Run, RunRead, Engine, Model } from '../engine/types.ts';
 import type { Ablation, TextMap, TextMeasures, TextOptions } from './types.ts';
 import type { Plan } from '../loading/types.ts';
@@ -57,7 +56,8 @@ export class LoadedModel {
     checkOptions(options, { ...TEXT_OPTIONS, eps: 'number' });
     const { describe, architecture } = this.model;
     const { eps = describe.defaults.eps } = options;
-    const { normalizes } = this.#operation();
+    const { operation } = architecture.attention;
+    const { normalizes } = rowNamed(describe.operations, operation, 'operation');
     const reads: RunRead[] = [
       { metric: normalizes ? 'alpha' : 'alpha_raw' },
       { metric: 'alpha_uniform' },
@@ -69,25 +69,23 @@ export class LoadedModel {
       const [alpha, uniform, sink, sinkRaw, loss] = await run.read(reads);
       const [L, H, T] = alpha.shape;
       const firstAlphas = Float32Array.from({ length: L * H }, (_, i) => alpha.data[i * T]);
-      const uniformShare = uniform.data[0];
-      const quantities = {
+      const verdict = judge({
         eps,
-        even: uniformShare,
+        even: uniform.data[0],
         normalizes,
         sink: sink.data[0],
         sinkRaw: sinkRaw.data[0],
-      };
+      });
       const strongest = firstAlphas.reduce((best, x, i) => (x > firstAlphas[best] ? i : best), 0);
       const layer = layerNumber(architecture, Math.floor(strongest / H));
       const { place, indices } = this.#resolveHead(options, layer, strongest % H);
-      const verdict = judge(quantities);
       return {
         text,
         tokens,
         T,
         eps,
         sink: verdict.sink,
-        uniform: uniformShare,
+        uniform: verdict.even,
         conclusive: verdict.conclusive,
         loss: architecture.mask.kind === 'bidirectional' ? null : finiteOrNull(loss.data[0]),
         alpha: { shape: [L, H], data: firstAlphas },
@@ -188,18 +186,12 @@ export class LoadedModel {
     if (this.#isOwner) await this.engine.close();
   }
 
-  #operation() {
-    const { describe, architecture } = this.model;
-    const { operation } = architecture.attention;
-    return describe.operations.find(({ name }) => name === operation) as Operation;
-  }
-
   /**
    * Returns the place of the requested head, and the indices to read it by, whose layer counts only
    * layers with attention.
    * @param where the requested layer and head
-   * @param layer layer used if none is requested
-   * @param head head used if none is requested
+   * @param layer used if neither is requested
+   * @param head used if neither is requested
    */
   #resolveHead(
     where: { readonly layer?: number; readonly head?: number },

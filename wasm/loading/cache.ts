@@ -17,6 +17,7 @@ import {
   keyOf,
   partOf,
   readCard,
+  readStoredJson,
   removeKey,
 } from './parts.ts';
 import type { DownloadOptions } from './download.ts';
@@ -51,16 +52,13 @@ export async function cacheList(): Promise<CachedFile[]> {
   if (!cache) return [];
   const names = await cache.names();
   const keys = names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -5));
-  const cachedFiles = await Promise.all(
-    keys.map(async (key) => {
-      const card = await readCard(cache, key);
-      if (!card) return [];
-      const bytes = contiguousParts(names, key).reduce((sum, part) => sum + part.bytes, 0);
-      const { id, url, bytes: total } = card;
-      return [{ id, url, bytes, total, complete: bytes === total }];
-    }),
-  );
-  return cachedFiles.flat();
+  const cards = await Promise.all(keys.map((key) => readCard(cache, key)));
+  return cards.flatMap((card, i) => {
+    if (!card) return [];
+    const bytes = contiguousParts(names, keys[i]).reduce((sum, part) => sum + part.bytes, 0);
+    const { id, url, bytes: total } = card;
+    return [{ id, url, bytes, total, complete: bytes === total }];
+  });
 }
 
 /**
@@ -113,12 +111,8 @@ export async function recallPlan(address: string): Promise<Plan | undefined> {
 }
 
 async function readPlan(cache: Store, name: string): Promise<Plan | undefined> {
-  try {
-    const plan = JSON.parse(new TextDecoder().decode(await cache.get(name)));
-    return Array.isArray(plan.files.weights) ? plan : undefined;
-  } catch {
-    return undefined;
-  }
+  const plan = await readStoredJson(cache, name);
+  return Array.isArray(plan?.files?.weights) ? plan : undefined;
 }
 
 /**

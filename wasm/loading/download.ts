@@ -289,11 +289,13 @@ function rangeOf(answer: Response, requestedStart: number) {
   return { start: Number(range[1]), total: range[2] === '*' ? undefined : Number(range[2]) };
 }
 
+const isCompressed = (headers: Headers) =>
+  (headers.get('content-encoding') ?? 'identity') !== 'identity';
+
 /** Returns the announced size of the body, unless it is that of a compressed body. */
 function lengthOf(headers: Headers) {
-  const isCompressed = (headers.get('content-encoding') ?? 'identity') !== 'identity';
   const length = Number(headers.get('content-length') ?? NaN);
-  return isCompressed || !Number.isSafeInteger(length) ? undefined : length;
+  return isCompressed(headers) || !Number.isSafeInteger(length) ? undefined : length;
 }
 
 /** Returns whether the response may be compressed: a browser hides this for other sites. */
@@ -316,8 +318,6 @@ const isHtmlAddress = (address: URL) => /\.html?$/i.test(address.pathname);
  */
 function tagOf(answer: Response) {
   const { headers } = answer;
-  const etag = strongTag(answer);
-  if (etag) return etag;
-  const isCompressed = (headers.get('content-encoding') ?? 'identity') !== 'identity';
-  return (isCompressed ? undefined : headers.get('last-modified')) ?? undefined;
+  const date = isCompressed(headers) ? undefined : headers.get('last-modified');
+  return strongTag(answer) ?? date ?? undefined;
 }

@@ -37,11 +37,10 @@ export async function readAll(
 ): Promise<Uint8Array> {
   if (source instanceof Uint8Array) return source;
   const { stream } = await openSource(source, signal, () => {});
-  const name = nameOf(source);
-  const isLocal = isLocalFile(source);
+  const { name, remote } = describeSource(source);
   const chunks = [];
   let bytes = 0;
-  for await (const chunk of checkedPieces(stream, name, signal, { isLocal })) {
+  for await (const chunk of checkedPieces(stream, name, signal, { isLocal: !remote })) {
     bytes += chunk.length;
     if (bytes > TEXT_BYTES_MAX) {
       throw new SinkscopeError('read', name, `expected at most ${TEXT_BYTES_MAX} bytes, more came`);
@@ -55,6 +54,10 @@ export async function readAll(
     offset += chunk.length;
   }
   return out;
+}
+
+export async function readUtf8(source: Source, signal?: AbortSignal) {
+  return new TextDecoder().decode(await readAll(source, signal));
 }
 
 /**
@@ -73,24 +76,23 @@ export async function readWeights(
     report(weights.length, weights.length);
     return { address, bytes: weights.length };
   }
-  const name = nameOf(weights);
+  const { name, remote } = describeSource(weights);
   const reporter = makeReporter(report);
   const file = await openSource(weights, signal, reporter.note);
   const { bytes, stream } = file;
-  const expectedHash = isLocalFile(weights) ? undefined : toRemoteFile(weights).sha256;
   // The hub may list no hash; then nothing is compared, even if an earlier visit compared the file.
-  const needsHash = expectedHash !== undefined && expectedHash !== file.sha256;
+  const needsHash = remote?.sha256 !== undefined && remote.sha256 !== file.sha256;
   const hash = needsHash ? await createSha256() : undefined;
-  const pieces = checkedPieces(stream, name, signal, { isLocal: isLocalFile(weights), hash });
+  const pieces = checkedPieces(stream, name, signal, { isLocal: !remote, hash });
   reporter.progress(0, bytes ?? NaN);
   const block =
     bytes === undefined
       ? await readUnknownLength(module, pieces, name, reporter.progress)
       : await readKnownLength(module, pieces, bytes, name, reporter.progress);
-  if (!hash || isLocalFile(weights)) return block;
+  if (!hash || !remote) return block;
   try {
     const digest = hash.digest();
-    await checkDigest(digest, toRemoteFile(weights), name);
+    await checkDigest(digest, remote, name);
     await file.saveHash?.(digest);
   } catch (error) {
     module.release(block.address);
@@ -147,7 +149,7 @@ async function openSource(
 ): Promise<OpenedFile> {
   if (source instanceof Blob) return { bytes: source.size, stream: source.stream() };
   if ('stream' in source) return source;
-  const { url, token, cache, version, id, bytes } = toRemoteFile(source);
+  const { url, token, cache, version, id, bytes } = toRemote(source);
   const onRetry = ({ reason }: { reason: string }) => note(reason, true);
   const onNote = (text: string) => note(text, false);
   const options = { signal, token, version, id, bytes, onRetry, onNote, sharesBuffer: true };
@@ -158,23 +160,26 @@ async function openSource(
   return openCached(address, options);
 }
 
-function toRemoteFile(source: URL | RemoteFile): RemoteFile {
-  return source instanceof URL ? { url: source } : source;
+const toRemote = (source: URL | RemoteFile): RemoteFile =>
+  source instanceof URL ? { url: source } : source;
+
+/** Returns the name of a source, its size if known, and the file to fetch if it is a remote one. */
+function describeSource(source: Source): { name: string; bytes?: number; remote?: RemoteFile } {
+  if (source instanceof Uint8Array) return { name: 'file', bytes: source.length };
+  if (source instanceof Blob)
+    return { name: 'name' in source ? String(source.name) : 'weights', bytes: source.size };
+  if ('stream' in source) return source;
+  const remote = toRemote(source);
+  return { name: placeOf(new URL(remote.url)), bytes: remote.bytes, remote };
 }
 
-const isLocalFile = (source: Source) => source instanceof Blob || 'stream' in source;
+/** Returns the size of a source; NaN if only its server knows. */
+export const sizeOf = (source: Source) => describeSource(source).bytes ?? NaN;
 
 function unreadableText(error: unknown) {
   const name = error instanceof Error ? error.name : String(error);
   const actual = 'one that was moved, changed or removed since it was chosen';
   return `expected a file that can be read to its end, found ${actual} (${name})`;
-}
-
-function nameOf(source: Source) {
-  if (source instanceof Uint8Array) return 'file';
-  if (source instanceof Blob) return 'name' in source ? String(source.name) : 'weights';
-  if ('stream' in source) return source.name;
-  return placeOf(new URL(toRemoteFile(source).url));
 }
 
 /**
@@ -288,12 +293,4 @@ async function* checkedPieces(
     signal.removeEventListener('abort', cancel);
     cancel();
   }
-}
-
-/** Returns the size of a source; NaN if only its server knows. */
-export function sizeOf(source: Source) {
-  if (source instanceof Uint8Array) return source.length;
-  if (source instanceof Blob) return source.size;
-  if ('stream' in source) return source.bytes;
-  return toRemoteFile(source).bytes ?? NaN;
 }

@@ -4,7 +4,7 @@ import { SinkscopeError, expect } from '../abi/errors.ts';
 import { diskFiles } from '#host';
 import { REQUEST_OPTIONS } from './ask.ts';
 import { planFiles } from './disk.ts';
-import { readAll } from './files.ts';
+import { readUtf8 } from './files.ts';
 import { ENDPOINT, resolveHub, findStandardFiles } from './hub.ts';
 import { makePlan } from './plan.ts';
 import { folderInZoo } from './zoo.ts';
@@ -74,10 +74,7 @@ async function planByAddress(address: URL, options: HubOptions): Promise<Plan> {
   const files = standardFiles.map(({ file, bytes }) => ({ name: file, bytes, url: urlOf(file) }));
   return makePlan(files, {
     id,
-    readText: async ({ url, bytes }) =>
-      new TextDecoder().decode(
-        await readAll({ url: String(url), bytes, token, cache, id }, signal),
-      ),
+    readText: ({ url, bytes }) => readUtf8({ url: String(url), bytes, token, cache, id }, signal),
   });
 }
 

@@ -3,7 +3,7 @@ import { REQUEST_OPTIONS, ask } from './ask.ts';
 import { recallPlan, rememberPlan } from './cache.ts';
 import { check, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect } from '../abi/errors.ts';
-import { readAll } from './files.ts';
+import { readUtf8 } from './files.ts';
 import { makePlan } from './plan.ts';
 import type { HubOptions, PlanFile, Plan } from './types.ts';
 
@@ -69,9 +69,9 @@ async function planFromHub(endpoint: URL, name: HubName, options: HubOptions): P
   const plan = await makePlan(files, {
     id: name.repository,
     file: name.file,
-    async readText({ url, version, bytes }) {
+    readText({ url, version, bytes }) {
       const source = { url: String(url), version, bytes, token, cache, id: name.repository };
-      return new TextDecoder().decode(await readAll(source, signal));
+      return readUtf8(source, signal);
     },
   });
   const choices = plan.choices.map((choice) => ({ ...choice, id: hubIdOf(name, choice.file) }));
@@ -185,7 +185,7 @@ async function probeFiles(endpoint: URL, name: HubName, options: HubOptions): Pr
 
 /**
  * Returns the standard files of a model that exist, with their sizes if stated.
- * @param extraFile one more file to request
+ * @param extraFile one more file to look for
  */
 export async function findStandardFiles(
   addressOf: (file: string) => string | undefined,
@@ -213,7 +213,7 @@ export async function findStandardFiles(
 /**
  * Returns the plan's entry of a file. If the commit is known, the address contains it, so that the
  * content of the address never changes.
- * @param sha256 hash of the bytes of the file, if the hub lists it
+ * @param sha256 the file's hash, if the hub lists it
  */
 function fileOf(
   endpoint: URL,

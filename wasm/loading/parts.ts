@@ -102,11 +102,15 @@ export class PartWriter {
 }
 
 export async function readCard(store: Store, key: string): Promise<Card | undefined> {
+  const card = await readStoredJson(store, `${key}.json`);
+  const areTexts = [card?.url, card?.id, card?.version].every((text) => typeof text === 'string');
+  return areTexts && Number.isSafeInteger(card.bytes) ? card : undefined;
+}
+
+/** Returns undefined if the store lacks the file or it is no JSON. */
+export async function readStoredJson(store: Store, name: string) {
   try {
-    const bytes = await store.get(`${key}.json`);
-    const card = JSON.parse(new TextDecoder().decode(bytes));
-    const areTexts = [card.url, card.id, card.version].every((text) => typeof text === 'string');
-    return areTexts && Number.isSafeInteger(card.bytes) ? card : undefined;
+    return JSON.parse(new TextDecoder().decode(await store.get(name)));
   } catch {
     return undefined;
   }

@@ -5,10 +5,18 @@
 import { checkOptions, checkPlan } from '../abi/arguments.ts';
 import { SinkscopeError, expect } from '../abi/errors.ts';
 import { MEMORY_BYTES } from '../abi/memory.ts';
-import { readAll } from './files.ts';
+import { readUtf8 } from './files.ts';
 import type { Plan, PlanFile, ModelFiles, Source } from './types.ts';
 
 type ReadText = (file: PlanFile) => Promise<string>;
+type PlanOptions = {
+  id: string;
+  /** The weights to take among several GGUF files. */
+  file?: string;
+  readText: ReadText;
+  /** Returns the files of subfolders, among which an index may find its shards. */
+  listNestedFiles?: () => readonly PlanFile[];
+};
 
 /** Bytes that a model may take; the rest of the memory is for the stack and gaps of the heap. */
 export const MEMORY_LIMIT = MEMORY_BYTES - 2 ** 28;
@@ -39,45 +47,30 @@ const SHARDS_MAX = 1000;
 /**
  * Plans one model.
  * @param files the files of one folder and, for GGUF, of its subfolders
- * @param options file: the weights to take among several GGUF files; listNestedFiles: returns the
- * files of subfolders, among which an index may find its shards
  * @returns a plan, with `choices` and no weights if the caller must choose among them
  * @throws {SinkscopeError} 'read' if a file is missing
  */
-export async function makePlan(
-  files: readonly PlanFile[],
-  {
-    id,
-    file,
-    readText,
-    listNestedFiles = () => [],
-  }: { id: string; file?: string; readText: ReadText; listNestedFiles?: () => readonly PlanFile[] },
-): Promise<Plan> {
-  const selection = await findWeights(files, { id, file, readText, listNestedFiles });
+export async function makePlan(files: readonly PlanFile[], options: PlanOptions): Promise<Plan> {
+  const { id, readText } = options;
+  const { format, weights, choices } = await findWeights(files, options);
   const smallFiles = Object.entries(SMALL_FILES).flatMap(([role, name]) => {
     const file = files.find((one) => one.name === name);
     return file ? [[role, file]] : [];
   });
-  const parts: Plan['files'] = { ...Object.fromEntries(smallFiles), weights: selection.weights };
-  if (selection.format !== 'gguf' && !parts.config) {
-    throw missingError(id, `config.json beside ${selection.weights[0].name}`, files);
+  const parts: Plan['files'] = { ...Object.fromEntries(smallFiles), weights };
+  if (format !== 'gguf' && !parts.config) {
+    throw missingError(id, `config.json beside ${weights[0].name}`, files);
   }
   const config = parts.config && (await readJson(parts.config, readText));
-  const bytes = totalBytes(selection.weights);
-  const memory = bytes + (selection.format === 'gguf' ? 0 : runBytes(config));
+  const bytes = totalBytes(weights);
+  const memory = bytes + (format === 'gguf' ? 0 : runBytes(config));
   const refusal = refusalText(memory);
-  const { format, choices } = selection;
   return { id, format, files: parts, bytes, memory, choices, ...(refusal ? { refusal } : {}) };
 }
 
 async function findWeights(
   files: readonly PlanFile[],
-  {
-    id,
-    file,
-    readText,
-    listNestedFiles,
-  }: { id: string; file?: string; readText: ReadText; listNestedFiles: () => readonly PlanFile[] },
+  { id, file, readText, listNestedFiles = () => [] }: PlanOptions,
 ) {
   if (file !== undefined) return findNamedWeights(files, id, file);
   for (const [format, name] of WEIGHT_FORMATS) {
@@ -230,8 +223,7 @@ export async function planText(
   checkOptions(file, { url: 'text', version: 'text', bytes: 'count', blob: 'blob' }, 'file');
   expect(file.blob !== undefined || URL.canParse(file.url ?? ''), 'file', 'a blob or a url', file);
   checkOptions(options, { ...ACCESS_OPTIONS, signal: 'signal' });
-  const { signal } = options;
-  return new TextDecoder().decode(await readAll(sourceOf(plan, file, options), signal));
+  return readUtf8(sourceOf(plan, file, options), options.signal);
 }
 
 function sourceOf(

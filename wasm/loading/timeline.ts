@@ -7,7 +7,8 @@ import { pause } from '#host';
 import { JOB_OPTIONS, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect, argumentError } from '../abi/errors.ts';
 import { readRenewing } from '../host/renew.ts';
-import { readAll } from './files.ts';
+import { readAll, readUtf8 } from './files.ts';
+import { sha256 } from './hash.ts';
 import { parseIndex } from './timeline_index.ts';
 import type { Options } from '../engine/types.ts';
 import type { Index, PackedCheckpoint } from './timeline_index.ts';
@@ -20,7 +21,7 @@ const GRACE_MS = 300;
 
 /**
  * Reads the index of a timeline, but no weights.
- * @param address the address of index.json
+ * @param address of index.json
  * @throws SinkscopeError 'bad_file' with the key that is malformed
  * @example const timeline = await openTimeline(new URL('softmax/timeline/index.json', zoo));
  */
@@ -30,10 +31,8 @@ export async function openTimeline(
 ): Promise<TimelineShape> {
   expect(address instanceof URL, 'address', 'a URL', address);
   checkOptions(options, JOB_OPTIONS);
-  const readIndex = async () => {
-    const bytes = await readAll(address, options.signal);
-    return parseIndex(new TextDecoder().decode(bytes), placeOf(address));
-  };
+  const readIndex = async () =>
+    parseIndex(await readUtf8(address, options.signal), placeOf(address));
   const index = await readRenewing(address, readIndex, isDamaged);
   return new Timeline(address, index);
 }
@@ -98,9 +97,7 @@ class Timeline implements TimelineShape {
    * read for the others.
    */
   #readConfig() {
-    const text = (this.#config ??= readAll(new URL(this.#index.config, this.#address)).then(
-      (bytes) => new TextDecoder().decode(bytes),
-    ));
+    const text = (this.#config ??= readUtf8(new URL(this.#index.config, this.#address)));
     text.catch(() => (this.#config = undefined));
     return text;
   }
@@ -290,13 +287,12 @@ async function gunzip(bytes: Uint8Array, length: number, where: string) {
 /**
  * Checks the hash of bytes. A page of plain http from another machine lacks crypto.subtle; there
  * only the checksum of gzip protects them.
- * @param expected the hash in hexadecimal digits
+ * @param expected the hash in hexadecimal
  */
 async function checkHash(bytes: Uint8Array, expected: string, where: string) {
-  if (!globalThis.crypto?.subtle) return;
-  const hash = await crypto.subtle.digest('SHA-256', bytes as BufferSource);
-  const digest = Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');
-  if (digest !== expected) throw damageError(where, `expected sha256 ${expected}, found ${digest}`);
+  const digest = await sha256(bytes);
+  if (digest !== undefined && digest !== expected)
+    throw damageError(where, `expected sha256 ${expected}, found ${digest}`);
 }
 
 function bytesOf({ buffer, byteOffset, byteLength }: Float32Array) {
@@ -305,14 +301,10 @@ function bytesOf({ buffer, byteOffset, byteLength }: Float32Array) {
 
 /**
  * Makes a safetensors file: eight bytes with the length of the header, a JSON header, the numbers.
- * @param weights the numbers of all tensors, one tensor after the other
+ * @param weights of all tensors, one tensor after the other
  */
 export function toSafetensors(
-  tensors: readonly {
-    readonly name: string;
-    readonly shape: readonly number[];
-    readonly size: number;
-  }[],
+  tensors: readonly Omit<Index['tensors'][number], 'coded'>[],
   weights: Float32Array,
 ) {
   let end = 0;

@@ -1,5 +1,5 @@
 /** Parses the index.json of a timeline, which is untrusted. */
-import { SinkscopeError } from '../abi/errors.ts';
+import { SinkscopeError, parseJson } from '../abi/errors.ts';
 import type { Checkpoint, LogLine } from './types.ts';
 
 type TimelineTensor = { name: string; shape: number[]; size: number; coded: boolean };
@@ -27,7 +27,7 @@ const PARAMETERS_MAX = 2 ** 28;
 const STEP_MAX = 1e9;
 
 export function parseIndex(text: string, where: string): Index {
-  const json = new ObjectReader(where).parse(text);
+  const json = new ObjectReader(where, '', parseJson(text, 'bad_file', where));
   const tensors = json.list('tensors', 'a tensor').map(readTensor);
   const names = new Set(tensors.map(({ name }) => name));
   json.expect(names.size === tensors.length, 'tensors', 'different names', 'a name twice');
@@ -63,10 +63,7 @@ function readTensor(tensor: ObjectReader) {
   return { name, shape, size, coded: tensor.flag('coded') };
 }
 
-/**
- * @param matrixCount number of coded tensors
- * @param isFirst whether the checkpoint is the first
- */
+/** @param matrixCount number of coded tensors */
 function readCheckpoint(
   entry: ObjectReader,
   matrixCount: number,
@@ -97,23 +94,14 @@ function readCheckpoint(
 class ObjectReader {
   #where;
   #key;
-  #value: Record<string, unknown> = {};
+  #value;
 
-  constructor(where: string, key: string = '', value: unknown = {}) {
+  constructor(where: string, key: string, value: unknown) {
     this.#where = where;
     this.#key = key;
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
     this.expect(isObject, '', 'an object', JSON.stringify(value));
     this.#value = value as Record<string, unknown>;
-  }
-
-  parse(text: string) {
-    try {
-      return new ObjectReader(this.#where, '', JSON.parse(text));
-    } catch (error) {
-      if (error instanceof SinkscopeError) throw error;
-      throw new SinkscopeError('bad_file', this.#where, `expected JSON: ${String(error)}`);
-    }
   }
 
   expect(holds: boolean, name: string, expected: string, actual: unknown) {

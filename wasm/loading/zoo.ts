@@ -6,8 +6,10 @@
  */
 export const ZOO = ['softmax', 'sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
 
-/** The version of the packages `sinkscope` and `sinkscope-page`, which are released together. A published version never
- * changes, so a name always means the same weights. */
+/**
+ * The version of the packages `sinkscope` and `sinkscope-page`, which are released together. A
+ * published version never changes, so a name always means the same weights.
+ */
 const VERSION = '1.0.0';
 
 /** The address of the models: a site that serves the files of npm packages. */

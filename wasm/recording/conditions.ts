@@ -1,5 +1,5 @@
 /** Reads the conditions of a recording, a JSON text in its metadata. Unknown keys are dropped. */
-import { SinkscopeError } from '../abi/errors.ts';
+import { SinkscopeError, parseJson } from '../abi/errors.ts';
 import type { Architecture } from '../abi/types.ts';
 import type { Conditions } from './types.ts';
 
@@ -52,12 +52,7 @@ function listOf<T>(
 }
 
 export function readConditions(json: string): Conditions {
-  let root: Json;
-  try {
-    root = JSON.parse(json);
-  } catch (error) {
-    throw new SinkscopeError('bad_config', 'recording', `expected JSON: ${String(error)}`);
-  }
+  const root: Json = parseJson(json, 'bad_config', 'recording');
   const model = objectOf(root, 'model');
   const mask = objectOf(model, 'mask');
   const first = objectOf(root, 'first');

@@ -3,27 +3,20 @@
  * all prompts.
  */
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
-import { SinkscopeError, expect, expectInteger, indexOfName } from '../abi/errors.ts';
-import { QUIET } from '../engine/job.ts';
+import { SinkscopeError, expect, expectInteger, rowNamed } from '../abi/errors.ts';
+import { Opening } from '../engine/opening.ts';
 import { addUp, commonLength, meansOf } from '../study/measure.ts';
 import type { Tensor, Describe } from '../abi/types.ts';
 import type { ReadMessage } from '../engine/backend.ts';
-import type { Job } from '../engine/job.ts';
 import type { BackendApi, Link } from '../engine/link.ts';
 import type { Options, Edit, Where, RunRead } from '../engine/types.ts';
 import type { Recording as RecordingShape, Conditions, RecordedArguments } from './types.ts';
 import type { Sums } from '../study/measure.ts';
 import type { MeasureOptions, MetricMean } from '../study/types.ts';
 
-type Opened = Awaited<ReturnType<BackendApi['openRecording']>>;
-
 export class Recording implements RecordingShape {
-  #link;
-  #makeMessage;
-  #backend: BackendApi | undefined;
-  #opened: Promise<Opened> | undefined;
+  #file;
   #prompts: Map<number, Promise<number>> = new Map();
-  #closed = false;
   #tensors: Map<string, { dtype: string; shape: readonly number[] }> = new Map();
   #ids: number[][] = [];
 
@@ -33,13 +26,15 @@ export class Recording implements RecordingShape {
     describe: Describe,
     makeMessage: () => Parameters<BackendApi['openRecording']>[1],
   ) {
-    this.#link = link;
-    this.#makeMessage = makeMessage;
     this.describe = describe;
+    this.#file = new Opening(link, 'recording', (backend, job) => {
+      this.#prompts.clear();
+      return backend.openRecording(job, makeMessage());
+    });
   }
 
   async open(options: Options) {
-    const opened = await this.#link.job(options, (backend, job) => this.#openAt(backend, job));
+    const opened = await this.#file.open(options);
     this.#tensors = new Map(opened.tensors);
     this.#ids = opened.ids;
     this.conditions = opened.conditions;
@@ -67,21 +62,7 @@ export class Recording implements RecordingShape {
     return this.#tensors;
   }
 
-  #openAt(backend: BackendApi, job: Job = QUIET) {
-    if (this.#closed) throw closedError();
-    if (this.#opened && this.#backend === backend) return this.#opened;
-    const opened = backend.openRecording(job, this.#makeMessage());
-    this.#backend = backend;
-    this.#opened = opened;
-    this.#prompts.clear();
-    opened.catch(() => {
-      if (this.#opened === opened) this.#opened = undefined;
-    });
-    return opened;
-  }
-
-  async #run(backend: BackendApi, prompt: number) {
-    const { recording } = await this.#openAt(backend);
+  #run(backend: BackendApi, recording: number, prompt: number) {
     const run = this.#prompts.get(prompt) ?? backend.openRecordedPrompt(recording, prompt);
     this.#prompts.set(prompt, run);
     return run.catch((error) => {
@@ -94,14 +75,14 @@ export class Recording implements RecordingShape {
     check(name, 'text', 'name');
     checkOptions(where, { layer: 'number', head: 'number' });
     const { layer = -1, head = -1 } = where;
-    const [tensor] = await this.#link.ask(async (backend) =>
-      backend.readRecordingTensor((await this.#openAt(backend)).recording, name, layer, head),
+    const [tensor] = await this.#file.ask((backend, { recording }) =>
+      backend.readRecordingTensor(recording, name, layer, head),
     );
     return tensor;
   }
 
   async #readAggregate(kind: string, name: string, args: { eps?: number }) {
-    const row = this.describe.metrics[indexOfName(this.describe.metrics, name, 'metric')];
+    const row = rowNamed(this.describe.metrics, name, 'metric');
     checkOptions(args, { eps: 'number' });
     const fullName = `${kind}.${name}`;
     if (!this.#tensors.has(fullName)) throw missingError(name, fullName);
@@ -132,10 +113,7 @@ export class Recording implements RecordingShape {
    */
   #sizeOf(sum: string) {
     const { model, prompts } = this.conditions;
-    const sizes = {
-      ...(model as object),
-      T: prompts.T,
-    } as Record<string, number>;
+    const sizes = { ...(model as object), T: prompts.T } as Record<string, number>;
     const termSize = (term: string) => (Object.hasOwn(sizes, term) ? sizes[term] : Number(term));
     if (sum === 'L+1') return model.blocks + 1; // every layer has a hidden state
     return sum.split('+').reduce((size, term) => size + termSize(term), 0);
@@ -172,8 +150,8 @@ export class Recording implements RecordingShape {
     expectInteger(prompt, 0, kept - 1, 'prompt');
     if (reads.some((read) => 'base' in read && read.base !== undefined))
       throw new SinkscopeError('argument', 'base', 'expected none: a recording is not compared so');
-    return this.#link.ask(async (backend) => {
-      const run = await this.#run(backend, prompt);
+    return this.#file.ask(async (backend, { recording }) => {
+      const run = await this.#run(backend, recording, prompt);
       return backend.read(run, [...reads] as ReadMessage[]);
     });
   }
@@ -204,25 +182,20 @@ export class Recording implements RecordingShape {
       options.eps ?? (this.conditions.eps.length ? this.conditions.eps : describe.defaults.eps);
     const thresholds = Array.isArray(epsOption) ? epsOption : [epsOption as number];
     checkList(thresholds, 'number', 'eps');
-    const rows = options.metrics
-      ? options.metrics.map(
-          (name) => describe.metrics[indexOfName(describe.metrics, name, 'metric')],
-        )
-      : describe.metrics.filter((row) => row.summary && !row.arguments.includes('base'));
+    const rows =
+      options.metrics?.map((name) => rowNamed(describe.metrics, name, 'metric')) ??
+      describe.metrics.filter((row) => row.summary && !row.arguments.includes('base'));
     const hasMeans = rows.some(({ name }) => this.#tensors.has(`mean.${name}`));
     // If the file has no means but has the fields of every prompt, the means are computed from these fields.
-    const readMetric =
-      hasMeans || kept < count
-        ? (name: string, eps: number) => this.#readMeans(name, eps)
-        : (name: string, eps: number) => this.#meansOfPrompts(name, eps);
-    const isExplicit = options.metrics !== undefined;
+    const readMetric = (name: string, eps: number) =>
+      hasMeans || kept < count ? this.#readMeans(name, eps) : this.#meansOfPrompts(name, eps);
     const byEps = [];
     for (const eps of thresholds) {
       const metrics: Record<string, MetricMean> = {};
       for (const { name, arguments: args } of rows) {
         if (byEps.length > 0 && !args.includes('eps')) continue;
         const measured = await readMetric(name, eps).catch((error) => {
-          if (isExplicit || error.code !== 'bad_request') throw error;
+          if (options.metrics || error.code !== 'bad_request') throw error;
         });
         if (measured) metrics[name] = measured;
       }
@@ -241,7 +214,7 @@ export class Recording implements RecordingShape {
   }
 
   async #readMeans(name: string, eps: number) {
-    const row = this.describe.metrics[indexOfName(this.describe.metrics, name, 'metric')];
+    const row = rowNamed(this.describe.metrics, name, 'metric');
     const args = row.arguments.includes('eps') ? { eps } : {};
     const mean = await this.mean(name, args);
     const noDeviation = { shape: mean.shape, data: new Float32Array(mean.data.length).fill(NaN) };
@@ -262,20 +235,10 @@ export class Recording implements RecordingShape {
   }
 
   async close() {
-    if (this.#closed) throw closedError();
-    this.#closed = true;
-    const opened = this.#opened;
-    if (!opened || !this.#link.isOpen) return;
-    await this.#link.ask(async (backend) => {
-      if (backend === this.#backend) await backend.closeRecording((await opened).recording);
-    });
+    await this.#file.close((backend, { recording }) => backend.closeRecording(recording));
   }
 }
 
 function missingError(where: string, name: string) {
   return new SinkscopeError('bad_request', where, `expected ${name} in the recording, found none`);
-}
-
-function closedError() {
-  return new SinkscopeError('closed', 'recording', 'this recording has been closed');
 }

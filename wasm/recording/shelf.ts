@@ -1,5 +1,6 @@
 /** Stores recordings by number in the memory of the module. */
-import { SinkscopeError } from '../abi/errors.ts';
+import { closedError, parseJson } from '../abi/errors.ts';
+import { utf8 } from '../abi/module.ts';
 import { readConditions } from './conditions.ts';
 import type { Module } from '../abi/module.ts';
 
@@ -54,7 +55,7 @@ export class Shelf {
   get(id: number) {
     const open = this.#recordings.get(id);
     if (open) return open;
-    throw new SinkscopeError('closed', 'recording', 'this recording has been closed');
+    throw closedError('recording');
   }
 
   /**
@@ -87,13 +88,12 @@ export class Shelf {
 function readHeader(module: Module, { address, bytes }: { address: number; bytes: number }) {
   const file = module.bytes(address, bytes);
   const length = Number(new DataView(file.buffer, address, 8).getBigUint64(0, true));
-  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(file.slice(8, 8 + length));
-  let header: Record<string, TensorEntry & Record<string, string>>;
-  try {
-    header = JSON.parse(text);
-  } catch (error) {
-    throw new SinkscopeError('bad_file', 'safetensors header', `expected JSON: ${String(error)}`);
-  }
+  const text = utf8.decode(file.slice(8, 8 + length));
+  const header: Record<string, TensorEntry & Record<string, string>> = parseJson(
+    text,
+    'bad_file',
+    'safetensors header',
+  );
   const { __metadata__: metadata, ...entries } = header;
   const conditions = readConditions(String(metadata?.sinkscope));
   const tensors = Object.entries(entries).map(

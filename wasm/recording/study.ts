@@ -1,6 +1,6 @@
 /** Records a study of many prompts, and compares two recordings. */
 import { JOB_OPTIONS, check, checkList, checkOptions } from '../abi/arguments.ts';
-import { expect, expectInteger, indexOfName } from '../abi/errors.ts';
+import { expect, expectInteger, rowNamed } from '../abi/errors.ts';
 import { fieldsFor, measure } from '../study/measure.ts';
 import {
   RECORD_OPTIONS,
@@ -76,11 +76,7 @@ export async function recordStudy(
   expectInteger(promptsKept, 0, sequences.length, 'keep');
   const metrics = [...new Set(['alpha', ...(options.metrics ?? averagedMetrics(describe))])];
   const rows: ReturnType<typeof promptSummary>[] = [];
-  const {
-    T,
-    metrics: means,
-    byEps,
-  } = await measure(model, sequences, {
+  const measured = await measure(model, sequences, {
     metrics,
     eps,
     edits,
@@ -89,7 +85,8 @@ export async function recordStudy(
     onSequence: (found) => void rows.push(promptSummary(found, eps)),
   });
   const parts: Parts = new Map();
-  putMeans(parts, describe, [means, ...(byEps ?? []).slice(1).map((one) => one.metrics)]);
+  const byEps = (measured.byEps ?? []).slice(1).map((one) => one.metrics);
+  putMeans(parts, describe, [measured.metrics, ...byEps]);
   // An edit changes which keys a query sees, so the visible keys are recorded too.
   const extraFields = edits.length > 0 ? ['seen'] : [];
   const selection = selectFields(model, {
@@ -105,34 +102,21 @@ export async function recordStudy(
     await addPrompt(parts, i, run, selection, half).finally(() => run.close());
   }
   const count = rows.length;
-  const numbersPart = (data: number[], shape: number[]) => makePart({ shape, data });
-  parts.set(
-    'prompt.sink_1',
-    numbersPart(
-      rows.flatMap(({ sinks }) => sinks),
-      [count, eps.length],
-    ),
-  );
-  parts.set(
-    'prompt.alpha_1',
-    numbersPart(
-      rows.map(({ alpha }) => alpha),
-      [count],
-    ),
-  );
-  parts.set(
-    'prompt.loss',
-    numbersPart(
-      rows.map(({ loss }) => loss),
-      [count],
-    ),
-  );
+  const values = {
+    sink_1: rows.flatMap(({ sinks }) => sinks),
+    alpha_1: rows.map(({ alpha }) => alpha),
+    loss: rows.map(({ loss }) => loss),
+  };
+  for (const [name, data] of Object.entries(values)) {
+    const shape = name === 'sink_1' ? [count, eps.length] : [count];
+    parts.set(`prompt.${name}`, makePart({ shape, data }));
+  }
   const ids = sequences.slice(0, promptsKept).map((list) => [...list]);
   const isCounterfactual = edits.some(
-    ({ kind }) => describe.edits[indexOfName(describe.edits, kind, 'edit')].counterfactual,
+    ({ kind }) => rowNamed(describe.edits, kind, 'edit').counterfactual,
   );
   const about = isCounterfactual ? { class: 'COUNTERFACTUAL', ...options } : options;
-  return encode(parts, conditionsOf(model, about, { ids, count, T, eps, edits }));
+  return encode(parts, conditionsOf(model, about, { ids, count, T: measured.T, eps, edits }));
 }
 
 /**
@@ -170,7 +154,7 @@ export async function compareRecordings(
   const namesOnlyIn = (these: ReadonlyMap<string, unknown>, those: ReadonlyMap<string, unknown>) =>
     [...these.keys()].filter((name) => !those.has(name)).sort();
   return {
-    differences: differences,
+    differences,
     compared: shared,
     onlyA: namesOnlyIn(tensorsA, tensorsB),
     onlyB: namesOnlyIn(tensorsB, tensorsA),

@@ -3,10 +3,10 @@
  * metadata.
  */
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
-import { expect, indexOfName } from '../abi/errors.ts';
+import { expect, rowNamed } from '../abi/errors.ts';
 import { editLabel } from '../engine/edits.ts';
 import { FORMAT_VERSION } from './conditions.ts';
-import type { Tensor, Describe, Architecture, Bytes } from '../abi/types.ts';
+import type { Tensor, Describe, Bytes } from '../abi/types.ts';
 import type { Run, Edit } from '../engine/types.ts';
 import type { Recordable, RecordOptions, Maps, MapsOptions } from './types.ts';
 import type { MetricMean } from '../study/types.ts';
@@ -17,13 +17,21 @@ type Part = {
   data: Float32Array | Int32Array | Uint8Array | Uint16Array;
 };
 export type Parts = Map<string, Part>;
+type Measured = {
+  /** Token ids of the recorded prompts. */
+  ids: readonly (readonly number[])[];
+  count: number;
+  T: number;
+  eps: readonly number[];
+  edits?: readonly Edit[];
+};
 
 /**
- * Metrics that a recording holds exactly for each prompt, in addition to maps and vectors or in
- * place of those that are too large.
+ * Metrics that a recording holds in F32 for each prompt, because maps and vectors are in half
+ * precision, or left out if they are too large.
  */
 const EXACT_METRICS = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
-/** Further metric of each prompt, for operations whose rows need not sum to 1. */
+/** One more metric of each prompt, for operations whose rows need not sum to 1. */
 const RAW_METRIC = 'alpha_raw';
 /** Small fields that are recorded for every prompt if the model has them. */
 const SMALL_FIELDS = ['loss', 'att_bias', 'gate'];
@@ -106,11 +114,6 @@ export function makePart(
 
 /* ---- recorded fields ---------------------------------------------------------------------- */
 
-function exactMetricsOf({ operations }: Describe, { attention }: Pick<Architecture, 'attention'>) {
-  const { proxy } = operations[indexOfName(operations, attention.operation, 'operation')];
-  return proxy === 'weights' ? EXACT_METRICS : [...EXACT_METRICS, RAW_METRIC];
-}
-
 /**
  * Selects what a recording reads from each run: the requested fields, the small fields that the
  * model has, and the exact metrics.
@@ -119,21 +122,16 @@ export function selectFields(
   { describe, architecture }: Recordable,
   { fields = ['att'] }: RecordOptions,
 ) {
-  const names = fields.map(
-    (name) => describe.fields[indexOfName(describe.fields, name, 'field')].name,
-  );
+  const names = fields.map((name) => rowNamed(describe.fields, name, 'field').name);
   const smallFields = describe.fields.filter(
-    ({ name, needs }) => SMALL_FIELDS.includes(name) && hasPart(architecture, needs),
+    ({ name, needs }) => SMALL_FIELDS.includes(name) && (needs === null || architecture[needs]),
   );
+  const { proxy } = rowNamed(describe.operations, architecture.attention.operation, 'operation');
   return {
     fields: [...new Set(names)].filter((name) => name !== 'tokens'),
     small: smallFields.map(({ name }) => name).filter((name) => !names.includes(name)),
-    exact: exactMetricsOf(describe, architecture),
+    exact: proxy === 'weights' ? EXACT_METRICS : [...EXACT_METRICS, RAW_METRIC],
   };
-}
-
-function hasPart(architecture: object, needs: string | null) {
-  return needs === null || Boolean((architecture as Record<string, unknown>)[needs]);
 }
 
 export async function addPrompt(
@@ -180,7 +178,7 @@ export function putMeans(
   byEps: readonly Readonly<Record<string, MetricMean>>[],
 ) {
   for (const [name, { shape }] of Object.entries(byEps[0])) {
-    const row = describe.metrics[indexOfName(describe.metrics, name, 'metric')];
+    const row = rowNamed(describe.metrics, name, 'metric');
     const hasThreshold = row.arguments.includes('eps');
     const meansByEps = hasThreshold ? byEps.map((metrics) => metrics[name]) : [byEps[0][name]];
     const fullShape = hasThreshold ? [byEps.length, ...shape] : shape;
@@ -193,26 +191,11 @@ export function putMeans(
 
 /* ---- conditions --------------------------------------------------------------------------- */
 
-/**
- * Builds the conditions of a recording, as its metadata stores them.
- * @param measured what was measured; `ids` are those of the recorded prompts
- */
+/** Builds the conditions of a recording, as its metadata stores them. */
 export function conditionsOf(
   { architecture, describe, arithmetic }: Recordable,
   options: RecordOptions,
-  {
-    ids,
-    count,
-    T,
-    eps,
-    edits = [],
-  }: {
-    ids: readonly (readonly number[])[];
-    count: number;
-    T: number;
-    eps: readonly number[];
-    edits?: readonly Edit[];
-  },
+  { ids, count, T, eps, edits = [] }: Measured,
 ) {
   const { strings = (list: readonly number[]) => list.map(String) } = options;
   const { family, L, blocks, layers, H, G, K, D, V, F, E, mask, windows, attention } = architecture;

@@ -35,27 +35,19 @@ export async function headEffects(
   const items = sequences.flatMap((ids) =>
     Array.from({ length: workersPerSequence }, (_, offset) => ({ ids, offset })),
   );
-  const measureHeads: (
-    replica: Replica,
-    item: (typeof items)[number],
-  ) => Promise<{ shape: number[]; data: Float32Array }> = async (replica, { ids, offset }) => {
+  const measureHeads = async (replica: Replica, { ids, offset }: (typeof items)[number]) => {
     const sharedOptions = { capacity: T, signal };
-    const base = await replica.run(ids, {
-      ...sharedOptions,
-      edits,
-      fields: baseFields(model, edits),
-    });
+    const fields = baseFields(model, edits);
+    const base = await replica.run(ids, { ...sharedOptions, edits, fields });
     const data = new Float32Array(L * H);
     try {
       for (let i = offset; i < L * H; i += workersPerSequence) {
         const [layer, head] = [layerNumber(model.architecture, Math.floor(i / H)), i % H];
-        const ablatedEdits = [...edits, { kind: 'silence', layer, head }];
-        const origin = { run: base, layer };
         const run = await replica.run(ids, {
           ...sharedOptions,
-          edits: ablatedEdits,
+          edits: [...edits, { kind: 'silence', layer, head }],
           fields: ['loss'],
-          from: origin,
+          from: { run: base, layer },
         });
         const change = run.metric('loss_change', { base }).finally(() => run.close());
         data[i] = (await change).data[0];

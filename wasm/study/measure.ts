@@ -1,8 +1,8 @@
 /** Measures a model over many sequences: means and deviations, as the page shows them. */
-import { SinkscopeError, expect, expectInteger, indexOfName } from '../abi/errors.ts';
+import { SinkscopeError, expect, expectInteger, rowNamed } from '../abi/errors.ts';
 import { JOB_OPTIONS, check, checkList, checkOptions } from '../abi/arguments.ts';
 import { spread } from './spread.ts';
-import type { Describe, Tensor } from '../abi/types.ts';
+import type { Describe, Metric, Tensor } from '../abi/types.ts';
 import type { Replica, Edit, RunRead } from '../engine/types.ts';
 import type { Recording } from '../recording/types.ts';
 import type { MeasureOptions, CutOptions, StudyModel, SweepOptions, Measurement } from './types.ts';
@@ -26,16 +26,16 @@ export function fieldsFor(describe: Describe, reads: readonly RunRead[]): string
   checkList(reads, 'object', 'reads');
   const names = reads.flatMap((read) =>
     'field' in read
-      ? [fields[indexOfName(fields, read.field, 'field')].name]
-      : metrics[indexOfName(metrics, read.metric, 'metric')].fields,
+      ? [rowNamed(fields, read.field, 'field').name]
+      : rowNamed(metrics, read.metric, 'metric').fields,
   );
   return [...new Set(names)];
 }
 
 /**
  * Cuts a text into sequences of equal length and drops the rest. Each text of an array yields one
- * sequence, which is the beginning of the text. Each sequence includes the special tokens that the tokenizer adds to
- * a text.
+ * sequence, which is the beginning of the text. Each sequence includes the special tokens that the
+ * tokenizer adds to a text.
  * @throws SinkscopeError 'argument' if no text is long enough
  * @example const sequences = await cutText(tokenizer, text, { tokens: 64, sequences: 100 });
  */
@@ -147,16 +147,19 @@ export async function sweep(
   checkOptions(options, { ...JOB_OPTIONS, ...kinds });
   const { describe } = model;
   const { streaming, signal, onProgress, onSequence } = options;
-  const { eps, thresholds } = checkThresholds(options.eps ?? describe.defaults.eps);
-  const names =
-    options.metrics ?? (streaming ? streamedMetrics(describe) : summaryMetrics(describe, cases));
+  const thresholds = checkThresholds(options.eps ?? describe.defaults.eps);
+  const [eps] = thresholds;
+  const rows =
+    options.metrics?.map((name) => rowNamed(describe.metrics, name, 'metric')) ??
+    (streaming ? streamedMetrics(describe) : summaryMetrics(describe, cases));
+  const names = rows.map(({ name }) => name);
+  const compared = rows.filter(needsBase).map(({ name }) => name);
   // Metrics with a threshold are read again for each further threshold.
-  const withThreshold = names.filter((name) => argumentsOf(describe, name).includes('eps'));
+  const withThreshold = rows.filter((row) => row.arguments.includes('eps')).map(({ name }) => name);
   const furtherReads = thresholds
     .slice(1)
     .flatMap((at) => withThreshold.map((metric) => ({ metric, eps: at })));
   const reads = [...names.map((metric) => ({ metric, eps })), ...furtherReads];
-  const comparisons = reads.filter(({ metric }) => needsBase(describe, metric));
   const fields = fieldsFor(describe, reads);
   const T = commonLength(sequences);
   // An edited run begins from the plain run where both are equal: first tokens, lower layers.
@@ -170,40 +173,31 @@ export async function sweep(
             edits.length &&
             (edits.every((edit) => delayedKinds.has(edit?.kind)) || edits.every(isAboveLayer0)),
         );
-  const isShared = derivedCases.length > (comparisons.length ? 0 : UNSHARED_CASES_MAX);
+  const isShared = derivedCases.length > (compared.length ? 0 : UNSHARED_CASES_MAX);
   const baseFields = isShared ? ['att', 'hidden', ...fields] : [];
-  // Maps and vectors need be kept only for runs that begin from this one, and for some metrics.
+  // Maps and vectors are needed only by runs that begin from a plain one, and by some metrics.
   const maps = isShared ? undefined : 0;
-  const measuring =
-    !isShared && !streaming && names.every((name) => needsNoRows(describe, name)) && names;
-  const plainFields = [...new Set([...fieldsFor(describe, comparisons), ...baseFields])];
+  const measuring = !isShared && !streaming && rows.every(needsNoRows) && names;
+  const comparedReads = compared.map((metric) => ({ metric }));
+  const plainFields = [...new Set([...fieldsFor(describe, comparedReads), ...baseFields])];
   const total = sequences.length * cases.length;
   const startTime = performance.now();
   let count = 0;
   const sums: Sums[][] = cases.map(() => thresholds.map(() => new Map()));
   const measureOne = async (replica: Replica, ids: readonly number[]) => {
     const baseRun =
-      comparisons.length || isShared
+      compared.length || isShared
         ? await replica.run(ids, { fields: plainFields, capacity: T, maps, signal })
         : undefined;
     const results = [];
     try {
       for (const edits of cases) {
-        const origin =
+        const from =
           isShared && baseRun && derivedCases.includes(edits) ? { run: baseRun } : undefined;
-        const request = {
-          fields,
-          edits,
-          capacity: T,
-          maps,
-          streaming,
-          measuring,
-          from: origin,
-          signal,
-        };
+        const request = { fields, edits, capacity: T, maps, streaming, measuring, from, signal };
         const run = await replica.run(ids, request);
         const readsWithBase = reads.map((read) =>
-          comparisons.includes(read) ? { ...read, base: baseRun } : read,
+          compared.includes(read.metric) ? { ...read, base: baseRun } : read,
         );
         results.push(await run.read(readsWithBase).finally(() => run.close()));
         const rate = (1000 * ++count) / (performance.now() - startTime);
@@ -241,7 +235,7 @@ function checkThresholds(eps: number | readonly number[]) {
   checkList(thresholds, 'number', 'eps');
   expect(thresholds.length > 0, 'eps', 'one threshold or more', 'none');
   expect(new Set(thresholds).size === thresholds.length, 'eps', 'each threshold once', eps);
-  return { eps: thresholds[0], thresholds };
+  return thresholds;
 }
 
 export type Sums = Map<
@@ -253,35 +247,24 @@ export type Sums = Map<
  * Returns the metrics of a summary. Metrics that compare two runs are among them if some case has
  * edits.
  */
-function summaryMetrics(describe: Describe, cases: readonly (readonly unknown[])[]) {
+function summaryMetrics({ metrics }: Describe, cases: readonly (readonly unknown[])[]) {
   const isEdited = cases.some((edits) => edits.length > 0);
-  const names = describe.metrics.filter((row) => row.summary).map(({ name }) => name);
-  return names.filter((name) => isEdited || !needsBase(describe, name));
+  return metrics.filter((row) => row.summary && (isEdited || !needsBase(row)));
 }
 
-function streamedMetrics(describe: Describe) {
-  const { metrics, fields } = describe;
+function streamedMetrics({ metrics, fields }: Describe) {
   const streamedFields = fields.filter(({ streamed }) => streamed).map(({ name }) => name);
-  const names = metrics
-    .filter(
-      (row) => row.fields.length > 0 && row.fields.every((name) => streamedFields.includes(name)),
-    )
-    .map(({ name }) => name);
-  return names.filter((name) => !needsBase(describe, name));
+  const isStreamed = (name: string) => streamedFields.includes(name);
+  return metrics.filter(
+    (row) => row.fields.length > 0 && row.fields.every(isStreamed) && !needsBase(row),
+  );
 }
 
-function needsNoRows({ metrics }: Describe, name: string) {
-  const { accumulated, fields } = metrics[indexOfName(metrics, name, 'metric')];
+function needsNoRows({ accumulated, fields }: Metric) {
   return accumulated || !fields.some((field) => SUMMED_FIELDS.includes(field));
 }
 
-function needsBase(describe: Describe, name: string) {
-  return argumentsOf(describe, name).includes('base');
-}
-
-function argumentsOf(describe: Describe, name: string) {
-  return describe.metrics[indexOfName(describe.metrics, name, 'metric')].arguments;
-}
+const needsBase = (row: Metric) => row.arguments.includes('base');
 
 export function meansOf(sums: Sums, n: number) {
   const entries = [...sums].map(([name, { shape, sum, squares }]) => [
@@ -318,10 +301,7 @@ export function addUp(sums: Sums, name: string, { shape, data }: Tensor) {
   });
 }
 
-/**
- * Returns the standard deviation across sequences, with n - 1; NaN for one sequence.
- * @param meanSquare mean of the squares
- */
+/** Returns the standard deviation across sequences, with n - 1; NaN for one sequence. */
 function deviationOf(mean: number, meanSquare: number, n: number) {
   return Math.sqrt((Math.max(0, meanSquare - mean * mean) * n) / (n - 1));
 }

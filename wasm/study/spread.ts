@@ -1,5 +1,6 @@
 /** Spreads work on many items over the workers of an engine. */
 import { check, checkOptions } from '../abi/arguments.ts';
+import { untilAborted } from '../engine/chain.ts';
 import type { Replica, Options } from '../engine/types.ts';
 import type { StudyModel } from './types.ts';
 
@@ -65,16 +66,4 @@ export async function* spread<Item, Result>(
     startedCount = items.length;
     abortWatch.release();
   }
-}
-
-/** Returns a promise that only the signal settles, by rejecting it. */
-function untilAborted(signal: AbortSignal | undefined) {
-  let stop = () => {};
-  const promise: Promise<never> = new Promise((_, reject) => {
-    stop = () => reject(signal?.reason);
-    if (signal?.aborted) stop();
-    else signal?.addEventListener('abort', stop);
-  });
-  promise.catch(() => {});
-  return { promise, release: () => signal?.removeEventListener('abort', stop) };
 }

@@ -6,7 +6,7 @@ import { expect, expectInteger, argumentError } from '../abi/errors.ts';
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { randomBits } from '../engine/random.ts';
 import { spread } from './spread.ts';
-import type { Replica, Model, RunOptions } from '../engine/types.ts';
+import type { Replica, RunOptions } from '../engine/types.ts';
 import type {
   SuffixPair as Pair,
   SuffixGoal,
@@ -52,7 +52,7 @@ const GOALS: Record<SuffixGoal, Goal> = {
 };
 
 export async function searchSuffix(
-  model: StudyModel & Pick<Model, 'architecture'>,
+  model: StudyModel,
   pair: Pair,
   options: SuffixOptions,
 ): Promise<SuffixResult> {
@@ -80,10 +80,8 @@ export async function searchSuffix(
   const drawIndex = (n: number) => Math.floor((random() * n) / 2 ** 32);
   const draw = () => Array.from({ length }, () => allowed[drawIndex(allowed.length)]);
 
-  const scorePairs: (
-    items: readonly { pair: Pair; suffix: readonly number[] }[],
-  ) => Promise<number[]> = async (items) => {
-    const results = [];
+  const scorePairs = async (items: readonly { pair: Pair; suffix: readonly number[] }[]) => {
+    const results: number[] = [];
     const work = (replica: Replica, item: (typeof items)[number]) =>
       scoreRun(replica, item.pair, item.suffix, GOALS[goal], { edits, signal });
     for await (const one of spread(model, items, work, { signal })) results.push(one);
@@ -117,7 +115,7 @@ export async function searchSuffix(
   const none = goal === 'steal' ? null : (await scoreAll([[]]))[0];
   const orders = Array.from({ length: RANDOM_ORDERS }, () => shuffle(suffix, drawIndex));
   const orderScores = await scoreAll(orders);
-  const scoreOnOthers = async (one: readonly number[]) =>
+  const scoreOnOthers = (one: readonly number[]) =>
     scorePairs(others.map((pair) => ({ pair, suffix: one })));
   return {
     suffix,

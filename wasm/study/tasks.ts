@@ -7,7 +7,7 @@ import { expect, expectInteger } from '../abi/errors.ts';
 import { check, checkList, checkOptions, JOB_OPTIONS } from '../abi/arguments.ts';
 import { randomBits } from '../engine/random.ts';
 import { spread } from './spread.ts';
-import type { Replica, Model, Options, Edit, RunOptions } from '../engine/types.ts';
+import type { Replica, Options, Edit, RunOptions } from '../engine/types.ts';
 import type { TaskPrompt, TaskMean, Task, StudyModel, TaskResult } from './types.ts';
 import type { AnyTokenizer, EncodeOptions } from '../text/types.ts';
 
@@ -100,15 +100,13 @@ export async function recallTask(
   expectInteger(between, 0, FILLERS.length - 1, 'between');
   expectInteger(prompts, 1, COUNT_MAX, 'prompts');
   checkList(names, 'text', 'names');
-  const encode = async (text: string) =>
-    tokenizer.encode(text, special === undefined ? {} : { special });
   const makePrompt = async (name: string, round: number) => {
     const filler = (i: number) => FILLERS[(round + i) % FILLERS.length];
     const statement = `${filler(0)} ${CUE} ${name}.`;
     const fillers = Array.from({ length: between }, (_, i) => filler(1 + i));
     const question = [statement, ...fillers, CUE].join(' ');
     const nameEnd = statement.length - 1;
-    const tokens = await encode(`${question} ${name}`);
+    const tokens = await tokenizer.encode(`${question} ${name}`, { special });
     // The first token of the answer is the first one that extends beyond the question.
     const answerStart = tokens.findIndex((token) => token.end > question.length);
     const ids = tokens.slice(0, answerStart + 1).map(({ id }) => id);
@@ -145,7 +143,7 @@ export async function recallTask(
 }
 
 export async function measureTask(
-  model: StudyModel & Pick<Model, 'architecture'>,
+  model: StudyModel,
   task: Task,
   options: Options & { readonly edits?: readonly Edit[]; readonly seed?: number } = {},
 ): Promise<TaskResult> {
@@ -224,11 +222,7 @@ function evictionEdits(key: number, { ids, from, lost = from - 1 }: TaskPrompt):
  * Lists the keys that the control condition may evict: not the first key, and no key that holds the
  * answer.
  */
-function controlKeys({
-  from,
-  lost = from - 1,
-  needs = [],
-}: Pick<TaskPrompt, 'from' | 'lost' | 'needs'>) {
+function controlKeys({ from, lost = from - 1, needs = [] }: TaskPrompt) {
   return Array.from({ length: lost - 1 }, (_, i) => i + 1).filter((i) => !needs.includes(i));
 }
 
@@ -258,19 +252,15 @@ async function scorePrompt(
   }
 }
 
-function checkPrompt(
-  { ids, from, choices, needs = [], lost = from - 1 }: TaskPrompt,
-  where: string,
-  V: number,
-  context: number,
-) {
+function checkPrompt(prompt: TaskPrompt, where: string, V: number, context: number) {
+  const { ids, from, choices, needs = [], lost = from - 1 } = prompt;
   checkList(ids, 'count', `${where}.ids`);
   expectInteger(ids.length, 4, context, `${where}.ids.length`);
   ids.forEach((id, i) => expectInteger(id, 0, V - 1, `${where}.ids[${i}]`));
   expectInteger(from, 3, ids.length - 1, `${where}.from`);
   expectInteger(lost, 2, from - 1, `${where}.lost`);
   checkList(needs, 'count', `${where}.needs`);
-  const hasControl = controlKeys({ from, lost, needs }).length > 0;
+  const hasControl = controlKeys(prompt).length > 0;
   expect(hasControl, `${where}.needs`, 'not every key that can be evicted', needs);
   if (!choices) return;
   checkList(choices, 'count', `${where}.choices`);

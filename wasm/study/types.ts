@@ -183,7 +183,7 @@ export interface UnmaskResult extends UnmaskConditions {
 export interface UnmaskStudyOptions
   extends Options, Pick<UnmaskOptions, 'never' | 'edits' | 'seed' | 'mask'> {
   /** A causal model with the same vocabulary, which reads the whole text before each position. */
-  readonly causal?: StudyModel & Pick<Model, 'architecture' | 'describe'>;
+  readonly causal?: StudyModel;
   /** Share of the tokens after the first that is masked. Default: 0.5. */
   readonly masked?: number;
   /** Default: 8. */

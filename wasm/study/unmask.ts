@@ -7,7 +7,7 @@ import { check, checkOptions } from '../abi/arguments.ts';
 import { randomBits } from '../engine/random.ts';
 import { fieldsFor } from './measure.ts';
 import type { Tensor } from '../abi/types.ts';
-import type { Model, RunOptions } from '../engine/types.ts';
+import type { Model, Replica, RunOptions } from '../engine/types.ts';
 import type { FilledToken, UnmaskOptions, UnmaskStep } from './types.ts';
 
 const STEPS_MAX = 2 ** 16;
@@ -24,7 +24,7 @@ export const HIDDEN_KEYS = ['strongest', 'random'] as const;
  * const steps = await unmask(model, [...ids, mask, mask, mask], { steps: 3, never: [tokenizer.bos] });
  */
 export async function unmask(
-  model: Pick<Model, 'run' | 'architecture' | 'describe'>,
+  model: Replica,
   tokens: ArrayLike<number>,
   options: UnmaskOptions,
 ): Promise<UnmaskStep[]> {
@@ -55,7 +55,9 @@ export async function unmask(
     const sink = strongestKey(alpha.data);
     const key = hiddenKey(without, sink.place, current.length, random);
     const { logits } = await runWithoutKey(model, current, key, fullRun, { edits, signal });
-    const guesses = maskedPlaces(current, mask).map((place) => mostLikely(logits, place, excluded));
+    const guesses = current.flatMap((token, place) =>
+      token === mask ? [mostLikely(logits, place, excluded)] : [],
+    );
     const filled = mostConfident(guesses, Math.ceil(guesses.length / remaining)).map((one) =>
       answers ? fillAnswer(one, answers[one.place], logits, excluded) : one,
     );
@@ -76,22 +78,15 @@ export async function predict(
   model: Pick<Model, 'run' | 'describe'>,
   tokens: readonly number[],
   places: readonly number[],
-  {
-    without,
-    seed,
-    never,
-    ...options
-  }: { without?: 'strongest' | 'random'; seed: number; never: readonly number[] } & Pick<
-    RunOptions,
-    'edits' | 'signal'
-  >,
+  options: Omit<UnmaskOptions, 'steps' | 'mask' | 'answers' | 'onStep'>,
 ): Promise<Pick<UnmaskStep, 'filled' | 'sink'>> {
+  const { without, seed = 0, never, ...runOptions } = options;
   const excluded = new Set(never);
-  const fullRun = await runModel(model, tokens, options);
+  const fullRun = await runModel(model, tokens, runOptions);
   const T = tokens.length;
   const sink = strongestKey(fullRun.alpha.data.map((alpha, key) => (alpha * (T - key)) / T));
   const key = hiddenKey(without, sink.place, T, randomBits(seed));
-  const { logits } = await runWithoutKey(model, tokens, key, fullRun, options);
+  const { logits } = await runWithoutKey(model, tokens, key, fullRun, runOptions);
   const filled = places.map((place) => ({
     ...fillAnswer(mostLikely(logits, place - 1, excluded), tokens[place], logits, excluded),
     place,
@@ -100,7 +95,7 @@ export async function predict(
 }
 
 function hiddenKey(
-  without: 'strongest' | 'random' | undefined,
+  without: UnmaskOptions['without'],
   sink: number,
   T: number,
   random: () => number,
@@ -112,7 +107,7 @@ function hiddenKey(
  * Runs the model without a key; if no key is to be hidden, returns the given run with every key.
  */
 async function runWithoutKey(
-  model: Parameters<typeof runModel>[0],
+  model: Pick<Model, 'run' | 'describe'>,
   tokens: readonly number[],
   key: number | undefined,
   fullRun: Awaited<ReturnType<typeof runModel>>,
@@ -202,10 +197,6 @@ function meanOfHeads({ shape: [L, H, T], data }: Tensor) {
   const sums = new Float64Array(T);
   data.forEach((value, i) => (sums[i % T] += value));
   return { shape: [T], data: Float32Array.from(sums, (sum) => sum / (L * H)) };
-}
-
-function maskedPlaces(tokens: readonly number[], mask: number) {
-  return tokens.flatMap((token, place) => (token === mask ? [place] : []));
 }
 
 /**

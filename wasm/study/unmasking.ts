@@ -15,7 +15,7 @@ import type { StudyModel, UnmaskStudyOptions, UnmaskResult, UnmaskStep } from '.
 const CONDITIONS = [undefined, ...HIDDEN_KEYS];
 
 export async function measureUnmasking(
-  model: StudyModel & Pick<Model, 'architecture' | 'describe'>,
+  model: StudyModel,
   sequences: readonly (readonly number[])[],
   options: UnmaskStudyOptions = {},
 ): Promise<UnmaskResult> {
@@ -48,21 +48,19 @@ export async function measureUnmasking(
   const total = (causal ? 2 : 1) * CONDITIONS.length * items.length;
   let runsDone = 0;
   const scoreConditions = async (
-    studiedModel: typeof model,
+    studiedModel: StudyModel,
     runSteps: (
-      replica: Pick<Model, 'run' | 'architecture' | 'describe'>,
+      replica: Replica,
       item: (typeof items)[number],
       without: (typeof CONDITIONS)[number],
     ) => Promise<readonly Pick<UnmaskStep, 'filled' | 'sink'>[]>,
   ) => {
-    const { architecture, describe } = studiedModel;
     /** Scores by prompt, then by condition. */
     const scoresByPrompt: ReturnType<typeof scoresOf>[][] = [];
     const scoreItem = async (replica: Replica, item: (typeof items)[number]) => {
-      const replicaModel = { architecture, describe, run: replica.run.bind(replica) };
       const scores = [];
       for (const without of CONDITIONS) {
-        scores.push(scoresOf(await runSteps(replicaModel, item, without)));
+        scores.push(scoresOf(await runSteps(replica, item, without)));
         onProgress({ stage: 'measure', done: ++runsDone, total });
       }
       return scores;
@@ -73,14 +71,7 @@ export async function measureUnmasking(
   };
   const sharedOptions = { never, edits, signal };
   const maskedScores = await scoreConditions(model, (one, { answers, tokens, seed }, without) =>
-    unmask(one, tokens, {
-      ...sharedOptions,
-      steps,
-      mask,
-      answers,
-      seed,
-      ...(without ? { without } : {}),
-    }),
+    unmask(one, tokens, { ...sharedOptions, steps, mask, answers, seed, without }),
   );
   const causalScores =
     causal &&

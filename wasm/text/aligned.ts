@@ -97,10 +97,7 @@ export class Aligned {
     return this.transform(changes, leading);
   }
 
-  /**
-   * Prepends a text.
-   * @param text the text, which gets the span of the first character
-   */
+  /** Prepends a text, which gets the span of the first character. */
   prepend(text: string) {
     if (this.text === '') return this;
     const length = text.length + this.text.length;

@@ -34,7 +34,7 @@ const LINE_ENDS = '|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
 /**
  * Returns a pattern of recent models, which separates line ends and attaches a sign to the following
  * word.
- * @param numbers pattern of the digits that form a piece
+ * @param numbers pattern of the digits that form one piece
  * @param letters characters of a word
  * @param lines pattern of the line ends that a run of signs takes with it
  */
@@ -61,9 +61,11 @@ const SIGNED_WORDS =
   '[!"#$%&\'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+' +
   `| ?[\\p{P}\\p{S}]+[\\r\\n]*${LINE_ENDS}`;
 
+/** The patterns of `split` isolate words of a text, those of `letterSplit` words of its byte letters. */
 type SplittingRule = {
-  split: object[];
-  letterSplit?: object[];
+  names: string[];
+  split: string[];
+  letterSplit?: string[];
   normalForm?: string;
   ignoreMerges?: boolean;
   bos?: boolean;
@@ -72,60 +74,53 @@ type SplittingRule = {
  * Splitting rules of byte-level vocabularies by tokenizer.ggml.pre, as llama.cpp names them. The
  * normal forms come from the tokenizer.json of the models, because a GGUF file does not hold them.
  */
-const PRE_TOKENIZERS: readonly { names: string[]; pre: SplittingRule }[] = [
-  { names: ['gpt-2', 'default', 'phi-2', 'exaone4'], pre: { split: [isolate(GPT2_WORDS)] } },
+const SPLITTING_RULES: readonly SplittingRule[] = [
+  { names: ['gpt-2', 'default', 'phi-2', 'exaone4'], split: [GPT2_WORDS] },
   {
     names: ['smollm', 'starcoder', 'refact', 'codeshell', 'exaone'],
-    pre: { split: [isolate('\\p{N}'), isolate(GPT2_WORDS)] },
+    split: ['\\p{N}', GPT2_WORDS],
   },
-  {
-    names: ['command-r'],
-    pre: { split: [isolate('\\p{N}'), isolate(GPT2_WORDS)], normalForm: 'NFC', bos: true },
-  },
-  { names: ['gpt-neox', 'olmo', 'mpt'], pre: { split: [isolate(GPT2_WORDS)], normalForm: 'NFC' } },
+  { names: ['command-r'], split: ['\\p{N}', GPT2_WORDS], normalForm: 'NFC', bos: true },
+  { names: ['gpt-neox', 'olmo', 'mpt'], split: [GPT2_WORDS], normalForm: 'NFC' },
   {
     names: ['qwen2', 'deepseek-r1-qwen'],
-    pre: { split: [isolate(createWordPattern('\\p{N}'))], normalForm: 'NFC' },
+    split: [createWordPattern('\\p{N}')],
+    normalForm: 'NFC',
   },
   {
     names: ['qwen35'],
-    pre: { split: [isolate(createWordPattern('\\p{N}', '\\p{L}\\p{M}'))], normalForm: 'NFC' },
+    split: [createWordPattern('\\p{N}', '\\p{L}\\p{M}')],
+    normalForm: 'NFC',
   },
-  { names: ['stablelm2', 'hunyuan'], pre: { split: [isolate(createWordPattern('\\p{N}'))] } },
-  {
-    names: ['seed-coder'],
-    pre: { split: [isolate(createWordPattern('\\p{N}', '\\p{L}', ''))] },
-  },
+  { names: ['stablelm2', 'hunyuan'], split: [createWordPattern('\\p{N}')] },
+  { names: ['seed-coder'], split: [createWordPattern('\\p{N}', '\\p{L}', '')] },
   {
     names: ['llama-bpe', 'llama3', 'llama-v3', 'falcon3', 'falcon-h1', 'lfm2'],
-    pre: { split: [isolate(createWordPattern('\\p{N}{1,3}'))], ignoreMerges: true, bos: true },
+    split: [createWordPattern('\\p{N}{1,3}')],
+    ignoreMerges: true,
+    bos: true,
   },
   {
     names: ['dbrx', 'smaug-bpe', 'glm4', 'chatglm-bpe'],
-    pre: { split: [isolate(createWordPattern('\\p{N}{1,3}'))] },
+    split: [createWordPattern('\\p{N}{1,3}')],
   },
-  {
-    names: ['gpt-4o', 'llama4'],
-    pre: { split: [isolate(createCasePattern('\\p{N}{1,3}', `${ENDINGS}?`))] },
-  },
+  { names: ['gpt-4o', 'llama4'], split: [createCasePattern('\\p{N}{1,3}', `${ENDINGS}?`)] },
   {
     names: ['tekken'],
-    pre: { split: [isolate(createCasePattern('\\p{N}', ''))], ignoreMerges: true, bos: true },
+    split: [createCasePattern('\\p{N}', '')],
+    ignoreMerges: true,
+    bos: true,
   },
   {
     names: ['deepseek-v3', 'hunyuan-dense'],
-    pre: {
-      split: [isolate('\\p{N}{1,3}'), isolate('[一-龥぀-ゟ゠-ヿ]+'), isolate(SIGNED_WORDS)],
-    },
+    split: ['\\p{N}{1,3}', '[一-龥぀-ゟ゠-ヿ]+', SIGNED_WORDS],
   },
   {
     names: ['falcon'],
-    pre: {
-      split: [isolate('[\\p{P}$+<=>^~|`]+'), isolate(GPT2_WORDS)],
-      letterSplit: [isolate('\\p{N}+'), isolate('[0-9][0-9][0-9]')],
-    },
+    split: ['[\\p{P}$+<=>^~|`]+', GPT2_WORDS],
+    letterSplit: ['\\p{N}+', '[0-9][0-9][0-9]'],
   },
-  { names: ['bloom'], pre: { split: [isolate(' ?[^(\\s|.,!?…。，、।۔،)]+')] } },
+  { names: ['bloom'], split: [' ?[^(\\s|.,!?…。，、।۔،)]+'] },
 ];
 
 /**
@@ -158,18 +153,18 @@ function readByteLevel(read: GgufReader): TokenizerFiles {
     merges,
     addedTokens: listAddedTokens(tokens, types),
     normalizer: normalForm ? { type: normalForm } : null,
-    split,
-    letterSplit,
+    split: split.map(isolate),
+    letterSplit: letterSplit?.map(isolate),
     ignoreMerges,
     postProcessor: roles.post,
   });
   return { json, config: roles.config };
 }
 
-function findRule(name: unknown): SplittingRule {
-  const row = PRE_TOKENIZERS.find(({ names }) => names.includes(String(name)));
-  if (row) return row.pre;
-  const names = PRE_TOKENIZERS.flatMap(({ names }) => names).join(', ');
+function findRule(name: unknown) {
+  const rule = SPLITTING_RULES.find(({ names }) => names.includes(String(name)));
+  if (rule) return rule;
+  const names = SPLITTING_RULES.flatMap(({ names }) => names).join(', ');
   throw new SinkscopeError(
     'unsupported',
     'tokenizer.ggml.pre',
@@ -190,7 +185,9 @@ function readSentencePiece(read: GgufReader): TokenizerFiles {
   const roles = readRoles(read, tokens, true);
   const storedMerges = read('tokenizer.ggml.merges');
   // Gemma's scores do not follow the order in which its merges were learned, but its ids do.
-  const scores = isGemma ? tokens.map((_, i) => -i) : readScores(read, tokens.length);
+  const scores = isGemma
+    ? tokens.map((_, i) => -i)
+    : readNumbers(read, 'tokenizer.ggml.scores', tokens.length);
   const merges =
     storedMerges === undefined ? listMerges(tokens, types, scores, vocab) : readMerges(read, vocab);
   const unknownToken = roles.config.unk_token ?? tokens[types.indexOf(UNKNOWN)] ?? null;
@@ -280,14 +277,8 @@ function listMerges(
 function readTokens(read: GgufReader): { tokens: string[]; types: number[] } {
   const tokens = readStrings(read, 'tokenizer.ggml.tokens');
   const key = 'tokenizer.ggml.token_type';
-  const types = read(key);
-  if (types === undefined) return { tokens, types: tokens.map(() => NORMAL) };
-  return { tokens, types: readNumbers(types, key, tokens.length) };
-}
-
-function readScores(read: GgufReader, n: number) {
-  const key = 'tokenizer.ggml.scores';
-  return readNumbers(read(key), key, n);
+  if (read(key) === undefined) return { tokens, types: tokens.map(() => NORMAL) };
+  return { tokens, types: readNumbers(read, key, tokens.length) };
 }
 
 function readStrings(read: GgufReader, key: string): string[] {
@@ -302,7 +293,8 @@ function readStrings(read: GgufReader, key: string): string[] {
   );
 }
 
-function readNumbers(value: unknown, key: string, n: number): number[] {
+function readNumbers(read: GgufReader, key: string, n: number): number[] {
+  const value = read(key);
   if (!Array.isArray(value) && !ArrayBuffer.isView(value)) {
     return refuse(key, `expected an array of numbers, got ${typeof value}`);
   }

@@ -6,13 +6,13 @@
  */
 import { startWorker } from '#text';
 import { checkOptions } from '../abi/arguments.ts';
-import { SinkscopeError, expect, unpackError } from '../abi/errors.ts';
+import { SinkscopeError, closedError, expect, unpackError } from '../abi/errors.ts';
 import type {
   GuardedTokenizer,
   TokenizerSource as Source,
   EncodeOptions as Options,
 } from './types.ts';
-import type { Answer, Opened, Encode, Encoded, Decode, Question } from './worker.ts';
+import type { Answer, Opened, Encoded, Question } from './worker.ts';
 
 interface Worker {
   onmessage(event: { data: Answer }): void;
@@ -29,7 +29,7 @@ const TEXT_UNITS_PER_LIMIT = 2 ** 20;
 /** The time limit of other steps grows by one LIMIT_MS per this many UTF-16 units of the files. */
 const FILE_UNITS_PER_LIMIT = 2 ** 22;
 
-/** An entry of a list counts as this many units. */
+/** An entry of a list counts as this many UTF-16 units. */
 const ENTRY_UNITS = 16;
 
 /** Milliseconds that the benchmark of worker.ts takes on an idle machine. */
@@ -74,7 +74,7 @@ export function createGuard(startWorker: () => Worker) {
     try {
       return new WorkerTokenizer(workerQueue, await workerQueue.open());
     } catch (error) {
-      workerQueue.close(closedError());
+      workerQueue.close(closedError('tokenizer'));
       throw error;
     } finally {
       signal?.removeEventListener('abort', close);
@@ -89,10 +89,6 @@ function sizeOf(source: Source) {
     return ENTRY_UNITS * (Object(part).length || 0);
   });
   return sizes.reduce((sum, size) => sum + size, 0);
-}
-
-function closedError() {
-  return new SinkscopeError('closed', 'tokenizer', 'this tokenizer has been closed');
 }
 
 function tooSlowError(where: string, limit: number, slowness: number) {
@@ -135,24 +131,16 @@ class WorkerQueue {
     return this.#enqueue(() => this.#openWorker()) as Promise<Opened>;
   }
 
-  encode(question: Encode) {
-    return this.#ask(question) as Promise<Encoded>;
-  }
-
-  decode(question: Decode) {
-    return this.#ask(question) as Promise<string>;
-  }
-
   close(reason: unknown) {
     this.#closing ??= { reason };
     this.#fail(reason);
   }
 
-  #ask(question: Question) {
+  ask<Value>(question: Question) {
     return this.#enqueue(async () => {
       if (!this.#worker) await this.#openWorker();
       return this.#send(question, true);
-    });
+    }) as Promise<Value>;
   }
 
   #enqueue(task: () => Promise<unknown>) {
@@ -233,7 +221,7 @@ class WorkerTokenizer implements GuardedTokenizer {
 
   async encode(text: string, options?: Options) {
     expect(typeof text === 'string', 'text', 'a string', text);
-    const { ids, spans, special } = await this.#workerQueue.encode({
+    const { ids, spans, special } = await this.#workerQueue.ask<Encoded>({
       method: 'encode',
       text,
       options,
@@ -248,7 +236,7 @@ class WorkerTokenizer implements GuardedTokenizer {
   }
 
   decode(ids: ArrayLike<number>) {
-    return this.#workerQueue.decode({ method: 'decode', ids: Array.from(ids) });
+    return this.#workerQueue.ask<string>({ method: 'decode', ids: Array.from(ids) });
   }
 
   piece(id: number) {
@@ -257,6 +245,6 @@ class WorkerTokenizer implements GuardedTokenizer {
   }
 
   close() {
-    this.#workerQueue.close(closedError());
+    this.#workerQueue.close(closedError('tokenizer'));
   }
 }

@@ -57,7 +57,7 @@ function readScoredPieces(vocab: object): [string, number][] {
   });
 }
 
-function cacheWords(tokenize: (word: string) => Piece[]): (word: string) => Piece[] {
+function cacheWords(tokenize: Model['tokenize']): Model['tokenize'] {
   const cache: Map<string, Piece[]> = new Map();
   return (word) => {
     if (word === '') return [];
@@ -75,7 +75,13 @@ function unknownWordError(word: string) {
   return new SinkscopeError('bad_tokenizer', 'model.vocab', text);
 }
 
-function findByteIds(text: string, idOf: (token: string) => number | undefined): number[] | null {
+/** Makes one token of a whole word; throws if its id is not in the vocabulary. */
+function wholeWord(word: string, id: number | undefined): Piece[] {
+  if (id === undefined) throw unknownWordError(word);
+  return [{ id, start: 0, end: word.length }];
+}
+
+function findByteIds(text: string, idOf: Model['idOf']): number[] | null {
   const ids = Array.from(encoder.encode(text), (byte) =>
     idOf(`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`),
   );
@@ -86,18 +92,10 @@ const encoder = new TextEncoder();
 
 const MODELS: Record<
   string,
-  (
-    file: ModelFile,
-    idOf: (token: string) => number | undefined,
-    ids: Map<string, number>,
-  ) => (word: string) => Piece[]
+  (file: ModelFile, idOf: Model['idOf'], ids: Map<string, number>) => Model['tokenize']
 > = {
   WordLevel({ unk_token = '<unk>' }, idOf) {
-    return (word) => {
-      const id = idOf(word) ?? idOf(String(unk_token));
-      if (id === undefined) throw unknownWordError(word);
-      return [{ id, start: 0, end: word.length }];
-    };
+    return (word) => wholeWord(word, idOf(word) ?? idOf(String(unk_token)));
   },
 
   /** Takes the longest token that begins the word, then the longest that continues it. */
@@ -106,10 +104,7 @@ const MODELS: Record<
     const prefix = prefixOf(file) ?? '##';
     return (word) => {
       const pieces = [...word].length > charactersMax ? null : splitWord(word, prefix, idOf);
-      if (pieces) return pieces;
-      const id = idOf(String(unk_token));
-      if (id === undefined) throw unknownWordError(word);
-      return [{ id, start: 0, end: word.length }];
+      return pieces ?? wholeWord(word, idOf(String(unk_token)));
     };
   },
 
@@ -124,7 +119,7 @@ const MODELS: Record<
     const ranks = rankMerges(merges, idOf, 'model.merges', prefix.length);
     return (word) => {
       const wordId = ignore_merges ? idOf(word) : undefined;
-      if (wordId !== undefined) return [{ id: wordId, start: 0, end: word.length }];
+      if (wordId !== undefined) return wholeWord(word, wordId);
       const pieces: Piece[] = [];
       /** The unknown token of the last characters, which the next unknown character may extend. */
       let unknownPiece: Piece | null = null;
@@ -169,15 +164,10 @@ const MODELS: Record<
     const lowestScore = scores.reduce((least, score) => Math.min(least, score), Infinity);
     let maxLength = 0;
     for (const token of ids.keys()) maxLength = Math.max(maxLength, token.length);
-    return (word) => {
-      const path = findBestPath(word, {
-        idOf,
-        scores,
-        maxLength,
-        penalty: lowestScore - UNKNOWN_PENALTY,
-        unknownId,
-      });
-      return path.flatMap(({ start, end }) => {
+    const penalty = lowestScore - UNKNOWN_PENALTY;
+    const scored = { idOf, scores, maxLength, penalty, unknownId };
+    return (word) =>
+      findBestPath(word, scored).flatMap(({ start, end }) => {
         const text = word.slice(start, end);
         const id = idOf(text);
         if (id !== undefined) return [{ id, start, end }];
@@ -186,7 +176,6 @@ const MODELS: Record<
         if (typeof unknownId !== 'number') throw unknownWordError(text);
         return [{ id: unknownId, start, end }];
       });
-    };
   },
 };
 
@@ -201,11 +190,7 @@ function prefixOf({ continuing_subword_prefix: prefix }: ModelFile) {
  * Splits a word into tokens, each the longest that fits; returns null if none fits somewhere.
  * @param prefix prefix of the tokens that continue a word
  */
-function splitWord(
-  word: string,
-  prefix: string,
-  idOf: (token: string) => number | undefined,
-): Piece[] | null {
+function splitWord(word: string, prefix: string, idOf: Model['idOf']): Piece[] | null {
   const pieces: Piece[] = [];
   for (let start = 0; start < word.length;) {
     let end = word.length;
@@ -224,22 +209,19 @@ function splitWord(
 /** Score of an unknown character, relative to the lowest score of the vocabulary. */
 const UNKNOWN_PENALTY = 10;
 
+type ScoredVocabulary = {
+  idOf: Model['idOf'];
+  scores: readonly number[];
+  /** Length of the longest token. */
+  maxLength: number;
+  penalty: number;
+  unknownId: number | null | undefined;
+};
+
 /** Finds the pieces with the highest sum of scores; adjacent unknown characters form one piece. */
 function findBestPath(
   word: string,
-  {
-    idOf,
-    scores,
-    maxLength,
-    penalty,
-    unknownId,
-  }: {
-    idOf: (token: string) => number | undefined;
-    scores: readonly number[];
-    maxLength: number;
-    penalty: number;
-    unknownId: number | null | undefined;
-  },
+  { idOf, scores, maxLength, penalty, unknownId }: ScoredVocabulary,
 ) {
   const bestScores = new Float64Array(word.length + 1);
   const starts = new Int32Array(word.length + 1).fill(-1);

@@ -96,7 +96,7 @@ const PRE_TOKENIZERS: Record<string, (stage: Stage, where: string) => PreTokeniz
     const [space, blocks] = [createLiteralMatcher(' '), createLiteralMatcher(block)];
     return (text) => {
       const blockText = text.replace(space, block);
-      const needsPrefix = scheme === 'always' || (scheme === 'first' && startOf(blockText) === 0);
+      const needsPrefix = scheme === 'always' || (scheme === 'first' && blockText.start === 0);
       const prefixedText =
         needsPrefix && !blockText.text.startsWith(block) ? blockText.prepend(block) : blockText;
       return stage.split === false ? [prefixedText] : prefixedText.split(blocks, 'MergedWithNext');
@@ -123,10 +123,6 @@ function readPrependScheme(
   if (['always', 'first', 'never'].includes(scheme)) return scheme;
   const text = `expected "always", "first" or "never", got ${JSON.stringify(scheme)}`;
   return refuse(`${where}.prepend_scheme`, text);
-}
-
-function startOf(text: Aligned) {
-  return text.start;
 }
 
 function splitEvenly(text: Aligned, length: number) {

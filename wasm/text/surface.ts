@@ -20,9 +20,7 @@ function createByteTable(): Map<string, number> {
 const lettersOfBytes = [...byteOfLetter.keys()];
 const encoder = new TextEncoder();
 
-/**
- * Returns a token in byte letters. Some vocabularies hold added text that is not spelled in them.
- */
+/** Returns a token in byte letters; some vocabularies hold a few tokens as plain text instead. */
 export function spellToken(token: string) {
   return [...token].every((letter) => byteOfLetter.has(letter)) ? token : spellBytes(token);
 }
@@ -54,7 +52,7 @@ export function createSurface(
   return (token) => (names.has(token) ? token : readToken(token));
 }
 
-/** Returns whether tokens consist of bytes written as letters. */
+/** Returns whether the letters of a token stand for bytes. */
 export function isByteLevel(file: Pick<TokenizerFile, 'pre_tokenizer' | 'decoder'>) {
   const parts = [...listStages(file.pre_tokenizer), ...listStages(file.decoder)];
   return parts.some((part) => part?.type === 'ByteLevel');

@@ -16,8 +16,8 @@ import { readTemplate } from './post_processor.ts';
 import { createPreTokenizer } from './pre_tokenizers.ts';
 import { createSurface } from './surface.ts';
 import { ROLES, tokenNameOf, parseObject } from './vocabulary.ts';
-import type { TokenizerFile, Settings, Piece } from './shapes.ts';
-import type { Token, SpecialToken, Tokenizer as TokenizerShape } from './types.ts';
+import type { AddedToken, TokenizerFile, Settings, Piece } from './shapes.ts';
+import type { EncodeOptions, Token, SpecialToken, Tokenizer as TokenizerShape } from './types.ts';
 
 /** Common names of the BOS token, for a tokenizer.json without a config. */
 const BOS_NAMES = [
@@ -75,7 +75,6 @@ function hostError(error: unknown) {
 
 class Tokenizer implements TokenizerShape {
   #model;
-  #added;
   #addedIds: Map<string, number>;
   #names: string[] = [];
   /** Cache of `piece`, by id. */
@@ -95,23 +94,23 @@ class Tokenizer implements TokenizerShape {
   readonly special;
   constructor(file: TokenizerFile, settings: Settings) {
     this.#model = createModel(file.model);
-    this.#added = readAddedTokens(file.added_tokens, this.#model);
-    this.#addedIds = new Map(this.#added.map(({ content, id }) => [content, id]));
+    const added = readAddedTokens(file.added_tokens, this.#model);
+    this.#addedIds = new Map(added.map(({ content, id }) => [content, id]));
     for (const [token, id] of this.#model.tokens) this.#names[id] = token;
-    for (const { content, id } of this.#added) this.#names[id] = content;
-    const special = this.#added.filter((token) => token.special);
+    for (const { content, id } of added) this.#names[id] = content;
+    const special = added.filter((token) => token.special);
     this.#specialNames = new Set(special.map(({ content }) => content));
     const normalize = createNormalizer(file.normalizer);
-    const searchTexts = searchTextsOf(this.#added, normalize);
+    const searchTexts = searchTextsOf(added, normalize);
     this.#normalizedNames = new Map(searchTexts.map(({ token, text }) => [token.id, text]));
     this.#findAdded = createFinder(searchTexts, normalize);
     this.#splitWords = createPreTokenizer(file.pre_tokenizer);
     this.#decode = createDecoder(file.decoder);
-    this.#surface = createSurface(file, this.#added);
+    this.#surface = createSurface(file, added);
     this.#template = readTemplate(file.post_processor, (token) => this.#id(token));
     this.size = this.#names.length;
     this.bos = this.#findBos(settings);
-    this.specials = this.#findSpecials(settings);
+    this.specials = this.#findSpecials(special, settings);
     this.special = this.specials.map(({ id }) => id);
   }
 
@@ -126,15 +125,15 @@ class Tokenizer implements TokenizerShape {
     return ids.find((id) => id !== undefined) ?? null;
   }
 
-  #findSpecials(settings: Settings): SpecialToken[] {
-    const kindOf = ({ id, content }: { id: number; content: string }) => {
+  #findSpecials(special: readonly AddedToken[], settings: Settings): SpecialToken[] {
+    const kindOf = ({ id, content }: AddedToken) => {
       const role = ROLES.find(([key]) => tokenNameOf(settings, key) === content);
       if (role) return role[1];
       return id === this.bos ? 'bos' : MASK_NAMES.includes(content) ? 'mask' : 'other';
     };
-    const special = this.#added.filter((token) => token.special);
-    special.sort((a, b) => a.id - b.id);
-    return special.map((token) => ({ id: token.id, text: token.content, kind: kindOf(token) }));
+    return [...special]
+      .sort((a, b) => a.id - b.id)
+      .map((token) => ({ id: token.id, text: token.content, kind: kindOf(token) }));
   }
 
   #id(token: unknown) {
@@ -142,14 +141,10 @@ class Tokenizer implements TokenizerShape {
     return this.#addedIds.get(token) ?? this.#model.idOf(token);
   }
 
-  encode(
-    text: string,
-    options: { bos?: 'auto' | boolean; special?: 'auto' | 'none' | readonly string[] } = {},
-  ): Token[] {
+  encode(text: string, options: EncodeOptions = {}): Token[] {
     check(text, 'text', 'text');
     check(options, 'object', 'options');
-    const { bos = 'auto', special = 'auto' } = options;
-    const { before, after } = this.#selectTemplate(bos, special);
+    const { before, after } = this.#selectTemplate(options);
     const token = (id: number, start = 0, end = start, isSpecial = true) => ({
       id,
       text: this.piece(id),
@@ -176,7 +171,7 @@ class Tokenizer implements TokenizerShape {
     });
   }
 
-  #selectTemplate(bos: 'auto' | boolean, special: 'auto' | 'none' | readonly string[]) {
+  #selectTemplate({ bos = 'auto', special = 'auto' }: EncodeOptions) {
     expect(bos === 'auto' || typeof bos === 'boolean', 'bos', "'auto', true or false", bos);
     if (bos === 'auto') return this.#selectSpecials(special);
     expect(special === 'auto', 'special', "'auto' where bos is given", special);
@@ -185,7 +180,7 @@ class Tokenizer implements TokenizerShape {
     return { before: [Number(this.bos)], after: [] };
   }
 
-  #selectSpecials(special: 'auto' | 'none' | readonly string[]) {
+  #selectSpecials(special: NonNullable<EncodeOptions['special']>) {
     if (special === 'auto') return this.#template;
     if (special === 'none') return { before: [], after: [] };
     expect(Array.isArray(special), 'special', "'auto', 'none' or a list of tokens", special);

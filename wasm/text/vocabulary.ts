@@ -86,7 +86,8 @@ export function tokenizerOfVocabulary(
   const settings = { ...names, ...parseObject(config, 'tokenizer_config.json') };
   checkVocab(vocab, 'vocab.json');
   const merges = readMerges(mergesText);
-  rankMerges(merges, createLookup(vocab), 'merges.txt');
+  const idOf = (token: string) => (Object.hasOwn(vocab, token) ? vocab[token] : undefined);
+  rankMerges(merges, idOf, 'merges.txt');
   // The files of GPT-2 name no token, but GPT-2 begins and ends texts with this one.
   const defaultName = Object.hasOwn(vocab, '<|endoftext|>') ? '<|endoftext|>' : undefined;
   const bos = tokenNameOf(settings, 'bos_token') ?? defaultName;
@@ -195,15 +196,20 @@ export function makeTemplate(bos: string | null, eos: string | null) {
  */
 function readMerges(text: unknown) {
   if (typeof text !== 'string') return refuse('merges.txt', `expected text, got ${typeof text}`);
+  const lines = indexLines(text.replace(/^#version[^\n]*/, ''), 'merges.txt');
+  return [...lines].map(([line, i]) => splitPair(line, `merges.txt line ${i + 1}`));
+}
+
+/** Returns the index of each line that is not empty; throws for a repeated line. */
+export function indexLines(text: string, file: string) {
   const lines: Map<string, number> = new Map();
   text.split(/\r?\n/).forEach((line, i) => {
-    if (line === '' || (i === 0 && line.startsWith('#version'))) return;
-    const firstLine = lines.get(line);
-    if (firstLine !== undefined)
-      refuse(`merges.txt line ${i + 1}`, `is that of line ${firstLine + 1} again`);
+    if (line === '') return;
+    const first = lines.get(line);
+    if (first !== undefined) refuse(`${file} line ${i + 1}`, `is that of line ${first + 1} again`);
     lines.set(line, i);
   });
-  return [...lines].map(([line, i]) => splitPair(line, `merges.txt line ${i + 1}`));
+  return lines;
 }
 
 export function splitPair(line: string, where: string) {
@@ -268,12 +274,4 @@ function readPair(merge: unknown, where: string, i: number): readonly string[] {
   const isPair =
     Array.isArray(pair) && pair.length === 2 && pair.every((part) => typeof part === 'string');
   return isPair ? pair : refuse(`${where} ${i}`, 'expected two tokens');
-}
-
-/**
- * Returns a function that looks up the id of a token in a table, which may come from untrusted
- * JSON.
- */
-export function createLookup(vocab: Readonly<Record<string, number>>) {
-  return (token: string) => (Object.hasOwn(vocab, token) ? vocab[token] : undefined);
 }

@@ -3,7 +3,14 @@
  * tokenizer.json. Settings that tokenizer_config.json lacks are those of transformers'
  * BertTokenizer.
  */
-import { checkVocab, tokenNameOf, parseObject, refuse, makeTemplate } from './vocabulary.ts';
+import {
+  checkVocab,
+  indexLines,
+  tokenNameOf,
+  parseObject,
+  refuse,
+  makeTemplate,
+} from './vocabulary.ts';
 import type { TokenizerFiles } from './types.ts';
 
 const DEFAULT_NAMES: readonly (readonly [string, string])[] = [
@@ -45,15 +52,7 @@ export function tokenizerOfWords(text: string, config: string | object = {}): To
 }
 
 function readVocab(text: string) {
-  const ids: Map<string, number> = new Map();
-  text.split(/\r?\n/).forEach((word, id) => {
-    if (word === '') return;
-    const firstLine = ids.get(word);
-    if (firstLine !== undefined)
-      refuse(`vocab.txt line ${id + 1}`, `is that of line ${firstLine + 1} again`);
-    ids.set(word, id);
-  });
-  const vocab = Object.fromEntries(ids);
+  const vocab = Object.fromEntries(indexLines(text, 'vocab.txt'));
   checkVocab(vocab, 'vocab.txt');
   return vocab;
 }
