@@ -59,7 +59,7 @@ import { ROOMS } from './names';
 import { seedWords, isTwin, remarkOf } from './start_words';
 import { trainedSubjects, Walk } from './walk';
 import { compareRows, rowAnswer, contrastQuery, row, workOutRow } from './worked_row';
-import { RecordedTexts, DeletionTrial } from './without_first';
+import { addRecordedTexts, DeletionTrial } from './without_first';
 import './story.css';
 
 /** The real model of step 3. */
@@ -289,7 +289,7 @@ const lossTable = (losses: readonly Losses[]): TemplateResult =>
 
 /** Step 3: a real model's recorded text without its first token; below it, the small model on the reader's text. */
 const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
-  new RecordedTexts(addElement(place, ''), scope);
+  addRecordedTexts(addElement(place, ''), scope);
   const lossPlace = addElement(place, 'costs');
   const linksPlace = addElement(place, 'links');
   const deletionTrial = new DeletionTrial(addElement(place, 'start-without'), context, scope);
