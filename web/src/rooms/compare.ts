@@ -56,7 +56,7 @@ import {
 import { metricsTable } from './metrics_table';
 import { addScatter, panelOf, RAW_ALPHA, READS } from './scatter';
 import { seedsTable } from './seeds_table';
-import { Stage } from './stage';
+import { createStage } from './stage';
 import './panes.css';
 import './tables.css';
 import './compare.css';
@@ -233,7 +233,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const pictures = addElement(root, 'pictures');
   let statedConditions: readonly string[] = [];
   const figureLook = { roomConditions: () => statedConditions };
-  const stage = new Stage(addElement(pictures, 'stage'), context, scope, figureLook, figureLook);
+  const stage = createStage(addElement(pictures, 'stage'), context, scope, figureLook);
   const sinkMap = new Figure(pictures, sinks, context, scope, figureLook);
   const numbers = addElement(root, 'figure numbers-of-all', 'section');
   const numbersHead = addElement(numbers, 'figure-head', 'header');

@@ -45,7 +45,7 @@ import { claimOf } from '../claims';
 import { formatLossChange } from '../views/settings';
 import { aboutModel } from './about';
 import { ablation, isChangeable, lossChangeOf, lossStudies, WITHOUT_FIRST } from './loss_change';
-import { Stage } from './stage';
+import { createStage } from './stage';
 import './panes.css';
 import './tables.css';
 import './explore.css';
@@ -96,7 +96,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   let statedConditions: readonly string[] = [];
   const figureLook = { roomConditions: () => statedConditions };
   const mainLook = { extra: () => ({ isAnswered: true }) };
-  const stage = new Stage(addElement(middle, 'stage'), context, scope, mainLook, figureLook);
+  const stage = createStage(addElement(middle, 'stage'), context, scope, mainLook, figureLook);
   let navigator: { readonly figure: Figure; readonly view: View } | undefined;
 
   const selectedSubject = () => {

@@ -57,7 +57,7 @@ import {
 } from './loss_change';
 import { ROOMS } from './names';
 import { seedWords, isTwin, remarkOf } from './start_words';
-import { trainedSubjects, Walk } from './walk';
+import { addWalk, trainedSubjects } from './walk';
 import { compareRows, rowAnswer, contrastQuery, row, workOutRow } from './worked_row';
 import { addRecordedTexts, DeletionTrial } from './without_first';
 import './story.css';
@@ -537,7 +537,7 @@ const trainingStep: Build = (place, { context, scope }) => {
     extra: mapOptions,
   });
   trainedMap.root.ariaLabel = 'Attention map after training';
-  new Walk(sliderPlace, walkContext, scope, () => pinnedHead() !== undefined);
+  addWalk(sliderPlace, walkContext, scope, () => pinnedHead() !== undefined);
   return {
     needs: () => {
       const at = pinnedHead();

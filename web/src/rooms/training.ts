@@ -18,7 +18,7 @@ import { addElement } from '../page/view';
 import { emergenceOf } from '../views/training';
 import { explainTerms } from '../page/terms';
 import { headsWords, judged, percent, sharedConditions, tooShortNote } from '../words';
-import { Walk } from './walk';
+import { addWalk } from './walk';
 import './panes.css';
 import './training.css';
 
@@ -33,7 +33,7 @@ function emergenceSentence(frames: readonly Frame[]): string {
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const head = addElement(root, 'room-head');
-  const walk = new Walk(addElement(root, 'walk-place'), context, scope);
+  const goToStep = addWalk(addElement(root, 'walk-place'), context, scope);
   const grid = addElement(root, 'training-grid');
   const mapsPlace = addElement(grid, 'middle');
   const curvesPlace = addElement(grid, 'inspector');
@@ -49,7 +49,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const textPlace = addElement(mapsPlace, 'question');
   const sinkMap = new Figure(mapsPlace, sinks, context, scope, figureLook);
   curvesPlace.addEventListener('choose-step', (event) =>
-    walk.go((event as CustomEvent<number>).detail),
+    goToStep((event as CustomEvent<number>).detail),
   );
   const shown = () => shownOf(context, context.state.value.shown);
 

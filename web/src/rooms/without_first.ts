@@ -26,9 +26,9 @@ import './without_first.css';
 
 /** Verdicts compare texts of this many seeds; the page shows the texts of the first one. */
 const SEED_COUNT = 8;
-/** Tokens of each text, and the fewest on which a verdict rests. */
+/** The model writes this many tokens, fewer if its context is full, but none if there is no room for LEAST_LENGTH. */
 const [TEXT_LENGTH, LEAST_LENGTH] = [64, 16];
-/** A text is called broken from this share of repeated tokens, or this rise of the loss in nats, on. */
+/** At least this share of repeated tokens, or this rise of the loss in nats, means that the text falls apart. */
 const [BROKEN_REPEATED, BROKEN_RISE] = [0.5, 1];
 
 type Numbers = Readonly<Record<Name, Measures>>;
@@ -46,12 +46,6 @@ function riseFrom(name: Name, measure: keyof Measures, trials: readonly Numbers[
   return { mean: meanRise, isAbove: meanRise - halfInterval(rises, [-Infinity, Infinity]) > 0 };
 }
 
-export interface Verdict {
-  readonly kind: 'apart' | 'worse' | 'same';
-  readonly heading: string;
-  readonly text: string;
-}
-
 const HEADINGS = {
   apart: 'Without the first token the text falls apart',
   repeats: 'Without the first token the model repeats itself',
@@ -60,7 +54,7 @@ const HEADINGS = {
 } as const;
 
 /** Returns undefined for fewer than four seeds. */
-export function verdictOf(trials: readonly Numbers[], count: number): Verdict | undefined {
+export function verdictOf(trials: readonly Numbers[], count: number) {
   if (trials.length < 4) return undefined;
   const repetition = riseFrom('kept', 'repeated', trials);
   const lossRise = riseFrom('kept', 'loss', trials);
