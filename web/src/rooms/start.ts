@@ -1,6 +1,6 @@
 /**
- * The first minute: one question, the reader's text, the sentence that its maps support, and the maps of two models
- * with one number each. The story is below; its code is fetched when the reader scrolls to it, which "Why?" does.
+ * The room Start: one question, the reader's text, the sentence that its maps support, and the maps of two models with
+ * one number each. The story below them is fetched when the reader scrolls to it or presses "Why?", which scrolls there.
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
@@ -54,7 +54,7 @@ import {
 } from '../words';
 import { sources } from '../page/sources';
 import { isTwin, remarkOf } from './start_words';
-import type { Story } from './story';
+import type { createStory } from './story';
 
 const SIDE_COUNT = 2;
 
@@ -257,7 +257,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   );
   for (const { step } of steps) watcher.observe(step);
   scope.onEnd(() => watcher.disconnect());
-  const story = signal<Story | undefined>(undefined);
+  const storyNeeds = signal<ReturnType<typeof createStory> | undefined>(undefined);
   let loading: Promise<unknown> | undefined;
   scope.effect(() => {
     for (const [i, { step }] of steps.entries())
@@ -265,9 +265,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     if (!reached.value.size) return;
     const places = steps.map(({ place }) => place);
     // A static import of the tables' rules would make the bundler's runtime a file of the first screen.
-    loading ??= Promise.all([import('./story'), import('./tables.css')]).then(([{ Story }]) => {
-      story.value = new Story(places, takeawaysPlace, reached, { context, scope, shown });
-    }, context.fail);
+    loading ??= Promise.all([import('./story'), import('./tables.css')]).then(
+      ([{ createStory }]) => {
+        storyNeeds.value = createStory(places, takeawaysPlace, reached, { context, scope, shown });
+      },
+      context.fail,
+    );
   });
 
   const goTo = (n: number, behavior: ScrollBehavior): void => {
@@ -286,7 +289,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   requestFrames(context, scope, (state, { queue }) => {
     const [firstSubject, ...otherSubjects] = sideSubjects(state);
     const { frame } = queue.entries.value.get(firstSubject!) ?? {};
-    const needs = story.value?.needs(frame, state);
+    const needs = storyNeeds.value?.(frame, state);
     // The second model is requested only when the first one is measured.
     const subjects = frame ? [firstSubject!, ...otherSubjects] : [firstSubject!];
     return {
