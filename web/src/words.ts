@@ -141,20 +141,6 @@ function recordedWords({ model, prompts, license, versions, command }: Condition
   return parts.filter(Boolean).join('; ');
 }
 
-type Stamped = Pick<
-  Frame,
-  | 'eps'
-  | 'T'
-  | 'first'
-  | 'firstAt'
-  | 'special'
-  | 'sequences'
-  | 'title'
-  | 'class'
-  | 'model'
-  | 'setting'
->;
-
 /** Names the special tokens at the start of the text, and the first token's position if that is not 0. */
 export function startTokenWords(frame: Pick<Frame, 'first' | 'firstAt' | 'special'>): string {
   const { first, special } = frame;
@@ -165,24 +151,19 @@ export function startTokenWords(frame: Pick<Frame, 'first' | 'firstAt' | 'specia
   return `starts with ${first.map(readable).join(' ')}${isStart ? ' (start token)' : ''}${position}`;
 }
 
-/** Returns the conditions of a measurement without the model. */
-function settingWords(frame: Stamped): string {
-  const { eps, T, sequences } = frame;
-  const promptWords = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
-  return `ε = ${eps} · T = ${T} · ${startTokenWords(frame)} · ${promptWords}`;
-}
-
 /** Returns the class of a frame's numbers and all their conditions, as printed under every figure. */
-export function stampWords(frame: Stamped): string {
-  const { bits } = frame.model;
-  const recordedNote = frame.model.source === 'recording' ? ' · recorded' : '';
-  const storage = bits ? ` · stored at ${bits.toFixed(1)} bits per weight` : '';
-  const setting = frame.setting ?? settingWords(frame);
-  return `${CLASS_WORDS[frame.class]} · ${setting} · ${frame.title}${recordedNote}${storage}`;
+export function stampWords(frame: Frame): string {
+  const { eps, T, sequences, model, title } = frame;
+  const promptWords = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
+  const setting =
+    frame.setting ?? `ε = ${eps} · T = ${T} · ${startTokenWords(frame)} · ${promptWords}`;
+  const recordedNote = model.source === 'recording' ? ' · recorded' : '';
+  const storage = model.bits ? ` · stored at ${model.bits.toFixed(1)} bits per weight` : '';
+  return `${CLASS_WORDS[frame.class]} · ${setting} · ${title}${recordedNote}${storage}`;
 }
 
 /** Returns the parts of their stamps that all frames share. */
-export function sharedConditions(frames: readonly Stamped[]): string[] {
+export function sharedConditions(frames: readonly Frame[]): string[] {
   const stamps = frames.map((frame) => stampWords(frame).split(' · '));
   return (stamps[0] ?? []).filter((one) => stamps.every((own) => own.includes(one)));
 }
