@@ -22,7 +22,6 @@ import {
   framesOf,
   shownOf,
   type Context,
-  type Engine,
   type Scope,
   type Shown,
 } from '../page/context';
@@ -61,8 +60,6 @@ import './panes.css';
 import './tables.css';
 import './compare.css';
 
-const metricsFor = ({ models }: Engine, texts = models.describe) => tableOf(texts);
-
 const SAVE_KINDS = ['CSV', 'CSV by prompt', 'JSON'] as const;
 
 /** Returns numbers that papers report of models like the shown ones, and of open models. */
@@ -79,9 +76,8 @@ function reportsOf(
     const card = cards.find(({ id, title }) => id === name || (recording && title === name));
     return card?.paper ? [{ ...card.paper, title: `${card.title}’s counterpart` }] : [];
   });
-  const keys = rows.map((row) => JSON.stringify(row));
   return [
-    ...rows.filter((_, i) => keys.indexOf(keys[i]!) === i),
+    ...new Map(rows.map((row) => [JSON.stringify(row), row])).values(),
     ...(openModels ? openModelRows(openModels, context.state.peek().input) : []),
   ];
 }
@@ -134,34 +130,34 @@ function differencesNote(
     })),
   );
   // The differences of two subjects fit on a line; those of more need columns.
-  if (frames.length === 2 || !result.differences.length)
-    return html`<div class="differs">
-      <h2>What differs</h2>
-      <p>${differenceLine(result, describe.letters)}</p>
-    </div>`;
+  const isLine = frames.length === 2 || !result.differences.length;
   return html`<div class="differs">
     <h2>What differs</h2>
-    ${tableRegion(
-      'What differs, a table',
-      html`<table>
-        <thead>
-          <tr>
-            <td></td>
-            ${frames.map(({ title }) => html`<th scope="col">${title}</th>`)}
-          </tr>
-        </thead>
-        <tbody>
-          ${result.differences.map(
-            ({ path, values }) =>
-              html`<tr>
-                <th scope="row">${pathWords(path, describe.letters)}</th>
-                ${values.map((value) => html`<td>${value ?? '–'}</td>`)}
-              </tr>`,
-          )}
-        </tbody>
-      </table>`,
-    )}
-    <p class="hint">${result.equalCount} other settings identical.</p>
+    ${
+      isLine
+        ? html`<p>${differenceLine(result, describe.letters)}</p>`
+        : html`${tableRegion(
+              'What differs, a table',
+              html`<table>
+                <thead>
+                  <tr>
+                    <td></td>
+                    ${frames.map(({ title }) => html`<th scope="col">${title}</th>`)}
+                  </tr>
+                </thead>
+                <tbody>
+                  ${result.differences.map(
+                    ({ path, values }) =>
+                      html`<tr>
+                        <th scope="row">${pathWords(path, describe.letters)}</th>
+                        ${values.map((value) => html`<td>${value ?? '–'}</td>`)}
+                      </tr>`,
+                  )}
+                </tbody>
+              </table>`,
+            )}
+            <p class="hint">${result.equalCount} other settings identical.</p>`
+    }
   </div>`;
 }
 
@@ -241,7 +237,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const saveMenu = addKinds(numbersHead, 'the numbers', SAVE_KINDS, (kind) => {
     const frames = framesOf(shown().filter(({ isStale }) => !isStale));
     const facts = context.facts();
-    const columns = metricsFor(context.engine.peek()!);
+    const columns = tableOf(context.engine.peek()!.models.describe);
     const fileText =
       kind === 'JSON'
         ? tableJson(frames, columns, facts, reportsOf(frames, context, openModels.peek()))
@@ -269,9 +265,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     void models?.explain().then((texts) => (explanations.value = texts));
   });
 
-  requestFrames(context, scope, (_, engine) => ({
+  requestFrames(context, scope, (_, { models }) => ({
     views: [sinks, ...stage.choiceFor(framesOf(shown())).views],
-    more: [...readsOf(metricsFor(engine)), ...READS, RAW_ALPHA],
+    more: [...readsOf(tableOf(models.describe)), ...READS, RAW_ALPHA],
   }));
   hideUntilDrawn(root, scope, shown);
 
@@ -317,7 +313,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     saveMenu.hidden = !allows(state, 'save') || !freshFrames.length;
     // There are no columns before the engine, which describes the metrics, has loaded.
     const engine = context.engine.value;
-    const columns = engine ? metricsFor(engine, explanations.value) : [];
+    const columns = engine ? tableOf(explanations.value ?? engine.models.describe) : [];
     const requiredFields = readsOf(columns.filter(({ isRare }) => !isRare));
     const rows = entries.flatMap(({ frame, isStale }) =>
       frame && requiredFields.every((name) => name in frame.tensors || name in (frame.lacks ?? {}))

@@ -20,7 +20,7 @@ import {
   type Shown,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import { layerNumber, selectedHead, type Frame } from '../frame';
+import { layerNumber, selectedHead, type Frame, type Head } from '../frame';
 import { interventionControls } from '../page/hand';
 import { attention } from '../views/attention';
 import { dormantHeads, effects, sinkCount } from '../views/effects';
@@ -63,10 +63,6 @@ function ablationsOf({ views: [view] }: Choice, frame: Frame | undefined): Subje
 const needsFirstHidden = ({ question, views: [view] }: Choice, frame: Frame | undefined): boolean =>
   (view === effects || (question.name === 'if' && view === attention)) &&
   Boolean(frame && isChangeable(frame) && !frame.edits.length);
-
-/** Returns undefined until the rise of the loss is measured, and if no answer needs it. */
-const firstHiddenRise = (choice: Choice, frame: Frame, context: Context): number | undefined =>
-  needsFirstHidden(choice, frame) ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
 
 /** Returns the view of all heads: their maps if there are few. Before the model is loaded its source decides. */
 function navigatorOf(subject: string, frame: Frame | undefined): View {
@@ -165,7 +161,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       bar,
     );
     const ablations = ablationsOf(choice, frame);
-    const hiddenRise = frame && firstHiddenRise(choice, frame, context);
+    const isAboutHidden = frame && needsFirstHidden(choice, frame);
+    const hiddenRise = isAboutHidden ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
     const answer = frame && at ? answerOf(choice, frame, at, state, hiddenRise) : '';
     const isLoading = !frame && !entries[0]!.error;
     render(
@@ -174,7 +171,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         frame && at
           ? ablations.length
             ? ablatedWords(frame, ablations, hiddenRise, context)
-            : choice.question.name === 'if' && needsFirstHidden(choice, frame)
+            : choice.question.name === 'if' && isAboutHidden
               ? firstHiddenWords(frame, hiddenRise)
               : detailWords(choice, frame, at)
           : isLoading
@@ -241,11 +238,7 @@ function firstHiddenWords(frame: Frame, rise: number | undefined): string {
 }
 
 /** Returns the sentences below the plain answer; empty if the view itself states the numbers. */
-function detailWords(
-  { question }: Choice,
-  frame: Frame,
-  at: ReturnType<typeof selectedHead>,
-): string {
+function detailWords({ question }: Choice, frame: Frame, at: Head): string {
   switch (question.name) {
     case 'where':
       return finding(frame, at);

@@ -29,14 +29,7 @@ export interface Point {
   readonly color?: string;
 }
 
-interface Axis {
-  readonly title: string;
-  readonly question: string;
-  readonly label: string;
-  readonly isLog: boolean;
-}
-
-const AXES: Readonly<Record<XAxis, Axis>> = {
+const AXES = {
   ratio: {
     title: 'hidden ratio',
     question: 'Do models with a large hidden norm have a sink, and the other way round?',
@@ -55,7 +48,7 @@ const AXES: Readonly<Record<XAxis, Axis>> = {
     label: 'parameters',
     isLog: true,
   },
-};
+} as const satisfies Record<XAxis, object>;
 
 /** The metric of α from raw weights. A frame must also have it if rows need not sum to 1. */
 export const RAW_ALPHA = 'alpha_raw';
@@ -304,7 +297,7 @@ export function addScatter(
   scope.effect(() => {
     const { xAxis, checkpoints } = context.state.value;
     if ((place.hidden = panelOf(context.state.value) !== 'scatter')) return;
-    const frames = framesOf([...shown()].filter(({ isStale }) => !isStale)).filter(({ tensors }) =>
+    const frames = framesOf(shown().filter(({ isStale }) => !isStale)).filter(({ tensors }) =>
       READS.every((name) => name in tensors),
     );
     const colors = colorsOf(frames);

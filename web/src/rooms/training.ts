@@ -24,11 +24,11 @@ import './training.css';
 
 function emergenceSentence(frames: readonly Frame[]): string {
   const emergences = frames.flatMap((frame) => emergenceOf(frame) ?? []);
-  const formations = emergences.filter(({ isNone, from }) => !isNone && from === 0);
-  if (!emergences.length || formations.length < emergences.filter(({ isNone }) => !isNone).length)
-    return '';
-  if (!formations.length) return 'No sink appears in these trainings.';
-  return 'The sink is not there at first: it appears during training.';
+  const withSink = emergences.filter(({ isNone }) => !isNone);
+  if (!emergences.length || withSink.some(({ from }) => from !== 0)) return '';
+  return withSink.length
+    ? 'The sink is not there at first: it appears during training.'
+    : 'No sink appears in these trainings.';
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
