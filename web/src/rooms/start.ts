@@ -97,10 +97,9 @@ function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): s
   const otherName = isTwin(frame, otherFrame)
     ? 'a sigmoid model trained alike'
     : nameOf(otherFrame);
-  const subject = claim.kind === 'weak' ? 'it' : 'they';
-  const verb = claim.kind === 'weak' ? 'does' : 'do';
-  if (otherClaim.kind === 'none') return ` In ${otherName}, ${subject} ${verb} not.`;
-  return otherClaim.kind === claim.kind ? ` In ${otherName}, ${subject} ${verb}, too.` : '';
+  const clause = `In ${otherName}, ${claim.kind === 'weak' ? 'it does' : 'they do'}`;
+  if (otherClaim.kind === 'none') return ` ${clause} not.`;
+  return otherClaim.kind === claim.kind ? ` ${clause}, too.` : '';
 }
 
 /**
@@ -160,13 +159,17 @@ function nameOf(frame: Frame | undefined): string {
   return (frame?.title ?? '').replace(/ at step [\d,]+(?: of [\d,]+)?$/, '');
 }
 
+/** Returns the card of a quantized preview; undefined for exact weights. */
+const previewedCard = ({ subject, model }: Frame, context: Context) =>
+  model.bits ? context.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject) : undefined;
+
 /** Says what the quantized preview changes; shown until the exact weights are loaded. */
-function previewWords({ subject, model: { bits } }: Frame, context: Context): string {
-  const card = context.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject);
-  if (!bits || !card?.preview) return '';
+function previewWords(frame: Frame, context: Context): string {
+  const { preview, measured } = previewedCard(frame, context) ?? {};
+  if (!preview) return '';
   return (
     ` (a quantized preview until the exact weights are loaded; over 100 passages its Sink₁ is ` +
-    `${card.preview.measured.sink_1}%, of the exact weights ${card.measured.sink_1}%)`
+    `${preview.measured.sink_1}%, of the exact weights ${measured!.sink_1}%)`
   );
 }
 
@@ -176,13 +179,8 @@ function previewMark(
   context: Context,
   askExact: () => void,
 ): TemplateResult | typeof nothing {
-  const cards = frames
-    .filter(({ model }) => model.bits)
-    .flatMap((frame) =>
-      context.engine.peek()!.models.zoo.cards.filter(({ id }) => id === frame.subject),
-    );
-  const bytes = cards
-    .flatMap(({ preview }) => preview?.refinement?.bytes ?? [])
+  const bytes = frames
+    .flatMap((frame) => previewedCard(frame, context)?.preview?.refinement?.bytes ?? [])
     .reduce((a, b) => a + b, 0);
   if (!bytes) return nothing;
   const bits = Math.max(...frames.flatMap(({ model }) => model.bits ?? [])).toFixed(1);
@@ -239,7 +237,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       return { isPlain: true, remark: remarkOf(claimOf(frame, headOf(frame), state)) };
     },
   });
-  figure.root.dataset.view = 'attention';
 
   /** The steps that the reader has scrolled to, counted from 0. Only these are fetched and measured. */
   const reached = signal<ReadonlySet<number>>(new Set());
