@@ -10,13 +10,11 @@ export interface Judgment {
 const RIGHT_ERROR = 0.03;
 const NEAR_ERROR = 0.15;
 
-export interface Range {
-  readonly min: number;
-  readonly max: number;
-  readonly unit: string;
-}
-
-export function judgeNumber(guess: number, answer: number, { min, max, unit }: Range): Judgment {
+export function judgeNumber(
+  guess: number,
+  answer: number,
+  { min, max, unit }: { readonly min: number; readonly max: number; readonly unit: string },
+): Judgment {
   const error = guess - answer;
   const share = Math.abs(error) / (max - min);
   const unitWords = unit === '%' ? ' points' : unit;

@@ -98,8 +98,6 @@ export function fittingTicks(ticks: readonly number[], y: (value: number) => num
   return spaced;
 }
 
-const isSameSeries = (a: Series) => (b: Series) => a.name === b.name && a.color === b.color;
-
 /** Shapes of points, which distinguish series for readers who cannot distinguish their colors. */
 const SHAPES = [
   'M-3,-3h6v6h-6z',
@@ -256,7 +254,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const needsLineSamples = kind === 'lines' && series.some(({ dash }) => dash);
   // The legend lists faint lines last, and lines of the same name and color once.
   const legend = series
-    .filter((one, i) => series.findIndex(isSameSeries(one)) === i)
+    .filter((a, i) => i === series.findIndex((b) => a.name === b.name && a.color === b.color))
     .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));
   render(
     html`<svg

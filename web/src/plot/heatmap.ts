@@ -3,6 +3,7 @@
  * cell, which is marked and described; a click or Enter chooses the cell. Words label rows and columns, as far as they
  * fit.
  */
+import { html, render } from 'lit';
 import { stepOf, type Scale } from './color';
 
 export interface Cell {
@@ -97,16 +98,6 @@ function mark(frame: HTMLElement, cell: Cell | undefined, rows: number, cols: nu
   frame.style.height = `${isColumn ? 100 : 100 / rows}%`;
 }
 
-function updateChildren(
-  container: HTMLElement,
-  count: number,
-  each: (child: HTMLElement, i: number) => void,
-): void {
-  while (container.childElementCount > count) container.lastElementChild!.remove();
-  while (container.childElementCount < count) container.append(document.createElement('span'));
-  [...container.children].forEach((child, i) => each(child as HTMLElement, i));
-}
-
 /** The number of letters of a label that fit next to every map. */
 const LABEL_LETTERS = 6;
 
@@ -137,12 +128,11 @@ export function distinctLabels(words: readonly string[]): string[] {
  * @param words '' for a row or column without a label
  */
 function writeLabels(container: HTMLElement, words: readonly string[] = []): void {
-  const labels = distinctLabels(words);
-  updateChildren(container, words.length, (span, i) => {
-    // Style sheets truncate a label that is too long; the title has the whole word.
-    if (span.textContent !== labels[i]) span.textContent = labels[i]!;
-    if (span.title !== words[i]) span.title = words[i]!;
-  });
+  // Style sheets truncate a label that is too long; the title has the whole word.
+  const spans = distinctLabels(words).map(
+    (label, i) => html`<span title=${words[i]!}>${label}</span>`,
+  );
+  render(spans, container);
 }
 
 export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatmap {
