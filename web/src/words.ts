@@ -231,7 +231,7 @@ export function isBelow({ isShare, isMost, given, even }: Claim): boolean {
   return !isShare && isMost && given < even;
 }
 
-/** Formats the number of a claim, the only number about the head in a picture, its caption and its card. */
+/** Formats the number of a claim. A picture, its caption and its card state no other number about the head. */
 export function givenWords(claim: Claim): string {
   // A bound is rounded up so that it holds; from a preview it is raised by a tenth, to hold for the exact weights.
   if (isBelow(claim)) {
@@ -405,6 +405,6 @@ export function meanRowSum(frame: Frame): number {
   return mean(Array.from(frame.tensors.row_mass_summary!.data).filter((_, i) => i % 3 === 0));
 }
 
-export function capital(said: string): string {
-  return said.charAt(0).toUpperCase() + said.slice(1);
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -225,16 +225,16 @@ const PANELS = [
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const bar = addElement(root, 'bar');
-  const head = addElement(root, 'room-head');
+  const headingPlace = addElement(root, 'room-head');
   const pictures = addElement(root, 'pictures');
   let statedConditions: readonly string[] = [];
   const figureLook = { roomConditions: () => statedConditions };
   const stage = createStage(addElement(pictures, 'stage'), context, scope, figureLook);
   const sinkMap = new Figure(pictures, sinks, context, scope, figureLook);
   const numbers = addElement(root, 'figure numbers-of-all', 'section');
-  const numbersHead = addElement(numbers, 'figure-head', 'header');
-  const columnsPlace = addElement(numbersHead, 'figure-title');
-  const saveMenu = addKinds(numbersHead, 'the numbers', SAVE_KINDS, (kind) => {
+  const numbersHeading = addElement(numbers, 'figure-head', 'header');
+  const columnsPlace = addElement(numbersHeading, 'figure-title');
+  const saveMenu = addKinds(numbersHeading, 'the numbers', SAVE_KINDS, (kind) => {
     const frames = framesOf(shown().filter(({ isStale }) => !isStale));
     const facts = context.facts();
     const columns = tableOf(context.engine.peek()!.models.describe);
@@ -300,7 +300,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         pictureField(choice, frames, stage.select),
       )}
       ${troubleNotes(entries, context)}`,
-      head,
+      headingPlace,
     );
     // Adds the titles, which are above the pictures, so that the stamps can leave them out too.
     statedConditions = [...sharedConditions(frames), ...frames.map(({ title }) => title)];

@@ -86,7 +86,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   isWide.addEventListener('change', arrange);
   scope.onEnd(() => isWide.removeEventListener('change', arrange));
   const railTitle = addElement(rail, 'hint', 'p');
-  const head = addElement(middle, 'room-head');
+  const headingPlace = addElement(middle, 'room-head');
   const handPlace = addElement(middle, '');
   // The stage's picture states all conditions, other pictures only those that differ.
   let statedConditions: readonly string[] = [];
@@ -186,7 +186,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           : nothing,
       )}
       ${troubleNotes(entries, context)}`,
-      head,
+      headingPlace,
     );
     statedConditions = frame ? stampWords(frame).split(' · ') : [];
     const view = navigatorOf(selectedSubject(), frame);

@@ -23,7 +23,7 @@ function sentencesOf(texts: readonly string[]): string[] {
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   if (isWholeRoom(context.state.peek().view)) return void buildWholeRoom(root, context, scope);
   const view = viewNamed(context.state.peek().view);
-  const head = addElement(root, 'room-head');
+  const headingPlace = addElement(root, 'room-head');
   const controls = addElement(root, 'figure-controls');
   const figure = new Figure(root, view, context, scope, { isEmbed: true });
   const foot = addElement(root, 'figure-foot', 'p');
@@ -56,7 +56,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     void context.theme.value;
     const entries = shown();
     const frames = framesOf(entries);
-    render(troubleNotes(entries, context), head);
+    render(troubleNotes(entries, context), headingPlace);
     render(
       html`${hasControl('question') ? askBar(context, frames) : hasControl('text') ? textField(context, 2) : nothing}
       ${hasControl('generate') ? generateControls(context, frames) : nothing}`,

@@ -276,7 +276,7 @@ export function addScatter(
 ): void {
   const place = addElement(root, 'figure scatter', 'section');
   place.dataset.view = 'scatter';
-  const head = addElement(place, 'figure-title');
+  const headingPlace = addElement(place, 'figure-title');
   const controls = addElement(place, 'numbers');
   const chart = addElement(place, 'chart');
   const caption = addElement(place, 'caption', 'p');
@@ -307,7 +307,7 @@ export function addScatter(
     render(
       html`<h2>Sink and size, loss, norm</h2>
         <p class="question">${AXES[xAxis].question}</p>`,
-      head,
+      headingPlace,
     );
     render(
       html`${segmented(

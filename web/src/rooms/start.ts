@@ -200,7 +200,7 @@ const STEP_TITLES = [
 ] as const;
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const head = addElement(root, 'start-head');
+  const headingPlace = addElement(root, 'start-head');
   const stage = addElement(root, 'start-stage');
   const legend = addElement(root, 'start-legend');
   const whyPlace = addElement(root, 'start-ask');
@@ -331,7 +331,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         </div>
         <p class="lead" data-finding role="status">${leadSentence(frames, claims)}</p>
         ${troubleNotes(entries, context)}`,
-      head,
+      headingPlace,
     );
     const tabNames = entries.map(
       ({ frame, subject }, i) => [i, frame?.operation.label ?? subject] as const,

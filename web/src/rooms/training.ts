@@ -32,7 +32,7 @@ function emergenceSentence(frames: readonly Frame[]): string {
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const head = addElement(root, 'room-head');
+  const headingPlace = addElement(root, 'room-head');
   const goToStep = addWalk(addElement(root, 'walk-place'), context, scope);
   const grid = addElement(root, 'training-grid');
   const mapsPlace = addElement(grid, 'middle');
@@ -95,7 +95,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           : nothing
       }
       ${troubleNotes(entries, context)}`,
-      head,
+      headingPlace,
     );
     const conditions = sharedConditions(framesOf(entries));
     statedConditions = [...conditions, ...framesOf(entries).map(({ title }) => title)];
