@@ -160,19 +160,19 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   let pointedCell: Cell | undefined;
   let remoteCell: Cell | undefined;
 
-  const writeReadout = () => {
+  const drawPointed = () => {
     if (!drawnData) return;
-    const text = drawnData.describe(
-      pointedCell ?? remoteCell ?? drawnData.chosen ?? { row: -1, col: -1 },
-    );
+    const { rows, cols, chosen, describe } = drawnData;
+    const cell = pointedCell ?? remoteCell;
+    mark(litMark, cell, rows, cols);
+    const text = describe(cell ?? chosen ?? { row: -1, col: -1 });
     if (readout.textContent !== text) readout.textContent = text;
   };
   const pointAt = (cell: Cell | undefined) => {
     if (cell?.row === pointedCell?.row && cell?.col === pointedCell?.col) return;
     pointedCell = cell;
     if (!drawnData) return;
-    mark(litMark, cell ?? remoteCell, drawnData.rows, drawnData.cols);
-    writeReadout();
+    drawPointed();
     events.onPoint?.(cell);
   };
   const cellUnder = (event: MouseEvent): Cell | undefined => {
@@ -259,14 +259,11 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
       remark.className = `remark ${data.remark?.kind ?? ''}`;
       if (remark.textContent !== data.remark?.text) remark.textContent = data.remark?.text ?? '';
       mark(chosenMark, data.chosen, rows, cols);
-      mark(litMark, pointedCell ?? remoteCell, rows, cols);
-      writeReadout();
+      drawPointed();
     },
     light(cell) {
       remoteCell = cell;
-      if (!drawnData || pointedCell) return;
-      mark(litMark, cell, drawnData.rows, drawnData.cols);
-      writeReadout();
+      if (!pointedCell) drawPointed();
     },
   };
 }
