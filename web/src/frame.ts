@@ -65,7 +65,7 @@ export interface Frame {
   readonly operation: Operation;
   readonly edits: readonly Edit[];
   readonly labels: readonly string[];
-  /** For each edit, the label of the choice for each parameter. */
+  /** For each edit, the labels of its parameters' values. */
   readonly choices: readonly Readonly<Record<string, string>>[];
   /** The frame of the same model without the edits, if it was requested. */
   readonly base?: Frame;

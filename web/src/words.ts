@@ -55,7 +55,7 @@ export function readable(text: string): string {
     text
       .replace(/\n/g, '↵')
       .replace(/\t/g, '⇥')
-      // Spaces would be invisible in a token of nothing else.
+      // A token of spaces alone would be invisible.
       .replace(/^ +$/, (spaces) => '␣'.repeat(spaces.length))
       .replace(/ /g, '\u00a0')
       .replace(/[\0-\x1f\x7f]/g, (c) => sign(c.charCodeAt(0)))

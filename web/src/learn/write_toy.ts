@@ -37,7 +37,7 @@ class SinkWrite extends HTMLElement {
   #problem = '';
   /** In the order of CACHES; empty before the first run. */
   #texts: readonly Written[] = [];
-  /** The recorded texts beside it may not be parsed yet, so the element draws into a child of its own. */
+  /** The element draws into a child of its own, since the recorded texts inside it may not be parsed yet. */
   readonly #place = document.createElement('div');
 
   connectedCallback(): void {

@@ -54,8 +54,8 @@ const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
   ArrowRight: [0, 1],
 };
 /**
- * Before a map has its size on the screen: the most rows whose labels are all shown, and how many labels a longer map
- * shows.
+ * While a map's size on the screen is unknown, a map of up to MAX_WORDS rows has all its labels, and a longer one some
+ * THINNED_WORDS.
  */
 const [MAX_WORDS, THINNED_WORDS] = [44, 30];
 /** The number of pixels that a word takes along a map: letters of 11 pixels and a gap. */
@@ -101,9 +101,7 @@ function mark(frame: HTMLElement, cell: Cell | undefined, rows: number, cols: nu
 /** The number of letters of a label that fit next to every map. */
 const LABEL_LETTERS = 6;
 
-/**
- * Returns labels for words; words that are too long and begin alike are cut at the start, where they begin to differ.
- */
+/** Returns labels for words. Long words that begin alike lose their common beginning, so that their labels differ. */
 export function distinctLabels(words: readonly string[]): string[] {
   const groups = new Map<string, Set<string>>();
   const startOf = (one: string) => one.slice(0, LABEL_LETTERS);

@@ -7,7 +7,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Returns every value that is no object, with its path of keys. */
+/** Returns every value that is not an object, with its path of keys. */
 function leavesOf(value: unknown, path: readonly string[] = []): [readonly string[], unknown][] {
   if (!isObject(value)) return [[path, value]];
   return Object.entries(value).flatMap(([key, inner]) => leavesOf(inner, [...path, key]));

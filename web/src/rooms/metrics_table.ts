@@ -56,7 +56,7 @@ function columnHeading(
   </th>`;
 }
 
-/** Formats a deviation. If rounding would hide it, says so. */
+/** Formats a deviation; “± <0.01” if rounding would hide it. */
 function spreadWords(deviation: number, smallest: number, format: (x: number) => string): string {
   if (!Number.isFinite(deviation)) return '';
   if (deviation === 0) return '± 0';

@@ -50,7 +50,7 @@ const AXES = {
   },
 } as const satisfies Record<XAxis, object>;
 
-/** The metric of α from raw weights. A frame must also have it if rows need not sum to 1. */
+/** The metric of α from raw weights, which the plot uses for frames that have it. */
 export const RAW_ALPHA = 'alpha_raw';
 
 export const READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
@@ -72,7 +72,7 @@ export function pointOf(frame: Frame): Point {
   return {
     title,
     alpha: alphaAboveUniform(frame),
-    // The first state is the embedding, which is no layer.
+    // The first hidden state is the embedding, before all layers.
     ratio: Math.max(...(tensors.hidden_ratio?.data.subarray(1) ?? [NaN])),
     loss: tensors.loss_mean?.data[0] ?? NaN,
     size: architecture.parameters,
@@ -122,9 +122,9 @@ export function rankCorrelation(xs: readonly number[], ys: readonly number[]): n
   return productSum(a, b) / Math.sqrt(productSum(a, a) * productSum(b, b));
 }
 
-/** From this weight above uniform attention on there is a sink, as in protocol A (models/README.md). */
+/** A model has a sink if its α₁ is at least this far above uniform attention, as in protocol A (models/README.md). */
 const SINK_ALPHA = 0.1;
-/** Below the first ratio of norms the first token is like others; above the second it is massive. */
+/** A first token whose norm ratio is below the first number is like others; from the second on it is massive. */
 const [EVEN_RATIO, SPIKE_RATIO] = [2, 5];
 /** The fewest points for which the page states a correlation. */
 const MIN_POINTS = 4;

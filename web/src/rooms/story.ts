@@ -46,7 +46,7 @@ import {
   MUST_SPEND,
 } from '../words';
 import { cardOf } from './about';
-import { barsTable } from './bars';
+import { barsTable, linesTable } from './tables';
 import {
   ablation,
   isChangeable,
@@ -256,30 +256,15 @@ function lossWords(loss: number, rise: number | undefined): string {
 const lossTable = (losses: readonly Losses[]): TemplateResult =>
   tableRegion(
     'Losses with a token hidden',
-    html`<table>
-      <caption>
-        ${explainTerms('Loss of the small models on your text, in nats per token; lower is better')}
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col">model</th>
-          <th scope="col">nothing hidden</th>
-          <th scope="col">first token hidden</th>
-          <th scope="col">second token hidden</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${losses.map(
-          ({ name, loss, firstRise, secondRise }) =>
-            html`<tr>
-              <th scope="row">${name}</th>
-              <td>${loss.toFixed(3)}</td>
-              <td>${lossWords(loss, firstRise)}</td>
-              <td>${lossWords(loss, secondRise)}</td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>`,
+    linesTable(
+      'losses',
+      explainTerms('Loss of the small models on your text, in nats per token; lower is better'),
+      ['model', 'nothing hidden', 'first token hidden', 'second token hidden'],
+      losses.map(({ name, loss, firstRise, secondRise }) => ({
+        title: name,
+        cells: [loss.toFixed(3), lossWords(loss, firstRise), lossWords(loss, secondRise)],
+      })),
+    ),
   );
 
 /** Step 3: a real model's recorded text without its first token; below it, the small model on the reader's text. */

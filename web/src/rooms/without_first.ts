@@ -21,7 +21,7 @@ import {
 } from '../run/without_first';
 import { formatNumber, halfInterval } from '../timeline/seeds';
 import { firstTokenName, percent } from '../words';
-import { barsTable } from './bars';
+import { barsTable, linesTable } from './tables';
 import './without_first.css';
 
 /** Verdicts compare texts of this many seeds; the page shows the texts of the first one. */
@@ -97,33 +97,16 @@ function textsTable(
   trials: readonly Numbers[],
   caption: string,
 ): TemplateResult {
-  return tableRegion(
-    caption,
-    html`<table class="without">
-      <caption>
-        ${caption}
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col">First token</th>
-          <th scope="col">The model writes</th>
-          <th scope="col">Repeated</th>
-          <th scope="col">Loss</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${CONDITION_NAMES.map(
-          (name) =>
-            html`<tr>
-              <th scope="row">${CONDITIONS[name].title}</th>
-              <td class="written"><span class="hint">${prompt}</span>${textOf(name)}</td>
-              <td>${percent(meanOf(trials, name, 'repeated'), 0)}</td>
-              <td>${formatNumber(meanOf(trials, name, 'loss'), 2)}</td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>`,
-  );
+  const lines = CONDITION_NAMES.map((name) => ({
+    title: CONDITIONS[name].title,
+    cells: [
+      html`<div class="written"><span class="hint">${prompt}</span>${textOf(name)}</div>`,
+      percent(meanOf(trials, name, 'repeated'), 0),
+      formatNumber(meanOf(trials, name, 'loss'), 2),
+    ],
+  }));
+  const columns = ['First token', 'The model writes', 'Repeated', 'Loss'];
+  return tableRegion(caption, linesTable('without', caption, columns, lines));
 }
 
 const conditionsWords = (count: number, seeds: number, texts = 'texts of seed 1') =>

@@ -1,13 +1,13 @@
 /**
- * Works out one row of a map: the scores of one query, the weights that the operation makes of these, and the vector
- * that each token adds to the head's output, of which the table gives the norm.
+ * Works out one row of a map: the scores of one query, the weights that the operation makes of them, and the length of
+ * the vector that each token adds to the head's output.
  */
 import { html, nothing, render } from 'lit';
 import { defaults } from '../ask/state';
 import { firstKey, mapsOf, mean, ofHead, rowSumOf, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
 import { firstBare, headName, percent, quote, show, sumWords } from '../words';
-import { barCell } from './bars';
+import { barCell } from './tables';
 import { formatNumber } from '../timeline/seeds';
 import { addElement, setText, type View } from '../page/view';
 import { shownQuery } from '../views/query';
