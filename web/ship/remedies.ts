@@ -1,7 +1,7 @@
 /** Shows the remedies of production models for their sinks (src/remedies.ts) as a table of a lesson. */
 import {
   COMPARE_LABEL,
-  COLUMN_HEADS,
+  COLUMN_TITLES,
   hubAddress,
   RECORDER_WORDS,
   OPEN_LABEL,
@@ -29,7 +29,7 @@ export function remedyTable(hrefOf: (state: string) => string): Node[] {
           text(`. ${twinWords(remedy, zoo)}`),
         ]),
         table(
-          COLUMN_HEADS,
+          COLUMN_TITLES,
           families.map(({ name, where, checkpoint, opens, source }) => [
             `${name}, ${where}`,
             typeof checkpoint === 'string'

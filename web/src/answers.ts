@@ -50,10 +50,7 @@ function keyAnswer(frame: Frame, at: Head): string {
 function contributionAnswer(frame: Frame, at: Head): string {
   const { alpha, contribution_out_at } = frame.tensors;
   if (!alpha || !contribution_out_at || firstKey(frame)) return '';
-  const [gets, writes] = [alpha, contribution_out_at].map((one) => ofHead(one, at)[0]!) as [
-    number,
-    number,
-  ];
+  const [gets, writes] = [ofHead(alpha, at)[0]!, ofHead(contribution_out_at, at)[0]!];
   if (!Number.isFinite(gets) || !Number.isFinite(writes)) return '';
   const amount = gets > 0.5 ? 'Most' : gets > frame.eps ? 'Much' : 'Little';
   const part = writes > 0.5 ? 'most' : writes > 0.25 ? 'some' : 'little';
@@ -140,16 +137,14 @@ const ratioWords = (ratio: number, than: string, alike: string): string =>
  */
 function vectorsAnswer({ tensors: { hidden_norm, value_norm } }: Frame): string {
   if (!hidden_norm || !value_norm) return '';
-  const ratios = [hidden_norm, value_norm].map((tensor) => {
-    const { first, others: rest } = normProfile(tensor);
+  const ratiosOf = (norms: typeof hidden_norm) => {
+    const { first, others: rest } = normProfile(norms);
     return first.map((norm, i) => norm / rest[i]!);
-  }) as [number[], number[]];
-  const stateWords = ratioWords(
-    Math.max(...ratios[0]),
-    'than those of the others',
-    'about as large',
-  );
-  const valueWords = ratioWords(mean(ratios[1]), 'on average', 'about as large on average');
+  };
+  const stateRatio = Math.max(...ratiosOf(hidden_norm));
+  const stateWords = ratioWords(stateRatio, 'than those of the others', 'about as large');
+  const valueRatio = mean(ratiosOf(value_norm));
+  const valueWords = ratioWords(valueRatio, 'on average', 'about as large on average');
   return `The first token’s hidden state (its vector after each layer) is ${stateWords}, and its values are ${valueWords}.`;
 }
 
@@ -208,7 +203,7 @@ export function answerOf(
   rise?: number,
 ): string {
   const { name } = view!;
-  // The map's sentence asks "what if" until the reader sets an edit.
+  // Under "What if", the map's answer is about the edit, or else about hiding the first token.
   const isWhatIf = name === 'change' || (question.name === 'if' && name === 'attention');
   return (
     (isWhatIf ? changeAnswer(frame, rise) : ANSWERS[name]?.(frame, at, state, rise)) ||

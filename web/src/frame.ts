@@ -37,12 +37,6 @@ interface Rows {
   readonly att: Tensor;
 }
 
-/** The tensors of one head of the first prompt, by the names in describe. */
-interface HeadFrame extends Head {
-  readonly tensors: Readonly<Record<string, Tensor>>;
-  readonly rows?: Rows;
-}
-
 export interface Frame {
   readonly subject: string;
   readonly title: string;
@@ -62,7 +56,7 @@ export interface Frame {
    * Only for a recording: the key that counts as the first token, and whether all prompts have the same token there.
    */
   readonly firstAt?: { readonly key: number; readonly isCommon: boolean };
-  /** Why each of these numbers is missing: a recording lacks it, or it is not drawn for a long text. */
+  /** By the name of a number, why it is missing: a recording lacks it, or it is not drawn for a long text. */
   readonly lacks?: Readonly<Record<string, string>>;
   readonly pooled?: number;
   readonly class: NumberClass;
@@ -71,7 +65,7 @@ export interface Frame {
   readonly operation: Operation;
   readonly edits: readonly Edit[];
   readonly labels: readonly string[];
-  /** For each edit, the label of the choice for each parameter. */
+  /** For each edit, the labels of its parameters' values. */
   readonly choices: readonly Readonly<Record<string, string>>[];
   /** The frame of the same model without the edits, if it was requested. */
   readonly base?: Frame;
@@ -95,7 +89,11 @@ export interface Frame {
   /** Standard deviations over the prompts (n - 1), for each mean; NaN for one prompt. */
   readonly spread: Readonly<Record<string, Float32Array>>;
   readonly perPrompt: Readonly<Record<string, readonly number[]>>;
-  readonly head?: HeadFrame;
+  /** The tensors of one head of the first prompt, by the names in describe. */
+  readonly head?: Head & {
+    readonly tensors: Readonly<Record<string, Tensor>>;
+    readonly rows?: Rows;
+  };
   /** In falling order of probability. */
   readonly next: readonly { readonly text: string; readonly probability: number }[];
   readonly milliseconds: number;
@@ -165,15 +163,11 @@ export function maskHidden(
   return map;
 }
 
-/** Returns for each key the first query after its eviction from the head's cache; undefined without an eviction. */
-function evictionQueries({ T, tensors, architecture, head }: Frame): ArrayLike<number> | undefined {
-  return tensors.evicted?.data.subarray((head!.layer * architecture.H + head!.head) * T);
-}
-
 /** Returns the rows from `query` on, [n, T], with NaN for masked and evicted keys. */
 function visibleRows(frame: Frame, weights: ArrayLike<number>, query: number): Float32Array {
-  const { T } = frame;
-  const evictions = evictionQueries(frame);
+  const { T, tensors, architecture, head } = frame;
+  /** For each key the first query after its eviction from the head's cache. */
+  const evictions = tensors.evicted?.data.subarray((head!.layer * architecture.H + head!.head) * T);
   const rows = Float32Array.from(weights);
   for (let r = 0; r * T < rows.length; r++) {
     const keyEnd = visibleKeyEnd(frame, query + r);
@@ -377,15 +371,7 @@ export function hiddenLayer(
  * Returns the largest number in the residual stream and the first layer that has it; undefined if the run did not read
  * it.
  */
-export function massiveOf({ tensors: { massive, massive_at } }: Pick<Frame, 'tensors'>):
-  | {
-      readonly layer: number;
-      readonly channel: number;
-      readonly token: number;
-      readonly size: number;
-      readonly median: number;
-    }
-  | undefined {
+export function massiveOf({ tensors: { massive, massive_at } }: Pick<Frame, 'tensors'>) {
   if (!massive?.data.length || !massive_at) return undefined;
   const [sizes, places] = [massive.data, massive_at.data];
   let layer = 0;
@@ -399,36 +385,18 @@ export function massiveOf({ tensors: { massive, massive_at } }: Pick<Frame, 'ten
   };
 }
 
-/** A weight of a layer's down projection that helps to write the layer's largest output, and the token of that output. */
-interface SuperWeight {
-  readonly layer: number;
-  readonly row: number;
-  readonly column: number;
-  readonly token: number;
-  /** The weight times its input, divided by that output. */
-  readonly share: number;
-}
-
 /**
- * Returns the candidate in the layer that writes the largest number; undefined for a model with experts, for which the
- * core finds none.
+ * Returns the super weight of the layer that writes the largest number: a weight of its down projection that helps to
+ * write this number, the number's token, and the weight's share of the number. Undefined for a model with experts, for
+ * which the core finds none.
  */
-export function superWeightOf({
-  tensors: { super_weight },
-}: Pick<Frame, 'tensors'>): SuperWeight | undefined {
+export function superWeightOf({ tensors: { super_weight } }: Pick<Frame, 'tensors'>) {
   const data = super_weight?.data ?? [];
   const outputs = Array.from({ length: data.length / 6 }, (_, l) => Math.abs(data[6 * l + 5]!));
   const layer = indexOfMax(outputs);
   if (!Number.isFinite(outputs[layer])) return undefined;
-  const [row, column, token, weight, input, output] = Array.from(data).slice(6 * layer) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  return { layer, row, column, token, share: (weight * input) / output };
+  const [row, column, token, weight, input, output] = Array.from(data).slice(6 * layer);
+  return { layer, row: row!, column: column!, token: token!, share: (weight! * input!) / output! };
 }
 
 /** Returns the key/value head that a head uses; layers may differ in their number of key/value heads. */
@@ -457,10 +425,7 @@ export function deviation(values: readonly number[]): number {
   return Math.sqrt(values.reduce((sum, x) => sum + (x - average) ** 2, 0) / (n - 1));
 }
 
-export function overPrompts(
-  { perPrompt }: Frame,
-  name: string,
-): { mean: number; deviation: number } {
+export function overPrompts({ perPrompt }: Frame, name: string) {
   const values = perPrompt[name] ?? [];
   return { mean: mean(values), deviation: deviation(values) };
 }

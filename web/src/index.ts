@@ -82,14 +82,17 @@ const context: Context = {
     promptFileVersion.value = promptFileVersion.peek() + 1;
   },
   open: (name) => opener.invite(name),
-  openFiles: (given) => void opener.openFiles(given),
+  openFiles: (files) => void opener.openFiles(files),
   pick: () =>
     void import('./open/picker').then(
       ({ Picker }) => (picker ??= new Picker(context)).show(),
       fail,
     ),
-  embed: (view, of, pinned) =>
-    void import('./embed/dialog').then(({ showEmbed }) => showEmbed(of, view, pinned), fail),
+  embed: (view, figureContext, pinned) =>
+    void import('./embed/dialog').then(
+      ({ showEmbed }) => showEmbed(figureContext, view, pinned),
+      fail,
+    ),
   trust: (repository) => opener.trust(repository),
   fail,
   notify,
@@ -189,7 +192,7 @@ enter(place('main'), isEmbed ? [figure] : rooms, context);
 // Only embeds fetch this code: the page's first screen must wait for few files.
 if (isEmbed)
   void import('./embed/frame').then(
-    ({ startFrame }) => startFrame((said) => (hostTheme.value = said)),
+    ({ startFrame }) => startFrame((sentTheme) => (hostTheme.value = sentTheme)),
     fail,
   );
 keepForOffline(offerNewer);

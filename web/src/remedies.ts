@@ -139,7 +139,7 @@ export const REMEDIES: readonly Remedy[] = [
   },
 ];
 
-export const COLUMN_HEADS = ['Model', 'For the recorder', 'Source'] as const;
+export const COLUMN_TITLES = ['Model', 'For the recorder', 'Source'] as const;
 export const COMPARE_LABEL = 'Compare its twin with softmax';
 export const OPEN_LABEL = 'open it here';
 /**

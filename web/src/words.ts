@@ -55,7 +55,7 @@ export function readable(text: string): string {
     text
       .replace(/\n/g, '↵')
       .replace(/\t/g, '⇥')
-      // Spaces would be invisible in a token of nothing else.
+      // A token of spaces alone would be invisible.
       .replace(/^ +$/, (spaces) => '␣'.repeat(spaces.length))
       .replace(/ /g, '\u00a0')
       .replace(/[\0-\x1f\x7f]/g, (c) => sign(c.charCodeAt(0)))
@@ -141,20 +141,6 @@ function recordedWords({ model, prompts, license, versions, command }: Condition
   return parts.filter(Boolean).join('; ');
 }
 
-type Stamped = Pick<
-  Frame,
-  | 'eps'
-  | 'T'
-  | 'first'
-  | 'firstAt'
-  | 'special'
-  | 'sequences'
-  | 'title'
-  | 'class'
-  | 'model'
-  | 'setting'
->;
-
 /** Names the special tokens at the start of the text, and the first token's position if that is not 0. */
 export function startTokenWords(frame: Pick<Frame, 'first' | 'firstAt' | 'special'>): string {
   const { first, special } = frame;
@@ -165,24 +151,19 @@ export function startTokenWords(frame: Pick<Frame, 'first' | 'firstAt' | 'specia
   return `starts with ${first.map(readable).join(' ')}${isStart ? ' (start token)' : ''}${position}`;
 }
 
-/** Returns the conditions of a measurement without the model. */
-function settingWords(frame: Stamped): string {
-  const { eps, T, sequences } = frame;
-  const promptWords = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
-  return `ε = ${eps} · T = ${T} · ${startTokenWords(frame)} · ${promptWords}`;
-}
-
 /** Returns the class of a frame's numbers and all their conditions, as printed under every figure. */
-export function stampWords(frame: Stamped): string {
-  const { bits } = frame.model;
-  const recordedNote = frame.model.source === 'recording' ? ' · recorded' : '';
-  const storage = bits ? ` · stored at ${bits.toFixed(1)} bits per weight` : '';
-  const setting = frame.setting ?? settingWords(frame);
-  return `${CLASS_WORDS[frame.class]} · ${setting} · ${frame.title}${recordedNote}${storage}`;
+export function stampWords(frame: Frame): string {
+  const { eps, T, sequences, model, title } = frame;
+  const promptWords = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
+  const setting =
+    frame.setting ?? `ε = ${eps} · T = ${T} · ${startTokenWords(frame)} · ${promptWords}`;
+  const recordedNote = model.source === 'recording' ? ' · recorded' : '';
+  const storage = model.bits ? ` · stored at ${model.bits.toFixed(1)} bits per weight` : '';
+  return `${CLASS_WORDS[frame.class]} · ${setting} · ${title}${recordedNote}${storage}`;
 }
 
 /** Returns the parts of their stamps that all frames share. */
-export function sharedConditions(frames: readonly Stamped[]): string[] {
+export function sharedConditions(frames: readonly Frame[]): string[] {
   const stamps = frames.map((frame) => stampWords(frame).split(' · '));
   return (stamps[0] ?? []).filter((one) => stamps.every((own) => own.includes(one)));
 }
@@ -250,7 +231,7 @@ export function isBelow({ isShare, isMost, given, even }: Claim): boolean {
   return !isShare && isMost && given < even;
 }
 
-/** Formats the number of a claim, the only number about the head in a picture, its caption and its card. */
+/** Formats the number of a claim. A picture, its caption and its card state no other number about the head. */
 export function givenWords(claim: Claim): string {
   // A bound is rounded up so that it holds; from a preview it is raised by a tenth, to hold for the exact weights.
   if (isBelow(claim)) {
@@ -424,6 +405,6 @@ export function meanRowSum(frame: Frame): number {
   return mean(Array.from(frame.tensors.row_mass_summary!.data).filter((_, i) => i % 3 === 0));
 }
 
-export function capital(said: string): string {
-  return said.charAt(0).toUpperCase() + said.slice(1);
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -11,15 +11,11 @@ Object.defineProperty(Element.prototype, 'part', { value: { add: () => {} } });
 
 const walks = vi.hoisted(() => [] as { ended: boolean; went: number[] }[]);
 vi.mock('../src/rooms/walk', () => ({
-  Walk: class {
-    readonly #seen = { ended: false, went: [] as number[] };
-    constructor(_root: HTMLElement, _context: unknown, scope: Scope) {
-      walks.push(this.#seen);
-      scope.onEnd(() => (this.#seen.ended = true));
-    }
-    go(step: number) {
-      this.#seen.went.push(step);
-    }
+  addWalk: (_root: HTMLElement, _context: unknown, scope: Scope) => {
+    const seen = { ended: false, went: [] as number[] };
+    walks.push(seen);
+    scope.onEnd(() => (seen.ended = true));
+    return (step: number) => seen.went.push(step);
   },
 }));
 vi.mock('../src/page/figure', () => ({

@@ -12,11 +12,9 @@ const figures = vi.hoisted(() => [] as { extra?: Extra }[]);
 const updates = vi.hoisted(() => [] as string[]);
 const story = vi.hoisted(() => ({ made: vi.fn(), needs: vi.fn() }));
 vi.mock('../src/rooms/story', () => ({
-  Story: class {
-    needs = story.needs;
-    constructor(...given: unknown[]) {
-      story.made(...given);
-    }
+  createStory: (...given: unknown[]) => {
+    story.made(...given);
+    return story.needs;
   },
 }));
 vi.mock('../src/page/figure', () => ({

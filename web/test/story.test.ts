@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { shownOf } from '../src/page/context';
-import { Story } from '../src/rooms/story';
+import { createStory } from '../src/rooms/story';
 import { DeletionTrial } from '../src/rooms/without_first';
 import { answerOf, arrows, compareKeys } from '../src/views/arrows';
 import {
@@ -521,17 +521,17 @@ describe('the story', () => {
       queue: { studyEntry },
     });
     const reached = signal<ReadonlySet<number>>(new Set());
-    let story!: Story;
+    let needsOf!: ReturnType<typeof createStory>;
     const made = roomOf((root, context, scope) => {
       const places = Array.from({ length: STEPS }, () =>
         root.appendChild(document.createElement('div')),
       );
       const end = root.appendChild(document.createElement('footer'));
       const shown = () => shownOf(context, context.state.value.shown.slice(0, 2));
-      story = new Story(places, end, reached, { context, scope, shown });
+      needsOf = createStory(places, end, reached, { context, scope, shown });
       reached.value = new Set([step - 1]);
     }, page);
-    return { ...made, needs: () => story.needs(frames[0], page.state.value) };
+    return { ...made, needs: () => needsOf(frames[0], page.state.value) };
   }
   const settle = () => new Promise((done) => setTimeout(done));
   it('builds and requests nothing for a step that is not reached', async () => {

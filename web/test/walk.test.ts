@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PYTHIA_STEPS } from '../src/ask/steps';
 import { defaults, type State } from '../src/ask/state';
 import { Scope, type Context } from '../src/page/context';
-import { trainedSubjects, Walk } from '../src/rooms/walk';
+import { addWalk, trainedSubjects } from '../src/rooms/walk';
 import { frameOf } from './fixture';
 
 const STEPS: Record<string, number[]> = {
@@ -46,13 +46,13 @@ async function walkOf(shown: readonly string[], isReady?: () => boolean) {
   } as unknown as Context;
   const root = document.createElement('div');
   const scope = new Scope();
-  const walk = new Walk(root, context, scope, isReady);
+  const go = addWalk(root, context, scope, isReady);
   const before = root.textContent!.trim();
   engine.value = { models: { zoo: { cards }, timelines }, queue: { entries } };
   await vi.advanceTimersByTimeAsync(0);
   const input = () => root.querySelector('input')!;
   return {
-    walk,
+    go,
     root,
     scope,
     calls,
@@ -100,13 +100,13 @@ describe('the slider', () => {
   });
 
   it('has no previous checkpoint at its start, and no next one at its end', async () => {
-    const { walk, button } = await walkOf(['softmax@0']);
+    const { go, button } = await walkOf(['softmax@0']);
     const isDisabled = () =>
       ['Previous checkpoint', 'Next checkpoint'].map((name) => button(name).disabled);
     expect(isDisabled()).toEqual([true, false]);
-    walk.go(40);
+    go(40);
     expect(isDisabled()).toEqual([false, false]);
-    walk.go(9999);
+    go(9999);
     expect(isDisabled()).toEqual([false, true]);
   });
 
@@ -121,9 +121,9 @@ describe('the slider', () => {
   });
 
   it('is absent if no model has checkpoints, and names two that have', async () => {
-    const { root, button, shown, walk } = await walkOf(['short']);
+    const { root, button, shown, go } = await walkOf(['short']);
     expect(root.textContent).toContain('These models have no stored checkpoints.');
-    walk.go(40);
+    go(40);
     expect(shown()).toBe('short');
     button('Show the softmax and sigmoid models').click();
     expect(shown()).toBe('softmax sigmoid');
@@ -131,18 +131,18 @@ describe('the slider', () => {
 
   it('visits the checkpoints of a hub, which the reader trusts by moving it', async () => {
     const id = 'hub:EleutherAI/pythia-14m@step1000';
-    const { input, walk, calls, shown } = await walkOf([id, 'softmax@1000']);
+    const { input, go, calls, shown } = await walkOf([id, 'softmax@1000']);
     const all = [...new Set([...PYTHIA_STEPS, ...STEPS.softmax!])].sort((a, b) => a - b);
     expect(input().max).toBe(String(all.length - 1));
     expect(input().value).toBe(String(all.indexOf(1000)));
-    walk.go(2000);
+    go(2000);
     expect(calls.trusted).toEqual(['EleutherAI/pythia-14m']);
     expect(shown()).toBe('hub:EleutherAI/pythia-14m@step2000 softmax@2000');
   });
 
   it('does not move before the steps are known, and leaves invalid subjects unchanged', async () => {
-    const { set, walk } = await walkOf([]);
-    walk.go(0);
+    const { set, go } = await walkOf([]);
+    go(0);
     expect(set).not.toHaveBeenCalled();
     expect(trainedSubjects(['softmax@40', 'sigmoid', '?!'])).toEqual(['softmax', 'sigmoid', '?!']);
   });
@@ -192,11 +192,11 @@ describe('playing', () => {
   });
 
   it('stays at a step to which the reader moves it, until that one is drawn', async () => {
-    const { walk, button, shown, draw } = await walkOf(['softmax']);
+    const { go, button, shown, draw } = await walkOf(['softmax']);
     button('Play').click();
     await draw();
     await vi.advanceTimersByTimeAsync(300);
-    walk.go(1000);
+    go(1000);
     await vi.advanceTimersByTimeAsync(2000);
     expect(shown()).toBe('softmax@1000');
     await draw();
@@ -219,7 +219,7 @@ describe('playing', () => {
     await vi.advanceTimersByTimeAsync(0);
     expect([story.shown(), story.button('Play') !== undefined]).toEqual(['softmax@0', true]);
     // If the reader has moved the slider on, the walk does not go back.
-    story.walk.go(40);
+    story.go(40);
     isReady.value = false;
     isReady.value = true;
     await vi.advanceTimersByTimeAsync(2000);

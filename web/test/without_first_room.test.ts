@@ -2,7 +2,7 @@
 /** The part of Start that deletes the first token: its calls of the model, its messages, and its undo. */
 import { beforeEach, expect, it, vi } from 'vitest';
 import type { Frame } from '../src/frame';
-import { RecordedTexts, DeletionTrial } from '../src/rooms/without_first';
+import { addRecordedTexts, DeletionTrial } from '../src/rooms/without_first';
 import { frameOf } from './fixture';
 import { pageOf, roomOf } from './page';
 
@@ -135,7 +135,7 @@ it('reports a failure', async () => {
 
 it('shows the recorded texts of a real model: with the token, without it, and with it put back', () => {
   const { text, texts, click, pressed, root } = roomOf(
-    (place, _, scope) => void new RecordedTexts(place, scope),
+    (place, _, scope) => addRecordedTexts(place, scope),
     pageOf(),
   );
   expect(text('.answer')).toBe('Without the first token the model repeats itself.');

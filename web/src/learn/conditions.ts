@@ -5,16 +5,10 @@
 const TERM = /^(?:(\d+(?:\.\d+)?)%?|(?:(\d+(?:\.\d+)?) )?([a-z]\w*))$/;
 const COMPARISON = /^(.+?) (<|>) (.+)$/;
 
+/** Without a name the term is `factor` itself, otherwise `factor` times the run's value of this name. */
 interface Term {
   readonly factor: number;
-  /** The name of the run's value that `factor` multiplies; without a name the term is the factor itself. */
   readonly name?: string;
-}
-
-interface Comparison {
-  readonly left: Term;
-  readonly right: Term;
-  readonly isLess: boolean;
 }
 
 function parseTerm(text: string): Term {
@@ -24,7 +18,7 @@ function parseTerm(text: string): Term {
   return { factor: Number(factor), name };
 }
 
-function parseCondition(condition: string): readonly Comparison[] {
+function parseCondition(condition: string) {
   return condition.split(' and ').map((part) => {
     const [, left, sign, right] = COMPARISON.exec(part.trim()) ?? [];
     if (left === undefined || right === undefined)

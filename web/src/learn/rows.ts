@@ -67,8 +67,8 @@ const weightFunctions: Readonly<Record<'sigmoid' | 'none', (score: number) => nu
 };
 
 /**
- * Computes the tokens' weights, and `extraWeight`: that of the bias key or, under softmax, of the sink logit; 0 without
- * either.
+ * Computes the tokens' weights. `extraWeight` is the weight of the bias key or, under softmax, of the sink logit; 0
+ * without either.
  */
 function computeWeights({ scores, normalizer, bias, s, k }: Row): Omit<RowResult, 'output'> {
   if (normalizer !== 'softmax') {

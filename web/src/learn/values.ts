@@ -25,7 +25,9 @@ export interface HeadScore {
   readonly alpha: number;
 }
 
-const find = ({ numbers }: Result, name: string) => numbers.find((one) => one.name === name);
+/** Returns a quantity of a subject; undefined if the figure lacks the subject or the quantity. */
+const find = (result: Result | undefined, name: string) =>
+  result?.numbers.find((one) => one.name === name);
 const mean = (all: ArrayLike<number>) => Array.from(all).reduce((a, b) => a + b, 0) / all.length;
 
 /** Returns α₁ of every head: the mean of the first column of its map or, for the sink map, its value there. */
@@ -46,58 +48,48 @@ export function headScores(result: Result): HeadScore[] {
   }));
 }
 
-const percent = (share: number | undefined) =>
-  share === undefined || !Number.isFinite(share) ? '–' : `${(100 * share).toFixed(0)}%`;
+const percent = (share = NaN) => (Number.isFinite(share) ? `${(100 * share).toFixed(0)}%` : '–');
+const formatRatio = (value = NaN) =>
+  Number.isFinite(value) ? `${value.toFixed(value < 0.995 ? 2 : 1)}×` : '–';
+const formatFixed = (value = NaN) =>
+  Number.isFinite(value) ? value.toFixed(2).replace('-', '−') : '–';
 
 /** The mean of 1, 1/2, ..., 1/T. */
 const uniformAlpha = ({ T }: Result) => mean(Array.from({ length: T }, (_, t) => 1 / (t + 1)));
 
-function firstColumnMean(result: Result | undefined): number | undefined {
-  const map = result && find(result, 'weight');
+/** Returns the mean weight of a key over the queries that see it, in the map of one head. */
+function columnMean(result: Result | undefined, key = 0): number | undefined {
+  const map = find(result, 'weight');
   if (!map || map.shape.length !== 2) return undefined;
-  const { T } = result;
-  return mean(Array.from({ length: T }, (_, t) => map.data[t * T]!));
+  const { T } = result!;
+  return mean(Array.from({ length: T - key }, (_, i) => map.data[(key + i) * T + key]!));
 }
 
 /** Returns the first token's element of a quantity [L, H, key], in the head with the largest α₁. */
-function atStrongestHead(result: Result, name: string): number | undefined {
+function atStrongestHead(result: Result | undefined, name: string): number | undefined {
   const alphas = find(result, 'alpha');
   const quantity = find(result, name);
   if (!alphas || !quantity) return undefined;
-  const { T } = result;
+  const { T } = result!;
   const firstAlphas = Array.from({ length: alphas.data.length / T }, (_, i) => alphas.data[i * T]!);
   return quantity.data[firstAlphas.indexOf(Math.max(...firstAlphas)) * T];
 }
 
-const lossOf = (result: Result | undefined) => {
-  const losses = result && find(result, 'loss_at');
+function lossOf(result: Result | undefined): number | undefined {
+  const losses = find(result, 'loss_at');
   // The first token has no loss.
   return losses && mean(Array.from(losses.data).filter(Number.isFinite));
-};
+}
 
 function meanRowSum(result: Result | undefined): number | undefined {
-  const sums = result && find(result, 'row_mass');
+  const sums = find(result, 'row_mass');
   return sums && mean(sums.data);
 }
 
-const formatRatio = (value: number | undefined) =>
-  value === undefined || !Number.isFinite(value) ? '–' : `${value.toFixed(value < 0.995 ? 2 : 1)}×`;
-const formatFixed = (value: number | undefined) =>
-  value === undefined || !Number.isFinite(value) ? '–' : value.toFixed(2).replace('-', '−');
-
-function secondColumnMean(result: Result | undefined): number | undefined {
-  const map = result && find(result, 'weight');
-  if (!map || map.shape.length !== 2) return undefined;
-  const { T } = result;
-  return mean(Array.from({ length: T - 1 }, (_, t) => map.data[(t + 1) * T + 1]!));
-}
-
 /** Returns the output norm of the head with the largest α₁, and the mean output norm of the other heads. */
-function outputNorms(
-  result: Result | undefined,
-): { strongest: number; others: number } | undefined {
-  const norms = result && find(result, 'output_norm');
-  const alphas = result && find(result, 'alpha_1');
+function outputNorms(result: Result | undefined) {
+  const norms = find(result, 'output_norm');
+  const alphas = find(result, 'alpha_1');
   if (!norms || !alphas) return undefined;
   const shares = Array.from(alphas.data);
   const at = shares.indexOf(Math.max(...shares));
@@ -106,10 +98,10 @@ function outputNorms(
 }
 
 /** Returns the first token's norm divided by the others' mean, for each row [T] of a quantity. */
-function firstRatios(result: Result | undefined, name: string): number[] | undefined {
-  const norms = result && find(result, name);
-  if (!norms) return undefined;
-  const { T } = result;
+function firstRatios(result: Result | undefined, name: string): number[] {
+  const norms = find(result, name);
+  if (!norms) return [];
+  const { T } = result!;
   return Array.from({ length: norms.data.length / T }, (_, i) => {
     const [first, ...others] = Array.from(norms.data).slice(i * T, (i + 1) * T);
     return first! / mean(others);
@@ -121,9 +113,9 @@ function firstRatios(result: Result | undefined, name: string): number[] | undef
  * one, and the visible cells of the last row.
  */
 function columnMeans(result: Result | undefined, name: string) {
-  const map = result && find(result, name);
+  const map = find(result, name);
   if (!map) return undefined;
-  const { T } = result;
+  const { T } = result!;
   const rows = Array.from({ length: T - 1 }, (_, i) =>
     Array.from(map.data).slice((i + 1) * T, (i + 1) * T + i + 2),
   );
@@ -134,13 +126,7 @@ function columnMeans(result: Result | undefined, name: string) {
   };
 }
 
-type ValueFormatter = (results: readonly Result[]) => string;
-const percentOfSecond =
-  (measure: (result: Result | undefined) => number | undefined): ValueFormatter =>
-  ([, second]) =>
-    percent(measure(second));
-
-export const valueFormatters: Readonly<Record<string, ValueFormatter>> = {
+export const valueFormatters: Readonly<Record<string, (results: readonly Result[]) => string>> = {
   tokens: ([first]) => String(first?.T ?? '–'),
   uniform: ([first]) => percent(first && uniformAlpha(first)),
   heads: ([first]) => String(first ? headScores(first).length : '–'),
@@ -148,39 +134,32 @@ export const valueFormatters: Readonly<Record<string, ValueFormatter>> = {
     String(first ? headScores(first).filter(({ alpha }) => alpha > first.eps).length : '–'),
   share: ([first]) => {
     // Over several prompts the mean of Sink₁ is not the share of heads whose mean α₁ exceeds ε.
-    const sink = first && find(first, 'sink_1');
+    const sink = find(first, 'sink_1');
     if (sink) return percent(sink.data[0]);
     const all = first ? headScores(first) : [];
     return percent(all.filter(({ alpha }) => alpha > first!.eps).length / all.length);
   },
-  alpha: ([first]) => percent(firstColumnMean(first)),
-  second_alpha: percentOfSecond(firstColumnMean),
-  gets: ([first]) => percent(first && atStrongestHead(first, 'alpha')),
-  gives: ([first]) => percent(first && atStrongestHead(first, 'contribution_out_at')),
-  at_10: ([first]) => percent(first && find(first, 'sink_1_by_eps')?.data[10]),
-  at_30: ([first]) => percent(first && find(first, 'sink_1_by_eps')?.data[30]),
-  at_50: ([first]) => percent(first && find(first, 'sink_1_by_eps')?.data[50]),
+  alpha: ([first]) => percent(columnMean(first)),
+  second_alpha: ([, second]) => percent(columnMean(second)),
+  gets: ([first]) => percent(atStrongestHead(first, 'alpha')),
+  gives: ([first]) => percent(atStrongestHead(first, 'contribution_out_at')),
+  at_10: ([first]) => percent(find(first, 'sink_1_by_eps')?.data[10]),
+  at_30: ([first]) => percent(find(first, 'sink_1_by_eps')?.data[30]),
+  at_50: ([first]) => percent(find(first, 'sink_1_by_eps')?.data[50]),
   row_sum: ([first]) => percent(meanRowSum(first)),
-  second_row_sum: percentOfSecond(meanRowSum),
-  bias: ([first]) => percent(first && find(first, 'sink_bias')?.data[0]),
+  second_row_sum: ([, second]) => percent(meanRowSum(second)),
+  bias: ([first]) => percent(find(first, 'sink_bias')?.data[0]),
   gate: ([first]) => {
-    const gates = first && find(first, 'gate_mean');
+    const gates = find(first, 'gate_mean');
     return gates ? mean(gates.data).toFixed(2) : '–';
   },
-  second_key: ([first]) => percent(secondColumnMean(first)),
-  most_given: ([first]) =>
-    percent(first && Math.max(...Array.from(find(first, 'alpha_1')?.data ?? [NaN]))),
+  second_key: ([first]) => percent(columnMean(first, 1)),
+  most_given: ([first]) => percent(Math.max(...Array.from(find(first, 'alpha_1')?.data ?? [NaN]))),
   output: ([first]) => formatFixed(outputNorms(first)?.strongest),
   other_outputs: ([first]) => formatFixed(outputNorms(first)?.others),
-  embedding_ratio: ([first]) => formatRatio(firstRatios(first, 'hidden_norm')?.[0]),
-  hidden_ratio: ([first]) => {
-    const all = firstRatios(first, 'hidden_norm');
-    return formatRatio(all && Math.max(...all));
-  },
-  value_ratio: ([first]) => {
-    const all = firstRatios(first, 'value_norm');
-    return formatRatio(all && Math.min(...all));
-  },
+  embedding_ratio: ([first]) => formatRatio(firstRatios(first, 'hidden_norm')[0]),
+  hidden_ratio: ([first]) => formatRatio(Math.max(...firstRatios(first, 'hidden_norm'))),
+  value_ratio: ([first]) => formatRatio(Math.min(...firstRatios(first, 'value_norm'))),
   cos_first: ([first]) => formatFixed(columnMeans(first, 'cos')?.first),
   cos_others: ([first]) => formatFixed(columnMeans(first, 'cos')?.others),
   key_size: ([first]) => {
@@ -189,15 +168,13 @@ export const valueFormatters: Readonly<Record<string, ValueFormatter>> = {
     return formatRatio(row && row[0]! / mean(row.slice(1)));
   },
   /** The second subject's loss minus the first's, in nats per token. */
-  rise: (results) => formatRise(results[0], results[1]),
-  second_rise: (results) => formatRise(results[0], results[2]),
+  rise: ([first, second]) => formatRise(first, second),
+  second_rise: ([first, , third]) => formatRise(first, third),
 };
 
 /** Returns a dash for an unknown name. */
 export const valueOf = (name: string, results: readonly Result[]): string =>
   Object.hasOwn(valueFormatters, name) ? valueFormatters[name]!(results) : '–';
 
-function formatRise(base: Result | undefined, other: Result | undefined): string {
-  const [from, to] = [lossOf(base), lossOf(other)];
-  return from === undefined || to === undefined ? '–' : (to - from).toFixed(2).replace('-', '−');
-}
+const formatRise = (base: Result | undefined, other: Result | undefined): string =>
+  formatFixed((lossOf(other) ?? NaN) - (lossOf(base) ?? NaN));

@@ -10,13 +10,11 @@ export interface Judgment {
 const RIGHT_ERROR = 0.03;
 const NEAR_ERROR = 0.15;
 
-export interface Range {
-  readonly min: number;
-  readonly max: number;
-  readonly unit: string;
-}
-
-export function judgeNumber(guess: number, answer: number, { min, max, unit }: Range): Judgment {
+export function judgeNumber(
+  guess: number,
+  answer: number,
+  { min, max, unit }: { readonly min: number; readonly max: number; readonly unit: string },
+): Judgment {
   const error = guess - answer;
   const share = Math.abs(error) / (max - min);
   const unitWords = unit === '%' ? ' points' : unit;
@@ -35,7 +33,7 @@ export const judgeChoice = (guess: string, answer: string): Judgment =>
     : { verdict: 'wrong', sentence: `Wrong: the answer is “${answer}”.` };
 
 /** A stored guess; `question` is the index of the question in its lesson. */
-export interface Guess {
+interface Guess {
   readonly lesson: string;
   readonly question: number;
   readonly guess: string;
@@ -75,9 +73,9 @@ export function keepGuess(guess: Guess): void {
 }
 
 export function countWords(guesses: readonly Guess[], lesson: string): string {
-  const verdictCounts = (of: readonly Guess[]) =>
+  const verdictCounts = (some: readonly Guess[]) =>
     (['right', 'near', 'wrong'] as const)
-      .map((verdict) => `${of.filter((one) => one.verdict === verdict).length} ${verdict}`)
+      .map((verdict) => `${some.filter((one) => one.verdict === verdict).length} ${verdict}`)
       .join(', ');
   const inLesson = guesses.filter((one) => one.lesson === lesson);
   if (!inLesson.length) return '';

@@ -3,7 +3,6 @@
  * the same random numbers, so the texts differ only because of the caches.
  */
 import { html, render } from 'lit';
-import type { Edit } from 'sinkscope';
 import {
   distinctShare,
   promptOf,
@@ -15,14 +14,18 @@ import {
 /** The model's context, in tokens. */
 const LENGTH = 128;
 
-const noEdits: readonly Edit[] = [];
-const eviction = (policy: 'window' | 'first', first: number): readonly Edit[] => [
-  { kind: 'evict', policy, budget: 24, ...(first ? { first } : {}) },
-];
 const CACHES: readonly (Condition & { readonly name: string })[] = [
-  { name: 'full', title: 'All keys', edits: () => noEdits },
-  { name: 'last', title: 'The last 24 keys', edits: () => eviction('window', 0) },
-  { name: 'first', title: 'The first key and the last 23', edits: () => eviction('first', 1) },
+  { name: 'full', title: 'All keys', edits: () => [] },
+  {
+    name: 'last',
+    title: 'The last 24 keys',
+    edits: () => [{ kind: 'evict', policy: 'window', budget: 24 }],
+  },
+  {
+    name: 'first',
+    title: 'The first key and the last 23',
+    edits: () => [{ kind: 'evict', policy: 'first', budget: 24, first: 1 }],
+  },
 ];
 
 const percent = (share: number) => `${(100 * share).toFixed(0)}%`;
@@ -32,8 +35,9 @@ class SinkWrite extends HTMLElement {
   #seed = 3;
   #isBusy = false;
   #problem = '';
-  readonly #textsByCache = new Map<string, Written>();
-  /** The recorded texts beside it may not be parsed yet, so the element draws into a child of its own. */
+  /** In the order of CACHES; empty before the first run. */
+  #texts: readonly Written[] = [];
+  /** The element draws into a child of its own, since the recorded texts inside it may not be parsed yet. */
   readonly #place = document.createElement('div');
 
   connectedCallback(): void {
@@ -63,8 +67,7 @@ class SinkWrite extends HTMLElement {
     this.#problem = '';
     this.#draw();
     try {
-      const texts = await this.write(this.#seed);
-      CACHES.forEach(({ name }, i) => this.#textsByCache.set(name, texts[i]!));
+      this.#texts = await this.write(this.#seed);
       // Removes the recorded texts, which belong to the first prompt and seed.
       this.querySelector('.recorded')?.remove();
       this.dataset.seed = String(this.#seed);
@@ -78,7 +81,7 @@ class SinkWrite extends HTMLElement {
   #draw(): void {
     render(
       html`${
-          this.#textsByCache.size
+          this.#texts.length
             ? html`<div class="wide-table" tabindex="0" role="region" aria-label="Three texts">
                 <table>
                   <thead>
@@ -89,14 +92,14 @@ class SinkWrite extends HTMLElement {
                     </tr>
                   </thead>
                   <tbody>
-                    ${CACHES.map(({ name, title }) => {
-                      const written = this.#textsByCache.get(name)!;
-                      return html`<tr>
-                        <th scope="row">${title}</th>
-                        <td>${written.text}</td>
-                        <td>${percent(distinctShare(written))}</td>
-                      </tr>`;
-                    })}
+                    ${this.#texts.map(
+                      (written, i) =>
+                        html`<tr>
+                          <th scope="row">${CACHES[i]!.title}</th>
+                          <td>${written.text}</td>
+                          <td>${percent(distinctShare(written))}</td>
+                        </tr>`,
+                    )}
                   </tbody>
                 </table>
               </div>`

@@ -98,8 +98,6 @@ export function fittingTicks(ticks: readonly number[], y: (value: number) => num
   return spaced;
 }
 
-const isSameSeries = (a: Series) => (b: Series) => a.name === b.name && a.color === b.color;
-
 /** Shapes of points, which distinguish series for readers who cannot distinguish their colors. */
 const SHAPES = [
   'M-3,-3h6v6h-6z',
@@ -212,14 +210,15 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     return `${path([...boundary(band!.high), ...boundary(band!.low).reverse()])}Z`;
   };
   const seriesShapes = series.map((one, i) => {
+    const ownPoints = segmentsOfSeries[i]!.flat();
     const style = `stroke: var(${one.color})`;
     if (kind === 'bars' && i === 0)
-      return segmentsOfSeries[i]!.flat().map(
+      return ownPoints.map(
         ([a, b]) =>
           svg`<rect x=${(x(a) - barWidth / 2).toFixed(1)} width=${barWidth.toFixed(1)} y=${Math.min(y(b), floor).toFixed(1)}
             height=${Math.abs(floor - y(b)).toFixed(1)} style=${`fill: var(${one.color})`}></rect>`,
       );
-    const errorBars = segmentsOfSeries[i]!.flat().flatMap(([a, b], j) => {
+    const errorBars = ownPoints.flatMap(([a, b], j) => {
       const half = one.spread?.[j];
       if (half === undefined || !Number.isFinite(half)) return [];
       const from = y(Math.max(b - half, y.domain()[0]!));
@@ -227,15 +226,8 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
       return svg`<line class="spread" style=${style} x1=${x(a)} x2=${x(a)} y1=${from} y2=${to}></line>`;
     });
     if (hasPoints)
-      return [
-        errorBars,
-        segmentsOfSeries[i]!.flat().map(([a, b]) => drawPoint(one.color, i, [x(a), y(b)])),
-      ];
-    const dots =
-      data.dots !== false &&
-      !one.band &&
-      points.length < 400 &&
-      segmentsOfSeries[i]!.flat().length < 40;
+      return [errorBars, ownPoints.map(([a, b]) => drawPoint(one.color, i, [x(a), y(b)]))];
+    const dots = data.dots !== false && !one.band && points.length < 400 && ownPoints.length < 40;
     const band = one.band?.low.length
       ? svg`<path class="band" style=${`fill: var(${one.color})`} d=${area(one)}></path>`
       : nothing;
@@ -244,7 +236,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
       ${errorBars}
       ${
         dots
-          ? segmentsOfSeries[i]!.flat().map(
+          ? ownPoints.map(
               ([a, b]) =>
                 svg`<circle class=${one.faint ? 'faint' : ''} r=${one.faint ? 1.6 : 2.4} cx=${x(a).toFixed(1)}
                   cy=${y(b).toFixed(1)} style=${`fill: var(${one.color})`}></circle>`,
@@ -256,7 +248,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const needsLineSamples = kind === 'lines' && series.some(({ dash }) => dash);
   // The legend lists faint lines last, and lines of the same name and color once.
   const legend = series
-    .filter((one, i) => series.findIndex(isSameSeries(one)) === i)
+    .filter((a, i) => i === series.findIndex((b) => a.name === b.name && a.color === b.color))
     .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));
   render(
     html`<svg

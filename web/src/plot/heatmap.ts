@@ -3,6 +3,7 @@
  * cell, which is marked and described; a click or Enter chooses the cell. Words label rows and columns, as far as they
  * fit.
  */
+import { html, render } from 'lit';
 import { stepOf, type Scale } from './color';
 
 export interface Cell {
@@ -53,8 +54,8 @@ const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
   ArrowRight: [0, 1],
 };
 /**
- * Before a map has its size on the screen: the most rows whose labels are all shown, and how many labels a longer map
- * shows.
+ * While a map's size on the screen is unknown, a map of up to MAX_WORDS rows has all its labels, and a longer one some
+ * THINNED_WORDS.
  */
 const [MAX_WORDS, THINNED_WORDS] = [44, 30];
 /** The number of pixels that a word takes along a map: letters of 11 pixels and a gap. */
@@ -97,22 +98,10 @@ function mark(frame: HTMLElement, cell: Cell | undefined, rows: number, cols: nu
   frame.style.height = `${isColumn ? 100 : 100 / rows}%`;
 }
 
-function updateChildren(
-  container: HTMLElement,
-  count: number,
-  each: (child: HTMLElement, i: number) => void,
-): void {
-  while (container.childElementCount > count) container.lastElementChild!.remove();
-  while (container.childElementCount < count) container.append(document.createElement('span'));
-  [...container.children].forEach((child, i) => each(child as HTMLElement, i));
-}
-
 /** The number of letters of a label that fit next to every map. */
 const LABEL_LETTERS = 6;
 
-/**
- * Returns labels for words; words that are too long and begin alike are cut at the start, where they begin to differ.
- */
+/** Returns labels for words. Long words that begin alike lose their common beginning, so that their labels differ. */
 export function distinctLabels(words: readonly string[]): string[] {
   const groups = new Map<string, Set<string>>();
   const startOf = (one: string) => one.slice(0, LABEL_LETTERS);
@@ -137,12 +126,11 @@ export function distinctLabels(words: readonly string[]): string[] {
  * @param words '' for a row or column without a label
  */
 function writeLabels(container: HTMLElement, words: readonly string[] = []): void {
-  const labels = distinctLabels(words);
-  updateChildren(container, words.length, (span, i) => {
-    // Style sheets truncate a label that is too long; the title has the whole word.
-    if (span.textContent !== labels[i]) span.textContent = labels[i]!;
-    if (span.title !== words[i]) span.title = words[i]!;
-  });
+  // Style sheets truncate a label that is too long; the title has the whole word.
+  const spans = distinctLabels(words).map(
+    (label, i) => html`<span title=${words[i]!}>${label}</span>`,
+  );
+  render(spans, container);
 }
 
 export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatmap {
@@ -170,19 +158,19 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   let pointedCell: Cell | undefined;
   let remoteCell: Cell | undefined;
 
-  const writeReadout = () => {
+  const drawPointed = () => {
     if (!drawnData) return;
-    const text = drawnData.describe(
-      pointedCell ?? remoteCell ?? drawnData.chosen ?? { row: -1, col: -1 },
-    );
+    const { rows, cols, chosen, describe } = drawnData;
+    const cell = pointedCell ?? remoteCell;
+    mark(litMark, cell, rows, cols);
+    const text = describe(cell ?? chosen ?? { row: -1, col: -1 });
     if (readout.textContent !== text) readout.textContent = text;
   };
   const pointAt = (cell: Cell | undefined) => {
     if (cell?.row === pointedCell?.row && cell?.col === pointedCell?.col) return;
     pointedCell = cell;
     if (!drawnData) return;
-    mark(litMark, cell ?? remoteCell, drawnData.rows, drawnData.cols);
-    writeReadout();
+    drawPointed();
     events.onPoint?.(cell);
   };
   const cellUnder = (event: MouseEvent): Cell | undefined => {
@@ -269,14 +257,11 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
       remark.className = `remark ${data.remark?.kind ?? ''}`;
       if (remark.textContent !== data.remark?.text) remark.textContent = data.remark?.text ?? '';
       mark(chosenMark, data.chosen, rows, cols);
-      mark(litMark, pointedCell ?? remoteCell, rows, cols);
-      writeReadout();
+      drawPointed();
     },
     light(cell) {
       remoteCell = cell;
-      if (!drawnData || pointedCell) return;
-      mark(litMark, cell, drawnData.rows, drawnData.cols);
-      writeReadout();
+      if (!pointedCell) drawPointed();
     },
   };
 }

@@ -22,7 +22,6 @@ import {
   framesOf,
   shownOf,
   type Context,
-  type Engine,
   type Scope,
   type Shown,
 } from '../page/context';
@@ -56,12 +55,10 @@ import {
 import { metricsTable } from './metrics_table';
 import { addScatter, panelOf, RAW_ALPHA, READS } from './scatter';
 import { seedsTable } from './seeds_table';
-import { Stage } from './stage';
+import { createStage } from './stage';
 import './panes.css';
 import './tables.css';
 import './compare.css';
-
-const metricsFor = ({ models }: Engine, texts = models.describe) => tableOf(texts);
 
 const SAVE_KINDS = ['CSV', 'CSV by prompt', 'JSON'] as const;
 
@@ -79,9 +76,8 @@ function reportsOf(
     const card = cards.find(({ id, title }) => id === name || (recording && title === name));
     return card?.paper ? [{ ...card.paper, title: `${card.title}’s counterpart` }] : [];
   });
-  const keys = rows.map((row) => JSON.stringify(row));
   return [
-    ...rows.filter((_, i) => keys.indexOf(keys[i]!) === i),
+    ...new Map(rows.map((row) => [JSON.stringify(row), row])).values(),
     ...(openModels ? openModelRows(openModels, context.state.peek().input) : []),
   ];
 }
@@ -134,34 +130,34 @@ function differencesNote(
     })),
   );
   // The differences of two subjects fit on a line; those of more need columns.
-  if (frames.length === 2 || !result.differences.length)
-    return html`<div class="differs">
-      <h2>What differs</h2>
-      <p>${differenceLine(result, describe.letters)}</p>
-    </div>`;
+  const isLine = frames.length === 2 || !result.differences.length;
   return html`<div class="differs">
     <h2>What differs</h2>
-    ${tableRegion(
-      'What differs, a table',
-      html`<table>
-        <thead>
-          <tr>
-            <td></td>
-            ${frames.map(({ title }) => html`<th scope="col">${title}</th>`)}
-          </tr>
-        </thead>
-        <tbody>
-          ${result.differences.map(
-            ({ path, values }) =>
-              html`<tr>
-                <th scope="row">${pathWords(path, describe.letters)}</th>
-                ${values.map((value) => html`<td>${value ?? '–'}</td>`)}
-              </tr>`,
-          )}
-        </tbody>
-      </table>`,
-    )}
-    <p class="hint">${result.equalCount} other settings identical.</p>
+    ${
+      isLine
+        ? html`<p>${differenceLine(result, describe.letters)}</p>`
+        : html`${tableRegion(
+              'What differs, a table',
+              html`<table>
+                <thead>
+                  <tr>
+                    <td></td>
+                    ${frames.map(({ title }) => html`<th scope="col">${title}</th>`)}
+                  </tr>
+                </thead>
+                <tbody>
+                  ${result.differences.map(
+                    ({ path, values }) =>
+                      html`<tr>
+                        <th scope="row">${pathWords(path, describe.letters)}</th>
+                        ${values.map((value) => html`<td>${value ?? '–'}</td>`)}
+                      </tr>`,
+                  )}
+                </tbody>
+              </table>`,
+            )}
+            <p class="hint">${result.equalCount} other settings identical.</p>`
+    }
   </div>`;
 }
 
@@ -229,19 +225,19 @@ const PANELS = [
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const bar = addElement(root, 'bar');
-  const head = addElement(root, 'room-head');
+  const headingPlace = addElement(root, 'room-head');
   const pictures = addElement(root, 'pictures');
   let statedConditions: readonly string[] = [];
   const figureLook = { roomConditions: () => statedConditions };
-  const stage = new Stage(addElement(pictures, 'stage'), context, scope, figureLook, figureLook);
+  const stage = createStage(addElement(pictures, 'stage'), context, scope, figureLook);
   const sinkMap = new Figure(pictures, sinks, context, scope, figureLook);
   const numbers = addElement(root, 'figure numbers-of-all', 'section');
-  const numbersHead = addElement(numbers, 'figure-head', 'header');
-  const columnsPlace = addElement(numbersHead, 'figure-title');
-  const saveMenu = addKinds(numbersHead, 'the numbers', SAVE_KINDS, (kind) => {
+  const numbersHeading = addElement(numbers, 'figure-head', 'header');
+  const columnsPlace = addElement(numbersHeading, 'figure-title');
+  const saveMenu = addKinds(numbersHeading, 'the numbers', SAVE_KINDS, (kind) => {
     const frames = framesOf(shown().filter(({ isStale }) => !isStale));
     const facts = context.facts();
-    const columns = metricsFor(context.engine.peek()!);
+    const columns = tableOf(context.engine.peek()!.models.describe);
     const fileText =
       kind === 'JSON'
         ? tableJson(frames, columns, facts, reportsOf(frames, context, openModels.peek()))
@@ -269,9 +265,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     void models?.explain().then((texts) => (explanations.value = texts));
   });
 
-  requestFrames(context, scope, (_, engine) => ({
+  requestFrames(context, scope, (_, { models }) => ({
     views: [sinks, ...stage.choiceFor(framesOf(shown())).views],
-    more: [...readsOf(metricsFor(engine)), ...READS, RAW_ALPHA],
+    more: [...readsOf(tableOf(models.describe)), ...READS, RAW_ALPHA],
   }));
   hideUntilDrawn(root, scope, shown);
 
@@ -304,7 +300,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         pictureField(choice, frames, stage.select),
       )}
       ${troubleNotes(entries, context)}`,
-      head,
+      headingPlace,
     );
     // Adds the titles, which are above the pictures, so that the stamps can leave them out too.
     statedConditions = [...sharedConditions(frames), ...frames.map(({ title }) => title)];
@@ -317,7 +313,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     saveMenu.hidden = !allows(state, 'save') || !freshFrames.length;
     // There are no columns before the engine, which describes the metrics, has loaded.
     const engine = context.engine.value;
-    const columns = engine ? metricsFor(engine, explanations.value) : [];
+    const columns = engine ? tableOf(explanations.value ?? engine.models.describe) : [];
     const requiredFields = readsOf(columns.filter(({ isRare }) => !isRare));
     const rows = entries.flatMap(({ frame, isStale }) =>
       frame && requiredFields.every((name) => name in frame.tensors || name in (frame.lacks ?? {}))

@@ -3,22 +3,11 @@
  * new family are compared as well.
  */
 
-interface Difference {
-  readonly path: readonly string[];
-  /** In words, for each description; undefined where the key is absent. */
-  readonly values: readonly (string | undefined)[];
-}
-
-interface Differences {
-  readonly differences: readonly Difference[];
-  readonly equalCount: number;
-}
-
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Returns every value that is no object, with its path of keys. */
+/** Returns every value that is not an object, with its path of keys. */
 function leavesOf(value: unknown, path: readonly string[] = []): [readonly string[], unknown][] {
   if (!isObject(value)) return [[path, value]];
   return Object.entries(value).flatMap(([key, inner]) => leavesOf(inner, [...path, key]));
@@ -52,24 +41,20 @@ export function valueWords(value: unknown): string {
 }
 
 /**
- * Returns the keys whose values differ.
+ * Returns the keys whose values differ, each with its value in words in each description; undefined where it is absent.
  * @param descriptions one or more JSON values
  */
-export function differencesOf(descriptions: readonly object[]): Differences {
+export function differencesOf(descriptions: readonly object[]) {
   const leafMaps = descriptions.map(
     (one) => new Map(leavesOf(one).map(([path, value]) => [path.join('.'), { path, value }])),
   );
   const keys = [...new Set(leafMaps.flatMap((one) => [...one.keys()]))];
-  const differences: Difference[] = [];
-  for (const key of keys) {
-    const values = leafMaps.map((one) => {
-      const leaf = one.get(key);
-      return leaf && valueWords(leaf.value);
-    });
-    if (values.every((value) => value === values[0])) continue;
-    const { path } = leafMaps.find((one) => one.has(key))!.get(key)!;
-    differences.push({ path, values });
-  }
+  const differences = keys.flatMap((key) => {
+    const leaves = leafMaps.map((one) => one.get(key));
+    const values = leaves.map((leaf) => leaf && valueWords(leaf.value));
+    const { path } = leaves.find((leaf) => leaf)!;
+    return values.every((value) => value === values[0]) ? [] : [{ path, values }];
+  });
   return { differences, equalCount: keys.length - differences.length };
 }
 
@@ -88,7 +73,7 @@ export function pathWords(
 }
 
 export function differenceLine(
-  { differences, equalCount }: Differences,
+  { differences, equalCount }: ReturnType<typeof differencesOf>,
   letters: Readonly<Record<string, string>>,
 ): string {
   if (!differences.length) return `The architectures are identical in all ${equalCount} settings.`;

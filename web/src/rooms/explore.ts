@@ -20,7 +20,7 @@ import {
   type Shown,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import { layerNumber, selectedHead, type Frame } from '../frame';
+import { layerNumber, selectedHead, type Frame, type Head } from '../frame';
 import { interventionControls } from '../page/hand';
 import { attention } from '../views/attention';
 import { dormantHeads, effects, sinkCount } from '../views/effects';
@@ -45,7 +45,7 @@ import { claimOf } from '../claims';
 import { formatLossChange } from '../views/settings';
 import { aboutModel } from './about';
 import { ablation, isChangeable, lossChangeOf, lossStudies, WITHOUT_FIRST } from './loss_change';
-import { Stage } from './stage';
+import { createStage } from './stage';
 import './panes.css';
 import './tables.css';
 import './explore.css';
@@ -63,10 +63,6 @@ function ablationsOf({ views: [view] }: Choice, frame: Frame | undefined): Subje
 const needsFirstHidden = ({ question, views: [view] }: Choice, frame: Frame | undefined): boolean =>
   (view === effects || (question.name === 'if' && view === attention)) &&
   Boolean(frame && isChangeable(frame) && !frame.edits.length);
-
-/** Returns undefined until the rise of the loss is measured, and if no answer needs it. */
-const firstHiddenRise = (choice: Choice, frame: Frame, context: Context): number | undefined =>
-  needsFirstHidden(choice, frame) ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
 
 /** Returns the view of all heads: their maps if there are few. Before the model is loaded its source decides. */
 function navigatorOf(subject: string, frame: Frame | undefined): View {
@@ -90,13 +86,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   isWide.addEventListener('change', arrange);
   scope.onEnd(() => isWide.removeEventListener('change', arrange));
   const railTitle = addElement(rail, 'hint', 'p');
-  const head = addElement(middle, 'room-head');
+  const headingPlace = addElement(middle, 'room-head');
   const handPlace = addElement(middle, '');
   // The stage's picture states all conditions, other pictures only those that differ.
   let statedConditions: readonly string[] = [];
   const figureLook = { roomConditions: () => statedConditions };
   const mainLook = { extra: () => ({ isAnswered: true }) };
-  const stage = new Stage(addElement(middle, 'stage'), context, scope, mainLook, figureLook);
+  const stage = createStage(addElement(middle, 'stage'), context, scope, mainLook, figureLook);
   let navigator: { readonly figure: Figure; readonly view: View } | undefined;
 
   const selectedSubject = () => {
@@ -165,7 +161,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       bar,
     );
     const ablations = ablationsOf(choice, frame);
-    const hiddenRise = frame && firstHiddenRise(choice, frame, context);
+    const isAboutHidden = frame && needsFirstHidden(choice, frame);
+    const hiddenRise = isAboutHidden ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
     const answer = frame && at ? answerOf(choice, frame, at, state, hiddenRise) : '';
     const isLoading = !frame && !entries[0]!.error;
     render(
@@ -174,7 +171,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         frame && at
           ? ablations.length
             ? ablatedWords(frame, ablations, hiddenRise, context)
-            : choice.question.name === 'if' && needsFirstHidden(choice, frame)
+            : choice.question.name === 'if' && isAboutHidden
               ? firstHiddenWords(frame, hiddenRise)
               : detailWords(choice, frame, at)
           : isLoading
@@ -189,7 +186,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           : nothing,
       )}
       ${troubleNotes(entries, context)}`,
-      head,
+      headingPlace,
     );
     statedConditions = frame ? stampWords(frame).split(' · ') : [];
     const view = navigatorOf(selectedSubject(), frame);
@@ -241,11 +238,7 @@ function firstHiddenWords(frame: Frame, rise: number | undefined): string {
 }
 
 /** Returns the sentences below the plain answer; empty if the view itself states the numbers. */
-function detailWords(
-  { question }: Choice,
-  frame: Frame,
-  at: ReturnType<typeof selectedHead>,
-): string {
+function detailWords({ question }: Choice, frame: Frame, at: Head): string {
   switch (question.name) {
     case 'where':
       return finding(frame, at);

@@ -10,7 +10,7 @@ import type { CONTROLS } from '../ask/state';
 import { selectedHead } from '../frame';
 import { EXPERIMENT, isWholeRoom, LAB, viewNamed } from '../views/index';
 import { hasNumbersOf, lackWords, addElement } from '../page/view';
-import { Walk } from './walk';
+import { addWalk } from './walk';
 
 const collapseSpaces = (text: string) => text.replace(/\s+/g, ' ').trim();
 
@@ -23,14 +23,16 @@ function sentencesOf(texts: readonly string[]): string[] {
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   if (isWholeRoom(context.state.peek().view)) return void buildWholeRoom(root, context, scope);
   const view = viewNamed(context.state.peek().view);
-  const head = addElement(root, 'room-head');
+  const headingPlace = addElement(root, 'room-head');
   const controls = addElement(root, 'figure-controls');
   const figure = new Figure(root, view, context, scope, { isEmbed: true });
   const foot = addElement(root, 'figure-foot', 'p');
   const stepsPlace = addElement(root, 'figure-steps');
-  let walk: Walk | undefined;
   let walkScope: Scope | undefined;
-  root.addEventListener('choose-step', (event) => walk?.go((event as CustomEvent<number>).detail));
+  let goToStep: ReturnType<typeof addWalk> | undefined;
+  root.addEventListener('choose-step', (event) =>
+    goToStep?.((event as CustomEvent<number>).detail),
+  );
   figure.root.part.add('figure');
   figure.root.querySelector('h2')?.part.add('title');
   foot.part.add('caption');
@@ -40,11 +42,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
   scope.effect(() => {
     const hasSlider = hasControl('step');
-    if (hasSlider === Boolean(walk)) return;
+    if (hasSlider === Boolean(walkScope)) return;
     walkScope?.end();
     walkScope = hasSlider ? scope.child() : undefined;
-    walk = walkScope && new Walk(stepsPlace, context, walkScope);
-    if (!walk) render(nothing, stepsPlace);
+    goToStep = walkScope && addWalk(stepsPlace, context, walkScope);
+    if (!walkScope) render(nothing, stepsPlace);
   });
 
   requestFrames(context, scope, () => ({ views: [view], isFixed: !view.needsSeveralSettings }));
@@ -54,7 +56,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     void context.theme.value;
     const entries = shown();
     const frames = framesOf(entries);
-    render(troubleNotes(entries, context), head);
+    render(troubleNotes(entries, context), headingPlace);
     render(
       html`${hasControl('question') ? askBar(context, frames) : hasControl('text') ? textField(context, 2) : nothing}
       ${hasControl('generate') ? generateControls(context, frames) : nothing}`,

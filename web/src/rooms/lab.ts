@@ -23,7 +23,7 @@ import './lab.css';
 const FRAME_MS = 100;
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const head = addElement(root, 'room-head');
+  const headingPlace = addElement(root, 'room-head');
   const labPlace = addElement(root, 'lab-pair');
   const bar = addElement(labPlace, 'lab-bar');
   const troublePlace = addElement(labPlace, 'lab-trouble');
@@ -81,7 +81,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(controls.settingsForms(names), settingsPlace);
   }
 
-  function drawHead(): void {
+  function drawHeading(): void {
     const { leftRun, rightRun } = context.state.value;
     const preset = [...fromScratch, ...fineTune].find(
       (one) => one.leftRun === leftRun && one.rightRun === rightRun,
@@ -103,7 +103,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         >
           ${sentence || introduction}
         </p>`,
-      head,
+      headingPlace,
     );
   }
 
@@ -119,15 +119,17 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     lastDrawTime = performance.now();
     saveMenu.hidden = !allows(context.state.value, 'save');
     render(controls.bar(), buttons);
-    drawHead();
+    drawHeading();
     drawMaps();
     render(explanation(pair), foot);
   };
-  scope.onEnd(() => clearTimeout(drawTimer));
 
   let hasEnded = false;
   let isOpen = false;
-  scope.onEnd(() => (hasEnded = true));
+  scope.onEnd(() => {
+    hasEnded = true;
+    clearTimeout(drawTimer);
+  });
   const onReady = () => {
     if (hasEnded || isOpen) return;
     isOpen = true;
@@ -156,7 +158,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     if (context.engine.value && !isOpen) openLabs();
   });
   render(controls.bar(), buttons);
-  drawHead();
+  drawHeading();
 }
 
 function explanation(pair: Pair): TemplateResult {

@@ -34,12 +34,13 @@ export function lossStudies(
   return [studyOf(subject), studyOf(editedSubject)];
 }
 
-/** Returns the change in nats per token; undefined until measured, NaN if it cannot be measured. */
+/** Returns the change in nats per token; undefined until it is measured, NaN if it cannot be measured. */
 export function lossChangeOf(
   frame: Frame,
   edits: readonly SubjectEdit[],
   context: Context,
 ): number | undefined {
+  if (!isChangeable(frame)) return NaN;
   const queue = context.engine.value?.queue;
   const [base, changed] = lossStudies(frame, edits).map((study) => {
     const entry = queue?.studyEntry(study);

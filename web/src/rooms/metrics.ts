@@ -28,15 +28,14 @@ export interface TableMetric {
   readonly title: string;
   /** Undefined while the definition is loading. */
   readonly meaning: string | undefined;
-  readonly reads: readonly string[];
+  /** The metric or field that the column reads, by its name in describe. */
+  readonly reads: string;
   readonly digits: number;
   readonly percent?: boolean;
   /** Whether few models have the metric; tables of other models omit the column. */
   readonly isRare?: boolean;
   readonly of: (frame: Frame) => Cell;
 }
-
-const perPrompt = (name: string) => (frame: Frame) => overPrompts(frame, name);
 
 function cellAt({ tensors, spread }: Frame, name: string, i: number): Cell {
   return { mean: tensors[name]?.data[i] ?? NaN, deviation: spread[name]?.[i] ?? NaN };
@@ -81,19 +80,19 @@ function largestHiddenRatio(frame: Frame): Cell {
   return { ...cellAt(frame, 'hidden_ratio', at), where: { layer: at - 1 } };
 }
 
-const smallestOf =
-  (name: string) =>
-  (frame: Frame): Cell => {
-    const { G } = frame.architecture;
-    const values = frame.tensors[name]?.data;
-    if (!values) return cellAt(frame, name, 0);
-    const at = indexOfMax(Array.from(values, (value) => -value));
-    return { ...cellAt(frame, name, at), where: whereOf(frame, at, G) };
-  };
+/** Returns the smallest value of a metric [L, G], and its key/value head. */
+function smallest(frame: Frame, name: string): Cell {
+  const values = frame.tensors[name]?.data;
+  if (!values) return cellAt(frame, name, 0);
+  const at = indexOfMax(Array.from(values, (value) => -value));
+  return { ...cellAt(frame, name, at), where: whereOf(frame, at, frame.architecture.G) };
+}
 
-/** A column whose definition may name the unit of the first metric that it reads. */
-type OwnColumn = Omit<TableMetric, 'meaning'> & {
+type OwnColumn = Omit<TableMetric, 'meaning' | 'of'> & {
+  /** A function if the definition names the unit of what the column reads. */
   readonly meaning: string | ((unit: string) => string);
+  /** Absent: the mean over the prompts. */
+  readonly of?: (frame: Frame, name: string) => Cell;
 };
 
 const UNITS: Readonly<Record<string, string>> = { nat: 'nats', 'of ln n': 'a share of ln n' };
@@ -104,25 +103,23 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
     title: 'Sink₁',
     meaning:
       'Share of heads whose α₁ exceeds ε; where rows need not sum to 1, α₁ is a share of the row sum',
-    reads: ['sink_ratio'],
+    reads: 'sink_ratio',
     digits: 1,
     percent: true,
-    of: perPrompt('sink_ratio'),
   },
   {
     name: 'sink_1_raw',
     title: 'Sink₁ raw',
     meaning: 'The same, computed from raw weights',
-    reads: ['sink_ratio_raw'],
+    reads: 'sink_ratio_raw',
     digits: 1,
     percent: true,
-    of: perPrompt('sink_ratio_raw'),
   },
   {
     name: 'uniform',
     title: 'uniform α₁',
     meaning: 'α₁ under uniform attention; above ε, heads cannot be counted',
-    reads: ['alpha_uniform'],
+    reads: 'alpha_uniform',
     digits: 3,
     of: (frame) => ({ mean: judged(frame).even, deviation: NaN }),
   },
@@ -131,7 +128,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
     title: 'Sinkₖ, k > 1',
     meaning:
       'Largest share of heads with a sink at another key: k up to 10, and every k that eight queries can see',
-    reads: ['sink_ratio'],
+    reads: 'sink_ratio',
     digits: 1,
     percent: true,
     of: sinkElsewhere,
@@ -140,25 +137,23 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
     name: 'sink_bias',
     title: 'on bias key',
     meaning: 'Share of heads whose bias key receives more than ε',
-    reads: ['sink_ratio_bias'],
+    reads: 'sink_ratio_bias',
     digits: 1,
     percent: true,
     isRare: true,
-    of: perPrompt('sink_ratio_bias'),
   },
   {
     name: 'loss',
     title: 'loss',
     meaning: (unit) => `Mean loss in ${unit} per token; not comparable between vocabularies`,
-    reads: ['loss_mean'],
+    reads: 'loss_mean',
     digits: 3,
-    of: perPrompt('loss_mean'),
   },
   {
     name: 'alpha_max',
     title: 'largest α₁',
     meaning: 'Largest α₁ of a head, of the means over prompts',
-    reads: ['alpha'],
+    reads: 'alpha',
     digits: 3,
     of: largestAlpha,
   },
@@ -167,7 +162,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
     title: '‖h₁‖ ratio',
     meaning:
       'Hidden norm of the first token over the mean of the others, after the layer where it is largest',
-    reads: ['hidden_ratio'],
+    reads: 'hidden_ratio',
     digits: 2,
     of: largestHiddenRatio,
   },
@@ -176,32 +171,31 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
     title: 'min ‖k₁‖ ratio',
     meaning:
       'Key norm of the first token over the mean of the others, at the head where it is smallest',
-    reads: ['key_ratio'],
+    reads: 'key_ratio',
     digits: 2,
-    of: smallestOf('key_ratio'),
+    of: smallest,
   },
   {
     name: 'value_ratio',
     title: '‖v₁‖ ratio',
     meaning: 'Value norm of the first token over the mean of the others, averaged over heads',
-    reads: ['value_ratio'],
+    reads: 'value_ratio',
     digits: 2,
-    of: perPrompt('value_ratio'),
   },
   {
     name: 'value_ratio_min',
     title: 'min ‖v₁‖ ratio',
     meaning: 'The same at the head where it is smallest',
-    reads: ['value_ratio'],
+    reads: 'value_ratio',
     digits: 3,
-    of: smallestOf('value_ratio'),
+    of: smallest,
   },
   {
     name: 'entropy',
     title: 'entropy',
     meaning: (unit) =>
       `Mean entropy of a row over queries and heads, ${unit} for n visible keys: 0 for one key, 1 for uniform attention`,
-    reads: ['entropy_mean'],
+    reads: 'entropy_mean',
     digits: 2,
     of: (frame) => {
       const data = frame.tensors.entropy_mean?.data ?? [];
@@ -212,9 +206,8 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
     name: 'row_mass',
     title: 'row sum',
     meaning: 'Mean sum of the weights of a query, over queries and heads',
-    reads: ['row_mass_summary'],
+    reads: 'row_mass_summary',
     digits: 3,
-    of: perPrompt('row_mass_summary'),
   },
 ];
 
@@ -230,7 +223,7 @@ function summaryColumn({ name, label, question, unit, shape }: Metric): TableMet
     title: label,
     meaning:
       question && `${question} ${isOfTokens ? 'At the first token' : 'Mean over layers and heads'}`,
-    reads: [name],
+    reads: name,
     digits: isShare ? 1 : 2,
     percent: isShare,
     isRare: true,
@@ -244,26 +237,27 @@ function summaryColumn({ name, label, question, unit, shape }: Metric): TableMet
   };
 }
 
-/** Returns OWN_COLUMNS and a column for each other summary of describe that needs no baseline. */
+/** Returns OWN_COLUMNS, and a column for each other metric that describe calls a summary and that needs no baseline. */
 export function tableOf({ metrics }: Pick<Describe, 'metrics'>): readonly TableMetric[] {
-  const coveredFields = OWN_COLUMNS.flatMap(({ reads }) => reads);
+  const coveredFields = OWN_COLUMNS.map(({ reads }) => reads);
   const otherMetrics = metrics.filter(
     ({ name, summary, averaged, arguments: needs }) =>
       summary && averaged && !needs.includes('base') && !coveredFields.includes(name),
   );
-  const unitOf = (name = '') => {
+  const unitOf = (name: string) => {
     const unit = metrics.find((one) => one.name === name)?.unit ?? '';
     return UNITS[unit] ?? unit;
   };
-  const columns = OWN_COLUMNS.map(({ meaning, ...row }) => ({
+  const columns = OWN_COLUMNS.map(({ meaning, of = overPrompts, ...row }) => ({
     ...row,
-    meaning: typeof meaning === 'string' ? meaning : meaning(unitOf(row.reads[0])),
+    meaning: typeof meaning === 'string' ? meaning : meaning(unitOf(row.reads)),
+    of: (frame: Frame) => of(frame, row.reads),
   }));
   return [...columns, ...otherMetrics.map(summaryColumn)];
 }
 
 export function readsOf(table: readonly TableMetric[]): string[] {
-  return [...new Set(table.flatMap(({ reads }) => reads))];
+  return [...new Set(table.map(({ reads }) => reads))];
 }
 
 /**
@@ -293,7 +287,7 @@ export function metricsOf(
     );
 }
 
-/** This many columns, beside that of the names, fit on a screen. */
+/** This many columns fit on a screen, next to the column of the names. */
 export const MAX_COLUMNS = 7;
 
 const DEFAULT_COLUMNS = [
@@ -327,17 +321,10 @@ export function tableCsv(
   const columns = metricsOf(frames, table);
   const records = frames.flatMap((frame) =>
     columns.map(({ name, of }) => {
+      const { subject, sequences } = frame;
       const { mean, deviation, where } = of(frame);
       const place = [where?.layer ?? '', where?.head ?? '', where?.key ?? ''];
-      return [
-        frame.subject,
-        CLASS_WORDS[frame.class],
-        name,
-        mean,
-        deviation,
-        ...place,
-        frame.sequences,
-      ];
+      return [subject, CLASS_WORDS[frame.class], name, mean, deviation, ...place, sequences];
     }),
   );
   const header = [
@@ -367,7 +354,7 @@ export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
   return formatCsv(csvNotes(frames, facts), ['subject', 'class', 'prompt', ...names], records);
 }
 
-/** What papers report of their own models; kept apart from measurements. */
+/** What a paper reports of its own model, which this page did not measure. */
 export type ReportedRow = Reported & { readonly title: string };
 
 export function tableJson(

@@ -39,11 +39,6 @@ interface TableParts {
 
 const MODEL_COLUMN = 'model';
 
-/** Returns the sorting after a click on a column. The first click on a column of numbers puts the largest first. */
-function nextSorting(name: string, { name: sortedName, descending }: Sorting): Sorting {
-  return { name, descending: sortedName === name ? !descending : name !== MODEL_COLUMN };
-}
-
 function columnHeading(
   name: string,
   title: string,
@@ -52,26 +47,16 @@ function columnHeading(
 ): TemplateResult {
   const isSorted = sorting.name === name;
   const direction = sorting.descending ? 'descending' : 'ascending';
+  // The first click on a column of numbers puts the largest first.
+  const descending = isSorted ? !sorting.descending : name !== MODEL_COLUMN;
   return html`<th scope="col" aria-sort=${isSorted ? direction : 'none'}>
-    <button
-      type="button"
-      title=${meaning ?? nothing}
-      @click=${() => sort(nextSorting(name, sorting))}
-    >
+    <button type="button" title=${meaning ?? nothing} @click=${() => sort({ name, descending })}>
       ${title}<span aria-hidden="true">${isSorted ? (sorting.descending ? '▾' : '▴') : ''}</span>
     </button>
   </th>`;
 }
 
-function cellWords(cell: Cell, { digits, percent: isShare }: TableMetric): [string, string] {
-  const format = (x: number) => (isShare ? percent(x, digits) : show(x, digits));
-  return [
-    format(cell.mean),
-    spreadWords(cell.deviation, 10 ** -digits / (isShare ? 100 : 1), format),
-  ];
-}
-
-/** Formats a deviation. If rounding would hide it, says so. */
+/** Formats a deviation; “± <0.01” if rounding would hide it. */
 function spreadWords(deviation: number, smallest: number, format: (x: number) => string): string {
   if (!Number.isFinite(deviation)) return '';
   if (deviation === 0) return '± 0';
@@ -84,15 +69,15 @@ function placeWords({ layer, head, key }: NonNullable<Cell['where']>, frame: Fra
   return head === undefined ? `after layer\u00a0${layer}` : headName({ layer: layer!, head });
 }
 
-function cellOf(frame: Frame, metric: TableMetric): TemplateResult {
-  const cell = metric.of(frame);
-  const [value, spread] = cellWords(cell, metric);
-  const hasStar = !frame.operation.normalizes && metric.name === 'sink_1';
-  const place = cell.where && placeWords(cell.where, frame);
-  return html`<td data-metric=${metric.name}>
-    <span class="value">${value}${hasStar ? '*' : ''}</span>
-    <span class="spread">${spread}</span>
-    ${place ? html`<span class="place">${place}</span>` : nothing}
+function cellOf(frame: Frame, { name, digits, percent: isShare, of }: TableMetric): TemplateResult {
+  const { mean, deviation, where } = of(frame);
+  const format = (x: number) => (isShare ? percent(x, digits) : show(x, digits));
+  const smallest = 10 ** -digits / (isShare ? 100 : 1);
+  const hasStar = !frame.operation.normalizes && name === 'sink_1';
+  return html`<td data-metric=${name}>
+    <span class="value">${format(mean)}${hasStar ? '*' : ''}</span>
+    <span class="spread">${spreadWords(deviation, smallest, format)}</span>
+    ${where ? html`<span class="place">${placeWords(where, frame)}</span>` : nothing}
   </td>`;
 }
 
@@ -169,24 +154,16 @@ function reportedRows(
   </tbody>`;
 }
 
-function sortKeyOf(
-  { frame }: MeasuredRow,
-  name: string,
-  table: readonly TableMetric[],
-): number | string {
-  const metric = table.find((one) => one.name === name);
-  return metric ? metric.of(frame).mean : frame.title.toLowerCase();
-}
-
 export function metricsTable(parts: TableParts, caption: string): TemplateResult {
   const { shown, sorting, table } = parts;
   const metrics = metricsOf(
     shown.map(({ frame }) => frame),
     table,
   );
-  const rows = sorting.name
-    ? sorted(shown, (one) => sortKeyOf(one, sorting.name, table), sorting.descending)
-    : shown;
+  const sortedMetric = table.find(({ name }) => name === sorting.name);
+  const sortKey = ({ frame }: MeasuredRow) =>
+    sortedMetric ? sortedMetric.of(frame).mean : frame.title.toLowerCase();
+  const rows = sorting.name ? sorted(shown, sortKey, sorting.descending) : shown;
   return tableRegion(
     'Metrics of the models, a table',
     html`<table class="metrics">

@@ -7,7 +7,7 @@ import { tableRegion } from '../page/controls';
 import type { Card } from '../ask/zoo';
 import {
   COMPARE_LABEL,
-  COLUMN_HEADS,
+  COLUMN_TITLES,
   hubAddress,
   RECORDER_WORDS,
   OPEN_LABEL,
@@ -21,14 +21,14 @@ export function remediesTable(cards: readonly Card[], link: Context['link']): Te
       html`<table class="remedies">
         <thead>
           <tr>
-            ${COLUMN_HEADS.map((head) => html`<th scope="col">${head}</th>`)}
+            ${COLUMN_TITLES.map((title) => html`<th scope="col">${title}</th>`)}
           </tr>
         </thead>
         ${REMEDIES.map(
           (remedy) =>
             html`<tbody>
               <tr>
-                <th scope="rowgroup" colspan=${COLUMN_HEADS.length}>
+                <th scope="rowgroup" colspan=${COLUMN_TITLES.length}>
                   <strong>${remedy.title}</strong>
                   <code>${remedy.formula}</code>
                   <span class="row-class"

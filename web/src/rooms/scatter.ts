@@ -29,14 +29,7 @@ export interface Point {
   readonly color?: string;
 }
 
-interface Axis {
-  readonly title: string;
-  readonly question: string;
-  readonly label: string;
-  readonly isLog: boolean;
-}
-
-const AXES: Readonly<Record<XAxis, Axis>> = {
+const AXES = {
   ratio: {
     title: 'hidden ratio',
     question: 'Do models with a large hidden norm have a sink, and the other way round?',
@@ -55,9 +48,9 @@ const AXES: Readonly<Record<XAxis, Axis>> = {
     label: 'parameters',
     isLog: true,
   },
-};
+} as const satisfies Record<XAxis, object>;
 
-/** The metric of α from raw weights. A frame must also have it if rows need not sum to 1. */
+/** The metric of α from raw weights, which the plot uses for frames that have it. */
 export const RAW_ALPHA = 'alpha_raw';
 
 export const READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
@@ -79,7 +72,7 @@ export function pointOf(frame: Frame): Point {
   return {
     title,
     alpha: alphaAboveUniform(frame),
-    // The first state is the embedding, which is no layer.
+    // The first hidden state is the embedding, before all layers.
     ratio: Math.max(...(tensors.hidden_ratio?.data.subarray(1) ?? [NaN])),
     loss: tensors.loss_mean?.data[0] ?? NaN,
     size: architecture.parameters,
@@ -129,9 +122,9 @@ export function rankCorrelation(xs: readonly number[], ys: readonly number[]): n
   return productSum(a, b) / Math.sqrt(productSum(a, a) * productSum(b, b));
 }
 
-/** From this weight above uniform attention on there is a sink, as in protocol A (models/README.md). */
+/** A model has a sink if its α₁ is at least this far above uniform attention, as in protocol A (models/README.md). */
 const SINK_ALPHA = 0.1;
-/** Below the first ratio of norms the first token is like others; above the second it is massive. */
+/** A first token whose norm ratio is below the first number is like others; from the second on it is massive. */
 const [EVEN_RATIO, SPIKE_RATIO] = [2, 5];
 /** The fewest points for which the page states a correlation. */
 const MIN_POINTS = 4;
@@ -283,7 +276,7 @@ export function addScatter(
 ): void {
   const place = addElement(root, 'figure scatter', 'section');
   place.dataset.view = 'scatter';
-  const head = addElement(place, 'figure-title');
+  const headingPlace = addElement(place, 'figure-title');
   const controls = addElement(place, 'numbers');
   const chart = addElement(place, 'chart');
   const caption = addElement(place, 'caption', 'p');
@@ -304,7 +297,7 @@ export function addScatter(
   scope.effect(() => {
     const { xAxis, checkpoints } = context.state.value;
     if ((place.hidden = panelOf(context.state.value) !== 'scatter')) return;
-    const frames = framesOf([...shown()].filter(({ isStale }) => !isStale)).filter(({ tensors }) =>
+    const frames = framesOf(shown().filter(({ isStale }) => !isStale)).filter(({ tensors }) =>
       READS.every((name) => name in tensors),
     );
     const colors = colorsOf(frames);
@@ -314,7 +307,7 @@ export function addScatter(
     render(
       html`<h2>Sink and size, loss, norm</h2>
         <p class="question">${AXES[xAxis].question}</p>`,
-      head,
+      headingPlace,
     );
     render(
       html`${segmented(

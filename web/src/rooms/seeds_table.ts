@@ -118,7 +118,12 @@ function shownLine(card: Card): Line {
   const steps = Number(card.training?.steps);
   const stepsNote = steps ? `${steps.toLocaleString('en')} steps, as shown: ` : '';
   const seeds = all.map(({ seed }) => seed);
-  const cardKeys = { 'sink_0.3': 'sink_1', value_ratio: 'value_ratio', loss: 'loss' } as const;
+  /** The names of three outcomes in the zoo's cards. */
+  const cardKeys: Readonly<Record<string, 'sink_1' | 'value_ratio' | 'loss'>> = {
+    'sink_0.3': 'sink_1',
+    value_ratio: 'value_ratio',
+    loss: 'loss',
+  };
   return {
     title: card.title,
     more:
@@ -126,15 +131,10 @@ function shownLine(card: Card): Line {
       (all.length > 1
         ? `${all.length} seeds (${seeds.join(', ')}); the weights here are seed ${own}’s`
         : `one seed (${own}): how far another would differ is not known`),
-    strips: OUTCOMES.map(({ name, within }) =>
-      name in cardKeys
-        ? stripOf(
-            all.map((one) => one[cardKeys[name as keyof typeof cardKeys]]).filter(Number.isFinite),
-            within,
-            shownIndex,
-          )
-        : undefined,
-    ),
+    strips: OUTCOMES.map(({ name, within }) => {
+      const key = cardKeys[name];
+      return key && stripOf(all.map((one) => one[key]).filter(Number.isFinite), within, shownIndex);
+    }),
   };
 }
 
@@ -170,28 +170,16 @@ function differenceWords({ mean: at, low, high }: Strip, digits: number, unit: s
   ${Number.isFinite(low) ? html`<span class="spread">(${formatRange(low, high, digits)})</span>` : nothing}`;
 }
 
-interface Row {
-  readonly card: Card;
-  readonly spread: Spread | undefined;
-}
-
 /** Returns the rows of the shown runs, of long runs and of differences, each kind if there are any. */
-function linesOf(rows: readonly Row[]): Line[][] {
-  const longRuns = rows.flatMap(({ card, spread }): Line[] =>
-    spread
-      ? [
-          {
-            title: `${card.title}, long runs`,
-            more: seedCountWords(spread),
-            strips: OUTCOMES.map(({ name, within }) => stripOf(spread.values[name]!, within)),
-          },
-        ]
-      : [],
-  );
-  const differences = rows.flatMap(({ card }) => (card.differs ? [lineOfDifference(card)] : []));
-  return [rows.map(({ card }) => shownLine(card)), longRuns, differences].filter(
-    ({ length }) => length,
-  );
+function linesOf(cards: readonly Card[], spreads: readonly (Spread | undefined)[]): Line[][] {
+  const longRuns = cards.flatMap(({ title }, i): Line[] => {
+    const spread = spreads[i];
+    if (!spread) return [];
+    const strips = OUTCOMES.map(({ name, within }) => stripOf(spread.values[name]!, within));
+    return [{ title: `${title}, long runs`, more: seedCountWords(spread), strips }];
+  });
+  const differences = cards.filter(({ differs }) => differs).map(lineOfDifference);
+  return [cards.map(shownLine), longRuns, differences].filter(({ length }) => length);
 }
 
 function pictureNote(lineGroups: readonly (readonly Line[])[]): TemplateResult {
@@ -279,7 +267,7 @@ export function seedsTable(cards: readonly Card[], isNarrow: boolean): unknown {
         // Compares models at the last step that all of them have reached.
         const step = Math.min(...runs.map((one) => spreadOf(one)?.step ?? Infinity));
         const spreads = runs.map((one) => spreadOf(one, OUTCOMES, step));
-        const lineGroups = linesOf(cards.map((card, i) => ({ card, spread: spreads[i] })));
+        const lineGroups = linesOf(cards, spreads);
         if (!lineGroups.length) return nothing;
         return html`${isNarrow ? narrowTable(lineGroups) : wideTable(lineGroups)}${pictureNote(lineGroups)}`;
       },

@@ -1,6 +1,6 @@
 /**
- * The first minute: one question, the reader's text, the sentence that its maps support, and the maps of two models
- * with one number each. The story is below; its code is fetched when the reader scrolls to it, which "Why?" does.
+ * The room Start: one question, the reader's text, the sentence that its maps support, and the maps of two models with
+ * one number each. The story below them is fetched when the reader scrolls to it or presses "Why?", which scrolls there.
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
@@ -54,7 +54,7 @@ import {
 } from '../words';
 import { sources } from '../page/sources';
 import { isTwin, remarkOf } from './start_words';
-import type { Story } from './story';
+import type { createStory } from './story';
 
 const SIDE_COUNT = 2;
 
@@ -97,10 +97,9 @@ function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): s
   const otherName = isTwin(frame, otherFrame)
     ? 'a sigmoid model trained alike'
     : nameOf(otherFrame);
-  const subject = claim.kind === 'weak' ? 'it' : 'they';
-  const verb = claim.kind === 'weak' ? 'does' : 'do';
-  if (otherClaim.kind === 'none') return ` In ${otherName}, ${subject} ${verb} not.`;
-  return otherClaim.kind === claim.kind ? ` In ${otherName}, ${subject} ${verb}, too.` : '';
+  const clause = `In ${otherName}, ${claim.kind === 'weak' ? 'it does' : 'they do'}`;
+  if (otherClaim.kind === 'none') return ` ${clause} not.`;
+  return otherClaim.kind === claim.kind ? ` ${clause}, too.` : '';
 }
 
 /**
@@ -160,13 +159,17 @@ function nameOf(frame: Frame | undefined): string {
   return (frame?.title ?? '').replace(/ at step [\d,]+(?: of [\d,]+)?$/, '');
 }
 
+/** Returns the card of a quantized preview; undefined for exact weights. */
+const previewedCard = ({ subject, model }: Frame, context: Context) =>
+  model.bits ? context.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject) : undefined;
+
 /** Says what the quantized preview changes; shown until the exact weights are loaded. */
-function previewWords({ subject, model: { bits } }: Frame, context: Context): string {
-  const card = context.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject);
-  if (!bits || !card?.preview) return '';
+function previewWords(frame: Frame, context: Context): string {
+  const { preview, measured } = previewedCard(frame, context) ?? {};
+  if (!preview) return '';
   return (
     ` (a quantized preview until the exact weights are loaded; over 100 passages its Sink₁ is ` +
-    `${card.preview.measured.sink_1}%, of the exact weights ${card.measured.sink_1}%)`
+    `${preview.measured.sink_1}%, of the exact weights ${measured!.sink_1}%)`
   );
 }
 
@@ -176,13 +179,8 @@ function previewMark(
   context: Context,
   askExact: () => void,
 ): TemplateResult | typeof nothing {
-  const cards = frames
-    .filter(({ model }) => model.bits)
-    .flatMap((frame) =>
-      context.engine.peek()!.models.zoo.cards.filter(({ id }) => id === frame.subject),
-    );
-  const bytes = cards
-    .flatMap(({ preview }) => preview?.refinement?.bytes ?? [])
+  const bytes = frames
+    .flatMap((frame) => previewedCard(frame, context)?.preview?.refinement?.bytes ?? [])
     .reduce((a, b) => a + b, 0);
   if (!bytes) return nothing;
   const bits = Math.max(...frames.flatMap(({ model }) => model.bits ?? [])).toFixed(1);
@@ -202,7 +200,7 @@ const STEP_TITLES = [
 ] as const;
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const head = addElement(root, 'start-head');
+  const headingPlace = addElement(root, 'start-head');
   const stage = addElement(root, 'start-stage');
   const legend = addElement(root, 'start-legend');
   const whyPlace = addElement(root, 'start-ask');
@@ -239,7 +237,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       return { isPlain: true, remark: remarkOf(claimOf(frame, headOf(frame), state)) };
     },
   });
-  figure.root.dataset.view = 'attention';
 
   /** The steps that the reader has scrolled to, counted from 0. Only these are fetched and measured. */
   const reached = signal<ReadonlySet<number>>(new Set());
@@ -257,7 +254,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   );
   for (const { step } of steps) watcher.observe(step);
   scope.onEnd(() => watcher.disconnect());
-  const story = signal<Story | undefined>(undefined);
+  const storyNeeds = signal<ReturnType<typeof createStory> | undefined>(undefined);
   let loading: Promise<unknown> | undefined;
   scope.effect(() => {
     for (const [i, { step }] of steps.entries())
@@ -265,9 +262,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     if (!reached.value.size) return;
     const places = steps.map(({ place }) => place);
     // A static import of the tables' rules would make the bundler's runtime a file of the first screen.
-    loading ??= Promise.all([import('./story'), import('./tables.css')]).then(([{ Story }]) => {
-      story.value = new Story(places, takeawaysPlace, reached, { context, scope, shown });
-    }, context.fail);
+    loading ??= Promise.all([import('./story'), import('./tables.css')]).then(
+      ([{ createStory }]) => {
+        storyNeeds.value = createStory(places, takeawaysPlace, reached, { context, scope, shown });
+      },
+      context.fail,
+    );
   });
 
   const goTo = (n: number, behavior: ScrollBehavior): void => {
@@ -286,7 +286,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   requestFrames(context, scope, (state, { queue }) => {
     const [firstSubject, ...otherSubjects] = sideSubjects(state);
     const { frame } = queue.entries.value.get(firstSubject!) ?? {};
-    const needs = story.value?.needs(frame, state);
+    const needs = storyNeeds.value?.(frame, state);
     // The second model is requested only when the first one is measured.
     const subjects = frame ? [firstSubject!, ...otherSubjects] : [firstSubject!];
     return {
@@ -331,7 +331,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         </div>
         <p class="lead" data-finding role="status">${leadSentence(frames, claims)}</p>
         ${troubleNotes(entries, context)}`,
-      head,
+      headingPlace,
     );
     const tabNames = entries.map(
       ({ frame, subject }, i) => [i, frame?.operation.label ?? subject] as const,

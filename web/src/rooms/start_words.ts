@@ -8,29 +8,18 @@ import type { DrawOptions } from '../page/view';
 import { sumWords } from '../words';
 import { cardOf } from './about';
 
-const REMARKS: Readonly<
-  Record<Kind, { readonly kind: string; readonly text: (claim: Claim) => string }>
-> = {
-  all: {
-    kind: 'sink',
-    text: ({ sums: [least] }) => `◀ attention sink${least > 0.995 ? '; rows sum to 100%' : ''}`,
-  },
-  many: {
-    kind: 'sink',
-    text: ({ column }) => `◀ ${column!.strong} of ${column!.rows} tokens attend mostly here`,
-  },
-  weak: { kind: 'weak', text: () => '◀ a weaker column' },
-  none: {
-    kind: 'none',
-    text: ({ isShare, rowSum }) =>
-      `no strong column${isShare ? '' : `; rows sum to ${sumWords(rowSum)} on average`}`,
-  },
+const REMARKS: Readonly<Record<Kind, (claim: Claim) => string>> = {
+  all: ({ sums: [least] }) => `◀ attention sink${least > 0.995 ? '; rows sum to 100%' : ''}`,
+  many: ({ column }) => `◀ ${column!.strong} of ${column!.rows} tokens attend mostly here`,
+  weak: () => '◀ a weaker column',
+  none: ({ isShare, rowSum }) =>
+    `no strong column${isShare ? '' : `; rows sum to ${sumWords(rowSum)} on average`}`,
 };
 
 export function remarkOf(claim: Claim): DrawOptions['remark'] {
-  if (!claim.kind) return undefined;
-  const { kind, text } = REMARKS[claim.kind];
-  return { kind, text: text(claim) };
+  const { kind } = claim;
+  if (!kind) return undefined;
+  return { kind: kind === 'all' || kind === 'many' ? 'sink' : kind, text: REMARKS[kind](claim) };
 }
 
 /** Whether two models differ only in the attention operation. */

@@ -46,7 +46,7 @@ import {
   MUST_SPEND,
 } from '../words';
 import { cardOf } from './about';
-import { barsTable } from './bars';
+import { barsTable, linesTable } from './tables';
 import {
   ablation,
   isChangeable,
@@ -57,15 +57,15 @@ import {
 } from './loss_change';
 import { ROOMS } from './names';
 import { seedWords, isTwin, remarkOf } from './start_words';
-import { trainedSubjects, Walk } from './walk';
+import { addWalk, trainedSubjects } from './walk';
 import { compareRows, rowAnswer, contrastQuery, row, workOutRow } from './worked_row';
-import { RecordedTexts, DeletionTrial } from './without_first';
+import { addRecordedTexts, DeletionTrial } from './without_first';
 import './story.css';
 
 /** The real model of step 3. */
 const REAL_MODEL = 'smollm2-135m-instruct.safetensors';
 
-export interface Needs {
+interface Needs {
   readonly views: readonly View[];
   readonly more: readonly string[];
   readonly subjects: readonly string[];
@@ -73,7 +73,7 @@ export interface Needs {
   readonly studies: readonly Study[];
 }
 
-export interface StoryInputs {
+interface StoryInputs {
   readonly context: Context;
   readonly scope: Scope;
   /** The models on the first screen; the story is about the first of them. */
@@ -175,7 +175,7 @@ const allHeadsStep: Build = (place, { context, scope }) => {
   };
 };
 
-/** Step 2: one row, worked out in both models; the source of its scores is folded. */
+/** Step 2: one row, worked out in both models; a folded section shows where its scores come from. */
 const rowStep: Build = (place, { context, scope, shown }) => {
   const words = addElement(place, 'step-words');
   // Until the reader selects a row, this is the row in which the models differ most.
@@ -217,79 +217,59 @@ const rowStep: Build = (place, { context, scope, shown }) => {
   };
 };
 
-/** Losses of a model in nats per token; undefined until measured. */
+/** In nats per token; a rise is undefined until it is measured. */
 interface Losses {
   readonly name: string;
   readonly loss: number;
-  /** With the first token hidden, and with the second one hidden as a control. */
-  readonly withoutFirst: number | undefined;
-  readonly withoutSecond: number | undefined;
+  /** How much the loss rises with the first token hidden, and with the second one hidden as a control. */
+  readonly firstRise: number | undefined;
+  readonly secondRise: number | undefined;
 }
 
-function lossesOf(frame: Frame, context: Context): Losses | undefined {
-  const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
-  const [withoutFirst, withoutSecond] = [WITHOUT_FIRST, WITHOUT_SECOND].map((edit) => {
-    const change = lossChangeOf(frame, [edit], context);
-    return change === undefined ? undefined : loss + change;
-  });
-  return withoutFirst === undefined || Number.isFinite(withoutFirst)
-    ? { name: frame.title, loss, withoutFirst, withoutSecond }
-    : undefined;
-}
+const lossesOf = (frame: Frame, context: Context): Losses => ({
+  name: frame.title,
+  loss: frame.tensors.loss_mean?.data[0] ?? NaN,
+  firstRise: lossChangeOf(frame, [WITHOUT_FIRST], context),
+  secondRise: lossChangeOf(frame, [WITHOUT_SECOND], context),
+});
 
-const lossRises = ({ loss, withoutFirst = NaN, withoutSecond = NaN }: Losses) =>
-  [withoutFirst - loss, withoutSecond - loss] as const;
-
-/** Compares what hiding either token costs; empty if hiding the first does not cost the first model more. */
+/**
+ * Compares the cost of hiding the first token with that of hiding the second one; empty unless the first costs the first
+ * model more.
+ */
 function contrastWords([losses, otherLosses]: readonly Losses[]): string {
-  if (!losses) return '';
-  const [firstRise, secondRise] = lossRises(losses);
+  const { name, firstRise = NaN, secondRise = NaN } = losses ?? {};
   if (!(firstRise > SMALL_CHANGE && firstRise > 1.5 * secondRise)) return '';
-  const [otherFirstRise, otherSecondRise] = otherLosses ? lossRises(otherLosses) : [NaN, NaN];
-  const isAlike =
-    Math.abs(otherFirstRise - otherSecondRise) < 0.3 * Math.max(otherFirstRise, otherSecondRise);
+  const { firstRise: otherFirst = NaN, secondRise: otherSecond = NaN } = otherLosses ?? {};
+  const isAlike = Math.abs(otherFirst - otherSecond) < 0.3 * Math.max(otherFirst, otherSecond);
   const otherWords = isAlike ? ` ${otherLosses!.name}: about the same.` : '';
-  return `${losses.name}: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 2).${otherWords}`;
+  return `${name}: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 2).${otherWords}`;
 }
 
-function lossWords(loss: number | undefined, baseline: number): string {
-  if (loss === undefined) return '…';
-  if (!Number.isFinite(loss)) return '–';
-  return `${loss.toFixed(3)} (${formatLossChange(loss - baseline)})`;
+function lossWords(loss: number, rise: number | undefined): string {
+  if (rise === undefined) return '…';
+  return Number.isFinite(loss + rise)
+    ? `${(loss + rise).toFixed(3)} (${formatLossChange(rise)})`
+    : '–';
 }
 
 const lossTable = (losses: readonly Losses[]): TemplateResult =>
   tableRegion(
     'Losses with a token hidden',
-    html`<table>
-      <caption>
-        ${explainTerms('Loss of the small models on your text, in nats per token; lower is better')}
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col">model</th>
-          <th scope="col">nothing hidden</th>
-          <th scope="col">first token hidden</th>
-          <th scope="col">second token hidden</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${losses.map(
-          ({ name, loss, withoutFirst, withoutSecond }) =>
-            html`<tr>
-              <th scope="row">${name}</th>
-              <td>${loss.toFixed(3)}</td>
-              <td>${lossWords(withoutFirst, loss)}</td>
-              <td>${lossWords(withoutSecond, loss)}</td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>`,
+    linesTable(
+      'losses',
+      explainTerms('Loss of the small models on your text, in nats per token; lower is better'),
+      ['model', 'nothing hidden', 'first token hidden', 'second token hidden'],
+      losses.map(({ name, loss, firstRise, secondRise }) => ({
+        title: name,
+        cells: [loss.toFixed(3), lossWords(loss, firstRise), lossWords(loss, secondRise)],
+      })),
+    ),
   );
 
 /** Step 3: a real model's recorded text without its first token; below it, the small model on the reader's text. */
 const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
-  new RecordedTexts(addElement(place, ''), scope);
+  addRecordedTexts(addElement(place, ''), scope);
   const lossPlace = addElement(place, 'costs');
   const linksPlace = addElement(place, 'links');
   const deletionTrial = new DeletionTrial(addElement(place, 'start-without'), context, scope);
@@ -319,7 +299,10 @@ const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
       const isRecorded = Boolean(frame?.recording);
       const losses = framesOf(entries)
         .filter(isChangeable)
-        .flatMap((one) => lossesOf(one, context) ?? []);
+        .map((one) => lossesOf(one, context))
+        .filter(
+          ({ loss, firstRise }) => firstRise === undefined || Number.isFinite(loss + firstRise),
+        );
       render(
         losses.length
           ? html`<details class="more">
@@ -363,11 +346,10 @@ const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
 };
 
 /**
- * Draws two bars and a sentence: how the loss changes without the head's output, and without the first token. The bar
- * of a change that is not measured yet has no length.
+ * Draws two bars and a sentence: how the loss changes without the head's output, and without the first token. A change
+ * that is not measured yet has no bar.
  */
 function changeBars(frame: Frame, at: Head, context: Context): unknown {
-  if (!isChangeable(frame)) return nothing;
   const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
   if (change === undefined) return html`<p>Ablating it …</p>`;
   if (!Number.isFinite(change)) return nothing;
@@ -397,7 +379,6 @@ function changeBars(frame: Frame, at: Head, context: Context): unknown {
 
 /** Returns a sentence for a head that writes little and whose ablation hardly changes the loss; else ''. */
 function idleWords(frame: Frame, at: Head, context: Context): string {
-  if (!isChangeable(frame)) return '';
   const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
   return writesLittle(outputNormsOf(frame, at)) && Math.abs(change ?? NaN) < SMALL_CHANGE
     ? 'This head writes little, and the model hardly uses it. '
@@ -406,10 +387,8 @@ function idleWords(frame: Frame, at: Head, context: Context): string {
 
 const BARS_TEXT =
   'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token, gray for others. Select one.';
-const barsWords = (frame: Frame, at: Head): string =>
-  `${BARS_TEXT} ${groupWords(outputNormsOf(frame, at))}`.trim();
 
-/** Step 4: what the selected head writes, beside what other heads write. */
+/** Step 4: what the selected head writes, compared with what other heads write. */
 const outputStep: Build = (place, { context, scope }) => {
   const [words, picture] = columns(place);
   const figure = new Figure(picture, outputs, context, scope, {
@@ -425,21 +404,17 @@ const outputStep: Build = (place, { context, scope }) => {
     }),
     draw: (shown) => {
       const [frame] = framesOf(shown);
-      const at = frame && selectedHead(frame, context.state.peek());
-      const details = (frame: Frame, head: Head) =>
-        html`<div class="late">${changeBars(frame, head, context)}</div>
-          ${paragraphs(barsWords(frame, head))}`;
-      render(
-        frame?.T === 1
-          ? answerBlock(SINGLE_TOKEN_TEXT)
-          : frame?.tensors.head_out
-            ? answerBlock(
-                `${idleWords(frame, at!, context)}${outputs.says(frame, at!)}`,
-                details(frame, at!),
-              )
-            : nothing,
-        words,
-      );
+      let answer: unknown = nothing;
+      if (frame?.T === 1) answer = answerBlock(SINGLE_TOKEN_TEXT);
+      else if (frame?.tensors.head_out) {
+        const at = selectedHead(frame, context.state.peek());
+        answer = answerBlock(
+          `${idleWords(frame, at, context)}${outputs.says(frame, at)}`,
+          html`<div class="late">${changeBars(frame, at, context)}</div>
+            ${paragraphs(`${BARS_TEXT} ${groupWords(outputNormsOf(frame, at))}`.trim())}`,
+        );
+      }
+      render(answer, words);
       figure.update(shown.slice(0, 1));
     },
   };
@@ -478,8 +453,7 @@ const trainingStep: Build = (place, { context, scope }) => {
   const chartPlace = addElement(coursePlace, 'chart');
   const seedsPlace = addElement(place, '');
   const walkedSubjects = signal<readonly string[] | undefined>(undefined);
-  const [initialSubject] = context.state.peek().shown;
-  let lastSubject = initialSubject;
+  let [lastSubject] = context.state.peek().shown;
   const walkState = computed(() => {
     const state = context.state.value;
     const base = trainedSubjects(state.shown.slice(0, 1));
@@ -523,21 +497,20 @@ const trainingStep: Build = (place, { context, scope }) => {
         if (key === courseKey) courses.value = found;
       }, context.fail);
   });
-  const mapOptions = (frame: Frame) => ({
-    at: pinnedHead() ?? selectedHead(frame, walkState.peek()),
-    isPlain: true,
-  });
-  const figure = new Figure(currentMap, attention, walkContext, scope, {
-    isBare: true,
-    extra: mapOptions,
-  });
-  figure.root.ariaLabel = 'Attention map through training';
-  const trainedMap = new Figure(finalMap, attention, walkContext, scope, {
-    isBare: true,
-    extra: mapOptions,
-  });
-  trainedMap.root.ariaLabel = 'Attention map after training';
-  new Walk(sliderPlace, walkContext, scope, () => pinnedHead() !== undefined);
+  const addMap = (mapPlace: HTMLElement, label: string) => {
+    const figure = new Figure(mapPlace, attention, walkContext, scope, {
+      isBare: true,
+      extra: (frame) => ({
+        at: pinnedHead() ?? selectedHead(frame, walkState.peek()),
+        isPlain: true,
+      }),
+    });
+    figure.root.ariaLabel = label;
+    return figure;
+  };
+  const walkedMap = addMap(currentMap, 'Attention map through training');
+  const trainedMap = addMap(finalMap, 'Attention map after training');
+  addWalk(sliderPlace, walkContext, scope, () => pinnedHead() !== undefined);
   return {
     needs: () => {
       const at = pinnedHead();
@@ -581,13 +554,13 @@ const trainingStep: Build = (place, { context, scope }) => {
       const frames = framesOf(shownOf(context, context.state.value.shown));
       render(foldedText('How sure is that?', seedWords(frames, context)), seedsPlace);
       drawSinkCourse(chartPlace, courses.value, step?.step);
-      figure.update(walkEntries);
+      walkedMap.update(walkEntries);
       trainedMap.update(shownOf(context, trainedSubjects(walkState.value.shown)));
     },
   };
 };
 
-const PRESET = fromScratch[1]!;
+const { leftRun, rightRun } = fromScratch[1]!;
 
 /** Step 6: the lab, with a preset that trains in seconds. */
 const labStep: Build = (place, { context, scope }) => {
@@ -596,10 +569,10 @@ const labStep: Build = (place, { context, scope }) => {
   const linkPlace = addElement(place, 'links', 'p');
   const state = computed(() => ({
     ...context.state.value,
-    ...{ leftRun: PRESET.leftRun, rightRun: PRESET.rightRun, controls: [] as readonly string[] },
+    ...{ leftRun, rightRun, controls: [] as readonly string[] },
   }));
   const labContext: Context = { ...context, state };
-  // A static import would load these rules with the first screen.
+  // A static import would load these styles with the first screen.
   void Promise.all([import('../lab/embedded'), import('../lab/embedded.css')]).then(
     ([{ build }]) => build(picture, labContext, scope, false),
     context.fail,
@@ -607,8 +580,7 @@ const labStep: Build = (place, { context, scope }) => {
   return {
     draw: () =>
       render(
-        html`<a
-          href=${context.link({ room: 'lab', leftRun: PRESET.leftRun, rightRun: PRESET.rightRun })}
+        html`<a href=${context.link({ room: 'lab', leftRun, rightRun })}
           >Change what they learn in the Lab</a
         >`,
         linkPlace,
@@ -678,39 +650,36 @@ function drawTakeaways(place: HTMLElement, context: Context, frames: readonly Fr
   );
 }
 
-export class Story {
-  readonly #steps = signal<ReadonlyMap<number, Step>>(new Map());
-
-  /**
-   * Builds each step when the reader reaches it.
-   * @param end the element after the last step
-   * @param reached the indices of the steps that the reader has reached
-   */
-  constructor(
-    places: readonly HTMLElement[],
-    end: HTMLElement,
-    reached: ReadonlySignal<ReadonlySet<number>>,
-    inputs: StoryInputs,
-  ) {
-    const { context, scope } = inputs;
-    scope.effect(() => {
-      const steps = this.#steps.peek();
-      const indices = [...reached.value].filter((i) => !steps.has(i));
-      if (!indices.length) return;
-      const newSteps = indices.map((i): [number, Step] => [i, STEPS[i]!(places[i]!, inputs)]);
-      // A step sets signals of its own, which must not happen inside this effect.
-      queueMicrotask(() => (this.#steps.value = new Map([...this.#steps.peek(), ...newSteps])));
-    });
-    scope.effect(() => {
-      const shown = inputs.shown();
-      void [context.state.value, context.theme.value];
-      for (const step of this.#steps.value.values()) step.draw(shown);
-    });
-    scope.effect(() => drawTakeaways(end, context, framesOf(inputs.shown())));
-  }
-
-  needs(frame: Frame | undefined, state: State): Needs {
-    const needs = [...this.#steps.value.values()].map((step) => step.needs?.(frame, state) ?? {});
+/**
+ * Builds each step when the reader reaches it.
+ * @param end the element after the last step
+ * @param reached the indices of the steps that the reader has reached
+ * @returns a function that returns what these steps request
+ */
+export function createStory(
+  places: readonly HTMLElement[],
+  end: HTMLElement,
+  reached: ReadonlySignal<ReadonlySet<number>>,
+  inputs: StoryInputs,
+): (frame: Frame | undefined, state: State) => Needs {
+  const { context, scope, shown } = inputs;
+  const steps = signal<ReadonlyMap<number, Step>>(new Map());
+  scope.effect(() => {
+    const builtSteps = steps.peek();
+    const indices = [...reached.value].filter((i) => !builtSteps.has(i));
+    if (!indices.length) return;
+    const newSteps = indices.map((i): [number, Step] => [i, STEPS[i]!(places[i]!, inputs)]);
+    // A step sets signals of its own, which must not happen inside this effect.
+    queueMicrotask(() => (steps.value = new Map([...steps.peek(), ...newSteps])));
+  });
+  scope.effect(() => {
+    const entries = shown();
+    void [context.state.value, context.theme.value];
+    for (const step of steps.value.values()) step.draw(entries);
+  });
+  scope.effect(() => drawTakeaways(end, context, framesOf(shown())));
+  return (frame, state) => {
+    const needs = [...steps.value.values()].map((step) => step.needs?.(frame, state) ?? {});
     return {
       views: needs.flatMap(({ views = [] }) => views),
       more: needs.flatMap(({ more = [] }) => more),
@@ -718,5 +687,5 @@ export class Story {
       heads: Object.assign({}, ...needs.map(({ heads = {} }) => heads)) as Needs['heads'],
       studies: needs.flatMap(({ studies = [] }) => studies),
     };
-  }
+  };
 }

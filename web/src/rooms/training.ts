@@ -18,22 +18,22 @@ import { addElement } from '../page/view';
 import { emergenceOf } from '../views/training';
 import { explainTerms } from '../page/terms';
 import { headsWords, judged, percent, sharedConditions, tooShortNote } from '../words';
-import { Walk } from './walk';
+import { addWalk } from './walk';
 import './panes.css';
 import './training.css';
 
 function emergenceSentence(frames: readonly Frame[]): string {
   const emergences = frames.flatMap((frame) => emergenceOf(frame) ?? []);
-  const formations = emergences.filter(({ isNone, from }) => !isNone && from === 0);
-  if (!emergences.length || formations.length < emergences.filter(({ isNone }) => !isNone).length)
-    return '';
-  if (!formations.length) return 'No sink appears in these trainings.';
-  return 'The sink is not there at first: it appears during training.';
+  const withSink = emergences.filter(({ isNone }) => !isNone);
+  if (!emergences.length || withSink.some(({ from }) => from !== 0)) return '';
+  return withSink.length
+    ? 'The sink is not there at first: it appears during training.'
+    : 'No sink appears in these trainings.';
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const head = addElement(root, 'room-head');
-  const walk = new Walk(addElement(root, 'walk-place'), context, scope);
+  const headingPlace = addElement(root, 'room-head');
+  const goToStep = addWalk(addElement(root, 'walk-place'), context, scope);
   const grid = addElement(root, 'training-grid');
   const mapsPlace = addElement(grid, 'middle');
   const curvesPlace = addElement(grid, 'inspector');
@@ -49,7 +49,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const textPlace = addElement(mapsPlace, 'question');
   const sinkMap = new Figure(mapsPlace, sinks, context, scope, figureLook);
   curvesPlace.addEventListener('choose-step', (event) =>
-    walk.go((event as CustomEvent<number>).detail),
+    goToStep((event as CustomEvent<number>).detail),
   );
   const shown = () => shownOf(context, context.state.value.shown);
 
@@ -95,7 +95,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           : nothing
       }
       ${troubleNotes(entries, context)}`,
-      head,
+      headingPlace,
     );
     const conditions = sharedConditions(framesOf(entries));
     statedConditions = [...conditions, ...framesOf(entries).map(({ title }) => title)];

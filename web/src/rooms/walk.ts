@@ -6,6 +6,7 @@ import { signal } from '@preact/signals-core';
 import { html, render, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { Context, Scope } from '../page/context';
+import { valueOf } from '../page/controls';
 import type { Models } from '../run/models';
 import { atStep, parseSubject, printSubject, type Subject } from '../ask/subject';
 import { nearestStep, stepWords, checkpointId, checkpointOf, PYTHIA_STEPS } from '../ask/steps';
@@ -60,146 +61,106 @@ function stepOfShown(shown: readonly string[]): number | undefined {
   return subjects.find(({ step }) => step !== undefined)?.step ?? checkpoint?.step;
 }
 
-export class Walk {
-  readonly #context: Context;
-  readonly #root: HTMLElement;
-  readonly #steps = signal<readonly number[] | undefined>(undefined);
-  readonly #isPlaying = signal(false);
-  readonly #trust: (repository: string) => void;
-  #timer = 0;
+/**
+ * Draws the slider and its buttons.
+ * @param isReady returns whether the walk may begin by itself, at the first stored step; absent: the reader begins
+ * @returns a function that moves to the stored step nearest to a step
+ */
+export function addWalk(
+  root: HTMLElement,
+  context: Context,
+  scope: Scope,
+  isReady?: () => boolean,
+): (step: number) => void {
+  const storedSteps = signal<readonly number[] | undefined>(undefined);
+  const isPlaying = signal(false);
+  let timer = 0;
+  root.classList.add('walk');
 
-  /**
-   * @param isReady returns whether the walk may begin by itself, at the first stored step; absent: the reader begins
-   */
-  constructor(root: HTMLElement, context: Context, scope: Scope, isReady?: () => boolean) {
-    this.#context = context;
-    this.#root = root;
-    this.#root.classList.add('walk');
-    this.#trust = (repository) => context.trust(repository);
-    let requestedKey = '';
-    scope.effect(() => {
-      const models = context.engine.value?.models;
-      const key = context.state.value.shown.map((text) => text.replace(/@(step)?\d+/, '')).join();
-      if (!models || key === requestedKey) return;
-      requestedKey = key;
-      void stepsOf(models, context.state.peek().shown).then(
-        (steps) => (this.#steps.value = steps),
-        context.fail,
-      );
-    });
-    scope.effect(() => render(this.#template(), this.#root));
-    let isWaiting = isReady !== undefined;
-    scope.effect(() => {
-      const steps = this.#steps.value;
-      if (!isWaiting || !steps?.length || !isReady!()) return;
-      isWaiting = false;
-      queueMicrotask(() => this.go(steps[0]!));
-    });
-    scope.effect(() => this.#follow());
-    scope.onEnd(() => this.#stop());
-  }
-
-  go(step: number): void {
-    const steps = this.#steps.peek();
-    const models = this.#context.engine.peek()?.models;
+  function go(step: number): void {
+    const steps = storedSteps.peek();
+    const models = context.engine.peek()?.models;
     if (!steps?.length || !models) return;
-    const { shown } = this.#context.state.peek();
+    const { shown } = context.state.peek();
     for (const text of shown) {
       const checkpoint = checkpointOf(text);
-      if (checkpoint) this.#trust(checkpoint.repository);
+      if (checkpoint) context.trust(checkpoint.repository);
     }
     const nearestStored = nearestStep(steps, step);
-    this.#context.set({ shown: shownAt(models, shown, nearestStored, steps.at(-1)!) });
+    context.set({ shown: shownAt(models, shown, nearestStored, steps.at(-1)!) });
   }
 
-  #index(): number {
-    const steps = this.#steps.value ?? [];
-    const step = stepOfShown(this.#context.state.value.shown);
+  function indexOfShown(): number {
+    const steps = storedSteps.value ?? [];
+    const step = stepOfShown(context.state.value.shown);
     // The last index stands for trained weights; -1: the stored steps are unknown.
     if (step === undefined || !steps.length) return steps.length - 1;
     return steps.indexOf(nearestStep(steps, step));
   }
 
-  #isDrawn(): boolean {
-    const entries = this.#context.engine.value?.queue.entries.value;
-    return this.#context.state.value.shown.every((text) => {
-      const entry = entries?.get(text);
-      return entry?.frame && !entry.isStale;
-    });
-  }
-
-  #stop(): void {
-    clearTimeout(this.#timer);
-    this.#timer = 0;
-    this.#isPlaying.value = false;
-  }
-
-  #togglePlaying(): void {
-    if (this.#isPlaying.peek()) return this.#stop();
-    const steps = this.#steps.peek()!;
+  function togglePlaying(): void {
+    const steps = storedSteps.peek()!;
     // At the slider's end the walk begins again at the first step.
-    if (this.#index() >= steps.length - 1) this.go(steps[0]!);
-    this.#isPlaying.value = true;
+    if (!isPlaying.peek() && indexOfShown() >= steps.length - 1) go(steps[0]!);
+    isPlaying.value = !isPlaying.peek();
   }
 
   /** While the walk plays, fetches the next checkpoint, and shows it PLAY_MS after this one is drawn. */
-  #follow(): void {
-    const steps = this.#steps.value;
-    const index = this.#index();
-    clearTimeout(this.#timer);
-    if (!this.#isPlaying.value || !steps) return;
-    const entries = this.#context.engine.value?.queue.entries.value;
+  function follow(): void {
+    const steps = storedSteps.value;
+    const index = indexOfShown();
+    clearTimeout(timer);
+    if (!isPlaying.value || !steps) return;
+    const { shown } = context.state.value;
+    const allEntries = context.engine.value?.queue.entries.value;
+    const entries = shown.map((text) => allEntries?.get(text));
     // After an error the next checkpoint would fail as well.
-    const isFailed = this.#context.state.value.shown.some((text) => entries?.get(text)?.error);
-    if (index >= steps.length - 1 || isFailed) {
-      this.#isPlaying.value = false;
+    if (index >= steps.length - 1 || entries.some((entry) => entry?.error)) {
+      isPlaying.value = false;
       return;
     }
-    if (!this.#isDrawn()) return;
+    if (!entries.every((entry) => entry?.frame && !entry.isStale)) return;
     const nextStep = steps[index + 1]!;
-    void this.#preload(nextStep);
-    this.#timer = window.setTimeout(() => this.go(nextStep), PLAY_MS);
+    void preload(nextStep);
+    timer = window.setTimeout(() => go(nextStep), PLAY_MS);
   }
 
-  async #preload(step: number): Promise<void> {
-    const models = this.#context.engine.peek()!.models;
-    const subjects = this.#context.state.peek().shown.flatMap((text) => parseSubject(text) ?? []);
+  async function preload(step: number): Promise<void> {
+    const { models } = context.engine.peek()!;
+    const subjects = context.state.peek().shown.flatMap((text) => parseSubject(text) ?? []);
     for (const subject of subjects.filter((one) => hasTimeline(models, one)))
       await (await models.timelines()).preload(subject.id, step);
   }
 
-  #template(): TemplateResult {
-    const steps = this.#steps.value;
+  function template(): TemplateResult {
+    const steps = storedSteps.value;
     if (!steps) return html`<p class="hint">Loading the list of checkpoints …</p>`;
     if (!steps.length)
       return html`<p class="hint">
         These models have no stored checkpoints.
-        <button type="button" @click=${() => this.#context.set({ shown: ['softmax', 'sigmoid'] })}>
+        <button type="button" @click=${() => context.set({ shown: ['softmax', 'sigmoid'] })}>
           Show the softmax and sigmoid models
         </button>
       </p>`;
-    const index = this.#index();
+    const index = indexOfShown();
     const lastIndex = steps.length - 1;
-    const step = steps[index]!;
-    const lastStepText = steps[lastIndex]!.toLocaleString('en');
+    const lastStep = steps[lastIndex]!;
     const label =
       index === lastIndex
-        ? `trained: all ${lastStepText} steps`
-        : stepWords(step, steps[lastIndex]!);
-    const move = (event: Event) =>
-      this.go(steps[Number((event.target as HTMLInputElement).value)]!);
+        ? `trained: all ${lastStep.toLocaleString('en')} steps`
+        : stepWords(steps[index]!, lastStep);
     const button = (name: string, to: number, sign: string) =>
       html`<button
         type="button"
         aria-label=${name}
         ?disabled=${to < 0 || to > lastIndex}
-        @click=${() => this.go(steps[to]!)}
+        @click=${() => go(steps[to]!)}
       >
         ${sign}
       </button>`;
     return html`<div class="walk-buttons">
-        <button type="button" class="walk-play primary" @click=${() => this.#togglePlaying()}>
-          ${this.#isPlaying.value ? 'Pause' : 'Play'}
+        <button type="button" class="walk-play primary" @click=${togglePlaying}>
+          ${isPlaying.value ? 'Pause' : 'Play'}
         </button>
         ${button('Previous checkpoint', index - 1, '◀')}
         ${button('Next checkpoint', index + 1, '▶')}
@@ -213,7 +174,30 @@ export class Walk {
           .value=${live(String(index))}
           aria-label="Training step"
           aria-valuetext=${label}
-          @input=${move}
+          @input=${(event: Event) => go(steps[Number(valueOf(event))]!)}
       /></label>`;
   }
+
+  let requestedKey = '';
+  scope.effect(() => {
+    const models = context.engine.value?.models;
+    const key = context.state.value.shown.map((text) => text.replace(/@(step)?\d+/, '')).join();
+    if (!models || key === requestedKey) return;
+    requestedKey = key;
+    void stepsOf(models, context.state.peek().shown).then(
+      (steps) => (storedSteps.value = steps),
+      context.fail,
+    );
+  });
+  scope.effect(() => render(template(), root));
+  let isWaiting = isReady !== undefined;
+  scope.effect(() => {
+    const steps = storedSteps.value;
+    if (!isWaiting || !steps?.length || !isReady!()) return;
+    isWaiting = false;
+    queueMicrotask(() => go(steps[0]!));
+  });
+  scope.effect(follow);
+  scope.onEnd(() => clearTimeout(timer));
+  return go;
 }

@@ -7,7 +7,7 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import recorded from '../../lessons/pictures/without_first.json';
 import { errorSentence } from '../ask/errors';
 import { modelIdOf, parseSubject } from '../ask/subject';
-import type { Frame } from '../frame';
+import { mean, type Frame } from '../frame';
 import type { Context, Scope } from '../page/context';
 import { segmented, tableRegion } from '../page/controls';
 import {
@@ -21,38 +21,29 @@ import {
 } from '../run/without_first';
 import { formatNumber, halfInterval } from '../timeline/seeds';
 import { firstTokenName, percent } from '../words';
-import { barsTable } from './bars';
+import { barsTable, linesTable } from './tables';
 import './without_first.css';
 
 /** Verdicts compare texts of this many seeds; the page shows the texts of the first one. */
 const SEED_COUNT = 8;
-/** Tokens of each text, and the fewest on which a verdict rests. */
+/** The model writes this many tokens, fewer if its context is full, but none if there is no room for LEAST_LENGTH. */
 const [TEXT_LENGTH, LEAST_LENGTH] = [64, 16];
-/** A text is called broken from this share of repeated tokens, or this rise of the loss in nats, on. */
+/** At least this share of repeated tokens, or this rise of the loss in nats, means that the text falls apart. */
 const [BROKEN_REPEATED, BROKEN_RISE] = [0.5, 1];
 
 type Numbers = Readonly<Record<Name, Measures>>;
 
-const ANY_RANGE = [-Infinity, Infinity] as const;
-const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
+const meanOf = (trials: readonly Numbers[], name: Name, measure: keyof Measures) =>
+  mean(trials.map((one) => one[name][measure]));
 
-/** Returns the mean difference of two conditions over the seeds, and whether its 95% interval is above 0. */
-function difference(
-  trials: readonly Numbers[],
-  [more, less]: readonly [Name, Name],
-  measure: keyof Measures,
-): { readonly mean: number; readonly isAbove: boolean } {
-  const differences = trials.map((one) => one[more][measure] - one[less][measure]);
-  return {
-    mean: mean(differences),
-    isAbove: mean(differences) - halfInterval(differences, ANY_RANGE) > 0,
-  };
-}
-
-export interface Verdict {
-  readonly kind: 'apart' | 'worse' | 'same';
-  readonly heading: string;
-  readonly text: string;
+/**
+ * Returns how much a measure is larger without the first token than under another condition, as the mean over the seeds,
+ * and whether its 95% interval is above 0.
+ */
+function riseFrom(name: Name, measure: keyof Measures, trials: readonly Numbers[]) {
+  const rises = trials.map((one) => one.deleted[measure] - one[name][measure]);
+  const meanRise = mean(rises);
+  return { mean: meanRise, isAbove: meanRise - halfInterval(rises, [-Infinity, Infinity]) > 0 };
 }
 
 const HEADINGS = {
@@ -63,17 +54,17 @@ const HEADINGS = {
 } as const;
 
 /** Returns undefined for fewer than four seeds. */
-export function verdictOf(trials: readonly Numbers[], count: number): Verdict | undefined {
-  const repetition = difference(trials, ['deleted', 'kept'], 'repeated');
-  const lossRise = difference(trials, ['deleted', 'kept'], 'loss');
-  const meanOf = (name: Name, measure: keyof Measures) =>
-    mean(trials.map((one) => one[name][measure]));
+export function verdictOf(trials: readonly Numbers[], count: number) {
   if (trials.length < 4) return undefined;
-  const isRepetitive = repetition.isAbove && meanOf('deleted', 'repeated') >= BROKEN_REPEATED;
+  const repetition = riseFrom('kept', 'repeated', trials);
+  const lossRise = riseFrom('kept', 'loss', trials);
+  const isRepetitive =
+    repetition.isAbove && meanOf(trials, 'deleted', 'repeated') >= BROKEN_REPEATED;
   const isBroken = isRepetitive || (lossRise.isAbove && lossRise.mean >= BROKEN_RISE);
   const kind = isBroken ? 'apart' : repetition.isAbove || lossRise.isAbove ? 'worse' : 'same';
-  const shareText = (name: Name, measure: keyof Measures) => percent(meanOf(name, measure), 0);
-  const lossWords = (name: Name) => meanOf(name, 'loss').toFixed(2);
+  const shareText = (name: Name, measure: keyof Measures) =>
+    percent(meanOf(trials, name, measure), 0);
+  const lossWords = (name: Name) => meanOf(trials, name, 'loss').toFixed(2);
   const numbers =
     `Over ${trials.length} seeds, ${shareText('deleted', 'repeated')} of the text written without it repeats three earlier ` +
     `tokens, against ${shareText('kept', 'repeated')} with it and ${shareText('control', 'repeated')} without the second token instead; its loss under the unedited model is ${lossWords('deleted')} nats ` +
@@ -84,10 +75,10 @@ export function verdictOf(trials: readonly Numbers[], count: number): Verdict | 
       heading: HEADINGS.same,
       text: `${numbers} Both 95% intervals of the difference reach 0.`,
     };
-  const lateDifference = difference(trials, ['deleted', 'restored'], 'late');
+  const lateDifference = riseFrom('restored', 'late', trials);
   const hasRecovered =
     lateDifference.isAbove &&
-    meanOf('restored', 'late') - meanOf('kept', 'late') < lateDifference.mean;
+    meanOf(trials, 'restored', 'late') - meanOf(trials, 'kept', 'late') < lateDifference.mean;
   const halfLength = Math.floor(count / 2);
   const recovery =
     `Put back after ${halfLength} tokens, the second half of the text ` +
@@ -102,39 +93,20 @@ export function verdictOf(trials: readonly Numbers[], count: number): Verdict | 
 
 function textsTable(
   prompt: string,
-  texts: Readonly<Record<Name, string>>,
+  textOf: (name: Name) => string,
   trials: readonly Numbers[],
   caption: string,
 ): TemplateResult {
-  const meanOf = (name: Name, measure: keyof Measures) =>
-    mean(trials.map((one) => one[name][measure]));
-  return tableRegion(
-    caption,
-    html`<table class="without">
-      <caption>
-        ${caption}
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col">First token</th>
-          <th scope="col">The model writes</th>
-          <th scope="col">Repeated</th>
-          <th scope="col">Loss</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${CONDITION_NAMES.map(
-          (name) =>
-            html`<tr>
-              <th scope="row">${CONDITIONS[name].title}</th>
-              <td class="written"><span class="hint">${prompt}</span>${texts[name]}</td>
-              <td>${percent(meanOf(name, 'repeated'), 0)}</td>
-              <td>${formatNumber(meanOf(name, 'loss'), 2)}</td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>`,
-  );
+  const lines = CONDITION_NAMES.map((name) => ({
+    title: CONDITIONS[name].title,
+    cells: [
+      html`<div class="written"><span class="hint">${prompt}</span>${textOf(name)}</div>`,
+      percent(meanOf(trials, name, 'repeated'), 0),
+      formatNumber(meanOf(trials, name, 'loss'), 2),
+    ],
+  }));
+  const columns = ['First token', 'The model writes', 'Repeated', 'Loss'];
+  return tableRegion(caption, linesTable('without', caption, columns, lines));
 }
 
 const conditionsWords = (count: number, seeds: number, texts = 'texts of seed 1') =>
@@ -158,27 +130,20 @@ const BARS: readonly (readonly [Name, string])[] = [
  * Draws two recorded texts of a published model side by side: one with the first token, the other without it or with it
  * restored halfway.
  */
-export class RecordedTexts {
-  readonly #place: HTMLElement;
-  readonly #shown = signal<Action>('deleted');
-
-  constructor(place: HTMLElement, scope: Scope) {
-    this.#place = place;
-    this.#place.dataset.recordedTexts = '';
-    scope.effect(() => this.#draw(this.#shown.value));
-  }
-
-  #draw(name: Action): void {
-    const { model, file, prompt, count, first, back } = recorded;
-    const { texts, trials } = readRecorded(recorded);
-    const { heading, text } = verdictOf(trials, count)!;
-    const repeatedMean = (one: Name) => mean(trials.map((trial) => trial[one].repeated));
-    const [textBefore, textAfter] = [texts.restored.slice(0, back), texts.restored.slice(back)];
+export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
+  const { model, file, prompt, count, first, back } = recorded;
+  const { texts, trials } = readRecorded(recorded);
+  const { heading, text } = verdictOf(trials, count)!;
+  const [textBefore, textAfter] = [texts.restored.slice(0, back), texts.restored.slice(back)];
+  const promptSpan = html`<span class="hint">${prompt}</span>`;
+  const shown = signal<Action>('deleted');
+  place.dataset.recordedTexts = '';
+  scope.effect(() => {
+    const name = shown.value;
     const shownText =
-      name !== 'restored'
-        ? texts[name]
-        : html`${textBefore}<strong class="back">[first token shown again]</strong>${textAfter}`;
-    const promptSpan = html`<span class="hint">${prompt}</span>`;
+      name === 'restored'
+        ? html`${textBefore}<strong class="back">[first token shown again]</strong>${textAfter}`
+        : texts[name];
     // Spaces between the tags would become part of the texts.
     render(
       html`<p class="answer">${heading}.</p>
@@ -191,7 +156,7 @@ export class RecordedTexts {
           ${barsTable(
             `Written tokens that repeat a phrase of three tokens, over ${trials.length} texts`,
             BARS.map(([one, title]) => {
-              const share = repeatedMean(one);
+              const share = meanOf(trials, one, 'repeated');
               return { title, share, text: percent(share, 0) };
             }),
           )}
@@ -208,7 +173,7 @@ export class RecordedTexts {
               'First token',
               (Object.keys(ACTIONS) as Action[]).map((one) => [one, ACTIONS[one]] as const),
               name,
-              (to) => (this.#shown.value = to),
+              (to) => (shown.value = to),
             )}
             <p class="recorded" role="status" data-text=${name}>
               <span class="written">${promptSpan}${shownText}</span>
@@ -218,24 +183,17 @@ export class RecordedTexts {
         <details class="more">
           <summary>How sure is that?</summary>
           <p>${text}</p>
-          ${textsTable(prompt, texts, trials, `Recorded of ${file}. ${conditionsWords(count, trials.length, 'texts of the likeliest token each time')}`)}
+          ${textsTable(prompt, (one) => texts[one], trials, `Recorded of ${file}. ${conditionsWords(count, trials.length, 'texts of the likeliest token each time')}`)}
         </details>`,
-      this.#place,
+      place,
     );
-  }
+  });
 }
-
-const textsOf = (trial: Trial) =>
-  Object.fromEntries(CONDITION_NAMES.map((name) => [name, trial[name].text])) as Record<
-    Name,
-    string
-  >;
 
 interface TrialState {
   readonly frame: Frame;
   readonly count: number;
-  readonly texts?: Readonly<Record<Name, string>>;
-  readonly trials: readonly Numbers[];
+  readonly trials: readonly Trial[];
   readonly problem?: string;
   readonly isDone: boolean;
 }
@@ -284,12 +242,8 @@ export class DeletionTrial {
       const prompt = frame.tokens.map((token) => token.id);
       for (let seed = 1; seed <= SEED_COUNT; seed++) {
         const trial = await runTrial(writer, { prompt, count, seed, signal: abort });
-        const { texts, trials } = this.#shown.peek()!;
-        update({
-          texts: texts ?? textsOf(trial),
-          trials: [...trials, trial],
-          isDone: seed === SEED_COUNT,
-        });
+        const { trials } = this.#shown.peek()!;
+        update({ trials: [...trials, trial], isDone: seed === SEED_COUNT });
       }
     } catch (error) {
       update({ problem: errorSentence(error), isDone: true });
@@ -300,7 +254,8 @@ export class DeletionTrial {
     const state = this.#shown.value;
     place.hidden = !state;
     if (!state) return void render(nothing, place);
-    const { frame, count, texts, trials, problem, isDone } = state;
+    const { frame, count, trials, problem, isDone } = state;
+    const [firstTrial] = trials;
     const verdict = isDone ? verdictOf(trials, count) : undefined;
     render(
       html`<h2>${verdict?.heading ?? 'What does the model write without its first token?'}</h2>
@@ -308,13 +263,13 @@ export class DeletionTrial {
           ${problem ?? verdict?.text ?? `${frame.title} has read your text and writes on without ${firstTokenName(frame)}: seed ${trials.length + 1} of ${SEED_COUNT}.`}
         </p>
         ${
-          texts
+          firstTrial
             ? textsTable(
                 frame.tokens
                   .filter(({ special }) => !special)
                   .map(({ text }) => text)
                   .join(''),
-                texts,
+                (name) => firstTrial[name].text,
                 trials,
                 `${frame.title}. ${conditionsWords(count, trials.length)}`,
               )

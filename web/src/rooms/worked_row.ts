@@ -1,13 +1,13 @@
 /**
- * Works out one row of a map: the scores of one query, the weights that the operation makes of these, and the vector
- * that each token adds to the head's output, of which the table gives the norm.
+ * Works out one row of a map: the scores of one query, the weights that the operation makes of them, and the length of
+ * the vector that each token adds to the head's output.
  */
 import { html, nothing, render } from 'lit';
 import { defaults } from '../ask/state';
-import { firstKey, mapsOf, mean, ofHead, type Frame, type Head } from '../frame';
+import { firstKey, mapsOf, mean, ofHead, rowSumOf, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
 import { firstBare, headName, percent, quote, show, sumWords } from '../words';
-import { barCell } from './bars';
+import { barCell } from './tables';
 import { formatNumber } from '../timeline/seeds';
 import { addElement, setText, type View } from '../page/view';
 import { shownQuery } from '../views/query';
@@ -22,7 +22,7 @@ interface Entry {
   readonly adds: number;
 }
 
-export interface WorkedRow {
+interface WorkedRow {
   readonly query: number;
   /** The first token, and then the other tokens with the largest weights. */
   readonly topEntries: readonly Entry[];
@@ -55,10 +55,7 @@ export function contrastQuery([first, other]: readonly Frame[]): number {
   const [firstMaps, otherMaps] = [mapsOf(first), mapsOf(other)];
   if (!firstMaps || !otherMaps) return -1;
   const { T } = first;
-  const sumOfRow = (query: number) =>
-    sumOf(
-      Array.from(otherMaps.weights.subarray(query * T, (query + 1) * T)).filter(Number.isFinite),
-    );
+  const sumOfRow = (query: number) => rowSumOf(otherMaps.weights, T, query);
   // Queries in the first half see few tokens.
   return Array.from({ length: T }, (_, query) => query)
     .filter((query) => query >= T / 2 && firstMaps.weights[query * T + firstKey(first)]! > 0.5)
@@ -83,19 +80,19 @@ export function workOutRow(frame: Frame, requestedQuery: number): WorkedRow | un
   const query = shownQuery(frame, requestedQuery);
   const first = firstKey(frame);
   const at = query * T;
-  const lengthOf = (keys: readonly number[], weightOf: (key: number) => number) =>
+  /** Returns the norm of the sum of these tokens' values, each times its weight. */
+  const outputOf = (weighted: readonly Pick<Entry, 'key' | 'weight'>[]) =>
     Math.hypot(
       ...Array.from({ length: K }, (_, i) =>
-        keys.reduce((sum, key) => sum + weightOf(key) * values[key * K + i]!, 0),
+        weighted.reduce((sum, { key, weight }) => sum + weight * values[key * K + i]!, 0),
       ),
     );
-  const weightOf = (key: number) => maps.weights[at + key]!;
   const bias = biasOf(frame);
-  const entries = Array.from({ length: T }, (_, key) => key)
-    .filter((key) => Number.isFinite(weightOf(key)))
-    .map((key): Entry => ({
-      ...{ key, score: scores.data[at + key]! + bias, weight: weightOf(key) },
-      ...{ value: lengthOf([key], () => 1), adds: lengthOf([key], weightOf) },
+  const entries = Array.from({ length: T }, (_, key) => ({ key, weight: maps.weights[at + key]! }))
+    .filter(({ weight }) => Number.isFinite(weight))
+    .map(({ key, weight }): Entry => ({
+      ...{ key, score: scores.data[at + key]! + bias, weight },
+      ...{ value: outputOf([{ key, weight: 1 }]), adds: outputOf([{ key, weight }]) },
     }));
   const others = entries
     .filter(({ key }) => key !== first)
@@ -103,22 +100,20 @@ export function workOutRow(frame: Frame, requestedQuery: number): WorkedRow | un
   // A single remaining token gets a line of its own.
   const lineCount = others.length === TOP_COUNT + 1 ? TOP_COUNT + 1 : TOP_COUNT;
   const remainingEntries = others.slice(lineCount);
-  const keysOf = (entries: readonly Entry[]) => entries.map(({ key }) => key);
   const highestScore = Math.max(...others.map(({ score }) => score));
-  const powerOf = ({ score }: Entry) => Math.exp(score - highestScore);
-  const powers = new Map(others.map((one) => [one.key, powerOf(one)]));
-  const powerSum = others.reduce((sum, one) => sum + powerOf(one), 0);
+  const powers = others.map(({ score }) => Math.exp(score - highestScore));
+  const powerSum = sumOf(powers);
   const isRedistributed =
     operation.name === 'softmax' && !architecture.bias_key && others.length > 0;
   return {
     query,
     topEntries: [...entries.filter(({ key }) => key === first), ...others.slice(0, lineCount)],
     otherEntries: remainingEntries,
-    othersOutput: lengthOf(keysOf(remainingEntries), weightOf),
-    sum: entries.reduce((sum, one) => sum + one.weight, 0),
-    output: lengthOf(keysOf(entries), weightOf),
+    othersOutput: outputOf(remainingEntries),
+    sum: sumOf(entries.map(({ weight }) => weight)),
+    output: outputOf(entries),
     outputWithoutFirst: isRedistributed
-      ? lengthOf(keysOf(others), (key) => powers.get(key)! / powerSum)
+      ? outputOf(others.map(({ key }, i) => ({ key, weight: powers[i]! / powerSum })))
       : NaN,
   };
 }
@@ -131,10 +126,9 @@ const hasSmallValue = ({ value }: Entry, otherEntries: readonly Entry[]) =>
 const reducesOutput = ({ output, outputWithoutFirst }: WorkedRow) =>
   outputWithoutFirst > 1.25 * output;
 
-const othersOf = ({ topEntries, otherEntries }: WorkedRow) => [
-  ...topEntries.slice(1),
-  ...otherEntries,
-];
+const entriesOf = ({ topEntries, otherEntries }: WorkedRow) => [...topEntries, ...otherEntries];
+
+const othersOf = (workedRow: WorkedRow) => entriesOf(workedRow).slice(1);
 
 export function rowAnswer(workedRow: WorkedRow, { operation, ...frame }: Frame): string {
   const firstEntry = workedRow.topEntries[0]!;
@@ -167,15 +161,12 @@ export function rowSumWords(workedRow: WorkedRow, frame: Frame): string {
   const othersWords = otherCount === 1 ? 'the other token' : `the other ${otherCount} tokens`;
   if (name === 'sigmoid')
     return `Sigmoid weighs each token by its own score: this row sums to ${sumWords(sum)}, and no row has to reach 100%.${biasWords(frame)}`;
-  const ruleWords = normalizes
-    ? 'The weights must sum to 100%: what the first token does not take, '
-    : '';
-  if (!ruleWords || !Number.isFinite(outputWithoutFirst))
+  if (!normalizes || !Number.isFinite(outputWithoutFirst))
     return `The weights of this row sum to ${sumWords(sum)}.`;
   const withoutWords = reducesOutput(workedRow)
     ? ` Without it they would share all 100%, and the head would write a vector of length ${lengthWords(outputWithoutFirst)} instead of ${lengthWords(output)}.`
     : '';
-  return `${ruleWords}${othersWords} ${otherCount === 1 ? 'takes' : 'take'}.${withoutWords}`;
+  return `The weights must sum to 100%: what the first token does not take, ${othersWords} ${otherCount === 1 ? 'takes' : 'take'}.${withoutWords}`;
 }
 
 /** Compares a softmax row whose first token keeps the output small with a row that sums to less; otherwise ''. */
@@ -200,9 +191,6 @@ export function compareRows(frames: readonly Frame[], query: number): string {
 const lengthWords = (x: number) => (x > 0 && x < 0.01 ? '<0.01' : show(x));
 
 const sumOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
-
-const longestValue = ({ topEntries, otherEntries }: WorkedRow) =>
-  Math.max(...[...topEntries, ...otherEntries].map(({ value }) => value));
 
 /** @param barMax the norm of a full bar */
 function tableOf(workedRow: WorkedRow, barMax: number, frame: Frame, at: Head) {
@@ -276,7 +264,7 @@ export const row: View = {
   headReads: ['scores', 'att'],
   numbers: (frame) => {
     const workedRow = workOutRow(frame, -1);
-    const entries = workedRow ? [...workedRow.topEntries, ...workedRow.otherEntries] : [];
+    const entries = workedRow ? entriesOf(workedRow) : [];
     return (['key', 'score', 'weight', 'value', 'adds'] as const).map((name) =>
       quantity(name, ['line'], {
         shape: [entries.length],
@@ -301,7 +289,8 @@ export const row: View = {
       const otherRows = frames.flatMap((one) =>
         one === frame ? [] : (workOutRow(one, state.query) ?? []),
       );
-      const barMax = Math.max(...[workedRow, ...otherRows].map(longestValue));
+      const entries = [workedRow, ...otherRows].flatMap(entriesOf);
+      const barMax = Math.max(...entries.map(({ value }) => value));
       render(tableOf(workedRow, barMax, frame, at), tablePlace);
     };
   },

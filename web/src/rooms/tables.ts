@@ -1,0 +1,51 @@
+/** Tables that several rooms draw, and cells with a number over a bar. */
+import { html, type TemplateResult } from 'lit';
+
+/** @param share the length of the bar behind the text, as a share of the cell */
+export const barCell = (share: number, text: string): TemplateResult =>
+  html`<td class="bar" style=${`--share: ${Math.max(0, Math.min(1, share))}`}>${text}</td>`;
+
+/** Draws a few numbers, each on a line of its own. The last line is about the first token, so its style differs. */
+export const barsTable = (
+  caption: unknown,
+  lines: readonly { readonly title: string; readonly share: number; readonly text: string }[],
+): TemplateResult =>
+  html`<table class="bars">
+    <caption>
+      ${caption}
+    </caption>
+    ${lines.map(
+      ({ title, share, text }) =>
+        html`<tr>
+          <th scope="row">${title}</th>
+          ${barCell(share, text)}
+        </tr>`,
+    )}
+  </table>`;
+
+/** Draws a table in which each line has a title, which is its first cell. */
+export const linesTable = (
+  name: string,
+  caption: unknown,
+  columns: readonly string[],
+  lines: readonly { readonly title: string; readonly cells: readonly unknown[] }[],
+): TemplateResult =>
+  html`<table class=${name}>
+    <caption>
+      ${caption}
+    </caption>
+    <thead>
+      <tr>
+        ${columns.map((column) => html`<th scope="col">${column}</th> `)}
+      </tr>
+    </thead>
+    <tbody>
+      ${lines.map(
+        ({ title, cells }) =>
+          html`<tr>
+            <th scope="row">${title}</th>
+            ${cells.map((cell) => html`<td>${cell}</td> `)}
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
