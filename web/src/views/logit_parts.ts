@@ -3,8 +3,8 @@
  * layers.
  */
 import { headAt, ofHead, type Frame, type Head } from '../frame';
-import { drawChart } from '../plot/chart';
-import { addElement, setText, type View } from '../page/view';
+import type { View } from '../page/view';
+import { createChartDraw } from './chart_draw';
 import { quantity } from '../save/numbers';
 import { headName, real } from '../words';
 
@@ -80,30 +80,22 @@ export const logitParts: View = {
     ),
   ],
   says: (frame, at) => sentence(at, partsOf(frame, at)),
-  draw(root) {
-    const chart = addElement(root, 'chart');
-    const captionElement = addElement(root, 'caption', 'p');
-    return (frame, { at }) => {
-      const components = partsOf(frame, at);
-      const caption = sentence(at, components);
-      setText(captionElement, caption);
-      drawChart(chart, {
+  draw: createChartDraw(
+    (frame, { at }) => logitParts.says(frame, at),
+    (frame, { at }, caption) => {
+      const { attention, embedding, ffn } = partsOf(frame, at);
+      return {
         kind: 'lines',
         from: -1,
         xLabel: 'layer (−1: the embedding)',
         yLabel: 'part of the first key’s logit',
         label: `Parts of the first key’s logit by layer. ${caption}`,
         series: [
-          { name: 'feed-forward', color: '--sink', values: [NaN, ...components.ffn] },
-          {
-            name: 'attention',
-            color: '--query',
-            values: [NaN, ...components.attention],
-            dash: '5,3',
-          },
-          { name: 'embedding', color: '--ink', values: [components.embedding], dash: '2,3' },
+          { name: 'feed-forward', color: '--sink', values: [NaN, ...ffn] },
+          { name: 'attention', color: '--query', values: [NaN, ...attention], dash: '5,3' },
+          { name: 'embedding', color: '--ink', values: [embedding], dash: '2,3' },
         ],
-      });
-    };
-  },
+      };
+    },
+  ),
 };

@@ -1,15 +1,15 @@
 /** Draws the loss along the text, with a line for each setting of a model. */
 import type { Frame } from '../frame';
 import { isBidirectional, mean } from '../frame';
-import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { show } from '../words';
 import { editFields, isUnedited, settingName } from './settings';
-import { addElement, setText, type View } from '../page/view';
+import type { View } from '../page/view';
+import { createChartDraw } from './chart_draw';
 
 const MIN_SPAN = 16;
 const COLORS = ['--ink', '--sink', '--query', '--run-2', '--run-4', '--run-5'];
-const DASHES = ['', '', '', '5,3', '2,3', '6,2,2,2'];
+const DASHES = [undefined, undefined, undefined, '5,3', '2,3', '6,2,2,2'];
 
 /** The largest number of points of a line: a long text has more positions than the picture has pixels. */
 const MAX_POINTS = 512;
@@ -65,19 +65,16 @@ export const loss: View = {
   fits: (frame) => !isBidirectional(frame),
   numbers: (frame) => [quantity('loss_at', ['token'], frame.tensors.loss_at!)],
   says: (frame) => `Mean loss over the text: ${meanLossWords(frame)}.`,
-  draw(root) {
-    const chart = addElement(root, 'chart');
-    const captionElement = addElement(root, 'caption', 'p');
-    return (frame, { group, frames }) => {
+  draw: createChartDraw(
+    (frame, { group }) => lossWords(group.length ? group : [frame]),
+    (frame, { group, frames }, caption) => {
       const members = group.length ? group : [frame];
       const span = spanOf(Math.max(...frames.map(({ T }) => T)));
       const averages = frames
         .flatMap((one) => movingAverage(one, span).values)
         .filter(Number.isFinite);
       const cursor = members.map(queryWithoutFirst).find(Number.isFinite);
-      const caption = lossWords(members);
-      setText(captionElement, caption);
-      drawChart(chart, {
+      return {
         kind: 'lines',
         tight: true,
         xLabel: 'token',
@@ -87,15 +84,14 @@ export const loss: View = {
         ...(cursor ? { cursor, cursorWords: 'first token leaves' } : {}),
         series: members.map((one, i) => {
           const index = isUnedited(one) ? 0 : i || 1;
-          const dash = DASHES[index % DASHES.length];
           return {
             name: settingName(one),
             color: COLORS[index % COLORS.length]!,
             ...movingAverage(one, span),
-            ...(dash ? { dash } : {}),
+            dash: DASHES[index % DASHES.length],
           };
         }),
-      });
-    };
-  },
+      };
+    },
+  ),
 };

@@ -3,14 +3,14 @@
  * attention.
  */
 import { alphaOfKey, firstKey, isBidirectional, layerNumber, mean, type Frame } from '../frame';
-import { drawChart } from '../plot/chart';
-import { addElement, setText, type View } from '../page/view';
+import type { View } from '../page/view';
+import { createChartDraw } from './chart_draw';
 import { percent, quote, show } from '../words';
 
 /** A secondary sink receives more than this multiple of uniform attention. */
 const SINK_MULTIPLE = 5;
 const LINE_COUNT = 4;
-const DASHES = ['', '5,3', '2,3', '6,2,2,2'];
+const DASHES = [undefined, '5,3', '2,3', '6,2,2,2'];
 
 export interface KeyAttention {
   readonly key: number;
@@ -111,28 +111,20 @@ export const secondary: View = {
     ];
   },
   says: sentence,
-  draw(root) {
-    const chart = addElement(root, 'chart');
-    const captionElement = addElement(root, 'caption', 'p');
-    return (frame) => {
-      const caption = sentence(frame);
-      setText(captionElement, caption);
-      drawChart(chart, {
-        kind: 'lines',
-        xLabel: 'layer',
-        yLabel: 'times uniform attention',
-        domain: [0, SINK_MULTIPLE],
-        label: `Attention on keys after the first, by layer. ${caption}`,
-        series: keysByAttention(frame)
-          .slice(0, LINE_COUNT)
-          .map(({ key, multiples }, i) => ({
-            name: `${key} ${quote(frame, key)}`,
-            color: `--run-${i + 1}`,
-            values: multiples,
-            places: multiples.map((_, l) => layerNumber(frame, l)),
-            ...(DASHES[i] ? { dash: DASHES[i]! } : {}),
-          })),
-      });
-    };
-  },
+  draw: createChartDraw(sentence, (frame, _, caption) => ({
+    kind: 'lines',
+    xLabel: 'layer',
+    yLabel: 'times uniform attention',
+    domain: [0, SINK_MULTIPLE],
+    label: `Attention on keys after the first, by layer. ${caption}`,
+    series: keysByAttention(frame)
+      .slice(0, LINE_COUNT)
+      .map(({ key, multiples }, i) => ({
+        name: `${key} ${quote(frame, key)}`,
+        color: `--run-${i + 1}`,
+        values: multiples,
+        places: multiples.map((_, l) => layerNumber(frame, l)),
+        dash: DASHES[i],
+      })),
+  })),
 };
