@@ -14,14 +14,6 @@ export interface SeedRun {
   readonly points: readonly Readonly<Record<string, number | null>>[];
 }
 
-export interface StepStatistics {
-  readonly step: number;
-  readonly seeds: number;
-  readonly mean: number;
-  readonly low: number;
-  readonly high: number;
-}
-
 /** A range needs this many seeds. */
 const MIN_RANGE_SEEDS = 2;
 /** An interval of the mean needs this many seeds. */
@@ -50,7 +42,7 @@ export function seedRuns(id: string): Promise<readonly SeedRun[]> {
  * Returns the statistics at every step at which any of the runs was measured.
  * @param name an outcome of the logs
  */
-export function statisticsByStep(runs: readonly SeedRun[], name: string): StepStatistics[] {
+export function statisticsByStep(runs: readonly SeedRun[], name: string) {
   const valuesByStep = new Map<number, number[]>();
   for (const point of runs.flatMap(({ points }) => points)) {
     const value = point[name] ?? NaN;
@@ -60,19 +52,13 @@ export function statisticsByStep(runs: readonly SeedRun[], name: string): StepSt
   return [...valuesByStep]
     .sort(([a], [b]) => a - b)
     .map(([step, values]) => {
-      const n = values.length;
-      return {
-        step,
-        seeds: n,
-        mean: mean(values),
-        low: Math.min(...values),
-        high: Math.max(...values),
-      };
+      const [low, high] = [Math.min(...values), Math.max(...values)];
+      return { step, seeds: values.length, mean: mean(values), low, high };
     });
 }
 
 /** Returns the statistics at the steps that enough runs reached for a range. */
-export function bandOf(runs: readonly SeedRun[], name: string): StepStatistics[] {
+export function bandOf(runs: readonly SeedRun[], name: string) {
   return statisticsByStep(runs, name).filter(({ seeds }) => seeds >= MIN_RANGE_SEEDS);
 }
 

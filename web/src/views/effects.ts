@@ -11,6 +11,7 @@ import { addElement, setText, type View } from '../page/view';
 
 /** The labels of heads in saved numbers, as `effects.how` defines them. */
 const LABELS = ['active', 'no-op', 'parked', 'broadcast'] as const;
+
 function labeledHeads({ tensors, architecture: { H }, eps }: Frame) {
   return Array.from(tensors.effect!.data, (effect, i) => {
     const share = tensors.first_share!.data[i]!;
@@ -86,13 +87,10 @@ export const effects: View = {
     const labels = labeledHeads(frame).map(({ label }) => LABELS.indexOf(label) + 1);
     const labelNames = LABELS.map((name, i) => `${i + 1} ${name}`).join(', ');
     const label = { shape: [L, H], data: Float32Array.from(labels) };
-    const { effect, first_share, contribution } = tensors;
-    return Object.entries({
-      effect,
-      first_share,
-      contribution,
-      [`label (${labelNames})`]: label,
-    }).map(([name, tensor]) => quantity(name, ['layer', 'head'], tensor!));
+    const numbers = ['effect', 'first_share', 'contribution'].map((name) =>
+      quantity(name, ['layer', 'head'], tensors[name]!),
+    );
+    return [...numbers, quantity(`label (${labelNames})`, ['layer', 'head'], label)];
   },
   says: sentence,
   draw(root, api) {
