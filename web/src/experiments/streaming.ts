@@ -7,18 +7,8 @@ import { queryWithoutFirst, loss } from '../views/loss';
 import { mean, type Frame } from '../frame';
 import { sizeWords } from '../run/progress';
 import { defaults, type State } from '../ask/state';
-import type { Experiment, Finding, Group } from './experiment';
-import {
-  checkbox,
-  choicesIn,
-  costOfMatch,
-  lossColumns,
-  reportedBadge,
-  settingsTable,
-  slider,
-  baselineOf,
-  type Column,
-} from './parts';
+import type { Column, Experiment, Finding, Group } from './experiment';
+import { checkbox, choicesIn, costOfMatch, slider, baselineOf } from './parts';
 
 const MEASURES = ['loss_at', 'loss_mean'];
 
@@ -93,7 +83,7 @@ function longTextFinding(
   };
 }
 
-const longColumns: readonly Column[] = [
+const LONG_COLUMNS: readonly Column[] = [
   { name: 'tokens', valueOfFrame: ({ T }) => T.toLocaleString('en') },
   { name: 'memory of a run', valueOfFrame: ({ bytes }) => bytes && sizeWords(bytes.held) },
 ];
@@ -106,8 +96,8 @@ export const streaming: Experiment = {
   detail: attention,
   editsOf: ({ state }) => editOf(state, true),
   plan: ({ state, question }) => {
-    const edits = ['', editOf(state, false), ...(state.firstKeys ? [editOf(state, true)] : [])];
-    const settings = edits.map((one) => ({ edits: one, question, measures: MEASURES }));
+    const edits = new Set(['', editOf(state, false), editOf(state, true)]);
+    const settings = [...edits].map((one) => ({ edits: one, question, measures: MEASURES }));
     const window = state.firstKeys + state.recentKeys;
     return state.recompute === 'yes'
       ? [...settings, { edits: '', question: { ...question, window }, measures: MEASURES }]
@@ -158,15 +148,9 @@ export const streaming: Experiment = {
       text: [mainSentence, ...comparisons].join(' ') + memoryWords(groups),
     };
   },
-  table: (groups, file) => {
-    const hasEvictedRuns = groups.some(({ frames }) => frames.some(({ bytes }) => bytes));
-    return settingsTable(
-      groups,
-      hasEvictedRuns ? [...lossColumns, ...longColumns] : lossColumns,
-      'Loss by what the cache keeps (number of prompts in brackets)',
-      file,
-    );
-  },
+  caption: 'Loss by what the cache keeps',
+  columnsOf: (groups) =>
+    groups.some(({ frames }) => frames.some(({ bytes }) => bytes)) ? LONG_COLUMNS : [],
   controls: (context) => {
     const { state, set } = context;
     const { positions, recompute, length } = state.value;
@@ -192,7 +176,7 @@ export const streaming: Experiment = {
   },
   footer: () =>
     html`<div class="reported-note">
-      <h2>In a large model ${reportedBadge}</h2>
+      <h2>In a large model <span class="badge">REPORTED</span></h2>
       <p class="hint">
         Perplexity of Llama-2-13B over 65,000 tokens (Xiao et al. 2024, figure 1):
         ${REPORTED.map(([setting, value], i) => `${i ? '; ' : ''}${setting} ${value}`)}.
