@@ -31,6 +31,10 @@ interface Chart {
   readonly isHalf?: boolean;
 }
 
+function halfChart(title: string, column: string, domain?: Chart['domain']): Chart {
+  return { title, lines: [{ column }], domain, isHalf: true };
+}
+
 const CHARTS: readonly Chart[] = [
   {
     title: 'attention on the first token',
@@ -52,38 +56,12 @@ const CHARTS: readonly Chart[] = [
       { column: 'loss_held', dash: '6,2' },
     ],
   },
-  {
-    title: 'value norm, first : others',
-    lines: [{ column: 'value_ratio' }],
-    domain: [0, 1],
-    isHalf: true,
-  },
-  {
-    title: 'hidden norm, first : others',
-    lines: [{ column: 'hidden_ratio' }],
-    domain: [0, 1],
-    isHalf: true,
-  },
-  {
-    title: 'gradient of first key : others',
-    lines: [{ column: 'key_gradient' }],
-    isHalf: true,
-  },
-  {
-    title: 'gradient of first value : others',
-    lines: [{ column: 'value_gradient' }],
-    isHalf: true,
-  },
-  {
-    title: 'gradient of first input : others',
-    lines: [{ column: 'input_gradient' }],
-    isHalf: true,
-  },
-  {
-    title: 'the same before the norm',
-    lines: [{ column: 'stream_gradient' }],
-    isHalf: true,
-  },
+  halfChart('value norm, first : others', 'value_ratio', [0, 1]),
+  halfChart('hidden norm, first : others', 'hidden_ratio', [0, 1]),
+  halfChart('gradient of first key : others', 'key_gradient'),
+  halfChart('gradient of first value : others', 'value_gradient'),
+  halfChart('gradient of first input : others', 'input_gradient'),
+  halfChart('the same before the norm', 'stream_gradient'),
 ];
 
 function lineOf(

@@ -115,7 +115,7 @@ export class Pair {
         !('seed' in lab.settings) || recipeOf(lab.settings) !== recipeOf(settingsOfState[i]!),
     );
     if (needsRestart) return void this.#restore(settingsOfState);
-    const [speed] = this.labs.map(({ settings }) => settings.speed);
+    const { speed } = this.labs[0].settings;
     this.labs.forEach((lab, i) => lab.adjust(settingsOfState[i]!));
     if (this.isRunning && speed !== settingsOfState[0]!.speed)
       void this.pause().then(() => this.train());
