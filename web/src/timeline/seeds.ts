@@ -4,6 +4,7 @@
  */
 import { mean, deviation } from '../frame';
 import { fetchText } from '../ask/zoo';
+import type { Quantity } from './course';
 
 export interface SeedRun {
   readonly seed: number;
@@ -62,14 +63,7 @@ export function bandOf(runs: readonly SeedRun[], name: string) {
   return statisticsByStep(runs, name).filter(({ seeds }) => seeds >= MIN_RANGE_SEEDS);
 }
 
-export interface Outcome {
-  readonly name: string;
-  readonly title: string;
-  readonly unit: string;
-  readonly digits: number;
-  /** The range of possible values. */
-  readonly within: readonly [number, number];
-}
+export type Outcome = Pick<Quantity, 'name' | 'title' | 'unit' | 'digits' | 'within'>;
 
 export const OUTCOMES: readonly Outcome[] = [
   { name: 'sink_0.3', title: 'Sink₁', unit: '%', digits: 1, within: [0, 100] },
@@ -136,27 +130,12 @@ export function halfIntervalWords(half: number, digits: number): string {
     : formatNumber(half, digits);
 }
 
-/** The outcomes of several seeds at the last step that all of their runs have. */
-export interface Spread {
-  readonly seeds: number;
-  readonly step: number;
-  /** The number of steps of a complete run. */
-  readonly steps: number;
-  /** Positions of the sink, counted from 1. */
-  readonly tokens: readonly number[];
-  readonly values: Readonly<Record<string, readonly number[]>>;
-}
-
 /**
  * Returns the outcomes of the runs that reached FIRST_CLAIMED_STEP, at the last step that all of these have; undefined
  * for fewer than two such runs.
  * @param maxStep the last step that may be used
  */
-export function spreadOf(
-  runs: readonly SeedRun[],
-  outcomes = OUTCOMES,
-  maxStep = Infinity,
-): Spread | undefined {
+export function spreadOf(runs: readonly SeedRun[], outcomes = OUTCOMES, maxStep = Infinity) {
   const longRuns = runs.filter(({ points }) => Number(points.at(-1)?.step) >= FIRST_CLAIMED_STEP);
   const [first] = longRuns;
   if (!first || longRuns.length < MIN_RANGE_SEEDS) return undefined;
@@ -169,11 +148,15 @@ export function spreadOf(
   return {
     seeds: longRuns.length,
     step,
+    /** The number of steps of a complete run. */
     steps: first.training.steps,
+    /** Positions of the sink, counted from 1. */
     tokens: first.sink_tokens,
     values: Object.fromEntries(values),
   };
 }
+
+export type Spread = NonNullable<ReturnType<typeof spreadOf>>;
 
 export const OTHER_RUNS =
   'Long runs are separate trainings with more steps and a later learning-rate decay: the weights shown here come from shorter runs, so losses and sinks at the same step differ.';

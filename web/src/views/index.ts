@@ -151,12 +151,6 @@ export const views: readonly View[] = [
   ]),
 ];
 
-export interface Choice {
-  readonly question: Question;
-  readonly tab: Tab;
-  readonly views: readonly View[];
-}
-
 /** Returns the views that apply to at least one of the frames; all of them if there are no frames. */
 function fittingViews(all: readonly View[], frames: readonly Frame[]): readonly View[] {
   return all.filter(({ fits }) => !fits || !frames.length || frames.some(fits));
@@ -178,7 +172,7 @@ export function tabsOf({ tabs }: Question, frames: readonly Frame[], name = ''):
  * Returns the tab of a view, with this view first. If no frame has the view's numbers, returns another tab of the
  * question.
  */
-export function choiceOf(name: string, frames: readonly Frame[]): Choice {
+export function choiceOf(name: string, frames: readonly Frame[]) {
   const hasView = (one: Tab) => one.views.some((view) => view.name === name);
   const candidates = ALL_QUESTIONS.flatMap((question) =>
     tabsOf(question, frames, name).map((one) => ({ question, tab: one })),
@@ -191,6 +185,8 @@ export function choiceOf(name: string, frames: readonly Frame[]): Choice {
   const namedViews = applicable.filter((view) => view.name === name);
   return { ...choice, views: [...new Set([...namedViews, ...applicable])] };
 }
+
+export type Choice = ReturnType<typeof choiceOf>;
 
 /** Names that links and embeds use like those of views, for the two figures that draw a whole room. */
 export const LAB = 'lab';

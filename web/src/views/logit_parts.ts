@@ -8,21 +8,12 @@ import { createChartDraw } from './chart_draw';
 import { quantity } from '../save/numbers';
 import { headName, real } from '../words';
 
-/** The parts of a head's mean logit with the first key. Arrays have a part for each layer below the head's. */
-export interface Parts {
-  readonly embedding: number;
-  readonly attention: readonly number[];
-  readonly ffn: readonly number[];
-  readonly biases: number;
-  /** The head of a lower layer with the largest part in size; absent if the parts are not split by head. */
-  readonly head?: Head & { readonly part: number };
-}
-
 const sumOf = (list: readonly number[]) => list.reduce((a, b) => a + b, 0);
 const indexOfLargest = (list: readonly number[]) =>
   list.reduce((best, x, i) => (Math.abs(x) > Math.abs(list[best]!) ? i : best), 0);
 
-export function partsOf(frame: Frame, at: Head): Parts {
+/** Returns the parts of a head's mean logit with the first key. Arrays have a part for each layer below the head's. */
+export function partsOf(frame: Frame, at: Head) {
   const { H } = frame.architecture;
   const parts = [...ofHead(frame.tensors.logit_parts!, at)];
   const lowerLayers = Array.from({ length: at.layer }, (_, l) => l);
@@ -36,13 +27,17 @@ export function partsOf(frame: Frame, at: Head): Parts {
     attention: lowerLayers.map((l) => parts[1 + 2 * l]!),
     ffn: lowerLayers.map((l) => parts[2 + 2 * l]!),
     biases: parts.at(-1)!,
-    ...(isSplitByHead
-      ? { head: { ...headAt(strongestIndex, H), part: headParts[strongestIndex]! } }
-      : {}),
+    /** The head of a lower layer with the largest part in size; undefined if the parts are not split by head. */
+    head: isSplitByHead
+      ? { ...headAt(strongestIndex, H), part: headParts[strongestIndex]! }
+      : undefined,
   };
 }
 
-function sentence(at: Head, { embedding, attention, ffn, biases, head }: Parts): string {
+function sentence(
+  at: Head,
+  { embedding, attention, ffn, biases, head }: ReturnType<typeof partsOf>,
+) {
   const name = headName(at);
   if (!Number.isFinite(embedding))
     return `${name}: the stream is no sum of components here: norms after the blocks, or edits, scale what was added, or a layer adds more than attention and feed-forward.`;

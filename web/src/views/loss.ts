@@ -1,6 +1,5 @@
 /** Draws the loss along the text, with a line for each setting of a model. */
-import type { Frame } from '../frame';
-import { isBidirectional, mean } from '../frame';
+import { isBidirectional, mean, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
 import { show } from '../words';
 import { editFields, isUnedited, settingName } from './settings';
@@ -17,10 +16,7 @@ const MAX_POINTS = 512;
 const spanOf = (T: number) => Math.max(MIN_SPAN, Math.ceil(T / 16));
 
 /** Returns the mean loss of the `span` positions up to each drawn one, or of fewer near the beginning. */
-function movingAverage(
-  { tensors, T }: Frame,
-  span: number,
-): { places: number[]; values: number[] } {
+function movingAverage({ tensors, T }: Frame, span: number) {
   const losses = tensors.loss_at!.data;
   const start = Math.min(MIN_SPAN, Math.ceil(T / 4));
   const step = Math.ceil(T / MAX_POINTS);
