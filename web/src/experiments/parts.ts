@@ -6,19 +6,15 @@ import { tableRegion, valueOf } from '../page/controls';
 import type { Context } from '../page/context';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
-import type { State } from '../ask/state';
+import type { NumberName } from '../ask/state';
 import { choicesOf } from '../ask/subject';
 import { percent } from '../words';
 import type { Column, Experiment, Group } from './experiment';
 import { costOf, isUnedited, settingName, formatLossChange, type Cost } from '../views/settings';
 
-type NumberKey = {
-  [Name in keyof State]: State[Name] extends number ? Name : never;
-}[keyof State];
-
 export function slider(
   label: string,
-  name: NumberKey,
+  name: NumberName,
   [min, max]: readonly [number, number],
   { state, set }: Context,
 ): TemplateResult {
@@ -65,6 +61,9 @@ function costWords({ mean, deviation }: Cost): string {
   const spread = Number.isFinite(deviation) ? ` ± ${deviation.toFixed(3)}` : '';
   return `${formatLossChange(mean)}${spread}`;
 }
+
+export const firstTokensWords = (count: number): string =>
+  count === 1 ? 'the first token' : `the first ${count} tokens`;
 
 export function baselineOf(frames: readonly Frame[]): Frame | undefined {
   return frames.find(isUnedited);

@@ -9,7 +9,7 @@ import { costOf, editFields, choiceLabels, formatLossChange } from '../views/set
 import { errorOf, sweep } from '../views/sweep';
 import { capital, percent } from '../words';
 import type { Experiment } from './experiment';
-import { checkbox, choicesIn, slider, baselineOf, SINK_COLUMN } from './parts';
+import { checkbox, choicesIn, firstTokensWords, slider, baselineOf, SINK_COLUMN } from './parts';
 
 const BITS = [8, 6, 4, 3, 2];
 
@@ -81,11 +81,10 @@ export const quantization: Experiment = {
     const isRecovered =
       main.allRounded.cost > 0.02 && main.withExact.cost < main.allRounded.cost / 2;
     const scale = (quantized === 'weights' && WEIGHT_SCALES[granularity]) || main.labels.by;
-    const first = exactTokens === 1 ? 'the first token' : `the first ${exactTokens} tokens`;
     const sentences = results.map(
       ({ title, allRounded, withExact }) =>
         `${title}: the loss changes by ${formatLossChange(allRounded.cost)} nats (relative rounding error ${percent(allRounded.error, 0)})` +
-        `${exactTokens ? `; with ${first} kept exact, by ${formatLossChange(withExact.cost)} (${percent(withExact.error, 0)})` : ''}.`,
+        `${exactTokens ? `; with ${firstTokensWords(exactTokens)} kept exact, by ${formatLossChange(withExact.cost)} (${percent(withExact.error, 0)})` : ''}.`,
     );
     return {
       heading:

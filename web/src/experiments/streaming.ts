@@ -8,7 +8,7 @@ import { mean, type Frame } from '../frame';
 import { sizeWords } from '../run/progress';
 import { defaults, type State } from '../ask/state';
 import type { Column, Experiment, Finding, Group } from './experiment';
-import { checkbox, choicesIn, costOfMatch, slider, baselineOf } from './parts';
+import { checkbox, choicesIn, costOfMatch, firstTokensWords, slider, baselineOf } from './parts';
 
 const MEASURES = ['loss_at', 'loss_mean'];
 
@@ -63,7 +63,7 @@ function longTextFinding(
   const [main] = results;
   if (!main) return undefined;
   const lossOf = ({ perPrompt }: Frame) => mean(perPrompt.loss_mean!);
-  const tokenWords = firstKeys === 1 ? 'the first token' : `the first ${firstKeys} tokens`;
+  const tokenWords = firstTokensWords(firstKeys);
   const sentences = results.map(
     ({ title, window, kept }) =>
       `${title}: ${lossOf(window).toFixed(3)} nats per token` +
@@ -121,7 +121,7 @@ export const streaming: Experiment = {
         heading: 'The cache holds the whole text',
         text: `The text fits into the cache of ${firstKeys + recentKeys} keys: nothing is evicted.`,
       };
-    const tokenWords = firstKeys === 1 ? 'the first token' : `the first ${firstKeys} tokens`;
+    const tokenWords = firstTokensWords(firstKeys);
     const keptClause = (cost: number | undefined) =>
       cost === undefined ? '' : `, with ${tokenWords} kept by ${formatLossChange(cost)}`;
     const isRecovered =

@@ -48,21 +48,12 @@ export async function readTraining(side: number, key: string): Promise<SavedTrai
   return isComplete ? (stored as Stored) : undefined;
 }
 
-export async function saveTraining(
-  side: number,
-  key: string,
-  training: SavedTraining,
-): Promise<void> {
-  await attempt(() => set(storageKey(side), { ...training, of: key } satisfies Stored));
-}
+export const saveTraining = (side: number, key: string, training: SavedTraining) =>
+  attempt(() => set(storageKey(side), { ...training, of: key } satisfies Stored));
 
-export async function deleteTraining(side: number): Promise<void> {
-  await attempt(() => del(storageKey(side)));
-}
+export const deleteTraining = (side: number) => attempt(() => del(storageKey(side)));
 
-export async function saveText(text: OwnText): Promise<void> {
-  await attempt(() => set(TEXT, text));
-}
+export const saveText = (text: OwnText) => attempt(() => set(TEXT, text));
 
 export async function readText(): Promise<OwnText | undefined> {
   const stored = (await read(TEXT)) as Partial<OwnText> | undefined;

@@ -30,6 +30,8 @@ type More = Partial<Omit<Row, 'name' | 'label'>>;
 
 const labelsOf = (...values: Value[]): Choices =>
   values.map((value) => [value, String(value)] as const);
+/** Returns choices from their labels by value. */
+const choicesOf = (labels: Readonly<Record<string, string>>): Choices => Object.entries(labels);
 
 function choiceRow(name: string, label: string, choices: Choices, more: More = {}): Row {
   return { name, label, choices, ...more };
@@ -50,19 +52,17 @@ function wholeRow(name: string, label: string, range: Range, more: More = {}): R
   return realRow(name, label, range, { isWhole: true, step: 1, ...more });
 }
 
-const OPTIMIZER = choiceRow('optimizer', 'optimizer', [
-  ['adamw', 'AdamW'],
-  ['sgd', 'SGD, momentum .9'],
-]);
+const OPTIMIZERS = choicesOf({ adamw: 'AdamW', sgd: 'SGD, momentum .9' });
+const OPTIMIZER = choiceRow('optimizer', 'optimizer', OPTIMIZERS);
 const LEARNING_RATE = realRow('learning_rate', 'learning rate', [0, 1e30]);
 const WEIGHT_DECAY = realRow('weight_decay', 'weight decay', [0, 1000]);
 const LENGTH = wholeRow('length', 'length', [4, 128]);
 const BATCH = wholeRow('batch', 'batch', [1, 256]);
 const STEPS = wholeRow('steps', 'steps', [1, 20_000], { isShared: true, isDisplayOnly: true });
-const OUTPUT_GATES: Choices = [
-  ['output_element', 'of the output, each channel'],
-  ['output_head', 'of the output, each head'],
-];
+const OUTPUT_GATES = choicesOf({
+  output_element: 'of the output, each channel',
+  output_head: 'of the output, each head',
+});
 
 const COMMON_ROWS: readonly Row[] = [
   wholeRow('seed', 'seed', [0, 1e9], { isShared: true }),
@@ -95,22 +95,15 @@ export const FROM_SCRATCH: readonly Row[] = [
     'positions',
     labelsOf('learned', 'none', 'sinusoid', 'rotary', 'alibi', 'relative'),
   ),
-  modelRow('norm', 'norm', [
-    ['layer', 'LayerNorm'],
-    ['rms', 'RMSNorm'],
-  ]),
+  modelRow('norm', 'norm', choicesOf({ layer: 'LayerNorm', rms: 'RMSNorm' })),
   modelRow('norm_place', 'norm placement', labelsOf('pre', 'post')),
   modelRow('feed_forward', 'feed-forward', labelsOf('plain', 'gated')),
-  modelRow('activation', 'activation', [
-    ['gelu_new', 'GELU'],
-    ['relu', 'ReLU'],
-    ['silu', 'SiLU'],
-  ]),
-  modelRow('bias_key', 'key bias', [
-    ['none', 'none'],
-    ['head', 'one a head'],
-    ['shared', 'shared'],
-  ]),
+  modelRow('activation', 'activation', choicesOf({ gelu_new: 'GELU', relu: 'ReLU', silu: 'SiLU' })),
+  modelRow(
+    'bias_key',
+    'key bias',
+    choicesOf({ none: 'none', head: 'one a head', shared: 'shared' }),
+  ),
   modelRow('gate', 'gate', [
     ['none', 'none'],
     ...OUTPUT_GATES,
@@ -130,15 +123,9 @@ export const FROM_SCRATCH: readonly Row[] = [
     ['conditional', 'mean of the past at triggers, nothing elsewhere'],
   ]),
   wholeRow('triggers', 'triggers', [1, 20]),
-  choiceRow(
-    'first',
-    'first token',
-    [
-      ['fixed', 'always the same'],
-      ['any', 'random'],
-    ],
-    { default: 'fixed' },
-  ),
+  choiceRow('first', 'first token', choicesOf({ fixed: 'always the same', any: 'random' }), {
+    default: 'fixed',
+  }),
   LENGTH,
   BATCH,
   STEPS,
@@ -151,9 +138,15 @@ export const TRAINED_STEPS = 4000;
 export const [HELD_SEQUENCES, HELD_TOKENS] = [8, 64] as const;
 
 /** The choice that keeps the trained model's own value. */
-const UNCHANGED = [['own', 'unchanged']] as const;
+const UNCHANGED = choicesOf({ own: 'unchanged' });
 
 const { learning_rate, weight_decay, length, batch, steps } = labOnward({}).recipe;
+
+const TEXTS = choicesOf({
+  passages: 'passages of this page',
+  license: 'the Apache license',
+  own: 'your file',
+});
 
 export const FINE_TUNE: readonly Row[] = [
   // tablesOf adds the models of the zoo; a link always states the model.
@@ -171,16 +164,7 @@ export const FINE_TUNE: readonly Row[] = [
   { ...WEIGHT_DECAY, default: weight_decay! },
   { ...LENGTH, default: length! },
   { ...BATCH, default: batch! },
-  choiceRow(
-    'text',
-    'text',
-    [
-      ['passages', 'passages of this page'],
-      ['license', 'the Apache license'],
-      ['own', 'your file'],
-    ],
-    { isShared: true, hasOwnControl: true },
-  ),
+  choiceRow('text', 'text', TEXTS, { isShared: true, hasOwnControl: true }),
   // The share of sequences with three fixed tokens that five other tokens follow to the end.
   realRow('planted', 'planted trigger', [0, 1]),
   { ...STEPS, default: steps! },

@@ -57,13 +57,8 @@ export function compareKeys(frame: Frame, at: Head) {
 
 type KeyComparison = NonNullable<ReturnType<typeof compareKeys>>;
 
-export function answerOf({
-  rowCount,
-  winCount,
-  alignedCount,
-  firstCosine,
-  otherCosine,
-}: KeyComparison): string {
+export function answerOf(comparison: KeyComparison): string {
+  const { rowCount, winCount, alignedCount, firstCosine, otherCosine } = comparison;
   const threshold = 0.75 * rowCount;
   const quantifier = (count: number) => (count === rowCount ? 'Every later' : 'Almost every later');
   if (winCount < threshold)

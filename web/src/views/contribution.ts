@@ -51,10 +51,9 @@ export const contribution: View = {
   reads: ['contribution_at', 'alpha'],
   optional: ['contribution_out_at'],
   numbers: ({ tensors }) =>
-    METRICS.flatMap((name) => {
-      const tensor = tensors[name];
-      return tensor ? [quantity(name, ['layer', 'head', 'key'], tensor)] : [];
-    }),
+    METRICS.filter((name) => tensors[name]).map((name) =>
+      quantity(name, ['layer', 'head', 'key'], tensors[name]!),
+    ),
   says: sentence,
   draw: createHeadsDraw(sentence, (frame, { at, theme }) => {
     const [attention, mixture, output] = sharesOf(frame, at);

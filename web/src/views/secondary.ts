@@ -19,9 +19,8 @@ const DASHES = [undefined, '5,3', '2,3', '6,2,2,2'];
 export function keysByAttention(frame: Frame) {
   const { tensors, architecture, T } = frame;
   const { L, H } = architecture;
-  const [alpha, uniform, norms] = ['alpha', 'alpha_uniform', 'hidden_norm'].map(
-    (name) => tensors[name]!.data,
-  ) as [Float32Array, Float32Array, Float32Array];
+  const [alpha, uniform] = [tensors.alpha!.data, tensors.alpha_uniform!.data];
+  const norms = tensors.hidden_norm!.data as Float32Array;
   const end = isBidirectional(frame) ? T : Math.floor(T / 2);
   const firstIndex = firstKey(frame);
   const keys = Array.from(
