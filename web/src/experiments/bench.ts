@@ -58,10 +58,7 @@ function basesOf({ shown }: State): string[] {
 /** The longest prompt whose map is shown, in tokens: a larger map has cells too small to see, and fills the memory. */
 const MAX_MAP_TOKENS = 256;
 
-/**
- * The number of settings of one model that are measured before the next model's turn, once the sentence has its
- * numbers.
- */
+/** How many settings of one model are measured before the next model's, after those that the sentences need. */
 const SETTINGS_PER_TURN = 8;
 
 /**
@@ -203,7 +200,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       const isComplete = studies.length > 0 && frames.length === studies.length;
       const key = `${experiment().name} ${outer.state.value.perturbation} ${base}`;
       if (isComplete) cachedFrames.set(key, frames);
-      // The old frames stay until the new ones are complete, or at least three and no fewer than the old ones.
+      // Shows the cached frames until the new ones are complete, or are at least three and as many as the cached ones.
       const cached = cachedFrames.get(key);
       const usesCached =
         !isComplete && cached !== undefined && frames.length < Math.max(3, cached.length);

@@ -1,6 +1,6 @@
 /**
- * The experiment Fragility: a repeated token, one channel, one weight, or the directions of the tag. It shows how
- * small a change moves a sink, and which architectures resist.
+ * The experiment Fragility: a repeated token, one channel, one weight, or the directions of the sink's tag
+ * (views/sink_tag.ts). It shows how small a change moves a sink, and which architectures resist.
  */
 import { html } from 'lit';
 import { segmented } from '../page/controls';
@@ -15,7 +15,7 @@ import { percent } from '../words';
 import type { ExperimentRequest, Experiment, Group, Setting } from './experiment';
 import { slider, baselineOf, SINK_COLUMN } from './parts';
 
-/** Token 1 is prominent if its hidden norm is at least this many times the others' mean. */
+/** A copy of the first token can stand out only if the first token's hidden norm is this many times the others' mean. */
 const LARGE_RATIO = 2;
 const CONTROL_COUNT = 5;
 const MEASURES = ['loss_mean', 'sink_ratio', 'hidden_ratio', 'hidden_norm'];
@@ -41,7 +41,7 @@ function planPerturbation({ state, question }: ExperimentRequest, detailFrame: F
     ['', ...edits].map((one): Setting => ({ edits: one, question, measures: MEASURES }));
   if (state.perturbation === 'channel') {
     const { channel, layer, token, value } = peakOf(detailFrame);
-    // Token 1 is the same in all prompts, so its channel can be set to 0 or to its value in the first prompt.
+    // The first token is the same in all prompts, so its channel can be set to 0 or to its value in the first prompt.
     const firstTokenEdit = `~clamp_channel(${channel},${layer},${token}`;
     const fixedEdit = `${firstTokenEdit},to=value,value=${value.toFixed(2)})`;
     // With one prompt, setting the channel to its own value would change nothing.

@@ -20,8 +20,8 @@ const WEIGHT_SCALES: Readonly<Record<string, string>> = {
 };
 
 /** Returns the ways to share a scale that apply to what is quantized: weights have no scale per token. */
-const granularitiesOf = (all: readonly (readonly [string, string])[], { quantized }: State) =>
-  all
+const granularitiesOf = (choices: readonly (readonly [string, string])[], { quantized }: State) =>
+  choices
     .filter(([name]) => quantized !== 'weights' || name !== 'token')
     .map(
       ([name, label]) => [name, (quantized === 'weights' && WEIGHT_SCALES[name]) || label] as const,

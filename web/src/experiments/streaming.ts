@@ -1,4 +1,4 @@
-/** The experiment Streaming: how the loss changes when token 1 leaves a cache that evicts by age. */
+/** The experiment Streaming: how the loss changes when the first token leaves a cache that evicts by age. */
 import { html } from 'lit';
 import { choiceField } from '../page/controls';
 import { attention } from '../views/attention';
@@ -56,20 +56,22 @@ function longTextFinding(
   { firstKeys, recentKeys }: State,
 ): Finding | undefined {
   const results = groups.flatMap(({ title, frames }) => {
-    const [window, kept] = ['window', 'first'].map((policy) => frames.find(hasPolicy(policy)));
+    const [window, withFirst] = ['window', 'first'].map((policy) => frames.find(hasPolicy(policy)));
     const baseline = baselineOf(frames);
-    return window && baseline && baseline.T < window.T ? [{ title, window, kept, baseline }] : [];
+    return window && baseline && baseline.T < window.T
+      ? [{ title, window, withFirst, baseline }]
+      : [];
   });
   const [main] = results;
   if (!main) return undefined;
   const lossOf = ({ perPrompt }: Frame) => mean(perPrompt.loss_mean!);
   const tokenWords = firstTokensWords(firstKeys);
   const sentences = results.map(
-    ({ title, window, kept }) =>
+    ({ title, window, withFirst }) =>
       `${title}: ${lossOf(window).toFixed(3)} nats per token` +
-      `${kept ? `; ${lossOf(kept).toFixed(3)} when the cache also keeps ${tokenWords}` : ''}.`,
+      `${withFirst ? `; ${lossOf(withFirst).toFixed(3)} when the cache also keeps ${tokenWords}` : ''}.`,
   );
-  const recovered = main.kept ? lossOf(main.window) - lossOf(main.kept) : NaN;
+  const recovered = main.withFirst ? lossOf(main.window) - lossOf(main.withFirst) : NaN;
   const { T } = main.window;
   return {
     heading: Number.isNaN(recovered)

@@ -19,8 +19,8 @@ interface Line {
 interface Chart {
   readonly title: string;
   /**
-   * Explains the lines. If the text has a planted trigger, `plantedKey` replaces it; if there is held-out text,
-   * `heldOutKey`.
+   * Explains the lines. If the text has a planted trigger or there is held-out text, `plantedKey` and `heldOutKey`
+   * explain them instead.
    */
   readonly key?: string;
   readonly plantedKey?: string;

@@ -59,7 +59,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   });
   let isEnded = false;
   let isOpening = false;
-  /** Whether the reader pressed Train, which may be before the engine is there. */
+  /** Whether the reader pressed Train, which may happen before the engine is loaded. */
   let isTrainRequested = false;
   scope.onEnd(() => (isEnded = true));
 
@@ -75,7 +75,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
       await pair.reset();
       if (!isEnded && isTrainRequested) pair.train();
     } catch (error) {
-      // What the reader did not ask for fails in silence, and Train tries again.
+      // The page reports a failure only if the reader asked for the engine. Train tries again.
       if (isEmbed || isTrainRequested) context.fail(error);
     }
     isOpening = false;

@@ -106,7 +106,7 @@ export function printSettings(settings: Settings, tables: Tables): string {
     .join(',');
 }
 
-/** Returns a text that identifies a training: its settings without those that its results do not depend on. */
+/** Returns a text that identifies a training run: the settings that its results depend on. */
 export function recipeOf(settings: Settings): string {
   return tableOf(settings)
     .filter(({ name, isDisplayOnly }) => !isDisplayOnly && name in settings)

@@ -17,9 +17,9 @@ export interface Row {
   readonly high?: number;
   readonly isWhole?: boolean;
   readonly step?: number | 'any';
-  /** Whether the setting is the model's, not its training's. */
+  /** Whether the setting belongs to the model; the others belong to its training. */
   readonly isModel?: boolean;
-  /** Whether the results of a training do not depend on the setting, such as the shown head or the number of steps. */
+  /** Whether the results do not depend on the setting, such as the shown head or the number of steps. */
   readonly isDisplayOnly?: boolean;
   readonly isShared?: boolean;
   /** Whether the setting's control is drawn elsewhere, not among the fields. */
@@ -116,7 +116,7 @@ export const FROM_SCRATCH: readonly Row[] = [
   // The factor on the gradient of the first token's values on its way back.
   realRow('first_value_gradient', 'gradient of v₁ ×', [0, 1000]),
   realRow('embedding_deviation', 'embedding deviation', [0, 100]),
-  // 0 stands for PyTorch's default, 1/√(3 inputs).
+  // With 0, the trainer uses PyTorch's default, 1/√(3 inputs).
   realRow('deviation', 'matrix deviation', [0, 100]),
   choiceRow('task', 'task', [
     ['backcopy', 'copy back at triggers, bigrams elsewhere'],

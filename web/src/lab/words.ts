@@ -60,7 +60,7 @@ export function shownHead({ picture, sample, settings }: Lab): ShownHead | undef
     const shares = new Float32Array(T * T).fill(NaN);
     for (let t = 0; t < T; t++) {
       const row = weights.subarray(t * T, t * T + t + 1);
-      const sum = row.reduce((all, weight) => all + Math.abs(weight), 0);
+      const sum = row.reduce((total, weight) => total + Math.abs(weight), 0);
       row.forEach((weight, s) => (shares[t * T + s] = sum > 0 ? weight / sum : 0));
       weights.fill(NaN, t * T + t + 1, (t + 1) * T);
     }
@@ -173,7 +173,10 @@ function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
   return `${capital(named.name)} has a sink; ${other.name} has none.`;
 }
 
-/** Answers in two sentences without numbers which models have a sink, and why there. */
+/**
+ * States without numbers which models have a sink, and why, if only the left one has a sink and only its rows must sum
+ * to 1.
+ */
 export function shortVerdict(pair: readonly [NamedLab, NamedLab]): string {
   const [first, second] = pair;
   if (pair.some(({ lab }) => !lab.log.length)) return '';

@@ -12,7 +12,7 @@ export interface Quantity {
   /** The axis label, if the title is a symbol. */
   readonly axis?: string;
   readonly short: string;
-  /** `inLog` and `inCheckpoint` are the quantity's names in the log and in the facts of checkpoints. */
+  /** The quantity's names in the log, in the facts of checkpoints, and in the logs of seeds. */
   readonly inLog: string;
   readonly inCheckpoint: string;
   readonly inSeeds: string;
@@ -102,7 +102,7 @@ export const STYLED_MODELS = [
   'decay-0',
 ] as const;
 
-/** Returns a color for each subject: the model's own, or else one that no other has. */
+/** Returns a color for each subject: the model's own, or else one that no other subject has. */
 export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
   const indices = frames.map(({ model }) => {
     const { weights } = splitArithmetic(model.id);

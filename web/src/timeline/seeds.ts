@@ -58,7 +58,7 @@ export function statisticsByStep(runs: readonly SeedRun[], name: string) {
     });
 }
 
-/** Returns the statistics at the steps that enough runs reached for a range. */
+/** Returns the statistics at the steps that at least MIN_RANGE_SEEDS runs reached. */
 export function bandOf(runs: readonly SeedRun[], name: string) {
   return statisticsByStep(runs, name).filter(({ seeds }) => seeds >= MIN_RANGE_SEEDS);
 }
@@ -180,7 +180,7 @@ export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string
   return phrases.length ? `Over ${seedCountWords(spread)}: ${phrases.join(', ')}.` : '';
 }
 
-/** States the number of seeds, the step, and the sink's position if it is not token 1. */
+/** States the number of seeds, the step, and the sink's position if it is not the first token's. */
 export function seedCountWords({ seeds, step, steps, tokens }: Spread): string {
   const [stepText, stepsText] = [step, steps].map((one) => one.toLocaleString('en'));
   const positions = tokens.map((token) => token - 1);

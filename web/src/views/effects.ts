@@ -45,18 +45,18 @@ export const dormantHeads = (frame: Frame): readonly Head[] =>
 export const sinkCount = (frame: Frame): number =>
   labeledHeads(frame).filter((head) => kindOf(head) !== 'none').length;
 
-const dormantWords = (all: readonly LabeledHead[]): string =>
-  `${all.filter(({ dormant }) => dormant).length} of ${all.length} heads are dormant on this text: each has a sink, and ` +
+const dormantWords = (heads: readonly LabeledHead[]): string =>
+  `${heads.filter(({ dormant }) => dormant).length} of ${heads.length} heads are dormant on this text: each has a sink, and ` +
   'the model predicts as well without it.';
 
-function changeWords(all: readonly LabeledHead[], frame: Frame, { layer, head }: Head): string {
-  const selectedHead = all[layer * frame.architecture.H + head]!;
-  const largestHead = all.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
+function changeWords(heads: readonly LabeledHead[], frame: Frame, { layer, head }: Head): string {
+  const selectedHead = heads[layer * frame.architecture.H + head]!;
+  const largestHead = heads.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
   return (
     `${capital(headWords(selectedHead))} ${kindWords(selectedHead)}: it gives the first token ${percent(selectedHead.share, 0)} of its attention, and ` +
     `ablating it changes the loss by ${formatLossChange(selectedHead.effect)}. Ablating ${headWords(largestHead)} changes the loss most, by ` +
     `${formatLossChange(largestHead.effect)} nats per token.` +
-    (all.some(({ effect }) => effect < 0)
+    (heads.some(({ effect }) => effect < 0)
       ? ' In blue cells the model predicts better without the head.'
       : '')
   );

@@ -152,8 +152,8 @@ export const views: readonly View[] = [
 ];
 
 /** Returns the views that apply to at least one of the frames; all of them if there are no frames. */
-function fittingViews(all: readonly View[], frames: readonly Frame[]): readonly View[] {
-  return all.filter(({ fits }) => !fits || !frames.length || frames.some(fits));
+function fittingViews(list: readonly View[], frames: readonly Frame[]): readonly View[] {
+  return list.filter(({ fits }) => !fits || !frames.length || frames.some(fits));
 }
 
 /**
@@ -188,7 +188,7 @@ export function choiceOf(name: string, frames: readonly Frame[]) {
 
 export type Choice = ReturnType<typeof choiceOf>;
 
-/** Names that links and embeds use like those of views, for the two figures that draw a whole room. */
+/** The names, in links and embeds, of the two figures that draw a whole room. */
 export const LAB = 'lab';
 export const EXPERIMENT = 'experiment';
 const ROOM_TITLES: Readonly<Record<string, string>> = { [LAB]: 'Lab', [EXPERIMENT]: 'Experiment' };

@@ -39,9 +39,9 @@ export function queryWithoutFirst(frame: Frame): number {
 const meanLossWords = (frame: Frame) =>
   `${settingName(frame)} ${show(mean(frame.tensors.loss_at!.data, 1), 3)}`;
 
-function lossWords(all: readonly Frame[]): string {
-  const longest = Math.max(...all.map(({ T }) => T));
-  const phrases = all.map(
+function lossWords(frames: readonly Frame[]): string {
+  const longest = Math.max(...frames.map(({ T }) => T));
+  const phrases = frames.map(
     (one) => meanLossWords(one) + (one.T < longest ? ` over its first ${one.T} tokens` : ''),
   );
   return `Mean loss over the text: ${phrases.join('; ')}.`;

@@ -36,11 +36,11 @@ const loadedCourses = signal<readonly Course[]>([]);
 const areCoursesSettled = signal(false);
 /** The long runs with several seeds, by model; undefined while their logs are loading. */
 const longRuns = new Map<string, readonly SeedRun[] | undefined>();
-/** Counts the changes of `longRuns`. */
+/** The number of models whose logs have been loaded, or could not be. */
 const settledLogCount = signal(0);
 /**
- * Sink_1 of the checkpoints on a hub that the reader has visited, by step. The key names the repository, the kind of
- * run, the number of edits and the question.
+ * Sink_1 of the checkpoints on a hub that the reader has visited, by step. The key names the repository, the class of
+ * the numbers, the number of edits and the question.
  */
 const visitedSinks = new Map<string, Map<number, number>>();
 
@@ -222,9 +222,9 @@ export const training: View = {
     details.addEventListener('toggle', () => redraw());
     let redraw = () => {};
     timelines()
-      .then((all) => coursesOf(all))
-      .then((found) => {
-        loadedCourses.value = found;
+      .then((loaded) => coursesOf(loaded))
+      .then((courses) => {
+        loadedCourses.value = courses;
         redraw();
       }, fail)
       .finally(() => (areCoursesSettled.value = true));

@@ -4,7 +4,6 @@ import type { Frame } from '../frame';
 import type { Quantity } from '../save/numbers';
 import { percent, readable, show } from '../words';
 
-/** Gives the texts of tokens. */
 type Pieces = Pick<Tokenizer, 'piece'>;
 
 /** A text with masked positions, and the steps of unmasking so far. */
