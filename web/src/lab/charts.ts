@@ -13,7 +13,7 @@ const [FULL_HEIGHT, HALF_HEIGHT] = [142, 96];
 interface Line {
   readonly column: string;
   readonly dash?: string;
-  readonly isFaint?: boolean;
+  readonly faint?: boolean;
 }
 
 interface Chart {
@@ -52,7 +52,7 @@ const CHARTS: readonly Chart[] = [
     lines: [
       { column: 'loss_elsewhere' },
       { column: 'loss_triggers', dash: '3,3' },
-      { column: 'optimum_elsewhere', dash: '1,2', isFaint: true },
+      { column: 'optimum_elsewhere', dash: '1,2', faint: true },
       { column: 'loss_held', dash: '6,2' },
     ],
   },
@@ -64,12 +64,7 @@ const CHARTS: readonly Chart[] = [
   halfChart('the same before the norm', 'stream_gradient'),
 ];
 
-function lineOf(
-  { log }: Lab,
-  { column, dash, isFaint }: Line,
-  color: string,
-  name: string,
-): Series {
+function lineOf({ log }: Lab, { column, dash, faint }: Line, color: string, name: string): Series {
   const stepsPerPoint = Math.max(1, Math.ceil(log.length / MAX_POINTS));
   const values: number[] = [];
   const steps: number[] = [];
@@ -81,14 +76,7 @@ function lineOf(
     values.push(value);
     steps.push(piece[piece.length >> 1]!.step);
   }
-  return {
-    name,
-    color,
-    values,
-    places: steps,
-    ...(dash ? { dash } : {}),
-    ...(isFaint ? { faint: true } : {}),
-  };
+  return { name, color, values, places: steps, dash, faint };
 }
 
 /**

@@ -75,12 +75,12 @@ export interface Point {
 /** The style of a run's line. Dashes are for readers who cannot distinguish its color. */
 interface Style {
   readonly color: string;
-  /** The lengths of the dashes in pixels; empty for a solid line. */
-  readonly dash: string;
+  /** The lengths of the dashes in pixels; absent for a solid line. */
+  readonly dash?: string;
 }
 
 const STYLES: readonly Style[] = [
-  { color: '--run-1', dash: '' },
+  { color: '--run-1' },
   { color: '--run-2', dash: '5,3' },
   { color: '--run-3', dash: '2,2' },
   { color: '--run-4', dash: '8,2,2,2' },
@@ -163,11 +163,9 @@ export function lineOf(course: Course, quantity: Quantity): Point[] {
 /** Returns the line of a course in a chart, with the quantity's values by step. */
 export function lineSeries(course: Course, quantity: Quantity) {
   const points = lineOf(course, quantity);
-  const { color, dash } = course.style;
   return {
     name: course.title,
-    color,
-    ...(dash ? { dash } : {}),
+    ...course.style,
     places: points.map(({ step }) => step),
     values: points.map(({ value }) => value),
   };

@@ -84,10 +84,7 @@ export const maskedLoss: View = {
     const result = results.get(frame.tokens)?.result;
     if (!result) return [];
     return rowsOf('masked', result).flatMap(({ conditions }, i) => {
-      const row = (
-        name: string,
-        value: (conditions: UnmaskConditions[(typeof CONDITIONS)[number][0]]) => number,
-      ) =>
+      const row = (name: string, value: (losses: UnmaskConditions['baseline']) => number) =>
         labeledQuantity(
           `${i ? 'causal' : 'masked'}_${name}`,
           'condition',
@@ -124,12 +121,13 @@ export const maskedLoss: View = {
         });
         chart.hidden = !measured?.result;
         if (!measured?.result) return;
-        const rows = rowsOf(frame.model.title, measured.result);
         const hiddenConditions = CONDITIONS.slice(1);
-        const lowerEnds = rows.flatMap(({ conditions }) =>
-          hiddenConditions.map(
-            ([key]) => conditions[key].loss.change.mean - (conditions[key].loss.change.error ?? 0),
-          ),
+        const rows = rowsOf(frame.model.title, measured.result).map(({ title, conditions }) => ({
+          title,
+          changes: hiddenConditions.map(([key]) => conditions[key].loss.change),
+        }));
+        const lowerEnds = rows.flatMap(({ changes }) =>
+          changes.map(({ mean, error }) => mean - (error ?? 0)),
         );
         drawChart(chart, {
           kind: 'points',
@@ -138,11 +136,11 @@ export const maskedLoss: View = {
           yLabel: 'loss rises by, nats',
           domain: [Math.min(0, ...lowerEnds), 0.05],
           label: maskedLoss.says(frame, options.at),
-          series: rows.map(({ title, conditions }, i) => ({
+          series: rows.map(({ title, changes }, i) => ({
             name: title,
             color: i ? '--query' : '--sink',
-            values: hiddenConditions.map(([key]) => conditions[key].loss.change.mean),
-            spread: hiddenConditions.map(([key]) => conditions[key].loss.change.error ?? NaN),
+            values: changes.map(({ mean }) => mean),
+            spread: changes.map(({ error }) => error ?? NaN),
           })),
         });
       },
