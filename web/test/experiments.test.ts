@@ -9,6 +9,7 @@ import { defaults, type State } from '../src/ask/state';
 import { cache } from '../src/experiments/cache';
 import type { Experiment, Group } from '../src/experiments/experiment';
 import { fragility } from '../src/experiments/fragility';
+import { settingsTable } from '../src/experiments/parts';
 import { quantization } from '../src/experiments/quantization';
 import { streaming } from '../src/experiments/streaming';
 import type { Frame } from '../src/frame';
@@ -89,7 +90,10 @@ function made(experiment: Experiment, change: Partial<State> = {}, groups: Group
   const root = document.createElement('div');
   document.body.replaceChildren(root);
   render(
-    [experiment.controls(context as unknown as Context), experiment.table(groups, undefined)],
+    [
+      experiment.controls(context as unknown as Context),
+      settingsTable(experiment, groups, undefined),
+    ],
     root,
   );
   const words = (one: Element): string =>

@@ -29,7 +29,7 @@ describe('tables of the page', () => {
 
   it('have every experiment that a file defines, which a link can name', () => {
     const files = import.meta.glob<Modules[string]>('../src/experiments/*.ts', { eager: true });
-    const defined = new Set(rowsIn(files, 'name', 'plan', 'says', 'table'));
+    const defined = new Set(rowsIn(files, 'name', 'plan', 'says', 'columnsOf'));
     expect(named(experiments).toSorted()).toEqual([...defined].toSorted());
     for (const name of named(experiments))
       expect({ name, state: parseHash(`#experiment=${name}`).state.experiment }).toEqual({

@@ -6,7 +6,8 @@
 import { computed } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { experiments } from './index';
-import type { ExperimentRequest, Group, Setting } from './experiment';
+import type { ExperimentRequest, Group } from './experiment';
+import { settingsTable } from './parts';
 import {
   choiceField,
   fileField,
@@ -57,10 +58,7 @@ function basesOf({ shown }: State): string[] {
 /** The longest prompt whose map is shown, in tokens: a larger map has cells too small to see, and fills the memory. */
 const MAX_MAP_TOKENS = 256;
 
-/**
- * The number of settings of one model that are measured before the next model's turn, once the sentence has its
- * numbers.
- */
+/** How many settings of one model are measured before the next model's, after those that the sentences need. */
 const SETTINGS_PER_TURN = 8;
 
 /**
@@ -72,18 +70,6 @@ function interleave(lists: readonly (readonly Study[])[], leadCount: number): St
     i < leadCount ? 0 : 1 + Math.floor((i - leadCount) / SETTINGS_PER_TURN);
   const studies = lists.flatMap((list) => list.map((one, i) => ({ ...one, turn: turnOf(i) })));
   return studies.sort((a, b) => a.turn - b.turn);
-}
-
-/** The detail of the event `ended`, which a figure dispatches when all its settings are measured. */
-interface EndedDetail {
-  readonly view: 'experiment';
-  readonly says: string;
-  readonly results: readonly {
-    readonly subject: string;
-    readonly title: string;
-    readonly sequences: number;
-    readonly measured: Readonly<Record<string, number>>;
-  }[];
 }
 
 /**
@@ -133,7 +119,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     return bases.map((base) => `${base}${edits}`);
   };
 
-  const plansOf = (engine: Engine): { base: string; settings: readonly Setting[] }[] =>
+  /** Returns the studies of each model, one for each setting of its plan. */
+  const plansOf = (engine: Engine) =>
     basesOf(outer.state.value).map((base) => {
       const request = requestOf(engine);
       const subject = `${base}${experiment().editsOf(request)}`;
@@ -144,14 +131,12 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
         !detailed.isStale &&
         hasNumbersOf(experiment().detail, detailed.frame, request.describe);
       const frame = isUsable ? detailed.frame : undefined;
-      return { base, settings: experiment().plan(request, frame) };
+      const settings = experiment().plan(request, frame);
+      const studies = settings.map(({ edits, question, measures }): Study => {
+        return { subject: `${base}${edits}`, question, measures };
+      });
+      return { base, studies };
     });
-
-  const studyOf = (base: string, { edits, question, measures }: Setting): Study => ({
-    subject: `${base}${edits}`,
-    question,
-    measures,
-  });
 
   /**
    * Returns a context for figures of these subjects. Saved files and embeds then name the subjects and the experiment's
@@ -174,10 +159,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     }),
   });
   const context = contextOf(
-    (engine) =>
-      plansOf(engine).flatMap(({ base, settings }) =>
-        settings.map((setting) => studyOf(base, setting).subject),
-      ),
+    (engine) => plansOf(engine).flatMap(({ studies }) => studies.map(({ subject }) => subject)),
     // An embed's run keeps all fields. Those of a long text need too much memory, so its figure has no embed link.
     (state) => ({
       ...experiment().embedStateOf?.(state),
@@ -189,20 +171,17 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     ({ T }) => ({ n: 1, at: 0, T: Math.min(T, MAX_MAP_TOKENS) }),
   );
 
-  /** Whether the shown edits evict keys; if they do, the run also records which. */
-  const evictsKeys = (engine: Engine) => experiment().editsOf(requestOf(engine)).includes('~evict');
-
   requestFrames(outer, scope, (_, engine) => {
-    const { question } = requestOf(engine);
+    const request = requestOf(engine);
+    const { question } = request;
     return {
       views: [experiment().detail],
-      more: evictsKeys(engine) ? ['evicted'] : [],
+      // If the shown edits evict keys, the run also records which.
+      more: experiment().editsOf(request).includes('~evict') ? ['evicted'] : [],
       subjects: shownSubjects(engine),
       question: { ...question, n: 1, T: Math.min(question.T, MAX_MAP_TOKENS) },
       studies: interleave(
-        plansOf(engine).map(({ base, settings }) =>
-          settings.map((setting) => studyOf(base, setting)),
-        ),
+        plansOf(engine).map(({ studies }) => studies),
         experiment().leadCount,
       ),
     };
@@ -214,18 +193,18 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   const cachedFrames = new Map<string, readonly Frame[]>();
 
   const groupsOf = (engine: Engine) =>
-    plansOf(engine).map(({ base, settings }) => {
-      const entries = settings.map((setting) => engine.queue.studyEntry(studyOf(base, setting)));
+    plansOf(engine).map(({ base, studies }) => {
+      const entries = studies.map((study) => engine.queue.studyEntry(study));
       const frames = entries.flatMap((entry) => entry?.frame ?? []);
       const errors = [...new Set(entries.flatMap((entry) => entry?.error ?? []))];
-      const isComplete = settings.length > 0 && frames.length === settings.length;
+      const isComplete = studies.length > 0 && frames.length === studies.length;
       const key = `${experiment().name} ${outer.state.value.perturbation} ${base}`;
       if (isComplete) cachedFrames.set(key, frames);
-      // The old frames stay until the new ones are complete, or at least three and no fewer than the old ones.
+      // Shows the cached frames until the new ones are complete, or are at least three and as many as the cached ones.
       const cached = cachedFrames.get(key);
       const usesCached =
         !isComplete && cached !== undefined && frames.length < Math.max(3, cached.length);
-      const requiredCount = Math.min(experiment().leadCount, settings.length);
+      const requiredCount = Math.min(experiment().leadCount, studies.length);
       return {
         base,
         frames: usesCached ? cached : frames,
@@ -241,14 +220,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     const engine = outer.engine.value;
     if (!engine) return [{ subject: '', isStale: true }];
     const leads = groupsOf(engine).map(({ base, frames, errors, requiredCount }): Shown => {
-      const [error] = errors;
-      const [frame] = frames.length >= requiredCount ? frames : [];
-      return {
-        subject: base,
-        isStale: false,
-        ...(frame ? { frame } : {}),
-        ...(error ? { error } : {}),
-      };
+      const frame = frames.length >= requiredCount ? frames[0] : undefined;
+      return { subject: base, isStale: false, frame, error: errors[0] };
     });
     return [...shownOf(outer, shownSubjects(engine)), ...leads];
   });
@@ -269,7 +242,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   }
 
   let reportedText = '';
-  /** Dispatches the event `ended` once for each answer. */
+  /** Dispatches the event `ended`, with the sentence and the numbers of all settings, once for each answer. */
   function report(says: string, groups: readonly Group[]): void {
     if (says === reportedText) return;
     reportedText = says;
@@ -280,7 +253,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
         return { subject, title, sequences, measured };
       }),
     );
-    const detail: EndedDetail = { view: EXPERIMENT, says, results };
+    const detail = { view: EXPERIMENT, says, results };
     root.dispatchEvent(new CustomEvent('ended', { detail, bubbles: true }));
   }
 
@@ -333,7 +306,9 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     );
     render(experiment().controls(outer), controls);
     render(
-      shownGroups.length && !isEmbed ? experiment().table(shownGroups, outer.file.value) : nothing,
+      shownGroups.length && !isEmbed
+        ? settingsTable(experiment(), shownGroups, outer.file.value)
+        : nothing,
       tablePart,
     );
     render(isEmbed ? embedLink() : sideNotes(), footer);

@@ -1,6 +1,5 @@
 /** The experiment Cache: the loss by the number of kept keys, for each eviction policy. */
 import { html } from 'lit';
-import type { Describe } from 'sinkscope';
 import { choicesOf } from '../ask/subject';
 import { choiceField } from '../page/controls';
 import { mean, type Frame } from '../frame';
@@ -9,7 +8,7 @@ import { costOf, editFields, choiceLabels, formatLossChange } from '../views/set
 import { sweep } from '../views/sweep';
 import { percent } from '../words';
 import type { Experiment } from './experiment';
-import { checkbox, choicesIn, lossColumns, settingsTable, slider, baselineOf } from './parts';
+import { checkbox, choicesIn, slider, baselineOf } from './parts';
 
 const DEFAULT_SWEEP = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };
 /** Policies that a full sweep leaves out: one evicts only once, the other at random. */
@@ -26,8 +25,6 @@ function editOf(policy: string, budget: number, T: number): string {
   return `~evict(snapkv,${budget},prompt=${promptLength},queries=${Math.min(16, budget, promptLength)})`;
 }
 
-const policiesOf = (describe: Describe) => choicesOf(describe, 'evict', 'policy');
-
 const keptShare = ({ tensors }: Frame): number => mean(tensors.keeps_first?.data ?? []);
 
 export const cache: Experiment = {
@@ -36,10 +33,9 @@ export const cache: Experiment = {
   hint: 'which keys should stay',
   view: sweep,
   detail: cacheView,
-  editsOf: (request) => editOf(request.state.policy, request.state.budget, request.question.T),
-  plan: (request) => {
-    const { state, question } = request;
-    const policyNames = policiesOf(request.describe).map(([name]) => name);
+  editsOf: ({ state: { policy, budget }, question }) => editOf(policy, budget, question.T),
+  plan: ({ state, question, describe }) => {
+    const policyNames = choicesOf(describe, 'evict', 'policy').map(([name]) => name);
     const { policies, budgets } =
       state.sweep === 'all'
         ? {
@@ -47,8 +43,8 @@ export const cache: Experiment = {
             budgets: BUDGETS,
           }
         : DEFAULT_SWEEP;
-    const isKnown = policyNames.includes(state.policy);
-    const policyList = [...new Set([...policies, ...(isKnown ? [state.policy] : [])])];
+    const knownPolicy = policyNames.filter((name) => name === state.policy);
+    const policyList = [...new Set([...policies, ...knownPolicy])];
     const budgetList = [...new Set([state.budget, ...budgets])];
     // A full sweep measures the KL divergence, which takes a quarter longer, only on request.
     const hasKl = state.sweep === 'some' || state.measure === 'kl';
@@ -60,10 +56,7 @@ export const cache: Experiment = {
           .filter((policy) => policy !== 'first' || size > 1)
           .map((policy) => editOf(policy, size, question.T)),
       );
-    return [
-      { edits: '', question, measures },
-      ...editList.map((edits) => ({ edits, question, measures })),
-    ];
+    return ['', ...editList].map((edits) => ({ edits, question, measures }));
   },
   leadCount: 5,
   says: (groups, { budget }) => {
@@ -97,23 +90,14 @@ export const cache: Experiment = {
       text: `KV cache of ${budget} keys, ${main!.T} tokens. ${sentences.join(' ')}`,
     };
   },
-  table: (groups, file) =>
-    settingsTable(
-      groups,
-      [
-        ...lossColumns,
-        {
-          name: 'KL, nats',
-          valueOfFrame: ({ tensors }) => tensors.kl_mean?.data[0]?.toFixed(4),
-        },
-        {
-          name: 'heads that keep the first token',
-          valueOfFrame: (frame) => percent(keptShare(frame), 0),
-        },
-      ],
-      'Loss by eviction policy (number of prompts in brackets)',
-      file,
-    ),
+  caption: 'Loss by eviction policy',
+  columnsOf: () => [
+    { name: 'KL, nats', valueOfFrame: ({ tensors }) => tensors.kl_mean?.data[0]?.toFixed(4) },
+    {
+      name: 'heads that keep the first token',
+      valueOfFrame: (frame) => percent(keptShare(frame), 0),
+    },
+  ],
   controls: (context) => {
     const { state, set } = context;
     const { policy, length, sweep: sweepSize, measure } = state.value;

@@ -6,7 +6,7 @@ import type { TemplateResult } from 'lit';
 import type { Describe } from 'sinkscope';
 import type { Context } from '../page/context';
 import type { Frame } from '../frame';
-import type { PromptFile, Question } from '../ask/question';
+import type { Question } from '../ask/question';
 import type { State } from '../ask/state';
 import type { View } from '../page/view';
 
@@ -52,10 +52,16 @@ export interface Experiment {
   /** The sentence needs this many settings at the start of the plan, so they are measured first. */
   readonly leadCount: number;
   readonly says: (groups: readonly Group[], state: State) => Finding;
-  /** Returns the table. Its commands name `file`, the reader's file of prompts, if there is one. */
-  readonly table: (groups: readonly Group[], file: PromptFile | undefined) => TemplateResult;
+  /** The caption of the table of all settings, and the columns after those of the loss. */
+  readonly caption: string;
+  readonly columnsOf: (groups: readonly Group[]) => readonly Column[];
   readonly controls: (context: Context) => TemplateResult;
   readonly footer?: () => TemplateResult;
+}
+
+export interface Column {
+  readonly name: string;
+  readonly valueOfFrame: (frame: Frame, baseline: Frame | undefined) => string | undefined;
 }
 
 export interface Finding {

@@ -1,6 +1,6 @@
 /**
- * The experiment Fragility: a repeated token, one channel, one weight, or the directions of the tag. It shows how
- * small a change moves a sink, and which architectures resist.
+ * The experiment Fragility: a repeated token, one channel, one weight, or the directions of the sink's tag
+ * (views/sink_tag.ts). It shows how small a change moves a sink, and which architectures resist.
  */
 import { html } from 'lit';
 import { segmented } from '../page/controls';
@@ -10,13 +10,12 @@ import type { State } from '../ask/state';
 import { channels, peakOf } from '../views/channels';
 import { likeness, countLikeFirst, peakLayerOfFirst } from '../views/likeness';
 import { perturbations } from '../views/perturbations';
-import { editFields, isUnedited, formatLossChange } from '../views/settings';
-import type { View } from '../page/view';
+import { costOf, editFields, isUnedited, formatLossChange } from '../views/settings';
 import { percent } from '../words';
 import type { ExperimentRequest, Experiment, Group, Setting } from './experiment';
-import { costOfMatch, lossColumns, settingsTable, slider, baselineOf } from './parts';
+import { slider, baselineOf, SINK_COLUMN } from './parts';
 
-/** Token 1 is prominent if its hidden norm is at least this many times the others' mean. */
+/** A copy of the first token can stand out only if the first token's hidden norm is this many times the others' mean. */
 const LARGE_RATIO = 2;
 const CONTROL_COUNT = 5;
 const MEASURES = ['loss_mean', 'sink_ratio', 'hidden_ratio', 'hidden_norm'];
@@ -38,39 +37,38 @@ const addsHeadOutputs = ({ architecture: { norm_place, branch_norms, gate } }: F
 
 function planPerturbation({ state, question }: ExperimentRequest, detailFrame: Frame): Setting[] {
   const { D, F } = detailFrame.architecture;
-  const settingOf = (edits: string): Setting => ({ edits, question, measures: MEASURES });
+  const settingsOf = (edits: readonly string[]) =>
+    ['', ...edits].map((one): Setting => ({ edits: one, question, measures: MEASURES }));
   if (state.perturbation === 'channel') {
     const { channel, layer, token, value } = peakOf(detailFrame);
-    // Token 1 is the same in all prompts, so its channel can be set to 0 or to its value in the first prompt.
+    // The first token is the same in all prompts, so its channel can be set to 0 or to its value in the first prompt.
     const firstTokenEdit = `~clamp_channel(${channel},${layer},${token}`;
     const fixedEdit = `${firstTokenEdit},to=value,value=${value.toFixed(2)})`;
     // With one prompt, setting the channel to its own value would change nothing.
     const firstTokenEdits = [`${firstTokenEdit})`, ...(question.n > 1 ? [fixedEdit] : [])];
-    return [
-      settingOf(''),
-      settingOf(`~clamp_channel(${channel})`),
-      ...(token === 0 ? firstTokenEdits.map(settingOf) : []),
-      ...drawControls(D, channel, state.seed).map((one) => settingOf(`~clamp_channel(${one})`)),
-    ];
+    return settingsOf([
+      `~clamp_channel(${channel})`,
+      ...(token === 0 ? firstTokenEdits : []),
+      ...drawControls(D, channel, state.seed).map((one) => `~clamp_channel(${one})`),
+    ]);
   }
   if (state.perturbation === 'tag') {
-    const seeds = Array.from({ length: CONTROL_COUNT }, (_, i) => state.seed + i);
-    const randomSettings = seeds.map((seed) => settingOf(`~project(random,seed=${seed})`));
-    const tagSettings = ['~project', '~project(tag,heads)'].map(settingOf);
-    return [
-      settingOf(''),
-      ...(addsHeadOutputs(detailFrame) ? [...tagSettings, ...randomSettings] : []),
-    ];
+    const controls = Array.from(
+      { length: CONTROL_COUNT },
+      (_, i) => `~project(random,seed=${state.seed + i})`,
+    );
+    const tagEdits = ['~project', '~project(tag,heads)', ...controls];
+    return settingsOf(addsHeadOutputs(detailFrame) ? tagEdits : []);
   }
   const candidate = superWeightOf(detailFrame);
-  if (!candidate) return [settingOf('')];
+  if (!candidate) return settingsOf([]);
   const { layer, row, column } = candidate;
-  const settingAt = (r: number, c: number) => settingOf(`~scale_weight(down,${layer},${r},${c},0)`);
+  const editAt = (r: number, c: number) => `~scale_weight(down,${layer},${r},${c},0)`;
   const rows = drawControls(D, row, state.seed);
   const columns = drawControls(F, column, state.seed + 1);
   // A narrow feed-forward layer may have fewer columns to draw than rows.
-  const pairs = rows.slice(0, columns.length).map((r, i) => settingAt(r, columns[i]!));
-  return [settingOf(''), settingAt(row, column), ...pairs];
+  const controls = rows.slice(0, columns.length).map((r, i) => editAt(r, columns[i]!));
+  return settingsOf([editAt(row, column), ...controls]);
 }
 
 const repeatedWords = ({ question, first }: Frame) =>
@@ -81,54 +79,41 @@ function repeatFinding(groups: readonly Group[]) {
   const results = groups.flatMap(({ title, frames }) => {
     const unrepeated = frames.find(({ question }) => question.input !== 'repeat');
     const repeated = frames.filter(({ question }) => question.input === 'repeat');
+    if (!unrepeated || !repeated.length) return [];
     // A model without a start token can repeat only a word.
     const comparable = repeated.filter(
       ({ question, first }) => !question.repeatedToken || first.length,
     );
-    if (!unrepeated || !repeated.length) return [];
     const layer = peakLayerOfFirst(unrepeated);
     const ratio = unrepeated.tensors.hidden_ratio!.data[layer]!;
+    const textCount = countLikeFirst(unrepeated, layer);
     const counts = comparable.map((frame) => countLikeFirst(frame, layer));
+    const copies = comparable.map(
+      (frame, i) => `${counts[i]} of ${frame.T - 1} copies of ${repeatedWords(frame)}`,
+    );
+    const normWords =
+      ratio < LARGE_RATIO
+        ? `the first token’s hidden norm is only ${ratio.toFixed(1)}× that of the others, so no copy can stand out`
+        : `the first token’s hidden norm is ${ratio.toFixed(1)}× that of the others; the norm is at least half as large for ${copies.join(', ')}, and ${textCount} of ${unrepeated.T - 1} ordinary tokens`;
     const sinkWords = [unrepeated, ...comparable].map(
       (frame) =>
         `${percent(frame.tensors.sink_ratio!.data[0]!)} on ${frame === unrepeated ? 'text' : repeatedWords(frame)}`,
     );
     return [
       {
-        title,
-        ratio,
-        comparable,
-        counts,
-        textCount: countLikeFirst(unrepeated, layer),
-        T: unrepeated.T,
-        sinkWords,
+        haveManyLikeFirst: counts.map((count) => ratio >= LARGE_RATIO && count > 2 * textCount + 4),
+        text: `${title}: ${normWords}. Sink₁ ${sinkWords.join(', ')}.`,
       },
     ];
   });
-  const [main] = results;
-  if (!main) return { heading: 'What if one token repeats?', text: '' };
-  const hasManyLikeFirst = (i: number) =>
-    main.ratio >= LARGE_RATIO && main.counts[i]! > 2 * main.textCount + 4;
+  const [wordStandsOut, firstStandsOut] = results[0]?.haveManyLikeFirst ?? [];
   return {
-    heading: hasManyLikeFirst(0)
+    heading: wordStandsOut
       ? 'Repeated tokens behave like first tokens'
-      : hasManyLikeFirst(1)
+      : firstStandsOut
         ? 'Copies of the first token behave like it'
         : 'What if one token repeats?',
-    text: results
-      .map(({ title, ratio, comparable, counts, textCount, T, sinkWords }) => {
-        const copies = comparable.map(
-          (frame, i) => `${counts[i]} of ${frame.T - 1} copies of ${repeatedWords(frame)}`,
-        );
-        return (
-          `${title}: ${
-            ratio < LARGE_RATIO
-              ? `the first token’s hidden norm is only ${ratio.toFixed(1)}× that of the others, so no copy can stand out`
-              : `the first token’s hidden norm is ${ratio.toFixed(1)}× that of the others; the norm is at least half as large for ${copies.join(', ')}, and ${textCount} of ${T - 1} ordinary tokens`
-          }. ` + `Sink₁ ${sinkWords.join(', ')}.`
-        );
-      })
-      .join(' '),
+    text: results.map(({ text }) => text).join(' '),
   };
 }
 
@@ -136,17 +121,8 @@ function repeatFinding(groups: readonly Group[]) {
  * States whether removing the tag's directions from the stream raises the loss more than removing random ones, and
  * whether removing them from what the heads write does so, too.
  */
-function tagWords({
-  ownCost,
-  maxControlCost,
-  writtenCost,
-}: {
-  ownCost: number;
-  maxControlCost: number;
-  writtenCost?: number | undefined;
-}) {
-  if (ownCost <= 0.02 || ownCost <= 3 * maxControlCost)
-    return 'The sink’s tag does not stand out from random directions';
+function tagWords(ownCost: number, isSpecial: boolean, writtenCost: number | undefined) {
+  if (!isSpecial) return 'The sink’s tag does not stand out from random directions';
   if (writtenCost === undefined) return 'Later tokens use the directions of the tag';
   return writtenCost > ownCost / 2
     ? 'Later tokens use the tag that the sink writes'
@@ -154,118 +130,101 @@ function tagWords({
 }
 
 function perturbationFinding(groups: readonly Group[], perturbation: Perturbation) {
-  const kind = EDIT_KINDS[perturbation];
+  const { kind, clause, controlClause, noResultReason } = PERTURBATIONS[perturbation];
   const results = groups.flatMap(({ title, frames }) => {
     const baseline = baselineOf(frames);
-    const perturbed = frames.filter((frame) => editFields(frame, kind));
-    const [firstPerturbed, ...others] = perturbed;
-    if (!baseline || !firstPerturbed) return [];
-    const ownCost = costOfMatch(frames, (frame) => frame === firstPerturbed)!.mean;
+    const [perturbed, ...others] = frames.filter((frame) => editFields(frame, kind));
+    if (!baseline || !perturbed) return [];
+    const ownCost = costOf(perturbed, baseline).mean;
     const costsWhere = (isMatch: (fields: NonNullable<ReturnType<typeof editFields>>) => boolean) =>
       others
         .filter((frame) => isMatch(editFields(frame, kind)!))
-        .map((frame) => costOfMatch(frames, (one) => one === frame)!.mean);
-    const isTag = perturbation === 'tag';
+        .map((frame) => costOf(frame, baseline).mean);
     const controlCosts = costsWhere(({ token, direction }) =>
-      isTag ? direction === 'random' : token === undefined,
+      perturbation === 'tag' ? direction === 'random' : token === undefined,
     );
+    if (!controlCosts.length) return [];
     const [firstTokenCost] = costsWhere(({ token, to }) => token !== undefined && to !== 'value');
     const [fixedCost] = costsWhere(({ to }) => to === 'value');
     const [writtenCost] = costsWhere(({ from }) => from === 'heads');
-    if (!controlCosts.length) return [];
-    const sinkWords = [baseline, firstPerturbed].map(({ tensors }) =>
+    const maxControlCost = Math.max(...controlCosts);
+    const isSpecial = ownCost > 0.02 && ownCost > 3 * maxControlCost;
+    const sinkWords = [baseline, perturbed].map(({ tensors }) =>
       percent(tensors.sink_ratio!.data[0]!),
     );
+    const noteOf = (words: string, cost: number | undefined) =>
+      cost === undefined ? '' : `${words} ${formatLossChange(cost)}`;
     return [
       {
-        title,
-        ownCost,
-        maxControlCost: Math.max(...controlCosts),
-        count: controlCosts.length,
-        sinkWords,
-        firstTokenCost,
-        fixedCost,
-        writtenCost,
+        isSpecial,
+        tagHeading: tagWords(ownCost, isSpecial, writtenCost),
+        text:
+          `${title}: ${clause} changes the loss by ${formatLossChange(ownCost)} nats, ${controlClause(controlCosts.length)} by at most ${formatLossChange(maxControlCost)}` +
+          noteOf('; at the first token alone,', firstTokenCost) +
+          noteOf(', or fixed to its value in the first prompt,', fixedCost) +
+          noteOf('; v₁ out of the output of each head, where the tag is written, by', writtenCost) +
+          `. Sink₁ ${sinkWords.join(' → ')}.`,
       },
     ];
   });
   const [main] = results;
-  const kindWord = perturbation;
-  const standsOut = ({ ownCost, maxControlCost }: (typeof results)[number]) =>
-    ownCost > 0.02 && ownCost > 3 * maxControlCost;
   const isUnperturbed = groups.length > 0 && groups.every(({ frames }) => frames.every(isUnedited));
   if (!main)
     return {
-      heading: `What does one ${kindWord} carry?`,
-      text: isUnperturbed && perturbation !== 'channel' ? NO_RESULT_REASONS[perturbation] : '',
+      heading: `What does one ${perturbation} carry?`,
+      text: isUnperturbed ? noResultReason : '',
     };
   return {
     heading:
       perturbation === 'tag'
-        ? tagWords(main)
-        : results.some(standsOut)
-          ? `A single ${kindWord} matters more than random ones${standsOut(main) ? '' : ' in another model'}`
-          : `No single ${kindWord} stands out from random ones here`,
-    text: results
-      .map(
-        ({
-          title,
-          ownCost,
-          maxControlCost,
-          count,
-          sinkWords,
-          firstTokenCost,
-          fixedCost,
-          writtenCost,
-        }) =>
-          `${title}: ${PERTURBATION_CLAUSES[perturbation]} changes the loss by ${formatLossChange(ownCost)} nats, ${CONTROL_CLAUSES[perturbation](count)} by at most ${formatLossChange(maxControlCost)}` +
-          `${firstTokenCost === undefined ? '' : `; at the first token alone, ${formatLossChange(firstTokenCost)}`}` +
-          `${fixedCost === undefined ? '' : `, or fixed to its value in the first prompt, ${formatLossChange(fixedCost)}`}` +
-          `${writtenCost === undefined ? '' : `; v₁ out of the output of each head, where the tag is written, by ${formatLossChange(writtenCost)}`}. Sink₁ ${sinkWords.join(' → ')}.`,
-      )
-      .join(' '),
+        ? main.tagHeading
+        : results.some(({ isSpecial }) => isSpecial)
+          ? `A single ${perturbation} matters more than random ones${main.isSpecial ? '' : ' in another model'}`
+          : `No single ${perturbation} stands out from random ones here`,
+    text: results.map(({ text }) => text).join(' '),
   };
 }
 
 type Perturbation = Exclude<State['perturbation'], 'repeat'>;
 
-const EDIT_KINDS = { channel: 'clamp_channel', weight: 'scale_weight', tag: 'project' } as const;
-
-const PERTURBATION_CLAUSES: Readonly<Record<Perturbation, string>> = {
-  channel: 'zeroing the channel with the largest activation',
-  weight: 'zeroing the weight that writes the largest activation',
-  tag: 'projecting the first token’s tags, W_O v₁ of each head, out of the residual stream',
-};
-
 const zeroedWords = (count: number) => `zeroing one of ${count} random ones`;
-const CONTROL_CLAUSES: Readonly<Record<Perturbation, (count: number) => string>> = {
-  channel: zeroedWords,
-  weight: zeroedWords,
-  tag: (count) => `as many random directions, drawn ${count} times,`,
-};
 
-const NO_RESULT_REASONS = {
-  weight: 'None of these models sends all tokens through the same feed-forward layer.',
-  tag: 'None of these models adds the output of its heads to the stream as W_O makes it.',
-} as const;
+/** The kind of edit of each perturbation, and the parts of its sentences. */
+const PERTURBATIONS = {
+  channel: {
+    kind: 'clamp_channel',
+    clause: 'zeroing the channel with the largest activation',
+    controlClause: zeroedWords,
+    noResultReason: '',
+  },
+  weight: {
+    kind: 'scale_weight',
+    clause: 'zeroing the weight that writes the largest activation',
+    controlClause: zeroedWords,
+    noResultReason: 'None of these models sends all tokens through the same feed-forward layer.',
+  },
+  tag: {
+    kind: 'project',
+    clause: 'projecting the first token’s tags, W_O v₁ of each head, out of the residual stream',
+    controlClause: (count: number) => `as many random directions, drawn ${count} times,`,
+    noResultReason:
+      'None of these models adds the output of its heads to the stream as W_O makes it.',
+  },
+} as const satisfies Record<Perturbation, unknown>;
 
-const PERTURBATIONS = [
+const CHOICES = [
   ['repeat', 'repeat a token'],
   ['channel', 'zero a channel'],
   ['weight', 'zero a weight'],
   ['tag', 'project the tag out'],
 ] as const;
 
-export function viewOf({ perturbation }: State): View {
-  return perturbation === 'repeat' ? likeness : perturbations;
-}
-
 export const fragility: Experiment = {
   name: 'fragility',
   title: 'Fragility',
   hint: 'one channel, one weight, one token',
   view: likeness,
-  viewOf,
+  viewOf: ({ perturbation }) => (perturbation === 'repeat' ? likeness : perturbations),
   detail: channels,
   editsOf: () => '',
   embedStateOf: ({ perturbation, repeats }) =>
@@ -289,28 +248,19 @@ export const fragility: Experiment = {
     state.perturbation === 'repeat'
       ? repeatFinding(groups)
       : perturbationFinding(groups, state.perturbation),
-  table: (groups, file) =>
-    settingsTable(
-      groups,
-      [
-        ...lossColumns,
-        {
-          name: 'Sink₁',
-          valueOfFrame: ({ tensors }) => percent(tensors.sink_ratio?.data[0] ?? NaN),
-        },
-        {
-          name: 'max ‖h₁‖ / ‖h‖',
-          valueOfFrame: ({ tensors }) =>
-            tensors.hidden_ratio && Math.max(...tensors.hidden_ratio.data).toFixed(1),
-        },
-      ],
-      'Loss and sink by perturbation (number of prompts in brackets)',
-      file,
-    ),
+  caption: 'Loss and sink by perturbation',
+  columnsOf: () => [
+    SINK_COLUMN,
+    {
+      name: 'max ‖h₁‖ / ‖h‖',
+      valueOfFrame: ({ tensors }) =>
+        tensors.hidden_ratio && Math.max(...tensors.hidden_ratio.data).toFixed(1),
+    },
+  ],
   controls: (context) => {
     const { state, set } = context;
     const { perturbation, length } = state.value;
-    return html`${segmented('Perturbation', PERTURBATIONS, perturbation, (value) => set({ perturbation: value }))}
+    return html`${segmented('Perturbation', CHOICES, perturbation, (value) => set({ perturbation: value }))}
     ${perturbation === 'repeat' ? slider('repetitions', 'repeats', [1, Math.max(127, length)], context) : ''}`;
   },
   footer: () =>

@@ -6,17 +6,15 @@ import { tableRegion, valueOf } from '../page/controls';
 import type { Context } from '../page/context';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
-import type { State } from '../ask/state';
+import type { NumberName } from '../ask/state';
 import { choicesOf } from '../ask/subject';
+import { percent } from '../words';
+import type { Column, Experiment, Group } from './experiment';
 import { costOf, isUnedited, settingName, formatLossChange, type Cost } from '../views/settings';
-
-type NumberKey = {
-  [Name in keyof State]: State[Name] extends number ? Name : never;
-}[keyof State];
 
 export function slider(
   label: string,
-  name: NumberKey,
+  name: NumberName,
   [min, max]: readonly [number, number],
   { state, set }: Context,
 ): TemplateResult {
@@ -64,6 +62,9 @@ function costWords({ mean, deviation }: Cost): string {
   return `${formatLossChange(mean)}${spread}`;
 }
 
+export const firstTokensWords = (count: number): string =>
+  count === 1 ? 'the first token' : `the first ${count} tokens`;
+
 export function baselineOf(frames: readonly Frame[]): Frame | undefined {
   return frames.find(isUnedited);
 }
@@ -78,20 +79,43 @@ export function costOfMatch(
   return baseline && match && costOf(match, baseline);
 }
 
-export interface Column {
-  readonly name: string;
-  readonly valueOfFrame: (frame: Frame, baseline: Frame | undefined) => string | undefined;
-}
+const LOSS_COLUMNS: readonly Column[] = [
+  {
+    name: 'loss, nats',
+    valueOfFrame: ({ tensors, perPrompt }) => {
+      const value = tensors.loss_mean?.data[0];
+      const promptCount = perPrompt.loss_mean?.length ?? 0;
+      return value === undefined ? undefined : `${value.toFixed(3)} (${promptCount})`;
+    },
+  },
+  {
+    name: 'change from baseline',
+    valueOfFrame: (frame, baseline) =>
+      baseline && frame !== baseline && frame.question.input === baseline.question.input
+        ? costWords(costOf(frame, baseline))
+        : undefined,
+  },
+];
+
+export const SINK_COLUMN: Column = {
+  name: 'Sink₁',
+  valueOfFrame: ({ tensors }) => percent(tensors.sink_ratio?.data[0] ?? NaN),
+};
 
 /** A table with more rows is folded. */
 const MAX_OPEN_ROWS = 12;
 
+/**
+ * Returns the table of an experiment's settings.
+ * @param file the reader's file of prompts, which the commands name
+ */
 export function settingsTable(
-  groups: readonly { readonly title: string; readonly frames: readonly Frame[] }[],
-  columns: readonly Column[],
-  caption: string,
+  experiment: Pick<Experiment, 'caption' | 'columnsOf'>,
+  groups: readonly Group[],
   file: PromptFile | undefined,
 ): TemplateResult {
+  const caption = `${experiment.caption} (number of prompts in brackets)`;
+  const columns = [...LOSS_COLUMNS, ...experiment.columnsOf(groups)];
   const count = groups.reduce((sum, { frames }) => sum + frames.length, 0);
   return html`<details class="more" ?open=${count <= MAX_OPEN_ROWS}>
     <summary>All numbers: ${count} settings</summary>
@@ -127,23 +151,3 @@ export function settingsTable(
     )}
   </details>`;
 }
-
-export const lossColumns: readonly Column[] = [
-  {
-    name: 'loss, nats',
-    valueOfFrame: ({ tensors, perPrompt }) => {
-      const value = tensors.loss_mean?.data[0];
-      const promptCount = perPrompt.loss_mean?.length ?? 0;
-      return value === undefined ? undefined : `${value.toFixed(3)} (${promptCount})`;
-    },
-  },
-  {
-    name: 'change from baseline',
-    valueOfFrame: (frame, baseline) =>
-      baseline && frame !== baseline && frame.question.input === baseline.question.input
-        ? costWords(costOf(frame, baseline))
-        : undefined,
-  },
-];
-
-export const reportedBadge = html`<span class="badge">REPORTED</span>`;

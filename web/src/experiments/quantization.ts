@@ -9,7 +9,7 @@ import { costOf, editFields, choiceLabels, formatLossChange } from '../views/set
 import { errorOf, sweep } from '../views/sweep';
 import { capital, percent } from '../words';
 import type { Experiment } from './experiment';
-import { checkbox, choicesIn, lossColumns, settingsTable, slider, baselineOf } from './parts';
+import { checkbox, choicesIn, firstTokensWords, slider, baselineOf, SINK_COLUMN } from './parts';
 
 const BITS = [8, 6, 4, 3, 2];
 
@@ -20,8 +20,8 @@ const WEIGHT_SCALES: Readonly<Record<string, string>> = {
 };
 
 /** Returns the ways to share a scale that apply to what is quantized: weights have no scale per token. */
-const granularitiesOf = (all: readonly (readonly [string, string])[], { quantized }: State) =>
-  all
+const granularitiesOf = (choices: readonly (readonly [string, string])[], { quantized }: State) =>
+  choices
     .filter(([name]) => quantized !== 'weights' || name !== 'token')
     .map(
       ([name, label]) => [name, (quantized === 'weights' && WEIGHT_SCALES[name]) || label] as const,
@@ -41,26 +41,17 @@ export const quantization: Experiment = {
   plan: ({ state, question, describe }) => {
     const error = state.quantized === 'weights' ? 'weight_error' : 'quantize_error';
     const measures = ['loss_mean', 'sink_ratio', error, 'hidden_change', 'kl_mean'];
-    const granularities = [
-      ...new Set([
-        granularityOf(state),
-        ...(state.sweep === 'all'
-          ? granularitiesOf(choicesOf(describe, 'quantize', 'by'), state).map(([by]) => by)
-          : []),
-      ]),
-    ];
+    const choices = state.sweep === 'all' ? choicesOf(describe, 'quantize', 'by') : [];
+    const swept = granularitiesOf(choices, state).map(([by]) => by);
+    const granularities = new Set([granularityOf(state), ...swept]);
     const bits = [...new Set([state.bits, ...BITS])];
-    const edits = granularities.flatMap((by) =>
+    const firstOptions = new Set(['', exactCountOf(state) ? `,first=${exactCountOf(state)}` : '']);
+    const edits = [...granularities].flatMap((by) =>
       bits.flatMap((n) =>
-        [...new Set([0, exactCountOf(state)])].map(
-          (first) => `~quantize(${state.quantized},${n},${by}${first ? `,first=${first}` : ''})`,
-        ),
+        [...firstOptions].map((first) => `~quantize(${state.quantized},${n},${by}${first})`),
       ),
     );
-    return [
-      { edits: '', question, measures },
-      ...edits.map((one) => ({ edits: one, question, measures })),
-    ];
+    return ['', ...edits].map((one) => ({ edits: one, question, measures }));
   },
   leadCount: 3,
   says: (groups, state) => {
@@ -90,11 +81,10 @@ export const quantization: Experiment = {
     const isRecovered =
       main.allRounded.cost > 0.02 && main.withExact.cost < main.allRounded.cost / 2;
     const scale = (quantized === 'weights' && WEIGHT_SCALES[granularity]) || main.labels.by;
-    const first = exactTokens === 1 ? 'the first token' : `the first ${exactTokens} tokens`;
     const sentences = results.map(
       ({ title, allRounded, withExact }) =>
         `${title}: the loss changes by ${formatLossChange(allRounded.cost)} nats (relative rounding error ${percent(allRounded.error, 0)})` +
-        `${exactTokens ? `; with ${first} kept exact, by ${formatLossChange(withExact.cost)} (${percent(withExact.error, 0)})` : ''}.`,
+        `${exactTokens ? `; with ${firstTokensWords(exactTokens)} kept exact, by ${formatLossChange(withExact.cost)} (${percent(withExact.error, 0)})` : ''}.`,
     );
     return {
       heading:
@@ -106,25 +96,16 @@ export const quantization: Experiment = {
       text: capital(`${main.labels.what} in ${bits} bits, ${scale}. ${sentences.join(' ')}`),
     };
   },
-  table: (groups, file) =>
-    settingsTable(
-      groups,
-      [
-        ...lossColumns,
-        { name: 'rounding error', valueOfFrame: (frame) => percent(errorOf(frame)) },
-        {
-          name: 'change of h',
-          valueOfFrame: ({ tensors }) =>
-            tensors.hidden_change && percent(mean(tensors.hidden_change.data)),
-        },
-        {
-          name: 'Sink₁',
-          valueOfFrame: ({ tensors }) => percent(tensors.sink_ratio?.data[0] ?? NaN),
-        },
-      ],
-      'Loss and sink after quantization (number of prompts in brackets)',
-      file,
-    ),
+  caption: 'Loss and sink after quantization',
+  columnsOf: () => [
+    { name: 'rounding error', valueOfFrame: (frame) => percent(errorOf(frame)) },
+    {
+      name: 'change of h',
+      valueOfFrame: ({ tensors }) =>
+        tensors.hidden_change && percent(mean(tensors.hidden_change.data)),
+    },
+    SINK_COLUMN,
+  ],
   controls: (context) => {
     const { state, set } = context;
     const { quantized, sweep: sweepSize } = state.value;

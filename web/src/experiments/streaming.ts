@@ -1,4 +1,4 @@
-/** The experiment Streaming: how the loss changes when token 1 leaves a cache that evicts by age. */
+/** The experiment Streaming: how the loss changes when the first token leaves a cache that evicts by age. */
 import { html } from 'lit';
 import { choiceField } from '../page/controls';
 import { attention } from '../views/attention';
@@ -7,18 +7,8 @@ import { queryWithoutFirst, loss } from '../views/loss';
 import { mean, type Frame } from '../frame';
 import { sizeWords } from '../run/progress';
 import { defaults, type State } from '../ask/state';
-import type { Experiment, Finding, Group } from './experiment';
-import {
-  checkbox,
-  choicesIn,
-  costOfMatch,
-  lossColumns,
-  reportedBadge,
-  settingsTable,
-  slider,
-  baselineOf,
-  type Column,
-} from './parts';
+import type { Column, Experiment, Finding, Group } from './experiment';
+import { checkbox, choicesIn, costOfMatch, firstTokensWords, slider, baselineOf } from './parts';
 
 const MEASURES = ['loss_at', 'loss_mean'];
 
@@ -66,20 +56,22 @@ function longTextFinding(
   { firstKeys, recentKeys }: State,
 ): Finding | undefined {
   const results = groups.flatMap(({ title, frames }) => {
-    const [window, kept] = ['window', 'first'].map((policy) => frames.find(hasPolicy(policy)));
+    const [window, withFirst] = ['window', 'first'].map((policy) => frames.find(hasPolicy(policy)));
     const baseline = baselineOf(frames);
-    return window && baseline && baseline.T < window.T ? [{ title, window, kept, baseline }] : [];
+    return window && baseline && baseline.T < window.T
+      ? [{ title, window, withFirst, baseline }]
+      : [];
   });
   const [main] = results;
   if (!main) return undefined;
   const lossOf = ({ perPrompt }: Frame) => mean(perPrompt.loss_mean!);
-  const tokenWords = firstKeys === 1 ? 'the first token' : `the first ${firstKeys} tokens`;
+  const tokenWords = firstTokensWords(firstKeys);
   const sentences = results.map(
-    ({ title, window, kept }) =>
+    ({ title, window, withFirst }) =>
       `${title}: ${lossOf(window).toFixed(3)} nats per token` +
-      `${kept ? `; ${lossOf(kept).toFixed(3)} when the cache also keeps ${tokenWords}` : ''}.`,
+      `${withFirst ? `; ${lossOf(withFirst).toFixed(3)} when the cache also keeps ${tokenWords}` : ''}.`,
   );
-  const recovered = main.kept ? lossOf(main.window) - lossOf(main.kept) : NaN;
+  const recovered = main.withFirst ? lossOf(main.window) - lossOf(main.withFirst) : NaN;
   const { T } = main.window;
   return {
     heading: Number.isNaN(recovered)
@@ -93,7 +85,7 @@ function longTextFinding(
   };
 }
 
-const longColumns: readonly Column[] = [
+const LONG_COLUMNS: readonly Column[] = [
   { name: 'tokens', valueOfFrame: ({ T }) => T.toLocaleString('en') },
   { name: 'memory of a run', valueOfFrame: ({ bytes }) => bytes && sizeWords(bytes.held) },
 ];
@@ -106,8 +98,8 @@ export const streaming: Experiment = {
   detail: attention,
   editsOf: ({ state }) => editOf(state, true),
   plan: ({ state, question }) => {
-    const edits = ['', editOf(state, false), ...(state.firstKeys ? [editOf(state, true)] : [])];
-    const settings = edits.map((one) => ({ edits: one, question, measures: MEASURES }));
+    const edits = new Set(['', editOf(state, false), editOf(state, true)]);
+    const settings = [...edits].map((one) => ({ edits: one, question, measures: MEASURES }));
     const window = state.firstKeys + state.recentKeys;
     return state.recompute === 'yes'
       ? [...settings, { edits: '', question: { ...question, window }, measures: MEASURES }]
@@ -131,7 +123,7 @@ export const streaming: Experiment = {
         heading: 'The cache holds the whole text',
         text: `The text fits into the cache of ${firstKeys + recentKeys} keys: nothing is evicted.`,
       };
-    const tokenWords = firstKeys === 1 ? 'the first token' : `the first ${firstKeys} tokens`;
+    const tokenWords = firstTokensWords(firstKeys);
     const keptClause = (cost: number | undefined) =>
       cost === undefined ? '' : `, with ${tokenWords} kept by ${formatLossChange(cost)}`;
     const isRecovered =
@@ -158,15 +150,9 @@ export const streaming: Experiment = {
       text: [mainSentence, ...comparisons].join(' ') + memoryWords(groups),
     };
   },
-  table: (groups, file) => {
-    const hasEvictedRuns = groups.some(({ frames }) => frames.some(({ bytes }) => bytes));
-    return settingsTable(
-      groups,
-      hasEvictedRuns ? [...lossColumns, ...longColumns] : lossColumns,
-      'Loss by what the cache keeps (number of prompts in brackets)',
-      file,
-    );
-  },
+  caption: 'Loss by what the cache keeps',
+  columnsOf: (groups) =>
+    groups.some(({ frames }) => frames.some(({ bytes }) => bytes)) ? LONG_COLUMNS : [],
   controls: (context) => {
     const { state, set } = context;
     const { positions, recompute, length } = state.value;
@@ -192,7 +178,7 @@ export const streaming: Experiment = {
   },
   footer: () =>
     html`<div class="reported-note">
-      <h2>In a large model ${reportedBadge}</h2>
+      <h2>In a large model <span class="badge">REPORTED</span></h2>
       <p class="hint">
         Perplexity of Llama-2-13B over 65,000 tokens (Xiao et al. 2024, figure 1):
         ${REPORTED.map(([setting, value], i) => `${i ? '; ' : ''}${setting} ${value}`)}.

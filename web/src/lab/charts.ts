@@ -13,14 +13,14 @@ const [FULL_HEIGHT, HALF_HEIGHT] = [142, 96];
 interface Line {
   readonly column: string;
   readonly dash?: string;
-  readonly isFaint?: boolean;
+  readonly faint?: boolean;
 }
 
 interface Chart {
   readonly title: string;
   /**
-   * Explains the lines. If the text has a planted trigger, `plantedKey` replaces it; if there is held-out text,
-   * `heldOutKey`.
+   * Explains the lines. If the text has a planted trigger or there is held-out text, `plantedKey` and `heldOutKey`
+   * explain them instead.
    */
   readonly key?: string;
   readonly plantedKey?: string;
@@ -29,6 +29,10 @@ interface Chart {
   readonly domain?: readonly [number, number];
   readonly percent?: boolean;
   readonly isHalf?: boolean;
+}
+
+function halfChart(title: string, column: string, domain?: Chart['domain']): Chart {
+  return { title, lines: [{ column }], domain, isHalf: true };
 }
 
 const CHARTS: readonly Chart[] = [
@@ -48,50 +52,19 @@ const CHARTS: readonly Chart[] = [
     lines: [
       { column: 'loss_elsewhere' },
       { column: 'loss_triggers', dash: '3,3' },
-      { column: 'optimum_elsewhere', dash: '1,2', isFaint: true },
+      { column: 'optimum_elsewhere', dash: '1,2', faint: true },
       { column: 'loss_held', dash: '6,2' },
     ],
   },
-  {
-    title: 'value norm, first : others',
-    lines: [{ column: 'value_ratio' }],
-    domain: [0, 1],
-    isHalf: true,
-  },
-  {
-    title: 'hidden norm, first : others',
-    lines: [{ column: 'hidden_ratio' }],
-    domain: [0, 1],
-    isHalf: true,
-  },
-  {
-    title: 'gradient of first key : others',
-    lines: [{ column: 'key_gradient' }],
-    isHalf: true,
-  },
-  {
-    title: 'gradient of first value : others',
-    lines: [{ column: 'value_gradient' }],
-    isHalf: true,
-  },
-  {
-    title: 'gradient of first input : others',
-    lines: [{ column: 'input_gradient' }],
-    isHalf: true,
-  },
-  {
-    title: 'the same before the norm',
-    lines: [{ column: 'stream_gradient' }],
-    isHalf: true,
-  },
+  halfChart('value norm, first : others', 'value_ratio', [0, 1]),
+  halfChart('hidden norm, first : others', 'hidden_ratio', [0, 1]),
+  halfChart('gradient of first key : others', 'key_gradient'),
+  halfChart('gradient of first value : others', 'value_gradient'),
+  halfChart('gradient of first input : others', 'input_gradient'),
+  halfChart('the same before the norm', 'stream_gradient'),
 ];
 
-function lineOf(
-  { log }: Lab,
-  { column, dash, isFaint }: Line,
-  color: string,
-  name: string,
-): Series {
+function lineOf({ log }: Lab, { column, dash, faint }: Line, color: string, name: string): Series {
   const stepsPerPoint = Math.max(1, Math.ceil(log.length / MAX_POINTS));
   const values: number[] = [];
   const steps: number[] = [];
@@ -103,14 +76,7 @@ function lineOf(
     values.push(value);
     steps.push(piece[piece.length >> 1]!.step);
   }
-  return {
-    name,
-    color,
-    values,
-    places: steps,
-    ...(dash ? { dash } : {}),
-    ...(isFaint ? { faint: true } : {}),
-  };
+  return { name, color, values, places: steps, dash, faint };
 }
 
 /**

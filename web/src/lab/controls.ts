@@ -27,19 +27,8 @@ function durationWords(seconds: number): string {
   return `${Math.round(seconds / MINUTE)} min`;
 }
 
-export class Controls {
-  readonly #context;
-  readonly #pair;
-  readonly #reset;
-
-  constructor(context: Context, pair: Pair, reset: () => void) {
-    this.#context = context;
-    this.#pair = pair;
-    this.#reset = reset;
-  }
-
-  bar(): TemplateResult {
-    const pair = this.#pair;
+export function createControls(context: Context, pair: Pair, reset: () => void) {
+  function bar(): TemplateResult {
     const { isRunning, canTrain, step, steps, isOver, labs } = pair;
     const [{ settings }] = labs;
     const seconds = Math.max(...labs.map((lab) => lab.seconds));
@@ -51,7 +40,7 @@ export class Controls {
       : remaining && !isOver
         ? ` · about ${remaining} to go`
         : '';
-    const speedRow = this.#rows(settings).find(({ name }) => name === 'speed');
+    const speedRow = settingsOf(settings, pair.tables).find(({ name }) => name === 'speed');
     return html`<button
         type="button"
         class="primary train"
@@ -69,21 +58,16 @@ export class Controls {
       >
         One step
       </button>
-      <button type="button" aria-keyshortcuts="R" @click=${this.#reset}>Reset</button>
-      ${speedRow ? this.#field('both', speedRow, settings) : nothing}
+      <button type="button" aria-keyshortcuts="R" @click=${reset}>Reset</button>
+      ${speedRow ? field('both', speedRow, settings) : nothing}
       <span class="lab-step"
         >step <strong>${step}</strong> of ${steps} · ${seconds.toFixed(1)} s${progressNote}</span
       >`;
   }
 
-  trainingChoice(): TemplateResult {
-    const isFineTuning = isFineTune(this.#context.state.value.leftRun);
-    return html`${this.#kindChoice(isFineTuning)}
-    ${isFineTuning ? this.#text(this.#pair.requestedSettings()[0]!.settings) : nothing}`;
-  }
-
-  #kindChoice(isFineTuning: boolean): TemplateResult {
-    return segmented(
+  function trainingChoice(): TemplateResult {
+    const isFineTuning = isFineTune(context.state.value.leftRun);
+    return html`${segmented(
       'Training',
       [
         ['fromScratch', 'New models'],
@@ -92,26 +76,28 @@ export class Controls {
       isFineTuning ? 'fineTune' : 'fromScratch',
       (kind) => {
         const { leftRun, rightRun } = { fromScratch, fineTune }[kind][0]!;
-        this.#context.set({ leftRun, rightRun });
+        context.set({ leftRun, rightRun });
       },
-    );
+    )}
+    ${isFineTuning ? textChoice(pair.requestedSettings()[0]!.settings) : nothing}`;
   }
 
-  settingsForms(names: readonly string[]): TemplateResult {
-    const requested = this.#pair.requestedSettings();
+  function settingsForms(names: readonly string[]): TemplateResult {
+    const requested = pair.requestedSettings();
     const { settings } = requested[0]!;
-    return html`${requested.map((one, i) => this.#settingsForm(i as Side, names[i]!, one.settings))}
+    const sharedRows = settingsOf(settings, pair.tables).filter(
+      ({ isShared, hasOwnControl }) => isShared && !hasOwnControl,
+    );
+    return html`${requested.map((one, i) => settingsForm(i as Side, names[i]!, one.settings))}
       <section class="lab-set" aria-label="Experiment">
-        <div class="numbers">${this.#experiment(settings)} ${this.#shared(settings)}</div>
+        <div class="numbers">
+          ${experimentChoice(settings)} ${sharedRows.map((row) => field('both', row, settings))}
+        </div>
       </section>`;
   }
 
-  #rows(settings: Settings): readonly Setting[] {
-    return settingsOf(settings, this.#pair.tables);
-  }
-
-  #experiment(settings: Settings): TemplateResult {
-    const { leftRun, rightRun } = this.#context.state.value;
+  function experimentChoice(settings: Settings): TemplateResult {
+    const { leftRun, rightRun } = context.state.value;
     const table = isFineTune(settings) ? fineTune : fromScratch;
     const at = table.findIndex((one) => one.leftRun === leftRun && one.rightRun === rightRun);
     return choiceField(
@@ -123,19 +109,13 @@ export class Controls {
       ],
       (i) => {
         const preset = table[Number(i)];
-        if (preset) this.#context.set({ leftRun: preset.leftRun, rightRun: preset.rightRun });
+        if (preset) context.set({ leftRun: preset.leftRun, rightRun: preset.rightRun });
       },
     );
   }
 
-  #shared(settings: Settings): TemplateResult[] {
-    return this.#rows(settings)
-      .filter(({ isShared, hasOwnControl }) => isShared && !hasOwnControl)
-      .map((row) => this.#field('both', row, settings));
-  }
-
   /** Renders the choice of the text for fine-tuning: the passages of this page, or a file, which resets the labs. */
-  #text(settings: Settings): TemplateResult {
+  function textChoice(settings: Settings): TemplateResult {
     const useChosenFile = async (event: Event) => {
       const input = event.target as HTMLInputElement;
       const [chosen] = input.files ?? [];
@@ -143,31 +123,28 @@ export class Controls {
       ownText.value = { name: chosen.name, text: await chosen.text() };
       await saveText(ownText.value);
       input.value = '';
-      if (settings.text === 'own') void this.#pair.reset();
-      else this.#pair.change('both', { text: 'own' });
+      if (settings.text === 'own') void pair.reset();
+      else pair.change('both', { text: 'own' });
     };
     return html`<label class="file"
         >Choose a text file<input
           type="file"
-          @change=${(event: Event) => void useChosenFile(event).catch(this.#context.fail)}
+          @change=${(event: Event) => void useChosenFile(event).catch(context.fail)}
       /></label>
       ${
         settings.text === 'own'
-          ? html`<button
-              type="button"
-              @click=${() => this.#pair.change('both', { text: 'passages' })}
-            >
+          ? html`<button type="button" @click=${() => pair.change('both', { text: 'passages' })}>
               Use the passages of this page
             </button>`
           : nothing
       }`;
   }
 
-  #settingsForm(side: Side, name: string, settings: Settings): TemplateResult {
-    const rows = this.#rows(settings);
+  function settingsForm(side: Side, name: string, settings: Settings): TemplateResult {
+    const rows = settingsOf(settings, pair.tables);
     const visible = isFineTune(settings) ? VISIBLE_FINE_TUNE_SETTINGS : VISIBLE_SETTINGS;
     const findRow = (wanted: string) => rows.find((row) => row.name === wanted)!;
-    const command = commandOf(settings, this.#pair.tables);
+    const command = commandOf(settings, pair.tables);
     const hiddenRows = rows.filter(
       ({ name: own, isShared, hasOwnControl }) =>
         !visible.includes(own) && !isShared && !hasOwnControl,
@@ -177,11 +154,11 @@ export class Controls {
       aria-label="Lab ${side + 1}: ${name}"
     >
       <div class="numbers">
-        ${visible.map((wanted) => this.#field(side, findRow(wanted), settings))}
+        ${visible.map((wanted) => field(side, findRow(wanted), settings))}
         <details class="more lab-more">
           <summary>More settings</summary>
           <div class="lab-fields">
-            ${hiddenRows.map((row) => this.#field(side, row, settings))}
+            ${hiddenRows.map((row) => field(side, row, settings))}
             <p class="hint">
               Changing a setting resets both models. The same run on the command line:
               <code>${command}</code> ${copyCommandButton(command)}
@@ -192,9 +169,9 @@ export class Controls {
     </section>`;
   }
 
-  #field(side: Side | 'both', row: Setting, settings: Settings): TemplateResult {
-    const { name, label, values, step, low, high } = row;
-    const set = (value: number | string) => this.#pair.change(side, { [name]: value });
+  function field(side: Side | 'both', row: Setting, settings: Settings): TemplateResult {
+    const { name, label, values, step = 'any', low, high } = row;
+    const set = (value: number | string) => pair.change(side, { [name]: value });
     if (values)
       return choiceField(
         label,
@@ -203,11 +180,13 @@ export class Controls {
         (text) => set(values.find(([value]) => String(value) === text)![0]),
       );
     const limit = high! < 1e9 ? high : undefined;
-    return numberInput(label, settings[name], [low, limit, step ?? 'any'], (value) => {
+    return numberInput(label, settings[name], [low, limit, step], (value) => {
       const reason = refusal(row, value);
-      if (reason) this.#context.notify(reason);
+      if (reason) context.notify(reason);
       else set(value);
       return reason ? settings[name] : value;
     });
   }
+
+  return { bar, trainingChoice, settingsForms };
 }

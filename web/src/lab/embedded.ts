@@ -18,24 +18,6 @@ const FRAME_MS = 100;
 /** The number of charts: attention on the first token, and on a host's page also the loss. */
 const [CHARTS, EMBED_CHARTS] = [1, 2];
 
-/** The detail of the event `ended`, which a figure dispatches when both trainings have ended. */
-export interface EndedDetail {
-  readonly view: 'lab';
-  readonly says: string;
-  /** The results of the left and of the right model; each array of numbers has an entry for each step. */
-  readonly results: readonly {
-    readonly subject: string;
-    readonly title: string;
-    readonly steps: number;
-    readonly numbers: readonly {
-      readonly name: string;
-      readonly axes: readonly ['step'];
-      readonly shape: readonly number[];
-      readonly data: readonly number[];
-    }[];
-  }[];
-}
-
 /**
  * Builds the figure.
  * @param isEmbed whether the figure is on a host's page, where the engine that trains is fetched when Train is pressed;
@@ -77,7 +59,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   });
   let isEnded = false;
   let isOpening = false;
-  /** Whether the reader pressed Train, which may be before the engine is there. */
+  /** Whether the reader pressed Train, which may happen before the engine is loaded. */
   let isTrainRequested = false;
   scope.onEnd(() => (isEnded = true));
 
@@ -93,7 +75,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
       await pair.reset();
       if (!isEnded && isTrainRequested) pair.train();
     } catch (error) {
-      // What the reader did not ask for fails in silence, and Train tries again.
+      // The page reports a failure only if the reader asked for the engine. Train tries again.
       if (isEmbed || isTrainRequested) context.fail(error);
     }
     isOpening = false;
@@ -129,6 +111,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   }
 
   let lastSentence = '';
+  /**
+   * Dispatches the event `ended` when both models have been trained: with the sentence, and with the numbers of the left
+   * and of the right model, each an array with an entry for each step.
+   */
   function report(): void {
     const labs = namedLabs();
     const sentence = verdict(labs);
@@ -137,11 +123,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     const results = labs.map(({ name, lab }) => ({
       ...{ subject: printSettings(lab.settings, pair.tables), title: name, steps: lab.step },
       numbers: pair.columns.map((column) => ({
-        ...{ name: column, axes: ['step'] as const, shape: [lab.log.length] },
+        ...{ name: column, axes: ['step'], shape: [lab.log.length] },
         data: lab.log.map((entry) => entry[column] ?? NaN),
       })),
     }));
-    const detail: EndedDetail = { view: 'lab', says: sentence, results };
+    const detail = { view: 'lab', says: sentence, results };
     root.dispatchEvent(new CustomEvent('ended', { detail, bubbles: true }));
   }
 

@@ -42,17 +42,10 @@ async function fileOf(
   const logged = pair.map(({ name, lab, command }): LabLog => {
     return { name, settings: lab.settings, log: lab.log, command };
   });
-  const { version, link } = context.facts();
-  const origin = { version, link };
-  if (kind === 'CSV') return new Blob([logCsv(logged, columns, origin)], { type: 'text/csv' });
-  if (kind === 'JSON') return new Blob([logJson(logged, origin)], { type: 'application/json' });
-  const about = aboutOf({
-    name: 'lab',
-    title: 'Lab',
-    says: [],
-    numbers: [],
-    facts: context.facts(),
-  });
+  const facts = context.facts();
+  if (kind === 'CSV') return new Blob([logCsv(logged, columns, facts)], { type: 'text/csv' });
+  if (kind === 'JSON') return new Blob([logJson(logged, facts)], { type: 'application/json' });
+  const about = aboutOf({ name: 'lab', title: 'Lab', says: [], numbers: [], facts });
   const titles = pair.map(({ name, lab }) => `${name} after ${lab.step} steps`);
   const commands = pair.map(({ command }) => command);
   const combined = {

@@ -1,7 +1,7 @@
 /** Writes a lab's model as files for other programs, and its log as CSV or JSON. */
 import { strToU8, zipSync } from 'fflate';
 import { labFolder, sha256, type DiskFile, type LabRecipe, type LogEntry } from 'sinkscope';
-import { formatCsv } from '../save/numbers';
+import { formatCsv, type Facts } from '../save/numbers';
 import type { Settings } from './settings';
 import type { Setup } from './setup';
 
@@ -53,10 +53,7 @@ export interface LabLog {
 }
 
 /** The version of the build that measured a log, and the link to both labs. */
-interface Origin {
-  readonly version: string;
-  readonly link: string;
-}
+type Origin = Pick<Facts, 'version' | 'link'>;
 
 export function logCsv(
   labs: readonly LabLog[],

@@ -57,19 +57,16 @@ async function checkpointFor(card: Card, at: number, models: Models) {
  * Returns held-out sequences: beginnings of passages like those that the zoo was trained on. They are as long as the
  * sequences of the training, but at most HELD_TOKENS tokens.
  */
-async function heldOutSequences(
-  tokenizer: Tokenizer,
-  length: number,
-  first: number,
-): Promise<number[][]> {
+async function heldOutSequences(tokenizer: Tokenizer, length: number, first: number) {
   const prefix = first >= 0 ? [first] : [];
   const [file] = PASSAGE_FILES;
   const passages = JSON.parse(await fetchText(file)) as string[];
-  return cutText(tokenizer, passages, {
+  const sequences = await cutText(tokenizer, passages, {
     tokens: Math.min(length, HELD_TOKENS) - prefix.length,
     sequences: HELD_SEQUENCES,
     special: 'none',
-  }).then((all) => all.map((ids) => [...prefix, ...ids]));
+  });
+  return sequences.map((ids) => [...prefix, ...ids]);
 }
 
 function architectureChanges(settings: Settings): Record<string, string> {
@@ -102,13 +99,12 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
     },
   );
   const firstId = Number(labOptions.recipe.first);
-  // Measures forgetting only if the model is not trained on the same passages.
-  const isNewText = settings.text !== 'passages';
-  const heldOut = isNewText
-    ? { heldOut: await heldOutSequences(tokenizer, Number(length), firstId) }
-    : {};
   return {
-    ...heldOut,
+    // Measures forgetting only if the model is not trained on the same passages.
+    heldOut:
+      settings.text === 'passages'
+        ? undefined
+        : await heldOutSequences(tokenizer, Number(length), firstId),
     options: { ...labOptions, begin: checkpoint.begin, text },
     piece: (id) => pieceOf(tokenizer, id),
     tokenizer: tokenizerFile,

@@ -21,7 +21,7 @@ import { deleteTraining, saveTraining, readTraining, type SavedTraining } from '
 export type Stage = 'loading' | 'ready' | 'running' | 'ended' | 'diverged' | 'lost' | 'refused';
 
 const FRAME_MS = 100;
-/** Milliseconds between two saved states, from which a training resumes if its worker ends. */
+/** Milliseconds between two saved states, from which training resumes if its worker ends. */
 const SAVE_MS = 3000;
 /** The number of steps between two measurements of the loss on held-out text. */
 const HELD_OUT_STEPS = 10;
@@ -70,7 +70,7 @@ export class Lab {
 
   readonly #side: number;
   readonly #isSaved: boolean;
-  /** A text of all that the results of the training depend on: its settings and the version of the build. */
+  /** The version of the build and the settings, on which the results of the training depend. */
   #key = '';
 
   /**

@@ -46,9 +46,8 @@ export class Pair {
       ? [new Lab(0, prepare, false), new Lab(1, prepare, false)]
       : (labs ??= [new Lab(0, prepare), new Lab(1, prepare)]);
     if (isOwn) scope.onEnd(() => this.labs.forEach((lab) => void lab.end().catch(() => {})));
-    const updateVisibility = () => this.#updateVisibility();
-    document.addEventListener('visibilitychange', updateVisibility);
-    scope.onEnd(() => document.removeEventListener('visibilitychange', updateVisibility));
+    document.addEventListener('visibilitychange', this.#updateVisibility);
+    scope.onEnd(() => document.removeEventListener('visibilitychange', this.#updateVisibility));
     scope.onEnd(() => void this.pause());
   }
 
@@ -115,7 +114,7 @@ export class Pair {
         !('seed' in lab.settings) || recipeOf(lab.settings) !== recipeOf(settingsOfState[i]!),
     );
     if (needsRestart) return void this.#restore(settingsOfState);
-    const [speed] = this.labs.map(({ settings }) => settings.speed);
+    const { speed } = this.labs[0].settings;
     this.labs.forEach((lab, i) => lab.adjust(settingsOfState[i]!));
     if (this.isRunning && speed !== settingsOfState[0]!.speed)
       void this.pause().then(() => this.train());
@@ -190,7 +189,7 @@ export class Pair {
     }
   }
 
-  #updateVisibility(): void {
+  readonly #updateVisibility = () => {
     if (document.hidden && this.isRunning) {
       this.#isPausedWhileHidden = true;
       void this.pause();
@@ -199,5 +198,5 @@ export class Pair {
       this.#context.notify('Training paused while this tab was hidden.');
       this.train();
     }
-  }
+  };
 }

@@ -30,11 +30,10 @@ export interface Tables {
 /** Returns both tables, with the trainer's defaults, the trainable operations and the available models. */
 export function tablesOf({ operations, training }: Describe, cards: readonly Card[]): Tables {
   const trainerDefaults = new Map(training?.settings.map((row) => [row.name, row.default]));
-  const trainableOperations = operations.filter(
-    ({ trainable, features }) => trainable && features !== 'mlp',
-  );
   const dynamicChoices: Readonly<Record<string, Row['choices']>> = {
-    operation: trainableOperations.map(({ name, label }) => [name, label] as const),
+    operation: operations
+      .filter(({ trainable, features }) => trainable && features !== 'mlp')
+      .map(({ name, label }) => [name, label] as const),
     from: cards.map(({ id, title }) => [id, title] as const),
   };
   const fillRows = (rows: readonly Row[]) =>
@@ -107,7 +106,7 @@ export function printSettings(settings: Settings, tables: Tables): string {
     .join(',');
 }
 
-/** Returns a text that identifies a training: its settings without those that its results do not depend on. */
+/** Returns a text that identifies a training run: the settings that its results depend on. */
 export function recipeOf(settings: Settings): string {
   return tableOf(settings)
     .filter(({ name, isDisplayOnly }) => !isDisplayOnly && name in settings)

@@ -1,4 +1,4 @@
-/** The inputs of a training: a model and its recipe, a tokenizer, and the text of each token. */
+/** The inputs of a training run: a model and its recipe, a tokenizer, and the text of each token. */
 import type { TrainOptions } from 'sinkscope';
 
 export interface Setup {

@@ -1,5 +1,5 @@
 /**
- * Stores a lab's training, so that it survives a reload: its log, and the state from which it continues with the same
+ * Stores a lab's training run, so that it survives a reload: its log, and the state from which it continues with the same
  * results. If the browser stores nothing, as in some private windows, labs still train.
  */
 import { del, get, set } from 'idb-keyval';
@@ -14,7 +14,7 @@ export interface SavedTraining {
 }
 
 interface Stored extends SavedTraining {
-  /** The key of the training that `readTraining` compares: all that its results depend on. */
+  /** The key of the training run, with all that its results depend on; `readTraining` compares it. */
   readonly of: string;
 }
 
@@ -37,7 +37,7 @@ async function attempt<T>(use: () => Promise<T>): Promise<T | undefined> {
 
 const read = (key: string): Promise<unknown> => attempt(() => get(key));
 
-/** Reads the saved training with this key; undefined if another training, or none, is saved. */
+/** Reads the saved training run with this key; undefined if another one, or none, is saved. */
 export async function readTraining(side: number, key: string): Promise<SavedTraining | undefined> {
   const stored = (await read(storageKey(side))) as Partial<Stored> | undefined;
   const isComplete =
@@ -48,21 +48,12 @@ export async function readTraining(side: number, key: string): Promise<SavedTrai
   return isComplete ? (stored as Stored) : undefined;
 }
 
-export async function saveTraining(
-  side: number,
-  key: string,
-  training: SavedTraining,
-): Promise<void> {
-  await attempt(() => set(storageKey(side), { ...training, of: key } satisfies Stored));
-}
+export const saveTraining = (side: number, key: string, training: SavedTraining) =>
+  attempt(() => set(storageKey(side), { ...training, of: key } satisfies Stored));
 
-export async function deleteTraining(side: number): Promise<void> {
-  await attempt(() => del(storageKey(side)));
-}
+export const deleteTraining = (side: number) => attempt(() => del(storageKey(side)));
 
-export async function saveText(text: OwnText): Promise<void> {
-  await attempt(() => set(TEXT, text));
-}
+export const saveText = (text: OwnText) => attempt(() => set(TEXT, text));
 
 export async function readText(): Promise<OwnText | undefined> {
   const stored = (await read(TEXT)) as Partial<OwnText> | undefined;

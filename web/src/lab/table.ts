@@ -17,70 +17,60 @@ export interface Row {
   readonly high?: number;
   readonly isWhole?: boolean;
   readonly step?: number | 'any';
-  /** Whether the setting is the model's, not its training's. */
+  /** Whether the setting belongs to the model; the others belong to its training. */
   readonly isModel?: boolean;
-  /** Whether the results of a training do not depend on the setting, such as the shown head or the number of steps. */
+  /** Whether the results do not depend on the setting, such as the shown head or the number of steps. */
   readonly isDisplayOnly?: boolean;
   readonly isShared?: boolean;
   /** Whether the setting's control is drawn elsewhere, not among the fields. */
   readonly hasOwnControl?: boolean;
-  readonly hint?: string;
 }
 
 type More = Partial<Omit<Row, 'name' | 'label'>>;
 
 const labelsOf = (...values: Value[]): Choices =>
   values.map((value) => [value, String(value)] as const);
+/** Returns choices from their labels by value. */
+const choicesOf = (labels: Readonly<Record<string, string>>): Choices => Object.entries(labels);
 
 function choiceRow(name: string, label: string, choices: Choices, more: More = {}): Row {
   return { name, label, choices, ...more };
 }
 
 /** Returns a row for a setting of the model, with the package's default. */
-function modelRow(
-  name: keyof typeof LAB_MODEL,
-  label: string,
-  choices: Choices,
-  hint?: string,
-): Row {
-  return {
-    ...{ name, label, default: LAB_MODEL[name], choices, isModel: true },
-    ...(hint ? { hint } : {}),
-  };
-}
-
-function wholeRow(name: string, label: string, range: Range, more: More = {}): Row {
-  return { ...realRow(name, label, range, more), isWhole: true, step: 1 };
+function modelRow(name: keyof typeof LAB_MODEL, label: string, choices: Choices): Row {
+  return { name, label, default: LAB_MODEL[name], choices, isModel: true };
 }
 
 type Range = readonly [low: number, high: number];
 
 function realRow(name: string, label: string, [low, high]: Range, more: More = {}): Row {
-  return { name, label, low, high, step: 'any', ...more };
+  return { name, label, low, high, ...more };
 }
 
-const OPTIMIZER = choiceRow('optimizer', 'optimizer', [
-  ['adamw', 'AdamW'],
-  ['sgd', 'SGD, momentum .9'],
-]);
+function wholeRow(name: string, label: string, range: Range, more: More = {}): Row {
+  return realRow(name, label, range, { isWhole: true, step: 1, ...more });
+}
+
+const OPTIMIZERS = choicesOf({ adamw: 'AdamW', sgd: 'SGD, momentum .9' });
+const OPTIMIZER = choiceRow('optimizer', 'optimizer', OPTIMIZERS);
 const LEARNING_RATE = realRow('learning_rate', 'learning rate', [0, 1e30]);
 const WEIGHT_DECAY = realRow('weight_decay', 'weight decay', [0, 1000]);
 const LENGTH = wholeRow('length', 'length', [4, 128]);
 const BATCH = wholeRow('batch', 'batch', [1, 256]);
 const STEPS = wholeRow('steps', 'steps', [1, 20_000], { isShared: true, isDisplayOnly: true });
-const KEY_BIAS = 'a learned key with value 0 that every query can attend to';
-const OUTPUT_GATES: Choices = [
-  ['output_element', 'of the output, each channel'],
-  ['output_head', 'of the output, each head'],
-];
+const OUTPUT_GATES = choicesOf({
+  output_element: 'of the output, each channel',
+  output_head: 'of the output, each head',
+});
 
 const COMMON_ROWS: readonly Row[] = [
   wholeRow('seed', 'seed', [0, 1e9], { isShared: true }),
+  // Heads are counted through the layers from 0; -1 is the strongest one.
   wholeRow('head', 'head shown', [-1, 255], {
     default: -1,
     isDisplayOnly: true,
     hasOwnControl: true,
-    hint: 'counted through the layers from 0; −1: the strongest',
   }),
   choiceRow(
     'speed',
@@ -105,26 +95,14 @@ export const FROM_SCRATCH: readonly Row[] = [
     'positions',
     labelsOf('learned', 'none', 'sinusoid', 'rotary', 'alibi', 'relative'),
   ),
-  modelRow('norm', 'norm', [
-    ['layer', 'LayerNorm'],
-    ['rms', 'RMSNorm'],
-  ]),
+  modelRow('norm', 'norm', choicesOf({ layer: 'LayerNorm', rms: 'RMSNorm' })),
   modelRow('norm_place', 'norm placement', labelsOf('pre', 'post')),
   modelRow('feed_forward', 'feed-forward', labelsOf('plain', 'gated')),
-  modelRow('activation', 'activation', [
-    ['gelu_new', 'GELU'],
-    ['relu', 'ReLU'],
-    ['silu', 'SiLU'],
-  ]),
+  modelRow('activation', 'activation', choicesOf({ gelu_new: 'GELU', relu: 'ReLU', silu: 'SiLU' })),
   modelRow(
     'bias_key',
     'key bias',
-    [
-      ['none', 'none'],
-      ['head', 'one a head'],
-      ['shared', 'shared'],
-    ],
-    KEY_BIAS,
+    choicesOf({ none: 'none', head: 'one a head', shared: 'shared' }),
   ),
   modelRow('gate', 'gate', [
     ['none', 'none'],
@@ -135,29 +113,19 @@ export const FROM_SCRATCH: readonly Row[] = [
   OPTIMIZER,
   LEARNING_RATE,
   WEIGHT_DECAY,
-  realRow('first_value_gradient', 'gradient of v₁ ×', [0, 1000], {
-    hint: 'factor on the gradient of the first token’s values on its way back; 0: nothing is learnt through them',
-  }),
-  realRow('embedding_deviation', 'embedding deviation', [0, 100], {
-    hint: 'standard deviation of the initial embeddings',
-  }),
-  realRow('deviation', 'matrix deviation', [0, 100], {
-    hint: 'standard deviation of the initial matrices; 0: 1/√(3 inputs), PyTorch’s default',
-  }),
+  // The factor on the gradient of the first token's values on its way back.
+  realRow('first_value_gradient', 'gradient of v₁ ×', [0, 1000]),
+  realRow('embedding_deviation', 'embedding deviation', [0, 100]),
+  // With 0, the trainer uses PyTorch's default, 1/√(3 inputs).
+  realRow('deviation', 'matrix deviation', [0, 100]),
   choiceRow('task', 'task', [
     ['backcopy', 'copy back at triggers, bigrams elsewhere'],
     ['conditional', 'mean of the past at triggers, nothing elsewhere'],
   ]),
   wholeRow('triggers', 'triggers', [1, 20]),
-  choiceRow(
-    'first',
-    'first token',
-    [
-      ['fixed', 'always the same'],
-      ['any', 'random'],
-    ],
-    { default: 'fixed' },
-  ),
+  choiceRow('first', 'first token', choicesOf({ fixed: 'always the same', any: 'random' }), {
+    default: 'fixed',
+  }),
   LENGTH,
   BATCH,
   STEPS,
@@ -170,28 +138,24 @@ export const TRAINED_STEPS = 4000;
 export const [HELD_SEQUENCES, HELD_TOKENS] = [8, 64] as const;
 
 /** The choice that keeps the trained model's own value. */
-const UNCHANGED = [['own', 'unchanged']] as const;
+const UNCHANGED = choicesOf({ own: 'unchanged' });
 
 const { learning_rate, weight_decay, length, batch, steps } = labOnward({}).recipe;
+
+const TEXTS = choicesOf({
+  passages: 'passages of this page',
+  license: 'the Apache license',
+  own: 'your file',
+});
 
 export const FINE_TUNE: readonly Row[] = [
   // tablesOf adds the models of the zoo; a link always states the model.
   choiceRow('from', 'model', [], { default: '' }),
   choiceRow('operation', 'operation', UNCHANGED),
-  choiceRow(
-    'bias_key',
-    'key bias',
-    [...UNCHANGED, ['head', 'one per head'], ['shared', 'shared']],
-    {
-      hint: KEY_BIAS,
-    },
-  ),
+  choiceRow('bias_key', 'key bias', [...UNCHANGED, ['head', 'one per head'], ['shared', 'shared']]),
   choiceRow('gate', 'gate', [...UNCHANGED, ...OUTPUT_GATES]),
-  {
-    ...wholeRow('at', 'from step', [0, TRAINED_STEPS], { default: TRAINED_STEPS }),
-    step: 'any',
-    hint: 'training step of the checkpoint to start from; the nearest stored one is used',
-  },
+  // The training step of the checkpoint to start from; the nearest stored one is used.
+  wholeRow('at', 'from step', [0, TRAINED_STEPS], { default: TRAINED_STEPS, step: 'any' }),
   choiceRow('first', 'first token', [...UNCHANGED, ['fixed', 'start token'], ['any', 'none']], {
     default: 'own',
   }),
@@ -200,19 +164,9 @@ export const FINE_TUNE: readonly Row[] = [
   { ...WEIGHT_DECAY, default: weight_decay! },
   { ...LENGTH, default: length! },
   { ...BATCH, default: batch! },
-  choiceRow(
-    'text',
-    'text',
-    [
-      ['passages', 'passages of this page'],
-      ['license', 'the Apache license'],
-      ['own', 'your file'],
-    ],
-    { isShared: true, hasOwnControl: true },
-  ),
-  realRow('planted', 'planted trigger', [0, 1], {
-    hint: 'share of the sequences in which three fixed tokens come, and five other tokens follow them to the end',
-  }),
+  choiceRow('text', 'text', TEXTS, { isShared: true, hasOwnControl: true }),
+  // The share of sequences with three fixed tokens that five other tokens follow to the end.
+  realRow('planted', 'planted trigger', [0, 1]),
   { ...STEPS, default: steps! },
   ...COMMON_ROWS,
 ];

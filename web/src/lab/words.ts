@@ -1,7 +1,7 @@
 /** Writes sentences about a lab's measurements. Their wording depends on the numbers, so that it fits any training. */
 import type { LogEntry, Operation } from 'sinkscope';
 import { defaults } from '../ask/state';
-import { headAt } from '../frame';
+import { headAt, mean, type Head } from '../frame';
 import { capital, headName, percent, show, sumWords } from '../words';
 import type { Lab } from './lab';
 import { isFineTune, type Settings } from './settings';
@@ -10,13 +10,9 @@ import { isFineTune, type Settings } from './settings';
 const RECENT_STEPS = 20;
 const EPS = defaults.eps;
 
-function meanOf(log: readonly LogEntry[], name: string): number {
-  const values = log.map((entry) => entry[name]).filter((value) => typeof value === 'number');
-  return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : NaN;
-}
-
+/** Returns the mean of a column over the recent steps that have it; NaN if none has. */
 export function recentMean({ log }: Pick<Lab, 'log'>, name: string): number {
-  return meanOf(log.slice(-RECENT_STEPS), name);
+  return mean(log.slice(-RECENT_STEPS).flatMap((entry) => entry[name] ?? []));
 }
 
 /** Returns the step since which the mean of `first_most` over recent steps has exceeded ε; undefined without a sink. */
@@ -39,9 +35,7 @@ function uniformShare({ length }: Settings): number {
   return sum / (T - 1);
 }
 
-interface ShownHead {
-  readonly layer: number;
-  readonly head: number;
+interface ShownHead extends Head {
   readonly weights: Float32Array;
   /** The weights divided by their row's sum. */
   readonly shares: Float32Array;
@@ -66,13 +60,12 @@ export function shownHead({ picture, sample, settings }: Lab): ShownHead | undef
     const shares = new Float32Array(T * T).fill(NaN);
     for (let t = 0; t < T; t++) {
       const row = weights.subarray(t * T, t * T + t + 1);
-      const sum = row.reduce((all, weight) => all + Math.abs(weight), 0);
+      const sum = row.reduce((total, weight) => total + Math.abs(weight), 0);
       row.forEach((weight, s) => (shares[t * T + s] = sum > 0 ? weight / sum : 0));
       weights.fill(NaN, t * T + t + 1, (t + 1) * T);
     }
-    const mean = (numbers: Float32Array) =>
-      nonTriggers.reduce((sum, t) => sum + numbers[t * T]!, 0) / nonTriggers.length;
-    const candidate = { weights, shares, share: mean(shares), weight: mean(weights) };
+    const meanOf = (numbers: Float32Array) => mean(nonTriggers.map((t) => numbers[t * T]!));
+    const candidate = { weights, shares, share: meanOf(shares), weight: meanOf(weights) };
     // Compares weights, not shares: one token may have the whole of a row whose sum is tiny.
     if (!strongest || candidate.weight > strongest.weight)
       strongest = { ...headAt(i, H), ...candidate };
@@ -103,11 +96,8 @@ function amountWords({ operation }: NamedLab, weight: number, share?: number): s
 }
 
 function firstAmountWords(named: NamedLab): string {
-  return amountWords(
-    named,
-    recentMean(named.lab, 'first_most'),
-    shownHead(named.lab)?.share ?? NaN,
-  );
+  const share = shownHead(named.lab)?.share ?? NaN;
+  return amountWords(named, recentMean(named.lab, 'first_most'), share);
 }
 
 function headWords(named: NamedLab, { layer, head, share, weight }: ShownHead): string {
@@ -183,16 +173,15 @@ function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
   return `${capital(named.name)} has a sink; ${other.name} has none.`;
 }
 
-/** Answers in two sentences without numbers which models have a sink, and why there. */
+/**
+ * States without numbers which models have a sink, and why, if only the left one has a sink and only its rows must sum
+ * to 1.
+ */
 export function shortVerdict(pair: readonly [NamedLab, NamedLab]): string {
   const [first, second] = pair;
   if (pair.some(({ lab }) => !lab.log.length)) return '';
-  const isContrast =
-    first.operation?.normalizes &&
-    !second.operation?.normalizes &&
-    hasSink(first) &&
-    !hasSink(second);
-  return isContrast
+  const isExpected = first.operation?.normalizes && !second.operation?.normalizes;
+  return isExpected && hasSink(first) && !hasSink(second)
     ? `${sinkWords(pair)} A row without a trigger (a circled digit) has nothing to copy: ${first.name} must still give its attention to some token, ${second.name} may give almost none.`
     : sinkWords(pair);
 }

@@ -7,7 +7,7 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import { addEmbedButton, allows } from '../page/controls';
 import type { Context, Scope } from '../page/context';
 import { createCharts } from '../lab/charts';
-import { Controls } from '../lab/controls';
+import { createControls } from '../lab/controls';
 import { tokenTexts } from '../lab/from_scratch';
 import { addSaveMenu, openInExplore, saveModel } from '../lab/export';
 import { createMap, type Actions } from '../lab/map';
@@ -33,7 +33,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const pair = new Pair(context, scope);
   // If the engine's download failed, the button opens the labs instead of resetting them.
   const resetOrOpen = () => (pair.isReady ? void pair.reset() : openLabs());
-  const controls = new Controls(context, pair, resetOrOpen);
+  const controls = createControls(context, pair, resetOrOpen);
   const actions: Actions = {
     explore: (namedLab) =>
       void pair

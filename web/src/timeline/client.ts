@@ -2,11 +2,8 @@
 import { SinkscopeError, type ModelFiles, type Options, type Timeline } from 'sinkscope';
 import type { Answer, Ask } from './worker';
 
-interface PendingJob {
-  readonly onAnswer: (answer: Answer) => void;
-}
-
-const jobs = new Map<number, PendingJob>();
+/** The pending jobs, each with the function that gets its answers. */
+const jobs = new Map<number, (answer: Answer) => void>();
 let lastJob = 0;
 let worker: Worker | undefined;
 let isUnavailable = false;
@@ -20,11 +17,11 @@ function startWorker(): Worker | undefined {
     isUnavailable = true;
     return undefined;
   }
-  worker.onmessage = ({ data }: MessageEvent<Answer>) => jobs.get(data.job)?.onAnswer(data);
+  worker.onmessage = ({ data }: MessageEvent<Answer>) => jobs.get(data.job)?.(data);
   worker.onerror = ({ message }) => {
     const error = { code: 'lost', where: 'timeline', text: message || 'its worker ended' };
     worker = undefined;
-    for (const [job, { onAnswer }] of jobs) onAnswer({ job, error });
+    for (const [job, onAnswer] of jobs) onAnswer({ job, error });
   };
   return worker;
 }
@@ -43,14 +40,12 @@ function requestWorker(
       reject(signal!.reason as Error);
     };
     signal?.addEventListener('abort', cancel);
-    jobs.set(job, {
-      onAnswer({ read, error, ...answer }) {
-        if (read) return onProgress?.({ stage: 'read', done: read[0], total: read[1] });
-        if (answer.files) return void (files = answer.files);
-        signal?.removeEventListener('abort', cancel);
-        if (error) reject(new SinkscopeError(error.code, error.where, error.text));
-        else resolve(files);
-      },
+    jobs.set(job, ({ read, error, ...answer }) => {
+      if (read) return onProgress?.({ stage: 'read', done: read[0], total: read[1] });
+      if (answer.files) return void (files = answer.files);
+      signal?.removeEventListener('abort', cancel);
+      if (error) reject(new SinkscopeError(error.code, error.where, error.text));
+      else resolve(files);
     });
     target.postMessage({ job, ...request } satisfies Ask);
   }).finally(() => jobs.delete(job));

@@ -12,7 +12,7 @@ export interface Quantity {
   /** The axis label, if the title is a symbol. */
   readonly axis?: string;
   readonly short: string;
-  /** `inLog` and `inCheckpoint` are the quantity's names in the log and in the facts of checkpoints. */
+  /** The quantity's names in the log, in the facts of checkpoints, and in the logs of seeds. */
   readonly inLog: string;
   readonly inCheckpoint: string;
   readonly inSeeds: string;
@@ -25,81 +25,44 @@ export interface Quantity {
   readonly digits: number;
 }
 
+function quantityRow(
+  name: string,
+  title: string,
+  short: string,
+  more: Partial<Quantity>,
+): Quantity {
+  const names = { name, inLog: name, inCheckpoint: name, inSeeds: name };
+  return { ...names, title, short, unit: '', within: [0, Infinity], digits: 2, ...more };
+}
+
 export const QUANTITIES: readonly Quantity[] = [
-  {
-    name: 'loss',
-    title: 'held-out loss',
-    short: 'loss',
-    inLog: 'held_out_loss',
-    inCheckpoint: 'loss',
-    inSeeds: 'loss',
-    within: [0, Infinity],
-    unit: 'nats per token',
-    digits: 2,
-  },
-  {
-    name: 'sink_1',
-    title: 'Sink₁',
+  quantityRow('loss', 'held-out loss', 'loss', { inLog: 'held_out_loss', unit: 'nats per token' }),
+  quantityRow('sink_1', 'Sink₁', 'Sink₁', {
     axis: 'heads with a sink (Sink₁)',
-    short: 'Sink₁',
-    inLog: 'sink_1',
-    inCheckpoint: 'sink_1',
     inSeeds: 'sink_0.3',
     within: [0, 100],
     unit: '%',
     domain: [0, 60],
     digits: 1,
-  },
-  {
-    name: 'alpha_max',
-    title: 'largest α₁ of a head',
-    short: 'largest α₁',
-    inLog: 'alpha_max',
-    inCheckpoint: 'alpha_max',
-    inSeeds: 'alpha_max',
+  }),
+  quantityRow('alpha_max', 'largest α₁ of a head', 'largest α₁', {
     within: [0, 1],
-    unit: '',
     domain: [0, 1],
-    digits: 2,
-  },
-  {
-    name: 'hidden_ratio',
-    title: '‖h₁‖ relative to the others, max over layers',
-    short: '‖h₁‖',
-    inLog: 'hidden_ratio',
-    inCheckpoint: 'hidden_ratio',
-    inSeeds: 'hidden_ratio',
-    within: [0, Infinity],
+  }),
+  quantityRow('hidden_ratio', '‖h₁‖ relative to the others, max over layers', '‖h₁‖', {
     unit: '×',
     isLog: true,
     domain: [0.7, 10],
-    digits: 2,
-  },
-  {
-    name: 'value_ratio',
-    title: '‖v₁‖ relative to the others, mean over heads',
-    short: '‖v₁‖',
-    inLog: 'value_ratio',
-    inCheckpoint: 'value_ratio',
-    inSeeds: 'value_ratio',
-    within: [0, Infinity],
+  }),
+  quantityRow('value_ratio', '‖v₁‖ relative to the others, mean over heads', '‖v₁‖', {
     unit: '×',
     isLog: true,
     domain: [0.3, 3],
-    digits: 2,
-  },
-  {
-    name: 'row_mass',
-    title: 'mean row sum',
-    short: 'row sum',
-    inLog: 'row_mass',
+  }),
+  quantityRow('row_mass', 'mean row sum', 'row sum', {
     inCheckpoint: 'row_mass_mean',
-    inSeeds: 'row_mass',
-    within: [0, Infinity],
-    unit: '',
     domain: [0, 1],
-    digits: 2,
-  },
+  }),
 ];
 
 export const SINK_QUANTITY = QUANTITIES.find(({ name }) => name === 'sink_1')!;
@@ -112,12 +75,12 @@ export interface Point {
 /** The style of a run's line. Dashes are for readers who cannot distinguish its color. */
 interface Style {
   readonly color: string;
-  /** The lengths of the dashes in pixels; empty for a solid line. */
-  readonly dash: string;
+  /** The lengths of the dashes in pixels; absent for a solid line. */
+  readonly dash?: string;
 }
 
 const STYLES: readonly Style[] = [
-  { color: '--run-1', dash: '' },
+  { color: '--run-1' },
   { color: '--run-2', dash: '5,3' },
   { color: '--run-3', dash: '2,2' },
   { color: '--run-4', dash: '8,2,2,2' },
@@ -139,7 +102,7 @@ export const STYLED_MODELS = [
   'decay-0',
 ] as const;
 
-/** Returns a color for each subject: the model's own, or else one that no other has. */
+/** Returns a color for each subject: the model's own, or else one that no other subject has. */
 export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
   const indices = frames.map(({ model }) => {
     const { weights } = splitArithmetic(model.id);
@@ -164,13 +127,10 @@ export interface Course {
  * @param ids the ids of the models; absent: all models
  */
 export async function coursesOf(timelines: Timelines, ids?: readonly string[]): Promise<Course[]> {
-  const styled = timelines.cards.map((card, i) => ({ ...card, style: styleOf(i) }));
+  const styled = timelines.cards.map(({ id, title }, i) => ({ id, title, style: styleOf(i) }));
+  const wanted = styled.filter(({ id }) => ids?.includes(id) ?? true);
   const loadResults = await Promise.allSettled(
-    styled
-      .filter(({ id }) => ids?.includes(id) ?? true)
-      .map(async ({ id, title, style }) => {
-        return { id, title, style, timeline: await timelines.get(id) };
-      }),
+    wanted.map(async (one) => ({ ...one, timeline: await timelines.get(one.id) })),
   );
   return loadResults.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
 }
@@ -203,11 +163,9 @@ export function lineOf(course: Course, quantity: Quantity): Point[] {
 /** Returns the line of a course in a chart, with the quantity's values by step. */
 export function lineSeries(course: Course, quantity: Quantity) {
   const points = lineOf(course, quantity);
-  const { color, dash } = course.style;
   return {
     name: course.title,
-    color,
-    ...(dash ? { dash } : {}),
+    ...course.style,
     places: points.map(({ step }) => step),
     values: points.map(({ value }) => value),
   };
@@ -215,8 +173,7 @@ export function lineSeries(course: Course, quantity: Quantity) {
 
 export function valueWords(value: number | undefined, { digits, unit }: Quantity): string {
   if (value === undefined) return '–';
-  const hasUnitSign = unit === '%' || unit === '×';
   // A share of zero is 0.0%, not a power of ten.
-  const numberText = unit === '%' ? value.toFixed(digits) : show(value, digits);
-  return `${numberText}${unit === '%' ? '%' : hasUnitSign ? ` ${unit}` : ''}`;
+  if (unit === '%') return `${value.toFixed(digits)}%`;
+  return `${show(value, digits)}${unit === '×' ? ' ×' : ''}`;
 }

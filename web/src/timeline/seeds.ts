@@ -4,6 +4,7 @@
  */
 import { mean, deviation } from '../frame';
 import { fetchText } from '../ask/zoo';
+import type { Quantity } from './course';
 
 export interface SeedRun {
   readonly seed: number;
@@ -12,14 +13,6 @@ export interface SeedRun {
   readonly sink_tokens: readonly number[];
   /** For each measured step, the step and the outcomes by their names; null where undefined. */
   readonly points: readonly Readonly<Record<string, number | null>>[];
-}
-
-export interface StepStatistics {
-  readonly step: number;
-  readonly seeds: number;
-  readonly mean: number;
-  readonly low: number;
-  readonly high: number;
 }
 
 /** A range needs this many seeds. */
@@ -50,7 +43,7 @@ export function seedRuns(id: string): Promise<readonly SeedRun[]> {
  * Returns the statistics at every step at which any of the runs was measured.
  * @param name an outcome of the logs
  */
-export function statisticsByStep(runs: readonly SeedRun[], name: string): StepStatistics[] {
+export function statisticsByStep(runs: readonly SeedRun[], name: string) {
   const valuesByStep = new Map<number, number[]>();
   for (const point of runs.flatMap(({ points }) => points)) {
     const value = point[name] ?? NaN;
@@ -60,30 +53,17 @@ export function statisticsByStep(runs: readonly SeedRun[], name: string): StepSt
   return [...valuesByStep]
     .sort(([a], [b]) => a - b)
     .map(([step, values]) => {
-      const n = values.length;
-      return {
-        step,
-        seeds: n,
-        mean: mean(values),
-        low: Math.min(...values),
-        high: Math.max(...values),
-      };
+      const [low, high] = [Math.min(...values), Math.max(...values)];
+      return { step, seeds: values.length, mean: mean(values), low, high };
     });
 }
 
-/** Returns the statistics at the steps that enough runs reached for a range. */
-export function bandOf(runs: readonly SeedRun[], name: string): StepStatistics[] {
+/** Returns the statistics at the steps that at least MIN_RANGE_SEEDS runs reached. */
+export function bandOf(runs: readonly SeedRun[], name: string) {
   return statisticsByStep(runs, name).filter(({ seeds }) => seeds >= MIN_RANGE_SEEDS);
 }
 
-export interface Outcome {
-  readonly name: string;
-  readonly title: string;
-  readonly unit: string;
-  readonly digits: number;
-  /** The range of possible values. */
-  readonly within: readonly [number, number];
-}
+export type Outcome = Pick<Quantity, 'name' | 'title' | 'unit' | 'digits' | 'within'>;
 
 export const OUTCOMES: readonly Outcome[] = [
   { name: 'sink_0.3', title: 'Sink₁', unit: '%', digits: 1, within: [0, 100] },
@@ -150,27 +130,12 @@ export function halfIntervalWords(half: number, digits: number): string {
     : formatNumber(half, digits);
 }
 
-/** The outcomes of several seeds at the last step that all of their runs have. */
-export interface Spread {
-  readonly seeds: number;
-  readonly step: number;
-  /** The number of steps of a complete run. */
-  readonly steps: number;
-  /** Positions of the sink, counted from 1. */
-  readonly tokens: readonly number[];
-  readonly values: Readonly<Record<string, readonly number[]>>;
-}
-
 /**
  * Returns the outcomes of the runs that reached FIRST_CLAIMED_STEP, at the last step that all of these have; undefined
  * for fewer than two such runs.
  * @param maxStep the last step that may be used
  */
-export function spreadOf(
-  runs: readonly SeedRun[],
-  outcomes = OUTCOMES,
-  maxStep = Infinity,
-): Spread | undefined {
+export function spreadOf(runs: readonly SeedRun[], outcomes = OUTCOMES, maxStep = Infinity) {
   const longRuns = runs.filter(({ points }) => Number(points.at(-1)?.step) >= FIRST_CLAIMED_STEP);
   const [first] = longRuns;
   if (!first || longRuns.length < MIN_RANGE_SEEDS) return undefined;
@@ -183,11 +148,15 @@ export function spreadOf(
   return {
     seeds: longRuns.length,
     step,
+    /** The number of steps of a complete run. */
     steps: first.training.steps,
+    /** Positions of the sink, counted from 1. */
     tokens: first.sink_tokens,
     values: Object.fromEntries(values),
   };
 }
+
+export type Spread = NonNullable<ReturnType<typeof spreadOf>>;
 
 export const OTHER_RUNS =
   'Long runs are separate trainings with more steps and a later learning-rate decay: the weights shown here come from shorter runs, so losses and sinks at the same step differ.';
@@ -211,7 +180,7 @@ export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string
   return phrases.length ? `Over ${seedCountWords(spread)}: ${phrases.join(', ')}.` : '';
 }
 
-/** States the number of seeds, the step, and the sink's position if it is not token 1. */
+/** States the number of seeds, the step, and the sink's position if it is not the first token's. */
 export function seedCountWords({ seeds, step, steps, tokens }: Spread): string {
   const [stepText, stepsText] = [step, steps].map((one) => one.toLocaleString('en'));
   const positions = tokens.map((token) => token - 1);

@@ -1,5 +1,5 @@
 /** The timelines that are shipped with the page. Each of their checkpoints can be opened as a model. */
-import { openTimeline, type ModelFiles, type Options, type Timeline } from 'sinkscope';
+import { openTimeline, type Options, type Timeline } from 'sinkscope';
 import { zooAddress, type Card } from '../ask/zoo';
 import { decodeInWorker } from './client';
 import { nearestStep } from '../ask/steps';
@@ -32,21 +32,15 @@ export class Timelines {
    * Returns a checkpoint's facts, and its files for the engine to open.
    * @param step the requested step; the nearest stored one is opened
    */
-  async open(
-    id: string,
-    step: number,
-    options: Options,
-  ): Promise<{ readonly files: ModelFiles; readonly facts: StepFacts }> {
+  async open(id: string, step: number, options: Options) {
     const timeline = await this.get(id);
     const { checkpoints, parameters } = timeline;
     const nearest = nearestStep(await this.steps(id), step);
     const { bytes, measured, stored } = checkpoints.find((one) => one.step === nearest)!;
     const files = await timeline.open(nearest, options);
-    const lastStep = checkpoints.at(-1)!.step;
-    return {
-      files,
-      facts: { step: nearest, of: lastStep, bits: (8 * bytes) / parameters, measured, stored },
-    };
+    const [lastStep, bits] = [checkpoints.at(-1)!.step, (8 * bytes) / parameters];
+    const facts: StepFacts = { step: nearest, of: lastStep, bits, measured, stored };
+    return { files, facts };
   }
 
   /** Fetches the next step ahead of time. No caller waits for it, so a failure is not reported. */

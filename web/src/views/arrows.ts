@@ -13,43 +13,22 @@ const SIZE = { width: 620, height: 334, x: 310, y: 260, radius: 230 } as const;
 /** The y coordinate of the axis below the arrows, which shows the projection of each tip onto the query. */
 const AXIS_Y = SIZE.y + 34;
 
-interface KeyVectors {
-  readonly T: number;
-  /** The cosine of each query and key, [T, T]. */
-  readonly cos: ArrayLike<number>;
-  /** The norm of each key, [T]. */
-  readonly norms: ArrayLike<number>;
-}
-
-function keyVectorsOf(frame: Frame, at: Head): KeyVectors | undefined {
+/** Returns the cosine of each query and key, [T, T], and the norm of each key, [T]; undefined if they cannot be drawn. */
+function keyVectorsOf(frame: Frame, at: Head) {
   const cos = frame.head?.tensors.qk_cos;
   const norms = frame.tensors.key_norm;
   // A single token's key has no other key to compare with.
   if (!cos || !norms || frame.T < 2) return undefined;
   const group = { layer: at.layer, head: groupOf(frame, at) };
-  return { T: frame.T, cos: cos.data, norms: ofHead(norms, group) };
-}
-
-export interface KeyComparison {
-  /**
-   * The number of queries after the first one, the number of these whose largest score is the first key's, and the
-   * number of these whose largest cosine is the first key's.
-   */
-  readonly rowCount: number;
-  readonly winCount: number;
-  readonly alignedCount: number;
-  /** The mean cosine of the queries with the first key, and with the other keys. */
-  readonly firstCosine: number;
-  readonly otherCosine: number;
-  /** The norm of the first key divided by the mean norm of the others. */
-  readonly normRatio: number;
+  return { cos: cos.data, norms: ofHead(norms, group) };
 }
 
 /** Compares the first key with the others over all queries after the first one. */
-export function compareKeys(frame: Frame, at: Head): KeyComparison | undefined {
+export function compareKeys(frame: Frame, at: Head) {
   const keys = keyVectorsOf(frame, at);
   if (!keys) return undefined;
-  const { T, cos, norms } = keys;
+  const { T } = frame;
+  const { cos, norms } = keys;
   const [firstCosines, otherCosines]: [number[], number[]] = [[], []];
   let [winCount, alignedCount] = [0, 0];
   const key = firstKey(frame);
@@ -63,24 +42,23 @@ export function compareKeys(frame: Frame, at: Head): KeyComparison | undefined {
     if (otherKeys.every((j) => firstCosine * norms[key]! > cos[t * T + j]! * norms[j]!)) winCount++;
     if (otherKeys.every((j) => firstCosine > cos[t * T + j]!)) alignedCount++;
   }
-  const normRatio = norms[key]! / mean(Array.from(norms).filter((_, j) => j !== key));
   return {
+    /** The number of queries after the first one. */
     rowCount: T - 1 - key,
+    /** The number of these queries that score highest with the first key, and whose cosine with it is the largest. */
     winCount,
     alignedCount,
     firstCosine: mean(firstCosines),
     otherCosine: mean(otherCosines),
-    normRatio,
+    /** The norm of the first key divided by the mean norm of the others. */
+    normRatio: norms[key]! / mean(norms.filter((_, j) => j !== key)),
   };
 }
 
-export function answerOf({
-  rowCount,
-  winCount,
-  alignedCount,
-  firstCosine,
-  otherCosine,
-}: KeyComparison): string {
+type KeyComparison = NonNullable<ReturnType<typeof compareKeys>>;
+
+export function answerOf(comparison: KeyComparison): string {
+  const { rowCount, winCount, alignedCount, firstCosine, otherCosine } = comparison;
   const threshold = 0.75 * rowCount;
   const quantifier = (count: number) => (count === rowCount ? 'Every later' : 'Almost every later');
   if (winCount < threshold)
@@ -121,26 +99,28 @@ function drawArrow(x: number, y: number, kind: string, title: string): TemplateR
   return svg`<path class=${`arrow ${kind}`} d=${`M0,0L${x},${y}M${barbAt(1)}L${x},${y}L${barbAt(-1)}`}><title>${title}</title></path>`;
 }
 
-function drawPicture(frame: Frame, { T, cos, norms }: KeyVectors, query: number, label: string) {
+function drawPicture(
+  frame: Frame,
+  { cos, norms }: NonNullable<ReturnType<typeof keyVectorsOf>>,
+  query: number,
+  label: string,
+) {
   const keyEnd = visibleKeyEnd(frame, query);
-  const maxNorm = Math.max(...Array.from(norms));
+  const maxNorm = Math.max(...norms);
   const { width, height, x, y, radius } = SIZE;
   const tips = Array.from({ length: keyEnd }, (_, j) => {
-    const c = Math.max(-1, Math.min(1, cos[query * T + j]!));
+    const c = Math.max(-1, Math.min(1, cos[query * frame.T + j]!));
     const length = (radius * norms[j]!) / maxNorm;
     return { j, x: length * c, y: -length * Math.sqrt(1 - c * c) };
   }).filter((one) => Number.isFinite(one.x));
-  // The first key is drawn on top of the others.
   const firstIndex = firstKey(frame);
-  const drawingOrder = [
-    ...tips.filter(({ j }) => j !== firstIndex),
-    ...tips.filter(({ j }) => j === firstIndex),
-  ];
   const kindOf = (j: number) => (j === firstIndex ? 'first' : 'other');
   const firstTip = tips.find(({ j }) => j === firstIndex);
   const laterTips = tips.filter(({ j }) => j !== firstIndex);
+  // The first key is drawn on top of the others.
+  const drawingOrder = firstTip ? [...laterTips, firstTip] : laterTips;
   // The label of the other keys is above the highest of them, inside the picture.
-  const highestTip = laterTips.length ? laterTips.reduce((a, b) => (b.y < a.y ? b : a)) : undefined;
+  const [highestTip] = laterTips.toSorted((a, b) => a.y - b.y);
   const [topX, topY] = [
     Math.max(110 - radius, Math.min(highestTip?.x ?? 0, radius - 110)),
     Math.min(highestTip?.y ?? 0, -40) - 10,

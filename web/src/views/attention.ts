@@ -85,7 +85,6 @@ function formatCell(
     return isPlain ? `${quote(frame, row)} attends to` : `query ${row} ${quote(frame, row)}`;
   if (row < 0)
     return isPlain ? `attention on ${quote(frame, col)}` : `key ${col} ${quote(frame, col)}`;
-  const share = percent(shares[index]!, 1);
   if (isPlain) {
     const [queryText, keyText] = [quote(frame, row), quote(frame, col)];
     if (col >= visibleKeyEnd(frame, row))
@@ -98,7 +97,7 @@ function formatCell(
   const weight = show(weights[index]!, 4);
   if (frame.operation.normalizes) return `${cellName}: ${weight}`;
   const sum = map.sums?.[cell.row] ?? rowSumOf(weights, frame.T, row);
-  return `${cellName}: ${share} of the row, weight ${weight} of row sum ${show(sum, 3)}`;
+  return `${cellName}: ${percent(shares[index]!, 1)} of the row, weight ${weight} of row sum ${show(sum, 3)}`;
 }
 
 /** Creates a thumbnail of the whole map with a frame that encloses the exact cells; a click on it moves the frame. */
@@ -134,6 +133,11 @@ function createLocator(root: HTMLElement, onMove: (row: number, col: number) => 
 const exactWords = ({ query, key, side }: Exact): string =>
   `Shown exactly: queries ${query}-${query + side - 1}, keys ${key}-${key + side - 1}.`;
 
+const POOLS = [
+  ['mean', 'Mean'],
+  ['largest', 'Largest'],
+] as const;
+
 function zoomControls(
   exact: Exact | undefined,
   { pool }: State,
@@ -143,36 +147,22 @@ function zoomControls(
   if (exact)
     return html`<button type="button" @click=${resetZoom}>Whole map</button>
       <span class="hint">${exactWords(exact)} Arrow keys move on.</span>`;
-  const choose = (name: State['pool']) => set({ pool: name });
-  return html`${segmented(
-      'Blocks',
-      [
-        ['mean', 'Mean'],
-        ['largest', 'Largest'],
-      ] as const,
-      pool,
-      choose,
-    )} <span class="hint">Select a block to see its exact cells.</span>`;
+  return html`${segmented('Blocks', POOLS, pool, (name) => set({ pool: name }))}
+    <span class="hint">Select a block to see its exact cells.</span>`;
 }
 
 /** Returns more numbers of a long map: the maximum of each block, and the exact cells if they are shown. */
 function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
   const exact = exactOf(frame);
   const [, ...axes] = axesOf(frame);
+  const size = exact?.side ?? 0;
   return [
-    ...(data ? [quantity('largest_weight', axes, { shape: [side, side], data })] : []),
-    ...(exact
-      ? [
-          {
-            ...quantity('weight', ['query', 'key'], {
-              shape: [exact.side, exact.side],
-              data: exact.weights,
-            }),
-            from: [exact.query, exact.key],
-          },
-        ]
-      : []),
-  ];
+    data && quantity('largest_weight', axes, { shape: [side, side], data }),
+    exact && {
+      ...quantity('weight', ['query', 'key'], { shape: [size, size], data: exact.weights }),
+      from: [exact.query, exact.key],
+    },
+  ].filter((one) => one !== undefined);
 }
 
 const LATER_REMARK = { kind: 'later', text: 'later tokens: not visible' };
@@ -312,23 +302,23 @@ export const attention: View = {
           ? ` · each cell is the ${hasMaxima ? 'largest' : 'mean'} over ${block} × ${block} tokens`
           : ' · weights rounded to 8 bits';
       setText(title, `${headWords(at, frame)} · ${frame.operation.label}${cellNote}`);
-      title.hidden = legendRow.hidden = Boolean(isPlain && !frame.pooled);
-      setText(
-        scaleTitle,
-        hasBlockCells && !hasMaxima
-          ? ''
-          : scaleName(scale, hasBlockCells ? 'largest weight' : 'attention weight'),
-      );
-      if (hasBlockCells && !hasMaxima)
+      const isUnlabeled = Boolean(isPlain && !frame.pooled);
+      title.hidden = legendRow.hidden = isUnlabeled;
+      if (hasBlockCells && !hasMaxima) {
+        setText(scaleTitle, '');
         drawLegend(legend, scale, ['mean weight 0', show(scale.high, 3)]);
-      else drawScale(legend, scale);
+      } else {
+        setText(
+          scaleTitle,
+          scaleName(scale, hasBlockCells ? 'largest weight' : 'attention weight'),
+        );
+        drawScale(legend, scale);
+      }
       zoomBar.hidden = !canZoom;
       if (canZoom) render(zoomControls(exact, state, set, resetZoom), controls);
       drawLocator(T, { ...maps, data: blockValues, scale: blockScale }, exact);
-      const tokenWords = hasBlockCells ? undefined : wordsOf(frame.tokens);
       const axisWords = (from: number) =>
-        exact ? tokenWords?.slice(from, from + exact.side) : tokenWords;
-      const isUnlabeled = isPlain && !frame.pooled;
+        hasBlockCells ? undefined : wordsOf(frame.tokens).slice(from, from + grid.side);
       const axisTitle = (name: string) =>
         hasBlockCells && block > 1 ? `${name} (blocks of ${block} tokens)` : name;
       const exactNote = exact ? ` ${exactWords(exact)}` : '';

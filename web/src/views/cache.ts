@@ -4,7 +4,7 @@ import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { capital, headName, percent, quote, word } from '../words';
+import { capital, headName, percent, quote } from '../words';
 import { editFields, settingName } from './settings';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
@@ -30,9 +30,10 @@ export const cache: View = {
     quantity('keeps_first', ['layer', 'head'], tensors.keeps_first!),
   ],
   says: (frame) => {
-    const keptShares = Array.from(frame.tensors.keeps_first!.data);
-    const count = Math.round(keptShares.length * mean(keptShares));
-    return `${capital(settingName(frame))}: ${count} of ${keptShares.length} heads (${percent(mean(keptShares), 0)}) keep the first token, ${quote(frame, 0)}, until the end.`;
+    const { data } = frame.tensors.keeps_first!;
+    const share = mean(data);
+    const count = Math.round(data.length * share);
+    return `${capital(settingName(frame))}: ${count} of ${data.length} heads (${percent(share, 0)}) keep the first token, ${quote(frame, 0)}, until the end.`;
   },
   draw(root, { set, point }) {
     const captionElement = addElement(root, 'caption', 'p');
@@ -64,7 +65,7 @@ export const cache: View = {
         describe: ({ row, col }) => {
           if (row < 0 || col < 0) return '';
           const evictedAt = frame.tensors.evicted!.data[row * frame.T + col]!;
-          const name = `${headName(headAt(row, H))}: token ${col} “${word(frame.tokens[col]?.text ?? '')}”`;
+          const name = `${headName(headAt(row, H))}: token ${col} ${quote(frame, col)}`;
           return Number.isNaN(evictedAt)
             ? `${name} stays`
             : `${name} is evicted at query ${evictedAt}`;

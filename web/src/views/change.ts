@@ -7,8 +7,9 @@ import {
   indexOfMax,
   largestMagnitude,
   mean,
-  type Frame,
   mapsOf,
+  type Frame,
+  type Head,
 } from '../frame';
 import { drawChart } from '../plot/chart';
 import { diverging } from '../plot/color';
@@ -16,7 +17,7 @@ import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { headWords, percent, quote, withSign, word } from '../words';
-import type { Head } from '../frame';
+import { axesOf } from './attention';
 import { createHeadMap } from './head_map';
 import { addElement, setText, type View } from '../page/view';
 
@@ -56,14 +57,6 @@ function sentence(frame: Frame, base: Frame, at: Head): string {
   return `${lossWords}The first token’s mean weight in ${headWords(at, frame)} is ${percent(after!, 0)}; in the baseline it is ${percent(before!, 0)}.`;
 }
 
-function mapNumbers(frame: Frame, data: Float32Array) {
-  const { side } = gridOf(frame);
-  const [name, ...axes] = frame.pooled
-    ? ['mean_weight_change', 'query_block', 'key_block']
-    : ['weight_change', 'query', 'key'];
-  return quantity(name!, axes, { shape: [side, side], data });
-}
-
 export const change: View = {
   name: 'change',
   title: 'What changes',
@@ -80,12 +73,14 @@ export const change: View = {
     if (!base) return [];
     const { T, architecture } = frame;
     const { L, H } = architecture;
+    const { side } = gridOf(frame);
+    const [name, ...axes] = axesOf(frame);
     const map = mapChange(frame, base);
     const alpha = subtract(alphaOfKey(frame, 0), alphaOfKey(base, 0));
     return [
       quantity('loss_change_at', ['token'], { shape: [T], data: lossChange(frame, base) }),
       quantity('alpha_1_change', ['layer', 'head'], { shape: [L, H], data: alpha }),
-      ...(map ? [mapNumbers(frame, map)] : []),
+      ...(map ? [quantity(`${name}_change`, axes, { shape: [side, side], data: map })] : []),
     ];
   },
   says: (frame, at) => {
@@ -135,8 +130,8 @@ export const change: View = {
         const scale = diverging(theme, largestMagnitude([map], 0.01));
         setText(mapTitle, `Attention of ${headWords(at, frame)}`);
         drawLegend(legend, scale, [withSign(scale.low), withSign(scale.high)]);
-        const { side } = gridOf(frame);
-        blockSize = gridOf(frame).block;
+        const { side, block } = gridOf(frame);
+        blockSize = block;
         const labels = frame.pooled ? undefined : frame.tokens.map(({ text }) => word(text));
         const nameOf = (place: number) =>
           frame.pooled ? blockWords(frame, place) : `${place} ${quote(frame, place)}`;

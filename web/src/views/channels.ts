@@ -2,61 +2,44 @@
 import type { Tensor } from 'sinkscope';
 import {
   hiddenLayer,
+  indexOfMax,
   largestMagnitude,
   layerNumber,
   superWeightOf,
   type Frame,
-  type Head,
 } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { capital, percent, quote, show, stateWords, word } from '../words';
+import { capital, percent, quote, show, stateWords } from '../words';
 import type { State } from '../ask/state';
-import { cacheLast, addElement, setText, type View } from '../page/view';
-
-interface Peak {
-  /** The number of layers before the hidden state. */
-  readonly layer: number;
-  readonly channel: number;
-  readonly token: number;
-  readonly value: number;
-  readonly size: number;
-  readonly median: number;
-}
+import { addElement, setText, type View } from '../page/view';
 
 function layerValues({ shape, data }: Tensor, layer: number): Float32Array {
   const layerSize = shape[1]! * shape[2]!;
   return (data as Float32Array).subarray(layer * layerSize, (layer + 1) * layerSize);
 }
 
-const medianOf = cacheLast((values: Float32Array) => {
+function medianOf(values: Float32Array): number {
   const sorted = values.map(Math.abs).sort();
   const middle = Math.floor(sorted.length / 2);
   return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
-});
+}
 
 /**
  * Returns the largest activation after a layer.
  * @param chosen the layer; absent: the one with the most extreme activation
  */
-export function peakOf(frame: Frame, chosen?: number): Peak {
-  const layer = hiddenLayer(frame, chosen);
+export function peakOf(frame: Frame, chosen?: number) {
   const { hidden, massive } = frame.tensors;
+  /** The number of layers before the hidden state. */
+  const layer = hiddenLayer(frame, chosen);
+  const values = layerValues(hidden!, layer);
   // For several prompts `massive` has the mean of their medians, but the picture shows the first prompt.
-  const median =
-    frame.sequences > 1 ? medianOf(layerValues(hidden!, layer)) : massive!.data[4 * layer + 3]!;
-  return peakAt(hidden!, layer, median);
-}
-
-function peakAt(hidden: Tensor, layer: number, median: number): Peak {
-  const [, , D] = hidden.shape as [number, number, number];
-  const values = layerValues(hidden, layer);
-  let peakIndex = 0;
-  values.forEach((x, i) => {
-    if (Math.abs(x) > Math.abs(values[peakIndex]!)) peakIndex = i;
-  });
+  const median = frame.sequences > 1 ? medianOf(values) : massive!.data[4 * layer + 3]!;
+  const peakIndex = indexOfMax(values.map(Math.abs));
+  const D = hidden!.shape[2]!;
   const [token, channel] = [Math.floor(peakIndex / D), peakIndex % D];
   const value = values[peakIndex]!;
   return { layer, channel, token, value, size: Math.abs(value), median };
@@ -72,7 +55,10 @@ function superWeightWords(frame: Frame): string {
   );
 }
 
-function peakWords(frame: Frame, { layer, channel, token, size, median }: Peak): string {
+function peakWords(
+  frame: Frame,
+  { layer, channel, token, size, median }: ReturnType<typeof peakOf>,
+) {
   const kurtosis = frame.tensors.kurtosis!.data[layer]!;
   return (
     `${capital(stateWords(layer))}, the largest activation is ${show(size, 1)}, ${show(size / median, 0)}× the median: ` +
@@ -80,6 +66,8 @@ function peakWords(frame: Frame, { layer, channel, token, size, median }: Peak):
     `(${frame.sequences > 1 ? `mean over ${frame.sequences} prompts; ` : ''}a normal distribution has 3).${superWeightWords(frame)}`
   );
 }
+
+const PLACES = ['row, from 0', 'column, from 0', 'token, from 0', 'weight', 'input', 'output'];
 
 export const channels: View = {
   name: 'channels',
@@ -94,7 +82,7 @@ export const channels: View = {
   source: 'Sun et al. 2024 (massive activations); Yu et al. 2024 (super weights)',
   reads: ['hidden', 'massive', 'kurtosis'],
   optional: ['super_weight'],
-  numbers: (frame, head: Head) => {
+  numbers: (frame, head) => {
     const layer = hiddenLayer(frame, head.layer);
     const [, T, D] = frame.tensors.hidden!.shape as [number, number, number];
     return [
@@ -107,14 +95,7 @@ export const channels: View = {
         ? [
             {
               ...quantity('super_weight', ['layer', 'place'], frame.tensors.super_weight),
-              labels: [
-                'row, from 0',
-                'column, from 0',
-                'token, from 0',
-                'weight',
-                'input',
-                'output',
-              ],
+              labels: PLACES,
             },
           ]
         : []),
@@ -128,7 +109,6 @@ export const channels: View = {
     const map = createHeatmap(addElement(root, 'plot'), {
       onChoose: ({ row, col }) => set({ channel: col, query: row, key: -1, ...selection }),
     });
-    const absoluteValues = cacheLast((values: Float32Array) => values.map(Math.abs));
     let cached: { of: Tensor; layer: number; data: Float32Array } | undefined;
     return (frame, { theme, state, frames, at: { head } }) => {
       const peak = peakOf(frame, state.layer);
@@ -137,7 +117,7 @@ export const channels: View = {
         cached = {
           of: hidden!,
           layer: peak.layer,
-          data: absoluteValues(layerValues(hidden!, peak.layer)),
+          data: layerValues(hidden!, peak.layer).map(Math.abs),
         };
       const { data } = cached!;
       // Selects the layer before this hidden state, for interventions; the embedding is before all layers.
@@ -163,7 +143,7 @@ export const channels: View = {
         describe: ({ row, col }) =>
           row < 0 || col < 0
             ? ''
-            : `token ${row} “${word(frame.tokens[row]?.text ?? '')}”, channel ${col}: |h| = ${show(data[row * D + col]!)}`,
+            : `token ${row} ${quote(frame, row)}, channel ${col}: |h| = ${show(data[row * D + col]!)}`,
       });
     };
   },

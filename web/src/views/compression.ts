@@ -3,8 +3,8 @@
  * compression valley is a range of inner layers with low entropy.
  */
 import type { Frame } from '../frame';
-import { drawChart } from '../plot/chart';
-import { addElement, setText, type View } from '../page/view';
+import type { View } from '../page/view';
+import { createChartDraw } from './chart_draw';
 import { quantity } from '../save/numbers';
 import { colorsOf } from '../timeline/course';
 import { show } from '../words';
@@ -52,32 +52,25 @@ export const compression: View = {
       `${depthWithoutFirst > 0 ? `the valley is ${show(depthWithoutFirst)} deep` : 'there is no valley'}.`
     );
   },
-  draw(root) {
-    const chart = addElement(root, 'chart');
-    const captionElement = addElement(root, 'caption', 'p');
-    return (_, { frames, at }) => {
-      const caption = frames.map((frame) => compression.says(frame, at)).join('\n');
-      setText(captionElement, caption);
+  draw: createChartDraw(
+    (_, { frames, at }) => frames.map((frame) => compression.says(frame, at)).join('\n'),
+    (_, { frames }, caption) => {
       const colors = colorsOf(frames);
-      drawChart(chart, {
+      return {
         kind: 'lines',
         from: -1,
         xLabel: 'layer',
         yLabel: 'matrix entropy; dashed without the first token',
         domain: [0, 1],
         label: `Matrix entropy by layer. ${caption}`,
-        series: frames.flatMap((frame, i) =>
-          [
-            ['matrix_entropy', ''],
-            ['matrix_entropy_others', '4,3'],
-          ].map(([name, dash]) => ({
-            name: frame.title,
-            color: colors[i]!,
-            values: dataOf(frame, name!),
-            ...(dash ? { dash } : {}),
-          })),
-        ),
-      });
-    };
-  },
+        series: frames.flatMap((frame, i) => {
+          const line = { name: frame.title, color: colors[i]! };
+          return [
+            { ...line, values: dataOf(frame, 'matrix_entropy') },
+            { ...line, values: dataOf(frame, 'matrix_entropy_others'), dash: '4,3' },
+          ];
+        }),
+      };
+    },
+  ),
 };

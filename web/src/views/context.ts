@@ -1,21 +1,11 @@
 /** Draws Sink_1 of the first 16, 23, 32, ... tokens of the prompts, up to all of their tokens. */
 import { isBidirectional, mean, type Frame } from '../frame';
-import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { percent, show } from '../words';
-import { addElement, setText, type View } from '../page/view';
+import type { View } from '../page/view';
+import { createChartDraw } from './chart_draw';
 
-interface SinkByLength {
-  /** The number of tokens of each beginning of the prompts. */
-  readonly lengths: readonly number[];
-  /** The share of heads whose mean alpha_1 exceeds eps, for each length. */
-  readonly sink: readonly number[];
-  /** The mean of alpha_1 over the heads, for each length. */
-  readonly alpha: readonly number[];
-  readonly uniform: readonly number[];
-}
-
-function sinkByLength({ tensors, eps }: Frame): SinkByLength {
+function sinkByLength({ tensors, eps }: Frame) {
   const { data, shape } = tensors.alpha_by_length!;
   const [n, heads] = shape as [number, number];
   const lengths = Array.from(tensors.lengths!.data);
@@ -25,10 +15,13 @@ function sinkByLength({ tensors, eps }: Frame): SinkByLength {
   const harmonic = (T: number) =>
     Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b, 0);
   return {
+    /** The number of tokens of each beginning of the prompts. The other arrays have an entry for each. */
     lengths,
+    /** The share of heads whose mean alpha_1 exceeds eps. */
     sink: alphasByLength.map(
       (alphas) => alphas.filter((alpha) => alpha > Math.fround(eps)).length / heads,
     ),
+    /** The mean of alpha_1 over the heads. */
     alpha: alphasByLength.map((alphas) => mean(alphas)),
     uniform: lengths.map((T) => harmonic(T) / T),
   };
@@ -61,14 +54,11 @@ export const context: View = {
     );
     return `Sink₁ is ${phrases.join(', ')}.`;
   },
-  draw(root) {
-    const chart = addElement(root, 'chart');
-    const captionElement = addElement(root, 'caption', 'p');
-    return (frame, { at }) => {
+  draw: createChartDraw(
+    (frame, { at }) => context.says(frame, at),
+    (frame, _, caption) => {
       const { lengths: places, sink, alpha, uniform } = sinkByLength(frame);
-      const caption = context.says(frame, at);
-      setText(captionElement, caption);
-      drawChart(chart, {
+      return {
         kind: 'lines',
         doubling: true,
         xLabel: 'T, tokens',
@@ -81,7 +71,7 @@ export const context: View = {
           { name: 'mean α₁', color: '--query', places, values: alpha },
           { name: 'uniform attention', color: '--ink-2', places, values: uniform, dash: '3,3' },
         ],
-      });
-    };
-  },
+      };
+    },
+  ),
 };

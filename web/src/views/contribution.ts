@@ -23,7 +23,7 @@ const sharesOf = (frame: Frame, at: Head) =>
   METRICS.map((name) => frame.tensors[name] && ofHead(frame.tensors[name], at));
 
 function sentence(frame: Frame, at: Head): string {
-  const shares = sharesOf(frame, at).map((all) => all?.[firstKey(frame)] ?? NaN);
+  const shares = sharesOf(frame, at).map((byKey) => byKey?.[firstKey(frame)] ?? NaN);
   const [attentionWords, mixtureWords, outputWords] = shares.map((share) => percent(share, 0));
   const verb = shares[1]! < shares[0]! / 2 ? 'but contributes only' : 'and contributes';
   const isSmall = frame.tensors.head_out && writesLittle(outputNormsOf(frame, at));
@@ -51,10 +51,9 @@ export const contribution: View = {
   reads: ['contribution_at', 'alpha'],
   optional: ['contribution_out_at'],
   numbers: ({ tensors }) =>
-    METRICS.flatMap((name) => {
-      const tensor = tensors[name];
-      return tensor ? [quantity(name, ['layer', 'head', 'key'], tensor)] : [];
-    }),
+    METRICS.filter((name) => tensors[name]).map((name) =>
+      quantity(name, ['layer', 'head', 'key'], tensors[name]!),
+    ),
   says: sentence,
   draw: createHeadsDraw(sentence, (frame, { at, theme }) => {
     const [attention, mixture, output] = sharesOf(frame, at);

@@ -1,29 +1,24 @@
 /** Draws Sink_1 by threshold, and Sink_1 by length of the text. */
 import { alphaOfKey, firstKey, isBidirectional, sharesOf, type Frame } from '../frame';
-import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { firstTokenSubscript, percent, show } from '../words';
-import { addElement, setText, type View } from '../page/view';
+import type { View } from '../page/view';
+import { createChartDraw } from './chart_draw';
 
-const THRESHOLD_STEPS = 100;
+const THRESHOLDS = Array.from({ length: 101 }, (_, i) => i / 100);
 /** The largest number of attention weights, of all heads together, that the page reads at once. */
 const MAX_WEIGHTS = 2 ** 24;
 
 const firstAlphas = (frame: Frame): number[] => [...alphaOfKey(frame, firstKey(frame))];
 
-/** Returns the share of heads whose α₁ exceeds a threshold, for the thresholds 0, 0.01, ..., 1. */
-function sinkByThreshold(frame: Frame): Float32Array {
-  const weights = firstAlphas(frame);
-  return Float32Array.from(
-    { length: THRESHOLD_STEPS + 1 },
-    (_, i) => weights.filter((alpha) => alpha > i / THRESHOLD_STEPS).length / weights.length,
-  );
-}
+const shareAbove = (eps: number, alphas: readonly number[]) =>
+  alphas.filter((alpha) => alpha > eps).length / alphas.length;
 
-const thresholds = Float32Array.from(
-  { length: THRESHOLD_STEPS + 1 },
-  (_, i) => i / THRESHOLD_STEPS,
-);
+/** Returns the share of heads whose α₁ exceeds a threshold, for each of the thresholds. */
+function sinkByThreshold(frame: Frame): Float32Array {
+  const alphas = firstAlphas(frame);
+  return Float32Array.from(THRESHOLDS, (eps) => shareAbove(eps, alphas));
+}
 
 export const threshold: View = {
   name: 'threshold',
@@ -37,45 +32,39 @@ export const threshold: View = {
   reads: ['alpha', 'alpha_uniform'],
   numbers: (frame) => [
     quantity('sink_1_by_eps', ['eps_in_percent'], {
-      shape: [THRESHOLD_STEPS + 1],
+      shape: [THRESHOLDS.length],
       data: sinkByThreshold(frame),
     }),
   ],
   says: (frame) => {
     const alphas = firstAlphas(frame);
-    const shareAbove = (eps: number) =>
-      percent(alphas.filter((alpha) => alpha > eps).length / alphas.length, 0);
     if (!alphas.every(Number.isFinite)) return 'The attention of the first token is not recorded.';
     const symbol = `α${firstTokenSubscript(frame)}`;
     const uniform = show(frame.tensors.alpha_uniform!.data[firstKey(frame)]!, 2);
-    return `Of ${alphas.length} heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${shareAbove(eps)} have ${symbol} > ${eps}`).join(', ')}; uniform attention has ${symbol} = ${uniform}.`;
+    return `Of ${alphas.length} heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${percent(shareAbove(eps, alphas), 0)} have ${symbol} > ${eps}`).join(', ')}; uniform attention has ${symbol} = ${uniform}.`;
   },
-  draw(root) {
-    const chart = addElement(root, 'chart');
-    const captionElement = addElement(root, 'caption', 'p');
-    return (frame) => {
-      setText(captionElement, threshold.says(frame, { layer: 0, head: 0 }));
-      drawChart(chart, {
-        kind: 'lines',
-        xLabel: 'threshold ε',
-        yLabel: `Sink${firstTokenSubscript(frame)}`,
-        domain: [0, 1],
-        percent: true,
-        dots: false,
-        cursor: frame.eps,
-        cursorWords: `ε = ${frame.eps}`,
-        label: `Share of heads by threshold, ${frame.title}. ${threshold.says(frame, { layer: 0, head: 0 })}`,
-        series: [
-          {
-            name: `heads with α${firstTokenSubscript(frame)} > ε`,
-            color: '--sink',
-            values: sinkByThreshold(frame),
-            places: thresholds,
-          },
-        ],
-      });
-    };
-  },
+  draw: createChartDraw(
+    (frame, { at }) => threshold.says(frame, at),
+    (frame, _, caption) => ({
+      kind: 'lines',
+      xLabel: 'threshold ε',
+      yLabel: `Sink${firstTokenSubscript(frame)}`,
+      domain: [0, 1],
+      percent: true,
+      dots: false,
+      cursor: frame.eps,
+      cursorWords: `ε = ${frame.eps}`,
+      label: `Share of heads by threshold, ${frame.title}. ${caption}`,
+      series: [
+        {
+          name: `heads with α${firstTokenSubscript(frame)} > ε`,
+          color: '--sink',
+          values: sinkByThreshold(frame),
+          places: THRESHOLDS,
+        },
+      ],
+    }),
+  ),
 };
 
 /** Numbers of the first 1, 2, ..., T tokens: the share of heads with a sink, the mean α₁ and the uniform α₁. */
@@ -162,14 +151,11 @@ export const length: View = {
       .join('; ')
       .concat('.');
   },
-  draw(root) {
-    const chart = addElement(root, 'chart');
-    const captionElement = addElement(root, 'caption', 'p');
-    return (frame, { at }) => {
+  draw: createChartDraw(
+    (frame, { at }) => length.says(frame, at),
+    (frame, _, caption) => {
       const { sink, mean, uniform } = sinkByLength(frame);
-      const caption = length.says(frame, at);
-      setText(captionElement, caption);
-      drawChart(chart, {
+      return {
         kind: 'lines',
         from: 1,
         xLabel: 'T, tokens',
@@ -183,7 +169,7 @@ export const length: View = {
           { name: `mean α${firstTokenSubscript(frame)}`, color: '--query', values: mean },
           { name: 'uniform attention', color: '--ink-2', values: uniform, dash: '3,3' },
         ],
-      });
-    };
-  },
+      };
+    },
+  ),
 };

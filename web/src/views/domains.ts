@@ -4,15 +4,7 @@ import { deviation, mean, type Frame } from '../frame';
 import { percent } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
-interface Group {
-  readonly label: string;
-  readonly values: readonly number[];
-  readonly mean: number;
-  /** The sample standard deviation over the prompts (divided by n − 1); NaN for one prompt. */
-  readonly deviation: number;
-}
-
-export function groupsIn({ groups = [], perPrompt }: Pick<Frame, 'groups' | 'perPrompt'>): Group[] {
+export function groupsIn({ groups = [], perPrompt }: Pick<Frame, 'groups' | 'perPrompt'>) {
   const values = perPrompt.sink_ratio ?? [];
   return [...new Set(groups)].map((label) => {
     const labelValues = values.filter((_, i) => groups[i] === label);
@@ -24,6 +16,8 @@ export function groupsIn({ groups = [], perPrompt }: Pick<Frame, 'groups' | 'per
     };
   });
 }
+
+type Group = ReturnType<typeof groupsIn>[number];
 
 const spreadWords = (group: Group) =>
   Number.isFinite(group.deviation) ? ` ± ${percent(group.deviation)}` : '';

@@ -1,6 +1,6 @@
 /** Draws how much the loss changes when a head is ablated, and classifies the heads. */
 import { html, render } from 'lit';
-import { labelHead, type HeadLabel } from 'sinkscope';
+import { labelHead } from 'sinkscope';
 import { headAt, isBidirectional, largestMagnitude, mean, type Frame, type Head } from '../frame';
 import { diverging } from '../plot/color';
 import { quantity } from '../save/numbers';
@@ -11,34 +11,26 @@ import { addElement, setText, type View } from '../page/view';
 
 /** The labels of heads in saved numbers, as `effects.how` defines them. */
 const LABELS = ['active', 'no-op', 'parked', 'broadcast'] as const;
-type Label = (typeof LABELS)[number];
 
-interface LabeledHead extends Head, Pick<HeadLabel, 'dormant'> {
-  readonly label: Label;
-  readonly effect: number;
-  readonly share: number;
-}
-
-function labeledHeads({ tensors, architecture: { H }, eps }: Frame): LabeledHead[] {
+function labeledHeads({ tensors, architecture: { H }, eps }: Frame) {
   return Array.from(tensors.effect!.data, (effect, i) => {
     const share = tensors.first_share!.data[i]!;
     const contribution = tensors.contribution!.data[i]!;
     const { label: name, dormant } = labelHead({ eps, share, contribution, effect });
-    const label = name === 'no-op' && !dormant ? 'parked' : name;
+    const label: (typeof LABELS)[number] = name === 'no-op' && !dormant ? 'parked' : name;
     return { ...headAt(i, H), effect, share, label, dormant };
   });
 }
 
-const KINDS = ['dormant', 'used', 'none'] as const;
-type Kind = (typeof KINDS)[number];
-const kindOf = ({ label, dormant }: LabeledHead): Kind =>
-  dormant ? 'dormant' : label === 'active' ? 'none' : 'used';
+type LabeledHead = ReturnType<typeof labeledHeads>[number];
 
 const TITLES = {
   dormant: 'sink, dormant',
   used: 'sink, changes the loss',
   none: 'no sink',
-} as const satisfies Record<Kind, string>;
+} as const;
+const kindOf = ({ label, dormant }: LabeledHead): keyof typeof TITLES =>
+  dormant ? 'dormant' : label === 'active' ? 'none' : 'used';
 const kindWords = (head: LabeledHead) =>
   ({
     dormant: 'is dormant',
@@ -53,18 +45,18 @@ export const dormantHeads = (frame: Frame): readonly Head[] =>
 export const sinkCount = (frame: Frame): number =>
   labeledHeads(frame).filter((head) => kindOf(head) !== 'none').length;
 
-const dormantWords = (all: readonly LabeledHead[]): string =>
-  `${all.filter(({ dormant }) => dormant).length} of ${all.length} heads are dormant on this text: each has a sink, and ` +
+const dormantWords = (heads: readonly LabeledHead[]): string =>
+  `${heads.filter(({ dormant }) => dormant).length} of ${heads.length} heads are dormant on this text: each has a sink, and ` +
   'the model predicts as well without it.';
 
-function changeWords(all: readonly LabeledHead[], frame: Frame, { layer, head }: Head): string {
-  const selectedHead = all[layer * frame.architecture.H + head]!;
-  const largestHead = all.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
+function changeWords(heads: readonly LabeledHead[], frame: Frame, { layer, head }: Head): string {
+  const selectedHead = heads[layer * frame.architecture.H + head]!;
+  const largestHead = heads.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
   return (
     `${capital(headWords(selectedHead))} ${kindWords(selectedHead)}: it gives the first token ${percent(selectedHead.share, 0)} of its attention, and ` +
     `ablating it changes the loss by ${formatLossChange(selectedHead.effect)}. Ablating ${headWords(largestHead)} changes the loss most, by ` +
     `${formatLossChange(largestHead.effect)} nats per token.` +
-    (all.some(({ effect }) => effect < 0)
+    (heads.some(({ effect }) => effect < 0)
       ? ' In blue cells the model predicts better without the head.'
       : '')
   );
@@ -93,19 +85,12 @@ export const effects: View = {
     const { tensors, architecture } = frame;
     const { L, H } = architecture;
     const labels = labeledHeads(frame).map(({ label }) => LABELS.indexOf(label) + 1);
-    return [
-      quantity('effect', ['layer', 'head'], tensors.effect!),
-      quantity('first_share', ['layer', 'head'], tensors.first_share!),
-      quantity('contribution', ['layer', 'head'], tensors.contribution!),
-      quantity(
-        `label (${LABELS.map((name, i) => `${i + 1} ${name}`).join(', ')})`,
-        ['layer', 'head'],
-        {
-          shape: [L, H],
-          data: Float32Array.from(labels),
-        },
-      ),
-    ];
+    const labelNames = LABELS.map((name, i) => `${i + 1} ${name}`).join(', ');
+    const label = { shape: [L, H], data: Float32Array.from(labels) };
+    const numbers = ['effect', 'first_share', 'contribution'].map((name) =>
+      quantity(name, ['layer', 'head'], tensors[name]!),
+    );
+    return [...numbers, quantity(`label (${labelNames})`, ['layer', 'head'], label)];
   },
   says: sentence,
   draw(root, api) {
@@ -150,10 +135,10 @@ export const effects: View = {
             </tr>
           </thead>
           <tbody>
-            ${KINDS.map((kind) => {
+            ${Object.entries(TITLES).map(([kind, title]) => {
               const members = heads.filter((one) => kindOf(one) === kind);
               return html`<tr>
-                <th scope="row">${TITLES[kind]}</th>
+                <th scope="row">${title}</th>
                 <td>${members.length}</td>
                 <td>${percent(mean(members.map(({ share }) => share)), 0)}</td>
                 <td>${formatLossChange(mean(members.map(({ effect }) => effect)))}</td>

@@ -21,10 +21,7 @@ const MAPS = {
 const KINDS = { cos: 'cosine', dot: 'q·k', norm: '‖q‖‖k‖', angle: 'angles' } as const;
 
 /** Returns the cosines of all queries after the first one, with the first key and with the other keys. */
-function cosinesOf(
-  cos: ArrayLike<number>,
-  frame: Pick<Frame, 'T' | 'firstAt' | 'architecture'>,
-): { first: number[]; others: number[] } {
+function cosinesOf(cos: ArrayLike<number>, frame: Pick<Frame, 'T' | 'firstAt' | 'architecture'>) {
   const [first, others]: [number[], number[]] = [[], []];
   const { T } = frame;
   const key = firstKey(frame);
@@ -36,10 +33,7 @@ function cosinesOf(
 }
 
 /** Returns the angles of queries with the first key and with the other keys, in radians. */
-export function anglesOf(...args: Parameters<typeof cosinesOf>): {
-  first: number[];
-  others: number[];
-} {
+export function anglesOf(...args: Parameters<typeof cosinesOf>) {
   const { first, others } = cosinesOf(...args);
   return { first: first.map(Math.acos), others: others.map(Math.acos) };
 }
@@ -94,7 +88,6 @@ export const geometry: View = {
     });
     const rose = addElement(root, 'rose');
     const angleLegend = addElement(root, 'chart-key', 'p');
-    const cachedAngles = cacheLast((frame: Frame) => anglesOf(cosOf(frame)!.data, frame));
     const wordsOf = cacheLast((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
     let drawnCosines: unknown;
     return (frame, { state, theme, ...options }) => {
@@ -138,7 +131,7 @@ export const geometry: View = {
       }
       if (drawnCosines === cosOf(frame)) return;
       drawnCosines = cosOf(frame);
-      const { first, others } = cachedAngles(frame);
+      const { first, others } = anglesOf(cosOf(frame)!.data, frame);
       const [firstMean, othersMean] = [formatDegrees(mean(first)), formatDegrees(mean(others))];
       drawRose(
         rose,

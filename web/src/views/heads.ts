@@ -1,6 +1,7 @@
 /** Draws the attention maps of all heads as thumbnails, layers down and heads across. */
 import {
   firstTokenWeights,
+  headAt,
   layerNumber,
   maskHidden,
   modelHead,
@@ -22,11 +23,8 @@ function mapOf(frame: Frame, i: number): Float32Array {
   const { shape, data } = frame.tensors.att!;
   const side = sideOf(frame);
   const offset = i * side * side * (shape.length > 4 ? 2 : 1);
-  const pooledSide = frame.pooled && side;
-  return maskHidden(
-    { ...frame, ...(pooledSide ? { pooled: pooledSide } : {}) },
-    data.subarray(offset, offset + side ** 2),
-  );
+  const weights = data.subarray(offset, offset + side ** 2);
+  return maskHidden({ ...frame, pooled: frame.pooled && side }, weights);
 }
 
 export const heads: View = {
@@ -115,12 +113,12 @@ export const heads: View = {
       lastInputs = inputs;
       const weights = firstTokenWeights(frame);
       [...grid.children].forEach((child, i) => {
-        const [l, h] = [Math.floor(i / H), i % H];
+        const { layer, head } = headAt(i, H);
         const percentage = wholePercent(weights[i]!);
         const isApproximate = isPreview(frame);
-        const label = `${headName({ layer: l, head: h }, frame)} gives the first token ${isApproximate ? 'about ' : ''}${percentage}`;
+        const label = `${headName({ layer, head }, frame)} gives the first token ${isApproximate ? 'about ' : ''}${percentage}`;
         setText(child.lastElementChild as HTMLElement, `${isApproximate ? '≈' : ''}${percentage}`);
-        const isSelected = l === options.at.layer && h === options.at.head;
+        const isSelected = layer === options.at.layer && head === options.at.head;
         child.setAttribute('aria-selected', String(isSelected));
         (child as HTMLElement).tabIndex = isSelected ? 0 : -1;
         child.setAttribute('aria-label', label);

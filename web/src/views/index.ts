@@ -60,10 +60,7 @@ export interface Question {
   readonly tabs: readonly Tab[];
 }
 
-const createTab = (title: string, ...tabViews: readonly View[]): Tab => ({
-  title,
-  views: tabViews,
-});
+const createTab = (title: string, ...views: readonly View[]): Tab => ({ title, views });
 
 export const QUESTIONS: readonly Question[] = [
   {
@@ -122,38 +119,25 @@ export const QUESTIONS: readonly Question[] = [
   },
 ];
 
-const createResearchTab = (view: View, explanation: string): Tab => ({
-  title: view.title,
-  views: [view],
-  explanation,
-});
+const RESEARCH_VIEWS: readonly (readonly [View, string])[] = [
+  [logitParts, 'Which layers make the first key attractive: each layer’s part of the score.'],
+  [sinkTag, 'Whether the sink adds one and the same vector to every token.'],
+  [context, 'Whether the sink depends on the length of the text, up to the model’s context.'],
+  [compression, 'In which layers all hidden states point in nearly the same directions.'],
+  [suffix, 'A search for a few tokens that move the sink or spoil what follows.'],
+  [gate, 'A factor by which each head scales what it writes.'],
+  [router, 'Which experts of a mixture each token is sent to.'],
+  [unmasking, 'Where attention goes while a model fills in hidden words.'],
+];
 
 export const RESEARCH: Question = {
   name: 'research',
   title: 'Research views',
   hint: '',
-  tabs: [
-    createResearchTab(
-      logitParts,
-      'Which layers make the first key attractive: each layer’s part of the score.',
-    ),
-    createResearchTab(sinkTag, 'Whether the sink adds one and the same vector to every token.'),
-    createResearchTab(
-      context,
-      'Whether the sink depends on the length of the text, up to the model’s context.',
-    ),
-    createResearchTab(
-      compression,
-      'In which layers all hidden states point in nearly the same directions.',
-    ),
-    createResearchTab(
-      suffix,
-      'A search for a few tokens that move the sink or spoil what follows.',
-    ),
-    createResearchTab(gate, 'A factor by which each head scales what it writes.'),
-    createResearchTab(router, 'Which experts of a mixture each token is sent to.'),
-    createResearchTab(unmasking, 'Where attention goes while a model fills in hidden words.'),
-  ],
+  tabs: RESEARCH_VIEWS.map(([view, explanation]) => ({
+    ...createTab(view.title, view),
+    explanation,
+  })),
 };
 
 export const ALL_QUESTIONS = [...QUESTIONS, RESEARCH];
@@ -167,15 +151,9 @@ export const views: readonly View[] = [
   ]),
 ];
 
-export interface Choice {
-  readonly question: Question;
-  readonly tab: Tab;
-  readonly views: readonly View[];
-}
-
 /** Returns the views that apply to at least one of the frames; all of them if there are no frames. */
-export function fittingViews(all: readonly View[], frames: readonly Frame[]): readonly View[] {
-  return all.filter(({ fits }) => !fits || !frames.length || frames.some(fits));
+function fittingViews(list: readonly View[], frames: readonly Frame[]): readonly View[] {
+  return list.filter(({ fits }) => !fits || !frames.length || frames.some(fits));
 }
 
 /**
@@ -194,7 +172,7 @@ export function tabsOf({ tabs }: Question, frames: readonly Frame[], name = ''):
  * Returns the tab of a view, with this view first. If no frame has the view's numbers, returns another tab of the
  * question.
  */
-export function choiceOf(name: string, frames: readonly Frame[]): Choice {
+export function choiceOf(name: string, frames: readonly Frame[]) {
   const hasView = (one: Tab) => one.views.some((view) => view.name === name);
   const candidates = ALL_QUESTIONS.flatMap((question) =>
     tabsOf(question, frames, name).map((one) => ({ question, tab: one })),
@@ -208,7 +186,9 @@ export function choiceOf(name: string, frames: readonly Frame[]): Choice {
   return { ...choice, views: [...new Set([...namedViews, ...applicable])] };
 }
 
-/** Names that links and embeds use like those of views, for the two figures that draw a whole room. */
+export type Choice = ReturnType<typeof choiceOf>;
+
+/** The names, in links and embeds, of the two figures that draw a whole room. */
 export const LAB = 'lab';
 export const EXPERIMENT = 'experiment';
 const ROOM_TITLES: Readonly<Record<string, string>> = { [LAB]: 'Lab', [EXPERIMENT]: 'Experiment' };

@@ -3,26 +3,17 @@
  * layers.
  */
 import { headAt, ofHead, type Frame, type Head } from '../frame';
-import { drawChart } from '../plot/chart';
-import { addElement, setText, type View } from '../page/view';
+import type { View } from '../page/view';
+import { createChartDraw } from './chart_draw';
 import { quantity } from '../save/numbers';
 import { headName, real } from '../words';
-
-/** The parts of a head's mean logit with the first key. Arrays have a part for each layer below the head's. */
-export interface Parts {
-  readonly embedding: number;
-  readonly attention: readonly number[];
-  readonly ffn: readonly number[];
-  readonly biases: number;
-  /** The head of a lower layer with the largest part in size; absent if the parts are not split by head. */
-  readonly head?: Head & { readonly part: number };
-}
 
 const sumOf = (list: readonly number[]) => list.reduce((a, b) => a + b, 0);
 const indexOfLargest = (list: readonly number[]) =>
   list.reduce((best, x, i) => (Math.abs(x) > Math.abs(list[best]!) ? i : best), 0);
 
-export function partsOf(frame: Frame, at: Head): Parts {
+/** Returns the parts of a head's mean logit with the first key. Arrays have a part for each layer below the head's. */
+export function partsOf(frame: Frame, at: Head) {
   const { H } = frame.architecture;
   const parts = [...ofHead(frame.tensors.logit_parts!, at)];
   const lowerLayers = Array.from({ length: at.layer }, (_, l) => l);
@@ -36,13 +27,17 @@ export function partsOf(frame: Frame, at: Head): Parts {
     attention: lowerLayers.map((l) => parts[1 + 2 * l]!),
     ffn: lowerLayers.map((l) => parts[2 + 2 * l]!),
     biases: parts.at(-1)!,
-    ...(isSplitByHead
-      ? { head: { ...headAt(strongestIndex, H), part: headParts[strongestIndex]! } }
-      : {}),
+    /** The head of a lower layer with the largest part in size; undefined if the parts are not split by head. */
+    head: isSplitByHead
+      ? { ...headAt(strongestIndex, H), part: headParts[strongestIndex]! }
+      : undefined,
   };
 }
 
-function sentence(at: Head, { embedding, attention, ffn, biases, head }: Parts): string {
+function sentence(
+  at: Head,
+  { embedding, attention, ffn, biases, head }: ReturnType<typeof partsOf>,
+) {
   const name = headName(at);
   if (!Number.isFinite(embedding))
     return `${name}: the stream is no sum of components here: norms after the blocks, or edits, scale what was added, or a layer adds more than attention and feed-forward.`;
@@ -80,30 +75,22 @@ export const logitParts: View = {
     ),
   ],
   says: (frame, at) => sentence(at, partsOf(frame, at)),
-  draw(root) {
-    const chart = addElement(root, 'chart');
-    const captionElement = addElement(root, 'caption', 'p');
-    return (frame, { at }) => {
-      const components = partsOf(frame, at);
-      const caption = sentence(at, components);
-      setText(captionElement, caption);
-      drawChart(chart, {
+  draw: createChartDraw(
+    (frame, { at }) => logitParts.says(frame, at),
+    (frame, { at }, caption) => {
+      const { attention, embedding, ffn } = partsOf(frame, at);
+      return {
         kind: 'lines',
         from: -1,
         xLabel: 'layer (−1: the embedding)',
         yLabel: 'part of the first key’s logit',
         label: `Parts of the first key’s logit by layer. ${caption}`,
         series: [
-          { name: 'feed-forward', color: '--sink', values: [NaN, ...components.ffn] },
-          {
-            name: 'attention',
-            color: '--query',
-            values: [NaN, ...components.attention],
-            dash: '5,3',
-          },
-          { name: 'embedding', color: '--ink', values: [components.embedding], dash: '2,3' },
+          { name: 'feed-forward', color: '--sink', values: [NaN, ...ffn] },
+          { name: 'attention', color: '--query', values: [NaN, ...attention], dash: '5,3' },
+          { name: 'embedding', color: '--ink', values: [embedding], dash: '2,3' },
         ],
-      });
-    };
-  },
+      };
+    },
+  ),
 };

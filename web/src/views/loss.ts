@@ -1,15 +1,14 @@
 /** Draws the loss along the text, with a line for each setting of a model. */
-import type { Frame } from '../frame';
-import { isBidirectional, mean } from '../frame';
-import { drawChart } from '../plot/chart';
+import { isBidirectional, mean, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
 import { show } from '../words';
 import { editFields, isUnedited, settingName } from './settings';
-import { addElement, setText, type View } from '../page/view';
+import type { View } from '../page/view';
+import { createChartDraw } from './chart_draw';
 
 const MIN_SPAN = 16;
 const COLORS = ['--ink', '--sink', '--query', '--run-2', '--run-4', '--run-5'];
-const DASHES = ['', '', '', '5,3', '2,3', '6,2,2,2'];
+const DASHES = [undefined, undefined, undefined, '5,3', '2,3', '6,2,2,2'];
 
 /** The largest number of points of a line: a long text has more positions than the picture has pixels. */
 const MAX_POINTS = 512;
@@ -17,10 +16,7 @@ const MAX_POINTS = 512;
 const spanOf = (T: number) => Math.max(MIN_SPAN, Math.ceil(T / 16));
 
 /** Returns the mean loss of the `span` positions up to each drawn one, or of fewer near the beginning. */
-function movingAverage(
-  { tensors, T }: Frame,
-  span: number,
-): { places: number[]; values: number[] } {
+function movingAverage({ tensors, T }: Frame, span: number) {
   const losses = tensors.loss_at!.data;
   const start = Math.min(MIN_SPAN, Math.ceil(T / 4));
   const step = Math.ceil(T / MAX_POINTS);
@@ -43,9 +39,9 @@ export function queryWithoutFirst(frame: Frame): number {
 const meanLossWords = (frame: Frame) =>
   `${settingName(frame)} ${show(mean(frame.tensors.loss_at!.data, 1), 3)}`;
 
-function lossWords(all: readonly Frame[]): string {
-  const longest = Math.max(...all.map(({ T }) => T));
-  const phrases = all.map(
+function lossWords(frames: readonly Frame[]): string {
+  const longest = Math.max(...frames.map(({ T }) => T));
+  const phrases = frames.map(
     (one) => meanLossWords(one) + (one.T < longest ? ` over its first ${one.T} tokens` : ''),
   );
   return `Mean loss over the text: ${phrases.join('; ')}.`;
@@ -65,19 +61,16 @@ export const loss: View = {
   fits: (frame) => !isBidirectional(frame),
   numbers: (frame) => [quantity('loss_at', ['token'], frame.tensors.loss_at!)],
   says: (frame) => `Mean loss over the text: ${meanLossWords(frame)}.`,
-  draw(root) {
-    const chart = addElement(root, 'chart');
-    const captionElement = addElement(root, 'caption', 'p');
-    return (frame, { group, frames }) => {
+  draw: createChartDraw(
+    (frame, { group }) => lossWords(group.length ? group : [frame]),
+    (frame, { group, frames }, caption) => {
       const members = group.length ? group : [frame];
       const span = spanOf(Math.max(...frames.map(({ T }) => T)));
       const averages = frames
         .flatMap((one) => movingAverage(one, span).values)
         .filter(Number.isFinite);
       const cursor = members.map(queryWithoutFirst).find(Number.isFinite);
-      const caption = lossWords(members);
-      setText(captionElement, caption);
-      drawChart(chart, {
+      return {
         kind: 'lines',
         tight: true,
         xLabel: 'token',
@@ -87,15 +80,14 @@ export const loss: View = {
         ...(cursor ? { cursor, cursorWords: 'first token leaves' } : {}),
         series: members.map((one, i) => {
           const index = isUnedited(one) ? 0 : i || 1;
-          const dash = DASHES[index % DASHES.length];
           return {
             name: settingName(one),
             color: COLORS[index % COLORS.length]!,
             ...movingAverage(one, span),
-            ...(dash ? { dash } : {}),
+            dash: DASHES[index % DASHES.length],
           };
         }),
-      });
-    };
-  },
+      };
+    },
+  ),
 };

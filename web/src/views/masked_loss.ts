@@ -4,13 +4,13 @@
 import { nothing } from 'lit';
 import type { TaskScore, UnmaskConditions } from 'sinkscope';
 import { isMasked, type Frame } from '../frame';
-import { addElement, type DrawOptions, type View } from '../page/view';
+import { addElement, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { MaskedLoss } from '../run/started';
 import { labeledQuantity } from '../save/numbers';
 import { formatNumber } from '../timeline/seeds';
 import { percent } from '../words';
-import { createJob, createJobParts, type Job } from './job';
+import { createJob, createJobParts } from './job';
 
 /** The finished share of the work, and the result once the work is complete. */
 interface Measurement {
@@ -84,10 +84,7 @@ export const maskedLoss: View = {
     const result = results.get(frame.tokens)?.result;
     if (!result) return [];
     return rowsOf('masked', result).flatMap(({ conditions }, i) => {
-      const row = (
-        name: string,
-        value: (conditions: UnmaskConditions[(typeof CONDITIONS)[number][0]]) => number,
-      ) =>
+      const row = (name: string, value: (losses: UnmaskConditions['baseline']) => number) =>
         labeledQuantity(
           `${i ? 'causal' : 'masked'}_${name}`,
           'condition',
@@ -108,35 +105,6 @@ export const maskedLoss: View = {
   draw(root, api) {
     const { showJob } = createJobParts(root);
     const chart = addElement(root, 'plot');
-    const draw = (frame: Frame, options: DrawOptions, job: Job) => {
-      const measured = results.get(frame.tokens);
-      showJob(job, 'Measure', maskedLoss.says(frame, options.at), {
-        progress: measured ? percent(measured.share, 0) : nothing,
-      });
-      chart.hidden = !measured?.result;
-      if (!measured?.result) return;
-      const rows = rowsOf(frame.model.title, measured.result);
-      const hiddenConditions = CONDITIONS.slice(1);
-      const lowerEnds = rows.flatMap(({ conditions }) =>
-        hiddenConditions.map(
-          ([key]) => conditions[key].loss.change.mean - (conditions[key].loss.change.error ?? 0),
-        ),
-      );
-      drawChart(chart, {
-        kind: 'points',
-        xLabel: '',
-        xNames: hiddenConditions.map(([, name]) => name),
-        yLabel: 'loss rises by, nats',
-        domain: [Math.min(0, ...lowerEnds), 0.05],
-        label: maskedLoss.says(frame, options.at),
-        series: rows.map(({ title, conditions }, i) => ({
-          name: title,
-          color: i ? '--query' : '--sink',
-          values: hiddenConditions.map(([key]) => conditions[key].loss.change.mean),
-          spread: hiddenConditions.map(([key]) => conditions[key].loss.change.error ?? NaN),
-        })),
-      });
-    };
     return createJob(root, api, {
       results,
       settings: [],
@@ -146,7 +114,36 @@ export const maskedLoss: View = {
         const result = await api.measure('maskedLoss', { frame, signal }, { onShare });
         onResult({ share: 1, result });
       },
-      draw,
+      draw(frame, options, job) {
+        const measured = results.get(frame.tokens);
+        showJob(job, 'Measure', maskedLoss.says(frame, options.at), {
+          progress: measured ? percent(measured.share, 0) : nothing,
+        });
+        chart.hidden = !measured?.result;
+        if (!measured?.result) return;
+        const hiddenConditions = CONDITIONS.slice(1);
+        const rows = rowsOf(frame.model.title, measured.result).map(({ title, conditions }) => ({
+          title,
+          changes: hiddenConditions.map(([key]) => conditions[key].loss.change),
+        }));
+        const lowerEnds = rows.flatMap(({ changes }) =>
+          changes.map(({ mean, error }) => mean - (error ?? 0)),
+        );
+        drawChart(chart, {
+          kind: 'points',
+          xLabel: '',
+          xNames: hiddenConditions.map(([, name]) => name),
+          yLabel: 'loss rises by, nats',
+          domain: [Math.min(0, ...lowerEnds), 0.05],
+          label: maskedLoss.says(frame, options.at),
+          series: rows.map(({ title, changes }, i) => ({
+            name: title,
+            color: i ? '--query' : '--sink',
+            values: changes.map(({ mean }) => mean),
+            spread: changes.map(({ error }) => error ?? NaN),
+          })),
+        });
+      },
     });
   },
 };

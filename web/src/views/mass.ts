@@ -1,9 +1,9 @@
 /** Draws the sum of each query's attention weights. */
 import { firstKey, largestMagnitude, ofHead, selectedHead, type Frame, type Head } from '../frame';
-import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { firstTokenSubscript, headWords, show } from '../words';
-import { addElement, setText, type View } from '../page/view';
+import type { View } from '../page/view';
+import { createChartDraw } from './chart_draw';
 
 const massesOf = (frame: Frame, at: Head) => ofHead(frame.tensors.row_mass!, at);
 
@@ -28,26 +28,18 @@ export const mass: View = {
       `unnormalized α${firstTokenSubscript(frame)} ${show(rawAlpha, 3)}.`
     );
   },
-  draw(root) {
-    const chart = addElement(root, 'chart');
-    const captionElement = addElement(root, 'caption', 'p');
-    return (frame, { at, frames, state }) => {
-      setText(captionElement, mass.says(frame, at));
-      drawChart(chart, {
+  draw: createChartDraw(
+    (frame, { at }) => mass.says(frame, at),
+    (frame, { at, frames, state }) => {
+      const masses = frames.map((one) => massesOf(one, selectedHead(one, state)));
+      return {
         kind: 'lines',
         xLabel: 'query t',
         yLabel: 'row sum',
-        domain: [
-          0,
-          1.1 *
-            largestMagnitude(
-              frames.map((one) => massesOf(one, selectedHead(one, state))),
-              1,
-            ),
-        ],
+        domain: [0, 1.1 * largestMagnitude(masses, 1)],
         label: `Row sum by query, ${headWords(at, frame)} of ${frame.title}`,
         series: [{ name: frame.operation.label, color: '--query', values: massesOf(frame, at) }],
-      });
-    };
-  },
+      };
+    },
+  ),
 };

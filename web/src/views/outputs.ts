@@ -30,21 +30,8 @@ function normsOf(frame: Frame): Float32Array {
   });
 }
 
-export interface OutputNorms {
-  readonly norms: Float32Array;
-  /** The norm of the selected head's output, and the mean over all other heads. */
-  readonly selectedNorm: number;
-  readonly othersMean: number;
-  /** The means over the heads with a sink and without one; NaN if there are none. */
-  readonly sinkMean: number;
-  readonly noSinkMean: number;
-  readonly sinkCount: number;
-  /** The largest output of a head with a sink, and the smallest of one without. */
-  readonly sinkMaximum: number;
-  readonly noSinkMinimum: number;
-}
-
-export function outputNormsOf(frame: Frame, { layer, head }: Head): OutputNorms {
+/** Compares the norm of the selected head's output with those of other heads. A mean over no heads is NaN. */
+export function outputNormsOf(frame: Frame, { layer, head }: Head) {
   const norms = normsOf(frame);
   const allNorms = [...norms];
   const weights = firstTokenWeights(frame);
@@ -55,13 +42,17 @@ export function outputNormsOf(frame: Frame, { layer, head }: Head): OutputNorms 
     norms,
     selectedNorm: norms[selectedIndex]!,
     othersMean: mean(allNorms.filter((_, i) => i !== selectedIndex)),
+    /** The means over the heads with a sink and without one. */
     sinkMean: mean(sinkNorms),
     noSinkMean: mean(noSinkNorms),
     sinkCount: sinkNorms.length,
+    /** The largest output of a head with a sink, and the smallest of one without. */
     sinkMaximum: Math.max(...sinkNorms),
     noSinkMinimum: Math.min(...noSinkNorms),
   };
 }
+
+export type OutputNorms = ReturnType<typeof outputNormsOf>;
 
 export const writesLittle = ({ selectedNorm, othersMean }: OutputNorms): boolean =>
   selectedNorm < othersMean / 2;
@@ -77,9 +68,9 @@ export function outputWords(outputNorms: OutputNorms): string {
 function exceptionWords(outputNorms: OutputNorms): string {
   const { sinkMean, noSinkMean, sinkMaximum, noSinkMinimum } = outputNorms;
   const exceptions = [
-    ...(sinkMaximum > noSinkMean ? ['some red heads write much'] : []),
-    ...(noSinkMinimum < sinkMean ? ['some gray heads write little'] : []),
-  ];
+    sinkMaximum > noSinkMean && 'some red heads write much',
+    noSinkMinimum < sinkMean && 'some gray heads write little',
+  ].filter(Boolean);
   return sinkMean < noSinkMean && exceptions.length ? `, but ${exceptions.join(', and ')}` : '';
 }
 

@@ -1,10 +1,17 @@
 /** Draws how much a perturbation raises the loss, next to random controls of the same kind. */
-import { largestMagnitude } from '../frame';
-import { drawChart } from '../plot/chart';
+import { largestMagnitude, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
 import { costOf, isUnedited, settingName, formatLossChange } from './settings';
 import { capital } from '../words';
-import { addElement, setText, type View } from '../page/view';
+import type { View } from '../page/view';
+import { createChartDraw } from './chart_draw';
+
+function costsOf(settings: readonly Frame[]) {
+  const baseline = settings.find(isUnedited);
+  return settings.flatMap((one) =>
+    baseline && one !== baseline ? [{ name: settingName(one), ...costOf(one, baseline) }] : [],
+  );
+}
 
 export const perturbations: View = {
   name: 'perturbations',
@@ -20,28 +27,17 @@ export const perturbations: View = {
   numbers: ({ tensors }) => [quantity('loss_mean', [], { ...tensors.loss_mean!, shape: [] })],
   says: (frame) =>
     `${capital(settingName(frame))}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
-  draw(root) {
-    const chart = addElement(root, 'chart');
-    const captionElement = addElement(root, 'caption', 'p');
-    return (frame, { group, frames }) => {
-      const costsOf = (settings: typeof frames) => {
-        const baseline = settings.find(isUnedited);
-        return settings.flatMap((one) =>
-          baseline && one !== baseline
-            ? [{ name: settingName(one), ...costOf(one, baseline) }]
-            : [],
-        );
-      };
-      const groupCosts = costsOf(group);
+  draw: createChartDraw(
+    (_, { group }) =>
+      costsOf(group)
+        .map(({ name, mean }, i) => `${i + 1}, ${name}: ${formatLossChange(mean)}`)
+        .join('; '),
+    (frame, { group, frames }, caption) => {
       const models = new Set(frames.map(({ model }) => model.id));
       const costsByModel = [...models].map((id) =>
         costsOf(frames.filter(({ model }) => model.id === id)).map((one) => one.mean),
       );
-      const caption = groupCosts
-        .map(({ name, mean }, i) => `${i + 1}, ${name}: ${formatLossChange(mean)}`)
-        .join('; ');
-      setText(captionElement, caption);
-      drawChart(chart, {
+      return {
         from: 1,
         kind: 'bars',
         xLabel: 'change',
@@ -52,10 +48,10 @@ export const perturbations: View = {
           {
             name: 'the selected ones, then random ones',
             color: '--sink',
-            values: groupCosts.map(({ mean }) => mean),
+            values: costsOf(group).map(({ mean }) => mean),
           },
         ],
-      });
-    };
-  },
+      };
+    },
+  ),
 };

@@ -1,7 +1,7 @@
 /** Draws the ratio of the first token's hidden norm to the others' mean by layer, a line for each model. */
 import type { Frame } from '../frame';
-import { drawChart } from '../plot/chart';
-import { addElement, setText, type View } from '../page/view';
+import type { View } from '../page/view';
+import { createChartDraw } from './chart_draw';
 import { quantity } from '../save/numbers';
 import { colorsOf } from '../timeline/course';
 import { show, stateWords } from '../words';
@@ -27,14 +27,11 @@ export const ratios: View = {
     const largest = Math.max(...ratios);
     return `${frame.title}: at most ${show(largest, 1)}×, ${stateWords(ratios.indexOf(largest))}.`;
   },
-  draw(root) {
-    const chart = addElement(root, 'chart');
-    const captionElement = addElement(root, 'caption', 'p');
-    return (_, { frames, at }) => {
-      const caption = frames.map((frame) => ratios.says(frame, at)).join('\n');
-      setText(captionElement, caption);
+  draw: createChartDraw(
+    (_, { frames, at }) => frames.map((frame) => ratios.says(frame, at)).join('\n'),
+    (_, { frames }, caption) => {
       const colors = colorsOf(frames);
-      drawChart(chart, {
+      return {
         kind: 'lines',
         from: -1,
         xLabel: 'layer',
@@ -46,7 +43,7 @@ export const ratios: View = {
           color: colors[i]!,
           values: ratiosOf(frame),
         })),
-      });
-    };
-  },
+      };
+    },
+  ),
 };

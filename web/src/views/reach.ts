@@ -80,18 +80,14 @@ export const reach: View = {
   formula: '‖h − h′‖ / ‖h′‖;  distance from the mean: ‖h − mean h‖ over √T',
   source: 'Barbero et al. 2025 (why LLMs attend to the first token)',
   reads: ['reach', 'reach_bare', 'mixing', 'mixing_bare'],
-  numbers: ({ tensors }) => [
-    ...(['reach', 'reach_bare'] as const).flatMap((name) =>
-      tensors[name]!.data.length
-        ? [{ ...quantity(name, ['layer', 'token'], tensors[name]!), from: [-1, 0] }]
-        : [],
-    ),
-    ...(['mixing', 'mixing_bare'] as const).flatMap((name) =>
-      tensors[name]!.data.length
-        ? [{ ...quantity(name, ['layer'], tensors[name]!), from: [-1] }]
-        : [],
-    ),
-  ],
+  numbers: ({ tensors }) =>
+    ['reach', 'reach_bare', 'mixing', 'mixing_bare']
+      .filter((name) => tensors[name]!.data.length)
+      .map((name) =>
+        name.startsWith('reach')
+          ? { ...quantity(name, ['layer', 'token'], tensors[name]!), from: [-1, 0] }
+          : { ...quantity(name, ['layer'], tensors[name]!), from: [-1] },
+      ),
   says: sentence,
   draw(root, { set }) {
     const captionElement = addElement(root, 'caption', 'p');
@@ -126,11 +122,8 @@ export const reach: View = {
     const cachedVariants = cacheLast(variantsOf);
     return (frame, { theme, frames }) => {
       const variants = cachedVariants(frame);
-      const changes = frames.flatMap(({ tensors }) => [
-        tensors.reach!.data,
-        tensors.reach_bare!.data,
-      ]);
-      const maximum = largestMagnitude(changes);
+      const changes = frames.flatMap(({ tensors }) => [tensors.reach!, tensors.reach_bare!]);
+      const maximum = largestMagnitude(changes.map(({ data }) => data));
       const scale = sequential(theme, Math.min(1, maximum), true);
       setText(captionElement, sentence(frame));
       drawLegend(legend, scale, ['0', maximum > 1 ? '100% or more' : percent(maximum, 0)]);

@@ -1,19 +1,12 @@
 /** Draws which experts each token is routed to, to show whether the first token has experts of its own. */
 import { alphaOfKey, layerNumber, mean, modelHead, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
-import { sequential, type Scale } from '../plot/color';
-import { createHeatmap, type Cell, type Heatmap } from '../plot/heatmap';
+import { sequential } from '../plot/color';
+import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { percent, quote, show } from '../words';
-import {
-  cacheLast,
-  addElement,
-  setText,
-  type DrawOptions,
-  type ViewApi,
-  type View,
-} from '../page/view';
+import { cacheLast, addElement, setText, type View } from '../page/view';
 
 /** Returns the weight of each expert for one token, [E]; 0 for an expert that was not chosen. */
 function weightsOf(frame: Frame, layer: number, token: number): Float32Array {
@@ -86,110 +79,12 @@ function sentence(frame: Frame, layer: number): string {
 function formatCell(frame: Frame, layer: number, expert: number, token: number): string {
   if (token < 0) return '';
   const tokenName = `token ${token} ${quote(frame, token)}`;
-  if (expert < 0) {
-    const experts = expertsOf(frame, layer, token);
-    return `${tokenName}: expert ${experts.join(' and ')}`;
-  }
+  if (expert < 0) return `${tokenName}: expert ${expertsOf(frame, layer, token).join(' and ')}`;
   const weight = weightsOf(frame, layer, token)[expert];
   return `${tokenName}, expert ${expert}: ${weight ? `weight ${show(weight, 3)}` : 'not selected'}`;
 }
 
-function createPictures(root: HTMLElement, api: ViewApi, choose: (layer: number) => void) {
-  const captionElement = addElement(root, 'caption', 'p');
-  const legend = addElement(root, 'legend-place');
-  const tokens = createHeatmap(addElement(root, 'plot'), {
-    onPoint: (cell) => api.point(cell ? { query: cell.col, key: cell.col } : {}),
-    onChoose: ({ col }) => api.set({ query: col, key: -1 }),
-  });
-  api.effect(() => {
-    const { query } = api.pointed.value;
-    tokens.light(query === undefined || query < 0 ? undefined : { row: -1, col: query });
-  });
-  const chart = addElement(root, 'chart');
-  const layerMaps = addElement(root, 'pair');
-  const layers = (['first', 'others'] as const).map((which) => {
-    const plot = addElement(layerMaps, 'plot');
-    addElement(plot, 'subtitle', 'p').textContent =
-      which === 'first' ? 'first token, by layer' : 'mean of the others';
-    const onChoose = ({ row }: Cell) => choose(row);
-    return { which, map: createHeatmap(plot, { onChoose }) };
-  });
-  return { captionElement, legend, tokens, chart, layers };
-}
-
-function drawTokens(
-  map: Heatmap,
-  frame: Frame,
-  options: DrawOptions,
-  scale: Scale,
-  data: Float32Array,
-) {
-  const { at, state } = options;
-  const { layer } = at;
-  const { E } = frame.architecture;
-  const { T } = frame;
-  map.draw({
-    rows: E,
-    cols: T,
-    data,
-    scale,
-    rowTitle: 'expert',
-    colTitle: 'token',
-    // Cells are square unless the map would be higher than wide, or more than four times as wide as high.
-    cellShape: Math.min((4 * E) / T, Math.max(1, E / T)),
-    label: `Weights of ${E} experts for ${T} tokens in layer ${layerNumber(frame, layer)} of ${frame.title}.`,
-    chosen: state.query >= 0 ? { row: -1, col: state.query } : undefined,
-    describe: ({ row, col }) => formatCell(frame, layer, row, col),
-  });
-}
-
-function drawLoad(chart: HTMLElement, frame: Frame, layer: number, loads: Float32Array): void {
-  const { E, chosen } = frame.architecture;
-  const values = loads.subarray(layer * E, (layer + 1) * E);
-  drawChart(chart, {
-    kind: 'bars',
-    xLabel: 'expert',
-    yLabel: 'load',
-    domain: [0, 1],
-    percent: true,
-    label:
-      `Load of the experts in layer ${layerNumber(frame, layer)} of ${frame.title}: ` +
-      `${[...values].map((load) => percent(load, 0)).join(', ')} of the tokens.`,
-    series: [
-      { name: 'tokens routed to it', color: '--query', values },
-      { name: 'uniform load', color: '--ink-3', values: values.map(() => chosen / E) },
-    ],
-  });
-}
-
 const LAYER_TITLES = { first: 'first token', others: 'mean of the others' } as const;
-
-function drawLayers(
-  map: Heatmap,
-  frame: Frame,
-  layer: number,
-  scale: Scale,
-  which: keyof typeof LAYER_TITLES,
-  data: Float32Array,
-): void {
-  const { L, E } = frame.architecture;
-  map.draw({
-    rows: L,
-    cols: E,
-    data,
-    scale,
-    rowTitle: 'layer',
-    rowWords: Array.from({ length: L }, (_, l) => String(layerNumber(frame, l))),
-    colTitle: 'expert',
-    cellShape: 1.4,
-    label: `Weights of the experts by layer, ${LAYER_TITLES[which]}, of ${frame.title}.`,
-    chosen: { row: layer, col: -1 },
-    describe: ({ row, col }) =>
-      row < 0 || col < 0
-        ? ''
-        : `layer ${layerNumber(frame, row)}, expert ${col}, ${LAYER_TITLES[which]}: ${show(data[row * E + col]!, 3)}`,
-  });
-}
 
 export const router: View = {
   name: 'router',
@@ -212,27 +107,90 @@ export const router: View = {
   draw(root, api) {
     let head = 0;
     let drawnFrame: Frame | undefined;
-    const choose = (layer: number) => drawnFrame && api.set(modelHead(drawnFrame, { layer, head }));
-    const { captionElement, legend, tokens, chart, layers } = createPictures(root, api, choose);
+    const captionElement = addElement(root, 'caption', 'p');
+    const legend = addElement(root, 'legend-place');
+    const tokenMap = createHeatmap(addElement(root, 'plot'), {
+      onPoint: (cell) => api.point(cell ? { query: cell.col, key: cell.col } : {}),
+      onChoose: ({ col }) => api.set({ query: col, key: -1 }),
+    });
+    api.effect(() => {
+      const { query = -1 } = api.pointed.value;
+      tokenMap.light(query < 0 ? undefined : { row: -1, col: query });
+    });
+    const chart = addElement(root, 'chart');
+    const pair = addElement(root, 'pair');
+    const layerMaps = (['first', 'others'] as const).map((which) => {
+      const plot = addElement(pair, 'plot');
+      addElement(plot, 'subtitle', 'p').textContent =
+        which === 'first' ? 'first token, by layer' : LAYER_TITLES.others;
+      const onChoose = ({ row: layer }: Cell) =>
+        drawnFrame && api.set(modelHead(drawnFrame, { layer, head }));
+      return { which, map: createHeatmap(plot, { onChoose }) };
+    });
     const cachedNumbers = cacheLast((frame: Frame) => ({
-      load: expertLoads(frame),
-      layers: layers.map(({ which }) => weightsByLayer(frame, which)),
+      loads: expertLoads(frame),
+      byLayer: layerMaps.map(({ which }) => weightsByLayer(frame, which)),
     }));
-    let cachedTokens: { of: Frame; layer: number; tokens: Float32Array } | undefined;
-    return (frame, options) => {
-      const { theme, at } = options;
+    let cachedTokens: { of: Frame; layer: number; data: Float32Array } | undefined;
+    return (frame, { theme, at, state }) => {
+      const { layer } = at;
+      const { T, title } = frame;
+      const { L, E, chosen } = frame.architecture;
       head = at.head;
       drawnFrame = frame;
       const scale = sequential(theme);
-      const numbers = cachedNumbers(frame);
-      if (cachedTokens?.of !== frame || cachedTokens.layer !== at.layer)
-        cachedTokens = { of: frame, layer: at.layer, tokens: weightsByExpert(frame, at.layer) };
-      setText(captionElement, sentence(frame, at.layer));
+      const { loads, byLayer } = cachedNumbers(frame);
+      if (cachedTokens?.of !== frame || cachedTokens.layer !== layer)
+        cachedTokens = { of: frame, layer, data: weightsByExpert(frame, layer) };
+      setText(captionElement, sentence(frame, layer));
       drawLegend(legend, scale, ['weight 0', '1']);
-      drawTokens(tokens, frame, options, scale, cachedTokens.tokens);
-      drawLoad(chart, frame, at.layer, numbers.load);
-      for (const [i, { which, map }] of layers.entries())
-        drawLayers(map, frame, at.layer, scale, which, numbers.layers[i]!);
+      const layerName = `layer ${layerNumber(frame, layer)} of ${title}`;
+      tokenMap.draw({
+        rows: E,
+        cols: T,
+        data: cachedTokens.data,
+        scale,
+        rowTitle: 'expert',
+        colTitle: 'token',
+        // Cells are square unless the map would be higher than wide, or more than four times as wide as high.
+        cellShape: Math.min((4 * E) / T, Math.max(1, E / T)),
+        label: `Weights of ${E} experts for ${T} tokens in ${layerName}.`,
+        chosen: state.query >= 0 ? { row: -1, col: state.query } : undefined,
+        describe: ({ row, col }) => formatCell(frame, layer, row, col),
+      });
+      const values = loads.subarray(layer * E, (layer + 1) * E);
+      const loadWords = [...values].map((load) => percent(load, 0)).join(', ');
+      drawChart(chart, {
+        kind: 'bars',
+        xLabel: 'expert',
+        yLabel: 'load',
+        domain: [0, 1],
+        percent: true,
+        label: `Load of the experts in ${layerName}: ${loadWords} of the tokens.`,
+        series: [
+          { name: 'tokens routed to it', color: '--query', values },
+          { name: 'uniform load', color: '--ink-3', values: values.map(() => chosen / E) },
+        ],
+      });
+      layerMaps.forEach(({ which, map }, i) => {
+        const data = byLayer[i]!;
+        map.draw({
+          rows: L,
+          cols: E,
+          data,
+          scale,
+          rowTitle: 'layer',
+          rowWords: Array.from({ length: L }, (_, l) => String(layerNumber(frame, l))),
+          colTitle: 'expert',
+          cellShape: 1.4,
+          label: `Weights of the experts by layer, ${LAYER_TITLES[which]}, of ${title}.`,
+          chosen: { row: layer, col: -1 },
+          describe: ({ row, col }) =>
+            row < 0 || col < 0
+              ? ''
+              : `layer ${layerNumber(frame, row)}, expert ${col}, ${LAYER_TITLES[which]}: ${show(data[row * E + col]!, 3)}`,
+        });
+      });
     };
   },
 };

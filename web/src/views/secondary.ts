@@ -3,51 +3,41 @@
  * attention.
  */
 import { alphaOfKey, firstKey, isBidirectional, layerNumber, mean, type Frame } from '../frame';
-import { drawChart } from '../plot/chart';
-import { addElement, setText, type View } from '../page/view';
+import type { View } from '../page/view';
+import { createChartDraw } from './chart_draw';
 import { percent, quote, show } from '../words';
 
 /** A secondary sink receives more than this multiple of uniform attention. */
 const SINK_MULTIPLE = 5;
 const LINE_COUNT = 4;
-const DASHES = ['', '5,3', '2,3', '6,2,2,2'];
-
-export interface KeyAttention {
-  readonly key: number;
-  /** The mean of alpha_k over the heads of each layer, as a multiple of uniform attention. */
-  readonly multiples: readonly number[];
-  /** The first layer where the multiple exceeds `SINK_MULTIPLE`; -1 if there is none. */
-  readonly birth: number;
-  /** The number of layers where the multiple exceeds `SINK_MULTIPLE`. */
-  readonly lifetime: number;
-  /** The key's hidden norm before the layer `birth`, relative to the mean of all tokens except the first. */
-  readonly norm: number;
-}
+const DASHES = [undefined, '5,3', '2,3', '6,2,2,2'];
 
 /**
  * Returns keys 2 to T / 2, the strongest first, since later keys are seen by few queries; without a causal mask,
  * returns keys 2 to T.
  */
-export function keysByAttention(frame: Frame): KeyAttention[] {
+export function keysByAttention(frame: Frame) {
   const { tensors, architecture, T } = frame;
   const { L, H } = architecture;
-  const [alpha, uniform, norms] = ['alpha', 'alpha_uniform', 'hidden_norm'].map(
-    (name) => tensors[name]!.data,
-  ) as [Float32Array, Float32Array, Float32Array];
+  const [alpha, uniform] = [tensors.alpha!.data, tensors.alpha_uniform!.data];
+  const norms = tensors.hidden_norm!.data as Float32Array;
   const end = isBidirectional(frame) ? T : Math.floor(T / 2);
   const firstIndex = firstKey(frame);
   const keys = Array.from(
     { length: Math.max(0, end - 1 - firstIndex) },
     (_, i) => firstIndex + 1 + i,
-  ).map((key): KeyAttention => {
+  ).map((key) => {
+    /** The mean of alpha_k over the heads of each layer, as a multiple of uniform attention. */
     const multiples = Array.from({ length: L }, (_, l) => {
       const heads = Array.from({ length: H }, (_, h) => alpha[(l * H + h) * T + key]!);
       return mean(heads) / uniform[key]!;
     });
     const sinkLayers = multiples.flatMap((x, l) => (x > SINK_MULTIPLE ? [l] : []));
+    /** The first layer where the key is a secondary sink; -1 if there is none. */
     const birth = sinkLayers[0] ?? -1;
     const firstLayer = birth < 0 ? 0 : layerNumber(frame, birth);
     const layerNorms = norms.subarray(firstLayer * T, (firstLayer + 1) * T);
+    /** The key's hidden norm before the layer `birth`, relative to the mean of all tokens except the first. */
     const norm = layerNorms[key]! / mean(layerNorms.filter((_, t) => t !== firstIndex));
     return { key, multiples, birth, lifetime: sinkLayers.length, norm };
   });
@@ -58,7 +48,7 @@ function sentence(frame: Frame): string {
   const keys = keysByAttention(frame);
   const [strongest] = keys;
   if (!strongest) return '';
-  const nameOf = ({ key }: KeyAttention) => `token ${key} ${quote(frame, key)}`;
+  const nameOf = ({ key }: (typeof keys)[number]) => `token ${key} ${quote(frame, key)}`;
   const sinks = keys.filter(({ lifetime }) => lifetime > 0);
   const firstMean = mean(alphaOfKey(frame, firstKey(frame)));
   if (!Number.isFinite(firstMean)) return 'What each key receives is not recorded.';
@@ -111,28 +101,20 @@ export const secondary: View = {
     ];
   },
   says: sentence,
-  draw(root) {
-    const chart = addElement(root, 'chart');
-    const captionElement = addElement(root, 'caption', 'p');
-    return (frame) => {
-      const caption = sentence(frame);
-      setText(captionElement, caption);
-      drawChart(chart, {
-        kind: 'lines',
-        xLabel: 'layer',
-        yLabel: 'times uniform attention',
-        domain: [0, SINK_MULTIPLE],
-        label: `Attention on keys after the first, by layer. ${caption}`,
-        series: keysByAttention(frame)
-          .slice(0, LINE_COUNT)
-          .map(({ key, multiples }, i) => ({
-            name: `${key} ${quote(frame, key)}`,
-            color: `--run-${i + 1}`,
-            values: multiples,
-            places: multiples.map((_, l) => layerNumber(frame, l)),
-            ...(DASHES[i] ? { dash: DASHES[i]! } : {}),
-          })),
-      });
-    };
-  },
+  draw: createChartDraw(sentence, (frame, _, caption) => ({
+    kind: 'lines',
+    xLabel: 'layer',
+    yLabel: 'times uniform attention',
+    domain: [0, SINK_MULTIPLE],
+    label: `Attention on keys after the first, by layer. ${caption}`,
+    series: keysByAttention(frame)
+      .slice(0, LINE_COUNT)
+      .map(({ key, multiples }, i) => ({
+        name: `${key} ${quote(frame, key)}`,
+        color: `--run-${i + 1}`,
+        values: multiples,
+        places: multiples.map((_, l) => layerNumber(frame, l)),
+        dash: DASHES[i],
+      })),
+  })),
 };

@@ -29,8 +29,6 @@ const EDIT_LEGENDS: Readonly<Record<string, (fields: EditFields, labels: EditFie
     `${matrix} (${row}, ${column}) × ${factor}`,
 };
 
-const UNEDITED = 'baseline';
-
 export function editFields(frame: Frame, kind: string): EditFields | undefined {
   return frame.edits.find((edit) => edit.kind === kind) as EditFields | undefined;
 }
@@ -51,7 +49,7 @@ export function settingName(frame: Frame): string {
   });
   const changes = [...edits, ...(window ? [`last ${window}, recomputed`] : [])];
   if (changes.length) return changes.join(' and ');
-  if (input !== 'repeat') return UNEDITED;
+  if (input !== 'repeat') return 'baseline';
   const repeatedWords = repeatedToken ? frame.first.map((text) => `“${text}”`).join(' ') : 'a word';
   return `${repeatedWords}, ${frame.T - frame.first.length} times`;
 }
@@ -81,9 +79,8 @@ export interface Cost {
  * same prompts.
  */
 export function costOf(frame: Frame, baseline: Frame): Cost {
-  const [losses, baselineLosses] = [frame, baseline].map(
-    ({ perPrompt }) => perPrompt.loss_mean ?? [],
-  ) as [number[], number[]];
+  const losses = frame.perPrompt.loss_mean ?? [];
+  const baselineLosses = baseline.perPrompt.loss_mean ?? [];
   if (frame.T === baseline.T && losses.length === baselineLosses.length) {
     const differences = losses.map((loss, i) => loss - baselineLosses[i]!);
     return { mean: mean(differences), deviation: deviation(differences) };

@@ -13,9 +13,7 @@ const dataOf = (frame: Frame, name: string) => frame.tensors[name]!.data as Floa
 
 function sentence(frame: Frame, at: Head): string {
   const { H } = frame.architecture;
-  const [mixtureShares, streamShares] = ['tag_share', 'tag_stream'].map((name) =>
-    dataOf(frame, name),
-  ) as [Float32Array, Float32Array];
+  const [mixtureShares, streamShares] = [dataOf(frame, 'tag_share'), dataOf(frame, 'tag_stream')];
   const i = at.layer * H + at.head;
   const finiteShares = Array.from(streamShares, (x) => (Number.isFinite(x) ? x : -1));
   const largestIndex = indexOfMax(finiteShares);

@@ -1,5 +1,5 @@
 /** Draws the sink map: alpha_1 of every head, without a threshold. */
-import { alphaOfKey, firstKey } from '../frame';
+import { alphaOfKey, firstKey, type Frame } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
 import {
@@ -14,7 +14,7 @@ import {
 import { createHeadMap } from './head_map';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
-const alphaName = (frame: Parameters<View['says']>[0]) => `α${firstTokenSubscript(frame)}`;
+const alphaName = (frame: Frame) => `α${firstTokenSubscript(frame)}`;
 
 export const sinks: View = {
   name: 'sinks',
@@ -57,9 +57,7 @@ export const sinks: View = {
   draw(root, api) {
     const drawMap = createHeadMap(root, api);
     const captionElement = addElement(root, 'caption', 'p');
-    const cachedAlphas = cacheLast((frame: Parameters<View['says']>[0]) =>
-      alphaOfKey(frame, firstKey(frame)),
-    );
+    const cachedAlphas = cacheLast((frame: Frame) => alphaOfKey(frame, firstKey(frame)));
     return (frame, options) => {
       const caption = sinks.says(frame, options.at);
       setText(captionElement, caption);

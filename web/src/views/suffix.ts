@@ -6,10 +6,9 @@ import { html } from 'lit';
 import type { SuffixResult, SuffixGoal } from 'sinkscope';
 import { numberField, segmented } from '../page/controls';
 import { isBidirectional, type Frame } from '../frame';
-import { createJob, createJobParts, type Job } from './job';
-import { addElement, type DrawOptions, type ViewApi, type View } from '../page/view';
+import { createJob, createJobParts } from './job';
+import { addElement, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
-import type { State } from '../ask/state';
 import { labeledQuantity } from '../save/numbers';
 import { percent } from '../words';
 
@@ -55,33 +54,6 @@ export function sentence({ goal, text, found }: Search): string {
   );
 }
 
-async function runSearch(
-  frame: Frame,
-  { goal, suffix }: State,
-  api: ViewApi,
-  signal: AbortSignal,
-  onResult: (one: Search) => void,
-): Promise<void> {
-  const ids = frame.tokens.map(({ id }) => id);
-  const middle = Math.ceil(ids.length / 2);
-  const pair = { prompt: ids.slice(0, middle), continuation: ids.slice(middle) };
-  const scores: number[] = [];
-  const options = { goal, length: suffix, steps: STEPS, width: WIDTH, seed: 1 };
-  const { found, text } = await api.measure(
-    'suffix',
-    { frame, signal },
-    {
-      pair,
-      ...options,
-      onStep: ({ score }) => {
-        scores.push(score);
-        onResult({ goal, scores: [...scores] });
-      },
-    },
-  );
-  onResult({ goal, scores: [found.start, ...found.path.map(({ score }) => score)], found, text });
-}
-
 export const suffix: View = {
   name: 'suffix',
   title: 'Adversarial suffix',
@@ -114,51 +86,65 @@ export const suffix: View = {
   draw(root, api) {
     const { showJob } = createJobParts(root);
     const chart = addElement(root, 'plot');
-    const draw = (frame: Frame, options: DrawOptions, job: Job) => {
-      const { state } = options;
-      const context = { state: { value: state }, set: api.set };
-      const search = searches.get(frame.tokens);
-      const limit = Math.max(1, frame.architecture.context - frame.T);
-      showJob(job, 'Search', suffix.says(frame, options.at), {
-        settings: html`${segmented('goal', GOALS, state.goal, (goal) => api.set({ goal }))}
-        ${numberField('tokens', 'suffix', context, limit)}`,
-        progress: `step ${search?.scores.length ?? 0} of ${STEPS}`,
-      });
-      chart.hidden = !search;
-      if (!search) return;
-      const { goal, scores, found } = search;
-      const toValue = valueOf(goal);
-      const levelSeries = (name: string, score: number, dash: string) => ({
-        name,
-        color: '--ink-2',
-        dash,
-        values: scores.map(() => toValue(score)),
-      });
-      drawChart(chart, {
-        kind: 'lines',
-        xLabel: 'step of the search',
-        yLabel: { loss: 'loss, nats', away: 'first key’s weight', steal: 'suffix’s weight' }[goal],
-        percent: goal !== 'loss',
-        tight: true,
-        dots: false,
-        label: suffix.says(frame, options.at) || 'The search so far.',
-        series: [
-          { name: 'found', color: '--sink', values: scores.map(toValue) },
-          ...(found
-            ? [
-                ...(found.none === null ? [] : [levelSeries('no suffix', found.none, '1,3')]),
-                levelSeries('random, mean of 100', found.random.mean, '3,3'),
-                levelSeries(`random, best of ${found.evaluated}`, found.random.best, '7,3'),
-              ]
-            : []),
-        ],
-      });
-    };
     return createJob(root, api, {
       results: searches,
       settings: ['goal', 'suffix'],
-      run: (frame, state, signal, onResult) => runSearch(frame, state, api, signal, onResult),
-      draw,
+      async run(frame, { goal, suffix: length }, signal, onResult) {
+        const ids = frame.tokens.map(({ id }) => id);
+        const middle = Math.ceil(ids.length / 2);
+        const pair = { prompt: ids.slice(0, middle), continuation: ids.slice(middle) };
+        const scores: number[] = [];
+        const onStep = ({ score }: { readonly score: number }) => {
+          scores.push(score);
+          onResult({ goal, scores: [...scores] });
+        };
+        const options = { pair, goal, length, steps: STEPS, width: WIDTH, seed: 1, onStep };
+        const { found, text } = await api.measure('suffix', { frame, signal }, options);
+        const finalScores = [found.start, ...found.path.map(({ score }) => score)];
+        onResult({ goal, scores: finalScores, found, text });
+      },
+      draw(frame, options, job) {
+        const { state } = options;
+        const context = { state: { value: state }, set: api.set };
+        const search = searches.get(frame.tokens);
+        const limit = Math.max(1, frame.architecture.context - frame.T);
+        showJob(job, 'Search', suffix.says(frame, options.at), {
+          settings: html`${segmented('goal', GOALS, state.goal, (goal) => api.set({ goal }))}
+          ${numberField('tokens', 'suffix', context, limit)}`,
+          progress: `step ${search?.scores.length ?? 0} of ${STEPS}`,
+        });
+        chart.hidden = !search;
+        if (!search) return;
+        const { goal, scores, found } = search;
+        const toValue = valueOf(goal);
+        const levelSeries = (name: string, score: number, dash: string) => ({
+          name,
+          color: '--ink-2',
+          dash,
+          values: scores.map(() => toValue(score)),
+        });
+        drawChart(chart, {
+          kind: 'lines',
+          xLabel: 'step of the search',
+          yLabel: { loss: 'loss, nats', away: 'first key’s weight', steal: 'suffix’s weight' }[
+            goal
+          ],
+          percent: goal !== 'loss',
+          tight: true,
+          dots: false,
+          label: suffix.says(frame, options.at) || 'The search so far.',
+          series: [
+            { name: 'found', color: '--sink', values: scores.map(toValue) },
+            ...(found
+              ? [
+                  ...(found.none === null ? [] : [levelSeries('no suffix', found.none, '1,3')]),
+                  levelSeries('random, mean of 100', found.random.mean, '3,3'),
+                  levelSeries(`random, best of ${found.evaluated}`, found.random.best, '7,3'),
+                ]
+              : []),
+          ],
+        });
+      },
     });
   },
 };

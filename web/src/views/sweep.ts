@@ -36,7 +36,10 @@ export function errorOf({ tensors: { quantize_error, weight_error } }: Frame): n
   return errors.length ? mean(errors) : NaN;
 }
 
-export const MEASURES: readonly Measure[] = [
+const withoutDeviation = (value: number): Cost | undefined =>
+  Number.isFinite(value) ? { mean: value, deviation: NaN } : undefined;
+
+const MEASURES: readonly Measure[] = [
   {
     name: 'loss',
     short: 'Loss',
@@ -50,40 +53,35 @@ export const MEASURES: readonly Measure[] = [
     short: 'First token',
     label: 'heads that keep the first token',
     percent: true,
-    read: ({ tensors }) =>
-      tensors.keeps_first && { mean: mean(tensors.keeps_first.data), deviation: NaN },
+    read: ({ tensors }) => withoutDeviation(mean(tensors.keeps_first?.data ?? [])),
   },
   {
     name: 'error',
     short: 'Error',
     label: 'rounding error',
     percent: true,
-    read: (frame) => {
-      const error = errorOf(frame);
-      return Number.isFinite(error) ? { mean: error, deviation: NaN } : undefined;
-    },
+    read: (frame) => withoutDeviation(errorOf(frame)),
   },
   {
     name: 'change',
     short: 'Change of h',
     label: 'relative change of h',
     percent: true,
-    read: ({ tensors }) =>
-      tensors.hidden_change && { mean: mean(tensors.hidden_change.data), deviation: NaN },
+    read: ({ tensors }) => withoutDeviation(mean(tensors.hidden_change?.data ?? [])),
   },
 ];
 
-function axisOf(frame: Frame): { at: number; axis: (typeof AXES)[number] } | undefined {
+/** Returns the axis along which a frame's setting varies, and its place there; undefined if it has none. */
+function pointOf(frame: Frame) {
   for (const axis of AXES) {
     const at = Number(editFields(frame, axis.kind)?.[axis.parameter]);
-    if (Number.isFinite(at)) return { at, axis };
+    if (Number.isFinite(at)) return { frame, at, axis };
   }
   return undefined;
 }
 
-/** Returns the name of the line that a frame belongs to: its setting without the varied parameter. */
-function lineName(frame: Frame): string {
-  const { at, axis } = axisOf(frame)!;
+/** Returns the name of the line that a point belongs to: its setting without the varied parameter. */
+function lineName({ frame, at, axis }: NonNullable<ReturnType<typeof pointOf>>): string {
   if (axis.kind === 'evict') return choiceLabels(frame, 'evict').policy!;
   return settingName(frame).replace(`${at} bits `, '');
 }
@@ -110,18 +108,10 @@ export const sweep: View = {
   reads: ['loss_mean'],
   drawsAllSettings: true,
   needsSeveralSettings: true,
-  numbers: (frame) =>
-    METRICS.flatMap((name) => {
-      const tensor = frame.tensors[name];
-      return tensor
-        ? [
-            quantity(
-              name,
-              tensor.shape.map((_, i) => `axis ${i + 1}`),
-              tensor,
-            ),
-          ]
-        : [];
+  numbers: ({ tensors }) =>
+    METRICS.filter((name) => tensors[name]).map((name) => {
+      const axes = tensors[name]!.shape.map((_, i) => `axis ${i + 1}`);
+      return quantity(name, axes, tensors[name]!);
     }),
   says: (frame) => `Loss of ${frame.title}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
   draw(root, { set }) {
@@ -130,10 +120,7 @@ export const sweep: View = {
     const captionElement = addElement(root, 'caption', 'p');
     return (frame, { group, frames, state }) => {
       const baseline = group.find(isUnedited);
-      const points = group.flatMap((one) => {
-        const axis = axisOf(one);
-        return axis ? [{ frame: one, ...axis }] : [];
-      });
+      const points = group.flatMap((one) => pointOf(one) ?? []);
       const available = MEASURES.filter(({ read }) =>
         points.some(({ frame: one }) => read(one, baseline)),
       );
@@ -151,7 +138,7 @@ export const sweep: View = {
       );
       const lines = new Map<string, typeof points>();
       for (const point of points) {
-        const name = lineName(point.frame);
+        const name = lineName(point);
         lines.set(name, [...(lines.get(name) ?? []), point]);
       }
       const series = [...lines].map(([name, linePoints], i): Series => {
@@ -160,7 +147,7 @@ export const sweep: View = {
         return {
           name,
           color: `--run-${(i % 6) + 1}`,
-          ...(i >= 6 ? { dash: '4,3' } : {}),
+          dash: i < 6 ? undefined : '4,3',
           places: sorted.map(({ at }) => at),
           values: values.map((value) => value?.mean ?? NaN),
           spread: values.map((value) => value?.deviation ?? NaN),
@@ -171,14 +158,12 @@ export const sweep: View = {
         const baseline = frames.find(
           (other) => other.model.id === one.model.id && isUnedited(other),
         );
-        const value = axisOf(one) && measure.read(one, baseline)?.mean;
+        const value = pointOf(one) && measure.read(one, baseline)?.mean;
         return Number.isFinite(value) ? [value!] : [];
       });
-      const lastValueWords = series
-        .map(({ name, values }) => `${name} ${formatLast(values)}`)
-        .join(', ');
+      const lastValues = series.map(({ name, values }) => `${name} ${formatLast(values)}`);
       const axisLabel = points[0]?.axis.label ?? '';
-      const caption = `${measure.label}: at most ${axisLabel}, ${lastValueWords}.`;
+      const caption = `${measure.label}: at most ${axisLabel}, ${lastValues.join(', ')}.`;
       setText(captionElement, series.length ? '' : 'Measuring the first setting …');
       drawChart(chart, {
         kind: 'lines',
@@ -186,7 +171,7 @@ export const sweep: View = {
         xLabel: axisLabel,
         yLabel: measure.label,
         label: `${frame.model.title}. ${caption}`,
-        ...(measure.percent ? { percent: true } : {}),
+        percent: measure.percent,
         ...(means.length ? { domain: [Math.min(0, ...means), Math.max(0, ...means)] } : {}),
         series,
       });

@@ -1,11 +1,11 @@
 /** Draws the accuracy in tasks with every key, without the first key, and without another key. */
 import type { TaskResult, TaskScore, TaskScores } from 'sinkscope';
 import { isBidirectional, type Frame } from '../frame';
-import { addElement, type DrawOptions, type View } from '../page/view';
+import { addElement, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import { labeledQuantity } from '../save/numbers';
-import { percent } from '../words';
-import { createJob, createJobParts, type Job } from './job';
+import { capital, percent } from '../words';
+import { createJob, createJobParts } from './job';
 
 /** The tasks measured so far, and the finished share of the work. */
 interface Measurement {
@@ -35,7 +35,7 @@ function taskName({ name, distance = NaN }: Pick<TaskResult, 'name' | 'distance'
 /** Returns the accuracy of the best choice, among the names for recall and among all tokens for other tasks. */
 const scoreOf = ({ choice, accuracy }: TaskScores): TaskScore => choice ?? accuracy;
 
-const formatWithError = ({ mean, error }: { mean: number; error: number | null }) =>
+const formatWithError = ({ mean, error }: TaskScore['change']) =>
   percent(mean) + (error === null ? '' : ` ± ${percent(error)}`);
 
 /**
@@ -53,7 +53,7 @@ function changeWords(score: TaskScore): string {
 function sentenceOf(task: TaskResult): string {
   const { baseline, first, other, unseen, chance, can, prompts } = task;
   const name = taskName(task);
-  const opening = `${name[0]!.toUpperCase()}${name.slice(1)} (${prompts} prompt${prompts === 1 ? '' : 's'}): `;
+  const opening = `${capital(name)} (${prompts} prompt${prompts === 1 ? '' : 's'}): `;
   const baselineScore = formatWithError(scoreOf(baseline));
   if (!can)
     return `${opening}the model cannot do this, its accuracy is ${baselineScore}, by chance ${percent(chance)}.`;
@@ -86,8 +86,8 @@ export const tasks: View = {
     sequences,
     setting: 'prompts of its own for each task, counted in its sentence',
   }),
-  numbers: (frame) => {
-    return resultsOf(frame).flatMap((task) => {
+  numbers: (frame) =>
+    resultsOf(frame).flatMap((task) => {
       const name = task.name === 'recall' ? `recall_${task.distance!.toFixed(0)}` : task.name;
       const row = (quantity: string, value: (scores: TaskScores) => number) =>
         labeledQuantity(
@@ -100,38 +100,11 @@ export const tasks: View = {
         row('error', (scores) => scoreOf(scores).error ?? NaN),
         row('loss', ({ loss }) => loss.mean),
       ];
-    });
-  },
+    }),
   says: (frame) => sentence(resultsOf(frame)),
   draw(root, api) {
     const { showJob } = createJobParts(root);
     const chart = addElement(root, 'plot');
-    const draw = (frame: Frame, options: DrawOptions, job: Job) => {
-      const taskResults = resultsOf(frame);
-      showJob(job, 'Measure', tasks.says(frame, options.at), {
-        progress: percent(results.get(frame.tokens)?.share ?? 0, 0),
-      });
-      chart.hidden = !taskResults.length;
-      if (!taskResults.length) return;
-      drawChart(chart, {
-        kind: 'points',
-        xLabel: '',
-        xNames: CONDITIONS.map(([, , short]) => short),
-        yLabel: 'accuracy',
-        percent: true,
-        domain: [0, 0.1],
-        label: tasks.says(frame, options.at) || 'The tasks so far.',
-        series: taskResults.map((task, i) => {
-          const scores = CONDITIONS.map(([key]) => scoreOf(task[key]));
-          return {
-            name: taskName(task) + (task.can ? '' : ' (cannot)'),
-            color: COLORS[i % COLORS.length]!,
-            values: scores.map(({ mean }) => mean),
-            spread: scores.map(({ error }) => error ?? NaN),
-          };
-        }),
-      });
-    };
     return createJob(root, api, {
       results,
       settings: [],
@@ -139,16 +112,36 @@ export const tasks: View = {
         let progress: Measurement = { results: [], share: 0 };
         const report = (change: Partial<Measurement>) =>
           onResult((progress = { ...progress, ...change }));
-        await api.measure(
-          'tasks',
-          { frame, signal },
-          {
-            onTask: (task) => report({ results: [...progress.results, task] }),
-            onShare: (share) => report({ share }),
-          },
-        );
+        const onTask = (task: TaskResult) => report({ results: [...progress.results, task] });
+        const onShare = (share: number) => report({ share });
+        await api.measure('tasks', { frame, signal }, { onTask, onShare });
       },
-      draw,
+      draw(frame, options, job) {
+        const taskResults = resultsOf(frame);
+        showJob(job, 'Measure', tasks.says(frame, options.at), {
+          progress: percent(results.get(frame.tokens)?.share ?? 0, 0),
+        });
+        chart.hidden = !taskResults.length;
+        if (!taskResults.length) return;
+        drawChart(chart, {
+          kind: 'points',
+          xLabel: '',
+          xNames: CONDITIONS.map(([, , short]) => short),
+          yLabel: 'accuracy',
+          percent: true,
+          domain: [0, 0.1],
+          label: tasks.says(frame, options.at) || 'The tasks so far.',
+          series: taskResults.map((task, i) => {
+            const scores = CONDITIONS.map(([key]) => scoreOf(task[key]));
+            return {
+              name: taskName(task) + (task.can ? '' : ' (cannot)'),
+              color: COLORS[i % COLORS.length]!,
+              values: scores.map(({ mean }) => mean),
+              spread: scores.map(({ error }) => error ?? NaN),
+            };
+          }),
+        });
+      },
     });
   },
 };

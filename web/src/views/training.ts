@@ -17,6 +17,7 @@ import {
   valueWords,
   type Course,
   type Point,
+  type Quantity,
 } from '../timeline/course';
 import {
   bandOf,
@@ -33,14 +34,13 @@ import { addElement, setText, type View } from '../page/view';
 /** The courses of the zoo's runs, once loaded. Views and rooms that state the courses' numbers follow this signal. */
 const loadedCourses = signal<readonly Course[]>([]);
 const areCoursesSettled = signal(false);
+/** The long runs with several seeds, by model; undefined while their logs are loading. */
+const longRuns = new Map<string, readonly SeedRun[] | undefined>();
+/** The number of models whose logs have been loaded, or could not be. */
 const settledLogCount = signal(0);
-const loadedLogCount = signal(0);
-const loadingModels = new Set<string>();
-/** The long runs with several seeds, by model; an empty list while their logs are loading. */
-const longRuns = new Map<string, readonly SeedRun[]>();
 /**
- * Sink_1 of the checkpoints on a hub that the reader has visited, by step. The key names the repository, the kind of
- * run, the number of edits and the question.
+ * Sink_1 of the checkpoints on a hub that the reader has visited, by step. The key names the repository, the class of
+ * the numbers, the number of edits and the question.
  */
 const visitedSinks = new Map<string, Map<number, number>>();
 
@@ -59,23 +59,19 @@ function zooStepOf(frame: Frame): { id: string; step?: number } {
  * Records Sink_1 of a frame's checkpoint on a hub, and returns all visits to checkpoints of its repository under the
  * same conditions; undefined if the frame has no such checkpoint.
  */
-function recordVisit(
-  frame: Frame,
-): { repository: string; visits: ReadonlyMap<number, number> } | undefined {
+function recordVisit(frame: Frame) {
   const checkpoint = checkpointOf(frame.model.id);
   if (!checkpoint) return undefined;
   const key = `${checkpoint.repository} ${frame.class} ${frame.edits.length} ${questionKey(frame.question)}`;
   const visitedSteps = visitedSinks.get(key) ?? new Map<number, number>();
   if (!frame.generated) visitedSteps.set(checkpoint.step, judged(frame).sink);
   visitedSinks.set(key, visitedSteps);
-  return {
-    repository: checkpoint.repository,
-    visits: new Map([...visitedSteps].sort(([a], [b]) => a - b)),
-  };
+  const visits = [...visitedSteps].sort(([a], [b]) => a - b);
+  return { repository: checkpoint.repository, visits };
 }
 
 /** Returns the mean over seeds of each shown model, with a band from the smallest to the largest value. */
-function seedBands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
+function seedBands(frames: readonly Frame[], quantity: Quantity): Series[] {
   const ids = [...new Set(frames.map((frame) => zooStepOf(frame).id))];
   return ids.flatMap((id, i): Series[] => {
     const runs = longRuns.get(id) ?? [];
@@ -97,27 +93,23 @@ function seedBands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[numbe
   });
 }
 
-function seriesOf(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
+function seriesOf(frames: readonly Frame[], quantity: Quantity): Series[] {
   const shownIds = new Set(frames.map((frame) => zooStepOf(frame).id));
   const zooLines = loadedCourses.peek().map((course): Series => {
     return { ...lineSeries(course, quantity), faint: !shownIds.has(course.id) };
   });
-  const hubLines =
-    quantity.name !== 'sink_1'
-      ? []
-      : frames.flatMap((frame, i): Series[] => {
-          const hubVisits = recordVisit(frame);
-          if (!hubVisits) return [];
-          const values = [...hubVisits.visits.values()].map((sink) => 100 * sink);
-          return [
-            {
-              name: `${hubVisits.repository}, visited steps`,
-              color: styleOf(loadedCourses.peek().length + i).color,
-              places: [...hubVisits.visits.keys()],
-              values,
-            },
-          ];
-        });
+  const hubLines = frames.flatMap((frame, i): Series[] => {
+    const visited = quantity === SINK_QUANTITY ? recordVisit(frame) : undefined;
+    if (!visited) return [];
+    return [
+      {
+        name: `${visited.repository}, visited steps`,
+        color: styleOf(loadedCourses.peek().length + i).color,
+        places: visited.visits.map(([step]) => step),
+        values: visited.visits.map(([, sink]) => 100 * sink),
+      },
+    ];
+  });
   // Sorts faint lines to the front, so that the shown runs are drawn over them.
   return [...seedBands(frames, quantity), ...zooLines, ...hubLines].sort(
     (a, b) => Number(Boolean(b.faint)) - Number(Boolean(a.faint)),
@@ -129,14 +121,7 @@ function seriesOf(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number
  * `isNone`: whether the model counts as having no sink at any step; `from` and `last` are Sink_1 at the first and
  * at the last step, in percent.
  */
-export function emergenceOf(frame: Frame):
-  | {
-      readonly isNone: boolean;
-      readonly step: number;
-      readonly from: number;
-      readonly last: number;
-    }
-  | undefined {
+export function emergenceOf(frame: Frame) {
   const course = loadedCourses.value.find(({ id }) => id === zooStepOf(frame).id);
   const points = course ? lineOf(course, SINK_QUANTITY) : [];
   if (!points.length) return undefined;
@@ -196,21 +181,20 @@ export const training: View = {
     const { id } = zooStepOf(frame);
     const course = loadedCourses.peek().find((one) => one.id === id);
     return QUANTITIES.flatMap((quantity) => {
+      const { name } = quantity;
       const seedBand = bandOf(longRuns.get(id) ?? [], quantity.inSeeds);
-      const runNumbers: (readonly [string, readonly Point[]])[] = course
-        ? [
-            [quantity.name, lineOf(course, quantity)],
-            [`${quantity.name}_at_checkpoints`, checkpointPointsOf(course, quantity)],
-          ]
-        : [];
-      const seedNumbers = (['mean', 'low', 'high', 'seeds'] as const).map(
-        (name): readonly [string, readonly Point[]] => [
-          `${quantity.name}_over_seeds_${name}`,
-          seedBand.map((at) => ({ step: at.step, value: at[name] })),
-        ],
-      );
-      return [...runNumbers, ...(seedBand.length ? seedNumbers : [])].map(([name, points]) => ({
-        name,
+      const seedStatistics = seedBand.length ? (['mean', 'low', 'high', 'seeds'] as const) : [];
+      const curves: [string, readonly Point[]][] = seedStatistics.map((statistic) => [
+        `${name}_over_seeds_${statistic}`,
+        seedBand.map((at) => ({ step: at.step, value: at[statistic] })),
+      ]);
+      if (course)
+        curves.unshift(
+          [name, lineOf(course, quantity)],
+          [`${name}_at_checkpoints`, checkpointPointsOf(course, quantity)],
+        );
+      return curves.map(([curve, points]) => ({
+        name: curve,
         axes: ['step'],
         shape: [points.length],
         data: points.map(({ value }) => value),
@@ -221,11 +205,11 @@ export const training: View = {
   isPending: (frame) => {
     void settledLogCount.value;
     const { id } = zooStepOf(frame);
-    return !areCoursesSettled.value || loadingModels.has(id);
+    return !areCoursesSettled.value || (longRuns.has(id) && !longRuns.get(id));
   },
   says: (frame) => {
     // Reads the signals, so that views that state the sentence update when courses or logs load.
-    void [loadedCourses.value, loadedLogCount.value];
+    void [loadedCourses.value, settledLogCount.value];
     return [...sentences(frame), ...(seedSentences(frame).length ? [OTHER_RUNS] : [])].join('\n');
   },
   draw(root, { set, timelines, fail }) {
@@ -238,32 +222,25 @@ export const training: View = {
     details.addEventListener('toggle', () => redraw());
     let redraw = () => {};
     timelines()
-      .then((all) => coursesOf(all))
-      .then((found) => {
-        loadedCourses.value = found;
+      .then((loaded) => coursesOf(loaded))
+      .then((courses) => {
+        loadedCourses.value = courses;
         redraw();
       }, fail)
       .finally(() => (areCoursesSettled.value = true));
     const fetchSeeds = (frames: readonly Frame[]) => {
       for (const { id } of frames.map(zooStepOf)) {
         if (longRuns.has(id)) continue;
-        longRuns.set(id, []);
-        loadingModels.add(id);
+        longRuns.set(id, undefined);
         // Logs that cannot be fetched, as without a network, are left out.
-        void seedRuns(id)
-          .then(
-            (runs) => {
-              longRuns.set(id, runs);
-              if (!runs.length) return;
-              redraw();
-              loadedLogCount.value++;
-            },
-            () => longRuns.delete(id),
-          )
-          .finally(() => {
-            loadingModels.delete(id);
-            settledLogCount.value++;
-          });
+        const fetched = seedRuns(id).then(
+          (runs) => longRuns.set(id, runs),
+          () => longRuns.delete(id),
+        );
+        void fetched.then(() => {
+          redraw();
+          settledLogCount.value++;
+        });
       }
     };
     return (frame, { state, frames, isAnswered }) => {

@@ -10,7 +10,6 @@ import type { OpenModel } from '../run/opened';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
-import type { State } from '../ask/state';
 import { readable, show } from '../words';
 import {
   alphaMap,
@@ -21,8 +20,8 @@ import {
   sentence,
   type Course,
 } from './unmasking_course';
-import { createJob, createJobParts, type Job } from './job';
-import { addElement, type DrawOptions, type ViewApi, type View } from '../page/view';
+import { createJob, createJobParts } from './job';
+import { addElement, type View } from '../page/view';
 
 interface UnmaskingRun {
   readonly course: Course;
@@ -42,32 +41,6 @@ const HIDDEN_KEY_WORDS = {
 } as const;
 
 const courses = new WeakMap<Frame['tokens'], UnmaskingRun>();
-
-async function run(
-  frame: Frame,
-  state: State,
-  api: ViewApi,
-  signal: AbortSignal,
-  onResult: (one: UnmaskingRun) => void,
-): Promise<void> {
-  const tokens = addMasks(frame, state.masked);
-  const maskedCount = tokens.filter(({ id }) => id === frame.maskToken).length;
-  const stepCount = Math.min(state.denoise, maskedCount);
-  const keySetting = state.hiddenKey === 'none' ? {} : { without: state.hiddenKey };
-  let course: Course = { frame, tokens, count: stepCount, steps: [], ...keySetting };
-  const ids = tokens.map(({ id }) => id);
-  await api.measure(
-    'unmasking',
-    { frame, signal },
-    {
-      ...{ tokens: ids, steps: stepCount, ...keySetting },
-      onStep: (step, { tokenizer }) => {
-        course = { ...course, steps: [...course.steps, step] };
-        onResult({ course, data: alphaMap(course), tokenizer });
-      },
-    },
-  );
-}
 
 export const unmasking: View = {
   name: 'unmasking',
@@ -131,64 +104,77 @@ export const unmasking: View = {
           @input=${(event: Event) => selectStep(Number((event.target as HTMLInputElement).value))}
       /></label>`;
     };
-    const draw = (frame: Frame, options: DrawOptions, job: Job) => {
-      redraw = job.draw;
-      const { state, theme } = options;
-      const context = { state: { value: state }, set: api.set };
-      const result = courses.get(frame.tokens);
-      controls.hidden = !isMasked(frame);
-      const count = result?.course.steps.length ?? 0;
-      step = Math.max(0, Math.min(step, count - 1));
-      showJob(job, 'Unmask', unmasking.says(frame, options.at), {
-        settings: html`${numberField('masked positions', 'masked', context, frame.architecture.context - 1)}
-        ${numberField('steps', 'denoise', context)}
-        ${segmented('hidden key', HIDDEN_KEY_CHOICES, state.hiddenKey, (hiddenKey) => api.set({ hiddenKey }))}
-        ${count > 1 ? slider(count) : nothing}`,
-      });
-      for (const element of [legend, textElement, plot]) element.hidden = !result;
-      if (!result) return;
-      const { course, data, tokenizer } = result;
-      const T = course.tokens.length;
-      const scale = sequential(theme, largestMagnitude([data]));
-      drawLegend(legend, scale, ['mean α = 0', show(scale.high, 3)]);
-      map.draw({
-        rows: course.count,
-        cols: T,
-        data,
-        scale,
-        rowTitle: 'step',
-        colTitle: 'token',
-        cellShape: Math.min((3 * course.count) / T, Math.max(1, course.count / T)),
-        label: `Mean attention that ${T} tokens receive in ${count} steps of unmasking.`,
-        chosen: { row: step, col: -1 },
-        outlined: course.steps.map(({ sink }, row) => ({ row, col: sink.place })),
-        describe: ({ row, col }) => {
-          if (row < 0 || row >= count) return '';
-          const position = col < 0 ? course.steps[row]!.sink.place : col;
-          const alpha = show(data[row * T + position]!, 3);
-          const positionName = positionWords(course, row, position, tokenizer);
-          return `step ${row + 1}, ${positionName}: mean α = ${alpha}${col < 0 ? ', the largest' : ''}`;
-        },
-      });
-      render(
-        positionStates(course, step, tokenizer).map(
-          ({ text: tokenText, kind, isSink, title }) =>
-            html`<span class="${kind} ${isSink ? 'is-sink' : ''}" title=${title}
-              >${readable(tokenText)}</span
-            >`,
-        ),
-        textElement,
-      );
-    };
     return createJob(root, api, {
       results: courses,
       settings: ['masked', 'denoise', 'hiddenKey'],
-      run: (frame, state, signal, onResult) =>
-        run(frame, state, api, signal, (result) => {
-          step = result.course.steps.length - 1;
-          onResult(result);
-        }),
-      draw,
+      async run(frame, { masked, denoise, hiddenKey }, signal, onResult) {
+        const tokens = addMasks(frame, masked);
+        const maskedCount = tokens.filter(({ id }) => id === frame.maskToken).length;
+        const count = Math.min(denoise, maskedCount);
+        const keySetting = hiddenKey === 'none' ? {} : { without: hiddenKey };
+        let course: Course = { frame, tokens, count, steps: [], ...keySetting };
+        await api.measure(
+          'unmasking',
+          { frame, signal },
+          {
+            ...{ tokens: tokens.map(({ id }) => id), steps: count, ...keySetting },
+            onStep: (unmaskStep, { tokenizer }) => {
+              step = course.steps.length;
+              course = { ...course, steps: [...course.steps, unmaskStep] };
+              onResult({ course, data: alphaMap(course), tokenizer });
+            },
+          },
+        );
+      },
+      draw(frame, options, job) {
+        redraw = job.draw;
+        const { state, theme } = options;
+        const context = { state: { value: state }, set: api.set };
+        const result = courses.get(frame.tokens);
+        controls.hidden = !isMasked(frame);
+        const count = result?.course.steps.length ?? 0;
+        step = Math.max(0, Math.min(step, count - 1));
+        showJob(job, 'Unmask', unmasking.says(frame, options.at), {
+          settings: html`${numberField('masked positions', 'masked', context, frame.architecture.context - 1)}
+          ${numberField('steps', 'denoise', context)}
+          ${segmented('hidden key', HIDDEN_KEY_CHOICES, state.hiddenKey, (hiddenKey) => api.set({ hiddenKey }))}
+          ${count > 1 ? slider(count) : nothing}`,
+        });
+        for (const element of [legend, textElement, plot]) element.hidden = !result;
+        if (!result) return;
+        const { course, data, tokenizer } = result;
+        const T = course.tokens.length;
+        const scale = sequential(theme, largestMagnitude([data]));
+        drawLegend(legend, scale, ['mean α = 0', show(scale.high, 3)]);
+        map.draw({
+          rows: course.count,
+          cols: T,
+          data,
+          scale,
+          rowTitle: 'step',
+          colTitle: 'token',
+          cellShape: Math.min((3 * course.count) / T, Math.max(1, course.count / T)),
+          label: `Mean attention that ${T} tokens receive in ${count} steps of unmasking.`,
+          chosen: { row: step, col: -1 },
+          outlined: course.steps.map(({ sink }, row) => ({ row, col: sink.place })),
+          describe: ({ row, col }) => {
+            if (row < 0 || row >= count) return '';
+            const position = col < 0 ? course.steps[row]!.sink.place : col;
+            const alpha = show(data[row * T + position]!, 3);
+            const positionName = positionWords(course, row, position, tokenizer);
+            return `step ${row + 1}, ${positionName}: mean α = ${alpha}${col < 0 ? ', the largest' : ''}`;
+          },
+        });
+        render(
+          positionStates(course, step, tokenizer).map(
+            ({ text: tokenText, kind, isSink, title }) =>
+              html`<span class="${kind} ${isSink ? 'is-sink' : ''}" title=${title}
+                >${readable(tokenText)}</span
+              >`,
+          ),
+          textElement,
+        );
+      },
     });
   },
 };

@@ -4,6 +4,8 @@ import type { Frame } from '../frame';
 import type { Quantity } from '../save/numbers';
 import { percent, readable, show } from '../words';
 
+type Pieces = Pick<Tokenizer, 'piece'>;
+
 /** A text with masked positions, and the steps of unmasking so far. */
 export interface Course {
   readonly frame: Frame;
@@ -30,36 +32,32 @@ export function addMasks({ tokens, architecture, maskToken }: Frame, count: numb
   return [...visibleTokens, ...Array.from({ length: maskCount }, () => maskedToken), ...endTokens];
 }
 
-export interface PositionState {
-  readonly text: string;
-  readonly kind: 'kept' | 'hidden' | 'filled' | 'now';
-  readonly isSink: boolean;
-  /** The step that filled the position, and the probability of its token, in words. */
-  readonly title: string;
+interface Filling {
+  readonly step: number;
+  readonly probability: number;
 }
 
-function fillingsOf({ steps }: Course) {
-  return new Map(
+/** Returns the step that filled each position, and the probability of the token there. */
+const fillingsOf = ({ steps }: Course): ReadonlyMap<number, Filling> =>
+  new Map(
     steps.flatMap(({ filled }, step) =>
-      filled.map(({ place, probability }) => [place, { step, probability }] as const),
+      filled.map(({ place, probability }) => [place, { step, probability }]),
     ),
   );
-}
 
-export function positionStates(
-  course: Course,
-  s: number,
-  tokenizer: Pick<Tokenizer, 'piece'>,
-): PositionState[] {
+/**
+ * Returns the text of each position after step s, what that step did to it, and a title with the step that filled the
+ * position and the probability of its token.
+ */
+export function positionStates(course: Course, s: number, tokenizer: Pieces) {
   const { tokens, sink } = course.steps[s]!;
   const filledAt = fillingsOf(course);
   return tokens.map((id, t) => {
     const filling = filledAt.get(t);
     const isSink = sink.place === t;
     const name = `position ${t}`;
-    if (filling && filling.step > s)
-      return { text: MASK_SIGN, kind: 'hidden', isSink, title: name };
     if (!filling) return { text: course.tokens[t]!.text, kind: 'kept', isSink, title: name };
+    if (filling.step > s) return { text: MASK_SIGN, kind: 'hidden', isSink, title: name };
     const kind = filling.step === s ? 'now' : 'filled';
     const title = `${name}, filled in step ${filling.step + 1}, probability ${percent(filling.probability)}`;
     return { text: tokenizer.piece(id), kind, isSink, title };
@@ -70,24 +68,14 @@ export function countMoves(steps: readonly UnmaskStep[]): number {
   return steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1]!.sink.place).length;
 }
 
-/** Whether a position is still masked in the text that the model reads in step s. */
-function isMasked(course: Course, s: number, place: number): boolean {
-  const filling = fillingsOf(course).get(place);
-  return filling !== undefined && filling.step >= s;
-}
-
 /** Names a position by its token in the text that the model reads in step s. */
-export function positionWords(
-  course: Course,
-  s: number,
-  place: number,
-  tokenizer: Pick<Tokenizer, 'piece'>,
-) {
-  if (isMasked(course, s, place)) return `position ${place} (masked)`;
-  const original = course.tokens[place]!.text;
-  const previous = course.steps[s - 1]?.tokens[place];
-  const isKept = !fillingsOf(course).has(place);
-  return `position ${place} “${readable(isKept ? original : tokenizer.piece(previous!))}”`;
+export function positionWords(course: Course, s: number, place: number, tokenizer: Pieces) {
+  const filling = fillingsOf(course).get(place);
+  if (filling && filling.step >= s) return `position ${place} (masked)`;
+  const text = filling
+    ? tokenizer.piece(course.steps[s - 1]!.tokens[place]!)
+    : course.tokens[place]!.text;
+  return `position ${place} “${readable(text)}”`;
 }
 
 const HIDDEN_KEY_NOTES = {
@@ -96,12 +84,12 @@ const HIDDEN_KEY_NOTES = {
     ' Each step hid another token, a random one, from every query when it filled positions in.',
 } as const;
 
-export function sentence(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): string {
+export function sentence(course: Course, tokenizer: Pieces): string {
   const { without } = course;
   return `${attentionWords(course, tokenizer)}${without ? HIDDEN_KEY_NOTES[without] : ''}`;
 }
 
-function attentionWords(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): string {
+function attentionWords(course: Course, tokenizer: Pieces): string {
   const { steps } = course;
   const alphas = steps.map(({ sink }) => sink.alpha);
   const [least, most] = [Math.min(...alphas), Math.max(...alphas)].map((alpha) => show(alpha, 3));
@@ -129,16 +117,16 @@ export function alphaMap({ steps, count, tokens }: Course): Float32Array {
   return data;
 }
 
-export function quantities(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): Quantity[] {
+export function quantities(course: Course, tokenizer: Pieces): Quantity[] {
   const { steps, tokens } = course;
   const [S, T] = [steps.length, tokens.length];
   const filledAt = fillingsOf(course);
   const labels = positionStates(course, S - 1, tokenizer).map(({ text }) => text);
-  const fillingList = Array.from({ length: T }, (_, t) => filledAt.get(t));
-  const perStep = (name: string, value: (step: UnmaskStep) => number): Quantity => {
+  const perStep = (name: string, value: (step: UnmaskStep) => number) => {
     return { name, axes: ['step'], shape: [S], data: steps.map(value) };
   };
-  const perPosition = (name: string, data: number[]): Quantity => {
+  const perPosition = (name: string, value: (filling: Filling | undefined) => number) => {
+    const data = tokens.map((_, t) => value(filledAt.get(t)));
     return { name, axes: ['place'], shape: [T], data, labels };
   };
   const data = alphaMap({ ...course, count: S });
@@ -146,13 +134,7 @@ export function quantities(course: Course, tokenizer: Pick<Tokenizer, 'piece'>):
     { name: 'alpha', axes: ['step', 'place'], shape: [S, T], data, labels },
     perStep('strongest_place', ({ sink }) => sink.place),
     perStep('strongest_alpha', ({ sink }) => sink.alpha),
-    perPosition(
-      'filled_in_step',
-      fillingList.map((one) => (one ? one.step + 1 : NaN)),
-    ),
-    perPosition(
-      'probability',
-      fillingList.map((one) => one?.probability ?? NaN),
-    ),
+    perPosition('filled_in_step', (filling) => (filling ? filling.step + 1 : NaN)),
+    perPosition('probability', (filling) => filling?.probability ?? NaN),
   ];
 }
