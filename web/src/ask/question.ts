@@ -5,6 +5,7 @@
 import {
   cutText,
   groupsOf,
+  sha256,
   type LabeledTexts,
   type AnyTokenizer as Tokenizer,
   type SpecialToken,
@@ -346,7 +347,7 @@ export async function readPrompts(file: File): Promise<PromptFile> {
       `${file.name}: expected at most ${FILE_MAX.toLocaleString('en')} bytes of text, found ` +
         `${file.size.toLocaleString('en')}.`,
     );
-  const bytes = await file.arrayBuffer();
+  const bytes = new Uint8Array(await file.arrayBuffer());
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -354,10 +355,5 @@ export async function readPrompts(file: File): Promise<PromptFile> {
     throw new InputError(`${file.name}: expected UTF-8 text, found other bytes.`);
   }
   if (!text.trim()) throw new InputError(`${file.name}: expected prompts, found an empty file.`);
-  return { name: file.name, text, splitting: guessSplitting(text), sha256: await sha256Hex(bytes) };
-}
-
-async function sha256Hex(bytes: ArrayBuffer): Promise<string | undefined> {
-  const hash = await globalThis.crypto?.subtle?.digest('SHA-256', bytes);
-  return hash && Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');
+  return { name: file.name, text, splitting: guessSplitting(text), sha256: await sha256(bytes) };
 }
