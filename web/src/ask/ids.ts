@@ -27,6 +27,11 @@ export function isOnDisk(subject: string): boolean {
   return subject.startsWith(DISK_PREFIX) || isDiskRecording(subject);
 }
 
+/** Whether an id names a model or a recording that is not a model of the zoo. */
+export function isOutsideZoo(id: string): boolean {
+  return isHubId(id) || isOnDisk(id) || isRecordingId(id);
+}
+
 export function nameOfId(id: string): string {
   if (isRecordingId(id)) return nameOfRecording(id);
   if (isOnDisk(id)) return id.slice(id.indexOf('/') + 1);
