@@ -8,10 +8,9 @@ import { isDownload, planRows } from './words';
 import { downloadWords, sizeWords, type LoadProgress } from '../run/progress';
 import { fingerprintOf, nameOfId, isOnDisk } from '../ask/ids';
 import { addressOfRecording, isRecordingId } from '../ask/recordings';
+import { valueOf } from '../page/controls';
 import '../page/dialog.css';
 import './open.css';
-
-const valueOf = (event: Event) => (event.target as HTMLInputElement).value;
 
 function hubForm(opener: Opener): TemplateResult {
   const { name } = opener.fields;
@@ -161,43 +160,30 @@ function placeChoice(opener: Opener): TemplateResult {
 
 /** Renders the question for a link's model or recording: whether to contact its host, or which files to choose. */
 function renderQuestion(opener: Opener, id: string): TemplateResult {
-  const model = nameOfId(id);
+  const name = nameOfId(id);
   const declineButton = html`<button type="button" @click=${() => opener.hide()}>Not now</button>`;
   if (isOnDisk(id))
     return html`<p>
-        This link shows <strong>${model}</strong>, which was on the disk of whoever shared it. The
+        This link shows <strong>${name}</strong>, which was on the disk of whoever shared it. The
         link holds its name and fingerprint (${fingerprintOf(id)}), not its files. Choose the same
         files to open it.
       </p>
       ${diskForm(opener)}
       <p class="links">${declineButton}</p>`;
-  if (isRecordingId(id)) return renderRecordingQuestion(opener, id, declineButton);
-  const host = new URL(opener.fields.endpoint || ENDPOINT).host;
+  const recording = isRecordingId(id) ? addressOfRecording(id)! : undefined;
+  const { host } = recording ?? new URL(opener.fields.endpoint || ENDPOINT);
+  const title = html`<strong>${name}</strong>`;
   return html`<p>
-      This link shows <strong>${model}</strong> from ${host}. This page contacts ${host} only if you
-      agree, and shows the size before it downloads anything.
+      This link shows ${recording ? html`a recording, ${title},` : title} from ${host}. This page
+      contacts ${host} only if you agree, and shows the size before it downloads anything.
+      ${recording ? 'A recording holds numbers and words, no program.' : nothing}
     </p>
     <p class="links">
-      <button type="button" class="primary" @click=${() => void opener.lookUp(model)}>
-        Look it up
-      </button>
-      ${declineButton}
-    </p>`;
-}
-
-function renderRecordingQuestion(
-  opener: Opener,
-  id: string,
-  declineButton: TemplateResult,
-): TemplateResult {
-  const address = addressOfRecording(id)!;
-  return html`<p>
-      This link shows a recording, <strong>${nameOfId(id)}</strong>, from ${address.host}. This page
-      contacts ${address.host} only if you agree, and shows the size before it downloads anything. A
-      recording holds numbers and words, no program.
-    </p>
-    <p class="links">
-      <button type="button" class="primary" @click=${() => void opener.lookUp(address.href)}>
+      <button
+        type="button"
+        class="primary"
+        @click=${() => void opener.lookUp(recording?.href ?? name)}
+      >
         Look it up
       </button>
       ${declineButton}

@@ -41,23 +41,21 @@ export function aboutOf({
   const { corpus, version, link } = facts;
   const frames = numbers.map(({ frame }) => frame);
   const models = [...new Set(frames.map((frame) => frame.title))].join(', ');
-  const linkFact = isPublic(link) ? { link } : {};
+  const publicAddress = isPublic(link) ? new URL(link) : undefined;
   return {
     title: models ? `${title}: ${models}` : title,
     description: [...says, ...frames.map(stampWords)].join('\n'),
     facts: {
       figure: name,
       measured_by: `Sinkscope ${version}`,
-      ...linkFact,
+      ...(publicAddress ? { link } : {}),
       corpus,
       subjects: frames.map(factsOf),
     },
     // A link's long text would not fit below the picture, so this names only the page.
-    note: [
-      'Sinkscope',
-      version,
-      ...(isPublic(link) ? [new URL(link).origin + new URL(link).pathname] : []),
-    ].join(' '),
+    note:
+      `Sinkscope ${version}` +
+      (publicAddress ? ` ${publicAddress.origin}${publicAddress.pathname}` : ''),
   };
 }
 
@@ -151,7 +149,7 @@ function sizeWords(bytes: number): string {
  * second click saves them.
  */
 export function addRecording(
-  menu: HTMLElement,
+  menu: HTMLDetailsElement,
   make: () => Promise<
     readonly { readonly name: string; readonly bytes: Uint8Array<ArrayBuffer> }[]
   >,
@@ -170,7 +168,7 @@ export function addRecording(
   button.addEventListener('click', () => {
     if (files) {
       for (const { name, bytes } of files) downloadFile(new Blob([bytes]), name);
-      (menu as HTMLDetailsElement).open = false;
+      menu.open = false;
       return reset();
     }
     say('Measuring …');
@@ -188,7 +186,7 @@ export function addRecording(
     );
   });
   menu.addEventListener('toggle', () => {
-    if (!(menu as HTMLDetailsElement).open) reset();
+    if (!menu.open) reset();
   });
   menu.lastElementChild!.append(button);
 }
@@ -202,7 +200,7 @@ export function addKinds<const K extends string>(
   name: string,
   kinds: readonly K[],
   choose: (kind: K) => void,
-): HTMLElement {
+): HTMLDetailsElement {
   const menu = document.createElement('details');
   menu.className = 'save';
   const summary = document.createElement('summary');
