@@ -57,8 +57,6 @@ export function attributesOf(
   state: State,
   always: readonly Name[],
 ): readonly (readonly [string, string])[] {
-  return [...new URLSearchParams(printHash(state, always))].map(([name, value]) => [
-    name.toLowerCase(),
-    value,
-  ]);
+  const params = [...new URLSearchParams(printHash(state, always))];
+  return params.map(([name, value]) => [name.toLowerCase(), value]);
 }
