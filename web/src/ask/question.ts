@@ -1,6 +1,6 @@
 /**
- * The question that every subject answers: the source of the prompts (the reader's text, held-out passages,
- * a file, random tokens: the inputs of the paper's table 1), the start token, the length, the number.
+ * The question that every subject answers: the source of the prompts (the reader's text, held-out passages, a file,
+ * random tokens: the inputs of the paper's table 1), their start token, their length and their number.
  */
 import {
   cutText,
@@ -94,12 +94,10 @@ function drawSequence(
   return [...before, ...drawnTokens, ...after].slice(0, T);
 }
 
-interface Affixes {
-  readonly before: readonly Token[];
-  readonly after: readonly Token[];
-}
+type Affixes = ReturnType<typeof affixesOf>;
 
-function affixesOf(tokens: readonly Token[]): Affixes {
+/** Returns the special tokens before and after the others. */
+function affixesOf(tokens: readonly Token[]) {
   const prefix = tokens.slice(0, startTokens(tokens).length);
   const end = tokens.findLastIndex(({ special }) => !special) + 1;
   return { before: prefix, after: tokens.slice(Math.max(end, prefix.length)) };
@@ -228,6 +226,7 @@ async function promptsOfGroups(
   return { tokens: firstPrompt, dropped: 0, ids, groups: labels };
 }
 
+/** Gives the first of several tokens that are bytes of one character this character as its text, and the others a dot. */
 function showSharedOnce(tokens: readonly Token[], text: string): Token[] {
   return tokens.map((token, t) => {
     const { start, end } = token;

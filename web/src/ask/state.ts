@@ -53,7 +53,7 @@ function subjectsRow(...standard: readonly string[]): Row<readonly string[]> {
 }
 
 interface NumberRow extends Row<number> {
-  /** `step` is that of the buttons of the number's field, 1 for whole numbers. */
+  /** `step` is what a press of the field's buttons adds; if it is 1, only whole numbers are valid. */
   readonly range: { readonly low: number; readonly high: number; readonly step: number };
 }
 
@@ -204,8 +204,8 @@ export function parseHash(hash: string): Parsed {
     return { state: defaults, problems: ['The link is too long for this page.'] };
   const state: Record<string, unknown> = { ...defaults };
   const problems: string[] = [];
-  for (const written of new URLSearchParams(hash.replace(/^#/, ''))) {
-    const [name, value] = translate(...written);
+  for (const pair of new URLSearchParams(hash.replace(/^#/, ''))) {
+    const [name, value] = translate(...pair);
     if (!Object.hasOwn(table, name)) {
       problems.push(`The link names “${shorten(name)}”, which this page does not know.`);
       continue;

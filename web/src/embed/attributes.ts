@@ -38,7 +38,7 @@ export function stateOf(element: Element): Parsed {
   return parseHash(params.toString());
 }
 
-/** Writes the attributes of `names` whose value, or default if they are absent, differs from the state's. */
+/** Sets the attributes of `names` to the state's values. An absent attribute stays absent if its default is this value. */
 export function writeAttributes(element: Element, state: State, names: readonly Name[]): void {
   for (const name of names) {
     const attribute = name.toLowerCase();

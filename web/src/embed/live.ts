@@ -59,24 +59,23 @@ function sharedStyle(): CSSStyleSheet {
   return style;
 }
 
-/**
- * Starts the engine that all figures share.
- * @param shown the subjects of the first figure, which decide whether the lab's engine suffices
- */
-function startEngine(shown: readonly string[]) {
-  // Registers the policy for scripts on this site only, since a host page has a policy of its own.
-  if (base.origin === location.origin) trustOwnScripts();
-  return createEngine({ base: new URL(ENGINE, base), lab: areRecordings(shown) });
-}
-
 let sharedModels: Promise<Models> | undefined;
 /** For each figure of the document, and each other borrower, the subjects whose models must stay open. */
 const shownSubjects = new Map<object, ReadonlySet<string>>();
 
-function shareModels(shown: readonly string[]) {
-  sharedModels ??= Promise.all([startEngine(shown), openZoo()]).then(
-    ([engine, zoo]) => new Models(engine, zoo),
-  );
+async function openModels(shown: readonly string[]): Promise<Models> {
+  // Registers the policy for scripts on this site only, since a host page has a policy of its own.
+  if (base.origin === location.origin) trustOwnScripts();
+  const options = { base: new URL(ENGINE, base), lab: areRecordings(shown) };
+  return new Models(...(await Promise.all([createEngine(options), openZoo()])));
+}
+
+/**
+ * Returns the models that all figures share.
+ * @param shown the subjects of the first figure, which decide whether the lab's engine suffices
+ */
+function shareModels(shown: readonly string[]): Promise<Models> {
+  sharedModels ??= openModels(shown);
   // After a failure the next figure tries again.
   sharedModels.catch(() => (sharedModels = undefined));
   return sharedModels;
@@ -217,6 +216,7 @@ export class Live {
     const host = this.#host;
     const pointed = signal<Pointed>({});
     const link = (change?: Partial<State>) => pageAt(linkTo(this.#state.value, change));
+    const openPage = () => void window.open(link({ room: 'explore' }), '_blank', 'noopener');
     return {
       state: this.#state,
       theme: this.#theme,
@@ -236,9 +236,9 @@ export class Live {
       },
       point: (at) => (pointed.value = at),
       choose: () => {},
-      open: () => void window.open(link({ room: 'explore' }), '_blank', 'noopener'),
+      open: openPage,
       embed: () => {},
-      pick: () => void window.open(link({ room: 'explore' }), '_blank', 'noopener'),
+      pick: openPage,
       openFiles: () => {},
       trust: () => {},
       fail: (error) => host.report('error', { message: errorSentence(error) }),
@@ -270,16 +270,12 @@ export class Live {
     this.#host.internals.ariaLabel = label;
     if (label === this.#lastLabel) return;
     this.#lastLabel = label;
-    const results = frames.map((frame, i) => ({
-      subject: frame.subject,
-      title: frame.title,
-      tokens: frame.tokens.map(({ text }) => text),
-      T: frame.T,
-      eps: frame.eps,
-      sequences: frame.sequences,
-      says: sentences[i],
-      numbers: view.numbers(frame, selectedHead(frame, state)),
-    }));
+    const results = frames.map((frame, i) => {
+      const { subject, title, T, eps, sequences } = frame;
+      const tokens = frame.tokens.map(({ text }) => text);
+      const numbers = view.numbers(frame, selectedHead(frame, state));
+      return { subject, title, tokens, T, eps, sequences, says: sentences[i], numbers };
+    });
     this.#host.toggleAttribute('data-live', true);
     this.#host.report('run', { view: view.name, results });
   }

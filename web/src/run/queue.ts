@@ -100,7 +100,7 @@ export class Queue {
     const isNewQuestion =
       lastRequest && questionKey(lastRequest.question) !== questionKey(request.question);
     if (isNewQuestion) this.stopGenerating();
-    // With other names, tries failed subjects with open runs again: only one view's numbers may have failed.
+    // If the request reads other numbers, retries failed subjects with an open run: only numbers may have failed.
     if (lastRequest?.reads.join() !== request.reads.join())
       for (const subject of request.subjects)
         if (this.#runs.get(subject)?.key === this.#key(subject))

@@ -1,4 +1,5 @@
 /** The menu of every figure that saves the picture or its numbers as a file. */
+import { html, render } from 'lit';
 import type { Theme } from '../plot/color';
 import { stampWords } from '../words';
 import { figureOf, pngOf, svgText, type About } from './figure';
@@ -140,6 +141,11 @@ export function makeMenu(menu: HTMLDetailsElement): void {
   });
 }
 
+interface RecordingFile {
+  readonly name: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
 function sizeWords(bytes: number): string {
   return bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
@@ -150,14 +156,12 @@ function sizeWords(bytes: number): string {
  */
 export function addRecording(
   menu: HTMLDetailsElement,
-  make: () => Promise<
-    readonly { readonly name: string; readonly bytes: Uint8Array<ArrayBuffer> }[]
-  >,
+  make: () => Promise<readonly RecordingFile[]>,
   fail: (error: unknown) => void,
 ): void {
   const button = document.createElement('button');
   button.type = 'button';
-  let files: Awaited<ReturnType<typeof make>> | undefined;
+  let files: readonly RecordingFile[] | undefined;
   const say = (text: string) => (button.textContent = text);
   const reset = () => {
     files = undefined;
@@ -173,11 +177,10 @@ export function addRecording(
     }
     say('Measuring …');
     make().then(
-      (made) => {
-        files = made;
-        say(
-          `Save recording (${sizeWords(made.reduce((sum, { bytes }) => sum + bytes.length, 0))})`,
-        );
+      (recordings) => {
+        files = recordings;
+        const size = recordings.reduce((sum, { bytes }) => sum + bytes.length, 0);
+        say(`Save recording (${sizeWords(size)})`);
       },
       (error) => {
         reset();
@@ -192,7 +195,7 @@ export function addRecording(
 }
 
 /**
- * Fills an element with a menu that has a button for each kind of file.
+ * Adds a menu with a button for each kind of file.
  * @param choose gets the kind that the reader chooses
  */
 export function addKinds<const K extends string>(
@@ -203,25 +206,19 @@ export function addKinds<const K extends string>(
 ): HTMLDetailsElement {
   const menu = document.createElement('details');
   menu.className = 'save';
-  const summary = document.createElement('summary');
-  summary.textContent = 'Save';
-  summary.setAttribute('aria-label', `Save ${name}`);
-  const row = document.createElement('div');
-  row.append(
-    ...kinds.map((kind) => {
-      const button = document.createElement('button');
-      button.type = 'button';
-      button.textContent = kind;
-      button.addEventListener('click', () => {
-        menu.open = false;
-        summary.focus();
-        choose(kind);
-      });
-      return button;
-    }),
+  const press = (kind: K) => {
+    menu.open = false;
+    menu.querySelector('summary')!.focus();
+    choose(kind);
+  };
+  render(
+    html`<summary aria-label="Save ${name}">Save</summary>
+      <div>
+        ${kinds.map((kind) => html`<button type="button" @click=${() => press(kind)}>${kind}</button>`)}
+      </div>`,
+    menu,
   );
   makeMenu(menu);
-  menu.append(summary, row);
   place.append(menu);
   return menu;
 }
