@@ -166,8 +166,10 @@ async function fetchUnpacked(path: string): Promise<Uint8Array> {
 }
 
 async function fetchExact({ id }: Card): Promise<Files> {
-  const paths = [fetchText(`${id}/config.json`), fetchBytes(`${id}/model.safetensors`)] as const;
-  const [config, weights] = await Promise.all(paths);
+  const [config, weights] = await Promise.all([
+    fetchText(`${id}/config.json`),
+    fetchBytes(`${id}/model.safetensors`),
+  ]);
   return { config, weights };
 }
 
