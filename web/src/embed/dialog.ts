@@ -63,10 +63,8 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
   const shown = linkableState({ ...context.state.peek(), ...pinned });
   const state = (): State => ({ ...shown, view, controls: controls.value, theme: theme.value });
   const toggle = (name: string) => {
-    const values = controls.peek();
-    controls.value = values.includes(name)
-      ? values.filter((one) => one !== name)
-      : [...values, name];
+    const others = controls.peek().filter((one) => one !== name);
+    controls.value = controls.peek().includes(name) ? others : [...others, name];
   };
   const copy = async (text: string) => {
     try {
@@ -95,12 +93,9 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
             offered().map((one) => [String(snippets.indexOf(one)), one.label] as const),
             (value) => (snippetIndex.value = Number(value)),
           )}
-          ${choiceField(
-            'theme',
-            theme.value,
-            THEMES,
-            (value) => (theme.value = value as State['theme']),
-          )}
+          ${choiceField('theme', theme.value, THEMES, (value) => {
+            theme.value = value as State['theme'];
+          })}
           ${choiceField(
             'size',
             String(sizeIndex.value),

@@ -58,12 +58,6 @@ interface Cell {
   readonly scope: Scope;
 }
 
-const withoutStated = (stamp: string, stated: readonly string[]): string =>
-  stamp
-    .split(' · ')
-    .filter((one) => !stated.includes(one))
-    .join(' · ');
-
 /**
  * Returns a key for each subject's cell; the key stays the same while the reader steps through a model's checkpoints.
  */
@@ -364,7 +358,9 @@ export class Figure {
 
   #stamp({ stamp, conditions }: Cell): void {
     const { isBare, roomConditions } = this.#look;
-    const words = isBare ? '' : withoutStated(conditions, roomConditions?.() ?? []);
+    const stated = roomConditions?.() ?? [];
+    const unstated = conditions.split(' · ').filter((one) => !stated.includes(one));
+    const words = isBare ? '' : unstated.join(' · ');
     stamp.hidden = !words;
     if (stamp.textContent !== words) render(explainTerms(words, true), stamp);
   }

@@ -150,19 +150,15 @@ export async function allAverages(
     )
     .map(({ name }) => name);
   const total = prompts.ids.length;
-  const [result] = await measureAverages(
-    opened,
-    prompts,
-    [edits],
-    { eps, metrics },
-    {
-      signal: watch.signal,
-      onProgress: (_, done, __, more) => {
-        const rate = more?.rate ?? NaN;
-        const rateWords = rate > 0 ? `, ${rate.toFixed(rate < 10 ? 1 : 0)} a second` : '';
-        watch.onProgress(`${opened.title}, ${done} of ${total} prompts${rateWords}`, done, total);
-      },
+  const promptWatch: Watch = {
+    signal: watch.signal,
+    onProgress: (_, done, __, more) => {
+      const rate = more?.rate ?? NaN;
+      const rateWords = rate > 0 ? `, ${rate.toFixed(rate < 10 ? 1 : 0)} a second` : '';
+      watch.onProgress(`${opened.title}, ${done} of ${total} prompts${rateWords}`, done, total);
     },
-  );
+  };
+  const options = { eps, metrics };
+  const [result] = await measureAverages(opened, prompts, [edits], options, promptWatch);
   return result!;
 }

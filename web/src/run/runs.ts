@@ -161,34 +161,28 @@ export async function runSubject(
     );
   const runOptions = { signal: watch.signal, ...(wasQuick ? {} : { onProgress }) };
   try {
-    const means =
-      prompts.ids.length > 1
-        ? await allAverages(
-            describe,
-            opened,
-            prompts,
-            { edits, eps: question.eps, only: fixedReads },
-            watch,
-          )
-        : {};
-    const frame = await emptyFrame(describe, subject, text, opened, question, prompts);
+    const averageOptions = { edits, eps: question.eps, only: fixedReads };
+    const frame = {
+      ...(await emptyFrame(describe, subject, text, opened, question, prompts)),
+      ...(prompts.ids.length > 1
+        ? await allAverages(describe, opened, prompts, averageOptions, watch)
+        : {}),
+    };
+    const milliseconds = () => performance.now() - startTime;
     // Measurements need an open run.
-    const needsMeasurement = request.reads.some(isMeasurement);
-    if (fixedReads && !needsMeasurement && isAnswered({ ...frame, ...means }, describe, request)) {
+    const needsRun = request.reads.some(isMeasurement) || !isAnswered(frame, describe, request);
+    if (fixedReads && !needsRun) {
       close(lastRun);
-      const milliseconds = performance.now() - startTime;
       const cached = { key, capacity: 0, opened, fields: new Set(fields) };
-      return { frame: { ...frame, ...means, milliseconds }, cached };
+      return { frame: { ...frame, milliseconds: milliseconds() }, cached };
     }
     await lastRun?.run.update(ids, runOptions);
     const startOptions = base && edits.length ? { from: { run: base } } : {};
     const run =
       lastRun?.run ?? (await opened.model.run(ids, { ...options, ...startOptions, ...runOptions }));
-    const milliseconds = performance.now() - startTime;
-    const recordedFields = lastRun?.fields ?? new Set(fields);
     return {
-      frame: { ...frame, ...means, milliseconds },
-      cached: { key, run, capacity, opened, fields: recordedFields },
+      frame: { ...frame, milliseconds: milliseconds() },
+      cached: { key, run, capacity, opened, fields: lastRun?.fields ?? new Set(fields) },
     };
   } catch (error) {
     if (!watch.signal.aborted) close(lastRun);
