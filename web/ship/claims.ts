@@ -36,12 +36,8 @@ function effectLines({ effects }: Claim): Node {
       );
     },
   );
-  const lines = all.length ? all : ['–'];
-  return make(
-    'div',
-    {},
-    lines.map((line) => make('div', {}, [text(line)])),
-  );
+  const lines = (all.length ? all : ['–']).map((line) => make('div', {}, [text(line)]));
+  return make('div', {}, lines);
 }
 
 const verdictWords = ({ verdict, survives, two_seeds }: Claim) =>
@@ -52,8 +48,8 @@ function noVerdictReason({ hours, why }: Claim): string {
   return [runs, why && typeset(why)].filter(Boolean).join(' ');
 }
 
-const typeset = (said: string) =>
-  said
+const typeset = (words: string) =>
+  words
     .replace(/(^|[\s(])-(?=\d)/g, '$1−')
     .replaceAll('`', '')
     .replace(/Sink_(\d)/g, (_, digit: string) => `Sink${'₀₁₂₃₄₅₆₇₈₉'[Number(digit)]}`)
@@ -86,9 +82,7 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
   );
   const span = (words: string, className?: string) =>
     make('span', className ? { className: [className] } : {}, [text(words)]);
-  /**
-   * Returns a cell with a count. For screen readers, hidden words add the verdict, which others see over the column.
-   */
+  /** Returns a cell with a count. Hidden words add the column's verdict for screen readers. */
   const countCell = (group: readonly Claim[], verdict: string) => {
     const number = countVerdict(group, verdict);
     return make('span', number ? {} : { className: ['none'] }, [

@@ -61,7 +61,7 @@ import { dotsOf } from './dots.ts';
 import { parseGroups, runsOf } from './runs.ts';
 import { fact, longRuns, meanOf, modelsOfZoo, wrongNumber, type Model } from './facts.ts';
 
-export interface LessonFigure {
+interface LessonFigure {
   /** The name of the figure's picture: `1-map`. */
   readonly id: string;
   /** The attributes of the <sink-scope> element. */
@@ -81,7 +81,7 @@ export interface Picture {
 }
 
 /** Texts that a model generated, as web/lessons/draw.mjs records them. */
-export interface Writing {
+interface Writing {
   readonly id: string;
   readonly model: string;
   readonly prompt: string;
@@ -103,7 +103,21 @@ interface ConditionalSentence {
   readonly group: number;
 }
 
-export interface Lesson {
+/** What the directives of a lesson contribute to it. */
+interface Collected {
+  readonly figures: LessonFigure[];
+  readonly writes: Pick<Writing, 'id' | 'model' | 'prompt'>[];
+  readonly links: string[];
+  readonly liveNumbers: {
+    readonly figure: string;
+    readonly value: string;
+    readonly stated: string;
+  }[];
+  readonly conditionalSentences: ConditionalSentence[];
+  readonly problems: string[];
+}
+
+export interface Lesson extends Collected {
   /** The lesson's address below `learn/`, which is the name of its file and stays when lessons are inserted. */
   readonly slug: string;
   /** The lesson's place in lessons/order.json, from 1; 0 if it is not listed. */
@@ -114,16 +128,6 @@ export interface Lesson {
   /** The number of words of the text, figures and tables excluded. */
   readonly wordCount: number;
   readonly html: string;
-  readonly figures: readonly LessonFigure[];
-  readonly writes: readonly Omit<Writing, 'rows' | 'values'>[];
-  readonly links: readonly string[];
-  readonly liveNumbers: readonly {
-    readonly figure: string;
-    readonly value: string;
-    readonly stated: string;
-  }[];
-  readonly conditionalSentences: readonly ConditionalSentence[];
-  readonly problems: readonly string[];
 }
 
 /** The attributes of each directive; of a figure, only the attributes of <sink-scope> that lessons use. */
@@ -160,30 +164,25 @@ const SCHEMES = ['https:', 'http:', 'mailto:'];
 const LIMITS = { characters: 20_000, columns: 24, marks: 300, containers: 40 };
 
 function exceededBounds(source: string): string[] {
-  if (source.length > LIMITS.characters)
-    return [
-      `line 1: ${source.length} characters: expected at most ${LIMITS.characters} in a lesson`,
-    ];
-  const problems: string[] = [];
+  const { length } = source;
+  if (length > LIMITS.characters)
+    return [`line 1: ${length} characters: expected at most ${LIMITS.characters} in a lesson`];
   let marks = 0;
   let containers = 0;
-  source.split('\n').forEach((line, i) => {
+  for (const [i, line] of source.split('\n').entries()) {
     const [front = ''] = /^(?:[ \t>*+-]|\d+[.)])*/.exec(line)!;
-    if (front.length > LIMITS.columns)
-      problems.push(
-        `line ${i + 1}: nested by ${front.length} columns: expected at most ${LIMITS.columns}`,
-      );
     marks = line.trim() ? marks + (line.match(/[*_~[:$|`!<{]/g)?.length ?? 0) : 0;
-    if (marks > LIMITS.marks)
-      problems.push(
-        `line ${i + 1}: ${marks} marks: expected at most ${LIMITS.marks} in a paragraph`,
-      );
-    if (/^[ >]*:::+\w/.test(line) && ++containers > LIMITS.containers)
-      problems.push(
-        `line ${i + 1}: ${containers} blocks that open with “:::”: expected at most ${LIMITS.containers}`,
-      );
-  });
-  return problems.slice(0, 1);
+    if (/^[ >]*:::+\w/.test(line)) containers++;
+    const problems = [
+      front.length > LIMITS.columns &&
+        `nested by ${front.length} columns: expected at most ${LIMITS.columns}`,
+      marks > LIMITS.marks && `${marks} marks: expected at most ${LIMITS.marks} in a paragraph`,
+      containers > LIMITS.containers &&
+        `${containers} blocks that open with “:::”: expected at most ${LIMITS.containers}`,
+    ].filter(Boolean);
+    if (problems.length) return [`line ${i + 1}: ${problems[0]}`];
+  }
+  return [];
 }
 
 const lessonsFolder = join(import.meta.dirname, '../lessons');
@@ -200,12 +199,13 @@ export const picturesPrefix = (slug: string) => /^\d+/.exec(slug)?.[0] ?? slug;
 const PAGE = '../../index.html';
 const WORDS_A_MINUTE = 110;
 
-export function readPictures(): Readonly<Record<string, Picture>> {
-  const file = join(picturesFolder, 'pictures.json');
-  return existsSync(file)
-    ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, Picture>)
-    : {};
+/** Reads a table that web/lessons/draw.mjs writes; it is empty before the first run of that script. */
+function readDrawn<T>(name: string): Readonly<Record<string, T>> {
+  const file = join(picturesFolder, name);
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, T>) : {};
 }
+export const readPictures = () => readDrawn<Picture>('pictures.json');
+export const readWritings = () => readDrawn<Writing>('writings.json');
 
 const { version: VERSION } = JSON.parse(
   readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'),
@@ -217,13 +217,6 @@ export function staleWords(name: string, svg: string): string | undefined {
   return stamp === VERSION
     ? undefined
     : `the picture ${name} was drawn by version ${stamp ?? 'unknown'}, expected ${VERSION}: node web/lessons/draw.mjs ${name}`;
-}
-
-export function readWritings(): Readonly<Record<string, Writing>> {
-  const file = join(picturesFolder, 'writings.json');
-  return existsSync(file)
-    ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, Writing>)
-    : {};
 }
 
 /** A number in a text that looks like a measurement, so that it must have a source. */
@@ -320,15 +313,6 @@ function initialRow({ switches = '', beside = '', ...set }: Record<string, strin
   ];
 }
 
-interface Collected {
-  readonly figures: LessonFigure[];
-  readonly writes: { id: string; model: string; prompt: string }[];
-  readonly links: string[];
-  readonly liveNumbers: { figure: string; value: string; stated: string }[];
-  readonly conditionalSentences: ConditionalSentence[];
-  readonly problems: string[];
-}
-
 /** Removes and returns the label of a container, which remark-directive makes its first paragraph. */
 function takeLabel(node: Node): readonly Node[] {
   const [first] = node.children ?? [];
@@ -388,8 +372,11 @@ function directives(slug: string, collected: Collected) {
     const values = (pictures[name] ?? readWritings()[name])?.values ?? {};
     return Object.hasOwn(values, value) ? values[value] : undefined;
   };
-  const caption = (node: Node) =>
-    node.children?.length ? [make('figcaption', {}, node.children)] : [];
+  /** Replaces a directive, whose children are the caption, by a figure. */
+  const replaceByFigure = (node: Node, content: readonly Node[], className?: string[]) => {
+    const caption = node.children?.length ? [make('figcaption', {}, node.children)] : [];
+    replaceBy(node, make('figure', { className }, [...content, ...caption]));
+  };
 
   const kinds: Readonly<Record<string, (node: Node, given: Record<string, string>) => void>> = {
     figure(node, { id = '', ...state }) {
@@ -414,21 +401,11 @@ function directives(slug: string, collected: Collected) {
         ? { style: `--column-height:${picture.live}px;--phone-height:${picture.phone}px` }
         : {};
       const element = make('sink-scope', { id, ...state, ...heights }, image);
-      replaceBy(
-        node,
-        make(
-          'figure',
-          { className: isNarrow(state) ? ['lesson-figure', 'narrow'] : ['lesson-figure'] },
-          [element, ...caption(node)],
-        ),
-      );
+      replaceByFigure(node, [element], ['lesson-figure', ...(isNarrow(state) ? ['narrow'] : [])]);
     },
     row(node, given) {
       const element = make('sink-row', given, initialRow(given));
-      replaceBy(
-        node,
-        make('figure', { className: ['lesson-figure'] }, [element, ...caption(node)]),
-      );
+      replaceByFigure(node, [element], ['lesson-figure']);
     },
     write(node, { id = '', model = '', prompt = '' }) {
       const name = `${prefix}-${id}`;
@@ -442,91 +419,61 @@ function directives(slug: string, collected: Collected) {
       recorded.data!.hProperties!.className = ['wide-table', 'recorded'];
       collected.writes.push({ id: name, model, prompt });
       const element = make('sink-write', { id, model, prompt }, [recorded]);
-      replaceBy(
-        node,
-        make('figure', { className: ['lesson-figure'] }, [element, ...caption(node)]),
-      );
+      replaceByFigure(node, [element], ['lesson-figure']);
     },
     deleted(node) {
       const file = join(picturesFolder, 'without_first.json');
-      const recorded = JSON.parse(readFileSync(file, 'utf8')) as RecordedTrials & {
-        prompt: string;
-      };
-      const { prompt } = recorded;
-      const { texts, trials } = readRecorded(recorded);
+      const { prompt, ...recorded } = JSON.parse(readFileSync(file, 'utf8'));
+      const { texts, trials } = readRecorded(recorded as RecordedTrials);
       const rows = CONDITION_NAMES.map((name) => {
         const mean = meanOf(trials.map((one) => one[name].repeated));
         return [CONDITIONS[name].title, `${prompt} …${texts[name]}`, percent(mean)];
       });
       const written = table(['First token', 'The model writes', 'Repeated'], rows);
-      written.data!.hProperties!.className = ['wide-table'];
-      replaceBy(
-        node,
-        make('figure', { className: ['lesson-figure'] }, [written, ...caption(node)]),
-      );
+      replaceByFigure(node, [written], ['lesson-figure']);
     },
     count(node, { figure = '' }) {
       replaceBy(node, make('p', { className: ['head-count'], dataFigure: figure, role: 'status' }));
     },
     costs(node, { models = '' }) {
-      replaceBy(node, make('figure', {}, [costTable(models.split(/\s+/)), ...caption(node)]));
+      replaceByFigure(node, [costTable(models.split(/\s+/))]);
     },
     dots(node, { recipes = '', step = '', outcome = '' }) {
-      const dots = dotsOf(recipes.split(/\s+/), Number(step), outcome);
-      replaceBy(node, make('figure', {}, [...dots, ...caption(node)]));
+      replaceByFigure(node, dotsOf(recipes.split(/\s+/), Number(step), outcome));
     },
     runs(node, { groups = '' }) {
-      const drawn = runsOf(parseGroups(groups), ['loss', 'alpha']);
-      replaceBy(node, make('figure', {}, [...drawn, ...caption(node)]));
+      replaceByFigure(node, runsOf(parseGroups(groups), ['loss', 'alpha']));
     },
     claims(node) {
-      replaceBy(node, make('figure', {}, [...claimsTables(hrefOf), ...caption(node)]));
+      replaceByFigure(node, claimsTables(hrefOf));
     },
     remedies(node) {
-      replaceBy(node, make('figure', {}, [...remedyTable(hrefOf), ...caption(node)]));
+      replaceByFigure(node, remedyTable(hrefOf));
     },
     predict(node, { min, max, unit, choices, answer }) {
       const question = takeLabel(node);
-      if (choices ? !choices.split('|').includes(answer ?? '') : answer !== undefined)
-        errorAt(
-          node,
-          choices
-            ? `the answer “${answer ?? ''}”: expected one of ${choices.split('|').join(', ')}`
-            : 'an answer: expected none, the first number of the text below answers',
-        );
+      const words = choices ? choices.split('|') : undefined;
+      if (words && !words.includes(answer ?? ''))
+        errorAt(node, `the answer “${answer ?? ''}”: expected one of ${words.join(', ')}`);
+      if (!choices && answer !== undefined)
+        errorAt(node, 'an answer: expected none, the first number of the text below answers');
       if (!choices && !/dataAnswers/.test(JSON.stringify(node.children)))
         errorAt(node, 'expected a number with a source in the answer to a question for a number');
-      replaceBy(
-        node,
-        make(
-          'section',
-          {
-            className: ['predict'],
-            ...(choices
-              ? { dataChoices: choices, dataAnswer: answer }
-              : { dataMin: min, dataMax: max, dataUnit: unit }),
-          },
-          [
-            make('p', { className: ['predict-question'] }, [
-              make('strong', {}, [text('Predict. ')]),
-              ...question,
-            ]),
-            make('details', {}, [
-              make('summary', {}, [text('Show the answer')]),
-              ...node.children!,
-            ]),
-          ],
-        ),
-      );
+      const properties = choices
+        ? { dataChoices: choices, dataAnswer: answer }
+        : { dataMin: min, dataMax: max, dataUnit: unit };
+      const content = [
+        make('p', { className: ['predict-question'] }, [
+          make('strong', {}, [text('Predict. ')]),
+          ...question,
+        ]),
+        make('details', {}, [make('summary', {}, [text('Show the answer')]), ...node.children!]),
+      ];
+      replaceBy(node, make('section', { className: ['predict'], ...properties }, content));
     },
     exercise(node) {
-      replaceBy(
-        node,
-        make('section', { className: ['exercise'] }, [
-          make('h2', {}, [text('Exercise')]),
-          ...node.children!,
-        ]),
-      );
+      const content = [make('h2', {}, [text('Exercise')]), ...node.children!];
+      replaceBy(node, make('section', { className: ['exercise'] }, content));
     },
     live(node, { figure = '', value = '' }) {
       const stated = toString(node);
@@ -540,10 +487,8 @@ function directives(slug: string, collected: Collected) {
     when(node, { figure = '', if: condition = '' }) {
       const isHidden = !isTrue(condition, (name) => valueIn(figure, name) ?? '–');
       const sentence = { figure: `${prefix}-${figure}`, condition, said: toString(node) };
-      collected.conditionalSentences.push({
-        ...sentence,
-        group: laterCases.has(node) ? group : ++group,
-      });
+      if (!laterCases.has(node)) group++;
+      collected.conditionalSentences.push({ ...sentence, group });
       const properties = { className: ['when'], dataFigure: figure, dataIf: condition };
       replaceBy(node, make('span', { ...properties, hidden: isHidden }, node.children));
     },
@@ -656,14 +601,8 @@ export function lessonOf(name: string, source: string): Lesson {
   };
   if (collected.problems.length)
     return {
-      slug: name,
-      number,
-      wordCount: 0,
-      minutes: 0,
-      title: '',
-      description: '',
-      html: '',
-      ...collected,
+      ...{ slug: name, number, wordCount: 0, minutes: 0 },
+      ...{ title: '', description: '', html: '', ...collected },
     };
   const processor = unified()
     .use(remarkParse)

@@ -11,18 +11,15 @@ import { readPictures } from './markdown.ts';
 
 const web = join(import.meta.dirname, '..');
 
-interface Plate {
+/** An entry of plates.json. */
+interface Entry {
   /** The figure's name in lessons/pictures. */
   readonly figure: string;
   readonly title: string;
   readonly sentences: readonly string[];
   readonly question: string;
-  /** The conditions of the measurement, a line for each model. */
-  readonly conditions: readonly string[];
-  readonly svg: string;
-  /** The path of the live figure, below the page's address. */
-  readonly link: string;
 }
+type Plate = ReturnType<typeof plates>[number];
 
 /** Replaces `{alpha}` by the picture's number of that name, and `{says}` by the picture's sentence. */
 function fillIn(text: string, numbers: Readonly<Record<string, string>>): string {
@@ -60,11 +57,8 @@ function withoutTitle(svg: string): string {
 }
 const TITLE_HEIGHT = 26;
 
-export function plates(): readonly Plate[] {
-  const entries = JSON.parse(readFileSync(join(web, 'plates/plates.json'), 'utf8')) as Pick<
-    Plate,
-    'figure' | 'title' | 'sentences' | 'question'
-  >[];
+export function plates() {
+  const entries = JSON.parse(readFileSync(join(web, 'plates/plates.json'), 'utf8')) as Entry[];
   return entries.map(({ figure, title, sentences, question }) => {
     const picture = readPictures()[figure];
     if (!picture) throw new Error(`plates.json: the course has no figure “${figure}”`);
@@ -74,8 +68,9 @@ export function plates(): readonly Plate[] {
     return {
       ...{ figure, title, question, svg: withoutTitle(svg) },
       sentences: sentences.map((one) => fillIn(one, numbers)),
-      // The picture's description is escaped already, so the conditions are, too.
+      // The conditions of each model, which are escaped, since the picture's description is.
       conditions: description.split('\n').filter((line) => line.includes(' · ε = ')),
+      // Below the page's address.
       link: `embed.html#${hashOf(picture.state)}`,
     };
   });

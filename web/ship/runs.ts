@@ -33,7 +33,7 @@ const TICKS = 5;
 const CHARACTER = 7;
 const LINE_HEIGHT = 14;
 
-function ticksOf([low, high]: readonly [number, number]): number[] {
+function ticksOf([low, high]: Domain): number[] {
   const raw = (high - low) / TICKS;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].find((one) => one * power >= raw)! * power;
@@ -48,7 +48,9 @@ const rangeOf = (all: readonly number[]) =>
     ? format(all[0]!)
     : `${format(meanOf(all))} (${format(Math.min(...all))} to ${format(Math.max(...all))})`;
 
-function domainOf(values: readonly number[]): readonly [number, number] {
+type Domain = readonly [low: number, high: number];
+
+function domainOf(values: readonly number[]): Domain {
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const margin = (high - low || 1) * 0.06;
   return [low - margin, high + margin];
@@ -72,61 +74,38 @@ export function runsOf(
     if (recipes.length === 0)
       throw new Error(`“${title}”: expected a recipe with a run, found none.`);
   const allRuns = recipeRuns.flatMap(({ recipes }) => recipes.map(({ runs }) => runs));
-  const domains = [xOutcome, yOutcome].map((name) =>
-    domainOf(allRuns.flatMap((runs) => runs[name])),
-  );
-  const [xDomain, yDomain] = domains as [readonly [number, number], readonly [number, number]];
-  const x = (value: number) =>
-    EDGE.left +
-    ((value - xDomain[0]) / (xDomain[1] - xDomain[0])) * (WIDTH - EDGE.left - EDGE.right);
-  const y = (value: number) =>
-    HEIGHT -
-    EDGE.bottom -
-    ((value - yDomain[0]) / (yDomain[1] - yDomain[0])) * (HEIGHT - EDGE.top - EDGE.bottom);
-  const label = (at: { x: number; y: number; className: string; anchor?: string }, value: string) =>
-    make(
-      'text',
-      {
-        x: at.x.toFixed(1),
-        y: at.y.toFixed(1),
-        className: [at.className],
-        textAnchor: at.anchor ?? 'start',
-      },
-      [text(value)],
-    );
-  const line = (className: string, x1: number, y1: number, x2: number, y2: number) =>
-    make('line', {
-      className: [className],
-      ...Object.fromEntries(
-        Object.entries({ x1, y1, x2, y2 }).map(([name, value]) => [name, value.toFixed(1)]),
-      ),
-    });
-  const bottom = HEIGHT - EDGE.bottom;
+  const xDomain = domainOf(allRuns.flatMap((runs) => runs[xOutcome]));
+  const yDomain = domainOf(allRuns.flatMap((runs) => runs[yOutcome]));
+  const scale =
+    ([low, high]: Domain, from: number, to: number) =>
+    (value: number) =>
+      from + ((value - low) / (high - low)) * (to - from);
+  const { left, top } = EDGE;
+  const [right, bottom] = [WIDTH - EDGE.right, HEIGHT - EDGE.bottom];
+  const x = scale(xDomain, left, right);
+  const y = scale(yDomain, bottom, top);
+  const label = (kind: string, x: number, y: number, value: string, textAnchor = 'start') =>
+    make('text', { x: x.toFixed(1), y: y.toFixed(1), className: [kind], textAnchor }, [
+      text(value),
+    ]);
+  const line = (kind: string, x1: number, y1: number, x2: number, y2: number) => {
+    const ends = Object.entries({ x1, y1, x2, y2 }).map(([name, value]) => [
+      name,
+      value.toFixed(1),
+    ]);
+    return make('line', { className: [kind], ...Object.fromEntries(ends) });
+  };
   const axes = [
     ...ticksOf(xDomain).flatMap((value) => [
-      line('grid', x(value), EDGE.top, x(value), bottom),
-      label({ x: x(value), y: bottom + 16, className: 'tick', anchor: 'middle' }, format(value)),
+      line('grid', x(value), top, x(value), bottom),
+      label('tick', x(value), bottom + 16, format(value), 'middle'),
     ]),
     ...ticksOf(yDomain).flatMap((value) => [
-      line(
-        Math.abs(value) < 1e-9 ? 'zero' : 'grid',
-        EDGE.left,
-        y(value),
-        WIDTH - EDGE.right,
-        y(value),
-      ),
-      label({ x: EDGE.left - 6, y: y(value) + 4, className: 'tick', anchor: 'end' }, format(value)),
+      line(Math.abs(value) < 1e-9 ? 'zero' : 'grid', left, y(value), right, y(value)),
+      label('tick', left - 6, y(value) + 4, format(value), 'end'),
     ]),
-    label(
-      {
-        x: (EDGE.left + WIDTH - EDGE.right) / 2,
-        y: HEIGHT - 6,
-        className: 'axis',
-        anchor: 'middle',
-      },
-      OUTCOMES[xOutcome],
-    ),
-    label({ x: EDGE.left, y: EDGE.top - 1, className: 'axis' }, OUTCOMES[yOutcome]),
+    label('axis', (left + right) / 2, HEIGHT - 6, OUTCOMES[xOutcome], 'middle'),
+    label('axis', left, top - 1, OUTCOMES[yOutcome]),
   ];
   const meanPoints = recipeRuns.map(({ recipes }) =>
     recipes.map(({ runs }) => [x(meanOf(runs[xOutcome])), y(meanOf(runs[yOutcome]))] as const),
@@ -137,7 +116,7 @@ export function runsOf(
     const [lastX, lastY] = meanPoints[g]!.at(-1)!;
     const at = { x: lastX + 9, width: title.length * CHARACTER };
     const isFree = (y: number) =>
-      y > EDGE.top + LINE_HEIGHT &&
+      y > top + LINE_HEIGHT &&
       y < bottom &&
       !nameBoxes.some(
         (one) =>
@@ -167,7 +146,7 @@ export function runsOf(
       ...meanPoints[g]!.map(([cx, cy]) =>
         make('circle', { className: ['mean'], cx: cx.toFixed(1), cy: cy.toFixed(1), r: 4.2 }),
       ),
-      label({ ...nameBoxes[g]!, className: 'name' }, title),
+      label('name', nameBoxes[g]!.x, nameBoxes[g]!.y, title),
     ]),
   );
   const titles = new Map(modelsOfZoo().map(({ id, title }) => [id, title]));

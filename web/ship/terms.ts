@@ -18,29 +18,22 @@ const PATTERNS = TERMS.map((one) => ({
 
 /** Elements whose words are no prose, so that terms in them get no link. */
 const NO_PROSE = [
-  'a',
-  'table',
-  'svg',
-  'sink-scope',
-  'sink-row',
-  'sink-write',
-  'summary',
-  'h2',
-  'math',
+  ...['a', 'table', 'svg', 'summary', 'h2', 'math'],
+  ...['sink-scope', 'sink-row', 'sink-write'],
 ];
 
 /** Returns a remark plugin that links terms; it must run after the directives. */
 export const linkTerms = () => (tree: Root) => {
   const linked = new Set<string>();
-  const nodesOf = (said: string): Node[] => {
+  const nodesOf = (prose: string): Node[] => {
     const firstMatch = PATTERNS.filter(({ term }) => !linked.has(term))
       .flatMap((one) => {
-        const match = one.wholeWord.exec(said);
+        const match = one.wholeWord.exec(prose);
         return match ? [{ ...one, at: match.index, word: match[0] }] : [];
       })
       // Of two terms that begin at the same place, the longer one contains the other.
       .sort((a, b) => a.at - b.at || b.word.length - a.word.length)[0];
-    if (!firstMatch) return said ? [text(said)] : [];
+    if (!firstMatch) return prose ? [text(prose)] : [];
     const { term, meaning, word, at } = firstMatch;
     linked.add(term);
     const properties = {
@@ -49,9 +42,9 @@ export const linkTerms = () => (tree: Root) => {
       dataMeaning: meaning,
     };
     return [
-      ...(at ? [text(said.slice(0, at))] : []),
+      ...(at ? [text(prose.slice(0, at))] : []),
       make('a', properties, [text(word)]),
-      ...nodesOf(said.slice(at + word.length)),
+      ...nodesOf(prose.slice(at + word.length)),
     ];
   };
   const visit = (node: Node): void => {

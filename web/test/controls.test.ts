@@ -349,9 +349,9 @@ describe('the tokens', () => {
     special: !id,
   }));
   const frame = (change: object = {}) => frameOf({ T: 4, tokens, ...change } as never);
-  const row = (change: Partial<State> = {}, of = frame(), isPlain = false) => {
+  const row = (change: Partial<State> = {}, of = frame()) => {
     const own = context(change);
-    const made = shown(tokenChips(of, as(own), isPlain));
+    const made = shown(tokenChips(of, as(own)));
     return { own, ...made, chips: made.all('.chip') };
   };
 
@@ -371,7 +371,6 @@ describe('the tokens', () => {
     expect([all[1]!.title, text('.cut')]).toEqual(['position 1, id 8', '… 5 more not run (T = 4)']);
     expect(row().chips.map((one) => one.tabIndex)).toEqual([0, -1, -1, -1]);
     expect(row({ query: 99 }).chips.map((one) => one.tabIndex)).toEqual([-1, -1, -1, 0]);
-    expect(row({}, frame(), true).chips[0]!.title).toBe('');
     const usual = shown(tokenChips(frame(), as(context())));
     expect(usual.all('.chip')[0]!.title).toBe('position 0, id 7');
     expect(row().all('.cut')).toHaveLength(0);

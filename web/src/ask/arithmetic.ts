@@ -3,19 +3,11 @@ import type { Arithmetic } from 'sinkscope';
 
 export type Inexact = Exclude<Arithmetic, 'exact'>;
 
-interface Words {
-  readonly class: 'relaxed' | 'approximate';
-  /** The text that is appended to the model's name. */
-  readonly title: string;
-  readonly button: string;
-  readonly hint: string;
-  readonly clause: string;
-  readonly consequence: string;
-  readonly footer: string;
-}
-
-/** Words for each inexact arithmetic. A link writes the key after "~", as it writes an edit; no edit has such a name. */
-export const INEXACT: Readonly<Record<Inexact, Words>> = {
+/**
+ * Words for each inexact arithmetic; `title` follows the model's name. A link writes the key after "~", as it writes an
+ * edit; no edit has such a name.
+ */
+export const INEXACT = {
   relaxed: {
     class: 'relaxed',
     title: 'with relaxed floats',
@@ -35,6 +27,6 @@ export const INEXACT: Readonly<Record<Inexact, Words>> = {
     consequence: 'faster, and approximate.',
     footer: 'approximate in 8 bits',
   },
-};
+} as const satisfies Readonly<Record<Inexact, object>>;
 
 export const inexactNames = Object.keys(INEXACT) as Inexact[];

@@ -1,11 +1,9 @@
 /** Ids of models that are not in the zoo: hub:owner/name@revision, and disk:FINGERPRINT/name. */
 import { sha256, type Plan } from 'sinkscope';
-import { isRecordingId, isDiskRecording, nameOfRecording } from './recordings';
+import { hashOfEnds, isRecordingId, isDiskRecording, nameOfRecording } from './recordings';
 
 const HUB_PREFIX = 'hub:';
 const DISK_PREFIX = 'disk:';
-/** A fingerprint covers this many bytes at each end of a file. */
-const EDGE_BYTES = 2 ** 20;
 
 export function isHubId(id: string): boolean {
   return id.startsWith(HUB_PREFIX);
@@ -29,6 +27,11 @@ export function isOnDisk(subject: string): boolean {
   return subject.startsWith(DISK_PREFIX) || isDiskRecording(subject);
 }
 
+/** Whether an id names a model or a recording that is not a model of the zoo. */
+export function isOutsideZoo(id: string): boolean {
+  return isHubId(id) || isOnDisk(id) || isRecordingId(id);
+}
+
 export function nameOfId(id: string): string {
   if (isRecordingId(id)) return nameOfRecording(id);
   if (isOnDisk(id)) return id.slice(id.indexOf('/') + 1);
@@ -41,19 +44,15 @@ export function fingerprintOf(id: string): string {
 
 /**
  * Returns the id of a plan for files on the reader's disk; equal files have equal ids. The fingerprint in the id is the
- * beginning of a SHA-256 over the names and sizes of the weight files, in their order, and over the first and last MiB
- * of each: hashing many gigabytes would take too long. Without crypto.subtle the fingerprint covers names and sizes
- * only.
+ * beginning of a SHA-256 over the names and sizes of the weight files, in their order, and over the ends of each file.
+ * Without crypto.subtle the fingerprint covers names and sizes only.
  */
 export async function idOfFiles(plan: Plan): Promise<string> {
   const parts = await Promise.all(
-    plan.files.weights.map(async ({ name, bytes, blob }) => {
-      const ends = blob
-        ? [blob.slice(0, EDGE_BYTES), blob.slice(Math.max(EDGE_BYTES, blob.size - EDGE_BYTES))]
-        : [];
-      const edgeBytes = await new Blob(ends).arrayBuffer();
-      return `${name} ${bytes} ${(await sha256(new Uint8Array(edgeBytes))) ?? ''}`;
-    }),
+    plan.files.weights.map(
+      async ({ name, bytes, blob = new Blob() }) =>
+        `${name} ${bytes} ${(await hashOfEnds(blob)) ?? ''}`,
+    ),
   );
   const description = parts.join('\n');
   const hash =

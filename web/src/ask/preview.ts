@@ -15,12 +15,6 @@ interface Entry {
   readonly data_offsets: readonly [number, number];
 }
 
-interface Header {
-  readonly begin: number;
-  readonly config: string;
-  readonly tensors: ReadonlyMap<string, Entry>;
-}
-
 const damageError = (where: string, text: string) => new SinkscopeError('bad_file', where, text);
 
 /** Unpacks a file that ends in .gz, unless the server has unpacked it already. */
@@ -34,7 +28,7 @@ export async function unpack(bytes: Uint8Array<ArrayBuffer>, where: string): Pro
   return new Uint8Array(content);
 }
 
-export function parseHeader(bytes: Uint8Array, where: string): Header {
+export function parseHeader(bytes: Uint8Array, where: string) {
   try {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     const dataStart = 8 + Number(view.getBigUint64(0, true));

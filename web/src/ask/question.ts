@@ -1,10 +1,11 @@
 /**
- * The question that every subject answers: the source of the prompts (the reader's text, held-out passages,
- * a file, random tokens: the inputs of the paper's table 1), the start token, the length, the number.
+ * The question that every subject answers: the source of the prompts (the reader's text, held-out passages, a file,
+ * random tokens: the inputs of the paper's table 1), their start token, their length and their number.
  */
 import {
   cutText,
   groupsOf,
+  sha256,
   type LabeledTexts,
   type AnyTokenizer as Tokenizer,
   type SpecialToken,
@@ -93,12 +94,10 @@ function drawSequence(
   return [...before, ...drawnTokens, ...after].slice(0, T);
 }
 
-interface Affixes {
-  readonly before: readonly Token[];
-  readonly after: readonly Token[];
-}
+type Affixes = ReturnType<typeof affixesOf>;
 
-function affixesOf(tokens: readonly Token[]): Affixes {
+/** Returns the special tokens before and after the others. */
+function affixesOf(tokens: readonly Token[]) {
   const prefix = tokens.slice(0, startTokens(tokens).length);
   const end = tokens.findLastIndex(({ special }) => !special) + 1;
   return { before: prefix, after: tokens.slice(Math.max(end, prefix.length)) };
@@ -227,6 +226,7 @@ async function promptsOfGroups(
   return { tokens: firstPrompt, dropped: 0, ids, groups: labels };
 }
 
+/** Gives the first of several tokens that are bytes of one character this character as its text, and the others a dot. */
 function showSharedOnce(tokens: readonly Token[], text: string): Token[] {
   return tokens.map((token, t) => {
     const { start, end } = token;
@@ -346,7 +346,7 @@ export async function readPrompts(file: File): Promise<PromptFile> {
       `${file.name}: expected at most ${FILE_MAX.toLocaleString('en')} bytes of text, found ` +
         `${file.size.toLocaleString('en')}.`,
     );
-  const bytes = await file.arrayBuffer();
+  const bytes = new Uint8Array(await file.arrayBuffer());
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -354,10 +354,5 @@ export async function readPrompts(file: File): Promise<PromptFile> {
     throw new InputError(`${file.name}: expected UTF-8 text, found other bytes.`);
   }
   if (!text.trim()) throw new InputError(`${file.name}: expected prompts, found an empty file.`);
-  return { name: file.name, text, splitting: guessSplitting(text), sha256: await sha256Hex(bytes) };
-}
-
-async function sha256Hex(bytes: ArrayBuffer): Promise<string | undefined> {
-  const hash = await globalThis.crypto?.subtle?.digest('SHA-256', bytes);
-  return hash && Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');
+  return { name: file.name, text, splitting: guessSplitting(text), sha256: await sha256(bytes) };
 }

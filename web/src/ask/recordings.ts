@@ -30,14 +30,18 @@ export function idOfAddress(address: string | URL): string {
   return `${RECORDING_PREFIX}${href.replace(/[,~\\]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)}`;
 }
 
+/**
+ * Returns the SHA-256 of the first and last MiB of a file, since hashing many gigabytes would take too long; undefined
+ * without crypto.subtle.
+ */
+export async function hashOfEnds(file: Blob): Promise<string | undefined> {
+  const MIB = 2 ** 20;
+  const ends = [file.slice(0, MIB), file.slice(Math.max(MIB, file.size - MIB))];
+  return sha256(new Uint8Array(await new Blob(ends).arrayBuffer()));
+}
+
 export async function idOfRecordingFile(file: File): Promise<string> {
-  const EDGE_BYTES = 2 ** 20;
-  const ends = [
-    file.slice(0, EDGE_BYTES),
-    file.slice(Math.max(EDGE_BYTES, file.size - EDGE_BYTES)),
-  ];
-  const bytes = new Uint8Array(await new Blob(ends).arrayBuffer());
-  const hash = (await sha256(bytes)) ?? file.size.toString(16);
+  const hash = (await hashOfEnds(file)) ?? file.size.toString(16);
   const name = file.name.replace(/[^\w.-]+/g, '-').slice(-80) || 'recording';
   return `${DISK_PREFIX}${hash.padEnd(16, '0').slice(0, 16)}/${name}`;
 }

@@ -17,26 +17,19 @@ interface Row<Value> {
 /** The longest prompt, in UTF-16 units, that a link carries or the page accepts: some 8,192 tokens of English. */
 export const PROMPT_MAX = 40_000;
 
-function textRow(standard: string, longest: number): Row<string> {
-  const parse = (t: string) => (t.length <= longest ? t : undefined);
+/** Returns a row for texts of at most `longest` UTF-16 units that match a pattern. */
+function textRow(standard: string, longest: number, pattern = /^/): Row<string> {
+  const parse = (t: string) => (t.length <= longest && pattern.test(t) ? t : undefined);
   return { default: standard, parse, print: (v) => v };
 }
+
+const nameRow = (standard: string) => textRow(standard, 64, /^[\w-]*$/);
 
 function choiceRow<const Value extends string>(
   standard: Value,
   ...values: readonly Value[]
 ): Row<Value> {
   return { default: standard, parse: (t) => values.find((v) => v === t), print: (v) => v };
-}
-
-function nameRow(standard: string): Row<string> {
-  const parse = (t: string) => (/^[\w-]{0,64}$/.test(t) ? t : undefined);
-  return { default: standard, parse, print: (v) => v };
-}
-
-function settingsRow(standard: string): Row<string> {
-  const parse = (t: string) => (/^[\w:.,+-]{0,600}$/.test(t) ? t : undefined);
-  return { default: standard, parse, print: (v) => v };
 }
 
 function namesRow(): Row<readonly string[]> {
@@ -60,7 +53,7 @@ function subjectsRow(...standard: readonly string[]): Row<readonly string[]> {
 }
 
 interface NumberRow extends Row<number> {
-  /** `step` is that of the buttons of the number's field, 1 for whole numbers. */
+  /** `step` is what a press of the field's buttons adds; if it is 1, only whole numbers are valid. */
   readonly range: { readonly low: number; readonly high: number; readonly step: number };
 }
 
@@ -134,8 +127,8 @@ export const table = {
   view: nameRow('attention'),
   curve: nameRow('sink_1'),
   /** Each lab's settings that differ from the defaults, as settings.ts writes them. */
-  leftRun: settingsRow(''),
-  rightRun: settingsRow('operation:sigmoid_log_n'),
+  leftRun: textRow('', 600, /^[\w:.,+-]*$/),
+  rightRun: textRow('operation:sigmoid_log_n', 600, /^[\w:.,+-]*$/),
   experiment: choiceRow('streaming', 'streaming', 'cache', 'quantization', 'fragility'),
   source: choiceRow('heldout', 'heldout', 'text', 'random', 'file'),
   length: numberRow(120, 8, 65536),
@@ -211,8 +204,8 @@ export function parseHash(hash: string): Parsed {
     return { state: defaults, problems: ['The link is too long for this page.'] };
   const state: Record<string, unknown> = { ...defaults };
   const problems: string[] = [];
-  for (const written of new URLSearchParams(hash.replace(/^#/, ''))) {
-    const [name, value] = translate(...written);
+  for (const pair of new URLSearchParams(hash.replace(/^#/, ''))) {
+    const [name, value] = translate(...pair);
     if (!Object.hasOwn(table, name)) {
       problems.push(`The link names “${shorten(name)}”, which this page does not know.`);
       continue;
@@ -255,9 +248,7 @@ function encode(value: string): string {
 export function printHash(state: State, always: readonly (keyof State)[] = []): string {
   return rows
     .filter(
-      ([name, row]) =>
-        always.includes(name) ||
-        (!Object.is(state[name], row.default) && row.print(state[name]) !== row.print(row.default)),
+      ([name, row]) => always.includes(name) || row.print(state[name]) !== row.print(row.default),
     )
     .map(([name, row]) => `${name}=${escapeValue(row.print(state[name]))}`)
     .join('&');

@@ -100,12 +100,14 @@ export function toggleSubject(list: readonly string[], text: string): readonly s
   return list.length < MAX_SUBJECTS ? [...list, text] : list;
 }
 
+type Choices = readonly (readonly [value: string, label: string])[];
+
 interface Parameter {
   readonly name: string;
   readonly meaning?: string;
   /** In forms the first value, and the value of a required parameter that a link leaves out. */
   readonly default: number | string;
-  readonly choices?: readonly (readonly [string, string])[];
+  readonly choices?: Choices | undefined;
   readonly min: number;
   readonly max: number;
   readonly required?: boolean;
@@ -115,7 +117,7 @@ export function choicesOf(
   { edits }: Pick<Describe, 'edits'>,
   edit: string,
   parameter: string,
-): readonly (readonly [string, string])[] {
+): Choices {
   const row = edits.find(({ name }) => name === edit)?.parameters;
   const { choices = [], labels = choices } = row?.find(({ name }) => name === parameter) ?? {};
   return choices.map((choice, i) => [choice, labels[i]!] as const);
@@ -140,55 +142,34 @@ interface EditChoice {
 }
 
 export function editChoices({ operations, edits }: Describe): readonly EditChoice[] {
-  const operationChoices = operations.map(({ name, label, parameters, features }) => ({
-    name,
-    label,
-    parameters,
-    operation: name,
-    isHidden: features === 'mlp',
-    make: (values: Readonly<Record<string, number | string>>): Edit => ({
-      kind: 'operation',
+  const operationChoices = operations
+    .filter(({ features }) => features !== 'mlp')
+    .map(({ name, label, parameters }): EditChoice => ({
+      name,
+      label,
+      parameters,
       operation: name,
-      ...(Object.keys(values).length ? { parameters: values as Record<string, number> } : {}),
-    }),
-  }));
+      make: (values) => ({
+        kind: 'operation',
+        operation: name,
+        ...(Object.keys(values).length ? { parameters: values as Record<string, number> } : {}),
+      }),
+    }));
   const otherChoices = edits
     .filter(({ name }) => name !== 'operation')
-    .map((row) => {
-      const { name, meaning = name } = row;
+    .map((row): EditChoice => {
+      const { name, meaning: label = name } = row;
       const parameters = row.parameters.map((one): Parameter => {
-        const {
-          name: parameterName,
-          meaning: parameterMeaning,
-          min = 0,
-          max = MAX_INDEX,
-          required,
-        } = one;
-        const choices = one.choices && choicesOf({ edits }, name, parameterName);
-        const standard = one.default ?? one.choices?.[0] ?? min;
-        return {
-          name: parameterName,
-          meaning: parameterMeaning,
-          default: standard,
-          min,
-          max,
-          required,
-          ...(choices ? { choices } : {}),
-        };
+        const { min = 0, max = MAX_INDEX } = one;
+        const choices = one.choices && choicesOf({ edits }, name, one.name);
+        return { ...one, default: one.default ?? one.choices?.[0] ?? min, min, max, choices };
       });
-      return {
-        name,
-        label: meaning,
-        parameters,
-        isHidden: row.parameters.some(({ type }) => type === 'operation'),
-        make: (values: Readonly<Record<string, number | string>>): Edit => {
-          const requiredParameters = parameters.filter(({ required }) => required);
-          const defaultValues = requiredParameters.map((one) => [one.name, one.default] as const);
-          return { kind: name, ...Object.fromEntries(defaultValues), ...values } as unknown as Edit;
-        },
-      };
+      const required = parameters.filter((one) => one.required);
+      const defaults = Object.fromEntries(required.map((one) => [one.name, one.default]));
+      const make = (values: object) => ({ kind: name, ...defaults, ...values }) as Edit;
+      return { name, label, parameters, make };
     });
-  return [...operationChoices, ...otherChoices].filter(({ isHidden }) => !isHidden);
+  return [...operationChoices, ...otherChoices];
 }
 
 /**
@@ -203,19 +184,22 @@ export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
       const names = availableEdits.map((one) => one.name).join(', ');
       throw new InputError(`${printSubject(subject)}: expected an edit of ${names}.`);
     }
+    const { parameters } = choice;
     const pairs = values.map((argument, i) => {
       const [text = '', parameterName] = argument.split('=').reverse();
       const value = text === '' ? NaN : Number(text);
       const parameter =
         parameterName === undefined
-          ? choice.parameters[i]
-          : choice.parameters.find((one) => one.name === parameterName);
-      if (!parameter && parameterName !== undefined) {
-        const names = choice.parameters.map((one) => one.name).join(', ');
-        throw new InputError(`${name}: expected a parameter of ${names}, found ${parameterName}.`);
+          ? parameters[i]
+          : parameters.find((one) => one.name === parameterName);
+      if (!parameter) {
+        const names = parameters.map((one) => one.name).join(', ');
+        throw new InputError(
+          parameterName === undefined
+            ? `${name}: expected ${parameters.length} parameters.`
+            : `${name}: expected a parameter of ${names}, found ${parameterName}.`,
+        );
       }
-      if (!parameter)
-        throw new InputError(`${name}: expected ${choice.parameters.length} parameters.`);
       if (parameter.choices) {
         const choices = parameter.choices.map(([choice]) => choice);
         if (!choices.includes(text))

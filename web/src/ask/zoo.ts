@@ -1,6 +1,7 @@
 /** The models that are shipped with the page. */
 import { sha256, SinkscopeError } from 'sinkscope';
 import { base } from '../base';
+import { cachedPromise } from './cached';
 import { fetchNamed } from './errors';
 import { parseHeader, refine, unpack } from './preview';
 
@@ -54,17 +55,17 @@ interface SeedResult {
   readonly loss: number;
 }
 
-export function seedsOf({ seed: own = 1, measured, further_seeds = [] }: Card): {
+export function seedsOf({ seed = 1, measured, further_seeds = [] }: Card): {
   readonly own: number;
   readonly all: readonly SeedResult[];
 } {
-  const metric = (name: string) => Number(measured[name]);
   const shipped = {
-    sink_1: metric('sink_1'),
-    value_ratio: metric('value_ratio'),
-    loss: metric('loss'),
+    seed,
+    sink_1: Number(measured.sink_1),
+    value_ratio: Number(measured.value_ratio),
+    loss: Number(measured.loss),
   };
-  return { own, all: [{ seed: own, ...shipped }, ...further_seeds] };
+  return { own: seed, all: [shipped, ...further_seeds] };
 }
 
 /** The effect of a factor, which models/train/factors.py writes from the logs of the long runs. */
@@ -165,8 +166,10 @@ async function fetchUnpacked(path: string): Promise<Uint8Array> {
 }
 
 async function fetchExact({ id }: Card): Promise<Files> {
-  const paths = [fetchText(`${id}/config.json`), fetchBytes(`${id}/model.safetensors`)] as const;
-  const [config, weights] = await Promise.all(paths);
+  const [config, weights] = await Promise.all([
+    fetchText(`${id}/config.json`),
+    fetchBytes(`${id}/model.safetensors`),
+  ]);
   return { config, weights };
 }
 
@@ -220,21 +223,11 @@ export function heldOutFile(tokens: number): string {
 
 export async function openZoo(): Promise<Zoo> {
   const jsonFiles = new Map<string, Promise<unknown>>();
-  const read = <T = string[]>(name: string): Promise<T> => {
-    const cached = jsonFiles.get(name) ?? fetchJson<unknown>(name);
-    jsonFiles.set(name, cached);
-    cached.catch(() => jsonFiles.delete(name));
-    return cached as Promise<T>;
-  };
+  const read = (name: string) => cachedPromise(jsonFiles, name, () => fetchJson(name));
   const cards = await fetchJson<Card[]>('index.json');
   const previews = new Map<string, Promise<Files>>();
   const cardOf = (id: string) => cards.find((card) => card.id === id)!;
-  const preview = (id: string): Promise<Files> => {
-    const files = previews.get(id) ?? fetchPreview(cardOf(id));
-    previews.set(id, files);
-    files.catch(() => previews.delete(id));
-    return files;
-  };
+  const preview = (id: string) => cachedPromise(previews, id, () => fetchPreview(cardOf(id)));
   return {
     cards,
     preview,
@@ -247,9 +240,9 @@ export async function openZoo(): Promise<Zoo> {
       return files;
     },
     forget: (id) => void previews.delete(id),
-    openModels: () => read<OpenModels>('reported.json'),
+    openModels: () => read('reported.json') as Promise<OpenModels>,
     heldOut: async (tokens) => {
-      const passages = await read(heldOutFile(tokens));
+      const passages = (await read(heldOutFile(tokens))) as string[];
       if (tokens <= SHORT_TOKENS) return passages;
       const passageCount = passagesPerPrompt(tokens);
       const promptCount = Math.max(1, Math.floor(passages.length / passageCount));

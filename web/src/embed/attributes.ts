@@ -38,7 +38,7 @@ export function stateOf(element: Element): Parsed {
   return parseHash(params.toString());
 }
 
-/** Writes the attributes of `names` whose value, or default if they are absent, differs from the state's. */
+/** Sets the attributes of `names` to the state's values. An absent attribute stays absent if its default is this value. */
 export function writeAttributes(element: Element, state: State, names: readonly Name[]): void {
   for (const name of names) {
     const attribute = name.toLowerCase();
@@ -57,8 +57,6 @@ export function attributesOf(
   state: State,
   always: readonly Name[],
 ): readonly (readonly [string, string])[] {
-  return [...new URLSearchParams(printHash(state, always))].map(([name, value]) => [
-    name.toLowerCase(),
-    value,
-  ]);
+  const params = [...new URLSearchParams(printHash(state, always))];
+  return params.map(([name, value]) => [name.toLowerCase(), value]);
 }

@@ -18,6 +18,12 @@ const SIZES: readonly (readonly [string, Size])[] = [
   ['852 × 520', { width: 852, height: 520 }],
 ];
 
+const THEMES = [
+  ['auto', 'the reader’s'],
+  ['light', 'light'],
+  ['dark', 'dark'],
+] as const;
+
 /** Tests in a frame with an opaque origin whether pages of other sites may load the element's script. */
 async function probeAccess(): Promise<boolean> {
   const frame = document.createElement('iframe');
@@ -55,17 +61,10 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
   const controls = signal<readonly string[]>([]);
   const theme = signal<State['theme']>('auto');
   const shown = linkableState({ ...context.state.peek(), ...pinned });
-  const state = (): State => ({
-    ...shown,
-    view,
-    controls: controls.value,
-    theme: theme.value,
-  });
+  const state = (): State => ({ ...shown, view, controls: controls.value, theme: theme.value });
   const toggle = (name: string) => {
-    const values = controls.peek();
-    controls.value = values.includes(name)
-      ? values.filter((one) => one !== name)
-      : [...values, name];
+    const others = controls.peek().filter((one) => one !== name);
+    controls.value = controls.peek().includes(name) ? others : [...others, name];
   };
   const copy = async (text: string) => {
     try {
@@ -80,8 +79,8 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
   const address = () => new URL(`embed.html${embedHash(state())}`, base).href;
   const firstAddress = address();
   const endEffect = effect(() => {
-    const [, { width, height }] = SIZES[sizeIndex.value]!;
-    const text = snippets[snippetIndex.value]!.make(state(), base, SIZES[sizeIndex.value]![1]);
+    const [, size] = SIZES[sizeIndex.value]!;
+    const text = snippets[snippetIndex.value]!.make(state(), base, size);
     render(
       html`<div class="embed-head">
           <h2>Embed: ${titleOf(view)}</h2>
@@ -94,16 +93,9 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
             offered().map((one) => [String(snippets.indexOf(one)), one.label] as const),
             (value) => (snippetIndex.value = Number(value)),
           )}
-          ${choiceField(
-            'theme',
-            theme.value,
-            [
-              ['auto', 'the reader’s'],
-              ['light', 'light'],
-              ['dark', 'dark'],
-            ],
-            (value) => (theme.value = value as State['theme']),
-          )}
+          ${choiceField('theme', theme.value, THEMES, (value) => {
+            theme.value = value as State['theme'];
+          })}
           ${choiceField(
             'size',
             String(sizeIndex.value),
@@ -153,8 +145,8 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
       dialog,
     );
     Object.assign(preview.value!.style, {
-      width: width ? `${width}px` : 'calc(100% - 2px)',
-      height: `${height}px`,
+      width: size.width ? `${size.width}px` : 'calc(100% - 2px)',
+      height: `${size.height}px`,
     });
     // Keeps the frame, which reads its new hash; location.replace adds no step to the reader's history.
     const target = address();

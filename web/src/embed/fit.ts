@@ -11,28 +11,27 @@ const PICTURE_SELECTOR =
 /** The picture takes at least this share of the box's smaller side. */
 const MIN_PICTURE_SHARE = 0.65;
 const HIDEABLE = ['conditions', 'captions', 'controls', 'axes'] as const;
-/** Letters may grow by a factor of ZOOMS in a box whose sides are at least that many times SMALL_SCREEN, in pixels. */
+/** Letters may grow by a factor f of ZOOMS in a box whose sides have at least f * SMALL_SCREEN pixels. */
 const [ZOOMS, SMALL_SCREEN] = [[2, 1.6, 1.3], 700];
 /** Milliseconds until a chart has been redrawn in its new width. */
 const SETTLED_MS = 100;
 /** Steps of the bisection between the smallest and the full width. */
 const HALVINGS = 4;
 
-interface Layout {
-  readonly zoom: number;
-  readonly hiddenCount: number;
-  readonly isSingle: boolean;
-  /** `isSide`: captions and controls are beside the picture; `hasColumns`: the pictures of a view are side by side. */
-  readonly isSide: boolean;
-  readonly hasColumns: boolean;
+const DEFAULT_LAYOUT = {
+  zoom: 1,
+  /** The number of hidden parts, in the order of HIDEABLE. */
+  hiddenCount: 0,
+  /** Whether only one subject is visible at a time. */
+  isSingle: false,
+  /** Whether captions and controls are beside the picture. */
+  isSide: false,
+  /** Whether the pictures of a view are side by side. */
+  hasColumns: false,
   /** Whether the reader scrolls to the parts below the first picture. */
-  readonly scrolls: boolean;
-}
-
-const DEFAULT_LAYOUT: Layout = {
-  ...{ zoom: 1, hiddenCount: 0 },
-  ...{ isSingle: false, isSide: false, hasColumns: false, scrolls: false },
+  scrolls: false,
 };
+type Layout = Readonly<typeof DEFAULT_LAYOUT>;
 
 /** Returns the layouts to try, the one with all parts first. */
 function layoutsFor(
@@ -182,9 +181,9 @@ export function createFitter(
     const box = boxOf();
     const cells = room.querySelectorAll('.cells > .cell').length;
     const pictures = room.querySelectorAll(PICTURE_SELECTOR).length;
-    const hasNoFigure = !room.querySelector('.figure');
-    room.classList.toggle('fit', !hasNoFigure);
-    if (hasNoFigure || !box.width || !box.height || isPrinting.peek()) return;
+    const hasFigure = room.querySelector('.figure') !== null;
+    room.classList.toggle('fit', hasFigure);
+    if (!hasFigure || !box.width || !box.height || isPrinting.peek()) return;
     if (room !== lastRoom) room.addEventListener('click', toggle);
     lastRoom = room;
     if (room.classList.contains('open')) return;
@@ -193,9 +192,7 @@ export function createFitter(
       lastMeasurements = '';
       schedule();
     });
-    const measurements = [box.width, box.height, cells, pictures]
-      .map((one) => one.toFixed(0))
-      .join(' ');
+    const measurements = [box.width, box.height, cells, pictures].map(Math.round).join(' ');
     const layouts = layoutsFor(box, cells, pictures);
     const hasChanged = measurements !== lastMeasurements;
     if (!hasChanged && !hasOverflow(room, layouts[layoutIndex]!)) return;

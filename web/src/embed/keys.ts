@@ -12,7 +12,8 @@ export function isUsed(event: KeyboardEvent): boolean {
 }
 
 /**
- * Removes the focus after a click on a map, so that arrow keys stay with the page; the Tab key gives them to the map.
+ * Keeps a click on a map from moving the focus there, so that arrow keys stay with the page; the Tab key still gives
+ * them to the map.
  */
 export function leaveFocus(event: Event): void {
   const [target] = event.composedPath();

@@ -30,7 +30,7 @@ import experiment from '../rooms/purpose.css?inline';
 import { hasNumbersOf, type Pointed } from '../page/view';
 import { isWholeRoom, titleOf, viewNamed } from '../views/index';
 import { trustOwnScripts } from '../page/trust';
-import { openZoo, type Zoo } from '../ask/zoo';
+import { openZoo } from '../ask/zoo';
 import { recordingOf, writeAttributes } from './attributes';
 import { createFitter } from './fit';
 import { isUsed, leaveFocus } from './keys';
@@ -59,24 +59,23 @@ function sharedStyle(): CSSStyleSheet {
   return style;
 }
 
-/**
- * Starts the engine that all figures share.
- * @param shown the subjects of the first figure, which decide whether the lab's engine suffices
- */
-function startEngine(shown: readonly string[]) {
-  // Registers the policy for scripts on this site only, since a host page has a policy of its own.
-  if (base.origin === location.origin) trustOwnScripts();
-  return createEngine({ base: new URL(ENGINE, base), lab: areRecordings(shown) });
-}
-
-let sharedModels: Promise<{ readonly models: Models; readonly zoo: Zoo }> | undefined;
+let sharedModels: Promise<Models> | undefined;
 /** For each figure of the document, and each other borrower, the subjects whose models must stay open. */
 const shownSubjects = new Map<object, ReadonlySet<string>>();
 
-function shareModels(shown: readonly string[]) {
-  sharedModels ??= Promise.all([startEngine(shown), openZoo()]).then(([engine, zoo]) => {
-    return { models: new Models(engine, zoo), zoo };
-  });
+async function openModels(shown: readonly string[]): Promise<Models> {
+  // Registers the policy for scripts on this site only, since a host page has a policy of its own.
+  if (base.origin === location.origin) trustOwnScripts();
+  const options = { base: new URL(ENGINE, base), lab: areRecordings(shown) };
+  return new Models(...(await Promise.all([createEngine(options), openZoo()])));
+}
+
+/**
+ * Returns the models that all figures share.
+ * @param shown the subjects of the first figure, which decide whether the lab's engine suffices
+ */
+function shareModels(shown: readonly string[]): Promise<Models> {
+  sharedModels ??= openModels(shown);
   // After a failure the next figure tries again.
   sharedModels.catch(() => (sharedModels = undefined));
   return sharedModels;
@@ -85,14 +84,14 @@ function shareModels(shown: readonly string[]) {
 /** Sets what `borrower` shows, and closes the models that nobody in the document shows. */
 async function setShownSubjects(borrower: object, shown: ReadonlySet<string>): Promise<void> {
   shownSubjects.set(borrower, shown);
-  const { models } = await sharedModels!;
+  const models = await sharedModels!;
   await models.release(new Set([...shownSubjects.values()].flatMap((one) => [...one])));
 }
 
 /** Gives other code the models that the document's figures share; those of `ids` stay open until `returnModels`. */
 export async function borrowModels(borrower: object, ids: readonly string[]): Promise<Models> {
   shownSubjects.set(borrower, new Set(ids));
-  return (await shareModels(ids)).models;
+  return shareModels(ids);
 }
 
 export function returnModels(borrower: object): void {
@@ -163,11 +162,12 @@ export class Live {
       () => host.getBoundingClientRect(),
     );
     if (typeof ResizeObserver === 'undefined') return;
-    const watchers = [new ResizeObserver(look), new MutationObserver(look)] as const;
-    watchers[0].observe(host);
-    watchers[1].observe(this.#root, { childList: true, characterData: true, subtree: true });
+    const [resizes, mutations] = [new ResizeObserver(look), new MutationObserver(look)];
+    resizes.observe(host);
+    mutations.observe(this.#root, { childList: true, characterData: true, subtree: true });
     this.#scope.onEnd(() => {
-      for (const watcher of watchers) watcher.disconnect();
+      resizes.disconnect();
+      mutations.disconnect();
       end();
     });
   }
@@ -188,12 +188,11 @@ export class Live {
 
   async #open(context: Context): Promise<void> {
     try {
-      const { models, zoo } = await shareModels(this.#state.peek().shown);
-      const fileVersion = signal(0);
+      const models = await shareModels(this.#state.peek().shown);
       const queue = new Queue({
         models,
         release: (kept) => setShownSubjects(this, kept),
-        texts: (question) => textsOf(question, zoo, context.file.peek()),
+        texts: (question) => textsOf(question, models.zoo, context.file.peek()),
         turn: () => takeTurn(this.#host),
         // On another site a figure contacts no hub, since only Sinkscope's page asks the reader first. The figure
         // fetches the recording that the host names, and recordings shipped with this file.
@@ -204,7 +203,7 @@ export class Live {
           return true;
         },
       });
-      this.#engine.value = { models, queue, fileVersion };
+      this.#engine.value = { models, queue, fileVersion: signal(0) };
     } catch (error) {
       context.fail(error);
       const message = document.createElement('p');
@@ -217,6 +216,7 @@ export class Live {
     const host = this.#host;
     const pointed = signal<Pointed>({});
     const link = (change?: Partial<State>) => pageAt(linkTo(this.#state.value, change));
+    const openPage = () => void window.open(link({ room: 'explore' }), '_blank', 'noopener');
     return {
       state: this.#state,
       theme: this.#theme,
@@ -227,21 +227,18 @@ export class Live {
         const names = Object.keys(change) as (keyof State)[];
         const current = this.#state.peek();
         if (names.every((name) => Object.is(current[name], change[name]))) return;
-        this.#state.value = { ...current, ...change };
-        writeAttributes(host, this.#state.peek(), names);
-        if (SELECTION_KEYS.some((name) => name in change)) {
-          const state = this.#state.peek();
-          host.report(
-            'select',
-            Object.fromEntries(SELECTION_KEYS.map((name) => [name, state[name]])),
-          );
-        }
+        const state = { ...current, ...change };
+        this.#state.value = state;
+        writeAttributes(host, state, names);
+        const selection = SELECTION_KEYS.map((name) => [name, state[name]] as const);
+        if (selection.some(([name]) => name in change))
+          host.report('select', Object.fromEntries(selection));
       },
       point: (at) => (pointed.value = at),
       choose: () => {},
-      open: () => void window.open(link({ room: 'explore' }), '_blank', 'noopener'),
+      open: openPage,
       embed: () => {},
-      pick: () => void window.open(link({ room: 'explore' }), '_blank', 'noopener'),
+      pick: openPage,
       openFiles: () => {},
       trust: () => {},
       fail: (error) => host.report('error', { message: errorSentence(error) }),
@@ -273,16 +270,12 @@ export class Live {
     this.#host.internals.ariaLabel = label;
     if (label === this.#lastLabel) return;
     this.#lastLabel = label;
-    const results = frames.map((frame, i) => ({
-      subject: frame.subject,
-      title: frame.title,
-      tokens: frame.tokens.map(({ text }) => text),
-      T: frame.T,
-      eps: frame.eps,
-      sequences: frame.sequences,
-      says: sentences[i],
-      numbers: view.numbers(frame, selectedHead(frame, state)),
-    }));
+    const results = frames.map((frame, i) => {
+      const { subject, title, T, eps, sequences } = frame;
+      const tokens = frame.tokens.map(({ text }) => text);
+      const numbers = view.numbers(frame, selectedHead(frame, state));
+      return { subject, title, tokens, T, eps, sequences, says: sentences[i], numbers };
+    });
     this.#host.toggleAttribute('data-live', true);
     this.#host.report('run', { view: view.name, results });
   }

@@ -64,10 +64,9 @@ function elementAttributes(state: State, size: Size): readonly (readonly [string
 /** Returns a picture and a link for the time until the figure is drawn, and for hosts where no script runs. */
 function fallbackOf(state: State, base: URL, { width }: Size) {
   const cardName = { [LAB]: 'lab', [EXPERIMENT]: 'purpose' }[state.view] ?? 'start';
-  const picture = new URL(`cards/${cardName}.png`, base).href;
   return {
     link: addressOf(state, base),
-    picture,
+    picture: new URL(`cards/${cardName}.png`, base).href,
     width: String(width ?? '100%'),
     title: titleOf(state),
   };
@@ -144,12 +143,10 @@ export const snippets: readonly Snippet[] = [
     // Uses MyST's directive for widgets, since MyST prints raw HTML as text.
     label: 'Jupyter Book 2 (MyST): widget',
     make: (state, base, size = DEFAULT_SIZE) => {
-      const script = new URL('sink-scope.js', base).href;
-      const content = fallbackOf(state, base, size);
       const model = {
-        script,
+        script: new URL('sink-scope.js', base).href,
         attributes: Object.fromEntries(elementAttributes(state, size)),
-        content,
+        content: fallbackOf(state, base, size),
       };
       return [
         `:::{anywidget} ${new URL('sink-widget.js', base).href}`,

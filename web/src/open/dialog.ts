@@ -8,10 +8,9 @@ import { isDownload, planRows } from './words';
 import { downloadWords, sizeWords, type LoadProgress } from '../run/progress';
 import { fingerprintOf, nameOfId, isOnDisk } from '../ask/ids';
 import { addressOfRecording, isRecordingId } from '../ask/recordings';
+import { valueOf } from '../page/controls';
 import '../page/dialog.css';
 import './open.css';
-
-const valueOf = (event: Event) => (event.target as HTMLInputElement).value;
 
 function hubForm(opener: Opener): TemplateResult {
   const { name } = opener.fields;
@@ -119,10 +118,6 @@ function cacheLine(opener: Opener): TemplateResult | typeof nothing {
   </p>`;
 }
 
-function renderChoice(opener: Opener): TemplateResult {
-  return html`${hubForm(opener)} ${diskForm(opener)} ${cacheLine(opener)}`;
-}
-
 function renderLookup(opener: Opener, what: string): TemplateResult {
   return html`<p role="status">${what} …</p>
     <p class="links"><button type="button" @click=${() => opener.back()}>Cancel</button></p>`;
@@ -161,67 +156,72 @@ function placeChoice(opener: Opener): TemplateResult {
 
 /** Renders the question for a link's model or recording: whether to contact its host, or which files to choose. */
 function renderQuestion(opener: Opener, id: string): TemplateResult {
-  const model = nameOfId(id);
+  const name = nameOfId(id);
   const declineButton = html`<button type="button" @click=${() => opener.hide()}>Not now</button>`;
   if (isOnDisk(id))
     return html`<p>
-        This link shows <strong>${model}</strong>, which was on the disk of whoever shared it. The
+        This link shows <strong>${name}</strong>, which was on the disk of whoever shared it. The
         link holds its name and fingerprint (${fingerprintOf(id)}), not its files. Choose the same
         files to open it.
       </p>
       ${diskForm(opener)}
       <p class="links">${declineButton}</p>`;
-  if (isRecordingId(id)) return renderRecordingQuestion(opener, id, declineButton);
-  const host = new URL(opener.fields.endpoint || ENDPOINT).host;
+  const recording = isRecordingId(id) ? addressOfRecording(id)! : undefined;
+  const { host } = recording ?? new URL(opener.fields.endpoint || ENDPOINT);
+  const title = html`<strong>${name}</strong>`;
   return html`<p>
-      This link shows <strong>${model}</strong> from ${host}. This page contacts ${host} only if you
-      agree, and shows the size before it downloads anything.
+      This link shows ${recording ? html`a recording, ${title},` : title} from ${host}. This page
+      contacts ${host} only if you agree, and shows the size before it downloads anything.
+      ${recording ? 'A recording holds numbers and words, no program.' : nothing}
     </p>
     <p class="links">
-      <button type="button" class="primary" @click=${() => void opener.lookUp(model)}>
+      <button
+        type="button"
+        class="primary"
+        @click=${() => void opener.lookUp(recording?.href ?? name)}
+      >
         Look it up
       </button>
       ${declineButton}
     </p>`;
 }
 
-function renderRecordingQuestion(
+/** Renders what loading a model or a recording takes, and a button to load it unless there is a problem. */
+function renderCost(
   opener: Opener,
-  id: string,
-  declineButton: TemplateResult,
+  title: string,
+  rows: ReturnType<typeof planRows>,
+  [label, load]: readonly [string, () => Promise<void>],
+  problem = '',
 ): TemplateResult {
-  const address = addressOfRecording(id)!;
-  return html`<p>
-      This link shows a recording, <strong>${nameOfId(id)}</strong>, from ${address.host}. This page
-      contacts ${address.host} only if you agree, and shows the size before it downloads anything. A
-      recording holds numbers and words, no program.
-    </p>
+  const loadButton = html`<button type="button" class="primary" @click=${() => void load()}>
+    ${label}
+  </button>`;
+  return html`<h3>${title}</h3>
+    <dl class="open-plan">
+      ${rows.map(
+        ([name, value]) =>
+          html`<dt>${name}</dt>
+            <dd>${value}</dd>`,
+      )}
+    </dl>
+    ${problem ? html`<p class="open-problem">${problem}</p>` : placeChoice(opener)}
     <p class="links">
-      <button type="button" class="primary" @click=${() => void opener.lookUp(address.href)}>
-        Look it up
-      </button>
-      ${declineButton}
+      ${problem ? nothing : loadButton}
+      <button type="button" @click=${() => opener.back()}>Back</button>
     </p>`;
 }
 
 function renderFoundRecording(
   opener: Opener,
   { id, bytes }: Stage & { readonly name: 'recording' },
-) {
-  return html`<h3>${nameOfId(id)}</h3>
-    <dl class="open-plan">
-      <dt>recording from</dt>
-      <dd>${addressOfRecording(id)!.host}</dd>
-      <dt>to download</dt>
-      <dd>${bytes === undefined ? 'size unknown' : sizeWords(bytes)}</dd>
-    </dl>
-    ${placeChoice(opener)}
-    <p class="links">
-      <button type="button" class="primary" @click=${() => void opener.loadRecording(id)}>
-        Load the recording
-      </button>
-      <button type="button" @click=${() => opener.back()}>Back</button>
-    </p>`;
+): TemplateResult {
+  const rows = [
+    ['recording from', addressOfRecording(id)!.host],
+    ['to download', bytes === undefined ? 'size unknown' : sizeWords(bytes)],
+  ] as const;
+  const action = ['Load the recording', () => opener.loadRecording(id)] as const;
+  return renderCost(opener, nameOfId(id), rows, action);
 }
 
 function obstacleWords(plan: Plan, mayRead: boolean): string {
@@ -237,28 +237,9 @@ function renderPlan(
 ): TemplateResult {
   const isKept = kept >= plan.bytes && plan.bytes > 0;
   const problem = obstacleWords(plan, isKept || Boolean(opener.fields.token));
-  const back = html`<button type="button" @click=${() => opener.back()}>Back</button>`;
-  const actions = html`${placeChoice(opener)}
-    <p class="links">
-      <button type="button" class="primary" @click=${() => void opener.load(plan)}>
-        ${isSlow ? 'Wait longer' : isKept ? 'Load from this machine' : 'Download and run'}
-      </button>
-      ${back}
-    </p>`;
-  return html`<h3>${plan.id}</h3>
-    <dl class="open-plan">
-      ${planRows(plan, kept).map(
-        ([name, value]) =>
-          html`<dt>${name}</dt>
-            <dd>${value}</dd>`,
-      )}
-    </dl>
-    ${
-      problem
-        ? html`<p class="open-problem">${problem}</p>
-            <p class="links">${back}</p>`
-        : actions
-    }`;
+  const label = isSlow ? 'Wait longer' : isKept ? 'Load from this machine' : 'Download and run';
+  const action = [label, () => opener.load(plan)] as const;
+  return renderCost(opener, plan.id, planRows(plan, kept), action, problem);
 }
 
 function renderLoading(opener: Opener, plan: Plan, loaded: LoadProgress): TemplateResult {
@@ -279,7 +260,7 @@ function renderStage(opener: Opener): TemplateResult {
   if (stage.name === 'plan') return renderPlan(opener, stage);
   if (stage.name === 'recording') return renderFoundRecording(opener, stage);
   if (stage.name === 'loading') return renderLoading(opener, stage.plan, stage.loaded);
-  return renderChoice(opener);
+  return html`${hubForm(opener)} ${diskForm(opener)} ${cacheLine(opener)}`;
 }
 
 export function createDialog(opener: Opener): { draw(): void } {

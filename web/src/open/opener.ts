@@ -30,6 +30,7 @@ import {
   idOfFiles,
   idOfPlan,
   isHubId,
+  isOutsideZoo,
   nameOfId,
   titleOfFiles,
   isOnDisk,
@@ -238,7 +239,7 @@ export class Opener {
       models.recordings.admit(id);
       return true;
     }
-    if (!(isHubId(id) || isOnDisk(id)) || models.canOpen(id)) return true;
+    if (!isOutsideZoo(id) || models.canOpen(id)) return true;
     if (isOnDisk(id)) return this.#ask(id);
     const [repository = ''] = hubName(id).split(/[@:]/);
     const isTemporary = this.#trusted.has(repository);
@@ -296,12 +297,9 @@ export class Opener {
     const isRemote = isDownload(plan);
     const title = isRemote ? hubName(idOfPlan(plan)) : titleOfFiles(plan);
     const token = this.fields.token || undefined;
-    return {
-      title,
-      plan,
-      source: isRemote ? 'hub' : 'disk',
-      ...(isRemote ? { token } : {}),
-    } as const;
+    return isRemote
+      ? ({ title, plan, source: 'hub', token } as const)
+      : ({ title, plan, source: 'disk' } as const);
   }
 
   async #load(plan: Plan, signal: AbortSignal): Promise<void> {

@@ -12,6 +12,7 @@ import {
   parseSubject,
   printSubject,
   toggleSubject,
+  type Subject,
 } from '../ask/subject';
 import '../page/dialog.css';
 import './open.css';
@@ -48,6 +49,10 @@ export class Picker {
 
   get #shown(): readonly string[] {
     return this.#context.state.peek().shown;
+  }
+
+  get #isFull(): boolean {
+    return this.#shown.length >= MAX_SUBJECTS;
   }
 
   #set(shown: readonly string[]): void {
@@ -87,7 +92,7 @@ export class Picker {
   #chip(text: string, name: string): TemplateResult {
     const shown = this.#shown;
     const isPicked = shown.includes(text);
-    const isStuck = isPicked ? shown.length === 1 : shown.length >= MAX_SUBJECTS;
+    const isStuck = isPicked ? shown.length === 1 : this.#isFull;
     return html`<label class="pick ${isPicked ? 'picked' : ''}"
       ><input
         type="checkbox"
@@ -98,36 +103,43 @@ export class Picker {
     >`;
   }
 
-  #stepForm(): TemplateResult | typeof nothing {
-    if (!this.#steps.length) return nothing;
+  /**
+   * Renders a form that adds a variant of the chosen model.
+   * @param variantOf returns the variant that the form's data name
+   */
+  #form(
+    fields: TemplateResult,
+    button: string,
+    variantOf: (data: FormData) => Partial<Subject>,
+    name?: string,
+  ): TemplateResult {
     const submit = (event: Event) => {
       event.preventDefault();
-      const step = Number(new FormData(event.target as HTMLFormElement).get('step'));
-      this.#add(printSubject({ id: this.#model, step, edits: [] }));
+      const variant = variantOf(new FormData(event.target as HTMLFormElement));
+      const text = printSubject({ id: this.#model, edits: [], ...variant });
+      if (parseSubject(text)) this.#add(text);
     };
     return html`<form class="numbers" @submit=${submit}>
-      <label class="field"
-        ><span>checkpoint at step</span>
-        <select name="step">
-          ${this.#steps.map((step) => html`<option value=${step}>${step.toLocaleString('en')}</option>`)}
-        </select></label
-      >
-      <button type="submit" ?disabled=${this.#shown.length >= MAX_SUBJECTS}>Add checkpoint</button>
+      ${fields}
+      <button type="submit" name=${name ?? nothing} ?disabled=${this.#isFull}>${button}</button>
     </form>`;
+  }
+
+  #stepForm(): TemplateResult | typeof nothing {
+    if (!this.#steps.length) return nothing;
+    const fields = html`<label class="field"
+      ><span>checkpoint at step</span>
+      <select name="step">
+        ${this.#steps.map((step) => html`<option value=${step}>${step.toLocaleString('en')}</option>`)}
+      </select></label
+    >`;
+    return this.#form(fields, 'Add checkpoint', (data) => ({ step: Number(data.get('step')) }));
   }
 
   #arithmeticForm(arithmetic: Inexact): TemplateResult {
     const { button, hint } = INEXACT[arithmetic];
-    const submit = (event: Event) => {
-      event.preventDefault();
-      this.#add(printSubject({ id: this.#model, arithmetic, edits: [] }));
-    };
-    return html`<form class="numbers" @submit=${submit}>
-      <p class="hint">${hint}</p>
-      <button type="submit" name=${arithmetic} ?disabled=${this.#shown.length >= MAX_SUBJECTS}>
-        ${button}
-      </button>
-    </form>`;
+    const fields = html`<p class="hint">${hint}</p>`;
+    return this.#form(fields, button, () => ({ arithmetic }), arithmetic);
   }
 
   #editForm(): TemplateResult {
@@ -138,19 +150,14 @@ export class Picker {
       ({ operation }) => !operation || operation !== trainedWith,
     );
     const edit = offeredEdits.find(({ name }) => name === this.#edit) ?? offeredEdits[0]!;
-    const submit = (event: Event) => {
-      event.preventDefault();
-      const data = new FormData(event.target as HTMLFormElement);
+    const variantOf = (data: FormData) => {
       const values = edit.parameters.map(({ name }) => String(data.get(name) || ''));
       // Values that are empty at the end take their defaults.
       while (values.length && !values.at(-1)) values.pop();
       const isStandard = values.every((value, i) => value === String(edit.parameters[i]!.default));
-      const edits = [{ name: edit.name, values: isStandard ? [] : values }];
-      const text = printSubject({ id: this.#model, edits });
-      if (parseSubject(text)) this.#add(text);
+      return { edits: [{ name: edit.name, values: isStandard ? [] : values }] };
     };
-    return html`<form class="numbers" @submit=${submit}>
-      <label class="field"
+    const fields = html`<label class="field"
         ><span>counterfactual</span>
         <select
           name="edit"
@@ -187,11 +194,8 @@ export class Picker {
                   .value=${required ? String(standard) : ''}
                 />`,
               ),
-      )}
-      <button type="submit" ?disabled=${this.#shown.length >= MAX_SUBJECTS}>
-        Add counterfactual
-      </button>
-    </form>`;
+      )}`;
+    return this.#form(fields, 'Add counterfactual', variantOf);
   }
 
   draw(): void {
@@ -204,10 +208,9 @@ export class Picker {
       this.#model = valueOf(event);
       void this.#loadSteps();
     };
-    const countWords =
-      shown.length >= MAX_SUBJECTS
-        ? `At most ${MAX_SUBJECTS}.`
-        : `${shown.length} of ${MAX_SUBJECTS}`;
+    const countWords = this.#isFull
+      ? `At most ${MAX_SUBJECTS}.`
+      : `${shown.length} of ${MAX_SUBJECTS}`;
     render(
       html`<div class="open-head">
           <h2 id="pick-title">Choose models</h2>

@@ -1,8 +1,7 @@
 /** The state of the page, and the browser's address of this state. */
 import { effect, signal } from '@preact/signals-core';
-import { isOnDisk, isHubId } from '../ask/ids';
+import { isOutsideZoo } from '../ask/ids';
 import type { PromptFile } from '../ask/question';
-import { isRecordingId } from '../ask/recordings';
 import { defaults, linkableState, linkTo, parseHash, printHash, type State } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import type { Models } from '../run/models';
@@ -101,7 +100,7 @@ export function replaceUnknownNames(
   }
   const isAvailable = (text: string) => {
     const id = parseSubject(text)?.id ?? '';
-    return isHubId(id) || isOnDisk(id) || isRecordingId(id) || models.canOpen(id);
+    return isOutsideZoo(id) || models.canOpen(id);
   };
   const missing = current.shown.filter((text) => !isAvailable(text));
   const remaining = current.shown.filter(isAvailable);

@@ -3,8 +3,8 @@ import { html, nothing, type TemplateResult } from 'lit';
 import type { Edit } from 'sinkscope';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
-import { nameOfId } from '../ask/ids';
-import { modelIdOf, parseSubject } from '../ask/subject';
+import { hubName, nameOfId } from '../ask/ids';
+import { parseSubject } from '../ask/subject';
 import { heldOutFile, passagesPerPrompt } from '../ask/zoo';
 
 /** For more prompts than this, a command does not list their token ids. */
@@ -42,7 +42,7 @@ function editWords({ kind, ...fields }: Edit): string {
 
 function modelWords({ model, subject }: Frame): string {
   const parsed = parseSubject(subject)!;
-  if (model.source === 'hub') return modelIdOf({ id: parsed.id }).replace(/^hub:/, '');
+  if (model.source === 'hub') return hubName(parsed.id);
   if (model.source === 'disk') return 'FOLDER';
   return `models/zoo/${parsed.id}${model.step ? `@${model.step.step}` : ''}`;
 }
@@ -53,12 +53,9 @@ function promptWords(frame: Frame, file: PromptFile | undefined): string[] | und
   const sizeOptions = ['--tokens', String(T), '--sequences', String(sequences)];
   if (question.input === 'heldout') {
     const perPrompt = passagesPerPrompt(question.T);
-    const joinOption = perPrompt > 1 ? ['--join', String(perPrompt)] : [];
     return [
-      '--text-file',
-      `models/zoo/${heldOutFile(question.T)}`,
-      '--lines',
-      ...joinOption,
+      ...['--text-file', `models/zoo/${heldOutFile(question.T)}`, '--lines'],
+      ...(perPrompt > 1 ? ['--join', String(perPrompt)] : []),
       ...sizeOptions,
     ];
   }

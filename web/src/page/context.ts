@@ -101,34 +101,25 @@ export function requestFrames(
     const {
       views,
       more = [],
-      isPreview = false,
-      isFixed = false,
-      heads = {},
-      studies = [],
+      subjects = state.shown,
+      question = questionOf(state, engine.fileVersion.value),
+      head: { layer, head } = state,
       ...request
     } = roomRequest(state, engine);
-    const { subjects = state.shown, head = state } = request;
-    const { question = questionOf(state, engine.fileVersion.value) } = request;
     const bases = views.some(({ needsBaseline }) => needsBaseline)
       ? subjects.map(withoutEdits)
       : [];
+    const reads = views.flatMap((view) => [...view.reads, ...(view.optional ?? [])]);
     engine.queue.ask({
+      ...{ isPreview: false, isFixed: false, heads: {}, studies: [] },
+      ...request,
       subjects: [...new Set([...subjects, ...bases])],
       question,
-      studies,
-      reads: [
-        ...new Set([
-          ...views.flatMap(({ reads, optional = [] }) => [...reads, ...optional]),
-          ...more,
-        ]),
-      ],
+      reads: [...new Set([...reads, ...more])],
       headReads: [...new Set(views.flatMap(({ headReads = [] }) => headReads))],
-      head: { layer: head.layer, head: head.head },
+      head: { layer, head },
       cells: state.cells,
       zoom: { query: state.zoomQuery, key: state.zoomKey },
-      isPreview,
-      isFixed,
-      heads,
     });
   });
 }
@@ -180,7 +171,7 @@ export function shownOf(context: Context, subjects: readonly string[]): Shown[] 
       subjectFrame && base?.frame && !base.isStale
         ? withBase(subjectFrame, base.frame)
         : subjectFrame;
-    return { subject, isStale, ...(frame ? { frame } : {}), ...(error ? { error } : {}) };
+    return { subject, isStale, frame, error };
   });
 }
 

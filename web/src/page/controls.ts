@@ -3,8 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { framesOf, type Context, type Scope, type Shown } from './context';
 import { isBidirectional, type Frame, mapsOf } from '../frame';
-import { hubName, isHubId, nameOfId, isOnDisk } from '../ask/ids';
-import { isRecordingId } from '../ask/recordings';
+import { hubName, isHubId, isOutsideZoo, nameOfId } from '../ask/ids';
 import { NO_WEIGHTS } from '../run/recordings';
 import {
   INPUTS,
@@ -338,9 +337,9 @@ export function normalizeField(
 const areRecordings = (frames: readonly Frame[]): boolean =>
   frames.length > 0 && frames.every(({ recording }) => recording);
 
-function promptField(context: Context, rows: number): TemplateResult | typeof nothing {
+function promptField(context: Context): TemplateResult | typeof nothing {
   const { input } = context.state.value;
-  if (input === 'text') return textField(context, rows);
+  if (input === 'text') return textField(context, 2);
   return input === 'file' ? fileField(context) : nothing;
 }
 
@@ -350,6 +349,12 @@ function sourceField({ state, set }: Context): TemplateResult {
   );
 }
 
+const PROMPT_COUNTS = [
+  [1, '1 prompt'],
+  [10, '10'],
+  [100, '100'],
+] as const;
+
 function sizeFields(context: Context, frames: readonly Frame[]): TemplateResult {
   const { T, input, n } = context.state.value;
   const longest = Math.min(...frames.map(({ architecture }) => architecture.context));
@@ -357,19 +362,16 @@ function sizeFields(context: Context, frames: readonly Frame[]): TemplateResult 
   return html`<div class="numbers">
     ${numberField('T ≤', 'T', context, longest)}
     ${otherLengths.length ? html`<span class="hint">T = ${otherLengths.join(', ')} here</span>` : nothing}
-    ${segmented(
-      'Prompts',
-      [
-        [1, '1 prompt'],
-        [10, '10'],
-        [100, '100'],
-      ],
-      n,
-      (count) =>
-        context.set(count > 1 && input === 'text' ? { n: count, input: 'heldout' } : { n: count }),
+    ${segmented('Prompts', PROMPT_COUNTS, n, (count) =>
+      context.set(count > 1 && input === 'text' ? { n: count, input: 'heldout' } : { n: count }),
     )}
   </div>`;
 }
+
+const SCALES = [
+  ['root', 'square root'],
+  ['linear', 'linear'],
+] as const;
 
 function advancedFields(context: Context, frames: readonly Frame[]): TemplateResult {
   const { input, scale } = context.state.value;
@@ -378,14 +380,8 @@ function advancedFields(context: Context, frames: readonly Frame[]): TemplateRes
     ${numberField('prompts', 'n', context)} ${startTokenField(context, frames)}
     ${numberField('threshold ε', 'eps', context)}
     ${isRandom ? numberField('seed', 'seed', context) : nothing}
-    ${choiceField(
-      'map colors',
-      scale,
-      [
-        ['root', 'square root'],
-        ['linear', 'linear'],
-      ],
-      (value) => context.set({ scale: value as State['scale'] }),
+    ${choiceField('map colors', scale, SCALES, (value) =>
+      context.set({ scale: value as State['scale'] }),
     )}
     ${normalizeField(context, frames)}
   </div>`;
@@ -414,7 +410,7 @@ export function askBar(
         areRecordings(frames)
           ? html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>`
           : hasText
-            ? html`${promptField(context, 2)}${inputName}
+            ? html`${promptField(context)}${inputName}
                 <p class="on-paper">${state.input === 'text' ? frame?.question.prompt : ''}</p>`
             : nothing
       }
@@ -438,23 +434,13 @@ export function askBar(
 const MAX_CHIPS = 1024;
 
 /** Returns the tokens of the first prompt as buttons. They are one tab stop; the arrow keys move between them. */
-export function tokenChips(
-  frame: Frame,
-  { state, set, point }: Context,
-  isPlain = false,
-): TemplateResult {
+export function tokenChips(frame: Frame, { state, set, point }: Context): TemplateResult {
   const { query } = state.value;
   const count = Math.min(frame.T, MAX_CHIPS);
   const tabStop = Math.min(Math.max(0, query), count - 1);
   const move = (event: KeyboardEvent) => {
-    const steps: Record<string, number> = {
-      ArrowLeft: -1,
-      ArrowRight: 1,
-      ArrowUp: -1,
-      ArrowDown: 1,
-    };
-    const step = steps[event.key];
-    if (step === undefined) return;
+    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (!step) return;
     const chips = [...(event.currentTarget as Element).querySelectorAll<HTMLElement>('.chip')];
     const index = chips.indexOf(event.target as HTMLElement);
     chips[index + step]?.focus();
@@ -462,13 +448,13 @@ export function tokenChips(
   };
   const chip = (t: number) => {
     const token = frame.tokens[t]!;
-    const className = t >= frame.T - frame.generated ? 'made' : '';
+    const isGenerated = t >= frame.T - frame.generated;
     return html`<button
       type="button"
-      class="chip ${token.special ? 'special' : ''} ${className}"
+      class="chip ${token.special ? 'special' : ''} ${isGenerated ? 'made' : ''}"
       tabindex=${t === tabStop ? 0 : -1}
       aria-pressed=${query === t}
-      title=${isPlain ? nothing : `position ${t}, id ${token.id}`}
+      title="position ${t}, id ${token.id}"
       .textContent=${word(token.text)}
       @pointerenter=${() => point({ query: t })}
       @focus=${() => point({ query: t })}
@@ -609,7 +595,7 @@ export function troubleNotes(
       const message = `${nameOf(one, context)}: ${one.error!.replace(/([^.!?])$/, '$1.')}${keptNote}`;
       const models = context.engine.value?.models;
       const id = parseSubject(one.subject)?.id ?? '';
-      const isNew = (isHubId(id) || isOnDisk(id) || isRecordingId(id)) && !models?.canOpen(id);
+      const isNew = isOutsideZoo(id) && !models?.canOpen(id);
       const name = isHubId(id) ? hubName(id) : id;
       const recover = isNew ? () => context.open(name) : () => context.engine.peek()?.queue.retry();
       const label = one.error!.includes('(too_slow)') ? 'Wait longer' : 'Try again';

@@ -25,7 +25,7 @@ function tabTitle({ name, title }: Room): string {
  */
 export function enter(main: HTMLElement, rooms: readonly Room[], context: Context): void {
   let requested: { readonly name: string; readonly scope: Scope } | undefined;
-  let shown: { readonly name: string; readonly scope: Scope } | undefined;
+  let shown: typeof requested;
   const builds = new Map<string, Build>();
   const roomOfState = computed(
     () => rooms.find(({ name }) => name === state.value.room) ?? rooms[0]!,

@@ -58,12 +58,6 @@ interface Cell {
   readonly scope: Scope;
 }
 
-const withoutStated = (stamp: string, stated: readonly string[]): string =>
-  stamp
-    .split(' · ')
-    .filter((one) => !stated.includes(one))
-    .join(' · ');
-
 /**
  * Returns a key for each subject's cell; the key stays the same while the reader steps through a model's checkpoints.
  */
@@ -72,15 +66,9 @@ function cellKeys(subjects: readonly string[]): string[] {
     const parsed = parseSubject(subject);
     return parsed ? printSubject(atStep(parsed, undefined)).replace(/@step\d+/, '') : subject;
   });
-  return names.map((name, i) => {
-    const earlier = names.slice(0, i).filter((one) => one === name);
-    return `${name} ${earlier.length}`;
-  });
-}
-
-interface Cluster {
-  readonly lead: Shown;
-  readonly all: readonly Shown[];
+  return names.map(
+    (name, i) => `${name} ${names.slice(0, i).filter((one) => one === name).length}`,
+  );
 }
 
 export class Figure {
@@ -196,7 +184,13 @@ export class Figure {
         ),
         numbers,
         facts: this.#context.facts(),
-        onPaper: <T>(take: () => T): T => onPaper(this.#grid, (theme) => this.#drawIn(theme), take),
+        onPaper: <T>(take: () => T): T => {
+          const draw = (theme?: Theme) => {
+            this.#paperTheme = theme;
+            this.#draw();
+          };
+          return onPaper(this.#grid, draw, take);
+        },
       };
       void fileOf(kind, figure).then(
         (file) => downloadFile(file, fileName(figure, kind)),
@@ -272,11 +266,6 @@ export class Figure {
     return { root, title, badge, stamp, conditions: '', update, scope };
   }
 
-  #drawIn(theme?: Theme): void {
-    this.#paperTheme = theme;
-    this.#draw();
-  }
-
   #draw(): void {
     this.#isDue = false;
     this.#drawnState = this.#context.state.peek();
@@ -313,9 +302,10 @@ export class Figure {
     );
   }
 
-  #clusters(): Cluster[] {
+  #clusters(): { readonly lead: Shown; readonly all: readonly Shown[] }[] {
+    const isReady = ({ frame }: Shown) => frame && this.#isReady(frame);
     if (this.#view.drawsAllSubjects) {
-      const lead = this.#shown.find(({ frame }) => frame && this.#isReady(frame));
+      const lead = this.#shown.find(isReady);
       return lead
         ? [{ lead, all: this.#shown }]
         : this.#shown.slice(0, 1).map((one) => ({ lead: one, all: [one] }));
@@ -326,10 +316,7 @@ export class Figure {
       const key = this.#clusterKey(one.subject);
       byModel.set(key, [...(byModel.get(key) ?? []), one]);
     }
-    return [...byModel.values()].map((all) => ({
-      lead: all.find(({ frame }) => frame && this.#isReady(frame)) ?? all[0]!,
-      all,
-    }));
+    return [...byModel.values()].map((all) => ({ lead: all.find(isReady) ?? all[0]!, all }));
   }
 
   #fill(
@@ -350,35 +337,30 @@ export class Figure {
       ) ?? frame.class;
     setText(badge, CLASS_WORDS[kind]);
     badge.hidden = kind === 'measured';
-    const state = this.#context.state.peek();
-    const options = {
-      state,
+    update(frame, {
+      state: this.#context.state.peek(),
       theme: this.#paperTheme ?? this.#context.theme.peek(),
       at: this.#headOf(frame),
       frames,
       group,
-    };
-    update(frame, { ...options, ...extra?.(frame, i) });
+      ...extra?.(frame, i),
+    });
     // The settings of a model may differ in T, since one may end at the model's context.
     const T = Math.max(...group.map((one) => one.T));
     const sharedTitle = this.#view.drawsAllSubjects
       ? { title: [...new Set(group.map((one) => one.title))].join(', ') }
       : {};
-    const conditions = {
-      ...this.#conditionsOf(frame),
-      T,
-      ...sharedTitle,
-      ...ownConditions,
-      class: kind,
-    };
-    cell.conditions = stampWords(conditions);
+    const frameConditions = { ...this.#conditionsOf(frame), T, ...sharedTitle };
+    cell.conditions = stampWords({ ...frameConditions, ...ownConditions, class: kind });
     this.#stamp(cell);
     if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
   }
 
   #stamp({ stamp, conditions }: Cell): void {
     const { isBare, roomConditions } = this.#look;
-    const words = isBare ? '' : withoutStated(conditions, roomConditions?.() ?? []);
+    const stated = roomConditions?.() ?? [];
+    const unstated = conditions.split(' · ').filter((one) => !stated.includes(one));
+    const words = isBare ? '' : unstated.join(' · ');
     stamp.hidden = !words;
     if (stamp.textContent !== words) render(explainTerms(words, true), stamp);
   }

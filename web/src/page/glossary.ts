@@ -7,10 +7,9 @@ interface Term {
   /** Where two terms match in a sentence, the one that comes first in the table counts. */
   readonly pattern: RegExp;
   readonly meaning: string;
-  readonly isLessonOnly?: true;
 }
 
-export const TERMS: readonly Term[] = [
+export const PAGE_TERMS: readonly Term[] = [
   {
     term: 'uniform attention',
     pattern: /[Uu]niform attention|even share/,
@@ -186,129 +185,116 @@ export const TERMS: readonly Term[] = [
     pattern: /[Ss]igmoid/,
     meaning: 'Turns each score into a weight between 0 and 1 on its own; a row may have any sum.',
   },
+];
+
+/** Terms that only lessons explain. */
+const LESSON_TERMS: readonly Term[] = [
   {
     term: 'attention',
     pattern: /(?<!uniform )[Aa]ttention(?! sink)/,
     meaning:
       'How much a head takes from each token: weights that a head computes from queries and keys, one row for each token.',
-    isLessonOnly: true,
   },
   {
     term: 'score',
     pattern: /[Ss]cores?/,
     meaning:
       'The product of a query and a key, divided by the square root of their size. Softmax turns scores into weights.',
-    isLessonOnly: true,
   },
   {
     term: 'weight of attention',
     pattern: /(?<!initial )(?<!random )[Ww]eights?(?! decay)/,
     meaning:
       'The number between a query and a key that says how much of the key’s value the head takes. The numbers that training changes are called parameters here.',
-    isLessonOnly: true,
   },
   {
     term: 'parameter',
     pattern: /[Pp]arameters?/,
     meaning: 'A number of the model that training changes.',
-    isLessonOnly: true,
   },
   {
     term: 'logit',
     pattern: /(?<!sink )[Ll]ogits?/,
     meaning:
       'A number for each token of the vocabulary, before softmax turns them into probabilities of the next token.',
-    isLessonOnly: true,
   },
   {
     term: 'sink logit',
     pattern: /sink logits?/,
     meaning:
       'A number that a head learns and adds to the sum of softmax, so that attention can go to no token.',
-    isLessonOnly: true,
   },
   {
     term: 'norm',
     pattern: /(?<!-)[Nn]orms?/,
     meaning: 'The length of a vector: the square root of the sum of its squares.',
-    isLessonOnly: true,
   },
   {
     term: 'ablation',
     pattern: /[Aa]blat(?:e[sd]?|ion)/,
     meaning: 'Setting the output of a head or a value to zero, to see what the model loses.',
-    isLessonOnly: true,
   },
   {
     term: 'eviction',
     pattern: /[Ee]vict(?:s|ed|ion)?/,
     meaning: 'Deleting a key and its value from the KV cache to save memory.',
-    isLessonOnly: true,
   },
   {
     term: 'perplexity',
     pattern: /[Pp]erplexity/,
     meaning:
       'e to the loss in nats: a perplexity of 100 means that the model is as unsure as among 100 equally likely tokens.',
-    isLessonOnly: true,
   },
   {
     term: 'learning rate',
     pattern: /[Ll]earning rate/,
     meaning: 'How far one step of training moves the parameters.',
-    isLessonOnly: true,
   },
   {
     term: 'weight decay',
     pattern: /[Ww]eight decay/,
     meaning:
       'A pull of all parameters towards zero at each step of training. It counts per step, times the learning rate.',
-    isLessonOnly: true,
   },
   {
     term: 'checkpoint',
     pattern: /[Cc]heckpoints?/,
     meaning: 'A copy of the parameters at one step of training.',
-    isLessonOnly: true,
   },
   {
     term: 'rotary positions',
     pattern: /rotary positions?|RoPE/,
     meaning:
       'A position encoding that turns queries and keys by an angle that grows with their position.',
-    isLessonOnly: true,
   },
   {
     term: 'massive activation',
     pattern: /massive activations?/,
     meaning:
       'A channel of the residual stream whose size at one token is hundreds of times the median.',
-    isLessonOnly: true,
   },
   {
     term: 'value drain',
     pattern: /value drains?/,
     meaning:
       'A token that receives much attention and has a small value, so that attention on it writes little.',
-    isLessonOnly: true,
   },
   {
     term: 'gate',
     pattern: /[Gg]ates?|[Gg]ated/,
     meaning: 'A number between 0 and 1, computed from the token, that scales what a head writes.',
-    isLessonOnly: true,
   },
   {
     term: 'interval',
     pattern: /95% intervals?|[Ii]ntervals?/,
     meaning:
       'Where the mean over many seeds would be, with 95% confidence, by Student’s t over the seeds that were trained.',
-    isLessonOnly: true,
   },
   {
     term: 'quantization',
     pattern: /[Qq]uanti[sz](?:e|ation)/,
     meaning: 'Storing numbers in few bits: all that share a scale are rounded to its steps.',
-    isLessonOnly: true,
   },
 ];
+
+export const TERMS = [...PAGE_TERMS, ...LESSON_TERMS];

@@ -18,7 +18,7 @@ import {
   type Frame,
   type Head,
 } from '../frame';
-import { type State } from '../ask/state';
+import type { State } from '../ask/state';
 import { isOnDisk } from '../ask/ids';
 import { labelsOf, parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
 import { headWords, quote, stateWords } from '../words';

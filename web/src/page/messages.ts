@@ -77,10 +77,8 @@ export function drawMessages(
     const work = engine.value?.queue.work.value;
     const downloadText = download.isShown ? undefined : download.work;
     const shownWork = work?.text ? work : undefined;
-    document.body.toggleAttribute(
-      'data-busy',
-      !engine.value ? failure.value === '' : Boolean(work),
-    );
+    const isBusy = engine.value ? work !== undefined : failure.value === '';
+    document.body.toggleAttribute('data-busy', isBusy);
     clearTimeout(progressTimer);
     const stop = () => {
       engine.peek()?.queue.stop();

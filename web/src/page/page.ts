@@ -11,6 +11,12 @@ import type { Room } from './enter';
 import { copyLink } from './share';
 import { sources } from './sources';
 
+const THEMES = [
+  ['auto', 'Theme: system'],
+  ['light', 'Theme: light'],
+  ['dark', 'Theme: dark'],
+] as const;
+
 /** @param open opens the dialog for opening a model */
 export function drawHeader(
   place: HTMLElement,
@@ -37,16 +43,7 @@ export function drawHeader(
         <div class="tools" ?hidden=${hide.includes('links')}>
           <button type="button" @click=${open}>Open a model</button>
           <button type="button" @click=${() => void copyLink()}>Share</button>
-          ${choiceField(
-            'Theme',
-            theme,
-            [
-              ['auto', 'Theme: system'],
-              ['light', 'Theme: light'],
-              ['dark', 'Theme: dark'],
-            ],
-            (value) => set({ theme: value as State['theme'] }),
-          )}
+          ${choiceField('Theme', theme, THEMES, (value) => set({ theme: value as State['theme'] }))}
         </div>`,
       place,
     );

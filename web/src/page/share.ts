@@ -32,11 +32,10 @@ const isPictureOffered = signal(false);
 
 export async function copyLink(): Promise<void> {
   const { shown, input } = state.peek();
-  const notices = [await copyToClipboard(sharedLink(linkTo(state.peek())))];
-  if (input === 'file') notices.push('It does not contain your file of prompts.');
-  omittedSubjects.value = shown.filter((one) => isOnDisk(one));
+  const notice = await copyToClipboard(sharedLink(linkTo(state.peek())));
+  omittedSubjects.value = shown.filter(isOnDisk);
   isPictureOffered.value = true;
-  notify(notices.join(' '));
+  notify(input === 'file' ? `${notice} It does not contain your file of prompts.` : notice);
 }
 
 /** Returns the frame of the selected subject; undefined until it has a map. */
@@ -79,7 +78,7 @@ export function drawNamesOffer(place: HTMLElement, context: Context): void {
     const names = [
       ...new Set(omittedSubjects.value.map((one) => nameOf({ subject: one }, context))),
     ];
-    const areAllOmitted = names.length && state.value.shown.every((one) => isOnDisk(one));
+    const areAllOmitted = names.length && state.value.shown.every(isOnDisk);
     render(
       names.length
         ? html`<p class="message" role="status">

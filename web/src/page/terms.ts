@@ -1,8 +1,7 @@
 /** Turns the terms in a sentence into buttons that open their definitions. */
 import { html, nothing, type TemplateResult } from 'lit';
-import { TERMS } from './glossary';
+import { PAGE_TERMS } from './glossary';
 
-const PAGE_TERMS = TERMS.filter(({ isLessonOnly }) => !isLessonOnly);
 const ANY_TERM = new RegExp(
   `(?<![\\w“])(?:${PAGE_TERMS.map(({ pattern }) => `(${pattern.source})`).join('|')})(?![\\w”₁])`,
   'gu',

@@ -132,11 +132,11 @@ export function setText(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Returns a version of `make` that caches its last result; a new result under `===` then means a changed input. */
-export function cacheLast<Of, Made>(make: (of: Of) => Made): (of: Of) => Made {
-  let last: { of: Of; made: Made } | undefined;
-  return (of) => {
-    if (last?.of !== of) last = { of, made: make(of) };
-    return last.made;
+/** Returns a version of `make` that caches its last result, so that the same input gives the same object. */
+export function cacheLast<Input, Result>(make: (input: Input) => Result): (input: Input) => Result {
+  let last: { input: Input; result: Result } | undefined;
+  return (input) => {
+    if (last?.input !== input) last = { input, result: make(input) };
+    return last.result;
   };
 }

@@ -38,8 +38,11 @@ export async function measureAverages(
   return measured.map(({ metrics }, at) => ({ ...averagesOf(metrics), perPrompt: perCase[at]! }));
 }
 
-function averagesOf(
-  metrics: Awaited<ReturnType<typeof measure>>['metrics'],
+type Metrics = Awaited<ReturnType<typeof measure>>['metrics'];
+
+/** Returns means and deviations as tensors, with NaN for numbers that could not be averaged. */
+export function averagesOf(
+  metrics: Readonly<Record<string, Pick<Metrics[string], 'shape' | 'mean' | 'deviation'>>>,
 ): Pick<Frame, 'tensors' | 'spread'> {
   const entries = Object.entries(metrics);
   const toFloats = (values: readonly (number | null)[]) =>
@@ -135,28 +138,27 @@ export async function allAverages(
   // The loss is always included: the cost of a setting is a difference of mean losses.
   const isRequested = (name: string) =>
     !only || [...ALWAYS_READ, 'loss_mean', ...only].includes(name);
-  // Metrics that read no field have the same value for every prompt.
-  const averagedMetrics = describe.metrics.filter(
-    (one) => (one.averaged || !one.fields.length) && isRequested(one.name),
-  );
-  // Metrics of one head, and comparisons with the baseline without an edit, cannot be averaged.
-  const isMeasurable = ({ arguments: needs }: (typeof averagedMetrics)[number]) =>
-    !needs.includes('layer') && (edits.length > 0 || !needs.includes('base'));
-  const metrics = averagedMetrics.filter(isMeasurable).map(({ name }) => name);
+  const metrics = describe.metrics
+    .filter(
+      ({ name, averaged, fields, arguments: needs }) =>
+        isRequested(name) &&
+        // Metrics that read no field have the same value for every prompt.
+        (averaged || !fields.length) &&
+        // Metrics of one head, and comparisons with the baseline without an edit, cannot be averaged.
+        !needs.includes('layer') &&
+        (edits.length > 0 || !needs.includes('base')),
+    )
+    .map(({ name }) => name);
   const total = prompts.ids.length;
-  const [result] = await measureAverages(
-    opened,
-    prompts,
-    [edits],
-    { eps, metrics },
-    {
-      signal: watch.signal,
-      onProgress: (_, done, __, more) => {
-        const rate = more?.rate ?? NaN;
-        const rateWords = rate > 0 ? `, ${rate.toFixed(rate < 10 ? 1 : 0)} a second` : '';
-        watch.onProgress(`${opened.title}, ${done} of ${total} prompts${rateWords}`, done, total);
-      },
+  const promptWatch: Watch = {
+    signal: watch.signal,
+    onProgress: (_, done, __, more) => {
+      const rate = more?.rate ?? NaN;
+      const rateWords = rate > 0 ? `, ${rate.toFixed(rate < 10 ? 1 : 0)} a second` : '';
+      watch.onProgress(`${opened.title}, ${done} of ${total} prompts${rateWords}`, done, total);
     },
-  );
+  };
+  const options = { eps, metrics };
+  const [result] = await measureAverages(opened, prompts, [edits], options, promptWatch);
   return result!;
 }

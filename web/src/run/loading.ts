@@ -1,7 +1,7 @@
 /** Opens the models of subjects, and cuts their prompts. */
 import { InputError } from '../ask/errors';
 import type { Recording } from 'sinkscope';
-import { isOnDisk, isHubId, nameOfId } from '../ask/ids';
+import { isOutsideZoo, nameOfId } from '../ask/ids';
 import { isRecordingId } from '../ask/recordings';
 import { questionKey, promptsOf, type Prompts, type Question } from '../ask/question';
 import { modelIdOf, parseSubject, type Subject } from '../ask/subject';
@@ -52,8 +52,7 @@ export class Loader {
     if (!parsed) throw new InputError(`“${subject}” names no model.`);
     const id = modelIdOf(parsed);
     if (isRecordingId(id)) throw new InputError(NO_WEIGHTS);
-    const isOutsideZoo = isHubId(id) || isOnDisk(id);
-    if (isOutsideZoo && !(await this.#dependencies.admit(parsed.id, watch.signal)))
+    if (isOutsideZoo(id) && !(await this.#dependencies.admit(parsed.id, watch.signal)))
       throw new InputError(`${nameOfId(parsed.id)} is not loaded yet. Open it to measure it.`);
     watch.signal.throwIfAborted();
     const opened = await this.#openModel(id, request, watch);
@@ -76,16 +75,8 @@ export class Loader {
   /** Starts to open a model of the zoo that the queue will need soon. */
   prefetch(subject: string, request: Request, watch: Watch): void {
     const parsed = parseSubject(subject);
-    const { models } = this.#dependencies;
-    if (
-      !parsed ||
-      isRecordingId(parsed.id) ||
-      isHubId(parsed.id) ||
-      isOnDisk(parsed.id) ||
-      !models.canOpen(parsed.id)
-    )
-      return;
-    this.#openModel(modelIdOf(parsed), request, watch).catch(() => {});
+    if (parsed && !isOutsideZoo(parsed.id) && this.#dependencies.models.canOpen(parsed.id))
+      this.#openModel(modelIdOf(parsed), request, watch).catch(() => {});
   }
 
   #openModel(id: string, { isPreview, question }: Request, watch: Watch): Promise<OpenModel> {

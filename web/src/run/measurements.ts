@@ -11,13 +11,11 @@ import {
   type RunOptions,
   type Tensor,
 } from 'sinkscope';
-import { deviation, isBidirectional, mean } from '../frame';
+import { deviation, isBidirectional, mean, type Frame } from '../frame';
+import { averagesOf } from './averages';
 import type { OpenModel } from './opened';
 
-interface MeasuredTensors {
-  readonly tensors: Readonly<Record<string, Tensor>>;
-  readonly spread: Readonly<Record<string, Float32Array>>;
-}
+type MeasuredTensors = Pick<Frame, 'tensors' | 'spread'>;
 
 interface MeasurementInput {
   readonly opened: OpenModel;
@@ -39,16 +37,11 @@ const effects: Measurement = {
   progressUnit: 'heads ablated',
   fits: (model) => !isBidirectional(model),
   measure: async ({ opened, ids, onProgress, ...options }) => {
-    const effects = await headEffects(opened.model, ids, {
+    const effect = await headEffects(opened.model, ids, {
       ...options,
       onProgress: ({ done, total }) => onProgress(done, total),
     });
-    const array = (values: readonly (number | null)[]) =>
-      Float32Array.from(values, (x) => x ?? NaN);
-    return {
-      tensors: { effect: { shape: effects.shape, data: array(effects.mean) } },
-      spread: { effect: array(effects.deviation) },
-    };
+    return averagesOf({ effect });
   },
 };
 
@@ -110,20 +103,20 @@ const reach: Measurement = {
       const prefixLength = prefixLengthOf(one, tokenizer.special);
       const exchange = exchangeOf(one, prefixLength);
       const effect = exchange && (await measureExchange(replica, one, exchange, options));
-      const { at, token } = exchange ?? { at: 0, token: 0 };
-      const bareExchange = { at: at - prefixLength, token };
+      const bareExchange = exchange && { ...exchange, at: exchange.at - prefixLength };
       const bareEffect =
-        effect &&
-        prefixLength &&
-        (await measureExchange(replica, one.slice(prefixLength), bareExchange, options));
+        bareExchange && prefixLength
+          ? await measureExchange(replica, one.slice(prefixLength), bareExchange, options)
+          : undefined;
       onProgress(++count, ids.length);
       return {
-        ...(effect ? { reach: effect.reach! } : {}),
-        ...(bareEffect ? { reach_bare: bareEffect.reach!, mixing_bare: bareEffect.mixing! } : {}),
+        reach: effect?.reach,
+        reach_bare: bareEffect?.reach,
+        mixing_bare: bareEffect?.mixing,
       };
     };
     for await (const results of spread(model, ids, measureText, { signal }))
-      for (const [name, tensor] of Object.entries(results)) tensors[name]!.push(tensor);
+      for (const [name, tensor] of Object.entries(results)) if (tensor) tensors[name]!.push(tensor);
     return average(tensors);
   },
 };
@@ -166,12 +159,10 @@ const lengths: Measurement = {
     };
     const results: Tensor[] = [];
     for await (const one of spread(opened.model, ids, measureText, { signal })) results.push(one);
-    const { tensors, spread: deviations } = average({ alpha_by_length: results });
-    const lengthTensor = {
-      shape: [measuredLengths.length],
-      data: Float32Array.from(measuredLengths),
-    };
-    return { tensors: { ...tensors, lengths: lengthTensor }, spread: deviations };
+    const averages = average({ alpha_by_length: results });
+    const data = Float32Array.from(measuredLengths);
+    const lengths = { shape: [measuredLengths.length], data };
+    return { ...averages, tensors: { ...averages.tensors, lengths } };
   },
 };
 

@@ -11,15 +11,14 @@ import {
   type Arithmetic,
   type Describe,
   type Engine,
-  type Options,
   type Plan,
-  type Progress,
   type Tokenizer,
 } from 'sinkscope';
+import { cachedPromise } from '../ask/cached';
 import { InputError, isTimeout } from '../ask/errors';
 import { splitArithmetic } from '../ask/subject';
 import { nearestStep, stepOf, stepWords } from '../ask/steps';
-import type { Choice, OpenModel, Watch } from './opened';
+import { loadingProgress, type Choice, type OpenModel, type Watch } from './opened';
 import { Recordings } from './recordings';
 import type { Timelines } from '../timeline/timelines';
 import { readWithRetry, fetchText, zooAddress, type Card, type Zoo } from '../ask/zoo';
@@ -39,10 +38,13 @@ interface Recipe {
 }
 
 interface OpenOptions {
+  readonly signal: AbortSignal;
   readonly watch: Watch;
   readonly arithmetic: Arithmetic;
   readonly isPreview?: boolean;
 }
+
+type UnnamedModel = Omit<OpenModel, 'id'>;
 
 interface Opening {
   readonly job: AbortController;
@@ -83,24 +85,15 @@ export class Models {
   }
 
   get choices(): Choice[] {
-    const openedChoices = [...this.#recipes].map(([id, { title, source }]) => ({
-      id,
-      title,
-      source,
-    }));
     return [
       ...this.zoo.cards.map(({ id, title }) => ({ id, title, source: 'zoo' as const })),
-      ...openedChoices,
+      ...[...this.#recipes].map(([id, { title, source }]) => ({ id, title, source })),
       ...this.recordings.choices,
     ];
   }
 
   canOpen(id: string): boolean {
-    return (
-      this.#recipes.has(id) ||
-      this.recordings.canOpen(id) ||
-      this.zoo.cards.some((card) => card.id === id)
-    );
+    return this.choices.some((choice) => choice.id === id);
   }
 
   bytesOf(id: string): number | undefined {
@@ -140,24 +133,24 @@ export class Models {
   getPreview(id: string, watch: Watch): Promise<OpenModel> {
     const { preview } = this.zoo.cards.find((card) => card.id === id) ?? {};
     if (!preview || this.isOpen(id)) return this.get(id, watch);
-    const options = { watch, arithmetic: 'exact' as const, isPreview: true };
-    return this.#openShared(previewId(id), new AbortController(), () =>
-      this.#openOfZoo(id, options),
-    );
+    return this.#openShared(previewId(id), async (signal) => {
+      const options = { signal, watch, arithmetic: 'exact' as const, isPreview: true };
+      return { ...(await this.#openOfZoo(id, options)), id };
+    });
   }
 
   /** Returns the open model, or opens it; callers share one opening. */
   get(id: string, watch: Watch): Promise<OpenModel> {
-    const job = new AbortController();
-    return this.#openShared(id, job, async () => {
+    return this.#openShared(id, async (signal) => {
       const { weights, arithmetic } = splitArithmetic(id);
       const recipe = this.#recipes.get(weights);
       const checkpoint = stepOf(weights);
-      const options = { signal: job.signal, watch, arithmetic };
-      if (recipe) return { ...(await this.#openByPlan(weights, recipe, options)), id };
-      const opened = checkpoint
-        ? this.#openCheckpoint(weights, checkpoint, options)
-        : this.#openOfZoo(weights, options);
+      const options = { signal, watch, arithmetic };
+      const opened = recipe
+        ? this.#openPlan(recipe, options)
+        : checkpoint
+          ? this.#openCheckpoint(checkpoint, options)
+          : this.#openOfZoo(weights, options);
       return { ...(await opened), id };
     });
   }
@@ -168,14 +161,11 @@ export class Models {
     return baseline ? this.get(baseline, watch) : undefined;
   }
 
-  #openShared(
-    id: string,
-    job: AbortController,
-    open: () => Promise<OpenModel>,
-  ): Promise<OpenModel> {
+  #openShared(id: string, open: (signal: AbortSignal) => Promise<OpenModel>): Promise<OpenModel> {
     const existing = this.#openings.get(id);
     if (existing) return existing.model;
-    const model = open();
+    const job = new AbortController();
+    const model = open(job.signal);
     const opening: Opening = { job, model, isDone: false };
     this.#openings.set(id, opening);
     model.then(
@@ -190,7 +180,7 @@ export class Models {
     if (!opening) return;
     // Deletes a checkpoint now, so that a reader who returns to it need not wait for this opening to end.
     if (!opening.isDone && stepOf(splitArithmetic(id).weights)) this.#openings.delete(id);
-    opening.job.abort(new DOMException('', 'AbortError'));
+    opening.job.abort();
   }
 
   /** Closes models with plans and checkpoints that are no longer shown, or stops opening them. */
@@ -212,7 +202,7 @@ export class Models {
     // Empties the map first: no caller may get a model that is about to close.
     for (const [id, { job }] of hiddenOpenings) {
       this.#openings.delete(id);
-      job.abort(new DOMException('', 'AbortError'));
+      job.abort();
     }
     for (const [id, { isTemporary }] of this.#recipes)
       if (isTemporary && !shownWeights.has(id)) this.#recipes.delete(id);
@@ -225,46 +215,36 @@ export class Models {
    * Opens a model by its plan. If downloaded files cannot be read, deletes them, so that the next try fetches them
    * again.
    */
-  async #openByPlan(
-    id: string,
-    recipe: Recipe,
-    options: OpenOptions & { readonly signal: AbortSignal },
-  ) {
+  async #openPlan(
+    { plan, token, title, source }: Recipe,
+    { signal, watch, arithmetic }: OpenOptions,
+  ): Promise<UnnamedModel> {
+    const options = { token, cache: true };
     try {
-      return await this.#openPlan(id, recipe, options);
+      const model = await this.#engine.open(modelFiles(plan, options), {
+        arithmetic,
+        signal,
+        onProgress: loadingProgress(watch, title),
+      });
+      const tokenizer = await planTokenizer(plan, model, {
+        ...options,
+        signal,
+        limit: this.#stepLimit,
+      }).catch(async (error: unknown) => {
+        if (isTimeout(error)) this.#stepLimit *= 2;
+        await model.close();
+        throw error;
+      });
+      return { title, source, model, tokenizer, commit: plan.commit };
     } catch (error) {
-      if (recipe.source !== 'hub' || !isBroken(error)) throw error;
-      await cacheClear(recipe.plan.id).catch(() => {});
+      if (source !== 'hub' || !isBroken(error)) throw error;
+      await cacheClear(plan.id).catch(() => {});
       const text = `${error.text}; its downloaded files were removed, as Clear would: try again`;
       throw new SinkscopeError(error.code, error.where, text);
     }
   }
 
-  async #openPlan(
-    id: string,
-    recipe: Recipe,
-    { signal, watch, arithmetic }: OpenOptions & { readonly signal: AbortSignal },
-  ): Promise<OpenModel> {
-    const { plan, token, title, source } = recipe;
-    const options = { token, cache: true };
-    const model = await this.#engine.open(modelFiles(plan, options), {
-      arithmetic,
-      signal,
-      onProgress: (p) => watch.onProgress(`Loading ${title}`, p.done, p.total, p),
-    });
-    const tokenizer = await planTokenizer(plan, model, {
-      ...options,
-      signal,
-      limit: this.#stepLimit,
-    }).catch(async (error: unknown) => {
-      if (isTimeout(error)) this.#stepLimit *= 2;
-      await model.close();
-      throw error;
-    });
-    return { id, title, source, model, tokenizer, commit: plan.commit };
-  }
-
-  async #openOfZoo(id: string, options: OpenOptions): Promise<OpenModel> {
+  async #openOfZoo(id: string, options: OpenOptions): Promise<UnnamedModel> {
     const { tokenizer, preview } = this.#card(id);
     const exactFiles = ['config.json', 'model.safetensors'];
     const refinedFiles = preview?.refinement && [preview.file, preview.refinement.file];
@@ -282,49 +262,42 @@ export class Models {
   async #openZooOnce(
     id: string,
     { watch, arithmetic, isPreview }: OpenOptions,
-  ): Promise<OpenModel> {
-    const card = this.#card(id);
-    const tokenizer = this.#tokenizerOf(id);
-    const onProgress: Options['onProgress'] = (p) =>
-      watch.onProgress(`Loading ${card.title}`, p.done, p.total, p);
-    if (card.preview && !isPreview) watch.onProgress(`Loading ${card.title}`, 0, 0);
-    const files = !card.preview
+  ): Promise<UnnamedModel> {
+    const { title, sha256, parameters, preview } = this.#card(id);
+    const tokenizerLoading = this.#tokenizerOf(id);
+    if (preview && !isPreview) watch.onProgress(`Loading ${title}`, 0, 0);
+    const files = !preview
       ? {
           config: zooAddress(`${id}/config.json`),
           weights: zooAddress(`${id}/model.safetensors`),
         }
       : await (isPreview ? this.zoo.preview(id) : this.zoo.exact(id));
-    // A stopped run does not stop the download: the next run needs the model too.
-    const model = this.#engine.open(files, { arithmetic, onProgress });
-    const { title, sha256, parameters, preview } = card;
+    const [tokenizer, model] = await Promise.all([
+      tokenizerLoading,
+      // A stopped run does not stop the download: the next run needs the model too.
+      this.#engine.open(files, { arithmetic, onProgress: loadingProgress(watch, title) }),
+    ]);
     const weightFacts =
       isPreview && preview
         ? { isPreview, sha256: preview.sha256, bits: (8 * preview.bytes) / parameters }
         : { sha256 };
-    const facts = { id, title, source: 'zoo', ...weightFacts } as const;
-    const [loadedTokenizer, opened] = await Promise.all([tokenizer, model]);
-    return { ...facts, tokenizer: loadedTokenizer, model: opened };
+    return { title, source: 'zoo', ...weightFacts, tokenizer, model };
   }
 
   async #openCheckpoint(
-    id: string,
-    checkpoint: { readonly id: string; readonly step: number },
-    { signal, watch, arithmetic }: OpenOptions & { readonly signal: AbortSignal },
-  ): Promise<OpenModel> {
-    const card = this.#card(checkpoint.id);
-    if (!card.timeline) throw new InputError(`“${checkpoint.id}” has no stored checkpoints.`);
+    { id, step }: { readonly id: string; readonly step: number },
+    options: OpenOptions,
+  ): Promise<UnnamedModel> {
+    const { signal, watch, arithmetic } = options;
+    const card = this.#card(id);
+    if (!card.timeline) throw new InputError(`“${id}” has no stored checkpoints.`);
     const timelines = await this.timelines();
-    const steps = await timelines.steps(checkpoint.id);
+    const steps = await timelines.steps(id);
     // The last step has the trained weights.
-    if (nearestStep(steps, checkpoint.step) === steps.at(-1))
-      return { ...(await this.#openOfZoo(checkpoint.id, { watch, arithmetic })), id };
-    const options = {
-      signal,
-      onProgress: (p: Progress) => watch.onProgress(`Loading ${card.title}`, p.done, p.total, p),
-    };
+    if (nearestStep(steps, step) === steps.at(-1)) return this.#openOfZoo(id, options);
     const [{ files, facts }, tokenizer] = await Promise.all([
-      timelines.open(checkpoint.id, checkpoint.step, options),
-      this.#tokenizerOf(checkpoint.id),
+      timelines.open(id, step, { signal, onProgress: loadingProgress(watch, card.title) }),
+      this.#tokenizerOf(id),
     ]);
     const model = await this.#engine.open(files, { signal, arithmetic });
     if (signal.aborted) {
@@ -333,21 +306,15 @@ export class Models {
       throw signal.reason;
     }
     const title = `${card.title} at ${stepWords(facts.step, facts.of)}`;
-    const { bits } = facts;
-    return { id, title, source: 'zoo', step: facts, bits, model, tokenizer };
+    return { title, source: 'zoo', step: facts, bits: facts.bits, model, tokenizer };
   }
 
   /** Returns the tokenizer of a model. Its checkpoints, and models with an equal tokenizer, share it. */
   #tokenizerOf(model: string): Promise<Tokenizer> {
     const { tokenizer: id, tokenizer_config: config } = this.#card(model);
-    const cached = this.#tokenizers.get(id);
-    if (cached) return cached;
-    const tokenizer = fetchText(`${id}/tokenizer.json`).then((json) =>
-      openTokenizer(json, JSON.stringify(config)),
+    return cachedPromise(this.#tokenizers, id, async () =>
+      openTokenizer(await fetchText(`${id}/tokenizer.json`), JSON.stringify(config)),
     );
-    this.#tokenizers.set(id, tokenizer);
-    tokenizer.catch(() => this.#tokenizers.delete(id));
-    return tokenizer;
   }
 
   #card(id: string): Card {

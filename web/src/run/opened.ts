@@ -26,3 +26,9 @@ export interface Watch {
   readonly signal: AbortSignal;
   readonly onProgress: (what: string, done: number, total: number, more?: Progress) => void;
 }
+
+/** Returns a function that shows the engine's progress while it loads the model with this title. */
+export const loadingProgress =
+  ({ onProgress }: Watch, title: string) =>
+  (progress: Progress) =>
+    onProgress(`Loading ${title}`, progress.done, progress.total, progress);

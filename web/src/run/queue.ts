@@ -50,8 +50,6 @@ interface Job {
   measurement?: Measurement;
 }
 
-const abortError = () => new DOMException('', 'AbortError');
-
 export class Queue {
   readonly #models: Dependencies['models'];
   readonly #loading: Loader;
@@ -62,8 +60,11 @@ export class Queue {
   readonly #generation: Generation;
   #entries: ReadonlyMap<string, Entry> = new Map();
   readonly #published = signal(this.#entries);
+  readonly entries: ReadonlySignal<ReadonlyMap<string, Entry>> = this.#published;
   #publishing: ReturnType<typeof setTimeout> | undefined;
   readonly #work = signal<Work | undefined>(undefined);
+  /** Undefined if the queue is idle. */
+  readonly work: ReadonlySignal<Work | undefined> = this.#work;
   /** The error of each failed subject, by the key of the subject and its question. */
   readonly #errors = new Map<string, string>();
   /** Keys of the tasks that were in progress when the engine was lost. */
@@ -85,17 +86,8 @@ export class Queue {
     });
   }
 
-  get entries(): ReadonlySignal<ReadonlyMap<string, Entry>> {
-    return this.#published;
-  }
-
   studyEntry(study: Study): Entry | undefined {
     return this.#studies.entry(study);
-  }
-
-  /** Undefined if the queue is idle. */
-  get work(): ReadonlySignal<Work | undefined> {
-    return this.#work;
   }
 
   get isGenerating(): boolean {
@@ -108,13 +100,13 @@ export class Queue {
     const isNewQuestion =
       lastRequest && questionKey(lastRequest.question) !== questionKey(request.question);
     if (isNewQuestion) this.stopGenerating();
-    // With other names, tries failed subjects with open runs again: only one view's numbers may have failed.
+    // If the request reads other numbers, retries failed subjects with an open run: only numbers may have failed.
     if (lastRequest?.reads.join() !== request.reads.join())
       for (const subject of request.subjects)
         if (this.#runs.get(subject)?.key === this.#key(subject))
           this.#errors.delete(this.#key(subject));
     const job = this.#job;
-    if (job && !this.#isWanted(job, Boolean(isNewQuestion))) job.abort.abort(abortError());
+    if (job && !this.#isWanted(job, Boolean(isNewQuestion))) job.abort.abort();
     this.#rebuildEntries();
     void this.#loop();
   }
@@ -147,7 +139,7 @@ export class Queue {
       if (!this.#isDone(subject)) this.#errors.set(this.#key(subject), 'Stopped.');
     const remaining = (request.studies ?? []).filter((study) => !this.#studies.isDone(study));
     this.#studies.addEntries(remaining.map((study) => [studyKey(study), { error: 'Stopped.' }]));
-    this.#job?.abort.abort(abortError());
+    this.#job?.abort.abort();
     this.#rebuildEntries();
   }
 
@@ -164,10 +156,10 @@ export class Queue {
     return makeRecording(frame, cached.opened, source, this.#models);
   }
 
-  async generate(...[subjects, options]: Parameters<Generation['generate']>): Promise<void> {
+  async generate(...args: Parameters<Generation['generate']>): Promise<void> {
     this.#work.value = { text: 'Generating', share: NaN, since: performance.now() };
     try {
-      await this.#generation.generate(subjects, options);
+      await this.#generation.generate(...args);
     } finally {
       if (!this.#isLooping) this.#work.value = undefined;
       // Takes the measurements that waited for the last token.
@@ -223,7 +215,7 @@ export class Queue {
       const { frame } = before.get(subject) ?? {};
       const isStale = frame && this.#runs.get(subject)?.key !== this.#key(subject);
       const error = this.#errors.get(this.#key(subject));
-      return [subject, { ...(frame ? { frame } : {}), isStale, error }];
+      return [subject, { frame, isStale, error }];
     });
     const isSame =
       entries.length === before.size &&
@@ -308,9 +300,8 @@ export class Queue {
         else await this.#answer(task, key, this.#request!, signal);
       } catch (error) {
         const isStopped = error instanceof DOMException && error.name === 'AbortError';
-        if (!isStopped && !signal.aborted) this.#fail(task, key, error);
-        else if (isStopped && !signal.aborted)
-          await new Promise((done) => setTimeout(done, STOP_MS));
+        if (!signal.aborted && isStopped) await new Promise((done) => setTimeout(done, STOP_MS));
+        else if (!signal.aborted) this.#fail(task, key, error);
       }
       this.#job = undefined;
       endTurn();
@@ -327,14 +318,11 @@ export class Queue {
       this.#lostKeys.add(key);
       return;
     }
-    if (typeof task === 'object') {
-      this.#studies.addEntries([[key, { error: errorSentence(error) }]]);
-      return;
-    }
-    this.#errors.set(key, errorSentence(error));
+    const sentence = errorSentence(error);
+    if (typeof task === 'object') return this.#studies.addEntries([[key, { error: sentence }]]);
+    this.#errors.set(key, sentence);
     this.#rebuildEntries();
-    if (!this.#entries.has(task)) return;
-    this.#setEntry(task, { error: this.#errors.get(key)! });
+    if (this.#entries.has(task)) this.#setEntry(task, { error: sentence });
   }
 
   #makeWatch(signal: AbortSignal): Watch {
@@ -381,19 +369,12 @@ export class Queue {
     if (isOpen(this.#runs.get(subject))) this.stopGenerating();
     const lastFrame = this.#entries.get(subject)?.frame;
     const T = prompts.tokens.length;
-    const names = fieldsToRecord(describe, request, { architecture, T });
-    const lastRun = this.#runs.take(subject, (run) => canUpdate(run, opened, T, names));
+    const fields = fieldsToRecord(describe, request, { architecture, T });
+    const lastRun = this.#runs.take(subject, (run) => canUpdate(run, opened, T, fields));
     const base = this.#runs.baseOf(opened, prompts.ids[0]!);
     const args = {
-      subject: parsed,
-      text: subject,
-      key,
-      opened,
-      prompts,
-      request,
-      lastFrame,
-      lastRun,
-      base,
+      ...{ subject: parsed, text: subject, key, opened, prompts, request },
+      ...{ fields, lastFrame, lastRun, base },
     };
     const result = await runSubject(args, watch).catch((error: unknown) => {
       // Keeps a stopped run for the next question; it keeps its key only if it has the tokens of its frame.
@@ -467,11 +448,9 @@ export class Queue {
   }
 
   async #completeFrame(frame: Frame, cachedRun: CachedRun, request: Request): Promise<Frame> {
-    const lastFrame = this.#entries.get(frame.subject)?.frame;
-    const headOf = (one: Frame) => this.#headOf(one, request);
     const fullFrame = await completeFrame(this.#models.describe, frame, cachedRun, request, {
-      ...(lastFrame ? { before: lastFrame } : {}),
-      headOf,
+      before: this.#entries.get(frame.subject)?.frame,
+      headOf: (one) => this.#headOf(one, request),
     });
     return cachedRun.lacks ? { ...fullFrame, lacks: { ...cachedRun.lacks } } : fullFrame;
   }

@@ -112,6 +112,12 @@ function zoomOf(frame: Frame, { headReads, zoom, cells = Infinity }: Wanted) {
 const headFrameAt = ({ head }: Frame, at: Head): Frame['head'] =>
   head?.layer === at.layer && head.head === at.head ? head : undefined;
 
+/** Returns the exact rows of a head's frame; undefined if they do not begin at `zoom`. */
+function rowsAt(headFrame: Frame['head'], zoom: { query: number; key: number }) {
+  const { rows } = headFrame ?? {};
+  return rows?.query === zoom.query && rows.key === zoom.key ? rows : undefined;
+}
+
 /**
  * Whether a frame has all wanted numbers that exist, apart from measurements.
  * @param at the shown head; absent if no run is open from which a head can be read
@@ -121,10 +127,9 @@ export function isAnswered(frame: Frame, describe: Describe, wanted: Wanted, at?
   const headNames = wanted.headReads.filter((name) => !(name in lacks));
   const headFrame = at && headFrameAt(frame, at);
   const zoom = at && zoomOf(frame, wanted);
-  const { query, key } = headFrame?.rows ?? {};
   return (
     frame.pooled === mapSide(frame, wanted) &&
-    (!zoom || (zoom.query === query && zoom.key === key)) &&
+    (!zoom || rowsAt(headFrame, zoom) !== undefined) &&
     namesFor(describe, frame, wanted.reads).every((name) => name in tensors || name in lacks) &&
     headNames.every((name) => name in (headFrame?.tensors ?? {}))
   );
@@ -192,12 +197,6 @@ function classOf(
   return arithmetic ? INEXACT[arithmetic].class : 'measured';
 }
 
-function maskTokenOf({ model, tokenizer }: OpenModel): Pick<Frame, 'maskToken'> {
-  const maskId = tokenizer.specials.find(({ kind }) => kind === 'mask')?.id;
-  const maskToken = model.architecture.mask_token ?? maskId;
-  return maskToken === undefined ? {} : { maskToken };
-}
-
 function choiceLabels(edit: Edit, describe: Describe): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(edit).flatMap(([parameter, value]) => {
@@ -222,7 +221,9 @@ export async function emptyFrame(
   const effectiveSubject = { ...subject, edits: subject.edits.filter((_, i) => areEffective[i]) };
   const operationEdit = operationOf(edits);
   const operationName = operationEdit ? operationEdit.operation : architecture.attention.operation;
-  const { id, title, source, commit, sha256, step, bits } = opened;
+  const { id, title, source, commit, sha256, step, bits, tokenizer } = opened;
+  const maskId = tokenizer.specials.find(({ kind }) => kind === 'mask')?.id;
+  const maskToken = architecture.mask_token ?? maskId;
   return {
     subject: text,
     // A checkpoint's title names the stored step, which may only be the nearest to the subject's step.
@@ -242,8 +243,8 @@ export async function emptyFrame(
     dropped: prompts.dropped,
     generated: 0,
     first: startTokens(prompts.tokens),
-    special: await specialWords(opened.tokenizer),
-    ...maskTokenOf(opened),
+    special: await specialWords(tokenizer),
+    ...(maskToken === undefined ? {} : { maskToken }),
     sequences: prompts.ids.length,
     ...(prompts.groups ? { groups: prompts.groups } : {}),
     tensors: {},
@@ -256,16 +257,16 @@ export async function emptyFrame(
 
 /**
  * Reads a frame's missing numbers from its run.
- * @param selection the subject's previous frame, and a function that returns the selected head of a frame
+ * @param before the subject's previous frame
+ * @param headOf returns the selected head of a frame
  */
 export async function completeFrame(
   describe: Describe,
   source: Frame,
   { run, opened }: { readonly run?: Run | undefined; readonly opened: OpenModel },
   wanted: Wanted,
-  selection: { readonly before?: Frame; readonly headOf: (frame: Frame) => Head },
+  { before, headOf }: { readonly before?: Frame; readonly headOf: (frame: Frame) => Head },
 ): Promise<Frame> {
-  const { before, headOf } = selection;
   const { reads, headReads } = wanted;
   const frame = withMapSide(source, describe, wanted);
   const isMetric = (name: string) => describe.metrics.some((one) => one.name === name);
@@ -273,15 +274,15 @@ export async function completeFrame(
     isMetric(name)
       ? { metric: name, eps: frame.eps, ...at }
       : { field: name, ...at, ...(name === 'att' ? mapOptions(frame, at) : {}) };
+  const isLacking = (name: string) => name in (frame.lacks ?? {});
   const names = namesFor(describe, frame, reads).filter(
-    (name) => !(name in frame.tensors) && !(name in (frame.lacks ?? {})),
+    (name) => !(name in frame.tensors) && !isLacking(name),
   );
   // Alpha decides which head is selected; until it is read, the previous frame decides.
   const similarFrame = 'alpha' in frame.tensors ? frame : before;
   const guessedHead = similarFrame && headOf(similarFrame);
   const tensorsAt = (one: Head): Readonly<Record<string, Tensor>> =>
     headFrameAt(frame, one)?.tensors ?? {};
-  const isLacking = (name: string) => name in (frame.lacks ?? {});
   const missingNames = (available: object) =>
     headReads.filter((name) => !(name in available) && !isLacking(name));
   const guessedNames = guessedHead ? missingNames(tensorsAt(guessedHead)) : [];
@@ -305,13 +306,15 @@ export async function completeFrame(
     ...(isGuessRight ? tensorsByName(guessedNames, results.slice(names.length)) : {}),
   };
   const remainingNames = missingNames(availableTensors);
+  const headRequests = remainingNames.map((name) => requestOf(name, at));
   const zoom = zoomOf(frame, wanted);
-  const earlierRows = headFrameAt(frame, at)?.rows;
-  const rows = isAtZoom(earlierRows, zoom) ? earlierRows : undefined;
-  const rowRequests = zoom && !rows ? [rowRequest(frame.T, at, zoom)] : [];
-  const headRequests = [...remainingNames.map((name) => requestOf(name, at)), ...rowRequests];
+  const earlierRows = zoom && rowsAt(headFrameAt(frame, at), zoom);
+  if (zoom && !earlierRows) {
+    const rows = [zoom.query, Math.min(frame.T, zoom.query + EXACT_SIDE)] as const;
+    headRequests.push({ field: 'att', ...at, rows });
+  }
   const headTensors = headRequests.length ? await run!.read(headRequests) : [];
-  const att = rowRequests.length ? headTensors.at(-1) : rows?.att;
+  const att = earlierRows ? earlierRows.att : headTensors[remainingNames.length];
   return {
     ...filledFrame,
     head: {
@@ -320,15 +323,6 @@ export async function completeFrame(
       ...(zoom && att ? { rows: { ...zoom, att } } : {}),
     },
   };
-}
-
-const isAtZoom = (
-  rows: NonNullable<Frame['head']>['rows'],
-  zoom: { query: number; key: number } | undefined,
-): boolean => rows?.query === zoom?.query && rows?.key === zoom?.key;
-
-function rowRequest(T: number, at: Head, { query }: { query: number }): RunRead {
-  return { field: 'att', ...at, rows: [query, Math.min(T, query + EXACT_SIDE)] };
 }
 
 /** The side of each head's map if all heads are shown. */

@@ -11,12 +11,14 @@ import {
   type Tensor,
   type Token,
 } from 'sinkscope';
+import { cachedPromise } from '../ask/cached';
 import { fetchNamed, InputError } from '../ask/errors';
 import type { Question } from '../ask/question';
 import { addressOfRecording, nameOfRecording } from '../ask/recordings';
 import type { Frame, NumberClass } from '../frame';
+import { averagesOf } from './averages';
 import { measurements } from './measurements';
-import type { Choice, OpenModel, Watch } from './opened';
+import { loadingProgress, type Choice, type OpenModel, type Watch } from './opened';
 import type { OpenRun } from './runs';
 
 export const NO_WEIGHTS =
@@ -57,23 +59,17 @@ export class Recordings {
     }));
   }
 
-  get(id: string, { signal, onProgress }: Watch): Promise<Recording> {
-    const opening = this.#openings.get(id);
-    if (opening) return opening;
-    const source = this.#admitted.get(id) ?? addressOfRecording(id);
-    if (!source) throw new InputError(`${nameOfRecording(id)} is not open: choose its file.`);
-    const opened = this.#engine
-      .openRecording(source, {
-        signal,
-        onProgress: (p) => onProgress(`Loading ${nameOfRecording(id)}`, p.done, p.total, p),
-      })
-      .then((recording) => {
+  get(id: string, watch: Watch): Promise<Recording> {
+    return cachedPromise(this.#openings, id, () => {
+      const name = nameOfRecording(id);
+      const source = this.#admitted.get(id) ?? addressOfRecording(id);
+      if (!source) throw new InputError(`${name} is not open: choose its file.`);
+      const options = { signal: watch.signal, onProgress: loadingProgress(watch, name) };
+      return this.#engine.openRecording(source, options).then((recording) => {
         this.#titles.set(id, titleOf(recording, id));
         return recording;
       });
-    this.#openings.set(id, opened);
-    opened.catch(() => this.#openings.get(id) === opened && this.#openings.delete(id));
-    return opened;
+    });
   }
 
   /** Returns the size that the server's headers state; undefined if they state none. */
@@ -167,17 +163,15 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
     const result = await recording.measure({ eps, metrics: [name] }).catch((error: unknown) => {
       if (!(error instanceof SinkscopeError)) throw error;
     });
-    const measurement = result?.metrics[name];
-    if (!measurement) continue;
-    const toFloats = (list: readonly (number | null)[]) => Float32Array.from(list, (x) => x ?? NaN);
-    tensors[name] = { shape: measurement.shape, data: toFloats(measurement.mean) };
-    spread[name] = toFloats(measurement.deviation);
+    const averages = averagesOf(result?.metrics ?? {});
+    Object.assign(tensors, averages.tensors);
+    Object.assign(spread, averages.spread);
   }
   const perPrompt: Record<string, number[]> = {};
   const readRow = async (name: string) =>
     fileTensors.has(name) ? Array.from((await recording.tensor(name)).data) : undefined;
   const sinks = await readRow('prompt.sink_1');
-  const epsIndex = conditions.eps.findIndex((one) => Math.fround(one) === Math.fround(eps));
+  const epsIndex = conditions.eps.findIndex(isSameEps(eps));
   const E = conditions.eps.length;
   if (sinks && epsIndex >= 0)
     perPrompt.sink_ratio = Array.from({ length: count }, (_, i) => sinks[i * E + epsIndex]!);
@@ -185,6 +179,9 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
   if (losses) perPrompt.loss_mean = losses;
   return { tensors, spread, perPrompt };
 }
+
+/** Returns whether a recorded threshold, in 32 bits, is the given one. */
+const isSameEps = (eps: number) => (recorded: number) => Math.fround(recorded) === Math.fround(eps);
 
 /** Adds NaN for numbers that the recording lacks and every view and sentence reads. */
 function fillGaps(frame: Frame): Frame {
@@ -238,9 +235,7 @@ export async function recordedFrame(
   const { conditions } = recording;
   const { model, prompts } = conditions;
   const { eps: requestedEps } = question;
-  const isEpsRecorded = conditions.eps.some(
-    (one) => Math.fround(one) === Math.fround(requestedEps),
-  );
+  const isEpsRecorded = conditions.eps.some(isSameEps(requestedEps));
   const eps = isEpsRecorded ? requestedEps : (conditions.eps[0] ?? requestedEps);
   const title = titleOf(recording, id);
   const tokens = tokensOf(recording);

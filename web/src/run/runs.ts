@@ -7,7 +7,7 @@ import { allAverages } from './averages';
 import { isMeasurement, type Measurement } from './measurements';
 import type { OpenModel, Watch } from './opened';
 import { runWords } from './progress';
-import { contextOf, emptyFrame, isAnswered, LONG_TEXT, fieldsToRecord } from './reading';
+import { contextOf, emptyFrame, isAnswered, LONG_TEXT } from './reading';
 import type { Request } from './request';
 
 /** A run is quick up to this many milliseconds. The queue neither stops a quick run nor reports its progress. */
@@ -113,6 +113,7 @@ interface RunSubjectArguments {
   readonly opened: OpenModel;
   readonly prompts: Prompts;
   readonly request: Request;
+  readonly fields: readonly string[];
   readonly lastFrame: Frame | undefined;
   /** The subject's last run, if it can be updated to this question. */
   readonly lastRun: OpenRun | undefined;
@@ -135,9 +136,10 @@ export function canUpdate(
  * views do not change needs no run.
  */
 export async function runSubject(
-  { subject, text, key, opened, prompts, request, lastFrame, lastRun, base }: RunSubjectArguments,
+  args: RunSubjectArguments,
   watch: Watch,
 ): Promise<{ readonly frame: Frame; readonly cached: CachedRun }> {
+  const { subject, text, key, opened, prompts, request, fields, lastFrame, lastRun, base } = args;
   const startTime = performance.now();
   const { question } = request;
   const fixedReads = request.isFixed ? request.reads : undefined;
@@ -145,7 +147,6 @@ export async function runSubject(
   const edits = editsOf(subject, describe);
   const ids = prompts.ids[0]!;
   const T = prompts.tokens.length;
-  const fields = fieldsToRecord(describe, request, { architecture, T });
   // Each message of progress delays typing, so a run that was quick before reports none.
   const wasQuick = lastFrame && lastFrame.milliseconds < QUICK_MS && T < 2 * lastFrame.T;
   // A typed text grows, and an edit may name a token beyond its present end.
@@ -160,34 +161,28 @@ export async function runSubject(
     );
   const runOptions = { signal: watch.signal, ...(wasQuick ? {} : { onProgress }) };
   try {
-    const means =
-      prompts.ids.length > 1
-        ? await allAverages(
-            describe,
-            opened,
-            prompts,
-            { edits, eps: question.eps, only: fixedReads },
-            watch,
-          )
-        : {};
-    const frame = await emptyFrame(describe, subject, text, opened, question, prompts);
+    const averageOptions = { edits, eps: question.eps, only: fixedReads };
+    const frame = {
+      ...(await emptyFrame(describe, subject, text, opened, question, prompts)),
+      ...(prompts.ids.length > 1
+        ? await allAverages(describe, opened, prompts, averageOptions, watch)
+        : {}),
+    };
+    const milliseconds = () => performance.now() - startTime;
     // Measurements need an open run.
-    const needsMeasurement = request.reads.some(isMeasurement);
-    if (fixedReads && !needsMeasurement && isAnswered({ ...frame, ...means }, describe, request)) {
+    const needsRun = request.reads.some(isMeasurement) || !isAnswered(frame, describe, request);
+    if (fixedReads && !needsRun) {
       close(lastRun);
-      const milliseconds = performance.now() - startTime;
       const cached = { key, capacity: 0, opened, fields: new Set(fields) };
-      return { frame: { ...frame, ...means, milliseconds }, cached };
+      return { frame: { ...frame, milliseconds: milliseconds() }, cached };
     }
     await lastRun?.run.update(ids, runOptions);
     const startOptions = base && edits.length ? { from: { run: base } } : {};
     const run =
       lastRun?.run ?? (await opened.model.run(ids, { ...options, ...startOptions, ...runOptions }));
-    const milliseconds = performance.now() - startTime;
-    const recordedFields = lastRun?.fields ?? new Set(fields);
     return {
-      frame: { ...frame, ...means, milliseconds },
-      cached: { key, run, capacity, opened, fields: recordedFields },
+      frame: { ...frame, milliseconds: milliseconds() },
+      cached: { key, run, capacity, opened, fields: lastRun?.fields ?? new Set(fields) },
     };
   } catch (error) {
     if (!watch.signal.aborted) close(lastRun);

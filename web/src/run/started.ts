@@ -74,7 +74,7 @@ async function measureTasks(
     );
 }
 
-/** `found` are the losses of the masked model; the title is that of the causal model for comparison. */
+/** `found` are the losses of the masked model; `causal` is the title of the causal model that it is compared with. */
 export interface MaskedLoss {
   readonly found: UnmaskResult;
   readonly causal?: string;

@@ -88,24 +88,16 @@ export class Studies {
     const startTime = performance.now();
     const { describe } = this.#models;
     const allStudies = request.studies!;
-    const { opened } = await this.#loading.open(
-      study.subject,
-      { ...request, isPreview: false },
-      watch,
-    );
+    const exactRequest = { ...request, isPreview: false };
+    const { opened } = await this.#loading.open(study.subject, exactRequest, watch);
     const { architecture } = opened.model;
     const { eps, window, T } = study.question;
     const questions = studies.map((one) => {
       const parsed = parseSubject(one.subject)!;
       const edits = editsOf(parsed, describe);
       const context = contextOf(architecture, edits, window);
-      const streaming = canStream(
-        describe,
-        architecture,
-        edits,
-        one.measures,
-        Math.min(T, context),
-      );
+      const length = Math.min(T, context);
+      const streaming = canStream(describe, architecture, edits, one.measures, length);
       return { one, parsed, edits, context, streaming };
     });
     // A run beyond the context has other prompts, and no run can begin from a streamed one.
@@ -125,15 +117,10 @@ export class Studies {
         ),
     };
     const cases = sweptQuestions.map(({ edits }) => edits);
+    const options = { eps, metrics: study.measures, streaming };
     const means = window
       ? [await measureWindowLoss(opened, prompts, window, { edits: cases[0]!, eps }, sweepWatch)]
-      : await measureAverages(
-          opened,
-          prompts,
-          cases,
-          { eps, metrics: study.measures, streaming },
-          sweepWatch,
-        );
+      : await measureAverages(opened, prompts, cases, options, sweepWatch);
     const bytes = streaming
       ? await Promise.all(cases.map((edits) => bytesOf(opened, prompts, edits)))
       : [];

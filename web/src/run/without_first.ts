@@ -11,10 +11,7 @@ import {
 } from './writing.ts';
 
 const hiddenKeyEdits = (prompt: number, count: number, key = 0) =>
-  Array.from({ length: count }, (_, i) => ({
-    ...{ kind: 'hide_key' as const, key },
-    query: prompt + i,
-  }));
+  Array.from({ length: count }, (_, i) => ({ kind: 'hide_key', key, query: prompt + i }) as const);
 
 /**
  * In the order of the table. Under every condition the first generated token is the same, since the prompt's last query

@@ -4,12 +4,7 @@
  */
 import type { AnyTokenizer, Edit, Model } from 'sinkscope';
 
-interface Sampling {
-  readonly temperature: number;
-  readonly topK: number;
-}
-
-const DEFAULT_SAMPLING: Sampling = { temperature: 0.6, topK: 40 };
+const DEFAULT_SAMPLING = { temperature: 0.6, topK: 40 };
 
 export interface Condition {
   readonly title: string;
@@ -41,8 +36,7 @@ interface Job {
   readonly prompt: readonly number[];
   readonly count: number;
   readonly seed: number;
-  /** Absent: temperature 0.6, top 40 tokens. */
-  readonly sampling?: Sampling;
+  readonly sampling?: typeof DEFAULT_SAMPLING;
   readonly signal?: AbortSignal;
 }
 
@@ -62,16 +56,15 @@ export async function continuePrompt(
   condition: Condition,
   { prompt, count, seed, sampling = DEFAULT_SAMPLING, signal }: Job,
 ): Promise<Written> {
-  const options = signal ? { signal } : {};
   const run = await model.run(prompt, {
-    ...options,
     edits: [...edits, ...condition.edits(prompt.length, count)],
     capacity: prompt.length + count,
     fields: [],
+    signal,
   });
   try {
     const tokens: number[] = [];
-    for await (const { token } of run.generate({ ...sampling, ...options, count, seed }))
+    for await (const { token } of run.generate({ ...sampling, count, seed, signal }))
       tokens.push(token);
     return { text: tokens.map((token) => tokenizer.piece(token)).join(''), tokens };
   } finally {
@@ -85,12 +78,7 @@ export async function measureLoss(
   { prompt, signal }: Pick<Job, 'prompt' | 'signal'>,
   { tokens }: Pick<Written, 'tokens'>,
 ): Promise<number> {
-  const options = signal ? { signal } : {};
-  const run = await model.run([...prompt, ...tokens], {
-    ...options,
-    edits: [...edits],
-    fields: ['loss'],
-  });
+  const run = await model.run([...prompt, ...tokens], { edits, fields: ['loss'], signal });
   try {
     return mean((await run.field('loss')).data.subarray(prompt.length));
   } finally {

@@ -110,7 +110,7 @@ export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLC
 export async function pictureOf(frame: Frame, at: Head, origin: Origin): Promise<File> {
   const card = cardOf(frame, at, origin);
   const blob = await new Promise<Blob>((done, fail) =>
-    card.toBlob((made) => (made ? done(made) : fail(new Error('The picture was not made.')))),
+    card.toBlob((png) => (png ? done(png) : fail(new Error('The picture was not made.')))),
   );
   return new File([blob], 'sinkscope.png', { type: 'image/png' });
 }

@@ -23,9 +23,14 @@ const STYLES = [
   'text-anchor',
 ];
 
-function makeNode(name: string, attributes: Record<string, string | number>): SVGElement {
+function makeNode(
+  name: string,
+  attributes: Record<string, string | number>,
+  text = '',
+): SVGElement {
   const node = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(value));
+  node.textContent = text;
   return node;
 }
 
@@ -177,7 +182,7 @@ function clippedLabel(span: HTMLElement, origin: Place): SVGElement {
   const labelLength = isUpright ? height - 4 : width - (isRow ? 5 : 0);
   const middle = isUpright ? x + width / 2 : y + height / 2;
   const baselineShift = 0.36 * parseFloat(fontSize);
-  const labelText = makeNode('text', {
+  const attributes = {
     fill: color,
     'font-size': fontSize,
     'font-family': FONT,
@@ -185,9 +190,9 @@ function clippedLabel(span: HTMLElement, origin: Place): SVGElement {
     ...(isUpright
       ? { transform: `translate(${middle - baselineShift} ${y + 4}) rotate(90)` }
       : { x: isRow ? x + width - 5 : x + width / 2, y: middle + baselineShift }),
-  });
-  labelText.textContent = shorten(span.textContent ?? '', labelLength, `${fontSize} ${FONT}`);
-  return labelText;
+  };
+  const text = shorten(span.textContent ?? '', labelLength, `${fontSize} ${FONT}`);
+  return makeNode('text', attributes, text);
 }
 
 /** Returns the visible texts of a cell, line by line, without those of controls. */
@@ -212,12 +217,11 @@ function copyTexts(cell: Element, origin: Place): SVGElement[] {
     for (const { text, range } of linesOf(node)) {
       const { x, y, width, height } = boxOf(range, origin);
       // The baseline is at four fifths of the box; the width is for programs that replace the font.
-      const textElement = makeNode('text', {
+      const attributes = {
         ...{ x, y: y + 0.78 * height, textLength: width, lengthAdjust: 'spacingAndGlyphs' },
         ...{ fill: color, 'font-size': fontSize, 'font-family': FONT, 'font-weight': fontWeight },
-      });
-      textElement.textContent = text;
-      textElements.push(textElement);
+      };
+      textElements.push(makeNode('text', attributes, text));
     }
   }
   return textElements;
@@ -262,14 +266,11 @@ function axisNames(cell: Element, origin: Place): SVGElement[] {
     const { x, y, width, height } = boxOf(inner, origin);
     const fill = getComputedStyle(inner, '::before').color;
     const font = { fill, 'font-size': 11, 'font-family': FONT, 'text-anchor': 'end' };
-    const rowName = makeNode('text', {
-      ...font,
-      transform: `translate(${x + 9} ${y}) rotate(-90)`,
-    });
-    rowName.textContent = inner.dataset.row ?? '';
-    const columnName = makeNode('text', { ...font, x: x + width, y: y + height - 1 });
-    columnName.textContent = inner.dataset.col ?? '';
-    return [rowName, columnName].filter(({ textContent }) => textContent);
+    const rowTransform = `translate(${x + 9} ${y}) rotate(-90)`;
+    return [
+      makeNode('text', { ...font, transform: rowTransform }, inner.dataset.row),
+      makeNode('text', { ...font, x: x + width, y: y + height - 1 }, inner.dataset.col),
+    ].filter(({ textContent }) => textContent);
   });
 }
 
@@ -282,9 +283,8 @@ function captionLine(
 ) {
   const fill = getComputedStyle(document.body).color;
   const font = { 'font-family': FONT, 'font-size': size, 'font-weight': weight };
-  const textElement = makeNode('text', { x: MARGIN, y, fill, ...font });
-  textElement.textContent = shorten(text, width - 2 * MARGIN, `${weight} ${size}px ${FONT}`);
-  return textElement;
+  const line = shorten(text, width - 2 * MARGIN, `${weight} ${size}px ${FONT}`);
+  return makeNode('text', { x: MARGIN, y, fill, ...font }, line);
 }
 
 export interface About {
@@ -292,12 +292,6 @@ export interface About {
   readonly description: string;
   readonly facts: object;
   readonly note: string;
-}
-
-function textNode(name: string, text: string): SVGElement {
-  const node = makeNode(name, {});
-  node.textContent = text;
-  return node;
 }
 
 /**
@@ -314,9 +308,9 @@ export function figureOf(cell: HTMLElement, about: About): SVGSVGElement {
     ...{ xmlns: SVG, ...size, viewBox: `0 0 ${width} ${height}`, role: 'img' },
   });
   svg.append(
-    textNode('title', about.title),
-    textNode('desc', about.description),
-    textNode('metadata', JSON.stringify(about.facts)),
+    makeNode('title', {}, about.title),
+    makeNode('desc', {}, about.description),
+    makeNode('metadata', {}, JSON.stringify(about.facts)),
     makeNode('rect', { ...size, fill: '#ffffff' }),
     captionLine(about.title, 22, [15, 600], width),
     ...visibleElements<HTMLCanvasElement>(cell, 'canvas').map((one) => copyMap(one, origin)),

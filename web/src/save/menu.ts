@@ -1,4 +1,5 @@
 /** The menu of every figure that saves the picture or its numbers as a file. */
+import { html, render } from 'lit';
 import type { Theme } from '../plot/color';
 import { stampWords } from '../words';
 import { figureOf, pngOf, svgText, type About } from './figure';
@@ -41,23 +42,21 @@ export function aboutOf({
   const { corpus, version, link } = facts;
   const frames = numbers.map(({ frame }) => frame);
   const models = [...new Set(frames.map((frame) => frame.title))].join(', ');
-  const linkFact = isPublic(link) ? { link } : {};
+  const publicAddress = isPublic(link) ? new URL(link) : undefined;
   return {
     title: models ? `${title}: ${models}` : title,
     description: [...says, ...frames.map(stampWords)].join('\n'),
     facts: {
       figure: name,
       measured_by: `Sinkscope ${version}`,
-      ...linkFact,
+      ...(publicAddress ? { link } : {}),
       corpus,
       subjects: frames.map(factsOf),
     },
     // A link's long text would not fit below the picture, so this names only the page.
-    note: [
-      'Sinkscope',
-      version,
-      ...(isPublic(link) ? [new URL(link).origin + new URL(link).pathname] : []),
-    ].join(' '),
+    note:
+      `Sinkscope ${version}` +
+      (publicAddress ? ` ${publicAddress.origin}${publicAddress.pathname}` : ''),
   };
 }
 
@@ -142,6 +141,11 @@ export function makeMenu(menu: HTMLDetailsElement): void {
   });
 }
 
+interface RecordingFile {
+  readonly name: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
 function sizeWords(bytes: number): string {
   return bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
@@ -151,15 +155,13 @@ function sizeWords(bytes: number): string {
  * second click saves them.
  */
 export function addRecording(
-  menu: HTMLElement,
-  make: () => Promise<
-    readonly { readonly name: string; readonly bytes: Uint8Array<ArrayBuffer> }[]
-  >,
+  menu: HTMLDetailsElement,
+  make: () => Promise<readonly RecordingFile[]>,
   fail: (error: unknown) => void,
 ): void {
   const button = document.createElement('button');
   button.type = 'button';
-  let files: Awaited<ReturnType<typeof make>> | undefined;
+  let files: readonly RecordingFile[] | undefined;
   const say = (text: string) => (button.textContent = text);
   const reset = () => {
     files = undefined;
@@ -170,16 +172,15 @@ export function addRecording(
   button.addEventListener('click', () => {
     if (files) {
       for (const { name, bytes } of files) downloadFile(new Blob([bytes]), name);
-      (menu as HTMLDetailsElement).open = false;
+      menu.open = false;
       return reset();
     }
     say('Measuring …');
     make().then(
-      (made) => {
-        files = made;
-        say(
-          `Save recording (${sizeWords(made.reduce((sum, { bytes }) => sum + bytes.length, 0))})`,
-        );
+      (recordings) => {
+        files = recordings;
+        const size = recordings.reduce((sum, { bytes }) => sum + bytes.length, 0);
+        say(`Save recording (${sizeWords(size)})`);
       },
       (error) => {
         reset();
@@ -188,13 +189,13 @@ export function addRecording(
     );
   });
   menu.addEventListener('toggle', () => {
-    if (!(menu as HTMLDetailsElement).open) reset();
+    if (!menu.open) reset();
   });
   menu.lastElementChild!.append(button);
 }
 
 /**
- * Fills an element with a menu that has a button for each kind of file.
+ * Adds a menu with a button for each kind of file.
  * @param choose gets the kind that the reader chooses
  */
 export function addKinds<const K extends string>(
@@ -202,28 +203,22 @@ export function addKinds<const K extends string>(
   name: string,
   kinds: readonly K[],
   choose: (kind: K) => void,
-): HTMLElement {
+): HTMLDetailsElement {
   const menu = document.createElement('details');
   menu.className = 'save';
-  const summary = document.createElement('summary');
-  summary.textContent = 'Save';
-  summary.setAttribute('aria-label', `Save ${name}`);
-  const row = document.createElement('div');
-  row.append(
-    ...kinds.map((kind) => {
-      const button = document.createElement('button');
-      button.type = 'button';
-      button.textContent = kind;
-      button.addEventListener('click', () => {
-        menu.open = false;
-        summary.focus();
-        choose(kind);
-      });
-      return button;
-    }),
+  const press = (kind: K) => {
+    menu.open = false;
+    menu.querySelector('summary')!.focus();
+    choose(kind);
+  };
+  render(
+    html`<summary aria-label="Save ${name}">Save</summary>
+      <div>
+        ${kinds.map((kind) => html`<button type="button" @click=${() => press(kind)}>${kind}</button>`)}
+      </div>`,
+    menu,
   );
   makeMenu(menu);
-  menu.append(summary, row);
   place.append(menu);
   return menu;
 }

@@ -48,31 +48,30 @@ function verdictOf(frame: Frame) {
 /** What is needed to repeat a subject's measurement, and facts about it. */
 export function factsOf(frame: Frame) {
   const { model, architecture, operation, tokens, head } = frame;
-  // A study of other metrics has no verdict.
-  const verdict = 'sink_ratio_raw' in frame.tensors && verdictOf(frame);
   return {
     subject: frame.subject,
     title: frame.title,
     class: CLASS_WORDS[frame.class],
     model: model.id,
     source: model.source,
-    ...(model.commit ? { commit: model.commit } : {}),
-    ...(model.sha256 ? { sha256: model.sha256 } : {}),
-    ...(model.step ? { checkpoint: model.step } : {}),
+    commit: model.commit,
+    sha256: model.sha256,
+    checkpoint: model.step,
     family: architecture.family,
     parameters: architecture.parameters,
     trained_with: architecture.attention.operation,
     operation: operation.name,
-    ...(architecture.layers
-      ? { layers: architecture.blocks, layers_with_attention: architecture.layers }
-      : {}),
+    layers: architecture.layers && architecture.blocks,
+    layers_with_attention: architecture.layers,
     edits: frame.edits,
     eps: frame.eps,
     T: frame.T,
     first_tokens: frame.first,
     sequences: frame.sequences,
-    ...(verdict ? { verdict } : {}),
-    ...(head ? { layer: layerNumber(frame, head.layer), head: head.head } : {}),
+    // A study of other metrics has no verdict.
+    verdict: 'sink_ratio_raw' in frame.tensors ? verdictOf(frame) : undefined,
+    layer: head && layerNumber(frame, head.layer),
+    head: head?.head,
     tokens_of_first_prompt: tokens.map(({ id, text }) => ({ id, text })),
   };
 }
@@ -186,11 +185,8 @@ export function toJson(figure: string, numbers: readonly Numbers[], facts: Facts
   }));
   const { corpus, version, link } = facts;
   const output = {
-    figure,
-    corpus,
-    indices: 'counted from 0',
-    measured_by: `Sinkscope ${version}`,
-    link,
+    ...{ figure, corpus, indices: 'counted from 0', measured_by: `Sinkscope ${version}`, link },
+    subjects,
   };
-  return `${JSON.stringify({ ...output, subjects }, null, 1)}\n`;
+  return `${JSON.stringify(output, null, 1)}\n`;
 }
