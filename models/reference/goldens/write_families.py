@@ -24,7 +24,7 @@ from transformers.models.granite_swa import modeling_granite_swa
 
 from ..files import write_json
 from . import GOLDEN
-from .write_goldens import describe, hf_trace, scaled_error, store, write_cases
+from .write_goldens import build, describe, hf_trace, scaled_error, store, write_cases
 
 T = 20
 CONTEXT = 48
@@ -114,10 +114,6 @@ class Case:
     maps: Trace = traced_fields  # computes the stored `att`
     has_head: bool = True  # whether the stored part has the weights of the logits
     length: int = T
-
-
-def build(model: type[transformers.PreTrainedModel], **config: Any) -> transformers.PreTrainedModel:
-    return model(model.config_class(**config, attn_implementation="eager"))
 
 
 def write(name: str, case: Case) -> None:

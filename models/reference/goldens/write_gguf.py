@@ -27,17 +27,8 @@ from torch import Tensor
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 from . import GOLDEN
-from .write_families import (
-    FALCON_SIZES,
-    MPT_SIZES,
-    SIZES,
-    build,
-    default_rope,
-    fill_weights,
-    traced_fields,
-    without,
-)
-from .write_goldens import describe, scaled_error, store, write_cases
+from .write_families import FALCON_SIZES, MPT_SIZES, SIZES, default_rope, fill_weights, traced_fields, without
+from .write_goldens import build, describe, scaled_error, store, write_cases
 
 T = 12
 
