@@ -11,7 +11,6 @@ biases are random. The script reads the weights back from the saved file, and co
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -768,8 +767,7 @@ CASES: dict[str, Case] = {
 
 
 def main() -> None:
-    write_cases({name: partial(write, name, case) for name, case in CASES.items()},
-                "Write tests/golden/hf-* of every family")
+    write_cases("Write tests/golden/hf-* of every family", CASES, write)
 
 
 if __name__ == "__main__":

@@ -512,7 +512,7 @@ CASES: dict[str, Case] = {
 
 
 def main() -> None:
-    write_cases({name: partial(write, name, case) for name, case in CASES.items()}, "Write tests/golden/gguf-*")
+    write_cases("Write tests/golden/gguf-*", CASES, write)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import safetensors
@@ -34,6 +34,8 @@ from ..operations import OPERATIONS, Operation, Parameters
 from ..shapes import shapes
 from . import GOLDEN, ZOO
 
+Case = TypeVar("Case")
+
 T = 13
 TWINS = ("softmax", "sigmoid")
 TWIN_T = 20
@@ -43,14 +45,14 @@ SINK_T, SINK_K = 64, 10
 TOLERANCE = 2e-5
 
 
-def write_cases(cases: dict[str, Callable[[], None]], description: str) -> None:
+def write_cases(description: str, cases: dict[str, Case], write: Callable[[str, Case], None]) -> None:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(cases))
     names = parser.parse_args().cases or list(cases)
     if unknown := set(names) - set(cases):
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
     for name in names:
-        cases[name]()
+        write(name, cases[name])
         size = sum(file.stat().st_size for file in (GOLDEN / name).iterdir())
         print(f"{name}: {size} bytes")
 
@@ -443,7 +445,7 @@ CASES: dict[str, Callable[[], None]] = {
 
 
 def main() -> None:
-    write_cases(CASES, "Write tests/golden")
+    write_cases("Write tests/golden", CASES, lambda _, case: case())
 
 
 if __name__ == "__main__":

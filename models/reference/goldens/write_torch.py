@@ -11,7 +11,6 @@ buffers of types that no weight has, a nested table, parameters.
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 import transformers
@@ -110,7 +109,7 @@ CASES = {
 
 
 def main() -> None:
-    write_cases({name: partial(write, name, case) for name, case in CASES.items()}, "Write tests/golden/torch-*")
+    write_cases("Write tests/golden/torch-*", CASES, write)
 
 
 if __name__ == "__main__":
