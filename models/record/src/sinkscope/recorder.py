@@ -117,7 +117,7 @@ def record(
     for measurement in recorder.measure_all(prompts, batch, progress):
         assembly.add(measurement)
     conditions = recorder.conditions(prompts, source, model_id, revision, file_sha256, license, command)
-    return assembly.recording(conditions | ({"edits": changes, "class": "EDITED"} if changes else {}))
+    return assembly.recording(with_edits(conditions, changes))
 
 
 def prompt_row(measurement: Measurement | None, thresholds: int, first: int) -> dict[str, Any]:
@@ -441,16 +441,10 @@ class Recorder:
         with stream.watch(), observe(self.model, heads.visit):
             out = self._forward(inputs)
         with without_autocast():  # autocast rejects float64, and operations on half and wider dtypes
-            return self._collect(prompts, heads, stream, keep, inputs, _logits(out, self.model))
+            return self._collect(prompts, heads, stream, inputs, _logits(out, self.model))
 
     def _collect(
-        self,
-        prompts: list[Prompt],
-        heads: HeadMetrics,
-        stream: StreamMetrics,
-        keep: int,
-        inputs: Inputs,
-        logits: Tensor | None,
+        self, prompts: list[Prompt], heads: HeadMetrics, stream: StreamMetrics, inputs: Inputs, logits: Tensor | None
     ) -> list[Measurement]:
         facts, settings = heads.facts, self.settings
         results = heads.metrics() | stream.metrics()
@@ -464,16 +458,16 @@ class Recorder:
             and logits.shape[-1] >= max(output_sizes(self.model)[1], 1 + int(inputs["input_ids"].max()))
         ):
             results |= _losses(logits, inputs["input_ids"].to(logits.device))
-        measurements = []
+        measurements, positions = [], [str(t) for t in range(facts.T)]
         for b, prompt in enumerate(prompts):
             prompt_results = {name: x[b] for name, x in results.items()}
             kept: dict[str, Array] = {}
-            if b < keep:
+            if b < heads.keep:
                 kept = heads.kept_fields(b, prompt.ids) | stream.kept_fields(b, prompt_results)
                 if "loss_at" in prompt_results and "loss" in settings.fields:
                     kept["loss"] = prompt_results["loss_at"][1:].copy()
             first = prompt.ids[settings.first] if prompt.ids else None
-            measurements.append(Measurement(prompt_results, kept, prompt.tokens or _position_names(facts.T), first))
+            measurements.append(Measurement(prompt_results, kept, prompt.tokens or positions, first))
         return measurements
 
     def _dtype(self) -> str:
@@ -501,52 +495,60 @@ class Recorder:
         facts, config, settings = self.facts, self.config, self.settings
         if facts is None:
             raise RuntimeError("every prompt failed: see the warnings")
-        if not self.reads_ids:
-            prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
-        D, V = output_sizes(self.model)
-        model: dict[str, Any] = {
-            "id": model_id or getattr(config, "_name_or_path", "") or class_name(self.model),
-            "revision": revision or getattr(config, "_commit_hash", None),
-            "sha256": file_sha256,
-            "family": getattr(config, "model_type", None) or class_name(self.model),
-            "L": facts.L,
-            "H": facts.H,
-            "G": facts.G,
-            "K": facts.K,
-            "D": D or facts.H * facts.K,
-            "V": V or max(1, self.outputs),
-            "dtype": self._dtype(),
-            "attention": getattr(config, "_attn_implementation", None) or "eager",
-            "operation": facts.operation,
-            **facts.mask(),
-        }
-        if facts.U not in (0, facts.K):
-            model["U"] = facts.U
-        if facts.layers != list(range(facts.blocks)):
-            model |= {"blocks": facts.blocks, "layers": facts.layers}
-        if facts.softcap is not None:
-            model["softcap"] = facts.softcap
-        ids = prompts[0].ids
+        ids = prompts[0].ids if self.reads_ids else None
         first = ids[settings.first] if ids else None
-        token = token_strings(self.tokenizer, [first])[0] if first is not None else None
-        return {
-            "model": model,
-            "first": {"token": token, "id": first, "position": settings.first},
-            "tokens": [],
-            "prompts": {
-                "source": source,
-                "sha256": _digest_of_ids(prompts),
-                "count": len(prompts),
-                "kept": 0,
-                "T": facts.T,
-            }
-            | _digest_of_texts(prompts),
-            "eps": list(settings.eps),
-            "class": "MEASURED",
-            "license": license,
-            "versions": dict(versions()),
-            "command": command,
-        }
+        D, V = output_sizes(self.model)
+        return make_conditions(
+            facts,
+            settings,
+            id=model_id or getattr(config, "_name_or_path", "") or class_name(self.model),
+            revision=revision or getattr(config, "_commit_hash", None),
+            sha256=file_sha256,
+            family=getattr(config, "model_type", None) or class_name(self.model),
+            D=D or facts.H * facts.K,
+            V=V or max(1, self.outputs),
+            dtype=self._dtype(),
+            attention=getattr(config, "_attn_implementation", None) or "eager",
+            first_token=token_strings(self.tokenizer, [first])[0] if first is not None else None,
+            first_id=first,
+            prompts={"source": source, "sha256": _digest_of_ids(prompts) if self.reads_ids else None,
+                     "count": len(prompts), "kept": 0, "T": facts.T} | _digest_of_texts(prompts),
+            license=license,
+            versions=dict(versions()),
+            command=command,
+        )
+
+
+def make_conditions(
+    facts: Facts, settings: Settings, *, id: str, family: str, D: int, V: int, first_token: str | None,
+    first_id: int | None, prompts: dict[str, Any], license: str | None, versions: dict[str, str], command: str | None,
+    revision: str | None = None, sha256: str | None = None, dtype: str | None = None, attention: str | None = None,
+) -> dict[str, Any]:
+    """Returns the conditions of a recording, with placeholders for those that `Assembly.recording` sets."""
+    sizes = {"L": facts.L, "H": facts.H, "G": facts.G, "K": facts.K, "D": D, "V": V}
+    model: dict[str, Any] = {"id": id, "revision": revision, "sha256": sha256, "family": family} | sizes
+    model |= {"dtype": dtype, "attention": attention, "operation": facts.operation} | facts.mask()
+    if facts.U not in (0, facts.K):
+        model["U"] = facts.U
+    if facts.layers != list(range(facts.blocks)):
+        model |= {"blocks": facts.blocks, "layers": facts.layers}
+    if facts.softcap is not None:
+        model["softcap"] = facts.softcap
+    return {
+        "model": model,
+        "first": {"token": first_token, "id": first_id, "position": settings.first},
+        "tokens": [],
+        "prompts": prompts,
+        "eps": list(settings.eps),
+        "class": "MEASURED",
+        "license": license,
+        "versions": versions,
+        "command": command,
+    }
+
+
+def with_edits(conditions: dict[str, Any], edits: list[dict[str, Any]]) -> dict[str, Any]:
+    return conditions | ({"edits": edits, "class": "EDITED"} if edits else {})
 
 
 @cache
@@ -567,10 +569,6 @@ def token_strings(tokenizer: Any, ids: Sequence[int]) -> list[str]:
         lost_space = isinstance(raw, str) and raw.startswith("\u2581") and not text.startswith(" ")
         strings.append(f" {text}" if lost_space else text)
     return strings
-
-
-def _position_names(T: int) -> list[str]:
-    return [str(t) for t in range(T)]
 
 
 def _digest_of_ids(prompts: Sequence[Prompt]) -> str | None:
