@@ -100,7 +100,8 @@ def survive_correction(comparisons: list[Difference]) -> list[bool]:
     """Returns which comparisons survive the procedure of Benjamini and Hochberg (1995) at FALSE_DISCOVERY_RATE."""
     if not comparisons:
         return []
-    return [bool(p <= FALSE_DISCOVERY_RATE) for p in stats.false_discovery_control([one.p for one in comparisons])]
+    adjusted = stats.false_discovery_control([comparison.p for comparison in comparisons])
+    return [bool(p <= FALSE_DISCOVERY_RATE) for p in adjusted]
 
 
 def is_complete(log: dict[str, Any]) -> bool:

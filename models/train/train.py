@@ -95,9 +95,9 @@ def mask_gradient(gradient: Tensor, count: int) -> Tensor:
 
 
 def make_optimizers(weights: Weights, training: Training, **adamw: Any) -> list[torch.optim.Optimizer]:
-    """Returns the optimizers of a training. Muon trains the matrices between embedding and head (Jordan et al. 2024),
-    with steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW the other tensors. `adamw` has further
-    options of AdamW."""
+    """Returns the optimizers of a training run. Muon trains the matrices between embedding and head (Jordan et al.
+    2024), with steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW the other tensors. `adamw` has
+    further options of AdamW."""
     groups: dict[tuple[str, float], list[Tensor]] = {}
     for name, w in weights.items():
         if w.requires_grad:

@@ -139,7 +139,7 @@ def main() -> None:
         causal_rows.append([score_steps(predict(causal, answers, masked, name, seed)) for name in conditions])
     values = torch.tensor(rows, dtype=torch.float64)
     study = {"prompts": len(TEXTS), "steps": STEPS,
-             "predicted": sum(len(one["hidden"]) for one in courses),
+             "predicted": sum(len(course["hidden"]) for course in courses),
              "moves": mean_and_error(values[:, 0, 3]), **mean_scores(values),
              "causal": mean_scores(torch.tensor(causal_rows, dtype=torch.float64))}
     folder = GOLDEN / "unmask"

@@ -190,7 +190,7 @@ class Assembly:
     def recording(self, conditions: dict[str, Any]) -> Recording:
         if self.means.count == 0:
             raise RuntimeError("every prompt failed: see the warnings")
-        tensors = {f"{i}.{name}": x for i, one in enumerate(self.kept) for name, x in one.kept.items()}
+        tensors = {f"{i}.{name}": x for i, measurement in enumerate(self.kept) for name, x in measurement.kept.items()}
         tensors |= self.means.tensors()
         metric_names = {name.removeprefix("mean.") for name in tensors}
         tensors |= {
@@ -206,7 +206,7 @@ class Assembly:
             conditions
             | {
                 "first": first,
-                "tokens": [one.tokens for one in self.kept],
+                "tokens": [measurement.tokens for measurement in self.kept],
                 "prompts": conditions["prompts"] | counts,
             },
             tensors,
