@@ -158,10 +158,9 @@ def preview_table(rows: list[dict[str, Any]]) -> str:
 
 
 def zoo_table(rows: list[dict[str, Any]]) -> str:
-    head = ("| id | steps | bytes | Sink_1 % | of 100 sequences, deviation | raw % | elsewhere % "
-            "| loss | alpha max | hidden ratio | value ratio | row sum | reported Sink_1 % |\n"
-            "|" + "---|" * 13)
-    lines = [head]
+    lines = ["| id | steps | bytes | Sink_1 % | of 100 sequences, deviation | raw % | elsewhere % "
+             "| loss | alpha max | hidden ratio | value ratio | row sum | reported Sink_1 % |\n"
+             "|" + "---|" * 13]
     recipes_by_id = recipes()
     for row in rows:
         m, recipe = row["measured"], recipes_by_id[row["id"]]

@@ -392,12 +392,12 @@ def main() -> None:
     for name, tokenizer in [*bpe_cases(), *word_cases(), *unigram_cases(), *normalizer_cases(), *added_token_cases()]:
         file = tokenizer.to_str()
         cases.append({"name": name, "file": json.loads(file), **hash_results(Tokenizer.from_str(file), texts)})
-    head = {
+    header = {
         "written_by": {"script": "models/reference/goldens/write_battery.py", "tokenizers": tokenizers.__version__},
         "texts": TEXTS, "long": LONG_TEXTS,
     }
     lines = ",\n".join(json.dumps(case, ensure_ascii=True, separators=(",", ":")) for case in cases)
-    PATH.write_text(json.dumps(head, indent=0)[:-2] + f',\n"cases": [\n{lines}\n]\n}}\n')
+    PATH.write_text(json.dumps(header, indent=0)[:-2] + f',\n"cases": [\n{lines}\n]\n}}\n')
     print(f"{len(cases)} tokenizers, {len(texts)} texts, {PATH.stat().st_size} bytes")
 
 

@@ -481,9 +481,9 @@ def _track_containers(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
     """Adds hooks that keep `watch.places`, the numbered containers of the running module, up to date."""
     members: dict[nn.Module, tuple[str, int]] = {}
     for name, module in model.named_modules():
-        head, _, number = name.rpartition(".")
+        container, _, number = name.rpartition(".")
         if number.isdigit():
-            members[module] = head, int(number)
+            members[module] = container, int(number)
 
     def begin(module: nn.Module, *_: Any) -> None:
         if module is model:

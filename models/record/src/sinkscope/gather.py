@@ -43,9 +43,8 @@ class HeadMetrics:
             raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.T} tokens as in the first "
                                    f"prompt, found {T} queries and {S} keys")
         if len(self.layers) == facts.L:
-            raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.L} calls of attention as "
-                                   f"for the "
-                                   "first prompt, found more")
+            raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.L} calls of attention as for the first "
+                                   "prompt, found more")
         if self.batch != B:
             raise UnsupportedModel(f"{call_name(call)}: expected attention over {self.batch} sequences, one for each "
                                    f"prompt, found {B}")

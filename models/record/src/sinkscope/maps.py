@@ -113,11 +113,11 @@ def record_maps(
         if facts is None:
             facts = _infer_facts(calls, settings, operation, layers, blocks, _known)
             known_ranges = _known.ranges if _known else [None] * len(calls)
-            ranges = [of or _visible_range(call, facts) for call, of in zip(calls, known_ranges, strict=True)]
-            layer_masks = [mask_of_ranges(*of) for of in ranges]
+            ranges = [known or _visible_range(call, facts) for call, known in zip(calls, known_ranges, strict=True)]
+            layer_masks = [mask_of_ranges(*key_range) for key_range in ranges]
             facts = replace(
                 facts,
-                windows=[window_of(*of, facts.kind) for of in ranges],
+                windows=[window_of(*key_range, facts.kind) for key_range in ranges],
                 visible_counts=torch.stack([visible_keys.sum(-1) for visible_keys in layer_masks]),
                 ranges=tuple(ranges),
             )
@@ -305,8 +305,7 @@ def _check_call(call: Call, facts: Facts, operation: str) -> None:
         # A dump in half precision has rounded each weight.
         if errors.max() > max(ROW_SUM_ROUNDING, 2e-2 if _is_half_precision(call.weights) else 0):
             raise ValueError(
-                f"maps: expected rows that sum to 1, found one of "
-                f"{sums.flatten()[errors.argmax()].item():.3g} "
+                f"maps: expected rows that sum to 1, found one of {sums.flatten()[errors.argmax()].item():.3g} "
                 f"in layer {call.layer}; where something else takes a share, name it: "
                 'operation="sink_logit", "sigmoid", ...'
             )

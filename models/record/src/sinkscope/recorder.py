@@ -160,8 +160,8 @@ class Assembly:
         self.eps, self.first = eps, first
         self.means = Means()
         self.kept: list[Measurement] = []
-        # the distinct first tokens of the prompts: id and string
-        self.firsts: dict[tuple[int | None, str | None], None] = {}
+        # the id and string of each distinct first token
+        self.first_tokens: dict[tuple[int | None, str | None], None] = {}
         self.rows: dict[str, list[Any]] = {}
 
     def add(self, measurement: Measurement | None) -> dict[str, Any]:
@@ -170,7 +170,8 @@ class Assembly:
             self.rows.setdefault(name, []).append(value)
         if measurement is not None:
             self.means.add(measurement.metrics)
-            self.firsts[measurement.first_id, measurement.tokens[self.first] if measurement.tokens else None] = None
+            first_token = measurement.tokens[self.first] if measurement.tokens else None
+            self.first_tokens[measurement.first_id, first_token] = None
             if measurement.kept:
                 self.kept.append(measurement)
         return row
@@ -179,13 +180,13 @@ class Assembly:
         for name, values in other.rows.items():
             self.rows.setdefault(name, []).extend(values)
         self.means.join(other.means)
-        self.firsts |= other.firsts
+        self.first_tokens |= other.first_tokens
         self.kept += other.kept
 
     @property
     def first_id(self) -> int | None:
         """The id that all prompts have at the first token's position; None if they differ."""
-        return next(iter(self.firsts))[0] if len(self.firsts) == 1 else None
+        return next(iter(self.first_tokens))[0] if len(self.first_tokens) == 1 else None
 
     def recording(self, conditions: dict[str, Any]) -> Recording:
         if self.means.count == 0:
@@ -199,7 +200,7 @@ class Assembly:
             if name in metric_names or name in ("sink_1", "alpha_1", "loss", "failed")
         }
         first = conditions["first"]
-        if len(self.firsts) > 1:
+        if len(self.first_tokens) > 1:
             first = first | {"token": None, "id": None}
         counts = {"count": len(self.rows["failed"]), "kept": len(self.kept)}
         return Recording(
@@ -228,7 +229,7 @@ class Recorder:
         self.facts: Facts | None = None
         self.device = _device(self.model)
         self.config: Any = config_of(self.model)
-        self.outputs = 0
+        self.output_width = 0
         self.reads_ids = True  # False if attention is over the patches of an image
         _refuse_foreign_tokens(self.model)
 
@@ -362,7 +363,7 @@ class Recorder:
     def _check_first_prompt(self, prompt: Prompt) -> Facts:
         """Runs the first prompt with and without observation, compares the logits, and returns facts on the model."""
         with torch.compiler.set_stance("force_eager"):
-            expected, self.outputs = _sample_logits(self._forward(prompt.inputs))
+            expected, self.output_width = _sample_logits(self._forward(prompt.inputs))
         probe = Probe(self.settings)
         with observe(self.model, probe.visit) as watch:
             observed, _ = _sample_logits(self._forward(prompt.inputs))
@@ -506,7 +507,7 @@ class Recorder:
             sha256=file_sha256,
             family=getattr(config, "model_type", None) or class_name(self.model),
             D=D or facts.H * facts.K,
-            V=V or max(1, self.outputs),
+            V=V or max(1, self.output_width),
             dtype=self._dtype(),
             attention=getattr(config, "_attn_implementation", None) or "eager",
             first_token=token_strings(self.tokenizer, [first])[0] if first is not None else None,
@@ -618,17 +619,11 @@ def _cut_padding(row: dict[str, Tensor]) -> dict[str, Tensor]:
     text = slice(visible[0], visible[-1] + 1)
     if len(visible) != text.stop - text.start:
         raise ValueError(
-            "attention_mask: expected zeros at the two ends alone, found some between the tokens: they "
-            "are "
-            "not cut off; pass a prompt without them"
+            "attention_mask: expected zeros at the two ends alone, found some between the tokens: they are not "
+            "cut off; pass a prompt without them"
         )
-    by_token = {
-        name: x
-        for name, x in row.items()
-        if x.dim() >= 2 and x.shape[1] == T
-    }
     return {
-        name: by_token[name][:, text] if name in by_token else x
+        name: x[:, text] if x.dim() >= 2 and x.shape[1] == T else x
         for name, x in row.items()
         if name != "attention_mask"
     }
@@ -674,9 +669,8 @@ def _refuse_foreign_tokens(model: nn.Module) -> None:
         if getattr(config, "is_prompt_learning", False):
             raise UnsupportedModel(
                 f"{name}: expected a model that reads its prompt alone, found "
-                f"{getattr(config, 'num_virtual_tokens', 'some')} "
-                f"virtual tokens ({getattr(config.peft_type, 'value', config.peft_type)}); with prompt "
-                f"tuning, record "
+                f"{getattr(config, 'num_virtual_tokens', 'some')} virtual tokens "
+                f"({getattr(config.peft_type, 'value', config.peft_type)}); with prompt tuning, record "
                 'model.get_base_model() on {"inputs_embeds": torch.cat([model.get_prompt(1), '
                 "embeddings of the tokens], 1)}"
             )
@@ -705,9 +699,8 @@ def _logits(out: Any, model: nn.Module) -> Tensor | None:
         if (
             embedding is None
             or not isinstance(logits, Tensor)
-            or (
-                logits.shape[-1] != embedding.num_embeddings or logits.shape[-1] == embedding.embedding_dim
-            )
+            or logits.shape[-1] != embedding.num_embeddings
+            or logits.shape[-1] == embedding.embedding_dim
         ):
             return None
     return logits if isinstance(logits, Tensor) and logits.dim() == 3 else None
