@@ -122,7 +122,7 @@ class Operation:
     """A row of the table. `weights` turns scores into attention weights."""
 
     id: str
-    formula: str  # of the score x; s: logistic function, n: number of visible keys, over which sums go
+    formula: str  # x: score, s: logistic function, n: number of visible keys; sums are over these keys
     normalizes: bool
     weights: WeightFunction
     defaults: Mapping[str, float] = field(default_factory=dict)

@@ -49,8 +49,7 @@ def _attention_extras(arch: Architecture) -> Shapes:
 def shapes(arch: Architecture) -> Shapes:
     """Returns the names and shapes of a llama's tensors, in the order in which weights are drawn."""
     D, HK, GK = arch.D, arch.H * arch.K, arch.G * arch.K
-    # post_attention_layernorm norms the input of the feed-forward, or the stream after it (post norms), or the output of
-    # attention (sandwich norms).
+    # It norms the feed-forward's input, or the stream after it (post norms), or attention's output (sandwich norms).
     has_second_norm = arch.feed_forward != "none" or arch.norm_place == "sandwich"
     block = {
         **_norm(arch, "input_layernorm"),

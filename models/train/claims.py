@@ -248,7 +248,7 @@ def build_effect(spec: dict[str, Any]) -> Effect:
         logs, (difference, missing) = runs_b()[id][1], difference_by_b(id, against, outcome)
         seeds = len(logs)
         if difference is not None:
-            # The queue trains a second look only for a recipe that is compared with its own baseline.
+            # The queue trains the seeds of a second look only if the recipe is compared with its own baseline.
             due = (outcome == "alpha" and isinstance(against, str) and decide.is_undecided(difference)
                    and seeds <= protocol.B_FIRST_SEEDS and runs_b()[id][0].baseline == runs_b()[against][0].id)
             return add_outcomes(make(difference, len(protocol.B_SECOND_SEEDS) - seeds if due else 0), logs, "b")

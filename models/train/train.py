@@ -214,8 +214,8 @@ class Run:
         self.start = 0
         if self.checkpoint.exists():
             self._resume()
-        # Losses by logged step. An interrupted run repeats the steps after its checkpoint, so their lines go. The
-        # checkpoint's own line stays, because the losses of the batches before it are gone.
+        # Losses by logged step. An interrupted run repeats the steps after its checkpoint, so their lines are dropped.
+        # The line of the checkpoint's own step is kept, because the losses of the batches before it are lost.
         lines = self.log.read_text().splitlines() if self.checkpoint.exists() and self.log.exists() else []
         kept_lines = {step: line for line in lines if (step := json.loads(line)["step"]) <= self.start}
         self.losses = {step: json.loads(line).get("loss") for step, line in kept_lines.items()}

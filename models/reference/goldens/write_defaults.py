@@ -19,7 +19,7 @@ SIZES: dict[str, Any] = dict(hidden_size=8192, num_hidden_layers=3, num_attentio
                              intermediate_size=44, vocab_size=61)
 GPT2_SIZES = dict(n_embd=8192, n_layer=3, n_head=64, vocab_size=61)
 SIZES_WITHOUT_F = {key: value for key, value in SIZES.items() if key != "intermediate_size"}
-# In the order of the file.
+# The file has the families in this order.
 CONFIGS: tuple[type[transformers.PreTrainedConfig], ...] = (
     transformers.LlamaConfig, transformers.GPT2Config, transformers.GPTBigCodeConfig, transformers.GPTJConfig,
     transformers.CodeGenConfig, transformers.GPTNeoXConfig, transformers.GPTNeoConfig, transformers.OPTConfig,

@@ -13,12 +13,12 @@ from transformers import PreTrainedModel
 from .attention import HIDING_MASK, Call, Chunk, Place, UnsupportedModel, class_name
 from .settings import Settings
 
-# Tolerances for recomputed weights: how far their output may be from that of the model's attention. The unit is the
-# dtype's rounding, of each weight, of each score relative to its size, and of each product in a score. Models with
-# random weights differ by at most two thirds of this tolerance, scores that are 5% too large by twice as much.
+# The output of recomputed weights may differ from that of the model's attention by this many roundings of the dtype: of
+# each weight, of each score (relative to its size), and of each product in a score. Models with random weights differ
+# by at most two thirds of this tolerance; scores that are 5% too large differ by twice the tolerance.
 WEIGHT_ROUNDINGS, SCORE_ROUNDINGS, PRODUCT_ROUNDINGS = 2.0, 1.0, 1.0
 LOW_PRECISION_FACTOR = 2.0  # widens the tolerance if the softmax runs in the model's dtype, as with sink logits
-MIN_TOLERANCE = 1e-4  # the least tolerance, relative to the largest value: float32 products may run in TF32
+MIN_TOLERANCE = 1e-4  # the smallest tolerance, relative to the largest value: float32 products may run in TF32
 LARGEST_MASKED_WEIGHT = 1e-20  # a smaller weight counts as masked: some masks are finite
 ROW_SUM_ROUNDING = 1e-4
 FEWEST_QUERIES = 4  # fewer queries do not prove a window, since weights of visible keys may underflow to 0

@@ -80,7 +80,7 @@ class WatchedSequences:
         self._sequences: list[list[_Layer]] = []
         self._batch: list[list[_Layer]] = []
         self._run = 0
-        self._next_layer = 0  # index in the pass
+        self._next_layer = 0  # index of the layer that the next call in the pass belongs to
         self._continues_pass = False  # whether this pass continues the sequences of the previous pass
 
     def visit(self, call: Call) -> None:
