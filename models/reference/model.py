@@ -227,7 +227,7 @@ class _Llama:
         return y if bias is None else y + bias
 
     def has_half(self, half: str) -> bool:
-        """Without a feed-forward, a block has no second half, and no norm for one."""
+        """Whether a block has this half. Without a feed-forward, it has no second half, and no norm for one."""
         return half in ("input", "attention") or self.arch.feed_forward != "none"
 
     def norm_input(self, x: Tensor, layer: int, half: str) -> Tensor:

@@ -264,7 +264,7 @@ def percent_words(values: list[float]) -> str:
 
 
 def table(rows: list[Decision]) -> str:
-    """Returns a Markdown table of every recipe that has a log. The first recipe's baseline is the table's."""
+    """Returns a Markdown table of every recipe that has a log, below a line on the first recipe's baseline."""
     baseline_logs = rows[0].baseline_logs if rows else {}
     titles = ("recipe", "seeds", "alpha", "by shares", "Sink_1^0.3", "difference of alpha",
               "value ratio", "eviction", "loss", "onset", "the paper", "verdict", "before")

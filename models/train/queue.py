@@ -71,8 +71,8 @@ def seconds_per_step(runs: Path) -> dict[str, float]:
 
 
 def remaining_words(runs: Path, only: list[str]) -> str:
-    """Describes the remaining runs row by row, with their hours. Assumes for recipes that were not measured as much
-    time per parameter as in those that were."""
+    """Describes the remaining runs row by row, with their hours. For recipes that were not measured, assumes the time
+    per parameter of those that were."""
     runs_by_id, measured = protocol.decisive_runs(), seconds_per_step(runs)
     rates = [seconds / parameter_count(runs_by_id[id]) for id, seconds in measured.items() if id in runs_by_id]
     baseline_count = parameter_count(runs_by_id[protocol.B_BASELINE])

@@ -89,7 +89,7 @@ class Training:
 
     @property
     def decay_steps(self) -> tuple[int, int]:
-        """The first and the last step of the fall of the learning rate to a tenth: the last fifth of the training."""
+        """The first and the last step of the last fifth of the run, in which the learning rate falls to a tenth."""
         return self.steps * 4 // 5, self.steps
 
 
@@ -132,7 +132,8 @@ def _refuse_unknown_names(file: str, names: dict[str, Any], allowed: Iterable[st
 
 
 def _read_contents(path: Path) -> dict[str, Any]:
-    """Raises ValueError for an unknown name or word; the message lists the known ones."""
+    """Returns the contents of a recipe's file. Raises ValueError for an unknown name or word; the message lists the known
+    ones."""
     contents = tomllib.loads(path.read_text())
     training = contents.setdefault("training", {})
     variant = contents.setdefault("config", {}).get("sinkscope", {})

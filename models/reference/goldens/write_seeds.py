@@ -124,8 +124,8 @@ def write_configs() -> None:
 
 
 def write_gguf(name: str, type_name: str) -> None:
-    """Writes a GGUF file whose matrices are F16 for F16 and F32 otherwise. Types in blocks, which are longer than the
-    rows, get a spare tensor."""
+    """Writes a GGUF file whose matrices have the type F16 if this is `type_name`, and F32 otherwise. A type in blocks,
+    which are longer than the rows, gets a spare tensor."""
     path = SEEDS / "gguf" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = gguf.GGUFWriter(path, "llama")
