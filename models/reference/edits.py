@@ -469,8 +469,7 @@ def run_edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Ten
         attended = blocks.norm_stream(x + record["att_out"], layer, "input")
         ffn_stream = x if model.is_parallel else attended
         mlp_out, _ = blocks.feed_forward(blocks.norm_input(ffn_stream, layer, "post_attention"), layer)
-        x = attended
-        x = blocks.norm_stream(x + mlp_out, layer, "post_attention")
+        x = blocks.norm_stream(attended + mlp_out, layer, "post_attention")
         for edit, directions in record.pop("tags"):
             x = _project(x, directions, edit)
         x = _edit_stream(x, edits, layer + 1, rounded)

@@ -68,12 +68,8 @@ def write_stored(folder: Path, config: dict[str, Any], weights: Weights) -> None
     if any(w.dtype == torch.int8 for w in weights.values()):
         config = config | {"quantization_config": INT8_BY_ROWS}
     write_json(folder / "config.json", config)
-    save_weights(weights, folder / "model.safetensors")
-
-
-def save_weights(weights: Weights, file: Path) -> None:
-    stored = {name: w.contiguous() for name, w in weights.items()}
-    save_file(stored, file, metadata={"format": "pt"})
+    file = folder / "model.safetensors"
+    save_file({name: w.contiguous() for name, w in weights.items()}, file, metadata={"format": "pt"})
     file.chmod(0o644)  # safetensors makes files private, but web servers read them
 
 

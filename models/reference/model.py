@@ -227,7 +227,7 @@ class _Llama:
         return y if bias is None else y + bias
 
     def has_half(self, half: str) -> bool:
-        """Without a feed-forward, a block has no second half, and no norm for one."""
+        """Whether a block has this half. Without a feed-forward, it has no second half, and no norm for one."""
         return half in ("input", "attention") or self.arch.feed_forward != "none"
 
     def norm_input(self, x: Tensor, layer: int, half: str) -> Tensor:
@@ -236,7 +236,7 @@ class _Llama:
         if self.arch.norm_place == "post" or not self.has_half(half):
             return x
         if self.arch.norm_place == "sandwich" and half == "post_attention":
-            # Gemma 2, whose names these are, calls the norm of attention's output post_attention_layernorm.
+            # In Gemma 2, whose names are used here, post_attention_layernorm is the norm of attention's output.
             half = "pre_feedforward"
         return self._norm(x, f"model.layers.{layer}.{half}_layernorm")
 
@@ -318,7 +318,7 @@ class _Gpt2:
 
     def __init__(self, arch: Architecture, weights: Weights,
                  product: Product = torch.matmul) -> None:
-        # Files saved with the head prefix the names with "transformer."; the original files do not.
+        # In files that were saved with the head, names begin with "transformer."; in the original files they do not.
         self.arch, self.product = arch, product
         self.weights = {name.removeprefix("transformer."): w for name, w in weights.items()}
 

@@ -20,6 +20,9 @@ class Parameters:
     sink: Tensor | None = None
 
 
+WeightFunction = Callable[[Tensor, Tensor, Parameters], Tensor]
+
+
 def _zero_masked(weights: Tensor, visible: Tensor) -> Tensor:
     return torch.where(visible, weights, torch.zeros_like(weights))
 
@@ -57,12 +60,12 @@ def _sigmoid_log_n(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     return _zero_masked((x - _count_visible_keys(visible).to(x.dtype).log()).sigmoid(), visible)
 
 
-def _normalize(weights: Tensor) -> Tensor:
-    return weights / (weights.sum(-1, keepdim=True) + TINY)
+def _normalized(weights: WeightFunction) -> WeightFunction:
+    def normalize(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
+        rows = weights(x, visible, p)
+        return rows / (rows.sum(-1, keepdim=True) + TINY)
 
-
-def _sigmoid_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _normalize(_sigmoid(x, visible, p))
+    return normalize
 
 
 def _relu(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
@@ -80,14 +83,6 @@ def _elu1(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 def _identity(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     return _zero_masked(x, visible)
-
-
-def _elu1_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _normalize(_elu1(x, visible, p))
-
-
-def _identity_over_sum(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _normalize(_identity(x, visible, p))
 
 
 def _identity_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
@@ -122,51 +117,44 @@ def _softmax_clipped(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     return _zero_masked(((zeta - gamma) * _softmax(x, visible, p) + gamma).clip(0, 1), visible)
 
 
-def _identity_share(weights: Tensor) -> Tensor:
-    return weights
-
-
 @dataclass(frozen=True)
 class Operation:
-    """A row of the table. `weights` turns scores into attention weights, `share` turns these into rows that sum to 1,
-    for alpha and Sink_k. If the operation does not normalize, the shares are a proxy."""
+    """A row of the table. `weights` turns scores into attention weights."""
 
     id: str
-    formula: str  # of the score x; s: logistic function, n: number of visible keys, over which sums go
+    formula: str  # x: score, s: logistic function, n: number of visible keys; sums are over these keys
     normalizes: bool
-    weights: Callable[[Tensor, Tensor, Parameters], Tensor]
-    share: Callable[[Tensor], Tensor]
+    weights: WeightFunction
     defaults: Mapping[str, float] = field(default_factory=dict)
     features: str = "none"  # phi of rotated queries and keys: none, elu1 or mlp
+
+    def share(self, weights: Tensor) -> Tensor:
+        """Returns rows that sum to 1, for alpha and Sink_k. If the operation does not normalize, they are a proxy."""
+        return weights if self.normalizes else part_of_row(weights)
 
 
 OPERATIONS: dict[str, Operation] = {
     row.id: row
     for row in (
-        Operation("softmax", "e^x / sum e^x", True, _softmax, _identity_share),
-        Operation("sigmoid", "s(x + b)", False, _sigmoid, part_of_row, {"bias": 0.0}),
-        Operation("sigmoid_log_n", "s(x - ln n)", False, _sigmoid_log_n, part_of_row),
-        Operation("sigmoid_norm", "s(x) / (sum s(x) + 1e-8)", True, _sigmoid_norm, _identity_share),
-        Operation("softmax1", "e^x / (1 + sum e^x)", False, _softmax1, part_of_row),
-        Operation("sink_logit", "e^x / (e^s_h + sum e^x)", False, _sink_logit, part_of_row),
-        Operation("relu", "max(x, 0) / n", False, _relu, part_of_row),
-        Operation("elu1", "elu(x + b) + 1", False, _elu1, part_of_row, {"bias": 0.0}),
-        Operation("identity", "x", False, _identity, part_of_row),
-        Operation("softmax_scaled", "a e^x / sum e^x", False, _softmax_scaled, part_of_row,
-                  {"sum": 1.0}),
-        Operation("softmax_p", "e^x / (sum e^px)^(1/p)", False, _softmax_p, part_of_row,
-                  {"p": 2.0}),
-        Operation("softpick", "max(e^x - 1, 0) / (sum |e^x - 1| + eps)", False, _softpick,
-                  part_of_row, {"eps": 1e-6}),
+        Operation("softmax", "e^x / sum e^x", True, _softmax),
+        Operation("sigmoid", "s(x + b)", False, _sigmoid, {"bias": 0.0}),
+        Operation("sigmoid_log_n", "s(x - ln n)", False, _sigmoid_log_n),
+        Operation("sigmoid_norm", "s(x) / (sum s(x) + 1e-8)", True, _normalized(_sigmoid)),
+        Operation("softmax1", "e^x / (1 + sum e^x)", False, _softmax1),
+        Operation("sink_logit", "e^x / (e^s_h + sum e^x)", False, _sink_logit),
+        Operation("relu", "max(x, 0) / n", False, _relu),
+        Operation("elu1", "elu(x + b) + 1", False, _elu1, {"bias": 0.0}),
+        Operation("identity", "x", False, _identity),
+        Operation("softmax_scaled", "a e^x / sum e^x", False, _softmax_scaled, {"sum": 1.0}),
+        Operation("softmax_p", "e^x / (sum e^px)^(1/p)", False, _softmax_p, {"p": 2.0}),
+        Operation("softpick", "max(e^x - 1, 0) / (sum |e^x - 1| + eps)", False, _softpick, {"eps": 1e-6}),
         Operation("softmax_clipped", "clip((zeta - gamma) e^x / sum e^x + gamma, 0, 1)", False,
-                  _softmax_clipped, part_of_row, {"zeta": 1.0, "gamma": -0.03}),
-        Operation("elu1_norm", "(elu(x) + 1) / (sum + 1e-8)", True, _elu1_norm, _identity_share),
-        Operation("identity_norm", "x / max(|sum x|, 1)", False, _identity_norm, part_of_row),
-        Operation("elu1_kernel", "x", False, _identity, part_of_row, features="elu1"),
-        Operation("elu1_kernel_norm", "x / (sum x + 1e-8)", True, _identity_over_sum, _identity_share,
-                  features="elu1"),
-        Operation("mlp_kernel", "x", False, _identity, part_of_row, features="mlp"),
-        Operation("mlp_kernel_norm", "x / max(|sum x|, 1)", False, _identity_norm, part_of_row,
-                  features="mlp"),
+                  _softmax_clipped, {"zeta": 1.0, "gamma": -0.03}),
+        Operation("elu1_norm", "(elu(x) + 1) / (sum + 1e-8)", True, _normalized(_elu1)),
+        Operation("identity_norm", "x / max(|sum x|, 1)", False, _identity_norm),
+        Operation("elu1_kernel", "x", False, _identity, features="elu1"),
+        Operation("elu1_kernel_norm", "x / (sum x + 1e-8)", True, _normalized(_identity), features="elu1"),
+        Operation("mlp_kernel", "x", False, _identity, features="mlp"),
+        Operation("mlp_kernel_norm", "x / max(|sum x|, 1)", False, _identity_norm, features="mlp"),
     )
 }

@@ -46,22 +46,18 @@ def _attention_extras(arch: Architecture) -> Shapes:
     return {f"self_attn.{name}": shape for name, shape in shapes.items()}
 
 
-def has_second_norm(arch: Architecture) -> bool:
-    """Whether a block has post_attention_layernorm. It norms the input of the feed-forward, or the stream after it
-    (post norms), or the output of attention (sandwich norms)."""
-    return arch.feed_forward != "none" or arch.norm_place == "sandwich"
-
-
 def shapes(arch: Architecture) -> Shapes:
     """Returns the names and shapes of a llama's tensors, in the order in which weights are drawn."""
     D, HK, GK = arch.D, arch.H * arch.K, arch.G * arch.K
+    # It norms the feed-forward's input, or the stream after it (post norms), or attention's output (sandwich norms).
+    has_second_norm = arch.feed_forward != "none" or arch.norm_place == "sandwich"
     block = {
         **_norm(arch, "input_layernorm"),
         "self_attn.q_proj.weight": (HK, D),
         "self_attn.k_proj.weight": (GK, D),
         "self_attn.v_proj.weight": (GK, D),
         "self_attn.o_proj.weight": (D, arch.K if arch.heads == "added" else HK),
-        **(_norm(arch, "post_attention_layernorm") if has_second_norm(arch) else {}),
+        **(_norm(arch, "post_attention_layernorm") if has_second_norm else {}),
         **_feed_forward(arch),
     }
     result: Shapes = {"model.embed_tokens.weight": (arch.V, D)}

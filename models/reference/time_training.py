@@ -103,7 +103,7 @@ def main() -> None:
         pytorch.append({shape.name: time_torch_step(shape) for shape in SHAPES})
     for shape in SHAPES:
         for who, rounds in (("core", core), (f"PyTorch {torch.__version__}", pytorch)):
-            best = min(one[shape.name] for one in rounds)
+            best = min(times[shape.name] for times in rounds)
             print(f"{shape.name}, {who}: {best:.1f} ms a step, {shape.flops() / best / 1e6:.1f} GFLOP/s")
 
 

@@ -193,7 +193,7 @@ def measure_model(id: str) -> Columns:
     texts = json.loads(HELD_OUT.read_text())[:SEQUENCES]
     tasks = run_command("tasks", ZOO / id, "--text-file", HELD_OUT, "--lines", "--tokens", T,
                          "--sequences", 2 * SEQUENCES, "--prompts", 1, "--copied", 2)[0]["tasks"]
-    task = next(one for one in tasks if one["name"] == "next")
+    task = next(task for task in tasks if task["name"] == "next")
     columns = shared_columns(arch, weights, held_out_ids(id, texts))
     for name, condition in (("next", "first"), ("other", "other")):
         change = {key: task[condition][key]["change"]["mean"] for key in ("loss", "accuracy")}
@@ -205,15 +205,15 @@ def measure_lab_seed(seed: int) -> Columns:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "model"
         run_command("train", *LAB_SETTINGS, "--seed", seed, "--every", 400, "--out", folder)
-        config, recipe = ((folder / one).read_text() for one in ("config.json", "recipe.json"))
+        config, recipe = ((folder / file).read_text() for file in ("config.json", "recipe.json"))
         settings = json.dumps(json.loads(recipe)["settings"])
         ids = json.loads(
             run_node("--input-type=module", "-e", LAB_SAMPLES, config, settings, SEQUENCES))
-        id_options = [word for one in ids for word in ("--ids", ",".join(map(str, one)))]
+        id_options = [word for sequence in ids for word in ("--ids", ",".join(map(str, sequence)))]
 
         def measure_run(*edit: str) -> Columns:
-            one = run_command("measure", folder, *id_options, *edit)[0]
-            return {"loss": one["loss"], "accuracy": 100 * one["metrics"]["accuracy"]["mean"][0]}
+            result = run_command("measure", folder, *id_options, *edit)[0]
+            return {"loss": result["loss"], "accuracy": 100 * result["metrics"]["accuracy"]["mean"][0]}
 
         plain = measure_run()
         columns = shared_columns(*read_model(folder), torch.tensor(ids))
@@ -283,12 +283,12 @@ def measure_searches(seed: int) -> Columns:
         for goal, models in SEARCH_MODELS.items():
             sign, prefix = (1, "") if goal == "loss" else (-1, "away_")
             for model in models:
-                one = run_command("suffix", ZOO / model, "--text-file", file, "--lines", "--tokens", 44,
-                                   "--sequences", SEARCH_TEXTS, "--width", 32, "--seed", seed,
-                                   "--goal", goal)[0]
-                others = {key: sum(one["others"][key]) / (SEARCH_TEXTS - 1) for key in ("found", "best")}
+                result = run_command("suffix", ZOO / model, "--text-file", file, "--lines", "--tokens", 44,
+                                     "--sequences", SEARCH_TEXTS, "--width", 32, "--seed", seed,
+                                     "--goal", goal)[0]
+                others = {key: sum(result["others"][key]) / (SEARCH_TEXTS - 1) for key in ("found", "best")}
                 column = model.replace("-", "_")
-                columns |= {f"{goal}_{column}": sign * (one["score"] - one["random"]["best"]),
+                columns |= {f"{goal}_{column}": sign * (result["score"] - result["random"]["best"]),
                             f"{prefix}elsewhere_{column}": sign * (others["found"] - others["best"])}
     return columns
 
@@ -348,10 +348,10 @@ def measure_units(chosen: Sequence[str]) -> None:
                 continue
             columns = {key: None if math.isnan(x) else round(x, 4) for key, x in measure(unit).items()}
             units_by_group = read_units()
-            unit_by_name = {one["unit"]: one for one in units_by_group.get(name, [])}
+            unit_by_name = {known["unit"]: known for known in units_by_group.get(name, [])}
             unit_by_name[unit] = {"unit": unit} | columns
-            units_by_group[name] = [unit_by_name[one] for one in units if one in unit_by_name]
-            FILE.write_text(units_json({one: units_by_group[one] for one in unit_groups() if one in units_by_group}))
+            units_by_group[name] = [unit_by_name[key] for key in units if key in unit_by_name]
+            FILE.write_text(units_json({key: units_by_group[key] for key in unit_groups() if key in units_by_group}))
             print(name, unit_by_name[unit], flush=True)
 
 

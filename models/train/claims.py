@@ -62,7 +62,7 @@ MODELS = Path(__file__).resolve().parents[1]
 CLAIMS_FILE = Path(__file__).with_name("claims.toml")
 GU = "Gu et al. 2025"
 SHIPPED = "shipped models"
-# For each group of effects without a recipe: the program that measures it, and what it measures.
+# For each group of effects without a recipe: the program that measures it, and what its units are.
 UNIT_SOURCES = {SHIPPED: ("inputs", "models"), "models with a sink": ("beyond --units", "models"),
             "seeds of the lab": ("beyond --units", "seeds"),
             "fine-tunings": ("beyond --units", "seeds"),
@@ -119,7 +119,7 @@ class Effect:
         if self.kind == "existence":
             return decide.judge_existence(self.difference)
         if self.kind == "absence":
-            levels = [one for one in (self.difference, self.by_shares) if one is not None]
+            levels = [level for level in (self.difference, self.by_shares) if level is not None]
             return decide.judge_absence(levels, [*self.values, *self.shares])
         return decide.judge(self.difference, self.paper, self.outcome)
 
@@ -162,8 +162,8 @@ def runs_a() -> dict[str, tuple[Recipe, decide.Logs]]:
         if protocol.is_done(log, protocol.MIN_STEP)}) for recipe in protocol.runs().values()}
 
 
-def values_at_step(logs: decide.Logs, outcome: str, step: int) -> list[float]:
-    values = [factors.point_at(log, step).get(outcome) for _, log in sorted(logs.items())]
+def values_at_min_step(logs: decide.Logs, outcome: str) -> list[float]:
+    values = [factors.point_at(log, protocol.MIN_STEP).get(outcome) for _, log in sorted(logs.items())]
     return [] if None in values else values
 
 
@@ -181,16 +181,16 @@ def difference_by_b(recipe: str, against: str | float, outcome: str) -> tuple[Di
 
 
 def difference_by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, list[float]]:
-    logs, step = runs_a()[recipe][1], protocol.MIN_STEP
+    logs = runs_a()[recipe][1]
     if isinstance(against, str):
         baseline_logs = runs_a()[against][1]
         logs = {seed: log for seed, log in logs.items() if seed in baseline_logs}
-    values = values_at_step(logs, outcome, step)
+    values = values_at_min_step(logs, outcome)
     if len(values) < protocol.MIN_PAIRS:
         return None, values
     if not isinstance(against, str):
         return mean_difference(values, against), values
-    baseline_values = values_at_step({seed: baseline_logs[seed] for seed in logs}, outcome, step)
+    baseline_values = values_at_min_step({seed: baseline_logs[seed] for seed in logs}, outcome)
     if len(baseline_values) != len(values):
         return None, values
     return mean_difference([a - b for a, b in zip(values, baseline_values)]), values
@@ -218,16 +218,14 @@ def effect_of_units(spec: dict[str, Any]) -> Effect:
 
 
 def add_outcomes(effect: Effect, logs: decide.Logs, name: str) -> Effect:
-    step = protocol.MIN_STEP
-
     def values_of(outcome: str) -> list[float]:
-        return decide.mean_outcomes(logs, outcome) if name == "b" else values_at_step(logs, outcome, step)
+        return (decide.mean_outcomes if name == "b" else values_at_min_step)(logs, outcome)
 
     confidence = decide.CONFIDENCE if name == "b" else 0.95
     shares = values_of(SHARE_OUTCOME) if effect.kind == "absence" else []
     return replace(
         effect, protocol=name, seeds=len(logs), values=values_of(effect.outcome),
-        steps=protocol.B_MEAN_STEPS if name == "b" else (step,),
+        steps=protocol.B_MEAN_STEPS if name == "b" else (protocol.MIN_STEP,),
         sinks=tuple(values_of("sink_0.3")), shares=tuple(shares),
         by_shares=mean_difference(shares, 0, confidence) if shares else None)
 
@@ -250,7 +248,7 @@ def build_effect(spec: dict[str, Any]) -> Effect:
         logs, (difference, missing) = runs_b()[id][1], difference_by_b(id, against, outcome)
         seeds = len(logs)
         if difference is not None:
-            # The queue trains a second look only for a recipe that is compared with its own baseline.
+            # The queue trains the seeds of a second look only if the recipe is compared with its own baseline.
             due = (outcome == "alpha" and isinstance(against, str) and decide.is_undecided(difference)
                    and seeds <= protocol.B_FIRST_SEEDS and runs_b()[id][0].baseline == runs_b()[against][0].id)
             return add_outcomes(make(difference, len(protocol.B_SECOND_SEEDS) - seeds if due else 0), logs, "b")
@@ -267,22 +265,22 @@ def build_effect(spec: dict[str, Any]) -> Effect:
 
 
 def verdict_of(effects: list[Effect]) -> str:
-    verdicts = [one.verdict for one in effects]
-    if not verdicts or all(one == "not tested" for one in verdicts):
+    verdicts = [effect.verdict for effect in effects]
+    if not verdicts or all(verdict == "not tested" for verdict in verdicts):
         return "not tested"
     return ("differs" if "differs" in verdicts else
-            "agrees" if all(one == "agrees" for one in verdicts) else "undecided")
+            "agrees" if all(verdict == "agrees" for verdict in verdicts) else "undecided")
 
 
 def command_of(effects: list[Effect]) -> str:
-    commands, step = [], protocol.MIN_STEP
+    commands = []
     for name in ("b", "a"):
         ids = dict.fromkeys(effect.recipe for effect in effects if (effect.protocol or "b") == name)
         runs = runs_b() if name == "b" else runs_a()
         names = " ".join(runs[id][0].id for id in ids if id in runs)
         if names:
             commands.append(f"python -m models.train.queue {names}" if name == "b" else
-                            f"python -m models.train.all --protocol a --until {step} --seeds 3 {names}")
+                            f"python -m models.train.all --protocol a --until {protocol.MIN_STEP} --seeds 3 {names}")
     programs = dict.fromkeys(UNIT_SOURCES[effect.recipe][0] for effect in effects if effect.recipe in UNIT_SOURCES)
     commands += [f"python -m models.train.{program}" for program in programs]
     return "; ".join(commands)
@@ -304,9 +302,9 @@ class Ranges:
 
 
 def fill_note(claim: dict[str, Any]) -> str | None:
-    note, step = claim.get("why"), protocol.MIN_STEP
+    note = claim.get("why")
     ranges = {id: Ranges(partial(decide.mean_outcomes, logs), logs) for id, (_, logs) in runs_b().items()} | {
-        f"{id}/a": Ranges(lambda name, logs=logs: values_at_step(logs, name, step))
+        f"{id}/a": Ranges(partial(values_at_min_step, logs))
         for id, (_, logs) in runs_a().items()} | {
         model["model"]: Ranges(lambda name, model=model: [model[name]]) for model in read_units()["open models"]}
     return note and note.format_map(ranges)
@@ -314,31 +312,31 @@ def fill_note(claim: dict[str, Any]) -> str | None:
 
 def claim_row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict[str, Any]],
         ) -> dict[str, Any]:
-    missing_count = sum(one.missing_runs for one in effects) + claim.get("needs", 0)
+    missing_count = sum(effect.missing_runs for effect in effects) + claim.get("needs", 0)
     page_state = claim.get("seen")
-    test = {"recipes": list(dict.fromkeys(one.recipe for one in effects)),
-            "runs": sum(one.seeds for one in effects), "command": command_of(effects)}
-    directions = [one.survives for one in effects if one.is_directional]
+    test = {"recipes": list(dict.fromkeys(effect.recipe for effect in effects)),
+            "runs": sum(effect.seeds for effect in effects), "command": command_of(effects)}
+    directions = [effect.survives for effect in effects if effect.is_directional]
     return {
         "id": claim["id"], "claim": claim["claim"], "source": claim.get("source", GU),
         "section": claim["section"], "paper": claim.get("paper"), "test": test if effects else None,
-        "effects": [one.json() for one in effects], "verdict": verdict_of(effects),
+        "effects": [effect.json() for effect in effects], "verdict": verdict_of(effects),
         "before": claim.get("before"),
-        "two_seeds": any(one.difference is not None and one.seeds == 2 for one in effects),
+        "two_seeds": any(effect.difference is not None and effect.seeds == 2 for effect in effects),
         "survives": all(directions) if directions else None,
         "why": fill_note(claim),
         "hours": [round(missing_count * hours, 1) for hours in RUN_HOURS] if missing_count else None,
         "seen": None if page_state is None else f"#{page_state}",
-        "said": [{name: one[name] for name in ("file", "text", "says")} for one in sentences
-                 if claim["id"] in one.get("claims", ())],
+        "said": [{name: sentence[name] for name in ("file", "text", "says")} for sentence in sentences
+                 if claim["id"] in sentence.get("claims", ())],
     }
 
 
 def claims() -> list[dict[str, Any]]:
     document = tomllib.loads(CLAIMS_FILE.read_text())
-    effects = [[build_effect(one) for one in claim.get("effects", [])] for claim in document["claim"]]
-    compared = {(i, k): one.comparison for i, row_effects in enumerate(effects) for k, one in enumerate(row_effects)
-                if one.comparison is not None}
+    effects = [[build_effect(spec) for spec in claim.get("effects", [])] for claim in document["claim"]]
+    compared = {(i, k): effect.comparison for i, row_effects in enumerate(effects)
+                for k, effect in enumerate(row_effects) if effect.comparison is not None}
     for (i, k), survives in zip(compared, decide.survive_correction([*compared.values()])):
         effects[i][k] = replace(effects[i][k], survives=survives)
     return [claim_row(claim, row_effects, document["said"]) for claim, row_effects in zip(document["claim"], effects)]

@@ -8,7 +8,6 @@ text.py. It needs only git and Python.
 """
 
 import argparse
-import hashlib
 import io
 import random
 import re
@@ -19,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .text import END, SHA256
+from .text import END, check_digest
 
 Files = list[tuple[str, str]]  # name and text, in the byte order of the names
 
@@ -48,7 +47,7 @@ SHUFFLE_SEED = 0
 
 def fold_to_ascii(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text.translate(ASCII_SUBSTITUTES))
-    return "".join(one for one in plain if not unicodedata.category(one).startswith("M"))
+    return "".join(character for character in plain if not unicodedata.category(character).startswith("M"))
 
 
 def collapse_spaces(text: str) -> str:
@@ -66,9 +65,9 @@ def is_prose(paragraph: str) -> bool:
 
 
 def book_paragraphs(text: str) -> list[str]:
-    paragraphs = [re.sub("_([^_]+)_", r"\1", collapse_spaces(one)) for one in re.split("\n{2,}", text)]
-    plain = (re.sub("[^ -~]", "", fold_to_ascii(one)) for one in paragraphs)
-    return [one for one in plain if is_prose(one)]
+    paragraphs = [re.sub("_([^_]+)_", r"\1", collapse_spaces(paragraph)) for paragraph in re.split("\n{2,}", text)]
+    plain = (re.sub("[^ -~]", "", fold_to_ascii(paragraph)) for paragraph in paragraphs)
+    return [paragraph for paragraph in plain if is_prose(paragraph)]
 
 
 def children_lit(files: Files) -> str:
@@ -84,9 +83,9 @@ def story_paragraphs(text: str) -> list[str]:
     if "NC" in license[1]:
         return []
     body = text[:license.start()].partition("\n")[2]
-    pieces = (fold_to_ascii(one) for one in re.split(r"\n{2,}|^##$", body, flags=re.MULTILINE))
-    plain = (one for one in pieces if not re.search("[^ -~\n]", one))
-    return [one for one in (collapse_spaces(one).lstrip("#* ") for one in plain) if one]
+    pieces = (fold_to_ascii(piece) for piece in re.split(r"\n{2,}|^##$", body, flags=re.MULTILINE))
+    plain = (collapse_spaces(piece).lstrip("#* ") for piece in pieces if not re.search("[^ -~\n]", piece))
+    return [paragraph for paragraph in plain if paragraph]
 
 
 def storybooks(files: Files) -> str:
@@ -111,19 +110,10 @@ def fetch_files(source: Source, folder: Path, site: str) -> Files:
         git(clone, "fetch", "--quiet", "--depth", "1", f"{site}/{source.repository}", source.commit)
     archive = io.BytesIO(git(clone, "archive", "--format=tar", source.commit, source.folder))
     with tarfile.open(fileobj=archive) as tar:
-        files = {Path(one.name).name: tar.extractfile(one) for one in tar
-                 if one.isfile() and Path(one.name).parent == Path(source.folder)}
+        files = {Path(member.name).name: tar.extractfile(member) for member in tar
+                 if member.isfile() and Path(member.name).parent == Path(source.folder)}
         return [(name, file.read().decode()) for name, file in sorted(files.items())
                 if file is not None and re.fullmatch(source.names, name)]
-
-
-def check_text(name: str, text: str) -> bytes:
-    """Returns the bytes of the text. Raises ValueError if the models were trained on another text."""
-    data = text.encode("ascii")
-    digest = hashlib.sha256(data).hexdigest()
-    if digest != SHA256[name]:
-        raise ValueError(f"{name}: sha256 is {digest}, expected {SHA256[name]}")
-    return data
 
 
 def build(folder: Path, site: str) -> None:
@@ -132,7 +122,9 @@ def build(folder: Path, site: str) -> None:
     stories = [file for source in STORIES for file in fetch_files(source, sources, site)]
     for name, text in (("children_lit.txt", children_lit(books)),
                        ("storybooks_ccby.txt", storybooks(stories))):
-        (folder / name).write_bytes(check_text(name, text))
+        data = text.encode("ascii")
+        check_digest(name, data)
+        (folder / name).write_bytes(data)
         print(f"{folder / name}: {len(text):,} bytes, {text.count(END)} documents", flush=True)
 
 

@@ -86,7 +86,7 @@ class Corpus:
 
 
 def encode(tokenizer: Tokenizer, texts: list[str], T: int, training: Training) -> Tensor:
-    """Returns the first T ids of each text, with the training's front tokens and fixed token, [len(texts), T]."""
+    """Returns the first T ids of each text, with the front tokens and fixed token of `training`, [len(texts), T]."""
     bare = (tokenizer.encode(text, add_special_tokens=False).ids for text in texts)
     ids = torch.tensor([(training.front_ids + ids)[:T] for ids in bare])
     if training.fixed_at:

@@ -100,7 +100,8 @@ def survive_correction(comparisons: list[Difference]) -> list[bool]:
     """Returns which comparisons survive the procedure of Benjamini and Hochberg (1995) at FALSE_DISCOVERY_RATE."""
     if not comparisons:
         return []
-    return [bool(p <= FALSE_DISCOVERY_RATE) for p in stats.false_discovery_control([one.p for one in comparisons])]
+    adjusted = stats.false_discovery_control([comparison.p for comparison in comparisons])
+    return [bool(p <= FALSE_DISCOVERY_RATE) for p in adjusted]
 
 
 def is_complete(log: dict[str, Any]) -> bool:
@@ -263,7 +264,7 @@ def percent_words(values: list[float]) -> str:
 
 
 def table(rows: list[Decision]) -> str:
-    """Returns a Markdown table of every recipe that has a log. The first recipe's baseline is the table's."""
+    """Returns a Markdown table of every recipe that has a log, below a line on the first recipe's baseline."""
     baseline_logs = rows[0].baseline_logs if rows else {}
     titles = ("recipe", "seeds", "alpha", "by shares", "Sink_1^0.3", "difference of alpha",
               "value ratio", "eviction", "loss", "onset", "the paper", "verdict", "before")

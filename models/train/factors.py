@@ -167,8 +167,8 @@ def index_entry(factor: Factor | None) -> dict[str, Any] | None:
         return None
     differences = {name: factor.difference(name, factor.step) for name in (*OUTCOMES, "sink_0.3")}
     return {"seeds": len(factor.pairs), "step": factor.step, "says": verdict_sentence(factor),
-            "outcomes": {name: [round(x, 3) for x in (one.mean, one.low, one.high)]
-                         for name, one in differences.items() if one is not None}}
+            "outcomes": {name: [round(x, 3) for x in (difference.mean, difference.low, difference.high)]
+                         for name, difference in differences.items() if difference is not None}}
 
 
 def table(factors: list[Factor]) -> str:
@@ -237,4 +237,4 @@ def pair_all(runs: dict[str, Recipe], logs: dict[str, dict[int, dict[str, Any]]]
     """Returns the factor of each recipe that has a pair, by the id of its long runs, in the order of `runs`."""
     factors = {id: pair_logs(recipe, logs[id], logs[recipe.baseline]) for id, recipe in runs.items()
                if id != recipe.baseline}
-    return {id: one for id, one in factors.items() if one.pairs}
+    return {id: factor for id, factor in factors.items() if factor.pairs}

@@ -75,9 +75,7 @@ def heads_geometry(arch: Architecture, weights: Weights, ids: Tensor) -> tuple[f
     is_sink = metrics.alpha(OPERATIONS[arch.operation].share(trace.att))[..., 0].mean(0) > metrics.EPS
     keys = trace.k.repeat_interleave(arch.H // arch.G, -3)
     ratio = metrics.first_to_others(keys).mean(0)
-    visible = arch.mask.visible(ids.shape[1], ids.device)
-    gap = torch.stack([metrics.geometry(q, k, visible)["cos_gap"]
-                       for q, k in zip(trace.q, keys)]).mean(0)
+    gap = metrics.cos_gap(trace.q, keys, torch.arange(ids.shape[1])).mean(0)
     return ratio[is_sink].mean().item(), gap[is_sink].mean().item()
 
 

@@ -32,7 +32,7 @@ def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
     raw = metrics.alpha(trace.att, arch.mask.kind)
     sinks = metrics.sink(alphas)[:SINK_K]
-    by_sequence = torch.stack([metrics.sink(one)[0] for one in alphas])
+    by_sequence = torch.stack([metrics.sink(sequence_alphas)[0] for sequence_alphas in alphas])
     hidden = metrics.first_to_others(trace.hidden)[:, 1:].mean(0)  # [L], without the embedding
     value = metrics.first_to_others(trace.v).mean(0)
     mass = metrics.row_mass(trace.att)

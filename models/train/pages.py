@@ -158,10 +158,9 @@ def preview_table(rows: list[dict[str, Any]]) -> str:
 
 
 def zoo_table(rows: list[dict[str, Any]]) -> str:
-    head = ("| id | steps | bytes | Sink_1 % | of 100 sequences, deviation | raw % | elsewhere % "
-            "| loss | alpha max | hidden ratio | value ratio | row sum | reported Sink_1 % |\n"
-            "|" + "---|" * 13)
-    lines = [head]
+    lines = ["| id | steps | bytes | Sink_1 % | of 100 sequences, deviation | raw % | elsewhere % "
+             "| loss | alpha max | hidden ratio | value ratio | row sum | reported Sink_1 % |\n"
+             "|" + "---|" * 13]
     recipes_by_id = recipes()
     for row in rows:
         m, recipe = row["measured"], recipes_by_id[row["id"]]
@@ -200,11 +199,11 @@ def untrained_table(ids: set[str]) -> str:
 def tokenizer_of(zoo: Path, id: str, ids: list[str]) -> str:
     """Returns the id of the first model with the same tokenizer, byte for byte: a page then fetches each tokenizer
     once."""
-    def files(one: str) -> list[bytes]:
-        return [(zoo / one / name).read_bytes()
+    def files(other: str) -> list[bytes]:
+        return [(zoo / other / name).read_bytes()
                 for name in ("tokenizer.json", "tokenizer_config.json")]
 
-    return next(one for one in ids if files(one) == files(id))
+    return next(other for other in ids if files(other) == files(id))
 
 
 def further_seeds(recipe: Recipe, seed_rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -229,7 +228,7 @@ def make_pages(rows: list[dict[str, Any]], seed_rows: list[dict[str, Any]], read
     for row in rows:
         recipe = recipes_by_id[row["id"]]
         row |= recipe_keys(recipe)
-        row["tokenizer"] = tokenizer_of(zoo, recipe.id, [one["id"] for one in rows])
+        row["tokenizer"] = tokenizer_of(zoo, recipe.id, [entry["id"] for entry in rows])
         row["tokenizer_config"] = json.loads((zoo / recipe.id / "tokenizer_config.json").read_text())
         row["further_seeds"] = further_seeds(recipe, seed_rows)
         row["differs"] = factors.index_entry(paired.get(protocol.LONG_PREFIX + recipe.id))

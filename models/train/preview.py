@@ -76,7 +76,7 @@ def refinement(model: bytes, stored: Weights) -> bytes:
 
 
 def subtract_bounds(halves: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the bounds of a matrix, and the integers that stand for its numbers. `halves` are the bits of the F16
+    """Returns the bounds of a matrix, and the integers that encode its numbers. `halves` are the bits of the F16
     numbers, `sizes` the |n| of their steps."""
     m, bounds = halves & 0x7FFF, np.zeros(STEP_SIZES, np.int32)
     for size in np.unique(sizes):

@@ -41,7 +41,7 @@ B_BASELINE = LONG_PREFIX + "lr-1e-3"
 B_BASELINE_SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
 # The paper compares these recipes with a run without a fixed token.
 B_OTHER_BASELINES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-first"), "no-bos")
-# Runs of protocol A that are, up to step B_STEPS, a recipe's runs of protocol B.
+# For these recipes, runs of protocol A serve, up to step B_STEPS, as the runs of protocol B.
 B_RUNS_OF_A = {"softmax": B_BASELINE, "sigmoid": LONG_PREFIX + "sigmoid-lr-1e-3"}
 B_FIRST_SEEDS, B_SECOND_SEEDS = 3, (1, 2, 3, 4, 5)
 

@@ -65,14 +65,14 @@ def parameter_count(recipe: Recipe) -> int:
 def seconds_per_step(runs: Path) -> dict[str, float]:
     file, times = runs / "seconds.jsonl", {}
     lines = file.read_text().splitlines() if file.exists() else []
-    for one in map(json.loads, lines):
-        times.setdefault(one["recipe"], []).append(one["seconds"] / one["steps"])
+    for run in map(json.loads, lines):
+        times.setdefault(run["recipe"], []).append(run["seconds"] / run["steps"])
     return {id: median(values) for id, values in times.items()}
 
 
 def remaining_words(runs: Path, only: list[str]) -> str:
-    """Describes the remaining runs row by row, with their hours. Assumes for recipes that were not measured as much
-    time per parameter as in those that were."""
+    """Describes the remaining runs row by row, with their hours. For recipes that were not measured, assumes the time
+    per parameter of those that were."""
     runs_by_id, measured = protocol.decisive_runs(), seconds_per_step(runs)
     rates = [seconds / parameter_count(runs_by_id[id]) for id, seconds in measured.items() if id in runs_by_id]
     baseline_count = parameter_count(runs_by_id[protocol.B_BASELINE])
@@ -81,22 +81,22 @@ def remaining_words(runs: Path, only: list[str]) -> str:
     for number, recipe, seed in jobs(only):
         steps = steps_left(recipe, seed)
         a_step = ((measured[recipe.id],) * len(bounds) if recipe.id in measured else
-                  tuple(one * parameter_count(recipe) / baseline_count for one in bounds))
+                  tuple(bound * parameter_count(recipe) / baseline_count for bound in bounds))
         rows.setdefault(number, []).append(
-            (f"{decide.id_of(recipe)} {seed}", tuple(steps * one / 3600 for one in a_step)))
+            (f"{decide.id_of(recipe)} {seed}", tuple(steps * seconds / 3600 for seconds in a_step)))
 
-    def sum_hours(found: list[tuple[float, ...]]) -> str:
-        return " to ".join(f"{sum(times):.1f}" for times in zip(*found)) or "0"
+    def sum_hours(hours: list[tuple[float, ...]]) -> str:
+        return " to ".join(f"{sum(bound):.1f}" for bound in zip(*hours)) or "0"
 
-    def describe_runs(found: list[tuple[str, tuple[float, ...]]]) -> str:
-        return f"{len(found)} runs, {sum_hours([times for _, times in found])} core hours"
+    def describe_runs(runs: list[tuple[str, tuple[float, ...]]]) -> str:
+        return f"{len(runs)} runs, {sum_hours([hours for _, hours in runs])} core hours"
 
-    lines = [f"{number}. {protocol.B_ROWS[number].decides}: {describe_runs(found)}: "
-             + ", ".join(name for name, _ in found) for number, found in rows.items()]
-    all = [one for found in rows.values() for one in found]
+    lines = [f"{number}. {protocol.B_ROWS[number].decides}: {describe_runs(row)}: "
+             + ", ".join(name for name, _ in row) for number, row in rows.items()]
+    all_runs = [run for row in rows.values() for run in row]
     # Only recipes without a second seed may need a third that is not listed yet.
-    thirds = [times for name, times in all if name.endswith(" 2")]
-    return "\n".join([*lines, f"In all {describe_runs(all)}. Their logs may ask for {len(thirds)} third seeds "
+    thirds = [hours for name, hours in all_runs if name.endswith(" 2")]
+    return "\n".join([*lines, f"In all {describe_runs(all_runs)}. Their logs may ask for {len(thirds)} third seeds "
                               f"({sum_hours(thirds)}) and for second looks."])
 
 

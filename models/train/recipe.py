@@ -89,7 +89,7 @@ class Training:
 
     @property
     def decay_steps(self) -> tuple[int, int]:
-        """The first and the last step of the fall of the learning rate to a tenth: the last fifth of the training."""
+        """The first and the last step of the last fifth of the run, in which the learning rate falls to a tenth."""
         return self.steps * 4 // 5, self.steps
 
 
@@ -132,12 +132,13 @@ def _refuse_unknown_names(file: str, names: dict[str, Any], allowed: Iterable[st
 
 
 def _read_contents(path: Path) -> dict[str, Any]:
-    """Raises ValueError for an unknown name or word; the message lists the known ones."""
+    """Returns the contents of a recipe's file. Raises ValueError for an unknown name or word; the message lists the known
+    ones."""
     contents = tomllib.loads(path.read_text())
     training = contents.setdefault("training", {})
     variant = contents.setdefault("config", {}).get("sinkscope", {})
-    _refuse_unknown_names(path.name, contents, [one.name for one in fields(Recipe) if one.name != "id"])
-    _refuse_unknown_names(path.name, training, [one.name for one in fields(Training)])
+    _refuse_unknown_names(path.name, contents, [option.name for option in fields(Recipe) if option.name != "id"])
+    _refuse_unknown_names(path.name, training, [option.name for option in fields(Training)])
     _check_words(path.name, contents | training, CHOICES)
     _refuse_unknown_names(path.name, variant, (*ARCHITECTURE, "attention", "mask", "mask_token"))
     _check_words(path.name, variant, ARCHITECTURE)

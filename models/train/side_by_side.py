@@ -4,11 +4,11 @@
     python -m models.train.side_by_side long-lr-1e-3 --seeds 1 2 3 --again FOLDER ...     a control
 
 A step of these models is a thousand small kernels, which leave a large device idle. So the step of each run is captured
-once as a CUDA graph, and the graphs of many runs replay on a stream each. The arithmetic is that of `train` in float32.
-Processes on the CPU measure the outcomes as `train` does; a log names the device that trained the run. A run that does
-not finish within the minutes leaves no log. A step of Muon or SGD cannot be captured: --uncaptured trains only these
-runs, and another process may train the others meanwhile. --again trains runs again and writes their logs to another
-folder, to compare devices.
+once as a CUDA graph, and the graphs of many runs replay at once, each on its own stream. The arithmetic is that of
+`train` in float32. Processes on the CPU measure the outcomes as `train` does; a log names the device that trained the
+run. A run that does not finish within the minutes leaves no log. A step of Muon or SGD cannot be captured: --uncaptured
+trains only these runs, and another process may train the others meanwhile. --again trains runs again and writes their
+logs to another folder, to compare devices.
 """
 
 import argparse
@@ -189,7 +189,8 @@ class Measurer:
 
 
 def is_capturable(recipe: Recipe) -> bool:
-    """A CUDA graph cannot capture Muon and SGD, which read their learning rate on the CPU."""
+    """Whether a CUDA graph can capture a step. It cannot capture Muon and SGD, which read their learning rate on the
+    CPU."""
     return recipe.training.optimizer == "adamw"
 
 

@@ -20,14 +20,18 @@ PASSAGE_CHARACTERS = 320  # of the longest passage; every passage has at least 6
 LONG_CHARACTERS = 640  # maximum of the passages of heldout-long; each has at least 120 tokens
 
 
+def check_digest(name: str, data: bytes) -> None:
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != SHA256[name]:
+        raise ValueError(f"{name}: sha256 is {digest}, expected {SHA256[name]}")
+
+
 def read_documents(corpora: Path) -> dict[str, list[str]]:
     """Reads the documents of each corpus, in order. Raises ValueError for a file with another digest."""
     texts_by_file = {}
-    for name, expected in SHA256.items():
+    for name in SHA256:
         data = (corpora / name).read_bytes()
-        digest = hashlib.sha256(data).hexdigest()
-        if digest != expected:
-            raise ValueError(f"{name}: sha256 is {digest}, expected {expected}")
+        check_digest(name, data)
         texts = data.decode("ascii").split(END)
         texts_by_file[name] = [text.strip() for text in texts if text.strip()]
     return texts_by_file

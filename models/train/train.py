@@ -95,9 +95,9 @@ def mask_gradient(gradient: Tensor, count: int) -> Tensor:
 
 
 def make_optimizers(weights: Weights, training: Training, **adamw: Any) -> list[torch.optim.Optimizer]:
-    """Returns the optimizers of a training. Muon trains the matrices between embedding and head (Jordan et al. 2024),
-    with steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW the other tensors. `adamw` has further
-    options of AdamW."""
+    """Returns the optimizers of a training run. Muon trains the matrices between embedding and head (Jordan et al.
+    2024), with steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW the other tensors. `adamw` has
+    further options of AdamW."""
     groups: dict[tuple[str, float], list[Tensor]] = {}
     for name, w in weights.items():
         if w.requires_grad:
@@ -214,8 +214,8 @@ class Run:
         self.start = 0
         if self.checkpoint.exists():
             self._resume()
-        # Losses by logged step. An interrupted run repeats the steps after its checkpoint, so their lines go. The
-        # checkpoint's own line stays, because the losses of the batches before it are gone.
+        # Losses by logged step. An interrupted run repeats the steps after its checkpoint, so their lines are dropped.
+        # The line of the checkpoint's own step is kept, because the losses of the batches before it are lost.
         lines = self.log.read_text().splitlines() if self.checkpoint.exists() and self.log.exists() else []
         kept_lines = {step: line for line in lines if (step := json.loads(line)["step"]) <= self.start}
         self.losses = {step: json.loads(line).get("loss") for step, line in kept_lines.items()}

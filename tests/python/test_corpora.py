@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from models.train import corpora
+from models.train import corpora, text
 from models.train.text import END, SHA256
 
 
@@ -114,7 +114,7 @@ def expected_files() -> dict[str, bytes]:
 
 def test_the_files_are_built_from_the_commits_that_the_sources_name(
         site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpora, "SHA256", {
+    monkeypatch.setattr(text, "SHA256", {
         name: hashlib.sha256(data).hexdigest() for name, data in expected_files().items()})
     # A later commit changes nothing, because the sources name the earlier one.
     repository(site / "birmingham-ccr/corpora", {"ChiLit/a.txt": b"A later book"})

@@ -130,7 +130,7 @@ def assigned_characters(low: int, high: int) -> list[str]:
 
 
 def make_lines(corpus: Path) -> list[str]:
-    """Draws English prose from `corpus`, a plain text file in the public domain."""
+    """Returns LINE_COUNT lines. Draws the English prose from `corpus`, a plain text file in the public domain."""
     rng = random.Random(7)
     natural = NATURAL_TEXT.splitlines()
     scripts = [assigned_characters(*bounds) for bounds in RANGES.values()]

@@ -23,7 +23,7 @@ from tokenizers import (
 )
 
 from . import GOLDEN
-from .write_tokenizers import NO_HASH, hash_of, utf16_offsets
+from .write_tokenizers import CL100K_PATTERN, NO_HASH, cased_pattern, hash_of, utf16_offsets, without_post_processor
 
 PATH = GOLDEN / "tokenizers" / "battery.json"
 
@@ -195,11 +195,7 @@ def byte_level(**options: Any) -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.ByteLevel(**({"add_prefix_space": False} | options))
 
 
-GPT4_PATTERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
-        r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
-O200K_PATTERN = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-         r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-         r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+O200K_PATTERN = cased_pattern("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", r"\p{N}{1,3}")
 LLAMA_DECODER = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
                                    decoders.Strip(" ", 1, 0)])
 SPACES_TO_BLOCKS = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
@@ -237,7 +233,7 @@ def bpe_cases() -> list[Case]:
         ("byte-level, bytes missing", build(byte_bpe("Ā!ð"), split=byte_level(), decoder=decoders.ByteLevel())),
         ("byte-level ignore_merges, GPT-4", build(
             byte_bpe(ignore_merges=True), decoder=decoders.ByteLevel(), split=pre_tokenizers.Sequence(
-                [pre_tokenizers.Split(Regex(GPT4_PATTERN), "isolated"), byte_level(use_regex=False)]))),
+                [pre_tokenizers.Split(Regex(CL100K_PATTERN), "isolated"), byte_level(use_regex=False)]))),
         ("byte-level, o200k", build(byte_bpe(), decoder=decoders.ByteLevel(), split=pre_tokenizers.Sequence(
             [pre_tokenizers.Split(Regex(O200K_PATTERN), "removed", True), byte_level(use_regex=False)]))),
         ("byte-level digits, NFC", build(
@@ -371,9 +367,7 @@ def hash_results(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Any]:
         return {}
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    # The goldens have untrimmed spans, but a post-processor may trim spaces.
-    bare = Tokenizer.from_str(tokenizer.to_str())
-    bare.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
+    bare = without_post_processor(tokenizer)
     hashes: dict[str, list[str]] = {"ids": [], "spans": [], "decoded": []}
     stored_texts = {}
     for i, text in enumerate(texts):
@@ -398,12 +392,12 @@ def main() -> None:
     for name, tokenizer in [*bpe_cases(), *word_cases(), *unigram_cases(), *normalizer_cases(), *added_token_cases()]:
         file = tokenizer.to_str()
         cases.append({"name": name, "file": json.loads(file), **hash_results(Tokenizer.from_str(file), texts)})
-    head = {
+    header = {
         "written_by": {"script": "models/reference/goldens/write_battery.py", "tokenizers": tokenizers.__version__},
         "texts": TEXTS, "long": LONG_TEXTS,
     }
     lines = ",\n".join(json.dumps(case, ensure_ascii=True, separators=(",", ":")) for case in cases)
-    PATH.write_text(json.dumps(head, indent=0)[:-2] + f',\n"cases": [\n{lines}\n]\n}}\n')
+    PATH.write_text(json.dumps(header, indent=0)[:-2] + f',\n"cases": [\n{lines}\n]\n}}\n')
     print(f"{len(cases)} tokenizers, {len(texts)} texts, {PATH.stat().st_size} bytes")
 
 

@@ -19,78 +19,53 @@ SIZES: dict[str, Any] = dict(hidden_size=8192, num_hidden_layers=3, num_attentio
                              intermediate_size=44, vocab_size=61)
 GPT2_SIZES = dict(n_embd=8192, n_layer=3, n_head=64, vocab_size=61)
 SIZES_WITHOUT_F = {key: value for key, value in SIZES.items() if key != "intermediate_size"}
-GPT_NEO_SIZES = dict(hidden_size=8192, num_layers=24, num_heads=64, vocab_size=61)
-OPT_SIZES = SIZES_WITHOUT_F | {"ffn_dim": 44}
-FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] = {
-    "llama": (transformers.LlamaConfig, SIZES),
-    "gpt2": (transformers.GPT2Config, GPT2_SIZES),
-    "gpt_bigcode": (transformers.GPTBigCodeConfig, GPT2_SIZES),
-    "gptj": (transformers.GPTJConfig, GPT2_SIZES),
-    "codegen": (transformers.CodeGenConfig, GPT2_SIZES),
-    "gpt_neox": (transformers.GPTNeoXConfig, SIZES),
-    "gpt_neo": (transformers.GPTNeoConfig, GPT_NEO_SIZES),
-    "opt": (transformers.OPTConfig, OPT_SIZES),
-    "mistral": (transformers.MistralConfig, SIZES),
-    "mixtral": (transformers.MixtralConfig, SIZES),
-    "qwen2": (transformers.Qwen2Config, SIZES),
-    "qwen2_moe": (transformers.Qwen2MoeConfig, SIZES),
-    "qwen3": (transformers.Qwen3Config, SIZES),
-    "qwen3_moe": (transformers.Qwen3MoeConfig, SIZES),
+# The file has the families in this order.
+CONFIGS: tuple[type[transformers.PreTrainedConfig], ...] = (
+    transformers.LlamaConfig, transformers.GPT2Config, transformers.GPTBigCodeConfig, transformers.GPTJConfig,
+    transformers.CodeGenConfig, transformers.GPTNeoXConfig, transformers.GPTNeoConfig, transformers.OPTConfig,
+    transformers.MistralConfig, transformers.MixtralConfig, transformers.Qwen2Config, transformers.Qwen2MoeConfig,
+    transformers.Qwen3Config, transformers.Qwen3MoeConfig, transformers.Qwen3NextConfig,
+    transformers.Qwen3_5TextConfig, transformers.Lfm2Config, transformers.FalconH1Config, transformers.Olmo2Config,
+    transformers.Olmo3Config, transformers.SeedOssConfig, transformers.Ernie4_5Config, transformers.HeliumConfig,
+    transformers.StableLmConfig, transformers.Starcoder2Config, transformers.PhiConfig, transformers.Phi3Config,
+    transformers.OlmoConfig, transformers.SmolLM3Config, transformers.GraniteConfig, transformers.OlmoeConfig,
+    transformers.GraniteMoeConfig, transformers.Exaone4Config, transformers.CohereConfig,
+    transformers.Cohere2Config, transformers.GlmConfig, transformers.Glm4Config, transformers.NemotronConfig,
+    transformers.HunYuanDenseV1Config, transformers.HunYuanMoEV1Config, transformers.Gemma2Config,
+    transformers.Gemma3TextConfig, transformers.Gemma4TextConfig, transformers.FalconConfig,
+    transformers.BloomConfig, transformers.MptConfig, transformers.GptOssConfig, transformers.BertConfig,
+    transformers.DeepseekV2Config, transformers.DeepseekV3Config, transformers.GraniteSWAConfig,
+    transformers.MiMoV2FlashConfig, transformers.ApertusConfig, transformers.PhimoeConfig,
+    transformers.Dots1Config,
+)
+# The sizes of families for which SIZES do not fit.
+OTHER_SIZES = {
+    **dict.fromkeys(("gpt2", "gpt_bigcode", "gptj", "codegen"), GPT2_SIZES),
+    "gpt_neo": dict(hidden_size=8192, num_layers=24, num_heads=64, vocab_size=61),
+    "opt": SIZES_WITHOUT_F | {"ffn_dim": 44},
     # In these two, every fourth layer has attention.
-    "qwen3_next": (transformers.Qwen3NextConfig, SIZES | {"num_hidden_layers": 4}),
-    "qwen3_5_text": (transformers.Qwen3_5TextConfig, SIZES | {"num_hidden_layers": 4}),
-    "lfm2": (transformers.Lfm2Config, SIZES),
-    "falcon_h1": (transformers.FalconH1Config, SIZES),
-    "olmo2": (transformers.Olmo2Config, SIZES),
-    "olmo3": (transformers.Olmo3Config, SIZES),
-    "seed_oss": (transformers.SeedOssConfig, SIZES),
-    "ernie4_5": (transformers.Ernie4_5Config, SIZES),
+    **dict.fromkeys(("qwen3_next", "qwen3_5_text"), SIZES | {"num_hidden_layers": 4}),
     # helium has 20 groups of queries by default, so it needs 20 heads.
-    "helium": (transformers.HeliumConfig, SIZES | {"hidden_size": 2560, "num_attention_heads": 20}),
-    "stablelm": (transformers.StableLmConfig, SIZES),
-    "starcoder2": (transformers.Starcoder2Config, SIZES),
-    "phi": (transformers.PhiConfig, SIZES),
-    "phi3": (transformers.Phi3Config, SIZES),
-    "olmo": (transformers.OlmoConfig, SIZES),
-    "smollm3": (transformers.SmolLM3Config, SIZES),
-    "granite": (transformers.GraniteConfig, SIZES),
-    "olmoe": (transformers.OlmoeConfig, SIZES),
-    "granitemoe": (transformers.GraniteMoeConfig, SIZES),
-    "exaone4": (transformers.Exaone4Config, SIZES),
-    "cohere": (transformers.CohereConfig, SIZES),
-    "cohere2": (transformers.Cohere2Config, SIZES),
-    "glm": (transformers.GlmConfig, SIZES),
-    "glm4": (transformers.Glm4Config, SIZES),
-    "nemotron": (transformers.NemotronConfig, SIZES),
-    "hunyuan_v1_dense": (transformers.HunYuanDenseV1Config, SIZES),
-    "hunyuan_v1_moe": (transformers.HunYuanMoEV1Config, SIZES),
-    "gemma2": (transformers.Gemma2Config, SIZES),
-    "gemma3_text": (transformers.Gemma3TextConfig, SIZES),
+    "helium": SIZES | {"hidden_size": 2560, "num_attention_heads": 20},
     # By default it has per-layer embeddings, which the core refuses.
-    "gemma4_text": (transformers.Gemma4TextConfig, SIZES | {"hidden_size_per_layer_input": 0}),
-    "falcon": (transformers.FalconConfig, SIZES_WITHOUT_F),
-    "bloom": (transformers.BloomConfig,
-              dict(hidden_size=8192, n_layer=3, n_head=64, vocab_size=61)),
-    "mpt": (transformers.MptConfig, dict(d_model=8192, n_layers=3, n_heads=64, vocab_size=61)),
+    "gemma4_text": SIZES | {"hidden_size_per_layer_input": 0},
+    "falcon": SIZES_WITHOUT_F,
+    "bloom": dict(hidden_size=8192, n_layer=3, n_head=64, vocab_size=61),
+    "mpt": dict(d_model=8192, n_layers=3, n_heads=64, vocab_size=61),
     # The core refuses a gpt_oss config without rotary parameters.
-    "gpt_oss": (transformers.GptOssConfig, SIZES | {
-        "rope_parameters": {"rope_type": "default", "rope_theta": 150000.0}}),
-    "bert": (transformers.BertConfig, SIZES),
-    "deepseek_v2": (transformers.DeepseekV2Config, SIZES | {"num_experts_per_tok": 6}),
-    "deepseek_v3": (transformers.DeepseekV3Config, SIZES | {"num_attention_heads": 128}),
-    "granite_swa": (transformers.GraniteSWAConfig, SIZES),
-    "mimo_v2_flash": (transformers.MiMoV2FlashConfig, SIZES),
-    "apertus": (transformers.ApertusConfig, SIZES),
-    "phimoe": (transformers.PhimoeConfig, SIZES),
-    "dots1": (transformers.Dots1Config, SIZES | {
-        "n_routed_experts": 128, "num_experts_per_tok": 6, "n_shared_experts": 2}),
+    "gpt_oss": SIZES | {"rope_parameters": {"rope_type": "default", "rope_theta": 150000.0}},
+    "deepseek_v2": SIZES | {"num_experts_per_tok": 6},
+    "deepseek_v3": SIZES | {"num_attention_heads": 128},
+    "dots1": SIZES | {"n_routed_experts": 128, "num_experts_per_tok": 6, "n_shared_experts": 2},
 }
 
 
 def main() -> None:
     defaults: dict[str, Any] = {}
     common_keys = transformers.PreTrainedConfig().to_dict().keys() - {"tie_word_embeddings"}
-    for family, (config, sizes) in FAMILIES.items():
+    for config in CONFIGS:
+        family = config.model_type
+        sizes = OTHER_SIZES.get(family, SIZES)
         config_object = config(**sizes)
         # JSON has no infinity; transformers writes an object such as {"__float__": "Infinity"} instead.
         json_values = json.loads(config_object.to_json_string(use_diff=False))

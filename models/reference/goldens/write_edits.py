@@ -72,35 +72,28 @@ ACTIVATION_CASES = ("bits-queries", "bits-keys", "bits-values", "bits-hidden", "
 WEIGHT_CASES = ("bits-weights", "bits-groups")
 
 
-def neo_architecture(config: dict) -> tuple[Architecture, list[int]]:
-    """Returns a GPT-Neo's architecture as that of a GPT-2 (_GptNeo computes the differences), and its windows."""
-    gpt2_config = {"model_type": "gpt2", "n_layer": config["num_layers"], "n_head": config["num_heads"],
-                   "n_embd": config["hidden_size"], "n_inner": config["intermediate_size"],
-                   "vocab_size": config["vocab_size"], "n_positions": config["max_position_embeddings"],
-                   "layer_norm_epsilon": config["layer_norm_epsilon"]}
-    windows = [config["window_size"] * (kind == "local") for kind in config["attention_layers"]]
-    return architecture(gpt2_config), windows
-
-
-def neox_architecture(config: dict) -> Architecture:
-    """Returns a GPT-NeoX's architecture as that of a GPT-2 (_GptNeox computes the differences)."""
-    gpt2_config = {"model_type": "gpt2", "n_layer": config["num_hidden_layers"],
-                   "n_head": config["num_attention_heads"], "n_embd": config["hidden_size"],
-                   "n_inner": config["intermediate_size"], "vocab_size": config["vocab_size"],
-                   "n_positions": config["max_position_embeddings"],
-                   "layer_norm_epsilon": config["layer_norm_eps"]}
-    return replace(architecture(gpt2_config), positions="rotary", rope_theta=config["rotary_emb_base"])
+def gpt2_architecture(config: dict, layers: str, heads: str, eps: str) -> Architecture:
+    """Returns the architecture of a GPT-Neo or GPT-NeoX as that of a GPT-2 (_GptNeo and _GptNeox compute the
+    differences). `layers`, `heads` and `eps` are the config's keys."""
+    return architecture({
+        "model_type": "gpt2", "n_layer": config[layers], "n_head": config[heads], "n_embd": config["hidden_size"],
+        "n_inner": config["intermediate_size"], "vocab_size": config["vocab_size"],
+        "n_positions": config["max_position_embeddings"], "layer_norm_epsilon": config[eps]})
 
 
 def read_case_model(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
     folder = GOLDEN / MODELS[family]
     config = json.loads((folder / "config.json").read_text())
     if family == "gpt_neo":
-        arch, windows = neo_architecture(config)
+        arch = gpt2_architecture(config, "num_layers", "num_heads", "layer_norm_epsilon")
+    elif family == "gpt_neox":
+        arch = replace(gpt2_architecture(config, "num_hidden_layers", "num_attention_heads", "layer_norm_eps"),
+                       positions="rotary", rope_theta=config["rotary_emb_base"])
     else:
-        arch = neox_architecture(config) if family == "gpt_neox" else architecture(config)
-        family = "llama" if family in LLAMA_MODELS else family
-        windows = [0] * arch.L
+        arch = architecture(config)
+    kinds = config.get("attention_layers", ["global"] * arch.L)
+    windows = [config["window_size"] if kind == "local" else 0 for kind in kinds]
+    family = "llama" if family in LLAMA_MODELS else family
     weights = {name: w.double() for name, w in read_weights(folder / "model.safetensors").items()}
     golden = load_file(folder / "golden.safetensors")
     return Model(family, arch, weights, windows), golden["tokens"].long(), golden
@@ -186,7 +179,7 @@ def main() -> None:
     torch.manual_seed(0)
     for family in MODELS:
         check_plain(family)
-    write_cases(CASES, "Write tests/golden/edit-*")
+    write_cases("Write tests/golden/edit-*", CASES, lambda _, case: case())
 
 
 if __name__ == "__main__":

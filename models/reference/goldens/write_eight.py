@@ -8,15 +8,13 @@ until no number is within MARGIN of a tie, and these goldens need no wider toler
 smallest distance to a tie as `margin`.
 """
 
-import json
-
 import torch
 from safetensors.torch import load_file
 from sinkscope import metrics
 from torch import Tensor
 
-from ..files import read_weights
-from ..model import Trace, architecture, forward
+from ..files import read_model
+from ..model import Trace, forward
 from . import GOLDEN
 from .write_goldens import describe, store, write_cases
 
@@ -49,41 +47,36 @@ class Int8Product:
         return ((u - zero) @ q) * (step * scale.double())
 
 
-def run_seed(name: str, seed: int) -> tuple[Tensor, Trace, float]:
-    folder = GOLDEN / MODELS[name]
-    arch = architecture(json.loads((folder / "config.json").read_text()))
-    weights = {key: w.double() for key, w in read_weights(folder / "model.safetensors").items()}
-    tokens = torch.randint(arch.V, (T,), generator=torch.Generator().manual_seed(seed))
+def run(source: str, tokens: Tensor) -> tuple[Trace, float]:
     product = Int8Product()
-    return tokens, forward(arch, weights, tokens, product), product.margin
+    arch, weights = read_model(GOLDEN / source)
+    return forward(arch, {key: w.double() for key, w in weights.items()}, tokens, product), product.margin
 
 
-def check_plain(name: str) -> None:
+def check_plain(source: str) -> None:
     """Checks that eight bits change the logits of the model's own golden, but not by much."""
-    folder = GOLDEN / MODELS[name]
-    golden = load_file(folder / "golden.safetensors")
-    arch = architecture(json.loads((folder / "config.json").read_text()))
-    weights = {key: w.double() for key, w in read_weights(folder / "model.safetensors").items()}
-    trace = forward(arch, weights, golden["tokens"].long(), Int8Product())
+    golden = load_file(GOLDEN / source / "golden.safetensors")
+    trace, _ = run(source, golden["tokens"].long())
     off = ((trace.logits - golden["logits"]).abs().max() / golden["logits"].abs().max()).item()
     if not 1e-4 < off < 0.5:
-        raise AssertionError(f"{name}: eight bits change the logits by {off:.2g} of their largest")
+        raise AssertionError(f"{source}: eight bits change the logits by {off:.2g} of their largest")
 
 
-def write(name: str) -> None:
-    check_plain(name)
-    seed = next(seed for seed in range(1000) if run_seed(name, seed)[2] > MARGIN)
-    tokens, trace, margin = run_seed(name, seed)
+def write(name: str, source: str) -> None:
+    check_plain(source)
+    V = read_model(GOLDEN / source)[0].V
+    draws = (torch.randint(V, (T,), generator=torch.Generator().manual_seed(seed)) for seed in range(1000))
+    tokens, trace, margin = next((tokens, *result) for tokens in draws if (result := run(source, tokens))[1] > MARGIN)
     folder = GOLDEN / name
     fields = {key: getattr(trace, key) for key in ("hidden", "q", "k", "v", "att", "logits")}
     store(folder, {"tokens": tokens, "loss": metrics.loss(trace.logits, tokens)} | fields)
     describe(folder, name.removeprefix("eight-"), "softmax", "Products in eight bits, the rest in F64.",
-             script="write_eight.py", model=f"tests/golden/{MODELS[name]}", arithmetic="int8",
+             script="write_eight.py", model=f"tests/golden/{source}", arithmetic="int8",
              margin=float(f"{margin:.2g}"))
 
 
 def main() -> None:
-    write_cases({name: lambda name=name: write(name) for name in MODELS}, "Write tests/golden/eight-*")
+    write_cases("Write tests/golden/eight-*", MODELS, write)
 
 
 if __name__ == "__main__":

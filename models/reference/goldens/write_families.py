@@ -10,6 +10,7 @@ biases are random. The script reads the weights back from the saved file, and co
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
@@ -22,7 +23,7 @@ from transformers.models.granite_swa import modeling_granite_swa
 
 from ..files import write_json
 from . import GOLDEN
-from .write_goldens import describe, hf_trace, scaled_error, store, write_cases
+from .write_goldens import build, describe, hf_trace, scaled_error, store, write_cases
 
 T = 20
 CONTEXT = 48
@@ -98,47 +99,64 @@ def traced_fields(model: transformers.PreTrainedModel, final_norm: str,
     return trace
 
 
-def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
-         final_norm: str = "model.norm", dtype: torch.dtype = torch.float32, center: float = 1.0,
-         part: str = "", edit: Edit | None = None, maps: Trace = traced_fields,
-         rename: Callable[[str], str] | None = None, has_head: bool = True, length: int = T) -> None:
-    """Stores the model, or only its member `part`, and the trace that `maps` computes. `edit` changes config.json, and
-    `rename` the names of tensors in the file. `has_head` says whether the stored part has the weights of the logits."""
+@dataclass(frozen=True)
+class Case:
+    model: type[transformers.PreTrainedModel]
+    config: dict[str, Any]
+    notes: str
+    final_norm: str = "model.norm"
+    dtype: torch.dtype = torch.float32
+    center: float = 1.0  # mean of the gains
+    part: str = ""  # name of the member of the model that is stored; the whole model if empty
+    edit: Edit | None = None  # changes config.json
+    rename: Callable[[str], str] | None = None  # changes the names of tensors in the file
+    maps: Trace = traced_fields  # computes the stored `att`
+    has_head: bool = True  # whether the stored part has the weights of the logits
+    length: int = T
+
+
+def write(name: str, case: Case) -> None:
     generator = torch.Generator().manual_seed(23)
-    model.eval()
-    fill_weights(model, generator, center)
-    sizes = model.config.get_text_config()
-    tokens = torch.randint(sizes.vocab_size, (length,), generator=generator)
+    model = build(case.model, **case.config).eval()
+    fill_weights(model, generator, case.center)
+    tokens = torch.randint(model.config.get_text_config().vocab_size, (case.length,), generator=generator)
     folder = GOLDEN / name
-    model.to(dtype)
-    (model.get_submodule(part) if part else model).save_pretrained(folder)
+    model.to(case.dtype)
+    (model.get_submodule(case.part) if case.part else model).save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
     (folder / "model.safetensors").chmod(0o644)
-    if rename:
+    if case.rename:
         weights = load_file(folder / "model.safetensors")
-        save_file({rename(key): w for key, w in weights.items()}, folder / "model.safetensors",
+        save_file({case.rename(key): w for key, w in weights.items()}, folder / "model.safetensors",
                   metadata={"format": "pt"})
-    config = json.loads((folder / "config.json").read_text())
-    if edit:
-        write_json(folder / "config.json", edit(config))
-    stored_model = type(model).from_pretrained(folder, attn_implementation="eager", dtype=torch.float32,
-                                       experts_implementation="eager")
-    expected = traced_fields(stored_model, final_norm, tokens) | {"att": maps(stored_model, final_norm, tokens)["att"]}
-    if not has_head:
+    if case.edit:
+        write_json(folder / "config.json", case.edit(json.loads((folder / "config.json").read_text())))
+    stored_model = case.model.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32,
+                                              experts_implementation="eager")
+
+    def trace() -> dict[str, Tensor]:
+        return (traced_fields(stored_model, case.final_norm, tokens)
+                | {"att": case.maps(stored_model, case.final_norm, tokens)["att"]})
+
+    expected = trace()
+    if not case.has_head:
         del expected["logits"]
     store(folder, expected)
     (folder / "golden.safetensors").chmod(0o644)
-    f64_trace = traced_fields(stored_model.double(), final_norm, tokens)
-    f64_trace["att"] = maps(stored_model, final_norm, tokens)["att"]
+    stored_model.double()
+    f64_trace = trace()
     worst = max(scaled_error(f64_trace[key], expected[key])
                 for key in ("logits", "att", "hidden") if key in expected)
-    describe(folder, model.config.model_type, "softmax", notes, script="write_families.py",
+    describe(folder, model.config.model_type, "softmax", case.notes, script="write_families.py",
              f64_error=float(f"{worst:.2g}"))
 
 
-def use_eager(config: transformers.PreTrainedConfig) -> transformers.PreTrainedConfig:
-    config._attn_implementation = "eager"
-    return config
+def without(sizes: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in sizes.items() if key not in keys}
+
+
+def default_rope(theta: float, **more: Any) -> dict[str, Any]:
+    return {"rope_type": "default", "rope_theta": theta, **more}
 
 
 def to_old_rope(config: dict[str, Any]) -> dict[str, Any]:
@@ -157,6 +175,12 @@ def to_old_linear_rope(config: dict[str, Any]) -> dict[str, Any]:
     config = to_old_and_new_rope(config)
     config["rope_scaling"]["type"] = config["rope_scaling"].pop("rope_type")
     return config
+
+
+def to_old_partial_rope(config: dict[str, Any]) -> dict[str, Any]:
+    rope = config.pop("rope_parameters")
+    return config | {"rope_theta": rope["rope_theta"],
+                     "partial_rotary_factor": rope["partial_rotary_factor"]}
 
 
 def to_old_neox(config: dict[str, Any]) -> dict[str, Any]:
@@ -190,238 +214,9 @@ def to_old_window(config: dict[str, Any]) -> dict[str, Any]:
     return to_old_rope(config) | {"sliding_window_pattern": 2}
 
 
-def gpt_neox(**more: Any) -> transformers.PreTrainedModel:
-    sizes = {key: value for key, value in SIZES.items() if key != "num_key_value_heads"}
-    sizes |= {"num_attention_heads": 2, "attn_implementation": "eager"}
-    return transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**sizes | more))
-
-
-def gpt_neox_parallel() -> None:
-    case("hf-gpt_neox", gpt_neox(rope_parameters={
-        "rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.25}),
-        "Parallel residual, a quarter of the head is rotated, F16, the keys of published files.",
-        final_norm="gpt_neox.final_layer_norm", dtype=torch.float16, edit=to_old_neox)
-
-
-def gpt_neox_serial() -> None:
-    case("hf-gpt_neox-serial", gpt_neox(
-        use_parallel_residual=False, tie_word_embeddings=True, attention_bias=False,
-        rope_parameters={"rope_type": "default", "rope_theta": 500.0,
-                         "partial_rotary_factor": 0.5}),
-        "Serial residual, no attention biases, tied head, the keys of transformers 5.",
-        final_norm="gpt_neox.final_layer_norm")
-
-
-def gpt_neo() -> None:
-    case("hf-gpt_neo", transformers.GPTNeoForCausalLM(transformers.GPTNeoConfig(
-        hidden_size=32, num_layers=3, num_heads=4, vocab_size=61, intermediate_size=None,
-        max_position_embeddings=CONTEXT, window_size=4, bos_token_id=0, eos_token_id=0,
-        attention_types=[[["global", "local"], 1], [["local"], 1]],
-        attn_implementation="eager")),
-        "Unscaled scores; the window of 4 keys holds in layers 1 and 2.",
-        final_norm="transformer.ln_f", dtype=torch.float16)
-
-
-def opt(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.OPTForCausalLM(transformers.OPTConfig(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_dim=44, vocab_size=61,
-        max_position_embeddings=CONTEXT, pad_token_id=1, attn_implementation="eager", **more))
-
-
-def opt_whole() -> None:
-    case("hf-opt", opt(), "Names begin with model.decoder.; positions begin at row 2; ReLU.",
-         final_norm="model.decoder.final_layer_norm", dtype=torch.float16)
-
-
-def opt_bare() -> None:
-    case("hf-opt-bare", opt(enable_bias=False),
-         "Names begin with decoder., as the base model writes them; no biases.",
-         final_norm="model.decoder.final_layer_norm", part="model")
-
-
-def opt_350m() -> None:
-    case("hf-opt-350m", opt(do_layer_norm_before=False, word_embed_proj_dim=20),
-         "Norms after each half of a block; token vectors of 20 numbers, projected to D and back.",
-         final_norm="model.decoder.project_out", dtype=torch.float16)
-
-
-def bert(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.BertForMaskedLM(transformers.BertConfig(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=44,
-        vocab_size=61, max_position_embeddings=CONTEXT, attn_implementation="eager", **more))
-
-
-def bert_whole() -> None:
-    case("hf-bert", bert(type_vocab_size=3),
-         "An encoder: every query sees every key; a norm after each half of a block; a head with "
-         "a layer of its own predicts masked tokens.", final_norm="cls", dtype=torch.float16)
-
-
-def bert_bare() -> None:
-    case("hf-bert-bare", bert(hidden_act="gelu_new"),
-         "Names without a prefix and no head, as the base model writes them: logits are NaN.",
-         final_norm="cls", part="bert", has_head=False)
-
-
-def bert_old() -> None:
-    case("hf-bert-old", bert(), "The names of published files: LayerNorm.gamma and .beta.",
-         final_norm="cls", rename=to_old_bert_name)
-
-
-def bert_untied() -> None:
-    case("hf-bert-untied", bert(tie_word_embeddings=False),
-         "The decoder has weights and a bias of its own: predictions.bias, beside it, is not used.",
-         final_norm="cls")
-
-
 def to_old_bert_name(name: str) -> str:
     return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias",
                                                                        "LayerNorm.beta")
-
-
-def gptj() -> None:
-    case("hf-gptj", transformers.GPTJForCausalLM(transformers.GPTJConfig(
-        n_embd=48, n_layer=2, n_head=3, n_inner=40, rotary_dim=8, vocab_size=61, n_positions=CONTEXT,
-        bos_token_id=0, eos_token_id=1, tie_word_embeddings=True, attn_implementation="eager")),
-        "Attention and feed-forward side by side read one norm; half of each head is rotated, in pairs of "
-        "neighbors; the head is tied and has a bias.",
-        final_norm="transformer.ln_f", dtype=torch.float16)
-
-
-def codegen() -> None:
-    case("hf-codegen", transformers.CodeGenForCausalLM(transformers.CodeGenConfig(
-        n_embd=40, n_layer=2, n_head=8, rotary_dim=4, vocab_size=61, n_positions=CONTEXT,
-        bos_token_id=0, eos_token_id=1, attn_implementation="eager")),
-        "q, v and k of each fourth of the heads in one matrix; heads of 5 dimensions, of which the first 4 "
-        "are rotated, in pairs of neighbors.",
-        final_norm="transformer.ln_f", dtype=torch.float16)
-
-
-def gpt_bigcode(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.GPTBigCodeForCausalLM(transformers.GPTBigCodeConfig(
-        n_embd=32, n_layer=2, n_head=4, vocab_size=61, n_positions=CONTEXT, bos_token_id=0, eos_token_id=1,
-        attn_implementation="eager", **more))
-
-
-def gpt_bigcode_shared() -> None:
-    case("hf-gpt_bigcode", gpt_bigcode(n_inner=44), "All queries share a key.",
-         final_norm="transformer.ln_f", dtype=torch.bfloat16)
-
-
-def gpt_bigcode_heads() -> None:
-    case("hf-gpt_bigcode-heads", gpt_bigcode(
-        multi_query=False, scale_attn_weights=False, activation_function="gelu"),
-        "q, k and v of each head side by side; unscaled scores; names without a prefix.",
-        final_norm="transformer.ln_f", part="transformer")
-
-
-def mpt(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.MptForCausalLM(transformers.MptConfig(
-        d_model=36, n_layers=2, n_heads=6, vocab_size=61, max_seq_len=CONTEXT, bos_token_id=0, eos_token_id=1,
-        attn_implementation="eager", **more))
-
-
-def mpt_clipped() -> None:
-    case("hf-mpt", mpt(attn_config={"clip_qkv": 0.8, "softmax_scale": 0.5}),
-         "ALiBi with six heads; queries, keys and values that reach their limit; a scale of scores of its own.",
-         final_norm="transformer.norm_f", dtype=torch.float16)
-
-
-def mpt_bare() -> None:
-    case("hf-mpt-bare", mpt(), "Neither; names without a prefix.",
-         final_norm="transformer.norm_f", part="transformer")
-
-
-def falcon(**more: Any) -> transformers.PreTrainedModel:
-    sizes = {key: value for key, value in SIZES.items()
-             if key not in ("num_key_value_heads", "intermediate_size")}
-    sizes |= {"attn_implementation": "eager", "tie_word_embeddings": True}
-    return transformers.FalconForCausalLM(transformers.FalconConfig(**sizes | more))
-
-
-def falcon_7b() -> None:
-    case("hf-falcon", falcon(rope_parameters={"rope_type": "default", "rope_theta": 100.0}),
-         "One norm for attention and feed-forward side by side; all queries share a key.",
-         final_norm="transformer.ln_f", dtype=torch.bfloat16)
-
-
-def falcon_40b() -> None:
-    case("hf-falcon-groups", falcon(new_decoder_architecture=True, num_kv_heads=2, bias=True,
-                                    ffn_hidden_size=44),
-         "A norm for each of both, two groups of queries; biases.",
-         final_norm="transformer.ln_f", dtype=torch.bfloat16)
-
-
-def falcon_serial() -> None:
-    case("hf-falcon-serial", falcon(parallel_attn=False, multi_query=False, bias=True),
-         "The feed-forward behind attention; each query head has its key.",
-         final_norm="transformer.ln_f", dtype=torch.bfloat16)
-
-
-def bloom() -> None:
-    case("hf-bloom", transformers.BloomForCausalLM(transformers.BloomConfig(
-        hidden_size=36, n_layer=2, n_head=6, vocab_size=61, bos_token_id=0, eos_token_id=1,
-        attn_implementation="eager")),
-        "ALiBi with six heads; token vectors are normed.",
-        final_norm="transformer.ln_f", dtype=torch.float16)
-
-
-def bloom_bare() -> None:
-    case("hf-bloom-bare", transformers.BloomForCausalLM(transformers.BloomConfig(
-        hidden_size=32, n_layer=2, n_head=4, vocab_size=61, bos_token_id=0, eos_token_id=1,
-        attn_implementation="eager")),
-        "Names without a prefix, as published files have them.",
-        final_norm="transformer.ln_f", part="transformer")
-
-
-def mistral() -> None:
-    case("hf-mistral", transformers.MistralForCausalLM(use_eager(transformers.MistralConfig(
-        **SIZES | {"head_dim": 10}, sliding_window=6))),
-        "Every layer has a window of 6 keys; head_dim is explicit, H*K != D.",
-        dtype=torch.bfloat16, edit=to_old_and_new_rope)
-
-
-def qwen2(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.Qwen2ForCausalLM(use_eager(transformers.Qwen2Config(**SIZES | more)))
-
-
-def qwen2_plain() -> None:
-    case("hf-qwen2", qwen2(tie_word_embeddings=True),
-         "q, k and v have biases, o has none; a sliding_window that is not used; tied.",
-         dtype=torch.bfloat16, edit=to_old_qwen)
-
-
-def qwen2_window() -> None:
-    case("hf-qwen2-window", qwen2(
-        num_hidden_layers=3, use_sliding_window=True, sliding_window=5, max_window_layers=1,
-        max_position_embeddings=256,
-        rope_parameters={"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0,
-                         "original_max_position_embeddings": 64}),
-        "Layers from max_window_layers on have a window of 5 keys; YaRN with rounded bounds.",
-        dtype=torch.bfloat16, edit=to_old_qwen)
-
-
-def qwen3() -> None:
-    case("hf-qwen3", transformers.Qwen3ForCausalLM(use_eager(transformers.Qwen3Config(
-        **SIZES | {"head_dim": 12}, tie_word_embeddings=True,
-        rope_parameters={"rope_type": "default", "rope_theta": 1e6}))),
-        "Queries and keys are normed per head before they are rotated; H*K != D.",
-        dtype=torch.bfloat16, edit=to_old_rope)
-
-
-def qwen3_moe() -> None:
-    case("hf-qwen3_moe", transformers.Qwen3MoeForCausalLM(use_eager(transformers.Qwen3MoeConfig(
-        **SIZES | {"head_dim": 12}, num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20,
-        norm_topk_prob=True, use_sliding_window=True, sliding_window=6))),
-        "3 of 5 experts whose weights sum to 1; every layer has a window of 6 keys.",
-        dtype=torch.bfloat16, edit=to_old_rope)
-
-
-HYBRID_SIZES: dict[str, Any] = SIZES | dict(
-    num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1, head_dim=12, max_position_embeddings=80)
-DELTA_SIZES: dict[str, Any] = HYBRID_SIZES | dict(
-    linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6, linear_value_head_dim=5,
-    rope_parameters={"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5})
 
 
 def to_old_delta_net(config: dict[str, Any]) -> dict[str, Any]:
@@ -432,109 +227,10 @@ def to_old_delta_net(config: dict[str, Any]) -> dict[str, Any]:
                      "partial_rotary_factor": rope["partial_rotary_factor"]}
 
 
-def qwen3_next() -> None:
-    case("hf-qwen3_next", transformers.Qwen3NextForCausalLM(use_eager(transformers.Qwen3NextConfig(
-        **DELTA_SIZES, full_attention_interval=2, num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20,
-        shared_expert_intermediate_size=24, norm_topk_prob=True))),
-        "Attention in every second layer, with a gate; Gated DeltaNet in the others; the keys of published files.",
-        center=0.0, dtype=torch.bfloat16, edit=to_old_delta_net, length=MIXER_T)
-
-
-def qwen3_next_types() -> None:
-    case("hf-qwen3_next-types", transformers.Qwen3NextForCausalLM(use_eager(transformers.Qwen3NextConfig(
-        **DELTA_SIZES | {"num_hidden_layers": 3}, attention_bias=True,
-        layer_types=["full_attention", "linear_attention", "linear_attention"], linear_conv_kernel_dim=3,
-        tie_word_embeddings=True, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=12,
-        shared_expert_intermediate_size=28, norm_topk_prob=False))),
-        "Attention in the first of three layers, with biases; shares of all experts; a tied head.",
-        center=0.0, length=MIXER_T)
-
-
-def qwen3_5() -> None:
-    case("hf-qwen3_5", transformers.Qwen3_5ForCausalLM(use_eager(transformers.Qwen3_5TextConfig(
-        **DELTA_SIZES, layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"]))),
-        "One feed-forward for all tokens; attention in the third of four layers.", center=0.0, length=MIXER_T)
-
-
-def qwen3_5_whole() -> None:
-    rope = {"mrope_section": [1, 1, 1], "mrope_interleaved": True, **DELTA_SIZES["rope_parameters"]}
-    text = transformers.Qwen3_5TextConfig(**DELTA_SIZES | {"rope_parameters": rope, "num_hidden_layers": 2},
-                                          full_attention_interval=2)
-    vision = transformers.models.qwen3_5.Qwen3_5VisionConfig(
-        depth=1, hidden_size=16, intermediate_size=16, num_heads=2, out_hidden_size=32, num_position_embeddings=16)
-    config = use_eager(transformers.Qwen3_5Config(text_config=text.to_dict(), vision_config=vision.to_dict()))
-    config.text_config._attn_implementation = "eager"
-    case("hf-qwen3_5-whole", transformers.Qwen3_5ForConditionalGeneration(config),
-         "The text model inside the multimodal one, with its rotary sections, which text does not see.",
-         final_norm="model.language_model.norm", center=0.0, length=MIXER_T)
-
-
-def lfm2() -> None:
-    sizes = {key: value for key, value in HYBRID_SIZES.items() if key != "head_dim"}
-    case("hf-lfm2", transformers.Lfm2ForCausalLM(use_eager(transformers.Lfm2Config(
-        **sizes | {"hidden_size": 36}, layer_types=["conv", "full_attention", "conv", "full_attention"],
-        conv_bias=True, norm_eps=1e-3, block_multiple_of=8, block_ffn_dim_multiplier=1.3, tie_word_embeddings=False,
-        rope_parameters={"rope_type": "default", "rope_theta": 500.0}))),
-        "Short convolutions with biases in two of four layers; a feed-forward of an adjusted width.",
-        final_norm="model.embedding_norm", length=MIXER_T)
-
-
 def to_old_lfm2(config: dict[str, Any]) -> dict[str, Any]:
     del config["layer_types"]
     return to_old_rope(config) | {"full_attn_idxs": [1], "block_ff_dim": config.pop("intermediate_size"),
-                               "tie_embedding": config.pop("tie_word_embeddings")}
-
-
-def lfm2_indices() -> None:
-    case("hf-lfm2-indices", transformers.Lfm2ForCausalLM(use_eager(transformers.Lfm2Config(
-        **SIZES | {"num_hidden_layers": 3}, full_attn_idxs=[1], conv_L_cache=4, block_auto_adjust_ff_dim=False,
-        rope_parameters={"rope_type": "default", "rope_theta": 500.0}))),
-        "A list of the layers with attention; a longer convolution, no biases, a tied head, BF16.",
-        final_norm="model.embedding_norm", dtype=torch.bfloat16, edit=to_old_lfm2)
-
-
-MAMBA_SIZES: dict[str, Any] = HYBRID_SIZES | dict(
-    num_hidden_layers=2, mamba_d_ssm=24, mamba_n_heads=4, mamba_d_head=6, mamba_d_state=7, mamba_n_groups=2,
-    mamba_chunk_size=16, rope_parameters={"rope_type": "default", "rope_theta": 500.0})
-
-
-def falcon_h1() -> None:
-    case("hf-falcon_h1", transformers.FalconH1ForCausalLM(use_eager(transformers.FalconH1Config(
-        **MAMBA_SIZES, mamba_rms_norm=True, mamba_norm_before_gate=False, attention_in_multiplier=0.7,
-        attention_out_multiplier=1.2, key_multiplier=0.6, embedding_multiplier=1.5, lm_head_multiplier=0.4,
-        mlp_multipliers=[0.8, 1.3], ssm_in_multiplier=0.9, ssm_out_multiplier=0.6,
-        ssm_multipliers=[0.7, 1.1, 0.8, 0.9, 1.2]))),
-        "Mamba-2 beside attention in each layer, normed after its gate; every multiplier.",
-        final_norm="model.final_layernorm", length=MIXER_T)
-
-
-def falcon_h1_biases() -> None:
-    case("hf-falcon_h1-biases", transformers.FalconH1ForCausalLM(use_eager(transformers.FalconH1Config(
-        **MAMBA_SIZES | {"mamba_n_groups": 1, "mamba_d_ssm": None, "mamba_expand": 1, "mamba_d_head": "auto"},
-        mamba_d_conv=3, attention_bias=True, mlp_bias=True, mamba_proj_bias=True, projectors_bias=True,
-        time_step_limit=[0.4, 1.5], tie_word_embeddings=True))),
-        "Biases everywhere, steps that are clipped, no norm before the output, one group, a tied head.",
-        final_norm="model.final_layernorm", dtype=torch.bfloat16, length=MIXER_T)
-
-
-def olmo2() -> None:
-    case("hf-olmo2", transformers.Olmo2ForCausalLM(use_eager(transformers.Olmo2Config(
-        **SIZES, rope_parameters={"rope_type": "default", "rope_theta": 500.0}))),
-        "No norm before a block, one after it; queries of all heads are normed as one vector.",
-        dtype=torch.bfloat16, edit=to_old_rope)
-
-
-def olmo3(**more: Any) -> transformers.PreTrainedModel:
-    sizes = SIZES | {"num_hidden_layers": 5, "max_position_embeddings": 256, "sliding_window": 5}
-    return transformers.Olmo3ForCausalLM(use_eager(transformers.Olmo3Config(**sizes | more)))
-
-
-# Both bases are 500000, because transformers 5 reads flat keys with this base for layers with a window.
-OLMO_ROPE = {
-    "full_attention": {"rope_type": "yarn", "rope_theta": 500000.0, "factor": 4.0,
-                       "original_max_position_embeddings": 64},
-    "sliding_attention": {"rope_type": "default", "rope_theta": 500000.0},
-}
+                                  "tie_embedding": config.pop("tie_word_embeddings")}
 
 
 def to_old_olmo(config: dict[str, Any]) -> dict[str, Any]:
@@ -544,388 +240,11 @@ def to_old_olmo(config: dict[str, Any]) -> dict[str, Any]:
     return config | {"rope_theta": full.pop("rope_theta"), "rope_scaling": full}
 
 
-def olmo3_pattern() -> None:
-    case("hf-olmo3", olmo3(rope_parameters=OLMO_ROPE, rms_norm_eps=1e-3),
-         "Three of four layers have a window of 5 keys; YaRN in the others; the keys of published "
-         "files.", dtype=torch.bfloat16, edit=to_old_olmo)
-
-
-def olmo3_types() -> None:
-    case("hf-olmo3-types", olmo3(
-        num_hidden_layers=2, layer_types=["full_attention", "sliding_attention"],
-        attention_bias=True, rope_parameters={
-            "full_attention": OLMO_ROPE["full_attention"] | {"rope_theta": 100.0},
-            "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}}),
-        "The keys of transformers 5; attention biases.", dtype=torch.bfloat16)
-
-
-HUNYUAN_ROPE = {"rope_type": "dynamic", "rope_theta": 100.0, "alpha": 50.0, "factor": 1.0}
-
-
 def to_old_hunyuan(config: dict[str, Any]) -> dict[str, Any]:
     """Adds keys that published files have but no implementation reads."""
     config = to_old_linear_rope(config)
     config["rope_scaling"] |= {"beta_fast": 32, "beta_slow": 1, "mscale": 1.0}
     return config
-
-
-def hunyuan() -> None:
-    case("hf-hunyuan", transformers.HunYuanDenseV1ForCausalLM(use_eager(
-        transformers.HunYuanDenseV1Config(**SIZES | {"head_dim": 12}, tie_word_embeddings=True,
-                                          rope_parameters=HUNYUAN_ROPE))),
-        "Queries and keys are normed after they are rotated; alpha stretches the base.",
-        dtype=torch.bfloat16, edit=to_old_hunyuan)
-
-
-def hunyuan_moe() -> None:
-    case("hf-hunyuan_moe", transformers.HunYuanMoEV1ForCausalLM(use_eager(
-        transformers.HunYuanMoEV1Config(**SIZES | {"head_dim": 8, "intermediate_size": 24},
-                                        num_experts=5, moe_topk=2,
-                                        rope_parameters=HUNYUAN_ROPE))),
-        "2 of 5 experts whose weights sum to 1, and an expert for all tokens as it is.",
-        dtype=torch.bfloat16)
-
-
-def seed_oss() -> None:
-    case("hf-seed_oss", transformers.SeedOssForCausalLM(use_eager(transformers.SeedOssConfig(
-        **SIZES | {"head_dim": 12}, mlp_bias=True,
-        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
-        "q, k and v have biases, o has none, the feed-forward has them; H*K != D.",
-        dtype=torch.bfloat16, edit=to_old_rope)
-
-
-def ernie() -> None:
-    case("hf-ernie4_5", transformers.Ernie4_5ForCausalLM(use_eager(transformers.Ernie4_5Config(
-        **SIZES | {"head_dim": 10}, use_bias=True,
-        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
-        "The two numbers of a rotary pair are neighbors; biases everywhere; H*K != D; tied.",
-        dtype=torch.bfloat16)
-
-
-def helium() -> None:
-    case("hf-helium", transformers.HeliumForCausalLM(use_eager(transformers.HeliumConfig(
-        **SIZES | {"head_dim": 8}, attention_bias=True,
-        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
-        "The two numbers of a rotary pair are neighbors; q, k and v have biases.",
-        dtype=torch.bfloat16, edit=to_old_rope)
-
-
-def to_old_partial_rope(config: dict[str, Any]) -> dict[str, Any]:
-    rope = config.pop("rope_parameters")
-    return config | {"rope_theta": rope["rope_theta"],
-                     "partial_rotary_factor": rope["partial_rotary_factor"]}
-
-
-HALF_ROTARY = {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5}
-
-
-def stablelm(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.StableLmForCausalLM(use_eager(transformers.StableLmConfig(
-        **SIZES | more, rope_parameters=HALF_ROTARY)))
-
-
-def stablelm_serial() -> None:
-    case("hf-stablelm", stablelm(use_qkv_bias=True),
-         "LayerNorm, a gated feed-forward, half of each head is rotated; q, k and v have biases.",
-         dtype=torch.float16, edit=to_old_partial_rope)
-
-
-def stablelm_parallel() -> None:
-    case("hf-stablelm-parallel", stablelm(use_parallel_residual=True),
-         "Attention and feed-forward side by side read one norm.", dtype=torch.float16)
-
-
-def starcoder2() -> None:
-    case("hf-starcoder2", transformers.Starcoder2ForCausalLM(use_eager(transformers.Starcoder2Config(
-        **SIZES, sliding_window=6,
-        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
-        "LayerNorm, a feed-forward without gate, biases; a window of 6 keys; tied.",
-        dtype=torch.bfloat16, edit=to_old_rope)
-
-
-def phi() -> None:
-    case("hf-phi", transformers.PhiForCausalLM(use_eager(transformers.PhiConfig(
-        **SIZES, rope_parameters=HALF_ROTARY))),
-        "Attention and feed-forward side by side read one norm; half of each head is rotated; biases, also "
-        "of the head.", final_norm="model.final_layernorm", dtype=torch.float16, edit=to_old_partial_rope)
-
-
-def phi3() -> None:
-    case("hf-phi3", transformers.Phi3ForCausalLM(use_eager(transformers.Phi3Config(
-        **SIZES, sliding_window=6, rope_parameters=HALF_ROTARY))),
-        "q, k and v in one matrix, gate and up in another; half of each head is rotated; a window "
-        "of 6 keys.", dtype=torch.bfloat16, edit=to_old_partial_rope)
-
-
-def olmo() -> None:
-    case("hf-olmo", transformers.OlmoForCausalLM(use_eager(transformers.OlmoConfig(
-        **SIZES, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
-        "LayerNorm without gain and bias.", dtype=torch.bfloat16, edit=to_old_rope)
-
-
-def olmo_clipped() -> None:
-    case("hf-olmo-clip", transformers.OlmoForCausalLM(use_eager(transformers.OlmoConfig(
-        **SIZES, clip_qkv=0.7))), "Queries, keys and values that reach their limit.", dtype=torch.bfloat16)
-
-
-def smollm3() -> None:
-    case("hf-smollm3", transformers.SmolLM3ForCausalLM(use_eager(transformers.SmolLM3Config(
-        **SIZES | {"num_hidden_layers": 3}, no_rope_layer_interval=2, use_sliding_window=True,
-        sliding_window=6, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
-        "The second of three layers does not rotate, and has a window of 6 keys; tied.",
-        dtype=torch.bfloat16, edit=to_old_rope)
-
-
-def granite() -> None:
-    case("hf-granite", transformers.GraniteForCausalLM(use_eager(transformers.GraniteConfig(
-        **SIZES, embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.25,
-        logits_scaling=2.0, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
-        "Factors of embeddings, scores, both branches and logits.",
-        dtype=torch.bfloat16, edit=to_old_rope)
-
-
-def olmoe() -> None:
-    case("hf-olmoe", transformers.OlmoeForCausalLM(use_eager(transformers.OlmoeConfig(
-        **SIZES | {"intermediate_size": 24}, num_experts=5, num_experts_per_tok=3, attention_bias=True,
-        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
-        "Queries and keys of all heads are normed as one; 3 of 5 experts whose weights sum to less "
-        "than 1; attention biases.", dtype=torch.bfloat16, edit=to_old_rope)
-
-
-def granitemoe() -> None:
-    case("hf-granitemoe", transformers.GraniteMoeForCausalLM(use_eager(transformers.GraniteMoeConfig(
-        **SIZES | {"intermediate_size": 24}, num_local_experts=5, num_experts_per_tok=2,
-        embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.25,
-        logits_scaling=2.0, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
-        "Granite's factors; 2 of 5 experts, which are slices of two tensors.",
-        dtype=torch.bfloat16, edit=to_old_rope)
-
-
-def exaone4(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.Exaone4ForCausalLM(use_eager(transformers.Exaone4Config(
-        **SIZES | {"head_dim": 10, "num_hidden_layers": 3},
-        rope_parameters={"rope_type": "default", "rope_theta": 100.0}, **more)))
-
-
-def exaone4_window() -> None:
-    case("hf-exaone4", exaone4(sliding_window=6, sliding_window_pattern=2),
-         "Blocks are normed before the sum alone, queries and keys by heads; layers 0 and 2 rotate and "
-         "have a window of 6 keys, layer 1 does neither.", dtype=torch.bfloat16, edit=to_old_window)
-
-
-def exaone4_global() -> None:
-    case("hf-exaone4-global", exaone4(sliding_window=None, layer_types=["full_attention"] * 3),
-         "Without a window all layers rotate.", dtype=torch.bfloat16)
-
-
-def cohere() -> None:
-    case("hf-cohere", transformers.CohereForCausalLM(use_eager(transformers.CohereConfig(
-        **SIZES | {"head_dim": 10}, attention_bias=True, logit_scale=0.25,
-        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
-        "Attention and feed-forward side by side read one LayerNorm without bias; the two numbers of a "
-        "rotary pair are neighbors; scaled logits; attention biases; tied.",
-        dtype=torch.float16, edit=to_old_rope)
-
-
-def cohere2() -> None:
-    case("hf-cohere2", transformers.Cohere2ForCausalLM(use_eager(transformers.Cohere2Config(
-        **SIZES | {"num_hidden_layers": 3}, sliding_window=6, sliding_window_pattern=2,
-        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
-        "Layers 0 and 2 rotate and have a window of 6 keys, layer 1 does neither.",
-        dtype=torch.float16, edit=to_old_window)
-
-
-def glm() -> None:
-    case("hf-glm", transformers.GlmForCausalLM(use_eager(transformers.GlmConfig(
-        **SIZES | {"head_dim": 12}, rope_parameters=HALF_ROTARY))),
-        "Half of each head is rotated, in pairs of neighbors; q, k and v have biases; gate and up in "
-        "one matrix.", dtype=torch.bfloat16, edit=to_old_partial_rope)
-
-
-def glm4() -> None:
-    case("hf-glm4", transformers.Glm4ForCausalLM(use_eager(transformers.Glm4Config(
-        **SIZES | {"head_dim": 16}, attention_bias=False,
-        rope_parameters=HALF_ROTARY | {"partial_rotary_factor": 0.375}))),
-        "Norms before and after both blocks; three pairs of neighbors of each head are rotated.",
-        dtype=torch.bfloat16)
-
-
-def nemotron() -> None:
-    case("hf-nemotron", transformers.NemotronForCausalLM(use_eager(transformers.NemotronConfig(
-        **SIZES | {"head_dim": 12}, attention_bias=True, mlp_bias=True,
-        rope_parameters=HALF_ROTARY))),
-        "LayerNorm with gains of 1 + w, the square of relu without a gate, half of each head is "
-        "rotated; biases.", dtype=torch.bfloat16, center=0.0, edit=to_old_partial_rope)
-
-
-def gemma3(**more: Any) -> transformers.PreTrainedModel:
-    sizes = SIZES | {"head_dim": 10, "num_hidden_layers": 3, "query_pre_attn_scalar": 7,
-                     "sliding_window": 5}
-    return transformers.Gemma3ForCausalLM(use_eager(transformers.Gemma3TextConfig(**sizes | more)))
-
-
-GEMMA_ROPE = {
-    "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0},
-    "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
-}
-
-
-def gemma3_pattern() -> None:
-    case("hf-gemma3", gemma3(sliding_window_pattern=2, rope_parameters=GEMMA_ROPE),
-         "Every second layer sees all, at a base and a scaling of its own; the keys of published "
-         "files.", dtype=torch.bfloat16, center=0.0, edit=to_old_gemma)
-
-
-def gemma3_types() -> None:
-    case("hf-gemma3-types", gemma3(
-        layer_types=["full_attention", "sliding_attention", "full_attention"],
-        attention_bias=True, rope_parameters=GEMMA_ROPE),
-        "The keys of transformers 5; attention biases.", dtype=torch.bfloat16, center=0.0)
-
-
-def gemma2(**more: Any) -> transformers.PreTrainedModel:
-    sizes = SIZES | {"head_dim": 10, "num_hidden_layers": 3, "query_pre_attn_scalar": 7,
-                     "sliding_window": 5, "attn_logit_softcapping": 3.0,
-                     "final_logit_softcapping": 2.0}
-    return transformers.Gemma2ForCausalLM(use_eager(transformers.Gemma2Config(**sizes | more)))
-
-
-def gemma2_caps() -> None:
-    case("hf-gemma2", gemma2(), "Soft caps that scores and logits reach; even layers have a window "
-         "of 5 keys.", dtype=torch.bfloat16, center=0.0, edit=to_old_rope)
-
-
-def gemma2_plain() -> None:
-    case("hf-gemma2-plain", gemma2(
-        attn_logit_softcapping=None, final_logit_softcapping=None, attention_bias=True,
-        layer_types=["full_attention", "full_attention", "sliding_attention"]),
-        "Without caps; attention biases; layer_types of its own.",
-        dtype=torch.bfloat16, center=0.0)
-
-
-def gemma3_whole() -> None:
-    sizes = SIZES | {"head_dim": 10, "num_hidden_layers": 3, "query_pre_attn_scalar": 7,
-                     "sliding_window": 5, "rope_parameters": GEMMA_ROPE}
-    vision = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2,
-                  image_size=8, patch_size=4, model_type="siglip_vision_model")
-    config = transformers.Gemma3Config(text_config=transformers.Gemma3TextConfig(**sizes),
-                                       vision_config=vision, mm_tokens_per_image=4,
-                                       image_token_index=60, boi_token_index=59, eoi_token_index=58)
-    case("hf-gemma3-whole", transformers.Gemma3ForConditionalGeneration(use_eager(config)),
-         "The text model inside one that sees pictures, whose tensors are passed over.",
-         final_norm="model.language_model.norm", dtype=torch.bfloat16, center=0.0)
-
-
-def gemma4(**more: Any) -> transformers.PreTrainedModel:
-    sizes = SIZES | {"head_dim": 8, "num_hidden_layers": 3, "sliding_window": 5, "hidden_size_per_layer_input": 0,
-                     "max_position_embeddings": 64, "pad_token_id": 0}
-    return transformers.Gemma4ForCausalLM(use_eager(transformers.Gemma4TextConfig(**sizes | more)))
-
-
-GEMMA4_ROPE = {
-    "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.4, "factor": 1.5, "rope_theta": 100.0},
-    "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
-}
-
-
-def gemma4_keys() -> None:
-    case("hf-gemma4", gemma4(
-        global_head_dim=14, num_global_key_value_heads=1, attention_k_eq_v=True, final_logit_softcapping=2.0,
-        attention_bias=True, rope_parameters=GEMMA4_ROPE,
-        layer_types=["sliding_attention", "full_attention", "full_attention"]),
-        "Layers that see all keys have one key/value head of 14 numbers, whose values are their keys, and rotate two "
-        "of seven pairs; the others have two of 8, and a window of 5 keys; values are normed; a factor after each "
-        "layer.",
-        dtype=torch.bfloat16)
-
-
-def gemma4_narrow() -> None:
-    case("hf-gemma4-narrow", gemma4(
-        global_head_dim=6, num_hidden_layers=6, rope_parameters=GEMMA4_ROPE, tie_word_embeddings=False),
-        "Narrower heads in the last layer, which alone sees all keys; values of its own.", dtype=torch.bfloat16)
-
-
-def gpt_oss() -> None:
-    sizes = SIZES | {"head_dim": 16, "intermediate_size": 24, "max_position_embeddings": 384}
-    case("hf-gpt_oss", transformers.GptOssForCausalLM(use_eager(transformers.GptOssConfig(
-        **sizes, num_local_experts=5, num_experts_per_tok=2, sliding_window=6, swiglu_limit=1.5,
-        rope_parameters={"rope_type": "yarn", "rope_theta": 50.0, "factor": 6.0,
-                         "beta_fast": 4.0, "beta_slow": 1.0, "truncate": False,
-                         "original_max_position_embeddings": 64}))),
-        "Sink logits, a window in even layers, YaRN, 2 of 5 experts, limits that are reached.",
-        dtype=torch.bfloat16, edit=to_old_rope)
-
-
-def mixtral() -> None:
-    case("hf-mixtral", transformers.MixtralForCausalLM(use_eager(transformers.MixtralConfig(
-        **SIZES | {"intermediate_size": 24}, num_local_experts=5, num_experts_per_tok=2))),
-        "2 of 5 experts; their weights sum to 1.", dtype=torch.bfloat16)
-
-
-def qwen2_moe(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.Qwen2MoeForCausalLM(use_eager(transformers.Qwen2MoeConfig(
-        **SIZES, num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20,
-        shared_expert_intermediate_size=28, **more)))
-
-
-def qwen2_moe_shares() -> None:
-    case("hf-qwen2_moe", qwen2_moe(norm_topk_prob=False),
-         "3 of 5 experts whose weights sum to less than 1, and an expert for all tokens.",
-         dtype=torch.bfloat16, edit=to_old_qwen)
-
-
-def qwen2_moe_norm() -> None:
-    case("hf-qwen2_moe-norm", qwen2_moe(norm_topk_prob=True),
-         "3 of 5 experts whose weights sum to 1, and an expert for all tokens.",
-         dtype=torch.bfloat16)
-
-
-LATENT_SIZES = SIZES | dict(
-    num_key_value_heads=4, num_hidden_layers=3, kv_lora_rank=18, qk_rope_head_dim=6, qk_nope_head_dim=8,
-    v_head_dim=11, first_k_dense_replace=1, n_routed_experts=8, moe_intermediate_size=12)
-
-
-def deepseek_v2(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.DeepseekV2ForCausalLM(use_eager(transformers.DeepseekV2Config(**LATENT_SIZES | more)))
-
-
-def deepseek_v2_groups() -> None:
-    case("hf-deepseek_v2", deepseek_v2(
-        q_lora_rank=None, n_shared_experts=2, num_experts_per_tok=3, topk_method="group_limited_greedy",
-        n_group=4, topk_group=2, routed_scaling_factor=1.5, max_position_embeddings=64,
-        rope_parameters={"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "mscale_all_dim": 0.7,
-                         "original_max_position_embeddings": 16}),
-        "Latent attention without compressed queries, values narrower than keys; a first layer without experts, "
-        "then 3 of 8 experts out of 2 of 4 groups and two for all tokens; YaRN that scales scores.",
-        dtype=torch.bfloat16, edit=to_old_rope)
-
-
-def deepseek_v2_greedy() -> None:
-    case("hf-deepseek_v2-greedy", deepseek_v2(
-        q_lora_rank=14, n_shared_experts=1, num_experts_per_tok=2, v_head_dim=19, attention_bias=True,
-        first_k_dense_replace=0, num_hidden_layers=2),
-        "Compressed queries, biases, values wider than keys; 2 of 8 experts in every layer.",
-        dtype=torch.bfloat16)
-
-
-def deepseek_v3() -> None:
-    case("hf-deepseek_v3", transformers.DeepseekV3ForCausalLM(use_eager(transformers.DeepseekV3Config(
-        **LATENT_SIZES | {"v_head_dim": 14, "max_position_embeddings": 64}, q_lora_rank=14, n_group=4, topk_group=2,
-        num_experts_per_tok=3, rope_parameters={
-            "rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "mscale": 1.2, "mscale_all_dim": 0.7,
-            "original_max_position_embeddings": 16}))),
-        "Experts chosen by sigmoids and a bias; values as wide as keys; YaRN with both of its sizes.",
-        dtype=torch.bfloat16, edit=to_old_rope)
-
-
-def dots1() -> None:
-    case("hf-dots1", transformers.Dots1ForCausalLM(use_eager(transformers.Dots1Config(
-        **SIZES | {"head_dim": 10, "num_hidden_layers": 3}, first_k_dense_replace=1, n_routed_experts=6,
-        moe_intermediate_size=12, n_shared_experts=2, num_experts_per_tok=2, routed_scaling_factor=1.5,
-        sliding_window=6, max_window_layers=2,
-        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
-        "Queries and keys normed by heads; experts of deepseek_v3 whose weights are sigmoids; a window of 6 keys in "
-        "the last layer.", dtype=torch.bfloat16, edit=to_old_rope)
 
 
 def trace_with_sink_weights(model: transformers.PreTrainedModel, final_norm: str, tokens: Tensor) -> dict[str, Tensor]:
@@ -937,184 +256,518 @@ def trace_with_sink_weights(model: transformers.PreTrainedModel, final_norm: str
     return trace
 
 
-def granite_swa(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.GraniteSWAForCausalLM(use_eager(transformers.GraniteSWAConfig(
-        **SIZES | more, sliding_window=6)))
+NEOX_SIZES = without(SIZES, "num_key_value_heads") | dict(num_attention_heads=2)
+OPT_SIZES: dict[str, Any] = dict(
+    hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_dim=44, vocab_size=61,
+    max_position_embeddings=CONTEXT, pad_token_id=1)
+BERT_SIZES: dict[str, Any] = dict(
+    hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=44, vocab_size=61,
+    max_position_embeddings=CONTEXT)
+BIGCODE_SIZES: dict[str, Any] = dict(
+    n_embd=32, n_layer=2, n_head=4, vocab_size=61, n_positions=CONTEXT, bos_token_id=0, eos_token_id=1)
+MPT_SIZES: dict[str, Any] = dict(
+    d_model=36, n_layers=2, n_heads=6, vocab_size=61, max_seq_len=CONTEXT, bos_token_id=0, eos_token_id=1)
+FALCON_SIZES = without(SIZES, "num_key_value_heads", "intermediate_size") | dict(tie_word_embeddings=True)
+BLOOM_SIZES: dict[str, Any] = dict(hidden_size=36, n_layer=2, n_head=6, vocab_size=61, bos_token_id=0, eos_token_id=1)
+HYBRID_SIZES: dict[str, Any] = SIZES | dict(
+    num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1, head_dim=12, max_position_embeddings=80)
+DELTA_SIZES: dict[str, Any] = HYBRID_SIZES | dict(
+    linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6, linear_value_head_dim=5,
+    rope_parameters=default_rope(500.0, partial_rotary_factor=0.5))
+MAMBA_SIZES: dict[str, Any] = HYBRID_SIZES | dict(
+    num_hidden_layers=2, mamba_d_ssm=24, mamba_n_heads=4, mamba_d_head=6, mamba_d_state=7, mamba_n_groups=2,
+    mamba_chunk_size=16, rope_parameters=default_rope(500.0))
+OLMO3_SIZES = SIZES | dict(num_hidden_layers=5, max_position_embeddings=256, sliding_window=5)
+EXAONE_SIZES = SIZES | dict(head_dim=10, num_hidden_layers=3, rope_parameters=default_rope(100.0))
+GEMMA_SIZES = SIZES | dict(head_dim=10, num_hidden_layers=3, query_pre_attn_scalar=7, sliding_window=5)
+GEMMA4_SIZES = SIZES | dict(
+    head_dim=8, num_hidden_layers=3, sliding_window=5, hidden_size_per_layer_input=0, max_position_embeddings=64,
+    pad_token_id=0)
+GRANITE_FACTORS = dict(embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0)
+SHARED_EXPERT_SIZES = SIZES | dict(
+    num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20, shared_expert_intermediate_size=28)
+LATENT_SIZES = SIZES | dict(
+    num_key_value_heads=4, num_hidden_layers=3, kv_lora_rank=18, qk_rope_head_dim=6, qk_nope_head_dim=8,
+    v_head_dim=11, first_k_dense_replace=1, n_routed_experts=8, moe_intermediate_size=12)
+MIMO_SIZES = SIZES | dict(
+    num_key_value_heads=1, head_dim=14, v_head_dim=9, num_hidden_layers=3, sliding_window=6, n_routed_experts=6,
+    moe_intermediate_size=12, num_experts_per_tok=2)
 
+HALF_ROTARY = default_rope(100.0, partial_rotary_factor=0.5)
+# Both bases are 500000, because transformers 5 reads flat keys with this base for layers with a window.
+OLMO_ROPE = {
+    "full_attention": {"rope_type": "yarn", "rope_theta": 500000.0, "factor": 4.0,
+                       "original_max_position_embeddings": 64},
+    "sliding_attention": default_rope(500000.0),
+}
+HUNYUAN_ROPE = {"rope_type": "dynamic", "rope_theta": 100.0, "alpha": 50.0, "factor": 1.0}
+GEMMA_ROPE = {
+    "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0},
+    "sliding_attention": default_rope(100.0),
+}
+GEMMA4_ROPE = {
+    "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.4, "factor": 1.5, "rope_theta": 100.0},
+    "sliding_attention": default_rope(50.0),
+}
 
-def granite_swa_bases() -> None:
-    case("hf-granite_swa", granite_swa(
-        num_hidden_layers=5, layer_rope_theta=[50.0, 100.0, 0, 100.0, 0], embedding_multiplier=3.0,
-        residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0),
+CASES: dict[str, Case] = {
+    "hf-gpt_neox": Case(
+        transformers.GPTNeoXForCausalLM,
+        NEOX_SIZES | dict(rope_parameters=default_rope(500.0, partial_rotary_factor=0.25)),
+        "Parallel residual, a quarter of the head is rotated, F16, the keys of published files.",
+        final_norm="gpt_neox.final_layer_norm", dtype=torch.float16, edit=to_old_neox),
+    "hf-gpt_neox-serial": Case(
+        transformers.GPTNeoXForCausalLM,
+        NEOX_SIZES | dict(use_parallel_residual=False, tie_word_embeddings=True, attention_bias=False,
+                          rope_parameters=default_rope(500.0, partial_rotary_factor=0.5)),
+        "Serial residual, no attention biases, tied head, the keys of transformers 5.",
+        final_norm="gpt_neox.final_layer_norm"),
+    "hf-gpt_neo": Case(
+        transformers.GPTNeoForCausalLM,
+        dict(hidden_size=32, num_layers=3, num_heads=4, vocab_size=61, intermediate_size=None,
+             max_position_embeddings=CONTEXT, window_size=4, bos_token_id=0, eos_token_id=0,
+             attention_types=[[["global", "local"], 1], [["local"], 1]]),
+        "Unscaled scores; the window of 4 keys holds in layers 1 and 2.",
+        final_norm="transformer.ln_f", dtype=torch.float16),
+    "hf-gptj": Case(
+        transformers.GPTJForCausalLM,
+        dict(n_embd=48, n_layer=2, n_head=3, n_inner=40, rotary_dim=8, vocab_size=61, n_positions=CONTEXT,
+             bos_token_id=0, eos_token_id=1, tie_word_embeddings=True),
+        "Attention and feed-forward side by side read one norm; half of each head is rotated, in pairs of "
+        "neighbors; the head is tied and has a bias.",
+        final_norm="transformer.ln_f", dtype=torch.float16),
+    "hf-codegen": Case(
+        transformers.CodeGenForCausalLM,
+        dict(n_embd=40, n_layer=2, n_head=8, rotary_dim=4, vocab_size=61, n_positions=CONTEXT,
+             bos_token_id=0, eos_token_id=1),
+        "q, v and k of each fourth of the heads in one matrix; heads of 5 dimensions, of which the first 4 "
+        "are rotated, in pairs of neighbors.",
+        final_norm="transformer.ln_f", dtype=torch.float16),
+    "hf-gpt_bigcode": Case(
+        transformers.GPTBigCodeForCausalLM, BIGCODE_SIZES | dict(n_inner=44), "All queries share a key.",
+        final_norm="transformer.ln_f", dtype=torch.bfloat16),
+    "hf-gpt_bigcode-heads": Case(
+        transformers.GPTBigCodeForCausalLM,
+        BIGCODE_SIZES | dict(multi_query=False, scale_attn_weights=False, activation_function="gelu"),
+        "q, k and v of each head side by side; unscaled scores; names without a prefix.",
+        final_norm="transformer.ln_f", part="transformer"),
+    "hf-mpt": Case(
+        transformers.MptForCausalLM, MPT_SIZES | dict(attn_config={"clip_qkv": 0.8, "softmax_scale": 0.5}),
+        "ALiBi with six heads; queries, keys and values that reach their limit; a scale of scores of its own.",
+        final_norm="transformer.norm_f", dtype=torch.float16),
+    "hf-mpt-bare": Case(
+        transformers.MptForCausalLM, MPT_SIZES, "Neither; names without a prefix.",
+        final_norm="transformer.norm_f", part="transformer"),
+    "hf-opt": Case(
+        transformers.OPTForCausalLM, OPT_SIZES, "Names begin with model.decoder.; positions begin at row 2; ReLU.",
+        final_norm="model.decoder.final_layer_norm", dtype=torch.float16),
+    "hf-opt-bare": Case(
+        transformers.OPTForCausalLM, OPT_SIZES | dict(enable_bias=False),
+        "Names begin with decoder., as the base model writes them; no biases.",
+        final_norm="model.decoder.final_layer_norm", part="model"),
+    "hf-opt-350m": Case(
+        transformers.OPTForCausalLM, OPT_SIZES | dict(do_layer_norm_before=False, word_embed_proj_dim=20),
+        "Norms after each half of a block; token vectors of 20 numbers, projected to D and back.",
+        final_norm="model.decoder.project_out", dtype=torch.float16),
+    "hf-bert": Case(
+        transformers.BertForMaskedLM, BERT_SIZES | dict(type_vocab_size=3),
+        "An encoder: every query sees every key; a norm after each half of a block; a head with "
+        "a layer of its own predicts masked tokens.", final_norm="cls", dtype=torch.float16),
+    "hf-bert-bare": Case(
+        transformers.BertForMaskedLM, BERT_SIZES | dict(hidden_act="gelu_new"),
+        "Names without a prefix and no head, as the base model writes them: logits are NaN.",
+        final_norm="cls", part="bert", has_head=False),
+    "hf-bert-old": Case(
+        transformers.BertForMaskedLM, BERT_SIZES, "The names of published files: LayerNorm.gamma and .beta.",
+        final_norm="cls", rename=to_old_bert_name),
+    "hf-bert-untied": Case(
+        transformers.BertForMaskedLM, BERT_SIZES | dict(tie_word_embeddings=False),
+        "The decoder has weights and a bias of its own: predictions.bias, beside it, is not used.",
+        final_norm="cls"),
+    "hf-falcon": Case(
+        transformers.FalconForCausalLM, FALCON_SIZES | dict(rope_parameters=default_rope(100.0)),
+        "One norm for attention and feed-forward side by side; all queries share a key.",
+        final_norm="transformer.ln_f", dtype=torch.bfloat16),
+    "hf-falcon-groups": Case(
+        transformers.FalconForCausalLM,
+        FALCON_SIZES | dict(new_decoder_architecture=True, num_kv_heads=2, bias=True, ffn_hidden_size=44),
+        "A norm for each of both, two groups of queries; biases.",
+        final_norm="transformer.ln_f", dtype=torch.bfloat16),
+    "hf-falcon-serial": Case(
+        transformers.FalconForCausalLM, FALCON_SIZES | dict(parallel_attn=False, multi_query=False, bias=True),
+        "The feed-forward behind attention; each query head has its key.",
+        final_norm="transformer.ln_f", dtype=torch.bfloat16),
+    "hf-bloom": Case(
+        transformers.BloomForCausalLM, BLOOM_SIZES, "ALiBi with six heads; token vectors are normed.",
+        final_norm="transformer.ln_f", dtype=torch.float16),
+    "hf-bloom-bare": Case(
+        transformers.BloomForCausalLM, BLOOM_SIZES | dict(hidden_size=32, n_head=4),
+        "Names without a prefix, as published files have them.",
+        final_norm="transformer.ln_f", part="transformer"),
+    "hf-mistral": Case(
+        transformers.MistralForCausalLM, SIZES | dict(head_dim=10, sliding_window=6),
+        "Every layer has a window of 6 keys; head_dim is explicit, H*K != D.",
+        dtype=torch.bfloat16, edit=to_old_and_new_rope),
+    "hf-qwen2": Case(
+        transformers.Qwen2ForCausalLM, SIZES | dict(tie_word_embeddings=True),
+        "q, k and v have biases, o has none; a sliding_window that is not used; tied.",
+        dtype=torch.bfloat16, edit=to_old_qwen),
+    "hf-qwen2-window": Case(
+        transformers.Qwen2ForCausalLM,
+        SIZES | dict(num_hidden_layers=3, use_sliding_window=True, sliding_window=5, max_window_layers=1,
+                     max_position_embeddings=256,
+                     rope_parameters={"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0,
+                                      "original_max_position_embeddings": 64}),
+        "Layers from max_window_layers on have a window of 5 keys; YaRN with rounded bounds.",
+        dtype=torch.bfloat16, edit=to_old_qwen),
+    "hf-qwen3": Case(
+        transformers.Qwen3ForCausalLM,
+        SIZES | dict(head_dim=12, tie_word_embeddings=True, rope_parameters=default_rope(1e6)),
+        "Queries and keys are normed per head before they are rotated; H*K != D.",
+        dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-qwen3_moe": Case(
+        transformers.Qwen3MoeForCausalLM,
+        SIZES | dict(head_dim=12, num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20,
+                     norm_topk_prob=True, use_sliding_window=True, sliding_window=6),
+        "3 of 5 experts whose weights sum to 1; every layer has a window of 6 keys.",
+        dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-seed_oss": Case(
+        transformers.SeedOssForCausalLM, SIZES | dict(head_dim=12, mlp_bias=True, rope_parameters=default_rope(100.0)),
+        "q, k and v have biases, o has none, the feed-forward has them; H*K != D.",
+        dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-ernie4_5": Case(
+        transformers.Ernie4_5ForCausalLM, SIZES | dict(head_dim=10, use_bias=True, rope_parameters=default_rope(100.0)),
+        "The two numbers of a rotary pair are neighbors; biases everywhere; H*K != D; tied.",
+        dtype=torch.bfloat16),
+    "hf-helium": Case(
+        transformers.HeliumForCausalLM,
+        SIZES | dict(head_dim=8, attention_bias=True, rope_parameters=default_rope(100.0)),
+        "The two numbers of a rotary pair are neighbors; q, k and v have biases.",
+        dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-stablelm": Case(
+        transformers.StableLmForCausalLM, SIZES | dict(use_qkv_bias=True, rope_parameters=HALF_ROTARY),
+        "LayerNorm, a gated feed-forward, half of each head is rotated; q, k and v have biases.",
+        dtype=torch.float16, edit=to_old_partial_rope),
+    "hf-stablelm-parallel": Case(
+        transformers.StableLmForCausalLM, SIZES | dict(use_parallel_residual=True, rope_parameters=HALF_ROTARY),
+        "Attention and feed-forward side by side read one norm.", dtype=torch.float16),
+    "hf-starcoder2": Case(
+        transformers.Starcoder2ForCausalLM, SIZES | dict(sliding_window=6, rope_parameters=default_rope(100.0)),
+        "LayerNorm, a feed-forward without gate, biases; a window of 6 keys; tied.",
+        dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-phi": Case(
+        transformers.PhiForCausalLM, SIZES | dict(rope_parameters=HALF_ROTARY),
+        "Attention and feed-forward side by side read one norm; half of each head is rotated; biases, also "
+        "of the head.", final_norm="model.final_layernorm", dtype=torch.float16, edit=to_old_partial_rope),
+    "hf-phi3": Case(
+        transformers.Phi3ForCausalLM, SIZES | dict(sliding_window=6, rope_parameters=HALF_ROTARY),
+        "q, k and v in one matrix, gate and up in another; half of each head is rotated; a window "
+        "of 6 keys.", dtype=torch.bfloat16, edit=to_old_partial_rope),
+    "hf-olmo": Case(
+        transformers.OlmoForCausalLM, SIZES | dict(rope_parameters=default_rope(100.0)),
+        "LayerNorm without gain and bias.", dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-olmo-clip": Case(
+        transformers.OlmoForCausalLM, SIZES | dict(clip_qkv=0.7),
+        "Queries, keys and values that reach their limit.", dtype=torch.bfloat16),
+    "hf-smollm3": Case(
+        transformers.SmolLM3ForCausalLM,
+        SIZES | dict(num_hidden_layers=3, no_rope_layer_interval=2, use_sliding_window=True, sliding_window=6,
+                     rope_parameters=default_rope(100.0)),
+        "The second of three layers does not rotate, and has a window of 6 keys; tied.",
+        dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-granite": Case(
+        transformers.GraniteForCausalLM, SIZES | GRANITE_FACTORS | dict(rope_parameters=default_rope(100.0)),
+        "Factors of embeddings, scores, both branches and logits.",
+        dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-olmo2": Case(
+        transformers.Olmo2ForCausalLM, SIZES | dict(rope_parameters=default_rope(500.0)),
+        "No norm before a block, one after it; queries of all heads are normed as one vector.",
+        dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-olmo3": Case(
+        transformers.Olmo3ForCausalLM, OLMO3_SIZES | dict(rope_parameters=OLMO_ROPE, rms_norm_eps=1e-3),
+        "Three of four layers have a window of 5 keys; YaRN in the others; the keys of published "
+        "files.", dtype=torch.bfloat16, edit=to_old_olmo),
+    "hf-olmo3-types": Case(
+        transformers.Olmo3ForCausalLM,
+        OLMO3_SIZES | dict(
+            num_hidden_layers=2, layer_types=["full_attention", "sliding_attention"], attention_bias=True,
+            rope_parameters={"full_attention": OLMO_ROPE["full_attention"] | {"rope_theta": 100.0},
+                             "sliding_attention": default_rope(50.0)}),
+        "The keys of transformers 5; attention biases.", dtype=torch.bfloat16),
+    "hf-olmoe": Case(
+        transformers.OlmoeForCausalLM,
+        SIZES | dict(intermediate_size=24, num_experts=5, num_experts_per_tok=3, attention_bias=True,
+                     rope_parameters=default_rope(100.0)),
+        "Queries and keys of all heads are normed as one; 3 of 5 experts whose weights sum to less "
+        "than 1; attention biases.", dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-granitemoe": Case(
+        transformers.GraniteMoeForCausalLM,
+        SIZES | GRANITE_FACTORS | dict(intermediate_size=24, num_local_experts=5, num_experts_per_tok=2,
+                                       rope_parameters=default_rope(100.0)),
+        "Granite's factors; 2 of 5 experts, which are slices of two tensors.",
+        dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-exaone4": Case(
+        transformers.Exaone4ForCausalLM, EXAONE_SIZES | dict(sliding_window=6, sliding_window_pattern=2),
+        "Blocks are normed before the sum alone, queries and keys by heads; layers 0 and 2 rotate and "
+        "have a window of 6 keys, layer 1 does neither.", dtype=torch.bfloat16, edit=to_old_window),
+    "hf-exaone4-global": Case(
+        transformers.Exaone4ForCausalLM,
+        EXAONE_SIZES | dict(sliding_window=None, layer_types=["full_attention"] * 3),
+        "Without a window all layers rotate.", dtype=torch.bfloat16),
+    "hf-cohere": Case(
+        transformers.CohereForCausalLM,
+        SIZES | dict(head_dim=10, attention_bias=True, logit_scale=0.25, rope_parameters=default_rope(100.0)),
+        "Attention and feed-forward side by side read one LayerNorm without bias; the two numbers of a "
+        "rotary pair are neighbors; scaled logits; attention biases; tied.",
+        dtype=torch.float16, edit=to_old_rope),
+    "hf-cohere2": Case(
+        transformers.Cohere2ForCausalLM,
+        SIZES | dict(num_hidden_layers=3, sliding_window=6, sliding_window_pattern=2,
+                     rope_parameters=default_rope(100.0)),
+        "Layers 0 and 2 rotate and have a window of 6 keys, layer 1 does neither.",
+        dtype=torch.float16, edit=to_old_window),
+    "hf-glm": Case(
+        transformers.GlmForCausalLM, SIZES | dict(head_dim=12, rope_parameters=HALF_ROTARY),
+        "Half of each head is rotated, in pairs of neighbors; q, k and v have biases; gate and up in "
+        "one matrix.", dtype=torch.bfloat16, edit=to_old_partial_rope),
+    "hf-glm4": Case(
+        transformers.Glm4ForCausalLM,
+        SIZES | dict(head_dim=16, attention_bias=False,
+                     rope_parameters=HALF_ROTARY | {"partial_rotary_factor": 0.375}),
+        "Norms before and after both blocks; three pairs of neighbors of each head are rotated.",
+        dtype=torch.bfloat16),
+    "hf-nemotron": Case(
+        transformers.NemotronForCausalLM,
+        SIZES | dict(head_dim=12, attention_bias=True, mlp_bias=True, rope_parameters=HALF_ROTARY),
+        "LayerNorm with gains of 1 + w, the square of relu without a gate, half of each head is "
+        "rotated; biases.", dtype=torch.bfloat16, center=0.0, edit=to_old_partial_rope),
+    "hf-hunyuan": Case(
+        transformers.HunYuanDenseV1ForCausalLM,
+        SIZES | dict(head_dim=12, tie_word_embeddings=True, rope_parameters=HUNYUAN_ROPE),
+        "Queries and keys are normed after they are rotated; alpha stretches the base.",
+        dtype=torch.bfloat16, edit=to_old_hunyuan),
+    "hf-hunyuan_moe": Case(
+        transformers.HunYuanMoEV1ForCausalLM,
+        SIZES | dict(head_dim=8, intermediate_size=24, num_experts=5, moe_topk=2, rope_parameters=HUNYUAN_ROPE),
+        "2 of 5 experts whose weights sum to 1, and an expert for all tokens as it is.",
+        dtype=torch.bfloat16),
+    "hf-gemma3": Case(
+        transformers.Gemma3ForCausalLM, GEMMA_SIZES | dict(sliding_window_pattern=2, rope_parameters=GEMMA_ROPE),
+        "Every second layer sees all, at a base and a scaling of its own; the keys of published "
+        "files.", dtype=torch.bfloat16, center=0.0, edit=to_old_gemma),
+    "hf-gemma3-types": Case(
+        transformers.Gemma3ForCausalLM,
+        GEMMA_SIZES | dict(layer_types=["full_attention", "sliding_attention", "full_attention"],
+                           attention_bias=True, rope_parameters=GEMMA_ROPE),
+        "The keys of transformers 5; attention biases.", dtype=torch.bfloat16, center=0.0),
+    "hf-gemma2": Case(
+        transformers.Gemma2ForCausalLM,
+        GEMMA_SIZES | dict(attn_logit_softcapping=3.0, final_logit_softcapping=2.0),
+        "Soft caps that scores and logits reach; even layers have a window of 5 keys.",
+        dtype=torch.bfloat16, center=0.0, edit=to_old_rope),
+    "hf-gemma2-plain": Case(
+        transformers.Gemma2ForCausalLM,
+        GEMMA_SIZES | dict(attn_logit_softcapping=None, final_logit_softcapping=None, attention_bias=True,
+                           layer_types=["full_attention", "full_attention", "sliding_attention"]),
+        "Without caps; attention biases; layer_types of its own.",
+        dtype=torch.bfloat16, center=0.0),
+    "hf-gemma3-whole": Case(
+        transformers.Gemma3ForConditionalGeneration,
+        dict(text_config=GEMMA_SIZES | dict(rope_parameters=GEMMA_ROPE),
+             vision_config=dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2,
+                                image_size=8, patch_size=4, model_type="siglip_vision_model"),
+             mm_tokens_per_image=4, image_token_index=60, boi_token_index=59, eoi_token_index=58),
+        "The text model inside one that sees pictures, whose tensors are passed over.",
+        final_norm="model.language_model.norm", dtype=torch.bfloat16, center=0.0),
+    "hf-gemma4": Case(
+        transformers.Gemma4ForCausalLM,
+        GEMMA4_SIZES | dict(
+            global_head_dim=14, num_global_key_value_heads=1, attention_k_eq_v=True, final_logit_softcapping=2.0,
+            attention_bias=True, rope_parameters=GEMMA4_ROPE,
+            layer_types=["sliding_attention", "full_attention", "full_attention"]),
+        "Layers that see all keys have one key/value head of 14 numbers, whose values are their keys, and rotate two "
+        "of seven pairs; the others have two of 8, and a window of 5 keys; values are normed; a factor after each "
+        "layer.", dtype=torch.bfloat16),
+    "hf-gemma4-narrow": Case(
+        transformers.Gemma4ForCausalLM,
+        GEMMA4_SIZES | dict(global_head_dim=6, num_hidden_layers=6, rope_parameters=GEMMA4_ROPE,
+                            tie_word_embeddings=False),
+        "Narrower heads in the last layer, which alone sees all keys; values of its own.", dtype=torch.bfloat16),
+    "hf-gpt_oss": Case(
+        transformers.GptOssForCausalLM,
+        SIZES | dict(head_dim=16, intermediate_size=24, max_position_embeddings=384, num_local_experts=5,
+                     num_experts_per_tok=2, sliding_window=6, swiglu_limit=1.5,
+                     rope_parameters={"rope_type": "yarn", "rope_theta": 50.0, "factor": 6.0,
+                                      "beta_fast": 4.0, "beta_slow": 1.0, "truncate": False,
+                                      "original_max_position_embeddings": 64}),
+        "Sink logits, a window in even layers, YaRN, 2 of 5 experts, limits that are reached.",
+        dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-qwen3_next": Case(
+        transformers.Qwen3NextForCausalLM,
+        DELTA_SIZES | dict(full_attention_interval=2, num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20,
+                           shared_expert_intermediate_size=24, norm_topk_prob=True),
+        "Attention in every second layer, with a gate; Gated DeltaNet in the others; the keys of published files.",
+        center=0.0, dtype=torch.bfloat16, edit=to_old_delta_net, length=MIXER_T),
+    "hf-qwen3_next-types": Case(
+        transformers.Qwen3NextForCausalLM,
+        DELTA_SIZES | dict(
+            num_hidden_layers=3, attention_bias=True,
+            layer_types=["full_attention", "linear_attention", "linear_attention"], linear_conv_kernel_dim=3,
+            tie_word_embeddings=True, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=12,
+            shared_expert_intermediate_size=28, norm_topk_prob=False),
+        "Attention in the first of three layers, with biases; shares of all experts; a tied head.",
+        center=0.0, length=MIXER_T),
+    "hf-qwen3_5": Case(
+        transformers.Qwen3_5ForCausalLM,
+        DELTA_SIZES | dict(
+            layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"]),
+        "One feed-forward for all tokens; attention in the third of four layers.", center=0.0, length=MIXER_T),
+    "hf-qwen3_5-whole": Case(
+        transformers.Qwen3_5ForConditionalGeneration,
+        dict(text_config=DELTA_SIZES | dict(
+                 num_hidden_layers=2, full_attention_interval=2,
+                 rope_parameters={"mrope_section": [1, 1, 1], "mrope_interleaved": True,
+                                  **DELTA_SIZES["rope_parameters"]}),
+             vision_config=dict(depth=1, hidden_size=16, intermediate_size=16, num_heads=2, out_hidden_size=32,
+                                num_position_embeddings=16)),
+        "The text model inside the multimodal one, with its rotary sections, which text does not see.",
+        final_norm="model.language_model.norm", center=0.0, length=MIXER_T),
+    "hf-lfm2": Case(
+        transformers.Lfm2ForCausalLM,
+        without(HYBRID_SIZES, "head_dim") | dict(
+            hidden_size=36, layer_types=["conv", "full_attention", "conv", "full_attention"],
+            conv_bias=True, norm_eps=1e-3, block_multiple_of=8, block_ffn_dim_multiplier=1.3,
+            tie_word_embeddings=False, rope_parameters=default_rope(500.0)),
+        "Short convolutions with biases in two of four layers; a feed-forward of an adjusted width.",
+        final_norm="model.embedding_norm", length=MIXER_T),
+    "hf-lfm2-indices": Case(
+        transformers.Lfm2ForCausalLM,
+        SIZES | dict(num_hidden_layers=3, full_attn_idxs=[1], conv_L_cache=4, block_auto_adjust_ff_dim=False,
+                     rope_parameters=default_rope(500.0)),
+        "A list of the layers with attention; a longer convolution, no biases, a tied head, BF16.",
+        final_norm="model.embedding_norm", dtype=torch.bfloat16, edit=to_old_lfm2),
+    "hf-falcon_h1": Case(
+        transformers.FalconH1ForCausalLM,
+        MAMBA_SIZES | dict(
+            mamba_rms_norm=True, mamba_norm_before_gate=False, attention_in_multiplier=0.7,
+            attention_out_multiplier=1.2, key_multiplier=0.6, embedding_multiplier=1.5, lm_head_multiplier=0.4,
+            mlp_multipliers=[0.8, 1.3], ssm_in_multiplier=0.9, ssm_out_multiplier=0.6,
+            ssm_multipliers=[0.7, 1.1, 0.8, 0.9, 1.2]),
+        "Mamba-2 beside attention in each layer, normed after its gate; every multiplier.",
+        final_norm="model.final_layernorm", length=MIXER_T),
+    "hf-falcon_h1-biases": Case(
+        transformers.FalconH1ForCausalLM,
+        MAMBA_SIZES | dict(
+            mamba_n_groups=1, mamba_d_ssm=None, mamba_expand=1, mamba_d_head="auto",
+            mamba_d_conv=3, attention_bias=True, mlp_bias=True, mamba_proj_bias=True, projectors_bias=True,
+            time_step_limit=[0.4, 1.5], tie_word_embeddings=True),
+        "Biases everywhere, steps that are clipped, no norm before the output, one group, a tied head.",
+        final_norm="model.final_layernorm", dtype=torch.bfloat16, length=MIXER_T),
+    "hf-mixtral": Case(
+        transformers.MixtralForCausalLM,
+        SIZES | dict(intermediate_size=24, num_local_experts=5, num_experts_per_tok=2),
+        "2 of 5 experts; their weights sum to 1.", dtype=torch.bfloat16),
+    "hf-qwen2_moe": Case(
+        transformers.Qwen2MoeForCausalLM, SHARED_EXPERT_SIZES | dict(norm_topk_prob=False),
+        "3 of 5 experts whose weights sum to less than 1, and an expert for all tokens.",
+        dtype=torch.bfloat16, edit=to_old_qwen),
+    "hf-qwen2_moe-norm": Case(
+        transformers.Qwen2MoeForCausalLM, SHARED_EXPERT_SIZES | dict(norm_topk_prob=True),
+        "3 of 5 experts whose weights sum to 1, and an expert for all tokens.",
+        dtype=torch.bfloat16),
+    "hf-deepseek_v2": Case(
+        transformers.DeepseekV2ForCausalLM,
+        LATENT_SIZES | dict(
+            q_lora_rank=None, n_shared_experts=2, num_experts_per_tok=3, topk_method="group_limited_greedy",
+            n_group=4, topk_group=2, routed_scaling_factor=1.5, max_position_embeddings=64,
+            rope_parameters={"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "mscale_all_dim": 0.7,
+                             "original_max_position_embeddings": 16}),
+        "Latent attention without compressed queries, values narrower than keys; a first layer without experts, "
+        "then 3 of 8 experts out of 2 of 4 groups and two for all tokens; YaRN that scales scores.",
+        dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-deepseek_v2-greedy": Case(
+        transformers.DeepseekV2ForCausalLM,
+        LATENT_SIZES | dict(q_lora_rank=14, n_shared_experts=1, num_experts_per_tok=2, v_head_dim=19,
+                            attention_bias=True, first_k_dense_replace=0, num_hidden_layers=2),
+        "Compressed queries, biases, values wider than keys; 2 of 8 experts in every layer.",
+        dtype=torch.bfloat16),
+    "hf-deepseek_v3": Case(
+        transformers.DeepseekV3ForCausalLM,
+        LATENT_SIZES | dict(
+            v_head_dim=14, max_position_embeddings=64, q_lora_rank=14, n_group=4, topk_group=2,
+            num_experts_per_tok=3, rope_parameters={
+                "rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "mscale": 1.2, "mscale_all_dim": 0.7,
+                "original_max_position_embeddings": 16}),
+        "Experts chosen by sigmoids and a bias; values as wide as keys; YaRN with both of its sizes.",
+        dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-dots1": Case(
+        transformers.Dots1ForCausalLM,
+        SIZES | dict(head_dim=10, num_hidden_layers=3, first_k_dense_replace=1, n_routed_experts=6,
+                     moe_intermediate_size=12, n_shared_experts=2, num_experts_per_tok=2, routed_scaling_factor=1.5,
+                     sliding_window=6, max_window_layers=2, rope_parameters=default_rope(100.0)),
+        "Queries and keys normed by heads; experts of deepseek_v3 whose weights are sigmoids; a window of 6 keys in "
+        "the last layer.", dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-granite_swa": Case(
+        transformers.GraniteSWAForCausalLM,
+        SIZES | GRANITE_FACTORS | dict(num_hidden_layers=5, layer_rope_theta=[50.0, 100.0, 0, 100.0, 0],
+                                       sliding_window=6),
         "Granite's factors; a sink logit for each head; every fourth layer sees all keys, the others 6; two bases of "
-        "rotary positions, and layers without them.", dtype=torch.bfloat16, maps=trace_with_sink_weights)
-
-
-def granite_swa_types() -> None:
-    case("hf-granite_swa-types", granite_swa(
-        layer_types=["sliding_attention", "full_attention"], attention_bias=True, mlp_bias=True,
-        rope_parameters={"rope_type": "default", "rope_theta": 100.0}),
+        "rotary positions, and layers without them.", dtype=torch.bfloat16, maps=trace_with_sink_weights),
+    "hf-granite_swa-types": Case(
+        transformers.GraniteSWAForCausalLM,
+        SIZES | dict(layer_types=["sliding_attention", "full_attention"], attention_bias=True, mlp_bias=True,
+                     rope_parameters=default_rope(100.0), sliding_window=6),
         "layer_types of its own, one base, biases.", dtype=torch.bfloat16, edit=to_old_rope,
-        maps=trace_with_sink_weights)
-
-
-def mimo(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.MiMoV2FlashForCausalLM(use_eager(transformers.MiMoV2FlashConfig(
-        **SIZES | {"num_key_value_heads": 1, "head_dim": 14, "v_head_dim": 9, "num_hidden_layers": 3} | more,
-        sliding_window=6, n_routed_experts=6, moe_intermediate_size=12, num_experts_per_tok=2)))
-
-
-def mimo_defaults() -> None:
-    case("hf-mimo_v2_flash", mimo(num_hidden_layers=7, mlp_layer_types=["dense", "sparse"] * 3 + ["sparse"]),
-         "Layers with a window have two key/value heads and sink logits, the others one and none; values narrower than "
-         "keys, and scaled; two rotations of four dimensions; layers without experts.", dtype=torch.bfloat16)
-
-
-def mimo_types() -> None:
-    case("hf-mimo_v2_flash-types", mimo(
-        layer_types=["sliding_attention", "full_attention", "sliding_attention"], attention_bias=True,
-        attention_value_scale=None, n_group=3, topk_group=2, routed_scaling_factor=1.5, norm_topk_prob=False,
-        v_head_dim=17, rope_parameters={
-            "full_attention": {"rope_type": "default", "rope_theta": 50.0, "partial_rotary_factor": 0.6},
-            "sliding_attention": {"rope_type": "default", "rope_theta": 20.0, "partial_rotary_factor": 0.3}}),
+        maps=trace_with_sink_weights),
+    "hf-mimo_v2_flash": Case(
+        transformers.MiMoV2FlashForCausalLM,
+        MIMO_SIZES | dict(num_hidden_layers=7, mlp_layer_types=["dense", "sparse"] * 3 + ["sparse"]),
+        "Layers with a window have two key/value heads and sink logits, the others one and none; values narrower than "
+        "keys, and scaled; two rotations of four dimensions; layers without experts.", dtype=torch.bfloat16),
+    "hf-mimo_v2_flash-types": Case(
+        transformers.MiMoV2FlashForCausalLM,
+        MIMO_SIZES | dict(
+            layer_types=["sliding_attention", "full_attention", "sliding_attention"], attention_bias=True,
+            attention_value_scale=None, n_group=3, topk_group=2, routed_scaling_factor=1.5, norm_topk_prob=False,
+            v_head_dim=17, rope_parameters={
+                "full_attention": default_rope(50.0, partial_rotary_factor=0.6),
+                "sliding_attention": default_rope(20.0, partial_rotary_factor=0.3)}),
         "layer_types of its own; rotations of 8 and of 4 dimensions; values wider than keys and not scaled; groups of "
-        "experts; biases of q, k and v.", dtype=torch.bfloat16)
-
-
-def apertus() -> None:
-    case("hf-apertus", transformers.ApertusForCausalLM(use_eager(transformers.ApertusConfig(
-        **SIZES | {"max_position_embeddings": 384}, attention_bias=True, rope_parameters={
+        "experts; biases of q, k and v.", dtype=torch.bfloat16),
+    "hf-apertus": Case(
+        transformers.ApertusForCausalLM,
+        SIZES | dict(max_position_embeddings=384, attention_bias=True, rope_parameters={
             "rope_type": "llama3", "rope_theta": 100.0, "factor": 8.0, "low_freq_factor": 1.0,
-            "high_freq_factor": 4.0, "original_max_position_embeddings": 48}))),
+            "high_freq_factor": 4.0, "original_max_position_embeddings": 48}),
         "Queries and keys normed by heads; xIELU with a curve in each layer; biases of q, k, v and o.",
-        dtype=torch.bfloat16, edit=to_old_rope)
-
-
-def phimoe(**more: Any) -> transformers.PreTrainedModel:
-    return transformers.PhimoeForCausalLM(use_eager(transformers.PhimoeConfig(
-        **SIZES | {"intermediate_size": 24}, num_local_experts=5,
-        rope_parameters={"rope_type": "default", "rope_theta": 100.0}, **more)))
-
-
-def phimoe_bias() -> None:
-    case("hf-phimoe", phimoe(attention_bias=True, lm_head_bias=True, router_jitter_noise=0.2, sliding_window=6),
-         "LayerNorm; 2 of 5 experts, each weighed among those near it; biases, also of the head; a window of 6 keys.",
-         dtype=torch.bfloat16, edit=to_old_rope)
-
-
-def llama(name: str, notes: str, rope: dict[str, Any], edit: Edit | None) -> None:
-    model = transformers.LlamaForCausalLM(use_eager(transformers.LlamaConfig(
-        **SIZES, tie_word_embeddings=True, rope_parameters={"rope_theta": 100.0} | rope)))
-    case(name, model, notes, dtype=torch.float16, edit=edit)
-
-
-def llama_linear() -> None:
-    llama("hf-llama-linear", "rope_scaling of the oldest form: linear.",
-          {"rope_type": "linear", "factor": 2.5}, to_old_linear_rope)
-
-
-def llama_llama3() -> None:
-    llama("hf-llama-llama3", "rope_scaling llama3: pairs of all three kinds.", {
-        "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 40}, None)
-
-
-def llama_yarn() -> None:
-    llama("hf-llama-yarn", "rope_scaling yarn: its ramp between whole pairs.", {
-        "rope_type": "yarn", "factor": 4.0, "rope_theta": 10000.0,
-        "original_max_position_embeddings": 4096}, None)
-
-
-CASES: dict[str, Callable[[], None]] = {
-    "hf-gpt_neox": gpt_neox_parallel,
-    "hf-gpt_neox-serial": gpt_neox_serial,
-    "hf-gpt_neo": gpt_neo,
-    "hf-gptj": gptj,
-    "hf-codegen": codegen,
-    "hf-gpt_bigcode": gpt_bigcode_shared,
-    "hf-gpt_bigcode-heads": gpt_bigcode_heads,
-    "hf-mpt": mpt_clipped,
-    "hf-mpt-bare": mpt_bare,
-    "hf-opt": opt_whole,
-    "hf-opt-bare": opt_bare,
-    "hf-opt-350m": opt_350m,
-    "hf-bert": bert_whole,
-    "hf-bert-bare": bert_bare,
-    "hf-bert-old": bert_old,
-    "hf-bert-untied": bert_untied,
-    "hf-falcon": falcon_7b,
-    "hf-falcon-groups": falcon_40b,
-    "hf-falcon-serial": falcon_serial,
-    "hf-bloom": bloom,
-    "hf-bloom-bare": bloom_bare,
-    "hf-mistral": mistral,
-    "hf-qwen2": qwen2_plain,
-    "hf-qwen2-window": qwen2_window,
-    "hf-qwen3": qwen3,
-    "hf-qwen3_moe": qwen3_moe,
-    "hf-seed_oss": seed_oss,
-    "hf-ernie4_5": ernie,
-    "hf-helium": helium,
-    "hf-stablelm": stablelm_serial,
-    "hf-stablelm-parallel": stablelm_parallel,
-    "hf-starcoder2": starcoder2,
-    "hf-phi": phi,
-    "hf-phi3": phi3,
-    "hf-olmo": olmo,
-    "hf-olmo-clip": olmo_clipped,
-    "hf-smollm3": smollm3,
-    "hf-granite": granite,
-    "hf-olmo2": olmo2,
-    "hf-olmo3": olmo3_pattern,
-    "hf-olmo3-types": olmo3_types,
-    "hf-olmoe": olmoe,
-    "hf-granitemoe": granitemoe,
-    "hf-exaone4": exaone4_window,
-    "hf-exaone4-global": exaone4_global,
-    "hf-cohere": cohere,
-    "hf-cohere2": cohere2,
-    "hf-glm": glm,
-    "hf-glm4": glm4,
-    "hf-nemotron": nemotron,
-    "hf-hunyuan": hunyuan,
-    "hf-hunyuan_moe": hunyuan_moe,
-    "hf-gemma3": gemma3_pattern,
-    "hf-gemma3-types": gemma3_types,
-    "hf-gemma2": gemma2_caps,
-    "hf-gemma2-plain": gemma2_plain,
-    "hf-gemma3-whole": gemma3_whole,
-    "hf-gemma4": gemma4_keys,
-    "hf-gemma4-narrow": gemma4_narrow,
-    "hf-gpt_oss": gpt_oss,
-    "hf-qwen3_next": qwen3_next,
-    "hf-qwen3_next-types": qwen3_next_types,
-    "hf-qwen3_5": qwen3_5,
-    "hf-qwen3_5-whole": qwen3_5_whole,
-    "hf-lfm2": lfm2,
-    "hf-lfm2-indices": lfm2_indices,
-    "hf-falcon_h1": falcon_h1,
-    "hf-falcon_h1-biases": falcon_h1_biases,
-    "hf-mixtral": mixtral,
-    "hf-qwen2_moe": qwen2_moe_shares,
-    "hf-qwen2_moe-norm": qwen2_moe_norm,
-    "hf-deepseek_v2": deepseek_v2_groups,
-    "hf-deepseek_v2-greedy": deepseek_v2_greedy,
-    "hf-deepseek_v3": deepseek_v3,
-    "hf-dots1": dots1,
-    "hf-granite_swa": granite_swa_bases,
-    "hf-granite_swa-types": granite_swa_types,
-    "hf-mimo_v2_flash": mimo_defaults,
-    "hf-mimo_v2_flash-types": mimo_types,
-    "hf-apertus": apertus,
-    "hf-phimoe": phimoe_bias,
-    "hf-llama-linear": llama_linear,
-    "hf-llama-yarn": llama_yarn,
-    "hf-llama-llama3": llama_llama3,
+        dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-phimoe": Case(
+        transformers.PhimoeForCausalLM,
+        SIZES | dict(intermediate_size=24, num_local_experts=5, attention_bias=True, lm_head_bias=True,
+                     router_jitter_noise=0.2, sliding_window=6, rope_parameters=default_rope(100.0)),
+        "LayerNorm; 2 of 5 experts, each weighed among those near it; biases, also of the head; a window of 6 keys.",
+        dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-llama-linear": Case(
+        transformers.LlamaForCausalLM,
+        SIZES | dict(tie_word_embeddings=True,
+                     rope_parameters={"rope_theta": 100.0, "rope_type": "linear", "factor": 2.5}),
+        "rope_scaling of the oldest form: linear.", dtype=torch.float16, edit=to_old_linear_rope),
+    "hf-llama-yarn": Case(
+        transformers.LlamaForCausalLM,
+        SIZES | dict(tie_word_embeddings=True, rope_parameters={
+            "rope_type": "yarn", "factor": 4.0, "rope_theta": 10000.0, "original_max_position_embeddings": 4096}),
+        "rope_scaling yarn: its ramp between whole pairs.", dtype=torch.float16),
+    "hf-llama-llama3": Case(
+        transformers.LlamaForCausalLM,
+        SIZES | dict(tie_word_embeddings=True, rope_parameters={
+            "rope_theta": 100.0, "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0, "original_max_position_embeddings": 40}),
+        "rope_scaling llama3: pairs of all three kinds.", dtype=torch.float16),
 }
 
 
 def main() -> None:
-    write_cases(CASES, "Write tests/golden/hf-* of every family")
+    write_cases("Write tests/golden/hf-* of every family", CASES, write)
 
 
 if __name__ == "__main__":

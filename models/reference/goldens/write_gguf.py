@@ -12,6 +12,8 @@ not undo their changes; the script reads these back itself.
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,8 +27,8 @@ from torch import Tensor
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 from . import GOLDEN
-from .write_families import fill_weights, traced_fields, use_eager
-from .write_goldens import describe, scaled_error, store, write_cases
+from .write_families import FALCON_SIZES, MPT_SIZES, SIZES, default_rope, fill_weights, traced_fields, without
+from .write_goldens import build, describe, scaled_error, store, write_cases
 
 T = 12
 
@@ -74,6 +76,14 @@ FALLBACK_TYPES = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
 # scale of the minima, in the next two bytes, over this scale, chosen so that random blocks have mean 0 (None for types
 # without minima).
 READ_ONLY_TYPES = {"Q4_K": (0, 7.5), "Q5_K": (0, 15.5), "Q6_K": (208, None)}
+
+
+@dataclass(frozen=True)
+class Case:
+    make: Callable[[], transformers.PreTrainedModel]
+    type_name: str  # of the matrices
+    notes: str
+    fused: bool = False  # stores q, k and v as one matrix, FUSED_QKV
 
 
 def permute(w: Tensor, heads: int) -> Tensor:
@@ -225,7 +235,7 @@ def add_llama_like(writer: GGUFWriter, config: Any) -> None:
     else:
         writer.add_head_count_kv(config.num_key_value_heads)
         add_norm(writer, config)
-    K = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    K = getattr(config, "head_dim", None) or head_width(config)
     part = config.rope_parameters.get("partial_rotary_factor", 1.0)
     if config.model_type in ("llama", "granite", "granitemoe", "smollm3", "phi3", "stablelm", "cohere2", "glm4",
                              "nemotron"):
@@ -258,15 +268,12 @@ def add_llama_like(writer: GGUFWriter, config: Any) -> None:
 
 
 def add_experts(writer: GGUFWriter, config: Any) -> None:
-    local = config.model_type == "granitemoe"
+    is_hunyuan, local = config.model_type == "hunyuan_v1_moe", config.model_type == "granitemoe"
     writer.add_expert_count(config.num_local_experts if local else config.num_experts)
-    if config.model_type in ("olmoe", "granitemoe"):
-        writer.add_expert_used_count(config.num_experts_per_tok)
-    elif config.model_type == "qwen3_moe":
-        writer.add_expert_used_count(config.num_experts_per_tok)
+    writer.add_expert_used_count(config.moe_topk if is_hunyuan else config.num_experts_per_tok)
+    if config.model_type == "qwen3_moe":
         writer.add_expert_feed_forward_length(config.moe_intermediate_size)
-    else:
-        writer.add_expert_used_count(config.moe_topk)
+    if is_hunyuan:
         writer.add_expert_feed_forward_length(config.intermediate_size)
         writer.add_expert_shared_feed_forward_length(config.intermediate_size)
         writer.add_expert_shared_count(1)
@@ -284,11 +291,10 @@ def add_falcon_like(writer: GGUFWriter, config: Any) -> None:
 
 
 def add_phi(writer: GGUFWriter, config: Any) -> None:
-    K = config.hidden_size // config.num_attention_heads
     writer.add_feed_forward_length(config.intermediate_size)
     writer.add_head_count_kv(config.num_key_value_heads)
     writer.add_layer_norm_eps(config.layer_norm_eps)
-    writer.add_rope_dimension_count(int(config.rope_parameters["partial_rotary_factor"] * K))
+    writer.add_rope_dimension_count(int(config.rope_parameters["partial_rotary_factor"] * head_width(config)))
 
 
 def add_mpt(writer: GGUFWriter, config: Any) -> None:
@@ -317,10 +323,9 @@ def add_config(writer: GGUFWriter, config: Any) -> None:
         add_mpt(writer, config)
     elif config.model_type == "gpt_neox":
         rope = config.rope_parameters
-        K = config.hidden_size // config.num_attention_heads
         writer.add_feed_forward_length(config.intermediate_size)
         writer.add_layer_norm_eps(config.layer_norm_eps)
-        writer.add_rope_dimension_count(int(rope["partial_rotary_factor"] * K))
+        writer.add_rope_dimension_count(int(rope["partial_rotary_factor"] * head_width(config)))
         writer.add_rope_freq_base(rope["rope_theta"])
         writer.add_parallel_residual(config.use_parallel_residual)
     elif config.model_type in ("falcon", "bloom"):
@@ -388,13 +393,13 @@ def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, 
     model.tie_weights()
 
 
-def case(name: str, model: transformers.PreTrainedModel, type_name: str, notes: str, fused: bool = False) -> None:
+def write(name: str, case: Case) -> None:
     folder = GOLDEN / name
     folder.mkdir(exist_ok=True)
-    file = folder / "model.gguf"
+    file, model = folder / "model.gguf", case.make()
     model.float().eval()
     model.set_experts_implementation("eager")
-    read_back(file, model, write_model(file, model, type_name, fused), type_name)
+    read_back(file, model, write_model(file, model, case.type_name, case.fused), case.type_name)
     kind, generator = model.config.model_type, torch.Generator().manual_seed(29)
     tokens = torch.randint(model.config.vocab_size, (T,), generator=generator)
     final_norm = FINAL_NORMS.get(kind, "model.norm")
@@ -403,196 +408,111 @@ def case(name: str, model: transformers.PreTrainedModel, type_name: str, notes: 
     (folder / "golden.safetensors").chmod(0o644)
     precise = traced_fields(model.double(), final_norm, tokens)
     worst = max(scaled_error(precise[key], expected[key]) for key in ("logits", "att", "hidden"))
-    describe(folder, kind, "softmax", notes, script="write_gguf.py", gguf=version("gguf"),
+    describe(folder, kind, "softmax", case.notes, script="write_gguf.py", gguf=version("gguf"),
              f64_error=float(f"{worst:.2g}"))
 
 
-def golden_model(source: str, type_name: str) -> None:
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        GOLDEN / source, attn_implementation="eager", dtype=torch.float32)
-    case(f"gguf-{source.removeprefix('hf-')}-{type_name.lower()}", model, type_name,
-         f"The model of {source}, matrices in {type_name}.")
+def golden_case(source: str, type_name: str) -> Case:
+    make = partial(transformers.AutoModelForCausalLM.from_pretrained, GOLDEN / source, attn_implementation="eager",
+                   dtype=torch.float32)
+    return Case(make, type_name, f"The model of {source}, matrices in {type_name}.")
 
 
-def randomize_weights(model: transformers.PreTrainedModel, center: float = 1.0) -> transformers.PreTrainedModel:
+def random_model(kind: type[transformers.PreTrainedModel], config: dict[str, Any],
+                 center: float = 1.0) -> transformers.PreTrainedModel:
+    model = build(kind, **config)
     fill_weights(model, torch.Generator().manual_seed(31), center)
     return model
 
 
-def llama(**more: Any) -> transformers.PreTrainedModel:
-    sizes: dict[str, Any] = dict(
-        hidden_size=64, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2,
-        head_dim=16, intermediate_size=96, vocab_size=67, max_position_embeddings=48,
-        tie_word_embeddings=True)
-    return randomize_weights(transformers.LlamaForCausalLM(use_eager(transformers.LlamaConfig(**sizes | more))))
+LLAMA_SIZES: dict[str, Any] = dict(
+    hidden_size=64, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2,
+    head_dim=16, intermediate_size=96, vocab_size=67, max_position_embeddings=48,
+    tie_word_embeddings=True)
+GEMMA_SIZES = SIZES | dict(
+    hidden_size=24, num_attention_heads=2, num_key_value_heads=1, head_dim=10, query_pre_attn_scalar=10,
+    intermediate_size=24, sliding_window=5)
 
 
-def narrow_llama(type_name: str) -> None:
-    case(f"gguf-narrow-{type_name.lower()}", llama(), type_name, f"A llama with matrices in {type_name}.")
-
-
-def wide_llama(type_name: str) -> None:
-    model = llama(hidden_size=256, num_attention_heads=2, num_key_value_heads=1,
-                  intermediate_size=32, vocab_size=41)
+def wide_llama() -> transformers.PreTrainedModel:
+    model = random_model(transformers.LlamaForCausalLM, LLAMA_SIZES | dict(
+        hidden_size=256, num_attention_heads=2, num_key_value_heads=1, intermediate_size=32, vocab_size=41))
     with torch.no_grad():
         for name, w in model.named_parameters():
             if "_proj" in name:  # with longer rows, one key would get all attention
                 w *= (min(w.shape) / w.shape[1]) ** 0.5
             if "embed" in name:
                 w *= 0.25
-    case(f"gguf-wide-{type_name.lower()}", model, type_name,
-         f"A llama with matrices of random {type_name} blocks; o and down, whose rows are shorter "
-         f"than a block, in {FALLBACK_TYPES[type_name]}.")
+    return model
 
 
-def llama3() -> None:
-    model = llama(hidden_size=32, rope_parameters={
-        "rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0, "original_max_position_embeddings": 8192})
-    case("gguf-llama3-f16", model, "F16",
-         "The scaling of llama 3.1, which GGUF keeps as a tensor of factors.")
+make_phi = partial(random_model, transformers.PhiForCausalLM,
+                   without(SIZES, "num_key_value_heads") | dict(intermediate_size=128))
 
+# The models of the goldens hf-* that are also written as GGUF, for each type.
+GOLDEN_MODELS = {
+    "F32": ("llama-gqa",),
+    "F16": ("llama-linear", "gpt2-plain", "gpt_neox-serial", "hunyuan", "hunyuan_moe", "bloom", "phi3", "stablelm",
+            "lfm2-indices", "olmoe", "cohere"),
+    "BF16": ("llama-bias", "qwen2", "qwen3", "olmo2", "falcon", "granite", "seed_oss", "ernie4_5", "olmo",
+             "granitemoe", "exaone4-global", "glm4", "nemotron", "olmo-clip", "gpt_bigcode"),
+    "Q8_0": ("gpt_neox",),
+}
 
-def qwen3_moe() -> None:
-    config = transformers.Qwen3MoeConfig(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        head_dim=8, intermediate_size=40, moe_intermediate_size=32, num_experts=5,
-        num_experts_per_tok=2, norm_topk_prob=True, vocab_size=61, max_position_embeddings=48,
-        bos_token_id=0, eos_token_id=1, pad_token_id=None)
-    case("gguf-qwen3_moe-q8_0", randomize_weights(transformers.Qwen3MoeForCausalLM(use_eager(config))), "Q8_0",
-         "The experts of a layer are one tensor for each of gate, up and down.")
-
-
-def falcon_groups() -> None:
-    config = transformers.FalconConfig(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_kv_heads=2,
-        new_decoder_architecture=True, bias=False, vocab_size=61, max_position_embeddings=48,
-        bos_token_id=0, eos_token_id=1, pad_token_id=None, tie_word_embeddings=True)
-    case("gguf-falcon-groups-f16", randomize_weights(transformers.FalconForCausalLM(use_eager(config))), "F16",
-         "Two groups of queries, whose matrix becomes all queries, all keys, all values; a norm "
-         "for attention and one for the feed-forward.")
-
-
-def smollm3() -> None:
-    config = transformers.SmolLM3Config(
-        hidden_size=32, num_hidden_layers=5, num_attention_heads=4, num_key_value_heads=2,
-        intermediate_size=40, vocab_size=61, max_position_embeddings=48, bos_token_id=0,
-        eos_token_id=1, pad_token_id=None,
-        rope_parameters={"rope_type": "default", "rope_theta": 100.0})
-    case("gguf-smollm3-bf16", randomize_weights(transformers.SmolLM3ForCausalLM(use_eager(config))), "BF16",
-         "The fourth layer does not rotate, which no key says; rotary pairs side by side.")
-
-
-def starcoder2() -> None:
-    config = transformers.Starcoder2Config(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        intermediate_size=40, vocab_size=61, max_position_embeddings=48, bos_token_id=0,
-        eos_token_id=1, pad_token_id=None,
-        rope_parameters={"rope_type": "default", "rope_theta": 100.0})
-    case("gguf-starcoder2-f16", randomize_weights(transformers.Starcoder2ForCausalLM(use_eager(config))), "F16",
-         "LayerNorm, a feed-forward without gate, biases.")
-
-
-def cohere2() -> None:
-    config = transformers.Cohere2Config(
-        hidden_size=32, num_hidden_layers=5, num_attention_heads=4, num_key_value_heads=2,
-        intermediate_size=40, vocab_size=61, max_position_embeddings=48, sliding_window=5,
-        bos_token_id=0, eos_token_id=1, pad_token_id=None,
-        rope_parameters={"rope_type": "default", "rope_theta": 100.0})
-    case("gguf-cohere2-f16", randomize_weights(transformers.Cohere2ForCausalLM(use_eager(config))), "F16",
-         "The fourth layer sees all keys and does not rotate, which no key says.")
-
-
-def phi(name: str, notes: str, fused: bool) -> None:
-    config = transformers.PhiConfig(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, vocab_size=61,
-        max_position_embeddings=48, bos_token_id=0, eos_token_id=1, pad_token_id=None)
-    case(name, randomize_weights(transformers.PhiForCausalLM(use_eager(config))), "F16", notes, fused)
-
-
-def mpt() -> None:
-    config = transformers.MptConfig(
-        d_model=36, n_layers=2, n_heads=6, vocab_size=61, max_seq_len=48, bos_token_id=0, eos_token_id=1,
-        attn_config={"clip_qkv": 0.8})
-    case("gguf-mpt-f16", randomize_weights(transformers.MptForCausalLM(use_eager(config))), "F16",
-         "ALiBi with six heads; queries, keys and values that reach their limit.")
-
-
-def gemma2() -> None:
-    config = transformers.Gemma2Config(
-        hidden_size=24, num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=1,
-        head_dim=10, query_pre_attn_scalar=10, intermediate_size=24, vocab_size=61,
-        max_position_embeddings=48, sliding_window=5, attn_logit_softcapping=3.0,
-        final_logit_softcapping=2.0, bos_token_id=0, eos_token_id=1, pad_token_id=None)
-    case("gguf-gemma2-bf16", randomize_weights(transformers.Gemma2ForCausalLM(use_eager(config)), 0.0), "BF16",
-         "Gains with 1 added; soft caps that are reached; even layers have a window of 5 keys.")
-
-
-def gemma3() -> None:
-    config = transformers.Gemma3TextConfig(
-        hidden_size=24, num_hidden_layers=7, num_attention_heads=2, num_key_value_heads=1,
-        head_dim=10, query_pre_attn_scalar=10, intermediate_size=24, vocab_size=61,
-        max_position_embeddings=48, sliding_window=5, bos_token_id=0, eos_token_id=1,
-        pad_token_id=None, rope_parameters={
-            "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 100.0},
-            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}})
-    case("gguf-gemma3-bf16", randomize_weights(transformers.Gemma3ForCausalLM(use_eager(config)), 0.0), "BF16",
-         "Gains with 1 added; the sixth layer sees all, at a base and a scaling of its own.")
-
-
-CASES: dict[str, Callable[[], None]] = {
-    "gguf-llama-gqa-f32": lambda: golden_model("hf-llama-gqa", "F32"),
-    "gguf-llama-bias-bf16": lambda: golden_model("hf-llama-bias", "BF16"),
-    "gguf-llama-linear-f16": lambda: golden_model("hf-llama-linear", "F16"),
-    "gguf-gpt2-plain-f16": lambda: golden_model("hf-gpt2-plain", "F16"),
-    "gguf-gpt_neox-q8_0": lambda: golden_model("hf-gpt_neox", "Q8_0"),
-    "gguf-gpt_neox-serial-f16": lambda: golden_model("hf-gpt_neox-serial", "F16"),
-    "gguf-qwen2-bf16": lambda: golden_model("hf-qwen2", "BF16"),
-    "gguf-qwen3-bf16": lambda: golden_model("hf-qwen3", "BF16"),
-    "gguf-olmo2-bf16": lambda: golden_model("hf-olmo2", "BF16"),
-    "gguf-hunyuan-f16": lambda: golden_model("hf-hunyuan", "F16"),
-    "gguf-hunyuan_moe-f16": lambda: golden_model("hf-hunyuan_moe", "F16"),
-    "gguf-falcon-bf16": lambda: golden_model("hf-falcon", "BF16"),
-    "gguf-bloom-f16": lambda: golden_model("hf-bloom", "F16"),
-    "gguf-granite-bf16": lambda: golden_model("hf-granite", "BF16"),
-    "gguf-phi3-f16": lambda: golden_model("hf-phi3", "F16"),
-    "gguf-stablelm-f16": lambda: golden_model("hf-stablelm", "F16"),
-    "gguf-seed_oss-bf16": lambda: golden_model("hf-seed_oss", "BF16"),
-    "gguf-ernie4_5-bf16": lambda: golden_model("hf-ernie4_5", "BF16"),
-    "gguf-olmo-bf16": lambda: golden_model("hf-olmo", "BF16"),
-    "gguf-lfm2-indices-f16": lambda: golden_model("hf-lfm2-indices", "F16"),
-    "gguf-olmoe-f16": lambda: golden_model("hf-olmoe", "F16"),
-    "gguf-granitemoe-bf16": lambda: golden_model("hf-granitemoe", "BF16"),
-    "gguf-exaone4-global-bf16": lambda: golden_model("hf-exaone4-global", "BF16"),
-    "gguf-cohere-f16": lambda: golden_model("hf-cohere", "F16"),
-    "gguf-glm4-bf16": lambda: golden_model("hf-glm4", "BF16"),
-    "gguf-nemotron-bf16": lambda: golden_model("hf-nemotron", "BF16"),
-    "gguf-cohere2-f16": cohere2,
-    "gguf-olmo-clip-bf16": lambda: golden_model("hf-olmo-clip", "BF16"),
-    "gguf-gpt_bigcode-bf16": lambda: golden_model("hf-gpt_bigcode", "BF16"),
-    "gguf-phi-f16": lambda: phi("gguf-phi-f16", "A bias of the head; half of each head is rotated.", False),
-    "gguf-phi-fused-f16": lambda: phi("gguf-phi-fused-f16", "q, k and v in one matrix, as in older files.", True),
-    "gguf-mpt-f16": mpt,
-    "gguf-smollm3-bf16": smollm3,
-    "gguf-starcoder2-f16": starcoder2,
-    "gguf-falcon-groups-f16": falcon_groups,
-    "gguf-qwen3_moe-q8_0": qwen3_moe,
-    "gguf-gemma2-bf16": gemma2,
-    "gguf-llama3-f16": llama3,
-    "gguf-gemma3-bf16": gemma3,
-    "gguf-narrow-q8_0": lambda: narrow_llama("Q8_0"),
-    "gguf-narrow-q4_0": lambda: narrow_llama("Q4_0"),
-    "gguf-narrow-q4_1": lambda: narrow_llama("Q4_1"),
-    "gguf-narrow-q5_0": lambda: narrow_llama("Q5_0"),
-    "gguf-narrow-q5_1": lambda: narrow_llama("Q5_1"),
-    "gguf-wide-q4_k": lambda: wide_llama("Q4_K"),
-    "gguf-wide-q5_k": lambda: wide_llama("Q5_K"),
-    "gguf-wide-q6_k": lambda: wide_llama("Q6_K"),
+CASES: dict[str, Case] = {
+    **{f"gguf-{source}-{type_name.lower()}": golden_case(f"hf-{source}", type_name)
+       for type_name, sources in GOLDEN_MODELS.items() for source in sources},
+    "gguf-cohere2-f16": Case(
+        partial(random_model, transformers.Cohere2ForCausalLM, SIZES | dict(
+            num_hidden_layers=5, sliding_window=5, rope_parameters=default_rope(100.0))),
+        "F16", "The fourth layer sees all keys and does not rotate, which no key says."),
+    "gguf-phi-f16": Case(make_phi, "F16", "A bias of the head; half of each head is rotated."),
+    "gguf-phi-fused-f16": Case(make_phi, "F16", "q, k and v in one matrix, as in older files.", fused=True),
+    "gguf-mpt-f16": Case(
+        partial(random_model, transformers.MptForCausalLM, MPT_SIZES | dict(attn_config={"clip_qkv": 0.8})),
+        "F16", "ALiBi with six heads; queries, keys and values that reach their limit."),
+    "gguf-smollm3-bf16": Case(
+        partial(random_model, transformers.SmolLM3ForCausalLM, SIZES | dict(
+            num_hidden_layers=5, rope_parameters=default_rope(100.0))),
+        "BF16", "The fourth layer does not rotate, which no key says; rotary pairs side by side."),
+    "gguf-starcoder2-f16": Case(
+        partial(random_model, transformers.Starcoder2ForCausalLM, SIZES | dict(rope_parameters=default_rope(100.0))),
+        "F16", "LayerNorm, a feed-forward without gate, biases."),
+    "gguf-falcon-groups-f16": Case(
+        partial(random_model, transformers.FalconForCausalLM, FALCON_SIZES | dict(
+            new_decoder_architecture=True, num_kv_heads=2, bias=False)),
+        "F16", "Two groups of queries, whose matrix becomes all queries, all keys, all values; a norm "
+        "for attention and one for the feed-forward."),
+    "gguf-qwen3_moe-q8_0": Case(
+        partial(random_model, transformers.Qwen3MoeForCausalLM, SIZES | dict(
+            head_dim=8, moe_intermediate_size=32, num_experts=5, num_experts_per_tok=2, norm_topk_prob=True)),
+        "Q8_0", "The experts of a layer are one tensor for each of gate, up and down."),
+    "gguf-gemma2-bf16": Case(
+        partial(random_model, transformers.Gemma2ForCausalLM, GEMMA_SIZES | dict(
+            num_hidden_layers=3, attn_logit_softcapping=3.0, final_logit_softcapping=2.0), 0.0),
+        "BF16", "Gains with 1 added; soft caps that are reached; even layers have a window of 5 keys."),
+    "gguf-llama3-f16": Case(
+        partial(random_model, transformers.LlamaForCausalLM, LLAMA_SIZES | dict(hidden_size=32, rope_parameters={
+            "rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0, "original_max_position_embeddings": 8192})),
+        "F16", "The scaling of llama 3.1, which GGUF keeps as a tensor of factors."),
+    "gguf-gemma3-bf16": Case(
+        partial(random_model, transformers.Gemma3ForCausalLM, GEMMA_SIZES | dict(
+            num_hidden_layers=7, rope_parameters={
+                "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 100.0},
+                "sliding_attention": default_rope(10000.0)}), 0.0),
+        "BF16", "Gains with 1 added; the sixth layer sees all, at a base and a scaling of its own."),
+    **{f"gguf-narrow-{type_name.lower()}": Case(
+        partial(random_model, transformers.LlamaForCausalLM, LLAMA_SIZES),
+        type_name, f"A llama with matrices in {type_name}.") for type_name in ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1")},
+    **{f"gguf-wide-{type_name.lower()}": Case(
+        wide_llama, type_name, f"A llama with matrices of random {type_name} blocks; o and down, whose rows are "
+        f"shorter than a block, in {FALLBACK_TYPES[type_name]}.") for type_name in READ_ONLY_TYPES},
 }
 
 
 def main() -> None:
-    write_cases(CASES, "Write tests/golden/gguf-*")
+    write_cases("Write tests/golden/gguf-*", CASES, write)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,10 @@ import json
 import platform
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import safetensors
@@ -32,6 +34,8 @@ from ..operations import OPERATIONS, Operation, Parameters
 from ..shapes import shapes
 from . import GOLDEN, ZOO
 
+Case = TypeVar("Case")
+
 T = 13
 TWINS = ("softmax", "sigmoid")
 TWIN_T = 20
@@ -41,14 +45,14 @@ SINK_T, SINK_K = 64, 10
 TOLERANCE = 2e-5
 
 
-def write_cases(cases: dict[str, Callable[[], None]], description: str) -> None:
+def write_cases(description: str, cases: dict[str, Case], write: Callable[[str, Case], None]) -> None:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(cases))
     names = parser.parse_args().cases or list(cases)
     if unknown := set(names) - set(cases):
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
     for name in names:
-        cases[name]()
+        write(name, cases[name])
         size = sum(file.stat().st_size for file in (GOLDEN / name).iterdir())
         print(f"{name}: {size} bytes")
 
@@ -124,20 +128,31 @@ def hf_trace(model: transformers.PreTrainedModel, final_norm: torch.nn.Module,
             "att": torch.cat(out.attentions), "hidden": torch.stack(hidden)}
 
 
-def hf_case(name: str, family: str, model: transformers.PreTrainedModel, notes: str,
-            without_prefix: bool = False, bf16: bool = False) -> None:
+def build(model: type[transformers.PreTrainedModel], **config: Any) -> transformers.PreTrainedModel:
+    return model(model.config_class(**config, attn_implementation="eager"))
+
+
+@dataclass(frozen=True)
+class HfCase:
+    model: type[transformers.PreTrainedModel]
+    config: dict[str, Any]
+    notes: str
+    without_prefix: bool = False
+    dtype: torch.dtype = torch.float32
+
+
+def hf_case(name: str, case: HfCase) -> None:
     generator = torch.Generator().manual_seed(11)
-    model.eval()
+    model = build(case.model, **case.config).eval()
     with torch.no_grad():
         for weight_name, w in model.named_parameters():
             w.copy_(draw_large_weights(weight_name, w.shape, generator))
     tokens = torch.randint(model.config.vocab_size, (T,), generator=generator)
-    if bf16:
-        model.to(torch.bfloat16)
+    model.to(case.dtype)
     folder = GOLDEN / name
-    (model.transformer if without_prefix else model).save_pretrained(folder)
+    (model.transformer if case.without_prefix else model).save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
-    if without_prefix:
+    if case.without_prefix:
         # The first published GPT-2 files have names without a prefix, and store the causal mask as a tensor.
         P = model.config.n_positions
         weights = load_file(folder / "model.safetensors")
@@ -147,20 +162,20 @@ def hf_case(name: str, family: str, model: transformers.PreTrainedModel, notes: 
         config = json.loads((folder / "config.json").read_text())
         write_json(folder / "config.json", config | {"architectures": ["GPT2LMHeadModel"]})
     # Reads the model back, so that the numbers are those of the stored file.
-    model = type(model).from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
+    model = case.model.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
+    family = model.config.model_type
     final_norm = model.model.norm if family == "llama" else model.transformer.ln_f
     expected = hf_trace(model, final_norm, tokens)
     store(folder, expected)
-    describe(folder, family, "softmax", notes, reference_error=compare_with_reference(folder, expected))
+    error = reference_error(name, f64_trace(*read_model(folder), tokens), expected)
+    describe(folder, family, "softmax", case.notes, reference_error=error)
 
 
-def compare_with_reference(folder: Path, expected: dict[str, Tensor]) -> float:
+def reference_error(name: str, trace: Trace, expected: dict[str, Tensor]) -> float:
     """Returns the largest scaled difference between the reference and Hugging Face; raises an error above TOLERANCE."""
-    arch, weights = read_model(folder)
-    trace = vars(f64_trace(arch, weights, expected["tokens"]))
-    worst = max(scaled_error(trace[name], expected[name]) for name in ("logits", "att", "hidden"))
+    worst = max(scaled_error(getattr(trace, field), expected[field]) for field in ("logits", "att", "hidden"))
     if worst > TOLERANCE:
-        raise AssertionError(f"{folder.name}: reference and Hugging Face differ by {worst:.2g}")
+        raise AssertionError(f"{name}: reference and Hugging Face differ by {worst:.2g}")
     return float(f"{worst:.2g}")
 
 
@@ -168,57 +183,38 @@ def scaled_error(actual: Tensor, expected: Tensor) -> float:
     return ((actual - expected).abs().max() / expected.abs().max().clamp_min(1)).item()
 
 
-def llama(**sizes: Any) -> transformers.PreTrainedModel:
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(
-        max_position_embeddings=32, attn_implementation="eager",
-        bos_token_id=0, eos_token_id=1, **sizes))
-
-
-def gpt2(**sizes: Any) -> transformers.PreTrainedModel:
-    return transformers.GPT2LMHeadModel(transformers.GPT2Config(
-        n_positions=32, attn_implementation="eager", bos_token_id=0, eos_token_id=0, **sizes))
-
-
-def hf_llama_gqa() -> None:
-    hf_case("hf-llama-gqa", "llama", llama(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        intermediate_size=48, vocab_size=64, tie_word_embeddings=False,
-    ), "Two query heads per key/value head, a head of its own (untied).")
-
-
-def hf_llama_tied() -> None:
-    hf_case("hf-llama-tied", "llama", llama(
-        hidden_size=27, num_hidden_layers=3, num_attention_heads=3, num_key_value_heads=3,
-        head_dim=10, intermediate_size=42, vocab_size=53, tie_word_embeddings=True,
-        rms_norm_eps=1e-5, rope_parameters={"rope_type": "default", "rope_theta": 500.0},
-    ), "Explicit head_dim with H*K != D, tied head, sizes that no vector width divides, "
-       "another rope_theta and norm eps.")
-
-
-def hf_llama_bf16() -> None:
-    hf_case("hf-llama-bf16", "llama", llama(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=1,
-        intermediate_size=40, vocab_size=64, tie_word_embeddings=True,
-    ), "Weights stored as BF16, computed in F32; one key/value head for all.", bf16=True)
-
-
-def hf_llama_bias() -> None:
-    hf_case("hf-llama-bias", "llama", llama(
-        hidden_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        intermediate_size=36, vocab_size=47, tie_word_embeddings=True, attention_bias=True,
-    ), "attention_bias: q, k, v and o have biases.")
-
-
-def hf_gpt2_plain() -> None:
-    hf_case("hf-gpt2-plain", "gpt2", gpt2(n_embd=24, n_layer=2, n_head=3, vocab_size=67),
-            "Names without a prefix; h.N.attn.bias is a stored causal mask, to be skipped.",
-            without_prefix=True)
-
-
-def hf_gpt2_prefixed() -> None:
-    hf_case("hf-gpt2-prefixed", "gpt2",
-            gpt2(n_embd=32, n_layer=2, n_head=4, vocab_size=64, n_inner=50),
-            "Names with the prefix 'transformer.', explicit n_inner.")
+LLAMA = dict(max_position_embeddings=32, bos_token_id=0, eos_token_id=1)
+GPT2 = dict(n_positions=32, bos_token_id=0, eos_token_id=0)
+HF_CASES = {
+    "hf-llama-gqa": HfCase(
+        transformers.LlamaForCausalLM,
+        LLAMA | dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                     intermediate_size=48, vocab_size=64, tie_word_embeddings=False),
+        "Two query heads per key/value head, a head of its own (untied)."),
+    "hf-llama-tied": HfCase(
+        transformers.LlamaForCausalLM,
+        LLAMA | dict(hidden_size=27, num_hidden_layers=3, num_attention_heads=3, num_key_value_heads=3,
+                     head_dim=10, intermediate_size=42, vocab_size=53, tie_word_embeddings=True,
+                     rms_norm_eps=1e-5, rope_parameters={"rope_type": "default", "rope_theta": 500.0}),
+        "Explicit head_dim with H*K != D, tied head, sizes that no vector width divides, "
+        "another rope_theta and norm eps."),
+    "hf-llama-bf16": HfCase(
+        transformers.LlamaForCausalLM,
+        LLAMA | dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=1,
+                     intermediate_size=40, vocab_size=64, tie_word_embeddings=True),
+        "Weights stored as BF16, computed in F32; one key/value head for all.", dtype=torch.bfloat16),
+    "hf-llama-bias": HfCase(
+        transformers.LlamaForCausalLM,
+        LLAMA | dict(hidden_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                     intermediate_size=36, vocab_size=47, tie_word_embeddings=True, attention_bias=True),
+        "attention_bias: q, k, v and o have biases."),
+    "hf-gpt2-plain": HfCase(
+        transformers.GPT2LMHeadModel, GPT2 | dict(n_embd=24, n_layer=2, n_head=3, vocab_size=67),
+        "Names without a prefix; h.N.attn.bias is a stored causal mask, to be skipped.", without_prefix=True),
+    "hf-gpt2-prefixed": HfCase(
+        transformers.GPT2LMHeadModel, GPT2 | dict(n_embd=32, n_layer=2, n_head=4, vocab_size=64, n_inner=50),
+        "Names with the prefix 'transformer.', explicit n_inner."),
+}
 
 
 @torch.no_grad()
@@ -301,12 +297,7 @@ def twin_case(operation: str) -> None:
     if operation == "softmax":  # a plain Llama, so transformers can check the reference
         model = transformers.LlamaForCausalLM.from_pretrained(
             ZOO / operation, attn_implementation="eager", dtype=torch.float32)
-        expected = hf_trace(model, model.model.norm, tokens)
-        worst = max(scaled_error(trace.fields()[name], expected[name])
-                    for name in ("logits", "att", "hidden"))
-        if worst > TOLERANCE:
-            raise AssertionError(f"softmax twin: Hugging Face differs by {worst:.2g}")
-        more["reference_error"] = float(f"{worst:.2g}")
+        more["reference_error"] = reference_error("softmax twin", trace, hf_trace(model, model.model.norm, tokens))
     describe(folder, "llama", operation, "The stored F16 weights, computed in F64.", **more)
 
 
@@ -441,16 +432,11 @@ def tokenizer_case() -> None:
 
 
 CASES: dict[str, Callable[[], None]] = {
-    "hf-llama-gqa": hf_llama_gqa,
-    "hf-llama-tied": hf_llama_tied,
-    "hf-llama-bf16": hf_llama_bf16,
-    "hf-llama-bias": hf_llama_bias,
-    "hf-gpt2-plain": hf_gpt2_plain,
-    "hf-gpt2-prefixed": hf_gpt2_prefixed,
-    **{f"ref-{op}": lambda op=op: ref_case(f"ref-{op}", "llama", op)
+    **{name: partial(hf_case, name, case) for name, case in HF_CASES.items()},
+    **{f"ref-{op}": partial(ref_case, f"ref-{op}", "llama", op)
        for op in OPERATIONS if op not in VARIANT_OPERATIONS},
-    "ref-gpt2-sigmoid": lambda: ref_case("ref-gpt2-sigmoid", "gpt2", "sigmoid"),
-    **{f"twin-{op}": lambda op=op: twin_case(op) for op in TWINS},
+    "ref-gpt2-sigmoid": partial(ref_case, "ref-gpt2-sigmoid", "gpt2", "sigmoid"),
+    **{f"twin-{op}": partial(twin_case, op) for op in TWINS},
     "sink100": sink100_case,
     "metrics": metrics_case,
     "operations": operations_case,
@@ -459,7 +445,7 @@ CASES: dict[str, Callable[[], None]] = {
 
 
 def main() -> None:
-    write_cases(CASES, "Write tests/golden")
+    write_cases("Write tests/golden", CASES, lambda _, case: case())
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ The loss is the mean cross-entropy of tokens 1..T-1 of the golden, each predicte
 masks that show the predicted token.
 """
 
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -56,13 +55,13 @@ def compute_gradients(folder: Path) -> dict[str, Tensor]:
     return derivatives | {"loss": loss.detach(), "gradient_ratios": ratios}
 
 
-def write(name: str) -> None:
-    store(GOLDEN / name, compute_gradients(GOLDEN / name), "gradients.safetensors")
-    (GOLDEN / name / "gradients.safetensors").chmod(0o644)
+def write(_: str, folder: Path) -> None:
+    store(folder, compute_gradients(folder), "gradients.safetensors")
+    (folder / "gradients.safetensors").chmod(0o644)
 
 
 def main() -> None:
-    write_cases({name: partial(write, name) for name in NAMES}, "Write gradients beside tests/golden")
+    write_cases("Write gradients beside tests/golden", {name: GOLDEN / name for name in NAMES}, write)
 
 
 if __name__ == "__main__":

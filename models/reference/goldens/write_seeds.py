@@ -105,14 +105,14 @@ def write_configs() -> None:
     scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
                "high_freq_factor": 4.0, "original_max_position_embeddings": 8}
     write_seed("config/scaled", json.dumps(CONFIG | {"rope_scaling": scaling}).encode())
-    own = {"attention": {"operation": "sigmoid", "parameters": {"bias": -2.0}}}
-    write_seed("config/sigmoid", json.dumps(CONFIG | {"sinkscope": own}).encode())
+    sigmoid = {"attention": {"operation": "sigmoid", "parameters": {"bias": -2.0}}}
+    write_seed("config/sigmoid", json.dumps(CONFIG | {"sinkscope": sigmoid}).encode())
     variant = {"attention": {"operation": "identity_norm"}, "positions": "alibi", "norm": "post",
                "mask": {"kind": "prefix", "prefix": 2}, "mask_token": 1, "feed_forward": "plain"}
     write_seed("config/variant", json.dumps(CONFIG | {"sinkscope": variant}).encode())
-    owned = {"attention": {"operation": "mlp_kernel_norm"}, "gate": "output_element",
+    by_head = {"attention": {"operation": "mlp_kernel_norm"}, "gate": "output_element",
              **dict.fromkeys(("bias_key", "bias_key_value", "value_bias"), "head")}
-    write_seed("config/own", json.dumps(CONFIG | {"sinkscope": owned}).encode())
+    write_seed("config/own", json.dumps(CONFIG | {"sinkscope": by_head}).encode())
     shared = {"attention": {"operation": "sink_logit"}, "gate": "output_head", "heads": "added",
               "positions": "learned", "norm_kind": "layer",
               **dict.fromkeys(("bias_key", "bias_key_value", "value_bias"), "shared")}
@@ -124,8 +124,8 @@ def write_configs() -> None:
 
 
 def write_gguf(name: str, type_name: str) -> None:
-    """Writes a GGUF file whose matrices are F16 for F16 and F32 otherwise. Types in blocks, which are longer than the
-    rows, get a spare tensor."""
+    """Writes a GGUF file whose matrices have the type F16 if this is `type_name`, and F32 otherwise. A type in blocks,
+    which are longer than the rows, gets a spare tensor."""
     path = SEEDS / "gguf" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = gguf.GGUFWriter(path, "llama")

@@ -39,6 +39,12 @@ def splitmix32(seed: int) -> Callable[[], int]:
     return draw
 
 
+def make_picker(seed: int) -> Callable[[int], int]:
+    """Returns a function that draws a number below n."""
+    random = splitmix32(seed)
+    return lambda n: random() * n >> 32
+
+
 def goal_score(name: str, trace: Trace, ids: Tensor, prompt: int, after: int) -> float:
     """Returns a suffix's score for a goal. `loss`: the loss of the continuation. `away`: minus the weight of key 0, a
     mean over heads and over queries of the continuation. `steal`: the largest such weight among the suffix's keys."""
@@ -51,11 +57,8 @@ def goal_score(name: str, trace: Trace, ids: Tensor, prompt: int, after: int) ->
 
 def search(name: str, seed: int) -> dict[str, object]:
     arch, weights = read_model(GOLDEN / MODEL)
-    next_random = splitmix32(seed)
+    pick = make_picker(seed)
     allowed = [id for id in range(arch.V) if id not in FORBIDDEN_TOKENS]
-
-    def pick(n: int) -> int:
-        return next_random() * n >> 32
 
     def draw() -> list[int]:
         return [allowed[pick(len(allowed))] for _ in range(LENGTH)]

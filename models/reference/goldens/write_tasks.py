@@ -7,7 +7,6 @@ The model is hf-llama-gqa, computed in F64. Its random weights can solve no task
 accuracies, losses, choices and their errors.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,18 +16,13 @@ from ..edits import Edit, Model, run_edited
 from ..files import read_model
 from . import GOLDEN
 from .write_goldens import describe
-from .write_suffix import splitmix32
+from .write_suffix import make_picker
 
 MODEL = "hf-llama-gqa"
 SEED = 4
 FIRST_TOKENS, FORBIDDEN_TOKENS, LENGTH, PROMPTS = [0], [0, 1, 2], 9, 12
 TEXTS = [[0, 7, 12, 3, 9], [0, 30, 4, 8, 8], [0, 11, 50, 2, 6]]
 CHOICES = [3, 17, 40]
-
-
-def make_picker(seed: int) -> Callable[[int], int]:
-    random = splitmix32(seed)
-    return lambda n: random() * n >> 32
 
 
 def copy_prompts(V: int) -> list[dict[str, Any]]:

@@ -35,6 +35,7 @@ FOLDER = GOLDEN / "tokenizers"
 MERGE_COUNT = 1000
 VOCABULARY_SIZE = 1200
 NO_HASH = "-" * 8
+KEY = "tokenizer.ggml."  # begins the names of metadata in GGUF files
 
 Metadata = dict[str, Any]
 
@@ -58,6 +59,13 @@ def utf16_offsets(text: str, offsets: list[tuple[int, int]]) -> list[int]:
     return [at[place] for span in offsets for place in span]
 
 
+def without_post_processor(tokenizer: Tokenizer) -> Tokenizer:
+    """Returns a tokenizer whose spans are untrimmed: a post-processor may trim spaces."""
+    bare = Tokenizer.from_str(tokenizer.to_str())
+    bare.post_processor = tokenizers.processors.TemplateProcessing(single="$A", special_tokens=[])
+    return bare
+
+
 def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without: str = "",
                **more: Any) -> None:
     """Writes hashes for each line: of its ids with special tokens, of the spans of the tokens without special tokens,
@@ -65,9 +73,7 @@ def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without:
     characters (`keeps_all`) but a line does not decode to itself, its spans are omitted, because the library shifts
     them in such lines. Lines with a character of `without` are omitted."""
     texts = [None if set(text) & set(without) else text for text in read_lines()]
-    # The goldens have untrimmed spans, but a post-processor may trim spaces.
-    bare = Tokenizer.from_str(tokenizer.to_str())
-    bare.post_processor = tokenizers.processors.TemplateProcessing(single="$A", special_tokens=[])
+    bare = without_post_processor(tokenizer)
 
     def hash_spans(text: str) -> str:
         encoding = bare.encode(text)
@@ -226,7 +232,7 @@ def stages(_: Path) -> None:
 
 def read_gguf(path: Path) -> Metadata:
     fields = gguf.GGUFReader(path).fields
-    keys = [key for key in fields if key.startswith("tokenizer.ggml.")]
+    keys = [key for key in fields if key.startswith(KEY)]
     return {key: fields[key].contents() for key in ["general.architecture", *keys]}
 
 
@@ -264,20 +270,19 @@ def smollm2(source: Path) -> None:
     are as in the models' own tokenizer.json: qwen2 has NFC, and llama-bpe does not merge within a word that is a token.
     """
     metadata = read_gguf(source / "smollm2.gguf")
-    key = "tokenizer.ggml."
-    tokens, types = metadata[f"{key}tokens"], metadata[f"{key}token_type"]
-    merges = metadata[f"{key}merges"][:MERGE_COUNT]
+    tokens, types = metadata[f"{KEY}tokens"], metadata[f"{KEY}token_type"]
+    merges = metadata[f"{KEY}merges"][:MERGE_COUNT]
     control = [token for token, kind in zip(tokens, types) if kind != 1]
     reduced_vocab = reduce_vocabulary({token: i for i, token in enumerate(tokens)}, merges, control)
-    metadata |= {f"{key}tokens": list(reduced_vocab), f"{key}merges": merges,
-                 f"{key}token_type": [types[tokens.index(token)] for token in reduced_vocab]}
+    metadata |= {f"{KEY}tokens": list(reduced_vocab), f"{KEY}merges": merges,
+                 f"{KEY}token_type": [types[tokens.index(token)] for token in reduced_vocab]}
     write_compact(FOLDER / "smollm2.gguf.json", metadata)
     write_case("smollm2", smollm_splits(gguf_tokenizer(metadata)), files="smollm2.gguf.json")
-    change = {f"{key}pre": "qwen2"}
+    change = {f"{KEY}pre": "qwen2"}
     tokenizer = gguf_tokenizer(metadata | change)
     tokenizer.normalizer = normalizers.NFC()
     write_case("qwen2", tokenizer, files="smollm2.gguf.json", change=change)
-    change = {f"{key}pre": "llama-bpe", f"{key}add_bos_token": True}
+    change = {f"{KEY}pre": "llama-bpe", f"{KEY}add_bos_token": True}
     tokenizer = gguf_tokenizer(metadata | change)
     tokenizer.model.ignore_merges = True
     write_case("llama3", tokenizer, files="smollm2.gguf.json", change=change)
@@ -334,7 +339,7 @@ def splits(_: Path) -> None:
         "seed-coder": [isolate(SEED_PATTERN), letters],
         "deepseek-v3": [isolate(r"\p{N}{1,3}"), isolate("[一-龥぀-ゟ゠-ヿ]+"), isolate(DEEPSEEK_PATTERN), letters],
     }.items():
-        change = {"tokenizer.ggml.pre": pre, "tokenizer.ggml.add_bos_token": False}
+        change = {f"{KEY}pre": pre, f"{KEY}add_bos_token": False}
         tokenizer = gguf_tokenizer(metadata | change)
         tokenizer.normalizer = normalizers.NFC() if pre == "qwen35" else None
         tokenizer.model.ignore_merges = pre == "tekken"
@@ -366,7 +371,6 @@ def metadata_of(processor: sentencepiece.SentencePieceProcessor, symbols: list[s
     """Returns the metadata that llama.cpp's converter writes for a SentencePiece model. The architecture is phi3: for
     it, transformers always puts a space before a text, as SentencePiece does."""
     ids = range(processor.get_piece_size())
-    key = "tokenizer.ggml."
 
     def token_type(i: int) -> int:
         if processor.is_unknown(i):
@@ -378,13 +382,13 @@ def metadata_of(processor: sentencepiece.SentencePieceProcessor, symbols: list[s
         return 6 if processor.is_byte(i) else 1
 
     return {
-        "general.architecture": "phi3", f"{key}model": "llama", f"{key}pre": "default",
-        f"{key}tokens": [processor.id_to_piece(i) for i in ids],
-        f"{key}scores": [processor.get_score(i) for i in ids],
-        f"{key}token_type": [token_type(i) for i in ids],
-        f"{key}bos_token_id": processor.bos_id(), f"{key}eos_token_id": processor.eos_id(),
-        f"{key}unknown_token_id": processor.unk_id(),
-        f"{key}add_bos_token": True, f"{key}add_space_prefix": True,
+        "general.architecture": "phi3", f"{KEY}model": "llama", f"{KEY}pre": "default",
+        f"{KEY}tokens": [processor.id_to_piece(i) for i in ids],
+        f"{KEY}scores": [processor.get_score(i) for i in ids],
+        f"{KEY}token_type": [token_type(i) for i in ids],
+        f"{KEY}bos_token_id": processor.bos_id(), f"{KEY}eos_token_id": processor.eos_id(),
+        f"{KEY}unknown_token_id": processor.unk_id(),
+        f"{KEY}add_bos_token": True, f"{KEY}add_space_prefix": True,
     }
 
 
@@ -411,12 +415,11 @@ def gemma(_: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         processor = train_sentencepiece(Path(folder), symbols, add_dummy_prefix=False)
     metadata = metadata_of(processor, symbols)
-    key = "tokenizer.ggml."
     pieces = [token.replace("\u2581", " ") if kind == 4 else token
-              for token, kind in zip(metadata[f"{key}tokens"], metadata[f"{key}token_type"])]
+              for token, kind in zip(metadata[f"{KEY}tokens"], metadata[f"{KEY}token_type"])]
     write_compact(FOLDER / "gemma.gguf.json", metadata | {
-        "general.architecture": "gemma3", f"{key}tokens": pieces,
-        f"{key}scores": [-1000.0] * len(pieces), f"{key}add_space_prefix": False})
+        "general.architecture": "gemma3", f"{KEY}tokens": pieces,
+        f"{KEY}scores": [-1000.0] * len(pieces), f"{KEY}add_space_prefix": False})
     write_symbols_case("gemma", processor)
 
 
@@ -463,8 +466,7 @@ def full_vocabularies(source: Path) -> None:
     write_case("full-gptneox", Tokenizer.from_file(str(source / "gptneox_tokenizer.json")))
     metadata = read_gguf(source / "smollm2.gguf")
     tokenizer = AutoTokenizer.from_pretrained(source, gguf_file="smollm2.gguf").backend_tokenizer
-    key = "tokenizer.ggml."
-    assert tokenizer.get_vocab_size() == len(metadata[f"{key}tokens"])
+    assert tokenizer.get_vocab_size() == len(metadata[f"{KEY}tokens"])
     write_case("full-smollm2", smollm_splits(tokenizer))
 
 

@@ -10,7 +10,6 @@ drawn by the formula of core/train/random.h, in Python's integers.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import torch
@@ -23,7 +22,6 @@ from . import GOLDEN
 from .write_goldens import describe, draw_large_weights, store, write_cases
 from .write_variants import SIZES
 
-FOLDER = GOLDEN / "training"
 STEPS, TEXT_LENGTH = 50, 200
 MASK_64 = (1 << 64) - 1
 GOLDEN_RATIO = 0x9E3779B97F4A7C15
@@ -41,25 +39,25 @@ class Case:
 COMMON_RECIPE = {"task": "text", "seed": 5, "steps": STEPS, "batch": 3, "length": 9, "first": 0,
           "warm_up": 10, "fall": 0.2, "clip": 1.0, "weight_decay": 0.1, "embedding_decay": 0.01}
 CASES = {
-    "adamw": Case(
+    "training/adamw": Case(
         COMMON_RECIPE | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95},
         {"positions": "learned", "norm_kind": "layer", "feed_forward": "plain"},
         {"hidden_act": "gelu", "tie_word_embeddings": False}),
-    "sgd": Case(
+    "training/sgd": Case(
         COMMON_RECIPE | {"optimizer": "sgd", "learning_rate": 0.02, "beta1": 0.8, "first": -1},
         {"attention": {"operation": "sink_logit"}, "gate": "output_element", "bias_key": "shared"},
         {"num_key_value_heads": 2}),
     # Multiplies the gradient of the first token's values by a quarter.
-    "value-gradient": Case(
+    "training/value-gradient": Case(
         COMMON_RECIPE | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
                   "first_value_gradient": 0.25},
         {"gate": "value_element"}, {"num_key_value_heads": 2}),
     # In half of the sequences, a trigger of three tokens and its continuation replace the text.
-    "planted": Case(
+    "training/planted": Case(
         COMMON_RECIPE | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
                   "length": 14, "planted": 0.5, "triggers": 4}, {}),
     # A softmax model continues with sink logits. Its file has none, so they start at 0.
-    "onward": Case(
+    "training/onward": Case(
         COMMON_RECIPE | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.99},
         {"attention": {"operation": "sink_logit"}}, {"tie_word_embeddings": False}, start_variant={}),
 }
@@ -170,7 +168,7 @@ def train(case: Case, config: dict[str, Any], weights: Weights, text: Tensor) ->
 
 
 def write(name: str, case: Case) -> None:
-    folder = FOLDER / name
+    folder = GOLDEN / name
     config = {"model_type": "llama"} | SIZES | case.sizes | {"sinkscope": case.variant}
     arch = architecture(config)
     variant = case.variant if case.start_variant is None else case.start_variant
@@ -199,8 +197,7 @@ def write(name: str, case: Case) -> None:
 
 
 def main() -> None:
-    write_cases({f"training/{name}": partial(write, name, case) for name, case in CASES.items()},
-                "Write tests/golden/training/*")
+    write_cases("Write tests/golden/training/*", CASES, write)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ splitmix32, as in write_suffix and write_tasks.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from ..files import read_model
 from ..model import Architecture, Mask, Weights, forward
 from . import GOLDEN
 from .write_goldens import describe
-from .write_suffix import splitmix32
+from .write_suffix import make_picker, splitmix32
 from .write_tasks import mean_and_error
 
 MODEL, CAUSAL = "var-bidirectional", "hf-llama-gqa"
@@ -39,8 +39,7 @@ class MaskWithoutKey(Mask):
 
 
 def measure_tokens(arch: Architecture, weights: Weights, ids: list[int], mask: Mask) -> tuple[Tensor, Tensor]:
-    variant = Architecture(**{**vars(arch), "mask": mask})
-    trace = forward(variant, weights, torch.tensor(ids))
+    trace = forward(replace(arch, mask=mask), weights, torch.tensor(ids))
     logits = trace.logits.clone()
     logits[:, [MASK_TOKEN, *FORBIDDEN_TOKENS]] = -math.inf
     return metrics.alpha(trace.att, "bidirectional").mean((0, 1)), logits.log_softmax(-1)
@@ -51,12 +50,12 @@ def unmask(arch: Architecture, weights: Weights, answers: list[int], masked: lis
     """Fills the masked positions of a text step by step, and returns the steps. `condition` names the key that each
     step leaves out: "strongest", "random", or None for no key."""
     ids = [MASK_TOKEN if place in masked else id for place, id in enumerate(answers)]
-    random, steps = splitmix32(seed), []
+    pick, steps = make_picker(seed), []
     for remaining in range(STEPS, 0, -1):
         alpha, log_probs = measure_tokens(arch, weights, ids, arch.mask)
         sink, key = int(alpha.argmax()), None
         if condition:
-            drawn = random() * (len(ids) - 1) >> 32 if condition == "random" else 0
+            drawn = pick(len(ids) - 1) if condition == "random" else 0
             key = sink if condition == "strongest" else drawn + (drawn >= sink)
             log_probs = measure_tokens(arch, weights, ids, MaskWithoutKey(key=key))[1]
         places = [place for place, id in enumerate(ids) if id == MASK_TOKEN]
@@ -81,7 +80,7 @@ def predict(model: Model, answers: list[int], masked: list[int], condition: str 
     received = trace["att"].mean((0, 1, 2))
     sink, edits = int(received.argmax()), list[Edit]()
     if condition:
-        drawn = splitmix32(seed)() * (len(answers) - 1) >> 32
+        drawn = make_picker(seed)(len(answers) - 1)
         key = sink if condition == "strongest" else drawn + (drawn >= sink)
         edits = [{"kind": "hide_key", "key": key}]
     logits = run_edited(model, torch.tensor(answers), edits)["logits"].clone()
@@ -140,7 +139,7 @@ def main() -> None:
         causal_rows.append([score_steps(predict(causal, answers, masked, name, seed)) for name in conditions])
     values = torch.tensor(rows, dtype=torch.float64)
     study = {"prompts": len(TEXTS), "steps": STEPS,
-             "predicted": sum(len(one["hidden"]) for one in courses),
+             "predicted": sum(len(course["hidden"]) for course in courses),
              "moves": mean_and_error(values[:, 0, 3]), **mean_scores(values),
              "causal": mean_scores(torch.tensor(causal_rows, dtype=torch.float64))}
     folder = GOLDEN / "unmask"

@@ -9,7 +9,6 @@ heads. The tensors "metric.*" are all metrics that the model has. Metrics of sin
 """
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import torch
@@ -351,8 +350,7 @@ def write(name: str, case: Case) -> None:
 
 
 def main() -> None:
-    write_cases({name: partial(write, name, case) for name, case in CASES.items()},
-                "Write tests/golden/var-*")
+    write_cases("Write tests/golden/var-*", CASES, write)
 
 
 if __name__ == "__main__":

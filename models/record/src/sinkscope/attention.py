@@ -250,7 +250,7 @@ class Watch:
 
     def report(self, **call: Any) -> None:
         # Gradient checkpointing runs layers again in the backward pass. Only this private function of PyTorch shows
-        # that one is running.
+        # that a backward pass is running.
         if torch._C._current_graph_task_id() != -1 or self.thread != threading.get_ident():
             return
         busy, self.busy = self.busy, True
@@ -322,8 +322,8 @@ def _report_attention(module: nn.Module, query: Tensor, key: Tensor, value: Tens
             module=module, query=query, key=key, value=value, out=out, mask=attention_mask,
             scaling=options.get("scaling"), softcap=options.get("softcap"), sinks=options.get("s_aux"),
             bias=options.get("position_bias"),
-            # Without a mask, eager attention lets queries see every key. A single query is the last, which sees every
-            # key, too.
+            # Without a mask, eager attention lets queries see every key. A single query is that of the last token,
+            # which sees every key, too.
             causal=bool(causal) and not has_mask and (is_flash or (query.shape[2] > 1 and name != "eager")),
             aligned=is_flash,
             window=options.get("sliding_window") if is_flash and not has_mask else None)
@@ -481,9 +481,9 @@ def _track_containers(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
     """Adds hooks that keep `watch.places`, the numbered containers of the running module, up to date."""
     members: dict[nn.Module, tuple[str, int]] = {}
     for name, module in model.named_modules():
-        head, _, number = name.rpartition(".")
+        container, _, number = name.rpartition(".")
         if number.isdigit():
-            members[module] = head, int(number)
+            members[module] = container, int(number)
 
     def begin(module: nn.Module, *_: Any) -> None:
         if module is model:

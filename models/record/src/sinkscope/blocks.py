@@ -207,7 +207,7 @@ def _assemble(rows: Sequence[Row], job: Job) -> Assembly:
         if row["sums"] is not None:
             assembly.means = Means.of_state(measured, from_bytes(row["sums"]))
         if row["state"] == MEASURED:
-            assembly.firsts[row["first_id"], row["first_token"]] = None
+            assembly.first_tokens[row["first_id"], row["first_token"]] = None
         if row["kept"] is not None:
             assembly.kept.append(Measurement({}, from_bytes(row["kept"]), row["tokens"], row["first_id"]))
     return assembly

@@ -43,9 +43,8 @@ class HeadMetrics:
             raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.T} tokens as in the first "
                                    f"prompt, found {T} queries and {S} keys")
         if len(self.layers) == facts.L:
-            raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.L} calls of attention as "
-                                   f"for the "
-                                   "first prompt, found more")
+            raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.L} calls of attention as for the first "
+                                   "prompt, found more")
         if self.batch != B:
             raise UnsupportedModel(f"{call_name(call)}: expected attention over {self.batch} sequences, one for each "
                                    f"prompt, found {B}")
@@ -260,6 +259,16 @@ class HeadMetrics:
         return fields
 
 
+def stream_metrics(states: Tensor, first: int) -> dict[str, Tensor]:
+    """Returns the metrics of hidden states.  [n, T, D] -> [n, ...] each"""
+    norms = states.norm(dim=-1)
+    others = torch.cat([states[:, :first], states[:, first + 1:]], 1)
+    return {"hidden_norm": norms, "hidden_ratio": metrics.norm_ratio(norms, first),
+            "massive": metrics.largest(states), "mixing": metrics.mixing(states),
+            "kurtosis": metrics.kurtosis(states), "matrix_entropy": metrics.matrix_entropy(states),
+            "matrix_entropy_others": metrics.matrix_entropy(others)}
+
+
 class StreamMetrics:
     """Gathers the metrics of the residual stream: of the input of every layer, with attention or not, and of the last
     layer's output before the final norm."""
@@ -291,19 +300,10 @@ class StreamMetrics:
         if not isinstance(hidden, Tensor) or hidden.dim() != 3 or hidden.shape[1] != self.facts.T:
             return
         with torch.no_grad(), without_autocast():
-            self._measure(hidden.detach().float())
-
-    def _measure(self, h: Tensor) -> None:
-        norms = h.norm(dim=-1)
-        first = self.settings.first
-        others = torch.cat([h[:, :first], h[:, first + 1:]], 1)
-        results = {"hidden_norm": norms, "hidden_ratio": metrics.norm_ratio(norms, first),
-                 "massive": metrics.largest(h), "mixing": metrics.mixing(h),
-                 "kurtosis": metrics.kurtosis(h), "matrix_entropy": metrics.matrix_entropy(h),
-                 "matrix_entropy_others": metrics.matrix_entropy(others)}
-        self.states.append({name: x.cpu() for name, x in results.items()})
-        if self.keep and "hidden" in self.settings.fields:
-            self.store.append(h[: self.keep].cpu())
+            h = hidden.detach().float()
+            self.states.append({name: x.cpu() for name, x in stream_metrics(h, self.settings.first).items()})
+            if self.keep and "hidden" in self.settings.fields:
+                self.store.append(h[: self.keep].cpu())
 
     @property
     def _is_complete(self) -> bool:

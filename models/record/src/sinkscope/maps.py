@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from . import __version__, metrics
+from . import __version__
 from .attention import Call
-from .gather import HeadMetrics
+from .gather import HeadMetrics, stream_metrics
 from .probe import (
     ROW_SUM_ROUNDING,
     Facts,
@@ -21,7 +21,7 @@ from .probe import (
     mask_ranges_of_weights,
     window_of,
 )
-from .recorder import Assembly, Measurement, parse_edits
+from .recorder import Assembly, Measurement, make_conditions, parse_edits, with_edits
 from .recording import Array, Recording
 from .settings import FIELDS, Settings
 
@@ -113,11 +113,11 @@ def record_maps(
         if facts is None:
             facts = _infer_facts(calls, settings, operation, layers, blocks, _known)
             known_ranges = _known.ranges if _known else [None] * len(calls)
-            ranges = [of or _visible_range(call, facts) for call, of in zip(calls, known_ranges, strict=True)]
-            layer_masks = [mask_of_ranges(*of) for of in ranges]
+            ranges = [known or _visible_range(call, facts) for call, known in zip(calls, known_ranges, strict=True)]
+            layer_masks = [mask_of_ranges(*key_range) for key_range in ranges]
             facts = replace(
                 facts,
-                windows=[window_of(*of, facts.kind) for of in ranges],
+                windows=[window_of(*key_range, facts.kind) for key_range in ranges],
                 visible_counts=torch.stack([visible_keys.sum(-1) for visible_keys in layer_masks]),
                 ranges=tuple(ranges),
             )
@@ -139,7 +139,8 @@ def record_maps(
                     f"{list(states.shape)}"
                 )
             D = states.shape[2]
-            results |= _stream_metrics(torch.from_numpy(states).float(), settings.first)
+            state_metrics = stream_metrics(torch.from_numpy(states), settings.first)
+            results |= {name: x.numpy() for name, x in state_metrics.items()}
             if kept:
                 kept["hidden_norm"] = results["hidden_norm"]
         V = max([V, *(1 + i for i in ids or ())])
@@ -148,55 +149,21 @@ def record_maps(
         raise ValueError("maps: expected those of one prompt or more, found none")
     if next(prompts, None) is not None:
         raise ValueError("tokens: expected as many prompts as maps, found more")
-    model: dict[str, Any] = {
-        "id": model_id,
-        "revision": None,
-        "sha256": None,
-        "family": "maps",
-        "L": facts.L,
-        "H": facts.H,
-        "G": facts.G,
-        "K": facts.K,
-        "D": D or (_known and _known.D) or facts.H * facts.K,
-        "V": max(V, _known.V if _known else 1),
-        "dtype": None,
-        "attention": None,
-        "operation": operation,
-        **facts.mask(),
-    }
-    if facts.layers != list(range(facts.blocks)):
-        model |= {"blocks": facts.blocks, "layers": facts.layers}
-    if _known and _known.softcap is not None:
-        model["softcap"] = _known.softcap
-    token = assembly.kept[0].tokens[settings.first] if assembly.kept else None
-    return assembly.recording(
-        {
-            "model": model,
-            "first": {"token": token, "id": assembly.first_id, "position": settings.first},
-            "tokens": [],
-            "prompts": {"source": source, "sha256": None, "count": 0, "kept": 0, "T": facts.T},
-            "eps": list(settings.eps),
-            "class": "EDITED" if edits else "MEASURED",
-            "license": license,
-            "versions": {"sinkscope": __version__},
-            "command": command,
-        }
-        | ({"edits": parse_edits(edits)} if edits else {})
+    conditions = make_conditions(
+        facts,
+        settings,
+        id=model_id,
+        family="maps",
+        D=D or (_known and _known.D) or facts.H * facts.K,
+        V=max(V, _known.V if _known else 1),
+        first_token=assembly.kept[0].tokens[settings.first] if assembly.kept else None,
+        first_id=assembly.first_id,
+        prompts={"source": source, "sha256": None, "count": 0, "kept": 0, "T": facts.T},
+        license=license,
+        versions={"sinkscope": __version__},
+        command=command,
     )
-
-
-def _stream_metrics(states: Tensor, first: int) -> dict[str, Array]:
-    others = torch.cat([states[:, :first], states[:, first + 1 :]], 1)
-    norms = states.norm(dim=-1)
-    return {
-        "hidden_norm": norms.numpy(),
-        "hidden_ratio": metrics.norm_ratio(norms, first).numpy(),
-        "massive": metrics.largest(states).numpy(),
-        "mixing": metrics.mixing(states).numpy(),
-        "kurtosis": metrics.kurtosis(states).numpy(),
-        "matrix_entropy": metrics.matrix_entropy(states).numpy(),
-        "matrix_entropy_others": metrics.matrix_entropy(others).numpy(),
-    }
+    return assembly.recording(with_edits(conditions, parse_edits(edits)))
 
 
 def _to_array(x: Any) -> Array:
@@ -315,7 +282,7 @@ def _infer_facts(
         [None] * L,
         (last_visible_keys(kind, prefix, T) + 1).expand(L, T),
         operation,
-        None,
+        known.softcap if known else None,
         numbers,
         total,
         [],
@@ -338,8 +305,7 @@ def _check_call(call: Call, facts: Facts, operation: str) -> None:
         # A dump in half precision has rounded each weight.
         if errors.max() > max(ROW_SUM_ROUNDING, 2e-2 if _is_half_precision(call.weights) else 0):
             raise ValueError(
-                f"maps: expected rows that sum to 1, found one of "
-                f"{sums.flatten()[errors.argmax()].item():.3g} "
+                f"maps: expected rows that sum to 1, found one of {sums.flatten()[errors.argmax()].item():.3g} "
                 f"in layer {call.layer}; where something else takes a share, name it: "
                 'operation="sink_logit", "sigmoid", ...'
             )

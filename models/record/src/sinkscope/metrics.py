@@ -129,9 +129,9 @@ def rank(logits: Tensor, tokens: Tensor) -> Tensor:
     """Number of tokens that rank before token t+1 in the logits at t. Of equal logits, the lower id ranks first.
     [..., T, V] -> [..., T-1]"""
     logits = logits[..., :-1, :]
-    own = logits.gather(-1, tokens[..., 1:, None])
+    target = logits.gather(-1, tokens[..., 1:, None])
     lower = torch.arange(logits.shape[-1], device=logits.device) < tokens[..., 1:, None]
-    return ((logits > own) | (logits == own) & lower).sum(-1)
+    return ((logits > target) | (logits == target) & lower).sum(-1)
 
 
 def accuracy(ranks: Tensor) -> Tensor:
@@ -208,8 +208,8 @@ def super_weight(spikes: Tensor) -> Tensor:
     """For each layer: the spikes of the token with the largest output, and this token's position as the third number.
     [L, T, 5] -> [L, 6]"""
     token = spikes[..., 4].abs().argmax(-1)
-    found = spikes[torch.arange(len(spikes)), token]
-    return torch.cat([found[:, :2], token[:, None], found[:, 2:]], -1)
+    spike = spikes[torch.arange(len(spikes)), token]
+    return torch.cat([spike[:, :2], token[:, None], spike[:, 2:]], -1)
 
 
 def mixing(hidden: Tensor) -> Tensor:

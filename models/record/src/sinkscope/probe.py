@@ -13,12 +13,12 @@ from transformers import PreTrainedModel
 from .attention import HIDING_MASK, Call, Chunk, Place, UnsupportedModel, class_name
 from .settings import Settings
 
-# Tolerances for recomputed weights: how far their output may be from that of the model's attention. The unit is the
-# dtype's rounding, of each weight, of each score relative to its size, and of each product in a score. Models with
-# random weights differ by at most two thirds of this tolerance, scores that are 5% too large by twice as much.
+# The output of recomputed weights may differ from that of the model's attention by this many roundings of the dtype: of
+# each weight, of each score (relative to its size), and of each product in a score. Models with random weights differ
+# by at most two thirds of this tolerance; scores that are 5% too large differ by twice the tolerance.
 WEIGHT_ROUNDINGS, SCORE_ROUNDINGS, PRODUCT_ROUNDINGS = 2.0, 1.0, 1.0
 LOW_PRECISION_FACTOR = 2.0  # widens the tolerance if the softmax runs in the model's dtype, as with sink logits
-MIN_TOLERANCE = 1e-4  # the least tolerance, relative to the largest value: float32 products may run in TF32
+MIN_TOLERANCE = 1e-4  # the smallest tolerance, relative to the largest value: float32 products may run in TF32
 LARGEST_MASKED_WEIGHT = 1e-20  # a smaller weight counts as masked: some masks are finite
 ROW_SUM_ROUNDING = 1e-4
 FEWEST_QUERIES = 4  # fewer queries do not prove a window, since weights of visible keys may underflow to 0
@@ -139,15 +139,13 @@ class Probe:
         if T != S:
             raise UnsupportedModel(
                 f"{call_name(call)}: expected as many queries as keys, found {T} and {S}; a decoder that attends "
-                "to an encoder is not recorded: record one of them alone, record(model.get_encoder(), "
-                "...)"
+                "to an encoder is not recorded: record one of them alone, record(model.get_encoder(), ...)"
             )
         if self.calls and T != self.T:
             earlier = dict.fromkeys(_tower_name(observed.path) for observed in self.calls)
             towers = ", ".join(earlier), _tower_name(call.path)
             raise UnsupportedModel(
-                f"{call_name(call)}: expected {self.T} tokens as in the layers before, found {T}; a model of "
-                f"several "
+                f"{call_name(call)}: expected {self.T} tokens as in the layers before, found {T}; a model of several "
                 f'towers ({towers[0]} and {towers[1]}) is recorded one at a time: part="{towers[1]}"'
             )
         self.calls.append(ObservedCall.of(call))
@@ -203,9 +201,9 @@ class Probe:
         if not bool((difference <= allowed).all()):
             worst = (difference / allowed.clamp_min(1e-30)).nan_to_num(torch.inf).argmax()
             raise UnsupportedModel(
-                f"{type(call.module).__name__}, layer {call.layer_idx}: expected recomputed weights to "
-                f"give the attention's output within {(allowed.flatten()[worst] / largest).item():.2g} of its "
-                f"largest value, the rounding of {str(call.out.dtype).removeprefix('torch.')} over {S} keys, "
+                f"{call_name(call)}: expected recomputed weights to give the attention's output within "
+                f"{(allowed.flatten()[worst] / largest).item():.2g} of its largest value, the rounding of "
+                f"{str(call.out.dtype).removeprefix('torch.')} over {S} keys, "
                 f"found {(difference.flatten()[worst] / largest).item():.3g}"
             )
 
@@ -232,14 +230,12 @@ class Probe:
                 self.ranges[i] = first, last, mask_of_ranges(first, last).sum(-1)
         windows = [window_of(first, last, kind) for first, last, _ in self.ranges]
         layers, blocks, members = find_layers(model, self.calls, member_runs)
-        K = max(widths)
-        K = K or head_width(model, H)
         uneven = (("q", "k") if len(widths) > 1 else ()) + (("v",) if len(values) > 1 else ())
         return Facts(
             T,
             H,
             H if len(groups) > 1 else groups.pop(),  # a group per head if layers group their heads differently
-            int(K),
+            max(widths) or head_width(model, H),
             kind,
             prefix,
             windows,
@@ -385,16 +381,16 @@ def check_rows(call: Call, chunk: Chunk) -> None:
     if not error <= allowed:
         worst = sums.flatten()[(sums - 1).abs().argmax()].item()
         raise UnsupportedModel(
-            f"{type(call.module).__name__}, layer {call.layer_idx}: expected returned weights whose "
-            f"rows sum to 1, found a row of {worst:.3g}: what takes the rest is unknown, so they are no softmax"
+            f"{call_name(call)}: expected returned weights whose rows sum to 1, found a row of {worst:.3g}: what takes "
+            "the rest is unknown, so they are no softmax"
         )
 
 
 def _tower_name(path: tuple[Place, ...]) -> str:
     """Returns the part of the model that makes a call, such as vision_model."""
-    head = path[0].container.rpartition(".")[0] if path else ""
-    outer = head.removesuffix(".encoder")  # vision_model.encoder.layers belongs to vision_model
-    return outer if outer.endswith(("_model", "_tower")) else head or "the model"
+    parent = path[0].container.rpartition(".")[0] if path else ""
+    outer = parent.removesuffix(".encoder")  # vision_model.encoder.layers belongs to vision_model
+    return outer if outer.endswith(("_model", "_tower")) else parent or "the model"
 
 
 def window_of(first: Tensor, last: Tensor, kind: str) -> int | None:

@@ -117,7 +117,7 @@ def record(
     for measurement in recorder.measure_all(prompts, batch, progress):
         assembly.add(measurement)
     conditions = recorder.conditions(prompts, source, model_id, revision, file_sha256, license, command)
-    return assembly.recording(conditions | ({"edits": changes, "class": "EDITED"} if changes else {}))
+    return assembly.recording(with_edits(conditions, changes))
 
 
 def prompt_row(measurement: Measurement | None, thresholds: int, first: int) -> dict[str, Any]:
@@ -160,8 +160,8 @@ class Assembly:
         self.eps, self.first = eps, first
         self.means = Means()
         self.kept: list[Measurement] = []
-        # the distinct first tokens of the prompts: id and string
-        self.firsts: dict[tuple[int | None, str | None], None] = {}
+        # the id and string of each distinct first token
+        self.first_tokens: dict[tuple[int | None, str | None], None] = {}
         self.rows: dict[str, list[Any]] = {}
 
     def add(self, measurement: Measurement | None) -> dict[str, Any]:
@@ -170,7 +170,8 @@ class Assembly:
             self.rows.setdefault(name, []).append(value)
         if measurement is not None:
             self.means.add(measurement.metrics)
-            self.firsts[measurement.first_id, measurement.tokens[self.first] if measurement.tokens else None] = None
+            first_token = measurement.tokens[self.first] if measurement.tokens else None
+            self.first_tokens[measurement.first_id, first_token] = None
             if measurement.kept:
                 self.kept.append(measurement)
         return row
@@ -179,18 +180,18 @@ class Assembly:
         for name, values in other.rows.items():
             self.rows.setdefault(name, []).extend(values)
         self.means.join(other.means)
-        self.firsts |= other.firsts
+        self.first_tokens |= other.first_tokens
         self.kept += other.kept
 
     @property
     def first_id(self) -> int | None:
         """The id that all prompts have at the first token's position; None if they differ."""
-        return next(iter(self.firsts))[0] if len(self.firsts) == 1 else None
+        return next(iter(self.first_tokens))[0] if len(self.first_tokens) == 1 else None
 
     def recording(self, conditions: dict[str, Any]) -> Recording:
         if self.means.count == 0:
             raise RuntimeError("every prompt failed: see the warnings")
-        tensors = {f"{i}.{name}": x for i, one in enumerate(self.kept) for name, x in one.kept.items()}
+        tensors = {f"{i}.{name}": x for i, measurement in enumerate(self.kept) for name, x in measurement.kept.items()}
         tensors |= self.means.tensors()
         metric_names = {name.removeprefix("mean.") for name in tensors}
         tensors |= {
@@ -199,14 +200,14 @@ class Assembly:
             if name in metric_names or name in ("sink_1", "alpha_1", "loss", "failed")
         }
         first = conditions["first"]
-        if len(self.firsts) > 1:
+        if len(self.first_tokens) > 1:
             first = first | {"token": None, "id": None}
         counts = {"count": len(self.rows["failed"]), "kept": len(self.kept)}
         return Recording(
             conditions
             | {
                 "first": first,
-                "tokens": [one.tokens for one in self.kept],
+                "tokens": [measurement.tokens for measurement in self.kept],
                 "prompts": conditions["prompts"] | counts,
             },
             tensors,
@@ -228,7 +229,7 @@ class Recorder:
         self.facts: Facts | None = None
         self.device = _device(self.model)
         self.config: Any = config_of(self.model)
-        self.outputs = 0
+        self.output_width = 0
         self.reads_ids = True  # False if attention is over the patches of an image
         _refuse_foreign_tokens(self.model)
 
@@ -362,7 +363,7 @@ class Recorder:
     def _check_first_prompt(self, prompt: Prompt) -> Facts:
         """Runs the first prompt with and without observation, compares the logits, and returns facts on the model."""
         with torch.compiler.set_stance("force_eager"):
-            expected, self.outputs = _sample_logits(self._forward(prompt.inputs))
+            expected, self.output_width = _sample_logits(self._forward(prompt.inputs))
         probe = Probe(self.settings)
         with observe(self.model, probe.visit) as watch:
             observed, _ = _sample_logits(self._forward(prompt.inputs))
@@ -441,16 +442,10 @@ class Recorder:
         with stream.watch(), observe(self.model, heads.visit):
             out = self._forward(inputs)
         with without_autocast():  # autocast rejects float64, and operations on half and wider dtypes
-            return self._collect(prompts, heads, stream, keep, inputs, _logits(out, self.model))
+            return self._collect(prompts, heads, stream, inputs, _logits(out, self.model))
 
     def _collect(
-        self,
-        prompts: list[Prompt],
-        heads: HeadMetrics,
-        stream: StreamMetrics,
-        keep: int,
-        inputs: Inputs,
-        logits: Tensor | None,
+        self, prompts: list[Prompt], heads: HeadMetrics, stream: StreamMetrics, inputs: Inputs, logits: Tensor | None
     ) -> list[Measurement]:
         facts, settings = heads.facts, self.settings
         results = heads.metrics() | stream.metrics()
@@ -464,16 +459,16 @@ class Recorder:
             and logits.shape[-1] >= max(output_sizes(self.model)[1], 1 + int(inputs["input_ids"].max()))
         ):
             results |= _losses(logits, inputs["input_ids"].to(logits.device))
-        measurements = []
+        measurements, positions = [], [str(t) for t in range(facts.T)]
         for b, prompt in enumerate(prompts):
             prompt_results = {name: x[b] for name, x in results.items()}
             kept: dict[str, Array] = {}
-            if b < keep:
+            if b < heads.keep:
                 kept = heads.kept_fields(b, prompt.ids) | stream.kept_fields(b, prompt_results)
                 if "loss_at" in prompt_results and "loss" in settings.fields:
                     kept["loss"] = prompt_results["loss_at"][1:].copy()
             first = prompt.ids[settings.first] if prompt.ids else None
-            measurements.append(Measurement(prompt_results, kept, prompt.tokens or _position_names(facts.T), first))
+            measurements.append(Measurement(prompt_results, kept, prompt.tokens or positions, first))
         return measurements
 
     def _dtype(self) -> str:
@@ -501,52 +496,60 @@ class Recorder:
         facts, config, settings = self.facts, self.config, self.settings
         if facts is None:
             raise RuntimeError("every prompt failed: see the warnings")
-        if not self.reads_ids:
-            prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
-        D, V = output_sizes(self.model)
-        model: dict[str, Any] = {
-            "id": model_id or getattr(config, "_name_or_path", "") or class_name(self.model),
-            "revision": revision or getattr(config, "_commit_hash", None),
-            "sha256": file_sha256,
-            "family": getattr(config, "model_type", None) or class_name(self.model),
-            "L": facts.L,
-            "H": facts.H,
-            "G": facts.G,
-            "K": facts.K,
-            "D": D or facts.H * facts.K,
-            "V": V or max(1, self.outputs),
-            "dtype": self._dtype(),
-            "attention": getattr(config, "_attn_implementation", None) or "eager",
-            "operation": facts.operation,
-            **facts.mask(),
-        }
-        if facts.U not in (0, facts.K):
-            model["U"] = facts.U
-        if facts.layers != list(range(facts.blocks)):
-            model |= {"blocks": facts.blocks, "layers": facts.layers}
-        if facts.softcap is not None:
-            model["softcap"] = facts.softcap
-        ids = prompts[0].ids
+        ids = prompts[0].ids if self.reads_ids else None
         first = ids[settings.first] if ids else None
-        token = token_strings(self.tokenizer, [first])[0] if first is not None else None
-        return {
-            "model": model,
-            "first": {"token": token, "id": first, "position": settings.first},
-            "tokens": [],
-            "prompts": {
-                "source": source,
-                "sha256": _digest_of_ids(prompts),
-                "count": len(prompts),
-                "kept": 0,
-                "T": facts.T,
-            }
-            | _digest_of_texts(prompts),
-            "eps": list(settings.eps),
-            "class": "MEASURED",
-            "license": license,
-            "versions": dict(versions()),
-            "command": command,
-        }
+        D, V = output_sizes(self.model)
+        return make_conditions(
+            facts,
+            settings,
+            id=model_id or getattr(config, "_name_or_path", "") or class_name(self.model),
+            revision=revision or getattr(config, "_commit_hash", None),
+            sha256=file_sha256,
+            family=getattr(config, "model_type", None) or class_name(self.model),
+            D=D or facts.H * facts.K,
+            V=V or max(1, self.output_width),
+            dtype=self._dtype(),
+            attention=getattr(config, "_attn_implementation", None) or "eager",
+            first_token=token_strings(self.tokenizer, [first])[0] if first is not None else None,
+            first_id=first,
+            prompts={"source": source, "sha256": _digest_of_ids(prompts) if self.reads_ids else None,
+                     "count": len(prompts), "kept": 0, "T": facts.T} | _digest_of_texts(prompts),
+            license=license,
+            versions=dict(versions()),
+            command=command,
+        )
+
+
+def make_conditions(
+    facts: Facts, settings: Settings, *, id: str, family: str, D: int, V: int, first_token: str | None,
+    first_id: int | None, prompts: dict[str, Any], license: str | None, versions: dict[str, str], command: str | None,
+    revision: str | None = None, sha256: str | None = None, dtype: str | None = None, attention: str | None = None,
+) -> dict[str, Any]:
+    """Returns the conditions of a recording, with placeholders for those that `Assembly.recording` sets."""
+    sizes = {"L": facts.L, "H": facts.H, "G": facts.G, "K": facts.K, "D": D, "V": V}
+    model: dict[str, Any] = {"id": id, "revision": revision, "sha256": sha256, "family": family} | sizes
+    model |= {"dtype": dtype, "attention": attention, "operation": facts.operation} | facts.mask()
+    if facts.U not in (0, facts.K):
+        model["U"] = facts.U
+    if facts.layers != list(range(facts.blocks)):
+        model |= {"blocks": facts.blocks, "layers": facts.layers}
+    if facts.softcap is not None:
+        model["softcap"] = facts.softcap
+    return {
+        "model": model,
+        "first": {"token": first_token, "id": first_id, "position": settings.first},
+        "tokens": [],
+        "prompts": prompts,
+        "eps": list(settings.eps),
+        "class": "MEASURED",
+        "license": license,
+        "versions": versions,
+        "command": command,
+    }
+
+
+def with_edits(conditions: dict[str, Any], edits: list[dict[str, Any]]) -> dict[str, Any]:
+    return conditions | ({"edits": edits, "class": "EDITED"} if edits else {})
 
 
 @cache
@@ -567,10 +570,6 @@ def token_strings(tokenizer: Any, ids: Sequence[int]) -> list[str]:
         lost_space = isinstance(raw, str) and raw.startswith("\u2581") and not text.startswith(" ")
         strings.append(f" {text}" if lost_space else text)
     return strings
-
-
-def _position_names(T: int) -> list[str]:
-    return [str(t) for t in range(T)]
 
 
 def _digest_of_ids(prompts: Sequence[Prompt]) -> str | None:
@@ -620,17 +619,11 @@ def _cut_padding(row: dict[str, Tensor]) -> dict[str, Tensor]:
     text = slice(visible[0], visible[-1] + 1)
     if len(visible) != text.stop - text.start:
         raise ValueError(
-            "attention_mask: expected zeros at the two ends alone, found some between the tokens: they "
-            "are "
-            "not cut off; pass a prompt without them"
+            "attention_mask: expected zeros at the two ends alone, found some between the tokens: they are not "
+            "cut off; pass a prompt without them"
         )
-    by_token = {
-        name: x
-        for name, x in row.items()
-        if x.dim() >= 2 and x.shape[1] == T
-    }
     return {
-        name: by_token[name][:, text] if name in by_token else x
+        name: x[:, text] if x.dim() >= 2 and x.shape[1] == T else x
         for name, x in row.items()
         if name != "attention_mask"
     }
@@ -676,9 +669,8 @@ def _refuse_foreign_tokens(model: nn.Module) -> None:
         if getattr(config, "is_prompt_learning", False):
             raise UnsupportedModel(
                 f"{name}: expected a model that reads its prompt alone, found "
-                f"{getattr(config, 'num_virtual_tokens', 'some')} "
-                f"virtual tokens ({getattr(config.peft_type, 'value', config.peft_type)}); with prompt "
-                f"tuning, record "
+                f"{getattr(config, 'num_virtual_tokens', 'some')} virtual tokens "
+                f"({getattr(config.peft_type, 'value', config.peft_type)}); with prompt tuning, record "
                 'model.get_base_model() on {"inputs_embeds": torch.cat([model.get_prompt(1), '
                 "embeddings of the tokens], 1)}"
             )
@@ -707,9 +699,8 @@ def _logits(out: Any, model: nn.Module) -> Tensor | None:
         if (
             embedding is None
             or not isinstance(logits, Tensor)
-            or (
-                logits.shape[-1] != embedding.num_embeddings or logits.shape[-1] == embedding.embedding_dim
-            )
+            or logits.shape[-1] != embedding.num_embeddings
+            or logits.shape[-1] == embedding.embedding_dim
         ):
             return None
     return logits if isinstance(logits, Tensor) and logits.dim() == 3 else None

@@ -71,8 +71,8 @@ class Table(list[dict[str, Any]]):
     title = ""
 
     def _cells(self) -> list[list[str]]:
-        head = list(self[0]) if self else []
-        return [head] + [[_cell_text(row[name]) for name in head] for row in self]
+        columns = list(self[0]) if self else []
+        return [columns] + [[_cell_text(row[name]) for name in columns] for row in self]
 
     def to_csv(self) -> str:
         """Returns the table as CSV. Rows end with a line feed; undefined values are empty."""
@@ -107,10 +107,10 @@ class Table(list[dict[str, Any]]):
     def _repr_html_(self) -> str:
         from html import escape
 
-        head, *rows = self._cells()
+        header, *rows = self._cells()
         lines = [
             "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
-            for tag, row in [("th", head), *(("td", row) for row in rows)]
+            for tag, row in [("th", header), *(("td", row) for row in rows)]
         ]
         return f"<table><caption>{escape(self.title)}</caption>{''.join(lines)}</table>"
 
@@ -581,8 +581,7 @@ class Means:
 
     def state(self) -> dict[str, Array]:
         """Returns the state without the count, as tensors for `of_state`."""
-        parts = {"mean": self.mean, "squares": self.squares, "min": self.min, "max": self.max}
-        return {f"{statistic}.{name}": x for statistic, tensors in parts.items() for name, x in tensors.items()}
+        return _join_names({"mean": self.mean, "squares": self.squares, "min": self.min, "max": self.max})
 
     @classmethod
     def of_state(cls, count: int, tensors: Mapping[str, Array]) -> "Means":
@@ -601,8 +600,8 @@ class Means:
         with np.errstate(invalid="ignore", divide="ignore"):
             deviation = {name: np.sqrt(x / np.float64(self.count - 1)) for name, x in self.squares.items()}
         parts = {"mean": self.mean, "deviation": deviation, "min": self.min, "max": self.max}
-        return {
-            f"{statistic}.{name}": x.astype(np.float32)
-            for statistic, tensors in parts.items()
-            for name, x in tensors.items()
-        }
+        return {name: x.astype(np.float32) for name, x in _join_names(parts).items()}
+
+
+def _join_names(parts: Mapping[str, Mapping[str, Array]]) -> dict[str, Array]:
+    return {f"{statistic}.{name}": x for statistic, tensors in parts.items() for name, x in tensors.items()}

@@ -21,8 +21,7 @@ class Folder:
 
     def __init__(self, address: str | PathLike[str]) -> None:
         self.address = str(address).rstrip("/") or "/"
-        self._is_path = "://" not in self.address
-        if self._is_path:
+        if "://" not in self.address:
             from pyarrow.fs import LocalFileSystem
 
             self.files, self._root = LocalFileSystem(), str(Path(self.address).absolute())

@@ -168,8 +168,8 @@ def plan(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "study
     rows = Table()
     passes = sum(-(-len(job.prompts(b)) // job.batch) for b in range(job.blocks))
     for name in job.models:
-        there = max((len(folder.names(f"rows/{one}")) for one in prefixes.get(slug(name), [])), default=0)
-        rows.append({"model": name, "prompts": len(job.texts), "parts": job.blocks, "there": there,
+        counts = [len(folder.names(f"rows/{checkpoint}")) for checkpoint in prefixes.get(slug(name), [])]
+        rows.append({"model": name, "prompts": len(job.texts), "parts": job.blocks, "there": max(counts, default=0),
                      "passes": passes, "files": job.blocks + 1, "bytes": _estimate_bytes(job, name)})
     rows.append({"model": "all", **{key: sum(row[key] for row in rows) for key in list(rows[0])[1:]}})
     rows.title = f"{folder.address}: {len(job.models)} models, {job.block} prompts a part"

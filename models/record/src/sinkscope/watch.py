@@ -80,7 +80,7 @@ class WatchedSequences:
         self._sequences: list[list[_Layer]] = []
         self._batch: list[list[_Layer]] = []
         self._run = 0
-        self._at = 0
+        self._next_layer = 0  # index of the layer that the next call in the pass belongs to
         self._continues_pass = False  # whether this pass continues the sequences of the previous pass
 
     def visit(self, call: Call) -> None:
@@ -92,7 +92,7 @@ class WatchedSequences:
         if T == S:
             _refuse_padding(call, visible)
         if call.run != self._run:
-            self._run, self._at = call.run, 0
+            self._run, self._next_layer = call.run, 0
             self._continues_pass = bool(self._batch) and T < S and len(self._batch) == B
             if not self._continues_pass:
                 self._batch = [[] for _ in range(B)]
@@ -110,19 +110,17 @@ class WatchedSequences:
         for b, layers in enumerate(self._batch):
             if not self._continues_pass:
                 layers.append(_Layer(call.module, probe.ObservedCall.of(call)))
-            elif self._at >= len(layers) or layers[self._at].module is not call.module:
+            elif self._next_layer >= len(layers) or layers[self._next_layer].module is not call.module:
                 raise UnsupportedModel(
                     f"{probe.call_name(call)}: expected the layers of the pass before, found another")
-            layers[self._at].add(att[b], visible[b], call.sinks is not None, None if keys is None else keys[b])
-        self._at += 1
+            layers[self._next_layer].add(att[b], visible[b], call.sinks is not None, None if keys is None else keys[b])
+        self._next_layer += 1
 
     @property
     def maps(self) -> list[list[Tensor]]:
         """The maps of each sequence, a list of its layers, [H, T, T] each."""
-        return [
-            [layer.map(min(one.length for one in layers)) for layer in layers]
-            for layers in self._sequences
-        ]
+        lengths = [min(layer.length for layer in layers) for layers in self._sequences]
+        return [[layer.map(T) for layer in layers] for layers, T in zip(self._sequences, lengths, strict=True)]
 
     def recording(
         self,
@@ -144,7 +142,10 @@ class WatchedSequences:
         T = min(layer.length for layers in self._sequences for layer in layers)
         has_sink_logits = any(layer.has_sink_logit for layer in self._sequences[0])
         maps = ((layer.map(T) for layer in layers) for layers in self._sequences)
-        strings = (to_list(one, f"tokens of sequence {i}")[:T] for i, one in enumerate(to_list(tokens, "tokens")))
+        strings = (
+            to_list(sequence_tokens, f"tokens of sequence {i}")[:T]
+            for i, sequence_tokens in enumerate(to_list(tokens, "tokens"))
+        )
         if "layers" not in options:
             options["layers"] = numbers
             options.setdefault("blocks", blocks)
