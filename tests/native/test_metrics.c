@@ -629,7 +629,7 @@ static void check_gates(void) {
 }
 
 static void check_gate_of_a_bias_key(void) {
-    CASE("the attention of a bias key is not left for tokens");
+    CASE("attention to a bias key does not count as attention to tokens");
     fake f;
     const ss_arch arch = {
         .L = 1, .H = 2, .G = 2, .D = 1, .K = 1, .U = 1, .V = 2, .bias_key = SS_OWNER_HEAD};
