@@ -168,13 +168,13 @@ class Between(Reversed):
 
 
 @pytest.mark.parametrize("make", [Reversed, Between])
-def test_a_part_that_attends_to_nothing_may_run_twice(make: Any) -> None:
+def test_a_part_without_attention_may_run_twice(make: Any) -> None:
     model = make()
     for result in (record(model, PROMPTS[:1]), watched(model, PROMPTS[:1]).recording(PROMPTS[:1])):
         assert result.layers == list(range(L)) and is_near(result["0.alpha"], maps64(model, PROMPTS[0]))
 
 
-def test_layers_that_are_skipped_keep_their_numbers() -> None:
+def test_the_layers_after_a_skipped_layer_keep_their_numbers() -> None:
     net = Net(order=lambda ids: (0, 2))
     for result in (record(net, PROMPTS[:1]), watched(net, PROMPTS[:1]).recording(PROMPTS[:1])):
         assert (result.layers, result.blocks) == ([0, 2], L)
@@ -182,7 +182,7 @@ def test_layers_that_are_skipped_keep_their_numbers() -> None:
         assert "0.hidden_norm" not in result
 
 
-def test_a_layer_at_two_places_counts_twice() -> None:
+def test_a_layer_used_at_two_places_counts_as_two_layers() -> None:
     net = Net()
     net.layers[2] = net.layers[0]
     for result in (record(net, PROMPTS[:1]), watched(net, PROMPTS[:1]).recording(PROMPTS[:1])):
@@ -199,7 +199,7 @@ def test_a_layer_at_two_places_counts_twice() -> None:
     ],
     ids=["early exit", "skips another", "begins later"],
 )
-def test_layers_that_depend_on_the_prompt_are_not_mixed(order: Any) -> None:
+def test_prompts_that_run_different_layers_are_not_averaged_together(order: Any) -> None:
     net = Net(order=order)
     assert PROMPTS[0][0] != PROMPTS[1][0]
     assert record(net, PROMPTS[:1]) and watched(net, PROMPTS[:1]).recording(PROMPTS[:1])
@@ -253,7 +253,7 @@ def test_models_of_one_config_are_distinguished(name: str) -> None:
     assert one.config._attn_implementation == family.implementations[0]
 
 
-def test_a_model_that_is_watched_twice_is_reported_to_both() -> None:
+def test_two_observers_of_one_model_both_receive_its_calls() -> None:
     for model in (Net(), FAMILIES["llama"].make("sdpa"), FAMILIES["bloom"].make("eager")):
         with torch.no_grad(), sinkscope.watching(model) as outer, sinkscope.watching(model) as inner:
             model(torch.tensor(PROMPTS[:2]))
@@ -273,7 +273,7 @@ class Checkpointed(Net):
 
 
 @pytest.mark.parametrize("kind", ["own", "reentrant", "llama"])
-def test_activation_checkpointing_records_nothing_twice(kind: str) -> None:
+def test_activation_checkpointing_does_not_record_a_layer_twice(kind: str) -> None:
     if kind == "llama":
         model: nn.Module = FAMILIES["llama"].make("sdpa")
         model.gradient_checkpointing_enable()  # type: ignore[operator]
@@ -329,7 +329,7 @@ def bert_decoder() -> nn.Module:
 
 @pytest.mark.parametrize("make", [lambda: Reader(CrossAttention), lambda: Reader(Attention), bert_decoder],
                          ids=["by its class", "by its input", "bert"])
-def test_attention_to_as_many_tokens_of_another_part_is_rejected(make: Any) -> None:
+def test_attention_to_another_part_with_as_many_tokens_is_rejected(make: Any) -> None:
     with pytest.raises(UnsupportedModel, match="a decoder that attends to an encoder is not recorded"):
         record(make(), PROMPTS[:1])
     with pytest.raises(UnsupportedModel, match="a decoder that attends to an encoder is not recorded"):
@@ -381,7 +381,7 @@ def test_generation_through_a_wrapper_is_one_sequence() -> None:
     assert is_near(sequences.recording(ids)["0.alpha"], maps)
 
 
-def test_parts_that_are_called_alone_are_whole_passes() -> None:
+def test_a_decoder_called_without_its_head_is_a_whole_pass() -> None:
     model = FAMILIES["llama"].make("sdpa")
     maps = [eager64(model, input_ids=torch.tensor([row])) for row in PROMPTS[:2]]
     with torch.no_grad(), sinkscope.watching(model) as sequences:
@@ -391,7 +391,7 @@ def test_parts_that_are_called_alone_are_whole_passes() -> None:
     assert all(is_near(result[f"{i}.alpha"], maps[i]) for i in range(2))
 
 
-def test_experts_are_no_layers_of_a_hybrid_that_is_watched() -> None:
+def test_experts_do_not_count_as_layers_of_a_watched_hybrid() -> None:
     make, layers = HYBRIDS["jamba"]
     model = make()
     model.extra = nn.ModuleList(nn.Identity() for _ in range(9))  # runs more often than there are layers
@@ -531,7 +531,7 @@ class Sharp(nn.Module):
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.5, 8])
-def test_weights_that_underflow_are_no_window(scale: float) -> None:
+def test_keys_whose_weights_underflow_do_not_count_as_a_window(scale: float) -> None:
     """If keys without weight counted as hidden, the recording would have a window of 47 keys, and twice the entropy."""
     model = Sharp(scale)
     with torch.no_grad():
@@ -546,7 +546,7 @@ def test_weights_that_underflow_are_no_window(scale: float) -> None:
     assert np.abs(result["mean.entropy_mean"] - expected).max() < 1e-5
 
 
-def test_weights_of_halves_keep_their_windows() -> None:
+def test_weights_in_half_precision_keep_their_windows() -> None:
     model = FAMILIES["gpt_neo"].make("eager").half()
     for result in (record(model, PROMPTS), watched(model, *([row] for row in PROMPTS)).recording(PROMPTS)):
         assert result.model["windows"] == [None, 6, None]
@@ -591,7 +591,7 @@ def test_prompts_of_several_masks_are_rejected(lengths: tuple[int, int]) -> None
 
 
 @pytest.mark.parametrize("labels", [3, 70])
-def test_labels_of_tokens_are_no_vocabulary(labels: int) -> None:
+def test_labels_of_token_classification_are_not_taken_for_logits(labels: int) -> None:
     config = FAMILIES["llama"].make("sdpa").config
     config.num_labels = labels
     result = record(tf.LlamaForTokenClassification(config).eval(), PROMPTS)
@@ -617,7 +617,7 @@ class Column(Block):
         return super().forward(x.transpose(0, 1)).transpose(0, 1)
 
 
-def test_a_batch_of_as_many_prompts_as_tokens_has_no_other_states() -> None:
+def test_a_batch_of_as_many_prompts_as_tokens_keeps_the_axes_of_hidden_states() -> None:
     """If there are as many prompts as tokens, the axes of hidden states must not be confused."""
     model = Columns()
     model.net.layers = nn.ModuleList(Column() for _ in range(L))
@@ -644,7 +644,7 @@ def test_models_of_several_threads_are_distinguished() -> None:
             assert np.allclose(alpha, alone, atol=1e-6) and layers == [3] * len(PROMPTS) * 8
 
 
-def test_queries_without_heads_are_rejected_in_a_sentence() -> None:
+def test_queries_without_a_dimension_of_heads_are_rejected() -> None:
     model = Masked(torch.ones(T, T).tril().bool(), heads=False)
     with pytest.raises(UnsupportedModel, match=r"expected queries of \[B, H, T, K\], found a shape of \[1, 48, 16\]"):
         record(model, PROMPTS[:1])
