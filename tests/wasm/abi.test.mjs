@@ -15,7 +15,7 @@ import { createSharedMemory } from '../../wasm/abi/memory.ts';
 import { Module, copyView } from '../../wasm/abi/module.ts';
 import { caught } from './helper.mjs';
 
-test('each kind of argument accepts the values that it names, and names the kind of a rejected value', () => {
+test('each kind of argument accepts its values, and a rejected value is reported with the kind', () => {
   const call = () => {};
   const list = { length: 0 };
   const blob = { arrayBuffer: call, stream: call };
@@ -62,7 +62,7 @@ test('each kind of argument accepts the values that it names, and names the kind
   }
 });
 
-test('options may be omitted, and each item of a list has its kind', () => {
+test('options may be omitted, and each item of a list is checked', () => {
   const kinds = { a: 'text', b: 'flag' };
   for (const options of [{}, { a: undefined }, { a: 'x', b: true, c: 1 }])
     checkOptions(options, kinds);
@@ -156,7 +156,7 @@ test('an error has place and message, shows the value, and keeps its members whe
   );
 });
 
-test('shared memory is requested in halves, down to twice the minimum of the binary', (t) => {
+test('a request for shared memory that fails is halved, down to twice the minimum of the binary', (t) => {
   const { Memory } = WebAssembly;
   t.after(() => Object.assign(WebAssembly, { Memory }));
   const withMost = (most) => {
@@ -315,7 +315,7 @@ test('views are read as texts, bytes, values and tensors', () => {
   assert.deepEqual(tensor, { shape: [2, 3], data: Float32Array.of(0, 1, 2, 3, 4, 5) });
 });
 
-test('a view is copied dense, by its strides', () => {
+test('a view with strides is copied as a dense tensor', () => {
   const numbers = Float32Array.from({ length: 24 }, (_, i) => i);
   const copy = (type, rank, shape, strides, address = 0) => {
     const words = Uint32Array.of(address, type, rank, ...shape, 0, 0, 0, 0, 0, 0, 0, 0);

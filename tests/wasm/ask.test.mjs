@@ -64,7 +64,7 @@ test('each failed response has its code, its message and its number of tries', a
   }
 });
 
-test('a temporary failure is tried again, after the wait that it names or twice the last one', async (t) => {
+test('a temporary failure is tried again after the requested wait, or after twice the last wait', async (t) => {
   const first = await asked(t, [said(500), new TypeError('cut'), said(429), said(200)], {
     wait: 2,
   });
@@ -193,7 +193,7 @@ test('the reason of a failed request is its innermost cause, which browsers omit
     assert.equal(reasonOf(error), reason);
 });
 
-test('a failed request names what to check: a file, a host, a site that may not share', async (t) => {
+test('the error of a failed request says what to check: a file, a host, or a site without CORS headers', async (t) => {
   const { location } = globalThis;
   t.after(() => Object.assign(globalThis, { location }));
   const broken = { tries: 2, wait: 0 };

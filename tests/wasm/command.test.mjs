@@ -57,7 +57,7 @@ async function said(...args) {
   }
 }
 
-test('a mean over key/value heads leaves out those that a layer lacks', () => {
+test('a mean over key/value heads omits heads that a layer lacks', () => {
   const metric = { name: 'value_ratio', shape: ['L', 'G'], unit: 'ratio' };
   const metrics = {
     value_ratio: { shape: [2, 2], mean: [1, 0.5, 0.75, null], deviation: Array(4).fill(null) },
@@ -69,7 +69,7 @@ test('a mean over key/value heads leaves out those that a layer lacks', () => {
   );
 });
 
-test('a list of texts comes only from a .json file, and contains only texts', () => {
+test('a list of texts is accepted only from a .json file with nothing but texts', () => {
   for (const [path, text, list] of [
     ['a.json', '["x","y"]', ['x', 'y']],
     ['a.JSON', '[]', []],
@@ -82,7 +82,7 @@ test('a list of texts comes only from a .json file, and contains only texts', ()
     assert.deepEqual(parseTextList(path, text), list, path);
 });
 
-test('a text is decoded across its chunks, or rejected with the number of bytes read', async () => {
+test('a text is decoded across chunks, and invalid bytes are rejected with the number of bytes read', async () => {
   // Chunks have 65536 bytes, so the two bytes of the umlaut are in different chunks.
   const long = `${'a'.repeat(65535)}ä`;
   assert.equal(await readText(written('long.txt', long), '--text-file'), long);
@@ -125,7 +125,7 @@ test('a recording is recognized by its header within the file', async () => {
     assert.equal(await isRecording(path()), is);
 });
 
-test('each difference has a line, tensors of one recording alone are noted, and the last line counts', () => {
+test('each difference has a line, tensors in only one recording are noted, and the last line counts the differences', () => {
   const whole = { name: 'operation', a: 'softmax', b: { x: 1 } };
   const one = { name: 'alpha', index: [1, 2], a: 0.5, b: 0.25, difference: 0.25, count: 3, of: 8 };
   const gone = { ...one, index: [0], a: 1, b: null, difference: Infinity };
@@ -311,7 +311,7 @@ test('numbers of options are accepted up to their bounds', () => {
     assert.throws(() => read(text, '--x'), { code: 'argument', message: sentence });
 });
 
-test('texts are joined in the requested number, without incomplete groups, or grouped by label', async () => {
+test('texts are joined up to the requested number of sequences, or grouped by label', async () => {
   const of = (more) => readInput({ lines: false, label: false, join: '1', ...more });
   const list = written('lines.txt', 'a\n \nb\r\nc\n');
   const json = written('list.json', '["a\\nb","","c"]');
@@ -504,7 +504,7 @@ function sheetOf() {
   return { describe, found, measured, ofPrompt };
 }
 
-test('CSV has the place of each number: its layer as the model counts it, its head or group, its key, its index', () => {
+test('CSV states the place of each number: the layer number of the model, the head or group, the key, the index', () => {
   const { describe, found, measured } = sheetOf();
   const lines = (more) =>
     toCsv({ ...found, ...more }, describe)
@@ -582,7 +582,7 @@ test('each row of a prompt has one number per metric, the mean over layers and h
   assert.equal(promptsText(found, describe), '');
 });
 
-test('an ablation needs a layer or an edit', async () => {
+test('ablate requires a layer or an edit', async () => {
   const ablate = async () => ({ before: {}, after: {}, change: 1 });
   const of = (options) => measureAblation({ id: 'mine', ablate }, 'a', options);
   for (const options of [{ layer: 0 }, { edits: [{ kind: 'park' }] }])
@@ -591,7 +591,7 @@ test('an ablation needs a layer or an edit', async () => {
     assert.equal((await failure(of(options))).where, '--layer');
 });
 
-test('an effect on the loss has its sign, and none is shown where no token is predicted', () => {
+test('an effect on the loss is shown with its sign, and omitted where no token is predicted', () => {
   const before = { T: 9, loss: 2, sink: 0.25, uniform: 0.1, conclusive: true };
   const of = (change, more) =>
     ablationText({ ...{ model: 'mine', layer: 1, head: undefined, change }, before, ...more });

@@ -101,7 +101,7 @@ test('a download continues after its last byte, with the tag if no version is kn
   }
 });
 
-test('a response without bytes after the last one ends the file, or means another file', async (t) => {
+test('a response without further bytes ends the file, or is rejected as another file', async (t) => {
   const none = (total) => said(416, { 'content-range': `bytes */${total}` });
   const end = await read(t, [() => none(10)], { from: 10 });
   assert.deepEqual([end.content, end.bytes], [[], 10]);
@@ -120,7 +120,7 @@ test('a response without bytes after the last one ends the file, or means anothe
   assert.deepEqual(atEnd.content, []);
 });
 
-test('a range answer without a total or without a start counts as the requested range', async (t) => {
+test('a partial response without a total or a start counts as the requested range', async (t) => {
   for (const [headers, bytes] of [
     [{ 'content-range': 'bytes 6-9/*' }, undefined],
     [{ 'content-length': '4' }, 10],
@@ -132,7 +132,7 @@ test('a range answer without a total or without a start counts as the requested 
   }
 });
 
-test('without any tag a download starts over only if no byte has arrived', async (t) => {
+test('without an ETag a download restarts only if no byte has arrived', async (t) => {
   const untagged = (to) => () => said(200, { 'content-length': '10' }, { to });
   const over = await read(t, [untagged(0), untagged(10)]);
   assert.deepEqual([over.content, over.asked.length], [[...BYTES], 2]);
@@ -177,7 +177,7 @@ test('without any tag a download starts over only if no byte has arrived', async
   }
 });
 
-test('tries without bytes are counted from 0 after each byte, and each waits twice as long', async (t) => {
+test('each try without bytes waits twice as long, and a received byte resets the count', async (t) => {
   const steps = [() => cut(0), () => cut(0), () => cut(3)];
   const none = () => said(206, { 'content-range': 'bytes 3-9/10', etag: '"a"' }, { to: 0 });
   const found = await read(t, [...steps, none, none, () => part(3)], {
@@ -215,7 +215,7 @@ test('a wrong size is an error, whether the server or the caller gave it', async
   assert.deepEqual(again.content, [...BYTES]);
 });
 
-test('a web page is no file, unless the address ends as one', async (t) => {
+test('a web page is rejected as a file unless the address ends in .html', async (t) => {
   const page = () => whole({ 'content-type': 'text/html; charset=utf-8' });
   const { error } = await read(t, [page]);
   assert.equal(error.text, 'expected a file, found a web page (text/html)');
@@ -225,7 +225,7 @@ test('a web page is no file, unless the address ends as one', async (t) => {
   assert.equal((await read(t, [() => whole({ 'content-type': 'text/htmlx' })])).error, undefined);
 });
 
-test('a rejected range is requested once more as the whole file, and only then', async (t) => {
+test('after a rejected range, the whole file is requested once', async (t) => {
   const refused = new TypeError('fetch failed');
   const found = await read(t, [() => cut(4), refused, refused, () => whole()], { tries: 2 });
   assert.deepEqual(found.content, [...BYTES]);

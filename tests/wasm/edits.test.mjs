@@ -38,7 +38,7 @@ test('the build reports how many numbers encode an edit', () => {
   assert.equal(encodeEdits([{ kind: 'hide', key: 0 }], wider).length, 21);
 });
 
-test('an edit is encoded as its kind and thirteen numbers; missing ones are encoded as none', () => {
+test('an edit is encoded as its kind and thirteen numbers, with NaN for missing ones', () => {
   const encoded = (...edits) => {
     const words = encodeEdits(edits, describe);
     const floats = new Float32Array(words.buffer);
@@ -99,7 +99,7 @@ test('an edit is encoded as its kind and thirteen numbers; missing ones are enco
     );
 });
 
-test('an edit is read from a line: words where the table has words, else numbers', () => {
+test('an edit is parsed from a line, in which choices are words and other values are numbers', () => {
   for (const [text, edit] of [
     ['silence', { kind: 'silence' }],
     ['silence:', { kind: 'silence' }],

@@ -13,7 +13,7 @@ const refused = async (files, options) => {
   return [error.where, error.text];
 };
 
-test('every small file of a model has its role in the plan', async () => {
+test('each tokenizer and config file of a model has its role in the plan', async () => {
   const roles = {
     config: 'config.json',
     tokenizer: 'tokenizer.json',
@@ -31,7 +31,7 @@ test('every small file of a model has its role in the plan', async () => {
   assert.deepEqual([id, format, bytes, choices], ['x', 'safetensors', 1, []]);
 });
 
-test('of several kinds of weights safetensors comes first, whole before its shards', async () => {
+test('safetensors are preferred among formats, and a whole file among its shards', async () => {
   const index = (...names) =>
     JSON.stringify({ weight_map: Object.fromEntries(names.map((name, i) => [`t${i}`, name])) });
   const texts = {
@@ -158,7 +158,7 @@ test('parts of a GGUF file are one choice, in their order, and an image encoder 
   });
 });
 
-test('a model that does not fit is rejected with its size, and the limit is exact', async () => {
+test('a model that exceeds the memory limit is rejected with its size', async () => {
   const text = (gib) =>
     `needs about ${gib} GiB of memory; WebAssembly with 32-bit addresses holds 3.75 GiB of it. ` +
     'Expected a smaller or more strongly quantized model';
@@ -179,7 +179,7 @@ test('a model that does not fit is rejected with its size, and the limit is exac
   assert.deepEqual([plan.bytes, plan.memory], [1000, 1000 + runBytes(JSON.parse(config))]);
 });
 
-test('sizes of a run are read under each of their names', () => {
+test('the sizes of a model are read under each of their names in configs', () => {
   // hidden 2*8, queries 4, keys and values 2*2, attention 2*64, adds 2*8; 3*8 + 4 + 2*5 + 7.
   const bytes = 4 * 64 * (2 * 8 + (2 + 2 * 1) * 2 + 2 * 64 + 2 * 8 + (3 * 8 + 2 * 2 + 2 * 5 + 7));
   const sizes = {

@@ -95,7 +95,7 @@ const two = [
   [2, 6],
 ];
 
-test('each prompt has its sinks, its first weight and its loss, next to their means', async () => {
+test("a recording has the sinks, the first key's weight and the loss of each prompt, beside their means", async () => {
   const { model, runs } = played();
   const { tensors, conditions } = opened(
     await recordStudy(model, two, { eps: [0.3, 0.2], keep: 0 }),
@@ -170,7 +170,7 @@ test('the first prompts are stored, each from a run that is then closed', async 
   assert.deepEqual(tensors['0.att'].numbers, singles(0.1));
 });
 
-test('under edits the visible keys and the kind of model are stored', async () => {
+test('a recording of edited runs stores the visible keys, the edits and their class', async () => {
   for (const [edits, kind, given] of [
     [[], 'MEASURED'],
     [[{ kind: 'evict' }], 'MEASURED'],

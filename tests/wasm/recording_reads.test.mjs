@@ -117,7 +117,7 @@ test('a tensor is read whole, or for a layer and a head', async () => {
     );
 });
 
-test('means and deviations have the shapes of the sizes and the numbers of the threshold', async () => {
+test('means and deviations have the shapes of their metrics, and the values at the requested threshold', async () => {
   const { recording } = await opened({
     'mean.alpha': tensor([4], [1, 2, 3, 4]),
     'deviation.alpha': tensor([4], [5, 6, 7, 8]),
@@ -231,7 +231,7 @@ test('all reads of a recorded prompt share one run, which is created once', asyn
   });
 });
 
-test('pooled maps are cells of 255 steps, each map with its own scale', async () => {
+test('pooled maps have 255 levels, with a scale for each map', async () => {
   const { recording, calls } = await opened({
     '1.att_pooled': tensor([2, 1, 2], [255, 51, 0, 102]),
     '1.att_scale': tensor([2], [2, 0.5]),
@@ -261,7 +261,7 @@ const MEANS = {
 const alpha = { shape: [2, 2], mean: [1, 2, null, 4], deviation: [5, 6, 7, null] };
 const sinks = (...mean) => ({ shape: [2], mean, deviation: [null, null] });
 
-test('a recording measures its means, at each threshold', async () => {
+test('measuring a recording gives its stored means at each threshold', async () => {
   const { recording } = await opened(MEANS);
   const both = { eps: 0.1, T: 2, sequences: 3, metrics: { alpha, sinks: sinks(1, 2) } };
   const byEps = [
@@ -294,7 +294,7 @@ test('a recording measures its means, at each threshold', async () => {
   assert.deepEqual((await bare.recording.measure({ metrics: ['alpha'] })).eps, 0.2);
 });
 
-test('a file without means has those of its prompts, if all of them are stored', async () => {
+test('means missing from a file are computed from its prompts, if all of them are stored', async () => {
   const { recording, calls } = await opened({}, { count: 2, kept: 2, eps: [0.5] });
   const { metrics, sequences } = await recording.measure({ metrics: ['alpha', 'sinks'] });
   assert.equal(sequences, 2);
@@ -314,7 +314,7 @@ test('a file without means has those of its prompts, if all of them are stored',
   );
 });
 
-test('a recording is closed once, where it was opened', async () => {
+test('a closed recording rejects all calls, and its handle is closed once', async () => {
   const closed = {
     name: 'SinkscopeError',
     code: 'closed',
@@ -358,7 +358,7 @@ function side(tensors, { model = {}, first = {}, prompts = {}, eps = [], edits =
   };
 }
 
-test('two recordings differ by their sizes, each with both values', async () => {
+test('recordings of different sizes are reported with both values of each size', async () => {
   const model = { L: 3, blocks: 9, layers: [1, 4, 7], H: 2, G: 2, operation: 'sigmoid' };
   const prompts = { T: 3, count: 4 };
   const other = side({}, { model, first: { position: 1 }, prompts, eps: [0.1], edits: ['one'] });
@@ -380,7 +380,7 @@ test('two recordings differ by their sizes, each with both values', async () => 
   assert.deepEqual((await compareRecordings(side({}), alike)).differences, []);
 });
 
-test('tensors are compared where both have them, in the order of their names', async () => {
+test('only tensors in both recordings are compared, in the order of their names', async () => {
   const one = tensor([1], [1]);
   const found = await compareRecordings(
     side({ c: one, a: one, b: one, z: one }),
@@ -394,7 +394,7 @@ test('tensors are compared where both have them, in the order of their names', a
   });
 });
 
-test('the largest difference has its place, and all beyond the tolerance are counted', async () => {
+test('the largest difference has its place, and the numbers beyond the tolerance are counted', async () => {
   const compare = async (a, b, tolerance) => {
     const { differences } = await compareRecordings(side({ x: a }), side({ x: b }), { tolerance });
     return differences;
@@ -458,7 +458,7 @@ test('a comparison takes two recordings and a tolerance', async () => {
   }
 });
 
-test('a recording that does not open leaves no bytes, no handle and no entry', () => {
+test('a recording that fails to open leaves no memory or handle behind', () => {
   const log = [];
   const module = (opens) => ({
     handle: () => (opens ? 7 : assert.fail('no recording')),

@@ -92,7 +92,7 @@ function noting({ fails = () => false, context = 4, replicas } = {}) {
   return { model, runs, open: () => open };
 }
 
-test('runs store the rows of maps and vectors only where something reads them', async () => {
+test('a run stores rows of maps and vectors only if a metric or an edited run reads them', async () => {
   const late = [{ kind: 'late' }];
   for (const [metrics, cases, options, measuring] of [
     [['loss', 'sink', 'cosines'], [[]], {}, [['loss', 'sink', 'cosines']]],
@@ -112,7 +112,7 @@ test('runs store the rows of maps and vectors only where something reads them', 
   }
 });
 
-test('a run without what-ifs is made once where others begin from it or are compared with it', async () => {
+test('the unedited run is made once if edited runs begin from it or are compared with it', async () => {
   const late = [{ kind: 'late' }];
   const above = [{ kind: 'early', layer: 1 }];
   const low = [{ kind: 'early', layer: 0 }];
@@ -155,7 +155,7 @@ test('a run without what-ifs is made once where others begin from it or are comp
   }
 });
 
-test('means and deviations are those of a sample, for each threshold, and progress has a rate', async (t) => {
+test('means and deviations are computed for each threshold, and progress has a rate', async (t) => {
   let now = 0;
   t.mock.method(performance, 'now', () => 500 * now++);
   const { model } = noting();
@@ -203,7 +203,7 @@ test('means and deviations are those of a sample, for each threshold, and progre
   });
 });
 
-test('without names a study measures the summary, and a streaming study what its fields allow', async () => {
+test('by default a study measures the summary metrics, and a streaming study those that its fields allow', async () => {
   const names = async (cases, options) => {
     const [one] = await sweep(noting().model, [[1]], cases, options);
     return Object.keys(one.metrics);
@@ -213,7 +213,7 @@ test('without names a study measures the summary, and a streaming study what its
   assert.deepEqual(await names([[{ kind: 'early' }]], { streaming: true }), ['loss', 'rare']);
 });
 
-test('every run of a study is closed, also where one fails', async () => {
+test('a study closes every run, also if one fails', async () => {
   const edits = [{ kind: 'early' }];
   for (const at of [0, 1, 2]) {
     const { model, open, runs } = noting({ fails: (i) => i === at });
@@ -251,7 +251,7 @@ test('an empty study, and one of unequal lengths, is rejected in a sentence', as
   ]);
 });
 
-test('workers share the heads of few sequences evenly, each run begins below its head, and all are reported', async () => {
+test('workers share the heads of few sequences evenly, and each run begins below its ablated head', async () => {
   const edits = [{ kind: 'late' }];
   for (const [replicas, n, wanted] of [
     [1, 1, [[0, 1, 2, 3]]],
@@ -289,7 +289,7 @@ test('workers share the heads of few sequences evenly, each run begins below its
   }
 });
 
-test('two items of each replica run, and twice as many wait; after the end none begins', async () => {
+test('each replica gets two items at a time, and none starts after the consumer has stopped', async () => {
   const ends = [];
   let begun = 0;
   const work = () => new Promise((resolve) => ends.push(() => resolve(begun)) && begun++);
@@ -346,7 +346,7 @@ const words = {
   },
 };
 
-test('a text is cut as often as it fits, to its last token, up to the requested number', async () => {
+test('a text is cut into as many sequences as fit, up to the requested number', async () => {
   const six = 'a bb ccc dddd eeeee ffffff';
   for (const [text, options, sequences, cut] of [
     [six, { tokens: 5, sequences: 9 }, [[100, 1, 2, 3, 101], [100, 4, 5, 6, 101]], [3, 6, 0, 6]], // prettier-ignore
@@ -378,7 +378,7 @@ test('a text is cut as often as it fits, to its last token, up to the requested 
   assert.deepEqual(await cutText(words, 'a', { tokens: 3, sequences: 1 }), [[100, 1, 101]]);
 });
 
-test('a threshold needs enough tokens that uniform attention does not exceed it', async () => {
+test('the minimal length for a threshold is that at which uniform attention no longer exceeds it', async () => {
   // Uniform attention over 2 tokens is (1 + 1/2) / 2; over 4096, the longest text that is tried, sum / 4096.
   let sum = 0;
   for (let t = 1; t <= 4096; t++) sum += 1 / t;
@@ -411,7 +411,7 @@ test('a threshold needs enough tokens that uniform attention does not exceed it'
   assert.equal(labelHead({ ...head, effect: 0.0099 }).dormant, true);
 });
 
-test('a label has 60 characters at most, and label and text are trimmed', () => {
+test('labels of at most 60 characters are accepted, and labels and texts are trimmed', () => {
   const long = 'a'.repeat(60);
   assert.deepEqual(groupsOf([` ${long} \t one `, 'b\ttwo']), [
     { label: long, texts: ['one'] },
@@ -440,7 +440,7 @@ function counting({ context = 12, V = 10, mask = { kind: 'causal' } } = {}) {
   return { model: { run, architecture: { V, context, mask, L: 1, H: 1 } }, runs, open: () => open };
 }
 
-test('a key is evicted after the prompt, or after its content, was read; the control is an ordinary key', async () => {
+test('a task evicts its key after the prompt or the evidence was read, and compares with an ordinary key', async () => {
   const hidden = (key, queries) => queries.map((query) => ({ kind: 'hide_key', key, query }));
   const edits = [{ kind: 'silence' }];
   for (const [prompt, queries, other] of [
@@ -480,7 +480,7 @@ test('a key is evicted after the prompt, or after its content, was read; the con
   assert.deepEqual([found.baseline.choice.mean, found.can], [1, true]);
 });
 
-test('a model can do a task if it is right more often than by chance, by two errors', async () => {
+test('a model can do a task if its accuracy exceeds chance by two standard errors', async () => {
   const [right, wrong] = [{ ids: [9, 1, 2, 3], from: 3 }, { ids: [9, 1, 2, 5], from: 3 }]; // prettier-ignore
   // Three of four prompts are right: the error is sqrt((3 / 16 * 4) / 3 / 4) = 1 / 4.
   const prompts = [right, right, right, wrong];
@@ -496,7 +496,7 @@ test('a model can do a task if it is right more often than by chance, by two err
   assert.deepEqual(meanWithError([2]), { mean: 2, error: null });
 });
 
-test('a choice is the answer with the largest logit, of equal ones the lowest id', async () => {
+test('the chosen answer has the largest logit, and among equal logits the lowest id', async () => {
   const { model } = counting();
   for (const [logits, best] of [
     [{ 2: 0, 5: 1, 7: 2 }, 7],
@@ -525,7 +525,7 @@ test('a choice is the answer with the largest logit, of equal ones the lowest id
       }
 });
 
-test('a search takes the first of equal candidates, and only a better one; its seed is 0 by default', async () => {
+test('a search replaces its suffix only by a better candidate, the first of equal ones, and has seed 0 by default', async () => {
   const pair = { prompt: [1, 2], continuation: [3, 4] };
   const search = async (losses, options = {}) => {
     const { model, runs, open } = counting();
@@ -568,7 +568,7 @@ test('draws distinct items by the numbers of the generator', () => {
   assert.deepEqual(list, [...'abcd']);
 });
 
-test('measureTask rejects a task without answers in a sentence', async () => {
+test('measureTask rejects invalid prompts in a sentence', async () => {
   const { model } = counting();
   const good = { ids: [9, 1, 2, 3], from: 3 };
   const of = (change, options) => () =>
@@ -647,7 +647,7 @@ test('measureTask rejects a task without answers in a sentence', async () => {
     });
 });
 
-test('texts are predicted from their middle on; copies have default sizes', async () => {
+test('the text task predicts the second half of each text, and the copy task has default sizes', async () => {
   const { prompts, chance } = await textTask([[1, 2, 3, 4, 5], Uint8Array.of(1, 2, 4, 3)]);
   assert.deepEqual(prompts, [
     { ids: [1, 2, 3, 4, 5], from: 3 },
@@ -678,7 +678,7 @@ const places = {
   parts: / ?[\w']+|[.,]/g,
 };
 
-test('a name appears at one place, is lost after it, and is requested at the end', async () => {
+test('the recall task states a name once, evicts it, and requests it at the end', async () => {
   const wordsOf = ({ ids }) => ids.map((id) => places.known[id]).join('');
   const names = ['Mary', 'Tom'];
   const near = await recallTask(places, { between: 0, prompts: 25, names, special: 'none' });
@@ -712,7 +712,7 @@ test('a name appears at one place, is lost after it, and is requested at the end
   assert.deepEqual(wordsOf({ ids: apart.needs.map((i) => apart.ids[i]) }), 'Mary');
 });
 
-test('invalid unmasking and searches are rejected in a sentence', async () => {
+test('invalid options of unmasking and searches are rejected in a sentence', async () => {
   const { model } = counting({ mask: { kind: 'bidirectional' } });
   model.architecture.mask_token = 1;
   const { model: causal } = counting();
@@ -787,7 +787,7 @@ test('invalid unmasking and searches are rejected in a sentence', async () => {
   assert.equal(found.evaluated, 1);
 });
 
-test('unmasking in one step moves nothing; ties go to the leftmost position, then the lowest token id', async () => {
+test('unmasking in one step reports no move, and ties go to the leftmost position and the lowest id', async () => {
   const described = {
     metrics: [{ name: 'alpha', fields: ['att'], arguments: [] }],
     fields: [{ name: 'logits' }],

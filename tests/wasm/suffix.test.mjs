@@ -45,7 +45,7 @@ for (const { goal, seed, ...expected } of cases)
         { workers },
       ));
 
-test('zero steps give the random suffix that another search begins with', () =>
+test('a search of zero steps returns the random suffix from which longer searches start', () =>
   withModel(async (model) => {
     const options = { goal: 'loss', seed: 1, length, width, never };
     const none = await searchSuffix(model, pair, { ...options, steps: 0 });

@@ -15,7 +15,7 @@ function index(change = () => {}) {
   return parseIndex(JSON.stringify(index), 'x');
 }
 
-test('an index gives the numbers of parameters and bytes: one byte for a step, four for a whole number', () => {
+test('the index states the number of parameters and of bytes: one per step, four per whole number', () => {
   const { parameters, bytes, tensors, recipe, seed, config, checkpoints, log } = index();
   // Two tensors, [3, 2] and [2, 4], are stored as steps, and one, [5], as numbers.
   assert.deepEqual([parameters, bytes], [19, 14 + 4 * 5]);

@@ -92,7 +92,7 @@ function compare(what, expected, found) {
 /** Bytes for which SmolLM2's vocabulary has no token; its own library drops them as well. */
 const MISSING = /[\x04\x06\x13\x14\x16\x1d\u{40000}-\u{bffff}]/u;
 
-test('vocab.txt gives the tokens of the same vocabulary in tokenizer.json, uncased and cased', () => {
+test('vocab.txt, cased or uncased, gives the tokens of tokenizer.json with the same vocabulary', () => {
   const { model } = JSON.parse(read('bert/tokenizer.json'));
   const words = Object.entries(model.vocab).sort((a, b) => a[1] - b[1]);
   const text = words.map(([word]) => `${word}\r\n`).join('');
@@ -168,7 +168,7 @@ for (const [name, open] of Object.entries(cases)) {
   });
 }
 
-test('gemma: a run of spaces is cut as SentencePiece cuts it, the longest symbol first', () => {
+test('gemma splits a run of spaces like SentencePiece, longest symbol first', () => {
   const golden = JSON.parse(read('gemma.json'));
   const { tokenizer } = cases.gemma(golden);
   golden.spaces.forEach((expected, n) => {
@@ -214,7 +214,7 @@ for (const [name, open] of Object.entries(publishedCases)) {
   );
 }
 
-test('each way to split gives the ids of the reference, also in a sequence of its own', () => {
+test('each pre-tokenizer gives the ids of the reference, alone and in a sequence', () => {
   const json = JSON.parse(read('tokenizer.json', softmax));
   const some = lines.filter((_, i) => i % 5 === 0);
   for (const { pre_tokenizer, ids } of JSON.parse(read('stages.json')).stages) {
@@ -234,7 +234,7 @@ test('each way to split gives the ids of the reference, also in a sequence of it
   }
 });
 
-test('the patterns that a GGUF file names cut a text where the library cuts it', () => {
+test('the patterns named in GGUF files split texts like the tokenizers library', () => {
   const metadata = JSON.parse(read('smollm2.gguf.json'));
   const { texts, pieces } = JSON.parse(read('pieces.json'));
   const all = [...texts, ...lines.filter((_, i) => i % 5 === 0)];

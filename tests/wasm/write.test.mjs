@@ -61,7 +61,7 @@ function opened(file) {
 }
 const bytesOf = (data) => [...new Uint8Array(data.buffer, data.byteOffset, data.byteLength)];
 
-test('halves are rounded to the nearest, and to the even one in a tie', () => {
+test('numbers are rounded to the nearest half, ties to even', () => {
   const step = 2 ** -24;
   const table = [
     [0, 0],
@@ -103,7 +103,7 @@ test('halves are rounded to the nearest, and to the even one in a tie', () => {
   );
 });
 
-test('the number of every finite half is converted to this half', () => {
+test('every finite half is converted to itself', () => {
   // Tries all finite numbers: exponent 0 is that of subnormal numbers; infinity and NaN have the largest one.
   for (let bits = 0; bits < 0x7c00; bits++) {
     const [exponent, mantissa] = [bits >>> 10, bits & 0x3ff];
@@ -113,7 +113,7 @@ test('the number of every finite half is converted to this half', () => {
   }
 });
 
-test('a tensor is written as integers, singles or halves', () => {
+test('a tensor is stored in I32, F32 or F16', () => {
   const shape = [2];
   const [whole, single] = [Int32Array.of(1, 2), Float32Array.of(1, 2)];
   assert.deepEqual(makePart({ shape, data: whole }, true), { dtype: 'I32', shape, data: whole });
@@ -127,7 +127,7 @@ test('a tensor is written as integers, singles or halves', () => {
   });
 });
 
-test('the header of a file ends at a multiple of 8, and tensors follow without gaps, wide numbers first', () => {
+test('the header is padded to 8 bytes, and tensors follow without gaps, widest type first', () => {
   const all = Float32Array.of(9, 1, 2, 9);
   const parts = (name) =>
     new Map([
@@ -156,7 +156,7 @@ test('the header of a file ends at a multiple of 8, and tensors follow without g
   }
 });
 
-test('a recorded prompt has the requested fields, the small ones, and exact metrics', () => {
+test('a recorded prompt has the requested fields, small fields of the model, and exact metrics', () => {
   const of = (change, options = {}) =>
     selectFields({ describe, architecture: { ...architecture, ...change } }, options);
   assert.deepEqual(of({}), { fields: ['att'], small: ['loss'], exact: EXACT });
@@ -187,7 +187,7 @@ function runOf(known) {
 }
 const lost = Object.assign(new Error('not recorded'), { code: 'bad_request' });
 
-test('a prompt is stored under its number; tensors that the run lacks are omitted', async () => {
+test('the tensors of a prompt are named by its number, and fields missing from the run are omitted', async () => {
   const run = runOf({ att: [1, 0.1], loss: [NaN, 2, 3], gate: lost, alpha: [0.1], alpha_raw: [7] });
   const kept = { fields: ['att'], small: ['loss', 'gate'], exact: ['alpha', 'alpha_raw'] };
   const parts = new Map();
@@ -221,7 +221,7 @@ test('a prompt is stored under its number; tensors that the run lacks are omitte
   );
 });
 
-test('means have thresholds as their first dimension if their metric takes eps', () => {
+test('means of metrics that depend on eps have the thresholds as first dimension', () => {
   const measured = (shape, mean, deviation) => ({ shape, mean, deviation });
   const alpha = measured([2], [1, null], [0, null]);
   const parts = new Map();
@@ -242,7 +242,7 @@ test('means have thresholds as their first dimension if their metric takes eps',
   });
 });
 
-test('the conditions state metrics, inputs and facts of the model', () => {
+test('the conditions of a recording state its metrics, its inputs and the model', () => {
   const measured = {
     ids: [
       [4, 5],
@@ -331,7 +331,7 @@ test('the conditions state metrics, inputs and facts of the model', () => {
     });
 });
 
-test('one run is a recording of one prompt, in halves at the default threshold', async () => {
+test('a recorded run becomes a recording of one prompt, at the default threshold', async () => {
   const known = Object.fromEntries(EXACT.map((name) => [name, [1]]));
   const run = runOf({ ...known, att: [1, 2], loss: [NaN, 1, 2] });
   const plain = opened(await recordRun(run, model));
@@ -370,7 +370,7 @@ const maps = (shape, first = 1) => ({
   data: Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => first + i),
 });
 
-test('maps of other programs have default conditions, and take all allowed ones', () => {
+test('maps of other programs get default conditions, which the caller can replace', () => {
   const plain = opened(recordMaps([{ att: maps([1, 2, 2, 2]) }]));
   const wanted = {
     model: {
@@ -414,7 +414,7 @@ test('maps of other programs have default conditions, and take all allowed ones'
   });
 });
 
-test('maps of each layer are joined, with a batch of one or without', () => {
+test('maps given per layer are joined, with or without a batch dimension', () => {
   const layers = [maps([2, 2, 2]), maps([2, 2, 2], 100)];
   const batches = layers.map(({ data }) => ({ dims: [1, 2, 2, 2], data }));
   const lists = layers.map(({ shape, data }) => ({ shape, data: [...data] }));
