@@ -19,8 +19,8 @@ vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatm
 
 const named = (id: string) => frameOf({ model: { id, title: id, source: 'zoo' } } as never);
 
-describe('a small number', () => {
-  it('is not a dash in one place and a number in another', () => {
+describe('small numbers', () => {
+  it('are shown as numbers everywhere, never as a dash', () => {
     expect([show(0), show(0, 3), show(1.4e-4), show(-1.4e-4)]).toEqual([
       ...['0', '0', '1.4e-4', '-1.4e-4'],
     ]);
@@ -51,8 +51,8 @@ describe('the stamp of a view', () => {
   });
 });
 
-describe('a color', () => {
-  it('gives a model the same color in every order of subjects, and twins their own while others are left', () => {
+describe('colors of models', () => {
+  it('do not depend on the order of subjects, and the twins’ colors go to others only when all are used', () => {
     const cards = JSON.parse(
       readFileSync(`${import.meta.dirname}/../../models/zoo/index.json`, 'utf8'),
     ) as Card[];
@@ -71,7 +71,7 @@ describe('a color', () => {
   });
 });
 
-describe('losses', () => {
+describe('losses of several models', () => {
   const V = (size: number) => ({ architecture: { ...frameOf().architecture, V: size } }) as never;
 
   it('have a note where the models tokenize the text differently', () => {
@@ -100,8 +100,8 @@ describe('losses', () => {
   });
 });
 
-describe('a file of a hybrid', () => {
-  it('has the model’s own numbers of layers', () => {
+describe('files of a hybrid model', () => {
+  it('state the layer numbers of the model', () => {
     const architecture = { ...frameOf().architecture, blocks: 4, layers: [1, 3] };
     const frame = frameOf({ architecture } as never);
     const [, , , , alpha] = sinks.numbers(frame, { layer: 0, head: 0 });

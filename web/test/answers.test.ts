@@ -63,7 +63,7 @@ describe('the answer', () => {
     expect(said('scores', {}, even)).toBe('Is the sink only at the first token?');
   });
 
-  it('explains with the queries and keys why the first key wins, like the arrows', () => {
+  it('explains why the first key wins with the numbers of the arrows', () => {
     const of = (first: number, others: number) =>
       said(
         'geometry',
@@ -79,7 +79,7 @@ describe('the answer', () => {
     expect(said('geometry')).toBe('Why does the first key get the highest scores?');
   });
 
-  it('says what a head writes as well as where it attends', () => {
+  it('says how much a head writes, not only where it attends', () => {
     const of = (gets: number, writes: number) => {
       const one = (x: number) => tensor([2, 2, 3], Array(12).fill(x));
       return said('contribution', {}, { alpha: one(gets), contribution_out_at: one(writes) });
@@ -183,7 +183,7 @@ describe('the answer', () => {
     expect(hidden(NaN)).toBe('Change one thing, and see what the model does instead.');
   });
 
-  it('says that the first token matters where ablating the one head changes little', () => {
+  it('says that the first token matters even if ablating the one head changes little', () => {
     const matters = (rise: number, hidden?: number) => {
       const frame = frameOf({}, { effect: tensor([2, 2], [9, 9, rise, 9]) });
       return answerOf(choiceOf('effects', [frame]), frame, at, defaults, hidden);
@@ -197,7 +197,7 @@ describe('the answer', () => {
       expect(matters(rise, hidden)).toMatch(/^Without this one head/);
   });
 
-  it('says what all dormant heads do together', () => {
+  it('says what ablating all dormant heads does', () => {
     const words = (dormant: number, sinks: number, rise: number | undefined) =>
       dormantWords({ dormant, sinks }, rise);
     expect(words(9, 15, undefined)).toBe(
@@ -222,7 +222,7 @@ describe('the answer', () => {
       }
   });
 
-  it('names the first token, with an explanation if it is a marker', () => {
+  it('names the first token, and explains it if it is a special token', () => {
     expect(firstTokenClause(frameOf())).toBe('<s> is a marker that begins every text');
     const plain = frameOf().tokens.map((one) => ({ ...one, special: false }));
     expect(firstTokenClause(frameOf({ tokens: plain }))).toBe('the first token is “<s>”');

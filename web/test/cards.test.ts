@@ -14,7 +14,7 @@ const drawn = JSON.parse(readFileSync(join(folder, 'drawn.json'), 'utf8')) as Re
 >;
 
 describe('previews of shared links', () => {
-  it('exist for every room, every lesson and the glossary, at different pages', () => {
+  it('exist for every room, every lesson and the glossary, each on its own page', () => {
     const wanted = [
       ...rooms.map(({ name }) => (name === 'start' ? 'index.html' : `${name}/index.html`)),
       ...Object.keys(pages()),

@@ -128,7 +128,7 @@ describe('lines', () => {
     ]);
   });
 
-  it('break where there is no value, and of a logarithm where it is not positive', () => {
+  it('break where a value is missing, or not positive on a logarithmic axis', () => {
     expect(drawn([line([0, 4, NaN, 4, 0])]).paths).toEqual([
       'M46.0,144.0L117.0,22.0M259.0,22.0L330.0,144.0',
     ]);
@@ -155,14 +155,14 @@ describe('lines', () => {
     expect(some![1]).toBeCloseTo(144 - 122 * Math.log10(1.9));
   });
 
-  it('begin at the first given place, or at places of their own', () => {
+  it('start at the given x, or have x values of their own', () => {
     expect(drawn([line([0, 4])], { from: 5 }).xTicks[0]).toBe('5');
     const { paths, xTicks } = drawn([line([0, 4, 2], { places: [0, 1, 4] })]);
     expect(paths).toEqual(['M46.0,144.0L117.0,22.0L330.0,83.0']);
     expect(xTicks).toEqual(['0', '1', '2', '3', '4']);
   });
 
-  it('have no dots with forty values or more, or on request', () => {
+  it('have no dots from forty values on, or if the caller turns dots off', () => {
     const dots = (count: number, more?: Partial<ChartData>) =>
       drawn([line(Array.from({ length: count }, (_, i) => i))], more).marks('circle').length;
     expect([dots(39), dots(40), dots(3, { dots: false }), dots(3, { dots: true })]).toEqual([
@@ -173,7 +173,7 @@ describe('lines', () => {
     expect(drawn(many).marks('circle')).toHaveLength(0);
   });
 
-  it('are thinner and listed last if faint; the legend shows dashes where lines differ in them', () => {
+  it('are thinner and last in the legend if faint, and the legend shows dashes if lines differ in them', () => {
     const plain = drawn([line([1, 2], { name: 'weak', faint: true }), line([2, 1])]);
     expect(plain.marks('circle.faint', 'r')).toEqual([[1.6], [1.6]]);
     expect(plain.root.querySelectorAll('path.line.faint')).toHaveLength(1);
@@ -224,7 +224,7 @@ describe('lines', () => {
 });
 
 describe('bars', () => {
-  it('are side by side on 0 and take three quarters of their room', () => {
+  it('stand side by side on 0 and take three quarters of their width', () => {
     // With a margin of 0.6 places on both sides, 284 pixels hold 3.2 places of 88.75.
     const { marks } = drawn([line([2, 4, -4])], { kind: 'bars' });
     expect(marks('rect', 'x', 'width', 'y', 'height')).toEqual([
@@ -276,7 +276,7 @@ describe('axes', () => {
     }
   });
 
-  it('include the requested range', () => {
+  it('include the range that the caller requests', () => {
     expect(drawn([line([1, 2])], { domain: [0, 8] }).yTicks.at(-1)).toBe('8');
     expect(drawn([line([1, 12])], { domain: [0, 8] }).yTicks.at(-1)).toBe('12');
   });
@@ -287,7 +287,7 @@ describe('axes', () => {
     expect(drawn([line([])]).xTicks).toEqual(['0', '1']);
   });
 
-  it('of training have evenly spaced steps up to 100, and logarithms above', () => {
+  it('of training are linear up to step 100 and logarithmic above', () => {
     const places = [0, 100, 400, 4000];
     const { xTicks, marks } = drawn([line([0, 1, 1, 1], { places })], { steps: true });
     expect(xTicks).toEqual(['0', '100', '300', '1k', '3k']);
@@ -297,7 +297,7 @@ describe('axes', () => {
     expect(drawn([line([1], { places: [100_000] })], { steps: true }).xTicks.at(-1)).toBe('100k');
   });
 
-  it('have a tick at each length where lengths double, evenly spaced', () => {
+  it('have a tick at each length if lengths double, evenly spaced', () => {
     const { xTicks, marks } = drawn([line([1, 2, 3], { places: [16, 64, 1024] })], {
       doubling: true,
     });
@@ -342,8 +342,8 @@ describe('axes', () => {
   });
 });
 
-describe('a chart in a place of changing width', () => {
-  it('is redrawn once for each width, but not narrower than is readable', () => {
+describe('a chart whose width changes', () => {
+  it('is redrawn once per width, and never narrower than is readable', () => {
     const { root } = drawn([line([0, 1, 4])]);
     let drawings = 0;
     drawChart(root, {
@@ -373,7 +373,7 @@ describe('a chart in a place of changing width', () => {
 });
 
 describe('a rose', () => {
-  it('has a petal for each part of the half circle, whose area is its share, and the means', () => {
+  it('has a petal for each bin of the half circle, with area proportional to its share, and the means', () => {
     const root = document.createElement('div');
     const [right, up] = [0, Math.PI / 2];
     drawRose(
@@ -451,8 +451,8 @@ describe('a cursor', () => {
   });
 });
 
-describe('a reader', () => {
-  it('chooses a place by a click', () => {
+describe('a reader of a chart', () => {
+  it('selects a point by a click', () => {
     const onChoose = vi.fn();
     const { root } = drawn([line([0, 1, 4])], { onChoose });
     const picture = root.querySelector('svg')!;
@@ -464,7 +464,7 @@ describe('a reader', () => {
     expect(drawn([line([1])]).root.querySelector('.choosable')).toBeNull();
   });
 
-  it('hears a description of the chart', () => {
+  it('gets a description of the chart for screen readers', () => {
     const picture = drawn([line([1])]).root.querySelector('svg')!;
     expect([picture.getAttribute('role'), picture.getAttribute('aria-label')]).toEqual([
       'img',

@@ -44,7 +44,7 @@ describe('the sentence about a drawn map', () => {
     return { T, map: mapOf(T, pull, sum, draw) };
   });
 
-  it('counts tokens that give more than half, not those that give exactly half', () => {
+  it('counts tokens that receive more than half of a row, not exactly half', () => {
     const column = (own: number) => columnOf([1, NaN, NaN, own, 1 - own, NaN, own, 0, 1 - own], 3);
     expect([column(0.5).strong, column(0.5625).strong]).toEqual([0, 2]);
     expect(column(0.5)).toMatchObject({ rows: 2, mean: 0.5, given: 2 / 3, rowSum: 1 });
@@ -74,7 +74,7 @@ describe('the sentence about a drawn map', () => {
     ]);
   });
 
-  it('is of the drawn head alone', () => {
+  it('is about the drawn head only', () => {
     const frame = drawn(cases[0]!.map, cases[0]!.T, 0.9);
     const places = [at, { layer: 1, head: 1 }, { layer: 0, head: 0 }];
     expect(places.map((one) => claimOf(frame, one).column !== undefined)).toEqual([
@@ -82,7 +82,7 @@ describe('the sentence about a drawn map', () => {
     ]);
   });
 
-  it('agrees with the picture where the metrics differ from it', () => {
+  it('agrees with the picture if the metrics differ from it', () => {
     for (const { T, map } of cases) {
       const said = [0, 0.3, 1].map((alpha) => remarkOf(claimOf(drawn(map, T, alpha), at))!.text);
       expect(new Set(said).size).toBe(1);
@@ -110,7 +110,7 @@ describe('the number of a claim', () => {
   });
   const percents = (said: string) => [...said.matchAll(/([\d.]+)%/g)].map(([, n]) => Number(n));
 
-  it('is the mean of the drawn column, and the same in caption, label, finding and card', () => {
+  it('is the mean of the drawn column, equal in caption, label, finding and card', () => {
     for (const { T, normalizes, map } of cases) {
       const column = Array.from({ length: T }, (_, t) => map[t * T]!);
       const given = column.reduce((a, b) => a + b) / T;
@@ -144,7 +144,7 @@ describe('the number of a claim', () => {
     }
   });
 
-  it('is a share of the row where the page normalizes rows', () => {
+  it('is a share of the row if the page normalizes rows', () => {
     const map = mapOf(9, 3, 0.02, draw);
     const frame = drawn(map, 9, 0.9, false);
     const shares = sharesOf(map, 9);
@@ -154,13 +154,13 @@ describe('the number of a claim', () => {
     expect(given).toBeCloseTo(mean, 5);
   });
 
-  it('is averaged over several prompts, and taken from the metric without the head’s map', () => {
+  it('is averaged over prompts, and comes from the metric if the head has no map', () => {
     const frame = drawn(mapOf(9, 3, 1, draw), 9, 0.75);
     expect(claimOf({ ...frame, sequences: 5 }, at).given).toBe(0.75);
     expect(claimOf(frame, { layer: 0, head: 1 })).toMatchObject({ given: 0.75, kind: undefined });
   });
 
-  it('belongs to the head that gives most by weight, whatever the shares are', () => {
+  it('is about the head with the largest weight, even if another has the largest share', () => {
     const frame = frameOf(
       { operation: { ...frameOf().operation, normalizes: false } },
       {
@@ -180,7 +180,7 @@ describe('the number of a claim', () => {
   });
 });
 
-describe('the sentence of the first screen', () => {
+describe('the lead sentence of Start', () => {
   const said = (T: number, even: number) => {
     const frame = drawn(mapOf(T, 10, 1, randomGenerator(T)), T, 0.84);
     const uniform = { ...frame.tensors, alpha_uniform: tensor([1], [even]) };

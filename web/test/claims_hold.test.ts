@@ -490,7 +490,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
     },
   );
 
-  it('the words of a map describe the shown head while another one is read', async () => {
+  it('the caption of a map describes the shown head while another head is read', async () => {
     const state = { prompt: TEXTS[0]![0], layer: 3, head: 3 };
     const [frame] = await page.framesOf([subjects.softmax], state, READ);
     forgetPlots();
@@ -503,7 +503,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
     room.scope.end();
   });
 
-  it('every kind of claim occurs in the samples', () => {
+  it('the samples contain every kind of claim', () => {
     expect([...seen].sort()).toEqual(Object.keys({ ...CLAIMS, ...OF_MODELS }).sort());
   });
 });
@@ -603,7 +603,7 @@ describe.skipIf(!isBuilt)(`of five kinds of subjects (${UNBUILT})`, () => {
   );
 
   it.each(cases)(
-    '%s, “%s”: every view says numbers of its picture',
+    '%s, “%s”: the sentences of every view state numbers of its picture',
     async (name, prompt, change) => {
       const subject = subjects[name as keyof typeof subjects];
       const [frame] = await page.framesOf([subject], { prompt, ...change });

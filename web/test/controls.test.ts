@@ -38,7 +38,7 @@ function context(change: Partial<State> = {}, more: object = {}) {
 }
 const as = ({ made }: ReturnType<typeof context>) => made;
 
-describe('a number', () => {
+describe('a number field', () => {
   const field = (name: 'T' | 'eps' = 'T', most = Infinity) => {
     const own = context();
     const { enter, all } = shown(numberField('size', name, as(own), most));
@@ -52,7 +52,7 @@ describe('a number', () => {
     };
   };
 
-  it('stays within its bounds, is whole if it counts, and takes its default if invalid', () => {
+  it('keeps its value within bounds, rounds counts, and replaces invalid input by the default', () => {
     const { enter, all } = field('T', 512);
     expect([enter('7'), enter('0'), enter('513'), enter('2.6'), enter(''), enter('x')]).toEqual([
       ['7', 7],
@@ -71,8 +71,8 @@ describe('a number', () => {
   });
 });
 
-describe('choices', () => {
-  it('are a menu or a row of buttons with the present one marked', () => {
+describe('a choice', () => {
+  it('is a menu or a row of buttons that marks the selected one', () => {
     const pick = vi.fn();
     const options = [
       ['a', 'One'],
@@ -114,8 +114,8 @@ describe('choices', () => {
   });
 });
 
-describe('the top of a room', () => {
-  it('has its title and its finding, unless an embed hides them', () => {
+describe('the heading of a room', () => {
+  it('has its title and its finding, which an embed can hide', () => {
     const { all, text } = shown(roomHeading('Explore', 'A head has a sink.', as(context())));
     expect([text('h1'), text('.lead'), all('.lead')[0]!.hidden]).toEqual([
       'Explore',
@@ -184,8 +184,8 @@ describe('the list of subjects', () => {
   });
 });
 
-describe('the text and its file', () => {
-  it('are read as the reader types, also by an experiment', () => {
+describe('the text field and the file input', () => {
+  it('update as the reader types, also in an experiment', () => {
     const own = context();
     shown(textField(as(own), 3)).enter('textarea', 'Some words', 'input');
     shown(textField(as(own), 3, 'source')).enter('textarea', 'Others', 'input');
@@ -200,7 +200,7 @@ describe('the text and its file', () => {
     ]).toEqual(['Others', '5']);
   });
 
-  it('of a file name the way it is split, which the reader can change', async () => {
+  it('show how the prompt file is split, which the reader can change', async () => {
     const own = context();
     expect(shown(fileField(as(own))).text('.hint')).toMatch(/^UTF-8: one prompt per line/);
     const known = { name: 'my.txt', text: 'a\nb\nc', splitting: 'lines' };
@@ -220,7 +220,7 @@ describe('the text and its file', () => {
   });
 });
 
-describe('the start of a text', () => {
+describe('the start token and example texts', () => {
   const special = { automatic: ['<s>'], bos: '<s>', choices: ['<s>', '</s>'] };
   const frame = (change: object = {}) => frameOf({ special, ...change } as never);
   const options = (first: string, ...frames: Frame[]) =>
@@ -249,7 +249,7 @@ describe('the start of a text', () => {
     );
   });
 
-  it('is named, and is removed or added with one press', () => {
+  it('shows the current one, and adds or removes it with one press', () => {
     const press = (change: object) => {
       const own = context();
       const { text, all } = shown(startTokenButton(as(own), [frame(change)]));
@@ -271,7 +271,7 @@ describe('the start of a text', () => {
     expect(both.text('button')).toBe('starts with <s> / starts with <s> </s> ✕');
   });
 
-  it('can be an example', () => {
+  it('example texts replace the reader’s text', () => {
     const own = context({ prompt: EXAMPLES[1] });
     const { all, texts } = shown(exampleField(as(own)));
     expect(texts('option')).toEqual(['Example texts', ...EXAMPLES]);
@@ -291,7 +291,7 @@ describe('the start of a text', () => {
   });
 });
 
-describe('the question', () => {
+describe('the text panel', () => {
   const of = (change: Partial<State> = {}, ...frames: Frame[]) => {
     const own = context(change);
     return { own, ...shown(askBar(as(own), frames)) };
@@ -340,7 +340,7 @@ describe('the question', () => {
   });
 });
 
-describe('the tokens', () => {
+describe('the row of tokens', () => {
   const tokens = ['<s>', ' a', ' b', ' c'].map((text, id) => ({
     id: 7 + id,
     text,
@@ -355,7 +355,7 @@ describe('the tokens', () => {
     return { own, ...made, chips: made.all('.chip') };
   };
 
-  it('are one tab stop, with classes by their roles', () => {
+  it('is one tab stop, and marks tokens by their roles', () => {
     const { chips: all, text } = row({ query: 2 }, frame({ generated: 1, dropped: 5 }));
     expect(
       all.map((one) => [one.textContent, one.tabIndex, one.getAttribute('aria-pressed')]),
@@ -377,7 +377,7 @@ describe('the tokens', () => {
     expect(row().all('.cut')).toHaveLength(0);
   });
 
-  it('can be selected, pointed at, and traversed by the arrow keys', () => {
+  it('can be selected, hovered and traversed by the arrow keys', () => {
     const { chips: all, own, all: find } = row({ query: 1 });
     all[2]!.click();
     all[1]!.click();
@@ -402,7 +402,7 @@ describe('the tokens', () => {
     expect(own.point).toHaveBeenLastCalledWith({ query: 2 });
   });
 
-  it('of a long text are shaded by the means of their blocks', () => {
+  it('of a long text is shaded by the means of its blocks', () => {
     const head = { layer: 1, head: 0, tensors: { att: tensor([2, 2], [1, 0, 0.75, 0.25]) } };
     const of = frame({ head, pooled: 2 });
     const { root, own, chips: all } = row({}, of);
@@ -414,7 +414,7 @@ describe('the tokens', () => {
     expect(all.map((one) => one.classList.contains('query'))).toEqual([false, false, true, true]);
   });
 
-  it('are shaded by their attention to the token under the pointer', () => {
+  it('is shaded by the attention to the hovered token', () => {
     const head = {
       layer: 1,
       head: 0,
@@ -470,7 +470,7 @@ describe('the tokens', () => {
 });
 
 describe('generating', () => {
-  it('continues with models that can generate, and stops', () => {
+  it('continues the text with models that can generate, and stops on request', () => {
     const own = context({ temperature: 0.5, topK: 7, seed: 3 });
     const masked = { ...frameOf().architecture, mask: { kind: 'bidirectional' } };
     const frames = [
@@ -505,7 +505,7 @@ describe('generating', () => {
   });
 });
 
-describe('a failure', () => {
+describe('an error message', () => {
   const of = (...all: Partial<Shown>[]) => {
     const own = context();
     return {
@@ -519,7 +519,7 @@ describe('a failure', () => {
     };
   };
 
-  it('is reported in its place, with a way to repair it', () => {
+  it('appears at its model, with a button that helps', () => {
     const { text, button, own } = of({ error: 'no such file' }, { frame: frameOf() });
     expect(text('[role=alert] p')).toBe('Softmax model: no such file. Try again');
     button('Try again').click();
@@ -543,7 +543,7 @@ describe('a failure', () => {
     expect(wanted('hub:known/model')).toEqual(['Try again', undefined, 1]);
   });
 
-  it('is reported once if all models lack the same text', () => {
+  it('appears once if all models have the same problem', () => {
     const error = 'Type a sentence: there is no text yet.';
     const { all, text } = of({ error }, { error, subject: 'b' });
     expect([all('p').length, text('.wanting'), all('button').length]).toEqual([1, error, 0]);

@@ -77,7 +77,7 @@ beforeEach(() => {
 afterEach(() => vi.restoreAllMocks());
 
 describe('a figure in a box', () => {
-  it('shows everything where there is room, with the largest picture', () => {
+  it('shows everything if there is room, with the largest possible picture', () => {
     build(1);
     into(600, 650);
     expect([without(), zoom()]).toEqual([[], 1]);
@@ -85,7 +85,7 @@ describe('a figure in a box', () => {
     expect(needed()).toBeGreaterThan(620);
   });
 
-  it('omits conditions, then captions, then controls, then the labels of the axes', () => {
+  it('hides conditions first, then captions, controls and axis labels', () => {
     const found = new Set<string>();
     for (let high = 700; high > 150; high -= 10) {
       build(1);
@@ -128,7 +128,7 @@ describe('a figure in a box', () => {
       }
   });
 
-  it('shows one subject at a time where they do not fit side by side, and the reader chooses', () => {
+  it('shows one subject at a time if they do not fit side by side, with buttons to switch', () => {
     build(2);
     into(360, 300);
     expect(seen()).toEqual([cells()[0]]);
@@ -142,7 +142,7 @@ describe('a figure in a box', () => {
     expect(seen()).toHaveLength(2);
   });
 
-  it('has larger letters in a box that is several screens large', () => {
+  it('has larger letters in a box larger than a screen', () => {
     build(1);
     into(2800, 2000);
     expect(zoom()).toBe(2);
@@ -151,7 +151,7 @@ describe('a figure in a box', () => {
     expect(zoom()).toBe(1);
   });
 
-  it('omits all parts where even the smallest layout does not fit, and scrolls', () => {
+  it('hides all optional parts and scrolls if even the smallest layout does not fit', () => {
     build(1);
     into(60, 60);
     expect([without().length, room.classList.contains('scrolls')]).toEqual([4, true]);
@@ -191,7 +191,7 @@ describe('a figure in a box', () => {
     expect(without().length).toBeLessThan(after);
   });
 
-  it('has its full height where the holder follows it, and so has the lab in any box', () => {
+  it('has its full height if the host follows it, and so has the lab in any box', () => {
     build(1);
     const { end, look } = into(280, 240);
     expect(room.classList.contains('fit')).toBe(true);

@@ -131,7 +131,7 @@ async function opened(hash = 'view=sinks&shown=softmax', attributes = {}) {
   return { ...own, given: made.queues.at(-1)?.given as Given };
 }
 
-describe('the engine of a document', () => {
+describe('the engine shared by the figures of a document', () => {
   it('is reported in the figure if it cannot be loaded; the next figure tries again', async () => {
     vi.mocked(createEngine).mockRejectedValue(new Error('no engine'));
     vi.stubGlobal('location', new URL('https://host.example/'));
@@ -173,7 +173,7 @@ describe('the engine of a document', () => {
     expect(made.released.at(-1)).toEqual([]);
   });
 
-  it('fetches only the recordings that the host names and those of this site', async () => {
+  it('fetches only recordings of this site and those that the host names', async () => {
     const own = idOfAddress(new URL('a.safetensors', document.baseURI));
     const { given } = await opened('', { recording: 'a.safetensors' });
     const near = idOfAddress(new URL('b.safetensors', base));
@@ -207,7 +207,7 @@ describe('a figure in its element', () => {
     expect((await opened()).inside.adoptedStyleSheets[0]).toBe(inside.adoptedStyleSheets[0]);
   });
 
-  it('reports unreadable attributes, at first and later', async () => {
+  it('reports invalid attributes, initially and after changes', async () => {
     const { errors, live, context } = await opened('view=sinks&eps=many');
     expect(errors()).toHaveLength(1);
     live.follow({ state: context().state.value, problems: ['T: expected a number'] });
@@ -216,7 +216,7 @@ describe('a figure in its element', () => {
     expect(errors().at(-1)).toEqual({ message: 'broken' });
   });
 
-  it('writes what the reader changes into its attributes, and reports a place that was selected', async () => {
+  it('writes the reader’s changes into its attributes, and reports selections', async () => {
     const { context, host, reports } = await opened('view=sinks&layer=1');
     const { set } = context();
     set({ layer: 1 });
@@ -231,7 +231,7 @@ describe('a figure in its element', () => {
     expect(context().pointed.value).toEqual({ key: 1 });
   });
 
-  it('links to the page for what it lacks', async () => {
+  it('links to the page for features that it lacks', async () => {
     const { context } = await opened('view=sinks&prompt=Hello&eps=0.4');
     const { open, pick, embed, choose, openFiles, trust, notify, link, facts } = context();
     open();
@@ -253,7 +253,7 @@ describe('a figure in its element', () => {
       expect(other()).toBeUndefined();
   });
 
-  it('reports an answer once, when it is complete', async () => {
+  it('reports a complete answer once', async () => {
     const view = viewNamed('sinks');
     const { know, runs, errors, host, internals } = await opened('view=sinks&shown=softmax,relu');
     const frame = frameOf();
@@ -286,7 +286,7 @@ describe('a figure in its element', () => {
     expect((runs()[1] as { results: object[] }).results).toHaveLength(1);
   });
 
-  it('waits for the numbers that its view reads', async () => {
+  it('reports only after the numbers of its view have arrived', async () => {
     const { know, runs } = await opened('view=sinks&shown=softmax');
     const { alpha: _, ...tensors } = frameOf().tensors;
     know({ softmax: { frame: { ...frameOf(), tensors } as Frame } });
@@ -295,7 +295,7 @@ describe('a figure in its element', () => {
     expect(runs()).toHaveLength(1);
   });
 
-  it('reports waiting, built and ended for the lab and experiments', async () => {
+  it('reports when the lab or an experiment waits, is built and ends', async () => {
     const { host, root, runs, internals, know } = await opened('view=lab');
     know({ softmax: { frame: frameOf() } });
     expect([runs(), host.hasAttribute('data-live')]).toEqual([[], false]);
@@ -312,7 +312,7 @@ describe('a figure in its element', () => {
     expect(runs()).toEqual([{ view: 'lab', says: 'Both have a sink.' }]);
   });
 
-  it('fits its figure into an element of a given height, and into no other', async () => {
+  it('fits into an element with a given height, and leaves other elements alone', async () => {
     const { host, root, live } = await opened();
     const { roomOf } = fits.at(-1)!;
     expect(roomOf()).toBe(null);
@@ -327,7 +327,7 @@ describe('a figure in its element', () => {
     expect(fits.at(-1)!.ended).toBe(1);
   });
 
-  it('ends with its element, and leaves nothing behind', async () => {
+  it('ends with its element, and leaves no timers or listeners behind', async () => {
     const watched = vi.spyOn(MutationObserver.prototype, 'disconnect');
     const sized = vi.spyOn(ResizeObserver.prototype, 'disconnect');
     const { live, host, root, inside, room, know, runs } = await opened();
@@ -350,7 +350,7 @@ describe('a figure in its element', () => {
 });
 
 describe('the theme of an element', () => {
-  it('is its own, else that of the host, and light on paper', async () => {
+  it('is set by its attribute, else by the host, and light in print', async () => {
     const { host, context, live } = await opened('view=sinks&theme=dark');
     const theme = () => [context().theme.value, host.getAttribute('data-theme')];
     const follow = (change: Partial<State>) =>

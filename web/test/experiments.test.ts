@@ -118,7 +118,7 @@ function made(experiment: Experiment, change: Partial<State> = {}, groups: Group
   };
 }
 
-describe('streaming', () => {
+describe('the streaming experiment', () => {
   const window = { kind: 'evict', policy: 'window', budget: 2 };
   const first = { kind: 'evict', policy: 'first', budget: 2, first: 1 };
   const says = (groups: Group[], change: Partial<State> = {}) =>
@@ -185,7 +185,7 @@ describe('streaming', () => {
     );
   });
 
-  it('compares caches for texts that go on beyond the context', () => {
+  it('compares caches for texts longer than the context', () => {
     const far = { T: 12 };
     const all = (own: number, kept?: number) =>
       group(
@@ -211,7 +211,7 @@ describe('streaming', () => {
     expect(says([all(3, 2.9)], { firstKeys: 3 }).text).toMatch(/keeps the first 3 tokens\.$/);
   });
 
-  it('has a row for each setting, and controls within the text', () => {
+  it('has a table row for each setting, and controls limited by the text', () => {
     const groups = [group('A', setting(2), setting(3, window), setting(2.5, first))];
     const { texts, ranges, checks, enter, turn, isOpen } = made(streaming, {}, groups);
     expect(texts('tbody tr')).toEqual([
@@ -249,7 +249,7 @@ describe('streaming', () => {
   });
 });
 
-describe('the cache', () => {
+describe('the cache experiment', () => {
   const evict = (policy: string, loss: number, first: number, budget = 24) =>
     setting(
       loss,
@@ -258,7 +258,7 @@ describe('the cache', () => {
       { keeps_first: tensor([2], [first, first]) },
     );
 
-  it('measures the chosen size first, and each policy where it applies', () => {
+  it('measures the chosen size first, and only the policies that can use it', () => {
     const { edits, measures, look } = plan(cache);
     expect(edits.slice(0, 5)).toEqual([
       ...['', '~evict(window,24)', '~evict(first,24,1)', '~evict(h2o,24)', '~evict(tova,24)'],
@@ -320,7 +320,7 @@ describe('the cache', () => {
     expect(says(...close).text).toBe('');
   });
 
-  it('has KL and kept heads in its table, and KL as a chart once all is measured', () => {
+  it('lists KL and the share of heads that keep the first token, and charts KL once all is measured', () => {
     const row = evict('h2o', 3, 0.5);
     const groups = [
       group('A', setting(2), {
@@ -348,7 +348,7 @@ describe('the cache', () => {
   });
 });
 
-describe('quantization', () => {
+describe('the quantization experiment', () => {
   const rounded = (loss: number, first: number | undefined, error: number, more: object = {}) =>
     setting(
       loss,
@@ -359,7 +359,7 @@ describe('quantization', () => {
       },
     );
 
-  it('measures the chosen bits first, with and without exact first tokens', () => {
+  it('measures the chosen bits first, with the first tokens rounded and exact', () => {
     const { edits, measures } = plan(quantization);
     expect(edits.slice(0, 4)).toEqual([
       ...[
@@ -449,7 +449,7 @@ describe('quantization', () => {
   });
 });
 
-describe('fragility', () => {
+describe('the fragility experiment', () => {
   const hidden = new Float32Array(3 * 3 * 8).fill(0.5);
   hidden[24 + 2] = -8;
   const lead = (change: object = {}) =>
@@ -690,7 +690,7 @@ describe('fragility', () => {
     );
   });
 
-  it('has norms in its table, and repetitions where a token is repeated', () => {
+  it('lists norms in its table, and counts of copies if a token is repeated', () => {
     const ratio = { hidden_ratio: tensor([2], [1, 4.25]) };
     const { texts, ranges, enter } = made(fragility, {}, [
       group('A', setting(2, undefined, {}, ratio)),
@@ -707,7 +707,7 @@ describe('fragility', () => {
   });
 });
 
-describe('the command that prints the same numbers', () => {
+describe('the command for an experiment', () => {
   const question = (change: object) => ({
     ...frameOf().question,
     prompt: 'It’s "a" test',
@@ -744,7 +744,7 @@ describe('the command that prints the same numbers', () => {
     );
   });
 
-  it('names the file of the prompts or their ids, or is absent', () => {
+  it('names the file of the prompts or their ids, and is absent if it cannot', () => {
     const heldout = (T: number) =>
       of({ question: question({ input: 'heldout', T }), sequences: 9 });
     expect(heldout(64)).toContain(

@@ -241,7 +241,7 @@ describe.skipIf(!isBuilt)(`Why it matters (${UNBUILT})`, () => {
     expect(wrong).toEqual([]);
   });
 
-  it('makes most kinds of claims on some text', () => {
+  it('the texts lead to most kinds of claims', () => {
     // Some claims hold for these two models on no short text.
     const rare = ['it recovers part', 'it helps little', 'a tag that is used'];
     expect(Object.keys(CLAIMS).filter((name) => !seen.has(name) && !rare.includes(name))).toEqual(

@@ -105,8 +105,8 @@ function figure(
   };
 }
 
-describe('the heading', () => {
-  it('has the question, a guide for reading, and the actions', () => {
+describe('the heading of a figure', () => {
+  it('has the question, a reading guide, and the action buttons', () => {
     const { root, text, texts, all } = figure(of(frameOf()));
     expect([
       root.tagName,
@@ -131,7 +131,7 @@ describe('the heading', () => {
     expect(figure([], bare).texts('.how p')).toHaveLength(2);
   });
 
-  it('follows the picture where the room has its own, and is absent where the room has it', () => {
+  it('follows the picture if the room has its own heading, and is absent if the room shows it', () => {
     const order = (look: object) =>
       [...figure([], {}, look).root.children].map(({ className }) => className);
     expect(order({ isMain: true })).toEqual(['cells', 'lacks', 'figure-head']);
@@ -139,7 +139,7 @@ describe('the heading', () => {
     expect(figure([], {}, { isMain: true }).root.classList.contains('main')).toBe(true);
   });
 
-  it('lacks what a link hides, and in an embed what its host does not request', () => {
+  it('omits what a link hides, and in an embed all that its host does not request', () => {
     const there = (look: object, change: Partial<State> = {}) => {
       const { all } = figure([], {}, look, change);
       return all('.how, .save, .code')
@@ -156,8 +156,8 @@ describe('the heading', () => {
   });
 });
 
-describe('cells', () => {
-  it('exist for each subject, with title, class and the conditions of its numbers', () => {
+describe('cells of a figure', () => {
+  it('are one per subject, with title, class and conditions', () => {
     const { cells, titles, badges, texts, all, one, drawn } = figure(
       of(frameOf(), twin({ class: 'counterfactual' })),
     );
@@ -196,7 +196,7 @@ describe('cells', () => {
     expect(bare.drawn.map(([, { isPlain }]) => isPlain)).toEqual([false, true]);
   });
 
-  it('have the conditions of the runs of the view, also in their files', async () => {
+  it('state the conditions of the view’s own runs, also in saved files', async () => {
     const own = {
       conditions: ({ title }: Frame, { hiddenKey: without }: State) =>
         without === 'none'
@@ -214,7 +214,7 @@ describe('cells', () => {
     );
   });
 
-  it('keep the place of their model through its training, in the order of the subjects', () => {
+  it('keep their place while a model moves through training, in the order of the subjects', () => {
     const at = (step: number) => frameOf({ subject: `softmax@${step}`, title: `at ${step}` });
     const { one, cells } = figure(of(at(40), twin()));
     const [first] = [...document.querySelectorAll('.cell')];
@@ -231,7 +231,7 @@ describe('cells', () => {
     expect(cells()).toEqual(['cell 4 hub:EleutherAI/pythia-14m@step2']);
   });
 
-  it('are gray while they answer the previous question or wait for numbers', () => {
+  it('are gray while they show an earlier answer or wait for numbers', () => {
     const { one, cells, drawn } = figure(of(frameOf()));
     one.update([{ ...of(frameOf())[0]!, isStale: true }]);
     expect(cells()).toEqual(['cell 1 softmax stale']);
@@ -245,7 +245,7 @@ describe('cells', () => {
     expect(figure(of({ ...frameOf(), tensors })).cells()).toEqual([]);
   });
 
-  it('are absent for a frame without content; a recording names what it lacks', () => {
+  it('are missing for a frame without content, and name what a recording lacks', () => {
     const fits = ({ T }: Frame) => T > 2;
     const { one, cells, texts } = figure(of(frameOf(), twin()), { fits });
     one.update(of(frameOf({ T: 2 }), twin()));
@@ -263,7 +263,7 @@ describe('cells', () => {
     ]);
   });
 
-  it('combine all settings of a model in one, named by the model', () => {
+  it('show all settings of a model together, titled by the model', () => {
     const setting = (edit: string, change: Partial<Frame> = {}) =>
       frameOf({
         subject: `softmax${edit}`,
@@ -301,7 +301,7 @@ describe('cells', () => {
     expect(drawn.at(-1)![0]).toBe('Softmax ~x');
   });
 
-  it('combine all subjects in one where the view requests it', () => {
+  it('show all subjects together if the view requests it', () => {
     const { cells, drawn, one, texts } = figure(
       [{ subject: 'gone', isStale: true }, ...of(frameOf(), twin())],
       { drawsAllSubjects: true },
@@ -320,7 +320,7 @@ describe('cells', () => {
   });
 });
 
-describe('drawing', () => {
+describe('drawing a figure', () => {
   it('waits until the figure is visible or printed', () => {
     top = 5000;
     const { drawn, one, scope } = figure(of(frameOf()));
@@ -353,7 +353,7 @@ describe('drawing', () => {
     ]);
   });
 
-  it('does not repeat with each typed letter', () => {
+  it('is not repeated for each typed letter', () => {
     const all = of(frameOf());
     const { drawn, one, state } = figure(all);
     const after = (change: Partial<State>, next = all) => {
@@ -411,7 +411,7 @@ describe('exports of a figure', () => {
     ]);
   });
 
-  it('embed what it shows: its subjects once, and the head that they have in common', () => {
+  it('embed the figure as shown, with each subject once and the common head', () => {
     const pinned = (...frames: Frame[]) => {
       const { click, calls, context } = figure(of(...frames));
       click('Embed My view');

@@ -291,7 +291,7 @@ describe('unmasking', () => {
     ]);
   });
 
-  it('reports its progress when it is stopped, and ignores later steps of the stopped run', () => {
+  it('reports its progress when it is stopped, and ignores late results', () => {
     const { click, text, given, map, of } = unmask({ denoise: 1 });
     click('Unmask');
     expect(given[0]!.count).toBe(1);
@@ -338,7 +338,7 @@ describe('the conditions of a view that hides keys', () => {
     expect(unmasking.conditions!(encoder, defaults)).toEqual({});
   });
 
-  it('are counterfactual where some of the runs lack a key', () => {
+  it('are counterfactual if a key is hidden in some runs', () => {
     for (const view of [tasks, maskedLoss])
       expect(view.conditions!(masked, defaults)).toMatchObject({
         class: 'counterfactual',
@@ -393,7 +393,7 @@ describe('the loss at masked tokens', () => {
     return { ...one, frame: calls[0]![0] };
   }
 
-  it('is drawn as changes of both models, with sentences of the same numbers', async () => {
+  it('draws the changes of both models, with a sentence of the same numbers', async () => {
     const { frame, text, lines, charts } = await measured({ found, causal: 'Softmax' });
     expect(lines()).toEqual([
       ['Softmax model', 0.015, -0.05],
@@ -438,7 +438,7 @@ describe('the loss at masked tokens', () => {
   });
 });
 
-describe('tasks', () => {
+describe('the view of tasks', () => {
   const score = (mean: number, error: number | null = 0.125) => ({
     ...{ mean, error },
     change: { mean: 0, error },
@@ -455,7 +455,7 @@ describe('tasks', () => {
     ...more,
   });
 
-  it('are measured in turn, each with points of its own', async () => {
+  it('measures the tasks in turn, and draws points for each', async () => {
     const job = held<void>();
     type Given = [Frame, AbortSignal, (task: TaskResult) => void, (share: number) => void];
     interface Reports {

@@ -171,7 +171,7 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('has another lead for settings of no preset, and names the invalid parts of a link', async () => {
+  it('has another lead if the settings match no preset, and names invalid parts of a link', async () => {
     const { text, texts, scope, labs } = await opened({
       leftRun: 'width:33,seed:9',
       rightRun: 'huh:1',
@@ -185,7 +185,7 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('hides what an embed lacks', async () => {
+  it('hides what an embed leaves out', async () => {
     const { all, state, scope } = await opened();
     expect(all('[data-finding]')[0]!.hidden).toBe(false);
     expect(all('.lab-bar .save, .lab-bar .save-menu').some((one) => one.hidden)).toBe(false);
@@ -228,7 +228,7 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('trains again where a setting differs, and continues where only the view does', async () => {
+  it('restarts training if a setting differs, and continues if only the view does', async () => {
     const { state, said, labs, scope, ...own } = await opened();
     state.value = { ...state.value, rightRun: 'operation:relu' };
     await drawn();
@@ -260,7 +260,7 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('restores the training of the last visit and says at which step', async () => {
+  it('restores the training run of the last visit and states its step', async () => {
     made.kept = 12;
     const { scope, text } = await opened();
     expect(text('.lab-step')).toContain('step 12 of 700');
@@ -300,7 +300,7 @@ describe('the room of the lab', () => {
     expect(calls()).toEqual([[], []]);
   });
 
-  it('adds to a training that has ended as many steps as a new one has', async () => {
+  it('extends a finished training run by as many steps as a new one has', async () => {
     const { labs, text, click, state, said, scope, button } = await opened({
       ...{ leftRun: 'steps:100', rightRun: 'steps:100' },
     });
@@ -325,7 +325,7 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('gives the step of the slower lab, and the time of the longer one', async () => {
+  it('shows the step of the slower lab and the time of the slower one', async () => {
     const { labs, text, scope } = await opened();
     labs[0].log = [
       { step: 0, loss: 3 },
@@ -452,7 +452,7 @@ describe('a pair without a room', () => {
     expect(shared[0]!.labs).toBe(shared[1]!.labs);
   });
 
-  it('takes the operation of its model from its settings, and that of a trained one from its config', async () => {
+  it("has the operation of its settings, or of a trained model's config", async () => {
     const { context } = pageWith({ rightRun: 'operation:relu' });
     const scope = new Scope();
     const pair = new Pair(context, scope, true);
@@ -470,7 +470,7 @@ describe('a pair without a room', () => {
 });
 
 describe('the map of a lab', () => {
-  it('draws the weights that the model uses, and says the share of the row at a cell', () => {
+  it('draws unnormalized weights, and states the share of the row at a cell', () => {
     const grid = document.createElement('div');
     const lab = {
       picture: { data: new Float32Array([0.2, 0, 0.05, 0.15]), shape: [1, 1, 2, 2] },

@@ -73,8 +73,8 @@ beforeEach(() => {
   });
 });
 
-describe('explanations of tables', () => {
-  it('is fetched once, and again after a failure', async () => {
+describe('the explanations of tables', () => {
+  it('are fetched once, and again after a failure', async () => {
     const own = models();
     engine.explain.mockRejectedValueOnce(new Error('offline'));
     expect(await own.explain()).toBe(engine.describe);
@@ -108,7 +108,7 @@ describe('a model of the zoo', () => {
     expect(progress.at(-1)).toEqual(['Loading The relu', 1, 4, { done: 1, total: 4 }]);
   });
 
-  it('uses a quantized preview until the exact weights are open', async () => {
+  it('is a quantized preview until the exact weights are open', async () => {
     const own = models();
     const [first, again] = await Promise.all([
       own.getPreview('softmax', watch),
@@ -190,7 +190,7 @@ describe('a model of the zoo', () => {
     await expect(own.get('own', watch)).resolves.toMatchObject({ id: 'own' });
   });
 
-  it('is reported with the existing names if it does not exist', async () => {
+  it('is rejected with the list of known names if it does not exist', async () => {
     await expect(models().get('gelu', watch)).rejects.toThrow(
       'This page has no model “gelu”. It has softmax, relu, own.',
     );
@@ -211,7 +211,7 @@ describe('a checkpoint of the zoo', () => {
     vi.stubGlobal('Worker', undefined);
   });
 
-  it('is the nearest stored one, which it names; the last is the trained weights', async () => {
+  it('is the nearest stored step, and the last one is the trained model', async () => {
     const own = models();
     const at = await own.get('softmax@12', watch);
     expect(at).toMatchObject({ id: 'softmax@12', title: 'The softmax at step 10 of 100', bits: 4 });
@@ -233,7 +233,7 @@ describe('a checkpoint of the zoo', () => {
     expect(forget).toHaveBeenCalledTimes(1);
   });
 
-  it('is closed if it was stopped while opening, and opens again without waiting', async () => {
+  it('is closed if it was stopped while opening, and can be opened again at once', async () => {
     const own = models();
     let go = () => {};
     befalls = () => new Promise<void>((done) => (go = done));
@@ -251,8 +251,8 @@ describe('a checkpoint of the zoo', () => {
   });
 });
 
-describe('a model opened by a plan', () => {
-  it('is known from its admission until that is withdrawn', async () => {
+describe('a model of a hub or disk', () => {
+  it('is known from its admission until the admission is withdrawn', async () => {
     const own = models();
     expect([own.canOpen(HUB), own.canOpen('relu'), own.canOpen('gelu')]).toEqual([
       false,
@@ -291,7 +291,7 @@ describe('a model opened by a plan', () => {
     own.stop('nothing that was asked for');
   });
 
-  it('is closed when no side shows it, with its tokenizer, and opens again by its plan', async () => {
+  it('is closed with its tokenizer when no view shows it, and can be opened again', async () => {
     const own = models();
     own.admit(HUB, recipe);
     const { tokenizer } = (await own.get(HUB, watch)) as OpenModel & {
@@ -308,14 +308,14 @@ describe('a model opened by a plan', () => {
     expect(opened).toHaveLength(2);
   });
 
-  it('is closed together with the recordings that no side shows', async () => {
+  it('is released together with recordings that no view shows', async () => {
     const own = models();
     const release = vi.spyOn(own.recordings, 'release');
     await own.release(new Set(['relu']));
     expect(release).toHaveBeenCalledExactlyOnceWith(new Set(['relu']));
   });
 
-  it('that the reader steps through is forgotten when no room shows it, also in another arithmetic', async () => {
+  it('that the reader only steps through is forgotten when no room shows it, in any arithmetic', async () => {
     const own = models();
     own.admit(HUB, { ...recipe, isTemporary: true });
     await own.get(`${HUB}~int8`, watch);
@@ -345,7 +345,7 @@ describe('a model opened by a plan', () => {
     expect(own.isOpen(HUB)).toBe(false);
   });
 
-  it('loses its downloaded files if they are broken, but no files of a disk', async () => {
+  it('has its downloaded files deleted if they are broken, but not files on a disk', async () => {
     const own = models();
     own.admit(HUB, recipe);
     own.admit('disk:1/name', { title: 'Name', source: 'disk', plan });
@@ -374,7 +374,7 @@ describe('a model opened by a plan', () => {
     expect(hub.planTokenizer.mock.lastCall![2].limit).toBe(10_000);
   });
 
-  it('opens where the tokenizer has more tokens than the model, as on the command line', async () => {
+  it('opens even if the tokenizer has more tokens than the model', async () => {
     const own = models();
     own.admit(HUB, recipe);
     hub.planTokenizer.mockResolvedValueOnce({ size: 11, close: vi.fn() });
@@ -382,7 +382,7 @@ describe('a model opened by a plan', () => {
     expect(opened[0]!.close).not.toHaveBeenCalled();
   });
 
-  it('is forgotten before it is closed, so that no caller gets a closing model', async () => {
+  it('is removed from the list before it is closed, so that no caller gets a closing model', async () => {
     const own = models();
     own.admit(HUB, recipe);
     const go: (() => void)[] = [];

@@ -85,7 +85,7 @@ function room(
 }
 
 describe('the room', () => {
-  it('requests the settings of each model on its own prompts, first those of its sentence', () => {
+  it('requests the settings of each model on the prompts of the room, those of its sentence first', () => {
     const { studies, asked } = room({ length: 120, runs: 5, T: 64, n: 1, source: 'random' });
     expect(studies().map(({ subject, turn }) => `${turn} ${subject}`)).toEqual([
       ...['0 softmax', '0 softmax~evict(window,24)', '0 softmax~evict(first,24,1)'],
@@ -128,7 +128,7 @@ describe('the room', () => {
     expect(made.root.className).toBe('');
   });
 
-  it('lets the reader choose an experiment, a shown model, and the models', () => {
+  it('lets the reader choose an experiment, the shown model, and the compared models', () => {
     const made = room({ shown: ['softmax~silence(1,0)', 'softmax', 'sigmoid'] });
     expect(made.pressed('.experiments button')).toEqual(['Streaminga cache of limited size']);
     expect(made.texts('.chosen')).toEqual(['Softmax model', 'Sigmoid model']);
@@ -189,7 +189,7 @@ describe('the room', () => {
     expect(out({ length: 512 })[0]!.hide).toEqual([]);
   });
 
-  it('names the unit of the prompts, and reports where fewer tokens ran', () => {
+  it('states the unit of the prompts, and warns if fewer tokens ran than requested', () => {
     const asked = { ...frameOf().question, input: 'heldout' };
     const of = (T: (subject: string) => number, more: Partial<State> = {}) =>
       room({ source: 'heldout', length: 50, ...more }, ({ subject }) => ({
@@ -222,7 +222,7 @@ describe('the room', () => {
     expect(all('input[type=file]')).toHaveLength(1);
   });
 
-  it('keeps the last complete figure of a model until the next one has more', () => {
+  it('keeps the last complete figure of a model until the next figure has more settings', () => {
     let ready = Infinity;
     const made = room({}, ({ subject, question }) => {
       const isNew = question.T === 99;
@@ -266,7 +266,7 @@ describe('the room', () => {
     ).toEqual(['Softmax model']);
   });
 
-  it('has the details of its experiment beside the chart, also where two share a kind of chart', () => {
+  it('shows the details of its experiment beside the chart, also if two experiments share a kind of chart', () => {
     const made = room({ shown: ['softmax'], experiment: 'cache' });
     const views = () => made.all('.figure').map(({ dataset }) => dataset.view);
     expect(views()).toEqual(['sweep', 'cache']);

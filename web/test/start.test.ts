@@ -84,8 +84,8 @@ function room(
 const both = () => [softmax(), sigmoid()];
 const shown = ['softmax', 'sigmoid'];
 
-describe('the first sentence', () => {
-  it('has no number; each side has one, and the rest is behind More', () => {
+describe('the lead of Start', () => {
+  it('has no number: each model has its own, and the rest is behind More', () => {
     updates.length = 0;
     const { text, root } = room({ shown }, both());
     expect(text('.lead')).toBe(
@@ -109,7 +109,7 @@ describe('the first sentence', () => {
     expect(root.querySelector('.start-stage')!.classList).toContain('nesting');
   });
 
-  it('gives an upper bound for all heads where no head gives the first token much', () => {
+  it('states an upper bound for all heads if no head attends much to the first token', () => {
     const faint = (weights: number[]) => ({ ...head, tensors: { att: tensor([3, 3], weights) } });
     const frame = frameOf(
       { ...sigmoid(), head: faint([0.03, 0, 0, 0.01, 0.4, 0, 0.008, 0.5, 0.2]) } as never,
@@ -126,7 +126,7 @@ describe('the first sentence', () => {
     );
   });
 
-  it('says that a head was chosen by the reader', () => {
+  it('says that the reader has chosen the head', () => {
     const { text } = room({ shown, layer: 0, head: 1 }, both());
     expect(text('.twin-0')).toMatch(/Head L0H1 gives <s> 40% of its attention/);
     expect(text('.facts p')).toMatch(/head L0H1 \(layer 0, head 1, counted from 0\) is selected\./);
@@ -138,7 +138,7 @@ describe('the first sentence', () => {
     expect(room({ shown }, [softmax()]).text('.twin-0 span strong')).toBe('90%');
   });
 
-  it('compares the second model with the first, and claims nothing about a weaker one', () => {
+  it('compares the second model with the first, and claims nothing about a weaker sink', () => {
     const said = (...kinds: ('all' | 'weak' | 'none')[]) =>
       leadSentence(
         both(),
@@ -159,7 +159,7 @@ describe('the first sentence', () => {
       expect(said('none', other)).toBe('This head does not single out the first token.');
   });
 
-  it('waits for the second model, and requests it after the first', () => {
+  it('waits for the second model, which is requested after the first', () => {
     const one = room({ shown }, [softmax()]);
     expect(one.text('.twin-1')).toBe('Loading the second model …');
     expect(one.text('.lead')).toMatch(/^Almost every token .* every text\.$/);
@@ -171,7 +171,7 @@ describe('the first sentence', () => {
   });
 });
 
-describe('the rest of the room', () => {
+describe('the rest of Start', () => {
   it('shows at most two models, and tabs to switch between them', () => {
     const third = { ...sigmoid(), subject: 'third' } as Frame;
     const all = ['softmax', 'sigmoid', 'third'];
@@ -191,7 +191,7 @@ describe('the rest of the room', () => {
     ).toBeNull();
   });
 
-  it('names the conditions, and the weights that are a preview', () => {
+  it('states the conditions, and which weights are a preview', () => {
     const { text, root } = room({ shown }, both());
     expect(text('.facts .lines')).toMatch(
       /^MEASURED · ε = 0\.3 .* Softmax model MEASURED · .* Sigmoid model$/,
@@ -210,7 +210,7 @@ describe('the rest of the room', () => {
     expect(text('.facts .lines')).not.toContain('preview');
   });
 
-  it('reports what a failed model lacks, and then waits for nothing', () => {
+  it('reports a model that failed, and waits no longer', () => {
     const { root, entries, text } = room({ shown }, []);
     entries.value = new Map([['softmax', { error: 'no such file' }]]) as never;
     expect(root.classList).not.toContain('coming');
@@ -218,7 +218,7 @@ describe('the rest of the room', () => {
     expect(root.querySelector('.twin .hint')).toBeNull();
   });
 
-  it('of a recording names the model that read the text, and links back', () => {
+  it('names the model of a recording that read the text, and links back', () => {
     const recording = { model: { id: 'owner/name' }, prompts: {}, versions: {} };
     const model = { id: 'recording:x', title: 'X', source: 'recording' };
     const recorded = (more: object = {}) =>
@@ -241,7 +241,7 @@ describe('the rest of the room', () => {
     expect(text('.lead')).not.toContain('means over');
   });
 
-  it('brings the map that is tapped in the corner to the front', () => {
+  it('brings the map in the corner to the front when it is tapped', () => {
     const { root, context } = room({ shown }, both());
     const stage = root.querySelector('.start-stage')!;
     document.body.append(root);
@@ -262,7 +262,7 @@ describe('the rest of the room', () => {
     root.remove();
   });
 
-  it('covers a text of one token, and a second model that is no twin', () => {
+  it('covers a text of one token, and a second model that is not a twin', () => {
     const one = { ...softmax(), T: 1 } as Frame;
     expect(room({ shown: ['softmax'] }, [one]).text('.lead')).toMatch(
       /This text has a single token, which can only attend to itself: type more\.$/,
@@ -288,7 +288,7 @@ describe('the rest of the room', () => {
   });
 });
 
-describe('the story', () => {
+describe('the story on Start', () => {
   /** Reports steps as the observer of the steps does. */
   let report: (steps: readonly Element[]) => void;
   const observed: Element[] = [];

@@ -16,12 +16,12 @@ const all = () =>
 afterEach(() => vi.unstubAllGlobals());
 
 describe('the storage of a lab', () => {
-  it('is empty where the browser has none', async () => {
+  it('reads nothing if the browser has no storage', async () => {
     vi.stubGlobal('indexedDB', undefined);
     expect(await all()).toEqual(Array(5).fill(undefined));
   });
 
-  it('is empty where a sandbox forbids its name, and where opening it throws', async () => {
+  it('reads nothing if a sandbox forbids storage or opening it throws', async () => {
     const refuse = () => {
       throw new DOMException('The operation is insecure.', 'SecurityError');
     };

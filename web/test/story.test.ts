@@ -131,7 +131,7 @@ describe('queries and keys as arrows', () => {
     expect(arrows.says(frameOf(), at)).toBe('');
   });
 
-  it('show each key at its angle and with its length, for the chosen query', () => {
+  it('show each key at its angle and length, for the selected query', () => {
     const view = drawn(arrows, keyed());
     expect(view.text('.caption')).toMatch(
       /In head L1H0 the cosine of query and key is \+0\.50 on average with the first key and −0\.42 with the others; the first key is 0\.25× as long as these, and has the highest score in all 2 later rows\. It wins although it is short: .* scores below zero, however long it is\.$/,
@@ -200,7 +200,7 @@ const writes = (...norms: readonly number[]) =>
   );
 
 describe('what each head writes', () => {
-  it('is the norm of its whole output, beside that of the other heads', () => {
+  it('is the norm of the head’s output, compared with the other heads', () => {
     const frame = writes(2, 1, 0.5, 4.5);
     const written = outputNormsOf(frame, at);
     expect([...written.norms].map((n) => Number(n.toFixed(4)))).toEqual([2, 1, 0.5, 4.5]);
@@ -227,7 +227,7 @@ describe('what each head writes', () => {
     expect(outputs.says({ ...frame, eps: 0.95 } as Frame, at)).toMatch(/other heads 2\.50\.$/);
   });
 
-  it('is a bar on the grid of heads, which selects its head', () => {
+  it('is drawn as a bar on the grid of heads, which selects a head', () => {
     const view = drawn(outputs, writes(2, 1, 0.5, 4));
     const bars = view.all('button');
     expect(view.texts('.outputs > span').join(' ')).toBe(' H0 H1 L0 L1');
@@ -295,7 +295,7 @@ const rowed = (change: Partial<Frame> = {}, scores: readonly number[] = [3, 1, -
   } as unknown as Frame;
 };
 
-describe('one row, worked out', () => {
+describe('the worked row', () => {
   it('gives score, weight, value and contribution of each token', () => {
     const worked = workOutRow(rowed(), 2)!;
     const [e3, e1, e] = [3, 1, -1].map(Math.exp) as [number, number, number];
@@ -330,7 +330,7 @@ describe('one row, worked out', () => {
     expect(workOutRow(grouped, 2)!.topEntries.map(({ value }) => value)).toEqual([1, 1, 1]);
   });
 
-  it('has a line for the first token and for the three largest others, and one for all remaining', () => {
+  it('lists the first token and the three largest others, and sums up the rest', () => {
     const many = (T: number) => {
       const cells = Array.from({ length: T * T }, (_, i) => (i % T === 0 ? 0.5 : 0.01 * (i % T)));
       return {
@@ -367,7 +367,7 @@ describe('one row, worked out', () => {
     expect(view.all('tbody .bar')[1]!.style.getPropertyValue('--share').trim()).toBe('1');
   });
 
-  it('states what the row supports', () => {
+  it('states only conclusions that its numbers support', () => {
     const words = (scores: number[], change: Partial<Frame> = {}) =>
       rowAnswer(workOutRow(rowed(change, scores), 2)!, rowed(change, scores));
     const top = 'The first token has the highest score';
@@ -419,13 +419,13 @@ describe('the rows of two models', () => {
   };
   const compared = (first: Frame, second: Frame) => compareRows([first, second], 2);
 
-  it('are compared where both heads write little, each in its way', () => {
+  it('are compared if both heads write little for different reasons', () => {
     expect(compared(rowed(), scaled(0.1))).toBe(
       'Both heads write little in this row (0.70 and 0.07): softmax gives 87% to <s>, whose value is small, and sigmoid gives 10% in all.',
     );
   });
 
-  it('are not compared where one of the reasons is missing', () => {
+  it('are not compared if one of the reasons does not hold', () => {
     const long = { ...rowed().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };
     const short = rowed({}, [0.5, 0, 0]);
     expect([
@@ -439,7 +439,7 @@ describe('the rows of two models', () => {
   });
 });
 
-describe('the row that is shown first', () => {
+describe('the row that is worked out by default', () => {
   const T = 6;
   /** Returns a frame with these weights on the first token, and these sums of each row's other weights. */
   const mapOf = (first: readonly number[], rest: readonly number[]) =>
@@ -462,12 +462,12 @@ describe('the row that is shown first', () => {
   const soft = mapOf([1, 0.9, 0.9, 0.8, 0.4, 0.7], [0, 0.1, 0.1, 0.2, 0.6, 0.3]);
   const free = (rest: readonly number[]) => sigmoid(mapOf(Array(T).fill(0.01), rest));
 
-  it('has a sink in the first model and the smallest sum in the other, in the second half', () => {
+  it('has a sink in the first model and the smallest row sum in the other, in the second half of the text', () => {
     expect(contrastQuery([soft, free([0, 0.01, 0.01, 0.5, 0.02, 0.3])])).toBe(5);
     expect(contrastQuery([soft, free([0, 0.01, 0.01, 0.3, 0.02, 0.5])])).toBe(3);
   });
 
-  it('is the one in the middle where the models show no such difference', () => {
+  it('is the middle one if the models do not differ in this way', () => {
     const other = free(Array(T).fill(0.1));
     const even = mapOf(Array(T).fill(0.2), Array(T).fill(0.8));
     for (const frames of [
@@ -534,7 +534,7 @@ describe('the story', () => {
     return { ...made, needs: () => story.needs(frames[0], page.state.value) };
   }
   const settle = () => new Promise((done) => setTimeout(done));
-  it('builds and requests nothing for a step that is not reached', async () => {
+  it('creates and requests nothing for a step that the reader has not reached', async () => {
     const { all, needs } = storyOf(3, [keyed()]);
     await settle();
     expect(all('div:has(> .step-words)')).toHaveLength(0);
@@ -548,7 +548,7 @@ describe('the story', () => {
     expect(labs).not.toHaveBeenCalled();
   });
 
-  it('1: counts the heads with a sink, and names the selected one in full', async () => {
+  it('step 1: counts the heads with a sink, and describes the selected one', async () => {
     const long = (ratio: number) =>
       ({
         ...keyed(),
@@ -579,7 +579,7 @@ describe('the story', () => {
     expect(needs().views.map(({ name }) => name)).toEqual(['heads']);
   });
 
-  it('3: removes the generated texts for another model or question, and for nothing else', async () => {
+  it('step 3: removes generated texts only if the model or the question changes', async () => {
     const stop = vi.spyOn(DeletionTrial.prototype, 'stop');
     const { know } = storyOf(3, [keyed()]);
     await settle();
@@ -594,7 +594,7 @@ describe('the story', () => {
     ]);
   });
 
-  it('3: shows the recorded model, and the reader’s text on request', async () => {
+  it('step 3: shows the recorded texts, and generates from the reader’s text on request', async () => {
     const { text, button, all } = storyOf(3, [keyed()]);
     await settle();
     expect(text('.answer')).toBe('Without the first token the model repeats itself.');
@@ -609,7 +609,7 @@ describe('the story', () => {
     );
   });
 
-  it('3: compares the cost of hiding the first token with that of the second, in each model', async () => {
+  it('step 3: compares hiding the first token with hiding the second, in each model', async () => {
     const rows = async (frames: Frame[], ...losses: number[]) => {
       const { texts } = storyOf(3, frames, { losses });
       await settle();
@@ -641,7 +641,7 @@ describe('the story', () => {
     expect(await rows([keyed()], 2, NaN, NaN, NaN)).toEqual([[], []]);
   });
 
-  it('2: works out one row of each model, and has the arrows in a closed section', async () => {
+  it('step 2: works out one row of each model, and folds the arrows', async () => {
     const { texts, text, needs, all, state } = storyOf(2, [rowed(), sigmoid(rowed())]);
     await settle();
     expect(text('.answer')).toBe(
@@ -663,7 +663,7 @@ describe('the story', () => {
     expect(one.text('.answer')).toBe('A single token has no other to compare with: type more.');
   });
 
-  it('4: describes what heads with a sink write, and that some write much', () => {
+  it('step 4: describes what heads with a sink write, and says that some write much', () => {
     const words = (sinkMean: number, noSinkMean: number, sinkMaximum: number) =>
       groupWords({ sinkMean, noSinkMean, sinkMaximum } as OutputNorms);
     expect([words(0.3, 0.6, 0.7), words(0.3, 0.6, 0.6), words(0.7, 0.6, 0.8)]).toEqual([
@@ -674,7 +674,7 @@ describe('the story', () => {
     expect([words(NaN, 1, 1), words(1, NaN, 1)]).toEqual(['', '']);
   });
 
-  it('4: names what the head writes, its purpose, and whether the model needs it', async () => {
+  it('step 4: states what the head writes, what the sink is good for, and whether the model needs it', async () => {
     const more = writes(2, 1, 0.5, 4.5).tensors;
     const frame = () => ({ ...keyed(), tensors: { ...keyed().tensors, ...more } }) as Frame;
     const words = async (
@@ -723,7 +723,7 @@ describe('the story', () => {
     ]);
   });
 
-  it('5: plays the training of its own model, and leaves the first screen unchanged', async () => {
+  it('step 5: plays the training of the shown model, and leaves the first screen unchanged', async () => {
     const { root, state, know, texts, text, needs, click, entries } = storyOf(5, [
       keyed(),
       sigmoid(keyed()),
@@ -760,7 +760,7 @@ describe('the story', () => {
     expect(needs().subjects).toEqual(['gated']);
   });
 
-  it('5: compares the seeds, of the twin where it has several', async () => {
+  it('step 5: compares seeds, also those of the twin if it has several', async () => {
     const seeds = (id: string, sinks: readonly number[]) => ({
       ...card(id, 3.4),
       further_seeds: sinks.map((sink_1, i) => ({ seed: i + 2, sink_1 })),
@@ -789,7 +789,7 @@ describe('the story', () => {
     expect(await words([], [12.5])).toBe('');
   });
 
-  it('6: embeds the lab with a preset that takes seconds', async () => {
+  it('step 6: embeds the lab with a preset that takes seconds', async () => {
     const { text, all } = storyOf(6, [keyed()]);
     await vi.waitFor(() => expect(labs).toHaveBeenCalledOnce());
     const [place, context] = labs.mock.lastCall!;
@@ -803,7 +803,7 @@ describe('the story', () => {
     expect(all('.links a')[0]!.getAttribute('href')).toContain('"room":"lab"');
   });
 
-  it('ends with a summary, and for twins with the loss of the model without a sink', () => {
+  it('ends with a summary, which compares the losses of twins', () => {
     const end = (frames: readonly Frame[], cards?: readonly object[]) => {
       const { text, texts } = storyOf(3, frames, cards ? { cards } : {});
       return [text('footer .answer'), ...texts('footer dd')];
@@ -828,7 +828,7 @@ describe('the story', () => {
     expect(end(twins, [])).toHaveLength(3);
   });
 
-  it('links to the first lesson and to every other room', () => {
+  it('ends with links to the first lesson and to every other room', () => {
     const { text, texts, all } = storyOf(3, [keyed()], { ...defaults, shown: ['softmax@40'] });
     expect(text('footer .button')).toMatch(/^Lesson 1: /);
     expect(texts('footer li a')).toEqual([

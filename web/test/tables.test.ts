@@ -21,13 +21,13 @@ function rowsIn(modules: Modules, ...properties: readonly string[]): string[] {
 const named = (rows: readonly { readonly name: string }[]) => rows.map(({ name }) => name);
 
 describe('tables of the page', () => {
-  it('have every view that a file of views defines, once', () => {
+  it('list every view defined in views/ once', () => {
     const files = import.meta.glob<Modules[string]>('../src/views/*.ts', { eager: true });
     const defined = new Set(rowsIn(files, 'name', 'question', 'reads', 'draw'));
     expect(named(views).toSorted()).toEqual([...defined].toSorted());
   });
 
-  it('have every experiment that a file defines, which a link can name', () => {
+  it('list every experiment defined in experiments/, under a name that links accept', () => {
     const files = import.meta.glob<Modules[string]>('../src/experiments/*.ts', { eager: true });
     const defined = new Set(rowsIn(files, 'name', 'plan', 'says', 'table'));
     expect(named(experiments).toSorted()).toEqual([...defined].toSorted());
@@ -38,7 +38,7 @@ describe('tables of the page', () => {
       });
   });
 
-  it('have every room that a file builds, once; figure is that of embeds', () => {
+  it('list every room defined in rooms/ once, except the figure of embeds', () => {
     // Rooms run only in a page, so this test reads their source text.
     const files = import.meta.glob<string>('../src/rooms/*.ts', {
       eager: true,
@@ -51,7 +51,7 @@ describe('tables of the page', () => {
     expect([...named(rooms), 'figure'].toSorted()).toEqual(built.toSorted());
   });
 
-  it('have presets of the lab that differ and say what to look for', () => {
+  it('list presets of the lab that compare two different models and say what to look for', () => {
     for (const preset of [...fromScratch, ...fineTune]) {
       expect(preset.leftRun).not.toBe(preset.rightRun);
       expect(preset.claim.length).toBeGreaterThan(40);

@@ -66,7 +66,7 @@ const named = (chart: { series: readonly { name: string }[] }, part: string) =>
   chart.series.find(({ name }) => name.includes(part)) as unknown as Record<string, unknown>;
 
 describe('the emergence of the sink', () => {
-  it('is the step at which the sink reaches half its final value, in loaded courses', async () => {
+  it('is the step at which the sink reaches half of its final value', async () => {
     const few = { ...all };
     // One model has too small a sink, one just enough; the sink of a third is larger before the training.
     Object.assign(all, { few: timeline(9.9), enough: timeline(10), half: timeline(50) });
@@ -103,8 +103,8 @@ describe('the emergence of the sink', () => {
   });
 });
 
-describe('the curves', () => {
-  it('show all models, with those on the page above the others', async () => {
+describe('the curves of training', () => {
+  it('show all models, with the shown ones on top', async () => {
     const { chart, texts, click, set, root } = await view([of('sigmoid@20')]);
     expect(chart().series.map(({ name, faint }) => [name, faint])).toEqual([
       ['The softmax model', true],
@@ -134,7 +134,7 @@ describe('the curves', () => {
     expect(steps).toEqual([7, 0]);
   });
 
-  it('are a single one under the room’s plain answer, with the others in a closed section', async () => {
+  it('reduce to one below the room’s plain answer, with the others in a closed section', async () => {
     const shown = ['sigmoid@20'];
     const {
       chart,
@@ -161,7 +161,7 @@ describe('the curves', () => {
     expect((other.all('details')[0] as HTMLElement).hidden).toBe(true);
   });
 
-  it('show the chosen quantity, its unit and its scale', async () => {
+  it('show the selected quantity with its unit and scale', async () => {
     const made = await view([of('sigmoid')], { curve: 'hidden_ratio' });
     expect(made.chart()).toMatchObject({ log: true, domain: [0.7, 10], cursor: 40 });
     expect(made.chart().yLabel).toMatch(/, ×$/);
@@ -205,7 +205,7 @@ describe('the curves', () => {
     expect(fetched).toEqual(['gated', 'lost', 'lost']);
   });
 
-  it('have the visited checkpoints of a hub, for each text', async () => {
+  it('show the visited checkpoints of a hub model, separately for each text', async () => {
     const hub = (step: string, share: number, change: object = {}) => ({
       ...of(`hub:EleutherAI/pythia-14m@step${step}`, change),
       tensors: { ...frameOf().tensors, sink_ratio: tensor([3], [share, 0, 0]) },
@@ -270,7 +270,7 @@ describe('the view of training', () => {
     expect(numbers('other')).toEqual([]);
   });
 
-  it('is pending until its courses and the logs of its seeds are read, or are known to be missing', async () => {
+  it('is pending until its curves and the logs of its seeds are loaded or known to be missing', async () => {
     const missing = () => Promise.reject(new Error('no network'));
     for (const [read, id] of [
       [timelines, 'softmax'],

@@ -70,7 +70,7 @@ const at = { layer: 1, head: 0 };
 
 describe('the attention map', () => {
   const cells = '-1,-1 1,-1 -1,2 1,0 0,2 0,-1 -1,0';
-  it('explains why the next token is invisible to it', () => {
+  it('explains why the next token is not attended to', () => {
     expect(drawn(attention, base()).says('0,1 1,1')).toEqual([
       'query 0 “<s>” → key 1 “a”: not visible (later token)',
       'query 1 “a” → key 1 “a”: 0.2500',
@@ -80,7 +80,7 @@ describe('the attention map', () => {
     );
   });
 
-  it('has weights, a scale from 0 to 1, and names for its cells', () => {
+  it('has weights, a scale from 0 to 1, and a description of each cell', () => {
     const view = drawn(attention, base());
     const { data } = view.map;
     expect(data).toMatchObject({ rows: 3, cols: 3, scale: { low: 0, high: 1, root: true } });
@@ -128,7 +128,7 @@ describe('the attention map', () => {
     expect(drawn(attention, base(), { isPlain: true }).map.data).toHaveProperty('remark');
   });
 
-  it('is plain on the first screen', () => {
+  it('has no axis titles or key on the first screen', () => {
     const view = drawn(attention, base(), { isPlain: true });
     expect(view.map.data).toMatchObject({ rowTitle: '', colTitle: '' });
     expect(view.all('.subtitle, .map-key').map((one) => one.hidden)).toEqual([true, true]);
@@ -143,7 +143,7 @@ describe('the attention map', () => {
     expect(view.wrong()).toEqual([]);
   });
 
-  it('mentions shares and row sums where rows need not sum to 1, and signs where weights have some', () => {
+  it('mentions shares and row sums if rows need not sum to 1, and signs if weights have any', () => {
     const head = headOf([0.5, 0, 0, 0.375, 0.125, 0, 0.25, 0, 0]);
     const view = drawn(attention, base({ head, ...(sigmoid as object) }));
     expect(view.says('1,1')).toEqual([
@@ -167,7 +167,7 @@ describe('the attention map', () => {
     });
   });
 
-  it('has no weight of a key that the cache has evicted', () => {
+  it('hides weights of keys that the cache has evicted', () => {
     const gone = new Float32Array(12).fill(NaN);
     gone[6] = 2; // head (1, 0), key 0, from query 2 on
     const view = drawn(
@@ -294,7 +294,7 @@ describe('the attention map', () => {
     expect(drawn(attention, whole, { zoomQuery: 60, zoomKey: 50 }).map.data.rows).toBe(25);
   });
 
-  it('points, selects, and shows what another view points at', () => {
+  it('reports hovering and selection, and shows what is hovered in another view', () => {
     const view = drawn(attention, base());
     const { onPoint, onChoose } = view.map.events;
     onPoint!({ row: 1, col: 0 });
@@ -315,7 +315,7 @@ describe('the attention map', () => {
 });
 
 describe('the sink map', () => {
-  it('counts heads, compares with uniform attention, and frames the chosen head', () => {
+  it('counts heads, compares with uniform attention, and outlines the selected head', () => {
     const view = drawn(sinks, base());
     expect(view.text('.caption')).toBe(
       '2 of the 4 heads give the first token more than 30% (uniform attention: 13%).',
@@ -361,7 +361,7 @@ describe('the sink map', () => {
   });
 });
 
-describe('the change by an intervention', () => {
+describe('the view of a change by an intervention', () => {
   const before = base({}, { loss_at: tensor([3], [NaN, 2, 1]) });
   const after = base(
     {
@@ -375,7 +375,7 @@ describe('the change by an intervention', () => {
     },
   );
 
-  it('is drawn as lines, as a map minus a map, and over all heads', () => {
+  it('draws lines, a difference of maps, and the change in all heads', () => {
     const view = drawn(change, after, { query: 2 });
     expect(view.text('.caption')).toBe(
       'The loss changes by +1.750 nats per token, most at token 2 “=1,"x"↵”: +3.00. The first token’s mean weight ' +
@@ -416,7 +416,7 @@ describe('the change by an intervention', () => {
     ]);
   });
 
-  it('has no map while one of the two shows another head, and no line without predictions', () => {
+  it('has no map if the two frames show different heads, and no line without predictions', () => {
     for (const head of [
       { layer: 0, head: 0 },
       { layer: 1, head: 1 },
@@ -524,7 +524,7 @@ describe('the router', () => {
     router: tensor([2, 3, 3], weights),
   });
 
-  it('names the expert of the first token, and counts the others with the same one', () => {
+  it('names the expert of the first token, and counts other tokens with the same expert', () => {
     expect(router.says(frame, { layer: 0, head: 0 })).toBe(
       'Layer 0: the first token, “<s>”, is routed to expert 0 (0.75) and 1 (0.25); 50% of the other tokens use the ' +
         'same. Its largest α₁: 0.88.',
@@ -550,7 +550,7 @@ describe('the router', () => {
     expect(router.says(single, at)).toMatch(/to expert 0 \(1\.00\)\. Its largest α₁: 1\.00\.$/);
   });
 
-  it('draws tokens by experts, loads, and layers by experts', () => {
+  it('draws tokens by experts, the load of experts, and layers by experts', () => {
     const view = drawn(router, frame, { layer: 1, head: 1, query: 1 });
     const [tokens, first, others] = view.maps;
     expect(tokens!.data).toMatchObject({
@@ -614,7 +614,7 @@ describe('the router', () => {
     expect(tokens!.data.chosen).toEqual({ row: -1, col: 0 });
   });
 
-  it('keeps cells of a long text at most as high as wide', () => {
+  it('limits the height of cells for a long text', () => {
     const tall = (E: number, T: number) => {
       const one = base({ T, architecture: architecture({ E, chosen: 1 }) } as never, {
         router: tensor([2, T, E], new Float32Array(2 * T * E).fill(1)),
@@ -625,8 +625,8 @@ describe('the router', () => {
   });
 });
 
-describe('lines and bars', () => {
-  it('positions: the keys that enough queries see, with the strongest sinks named', () => {
+describe('views with lines and bars', () => {
+  it('positions: draws the keys that enough queries see, and names the strongest sinks', () => {
     const T = 10;
     const tokens = Array.from({ length: T }, (_, t) => ({
       ...frameOf().tokens[1]!,
@@ -677,7 +677,7 @@ describe('lines and bars', () => {
     ]);
   });
 
-  it('Sink₁ up to the context: heads with a sink by the length of the text', () => {
+  it('Sink₁ up to the context: draws the share of heads with a sink by text length', () => {
     const known = {
       lengths: tensor([2], [16, 32]),
       alpha_by_length: tensor([2, 4], [0.5, 0.2, 0.1, 0.4, 0.9, 0.8, 0.35, 0.3]),
@@ -716,7 +716,7 @@ describe('lines and bars', () => {
     expect([context.fits!(frame), context.fits!(base())]).toEqual([true, false]);
   });
 
-  it('Sink₁ by threshold: heads whose α₁ exceeds each', () => {
+  it('Sink₁ by threshold: draws the share of heads whose α₁ exceeds each threshold', () => {
     const view = drawn(threshold, base());
     expect(view.text('.caption')).toBe(
       'Of 4 heads, 100% have α₁ > 0.1, 75% have α₁ > 0.2, 50% have α₁ > 0.3, 25% have α₁ > 0.5; uniform attention has α₁ = 0.13.',
@@ -751,7 +751,7 @@ describe('lines and bars', () => {
     });
   });
 
-  it('Sink₁ by length: running means of the first column', () => {
+  it('Sink₁ by length: draws running means of the first column', () => {
     const T = 9;
     const map = (first: (t: number) => number) =>
       Array.from({ length: T * T }, (_, i) => (i % T ? 0 : first(Math.floor(i / T))));
@@ -821,7 +821,7 @@ describe('lines and bars', () => {
     expect([2048, 2049].map((T) => length.fits!({ ...base(), T }))).toEqual([true, false]);
   });
 
-  it('norm ratios: a line for each model', () => {
+  it('norm ratios: draws a line for each model', () => {
     const one = base({}, { hidden_ratio: tensor([3], [1, 8, 2]) });
     const model = { id: 'sigmoid', title: 'Other', source: 'zoo' } as const;
     const two = base({ title: 'Other', model }, { hidden_ratio: tensor([3], [3, 2, 1]) });
@@ -837,7 +837,7 @@ describe('lines and bars', () => {
     expect(view.charts()[0]!.series.map(({ color }) => color)).toEqual(['--run-1', '--run-2']);
   });
 
-  it('compression valley: a line for each model, and a dashed one without the first token', () => {
+  it('compression valley: draws a line for each model, and a dashed one without the first token', () => {
     const entropy = (own: number[], others: number[]) => ({
       matrix_entropy: tensor([3], own),
       matrix_entropy_others: tensor([3], others),
@@ -869,7 +869,7 @@ describe('lines and bars', () => {
     );
   });
 
-  it('parts of the logit: what each layer’s halves add, and the embedding', () => {
+  it('parts of the logit: draws the contributions of attention and feed-forward of each layer', () => {
     // Head (1, 0): an embedding, then attention of layer 0 by head and its feed-forward, then biases.
     const logit_parts = tensor(
       [2, 2, 6],
@@ -892,7 +892,7 @@ describe('lines and bars', () => {
     expect(view.charts()[0]!.label).toBe(`Parts of the first key’s logit by layer. ${said}`);
   });
 
-  it('secondary sinks: the keys that receive most, each in a color and a dash of its own', () => {
+  it('secondary sinks: draws the keys that receive most, each in its own style', () => {
     // Sixteen tokens; enough queries see the keys 1 to 7; key k receives k / 8 in layer 1.
     const T = 16;
     const alphas = new Float32Array(2 * 2 * T);
@@ -918,7 +918,7 @@ describe('lines and bars', () => {
     expect(chart).toMatchObject({ domain: [0, 5], xLabel: 'layer' });
   });
 
-  it('norms: the first token beside the mean of the others', () => {
+  it('norms: draws the first token beside the mean of the others', () => {
     const frame = base(
       {},
       {
@@ -977,7 +977,7 @@ describe('lines and bars', () => {
     expect(drawn(norms, zero).charts()[0]!.domain).toEqual([2, 16]);
   });
 
-  it('row sums: on a scale that all models share', () => {
+  it('row sums: draws all models on one scale', () => {
     const sums = (most: number) =>
       base(sigmoid as never, {
         row_mass: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.5, most, 0.25, 0, 0, 0]),
@@ -1015,8 +1015,8 @@ describe('lines and bars', () => {
   });
 });
 
-describe('views with a number per head and a line along the text', () => {
-  it('what a key contributes', () => {
+describe('views with a number for each head and a line over the text', () => {
+  it('contribution: draws what each key contributes', () => {
     const share = (first: number) =>
       tensor([2, 2, 3], [0.5, 0, 0, 0.25, 0, 0, first, 0.25, 0.5, 0, 0, 0]);
     const frame = base({}, { contribution_at: share(0.125), contribution_out_at: share(0.0625) });
@@ -1035,7 +1035,7 @@ describe('views with a number per head and a line along the text', () => {
     expect(view.charts()[0]!.domain).toEqual([0, 1]);
   });
 
-  it('the gate', () => {
+  it('gate: draws the gate of each head', () => {
     const frame = base(
       {},
       {
@@ -1056,7 +1056,7 @@ describe('views with a number per head and a line along the text', () => {
     expect([null, 'output'].map(fits)).toEqual([false, true]);
   });
 
-  it('the bias key', () => {
+  it('bias key: draws the attention to the bias key', () => {
     const frame = base(
       {},
       {
@@ -1088,7 +1088,7 @@ describe('views with a number per head and a line along the text', () => {
     ]);
   });
 
-  it('head ablation: labels, dormant heads in frames, a row for each kind', () => {
+  it('head ablation: labels heads, outlines dormant ones, and draws a row for each kind of run', () => {
     const frame = base(
       {},
       {
@@ -1178,7 +1178,7 @@ describe('hidden states', () => {
   };
   const frame = base({}, tensors);
 
-  it('name the largest activation, in the most extreme layer or the chosen one', () => {
+  it('state the largest activation, in the most extreme layer or the selected one', () => {
     const view = drawn(channels, frame);
     expect(view.text('.caption')).toBe(
       'After layer 0, the largest activation is 8.0, 16× the median: channel 2 of token 1, “a”. Kurtosis 40 (a normal ' +
@@ -1273,7 +1273,7 @@ describe('hidden states', () => {
 });
 
 describe('caches and settings', () => {
-  it('shows the label for an edit of a kind that the page does not know', () => {
+  it('labels an edit of an unknown kind by the core’s label', () => {
     for (const kind of ['constructor', 'toString', 'of a later version']) {
       const edits = [{ kind }] as never;
       expect(settingName(base({ edits, labels: ['as the core says'], choices: [{}] }))).toBe(
@@ -1314,7 +1314,7 @@ describe('caches and settings', () => {
       ...tensors,
     });
 
-  it('keys in the cache: a strip for each head', () => {
+  it('keys in the cache: draws a strip for each head', () => {
     const gone = Float32Array.from([NaN, NaN, NaN, 2, NaN, NaN, NaN, 2, NaN, NaN, NaN, NaN]);
     const frame = base(evict('window', 2) as never, {
       evicted: tensor([2, 2, 3], gone),
@@ -1363,7 +1363,7 @@ describe('caches and settings', () => {
     );
   });
 
-  it('loss by position: a line for each setting, smoothed, and where the first token leaves', () => {
+  it('loss by position: draws a smoothed line for each setting, and marks where the first token is evicted', () => {
     const T = 40;
     const at_ = tensor(
       [T],
@@ -1415,7 +1415,7 @@ describe('caches and settings', () => {
     expect(loss.fits!(whole)).toBe(true);
   });
 
-  it('loss by setting: a point for each, above the unedited run of the same prompts', () => {
+  it('loss by setting: draws a point for each setting, above the unedited run of the same prompts', () => {
     const whole = setting({});
     const kl = { kl_mean: tensor([1], [0.5]) };
     const group = [
@@ -1482,7 +1482,7 @@ describe('caches and settings', () => {
     expect(sweep.says(group[1]!, at)).toBe('Loss of Softmax model: 4.500 nats.');
   });
 
-  it('loss by setting of rounding: by bits, with its error', () => {
+  it('loss by setting of rounding: draws the loss by bits, with the rounding error', () => {
     const rounded = (bits: number, error: number[]) =>
       setting(
         { edits: [{ kind: 'quantize', bits, by: 'channel' }], labels: [''], choices: [{}] },
@@ -1519,7 +1519,7 @@ describe('caches and settings', () => {
     ).toEqual(drawn(sweep, group[1]!, { group, frames: group }).charts()[0]!.domain);
   });
 
-  it('loss by perturbation: a bar for each above the baseline, on the scale of all models', () => {
+  it('loss by perturbation: draws a bar for each perturbation above the baseline, on one scale for all models', () => {
     const clamp = (channel: number, losses: number[]) =>
       setting(
         { edits: [{ kind: 'clamp_channel', channel }], labels: [''], choices: [{}] },
@@ -1543,7 +1543,7 @@ describe('caches and settings', () => {
   });
 });
 
-it('views declare to figures what they need', () => {
+it('each view declares how figures draw it', () => {
   const named = (is: (view: View) => unknown) =>
     views.filter((view) => is(view)).map(({ name }) => name);
   expect(named(({ drawsAllSettings: isGroup }) => isGroup)).toEqual([
@@ -1639,7 +1639,7 @@ it('views declare to figures what they need', () => {
 });
 
 describe('further views of a frame', () => {
-  it('the next tokens, the likeliest first', () => {
+  it('next tokens: lists the most likely first', () => {
     const likely = [
       { text: ' a', probability: 0.5 },
       { text: '\n', probability: 0.125 },
@@ -1665,7 +1665,7 @@ describe('further views of a frame', () => {
     ).toBe(false);
   });
 
-  it('Sink₁ by label: a row with a dot for each prompt', () => {
+  it('Sink₁ by label: draws a row per label with a dot per prompt', () => {
     const frame = base({
       groups: ['prose', 'code', 'prose'],
       perPrompt: { sink_ratio: [0.25, 0.5, 0.75] },
@@ -1695,7 +1695,7 @@ describe('further views of a frame', () => {
     expect(domains.says(base({ groups: [] } as never), at)).toBe('');
   });
 
-  it('every head’s map as a thumbnail that opens the head', () => {
+  it('all heads: draws each head’s map as a thumbnail that opens the head', () => {
     const att = tensor(
       [2, 2, 3, 3],
       [...MAP, ...MAP, ...MAP, ...MAP].map((x, i) => (i < 9 ? x : x / 2)),
@@ -1779,7 +1779,7 @@ describe('further views of a frame', () => {
     expect(heads.says(frame, at)).toBe('Attention maps of 2 layers by 2 heads of Softmax model.');
   });
 
-  it('the influence of one token, with the start token and without it', () => {
+  it('influence: compares replacing one token with and without a start token', () => {
     const tokens = ['<s>', ' a', ' b', ' c', ' d'].map((text, id) => ({
       id,
       text,

@@ -37,7 +37,7 @@ describe('a question of a lesson', () => {
     };
   };
 
-  it('shows its answer after a guess from a range, with its unit', () => {
+  it('shows its answer after a guess by a slider, with its unit', () => {
     const { all, text, enter, seen, send, details } = ask(
       'data-min="0" data-max="25" data-unit="%"',
     );
@@ -65,7 +65,7 @@ describe('a question of a lesson', () => {
     expect(again.text('.predict-guess')).toMatch(/^Your guess: 20%\. Wrong/);
   });
 
-  it('has a range from 0 to 100 by default, or choices', () => {
+  it('has a slider from 0 to 100 by default, or buttons', () => {
     const { all } = ask('');
     expect(all<HTMLInputElement>('input').map(({ min, max }) => [min, max])).toEqual([
       ['0', '100'],
@@ -86,7 +86,7 @@ describe('a question of a lesson', () => {
   });
 });
 
-it('opened heads are counted, and those with a sink among them', () => {
+it('the count of opened heads includes how many of them have a sink', () => {
   const { text, all } = placed('<p class="head-count"></p>');
   const count = new HeadCount(all('p')[0]!);
   const scores = [
@@ -119,7 +119,7 @@ it('opened heads are counted, and those with a sink among them', () => {
   expect(text('p')).toMatch(/3 of 3 heads: 0 give the first token more than 30%\. That is 0%/);
 });
 
-describe('one row of attention', () => {
+describe('the calculator of one attention row', () => {
   const row = (attributes = '') => {
     const made = placed(`<sink-row ${attributes}>before</sink-row>`);
     const cells = () =>
@@ -150,7 +150,7 @@ describe('one row of attention', () => {
     expect(all('[role=region]')[0]!.getAttribute('aria-label')).toBe('One row of attention');
   });
 
-  it('has the switches that it names, with the settings of each', () => {
+  it('has the switches that its attribute names, with the settings of each', () => {
     const { click, texts, pressed, cells, all, slide, text } = row(
       'switches="bias gate" bias="key"',
     );
@@ -185,8 +185,8 @@ describe('one row of attention', () => {
   });
 });
 
-describe('a model that generates with three caches', () => {
-  it('continues the same prompt with the same seed, and counts the tokens that differ', async () => {
+describe('the widget that generates text with three caches', () => {
+  it('continues one prompt with one seed, and counts the tokens that differ', async () => {
     const writer = { id: 'softmax' };
     const models = { get: vi.fn(async () => writer) };
     borrowed.borrowModels.mockResolvedValue(models);
@@ -240,7 +240,7 @@ describe('a model that generates with three caches', () => {
     ]).toEqual([[], '7', false]);
   });
 
-  it('never draws into the recorded texts, which may be parsed after its tag, nor twice after a move', async () => {
+  it('never renders into the recorded texts, even if these are parsed later, and not twice after a move', async () => {
     borrowed.borrowModels.mockResolvedValue({ get: async () => ({}) });
     const { text, texts, click, all } = placed('<sink-write></sink-write>');
     const element = all('sink-write')[0]!;

@@ -49,7 +49,7 @@ function addElement() {
 const frame = (context: number, change: Partial<Frame> = {}) =>
   frameOf({ architecture: { ...frameOf().architecture, context }, ...change } as never);
 
-it('generates from the tokens of the text with eight seeds, and reports their numbers', async () => {
+it('generates from the reader’s text with eight seeds, and states the means', async () => {
   const { own, root, text, texts, jobs, get, click, button } = addElement();
   expect((root as HTMLElement).hidden).toBe(true);
   await own.start(frame(99, { subject: 'softmax~silence(1,0)' }));
@@ -71,7 +71,7 @@ it('generates from the tokens of the text with eight seeds, and reports their nu
   expect([(root as HTMLElement).hidden, root.textContent]).toEqual([true, '']);
 });
 
-it('generates as much as the context has room for, or reports that there is too little', async () => {
+it('generates as many tokens as fit in the context, or reports that there is too little room', async () => {
   const counts = async (context: number) => {
     const { own, jobs, text } = addElement();
     runTrial.mockClear();
@@ -89,7 +89,7 @@ it('generates as much as the context has room for, or reports that there is too 
   expect((await counts(1))[1]).toMatch(/room for 0 more tokens/);
 });
 
-it('names its current seed, and a start, a stop or the end of the room stops the previous run', async () => {
+it('shows which seed is running, and stops when it restarts, is stopped or the room ends', async () => {
   const { own, text, texts, jobs, click, scope, root } = addElement();
   const waiting: (() => void)[] = [];
   runTrial.mockImplementation(
