@@ -27,7 +27,7 @@ const COURSE = `<!doctype html><html lang="en"><title>A course</title><link rel=
 <script type="module" src="/latest/sink-scope.js"></script><sink-scope view="sinks" shown="softmax"></sink-scope>`;
 
 export const releases = {
-  async 'two releases on a plain file server: links into an older one stay, latest/ leads to the newest'(
+  async 'of two releases on a plain file server, links into the older stay valid, and latest/ leads to the newer'(
     stage,
   ) {
     const site = join(root, '.build/releases');

@@ -52,7 +52,7 @@ const ACTS = {
 };
 
 export const story = {
-  async 'the story: each step answers in a plain sentence, and its act works by mouse and by keyboard'(
+  async 'each step of the story answers in a plain sentence, and works by mouse and keyboard'(
     stage,
   ) {
     const page = await stage.open();
@@ -87,7 +87,7 @@ export const story = {
     return answers.join(' ');
   },
 
-  async 'the story says what its pictures show, of the reader’s own text'(stage) {
+  async 'the story describes its pictures, also for the reader’s text'(stage) {
     const page = await stage.open('why=2');
     await goTo(page, 2);
     assert.match(
@@ -171,7 +171,7 @@ export const story = {
     }
   },
 
-  async 'the story’s lab trains in its place'(stage) {
+  async 'the lab in the story trains in place'(stage) {
     const page = await stage.open('why=6', { waits: false });
     await goTo(page, 6);
     await press(page, page.locator('.step-6 .train'), 'Enter');
@@ -206,7 +206,9 @@ export const story = {
     );
   },
 
-  async 'the story’s training plays from step 0: one head, and nothing moves but the map'(stage) {
+  async 'the training in the story plays from step 0 for one head, and only the map changes'(
+    stage,
+  ) {
     for (const width of [1280, 390]) {
       const page = await stage.open('why=5', { width });
       await goTo(page, 5);
@@ -248,7 +250,7 @@ export const story = {
     }
   },
 
-  async 'the small model writes without the first token on the reader’s text, and a sentence says what its numbers support'(
+  async 'the published model generates without the first token, and a sentence says what its numbers support'(
     stage,
   ) {
     for (const { width, scheme } of [
