@@ -17,7 +17,7 @@ const CONFUSED_OPERATORS = Object.fromEntries(
       [other, one],
     ]),
 );
-const escaped = (/** @type {string} */ sign) => sign.replace(/[+*|]/g, '\\$&');
+const escapeRegExp = (/** @type {string} */ sign) => sign.replace(/[+*|]/g, '\\$&');
 
 /**
  * Replacements in C and in Python, one row per kind of slip.
@@ -26,7 +26,7 @@ const escaped = (/** @type {string} */ sign) => sign.replace(/[+*|]/g, '\\$&');
 const SLIPS = [
   ...Object.entries(CONFUSED_OPERATORS).map(
     ([from, to]) =>
-      /** @type {[RegExp, string]} */ ([RegExp(` ${escaped(from)} `, 'g'), ` ${to} `]),
+      /** @type {[RegExp, string]} */ ([RegExp(` ${escapeRegExp(from)} `, 'g'), ` ${to} `]),
   ),
   [/ and /g, ' or '],
   [/ or /g, ' and '],
@@ -60,7 +60,7 @@ const BUFFERS_AND_ASSERTIONS = /\bchar(?: \w+\[\d+\],?)+;|\bSS_ASSERT\(.*\);/g;
  * @param {string} file
  * @param {string} text
  */
-export const masked = (file, text) =>
+export const maskText = (file, text) =>
   text.replace(MASKS[file.endsWith('.c') ? 'c' : 'py'], (found) => found.replace(/[^\n]/g, '\0'));
 
 /**
@@ -71,7 +71,7 @@ export const masked = (file, text) =>
  */
 export function slips(file, text) {
   if (/\.[mc]?[jt]s$/.test(file)) return slipsOfScript(file, text);
-  const code = masked(file, text)
+  const code = maskText(file, text)
     .replace(MINUS_ONE_AS_NONE, '\0\0')
     .replace(BUFFERS_AND_ASSERTIONS, (found) => '\0'.repeat(found.length))
     .replace(MAX_OR_MIN, (found, left, sign) =>

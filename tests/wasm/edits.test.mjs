@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { encodeEdits, readEdit } from '../../wasm/engine/edits.ts';
-import { caught } from './helper.mjs';
+import { errorOf } from './helper.mjs';
 
 const describe = {
   operations: [
@@ -94,7 +94,7 @@ test('an edit is encoded as its kind and thirteen numbers, with NaN for missing 
     [null, 'edits[0]', 'expected an object with a kind, got null'],
   ])
     assert.deepEqual(
-      caught(() => encodeEdits([edit], describe)),
+      errorOf(() => encodeEdits([edit], describe)),
       ['argument', where, text],
     );
 });
@@ -118,7 +118,7 @@ test('an edit is parsed from a line, in which choices are words and other values
     ['x:a=1', 'edit', 'expected one of silence, operation, evict, hide, got "x"'],
   ])
     assert.deepEqual(
-      caught(() => readEdit(text, describe)),
+      errorOf(() => readEdit(text, describe)),
       ['argument', where, said],
     );
 });

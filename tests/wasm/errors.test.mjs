@@ -14,7 +14,7 @@ const edited = (change) => {
   return JSON.stringify(value);
 };
 
-const broken = [
+const brokenFiles = [
   ['no bytes', { weights: weights.subarray(0, 0) }, 'bad_file'],
   ['a length only', { weights: weights.subarray(0, 8) }, 'bad_file'],
   ['half a header', { weights: weights.subarray(0, 100) }, 'bad_file'],
@@ -35,7 +35,7 @@ const broken = [
 test('broken files give a code, a place and a sentence, and the engine remains usable', async () => {
   for (const worker of [false, true]) {
     await withEngine({ worker }, async (engine) => {
-      for (const [what, files, code] of broken) {
+      for (const [what, files, code] of brokenFiles) {
         const error = await failure(engine.open({ config, weights, ...files }));
         assert.equal(error.name, 'SinkscopeError', what);
         assert.match(error.code, code instanceof RegExp ? code : new RegExp(`^${code}$`), what);

@@ -118,7 +118,7 @@ export async function failure(promise) {
 }
 
 /** Returns code, place and sentence of the error that a call throws. @param {() => unknown} call */
-export function caught(call) {
+export function errorOf(call) {
   try {
     call();
   } catch (error) {

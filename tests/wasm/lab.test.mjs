@@ -18,7 +18,7 @@ import { Trainer } from '../../wasm/lab/trainer.ts';
 import { beginTraining } from '../../wasm/lab/training.ts';
 import { failure } from './helper.mjs';
 
-async function refused(table) {
+async function refuses(table) {
   for (const [work, sentence] of table) {
     const { code, where, text } = await failure((async () => work())());
     assert.deepEqual([code, `${where}: ${text}`], ['argument', sentence]);
@@ -61,7 +61,7 @@ test('labConfig makes the config of GPT-2, or of a llama with the keys that diff
     ],
   ])
     assert.deepEqual(labConfig({ ...sizes, ...own, ...choices }), { ...llama, sinkscope });
-  await refused([
+  await refuses([
     [() => labConfig({ depth: 1 }), `depth: expected one of ${Object.keys(LAB_MODEL).join(', ')}, got "depth"`], // prettier-ignore
     [() => labConfig({ layers: '1' }), 'layers: expected a number, got "1"'],
     [() => labConfig({ gate: 1 }), 'gate: expected a string, got 1'],
@@ -89,7 +89,7 @@ test("a config for fine-tuning keeps the trained model's keys, except requested 
     ...standard,
     ...{ first: 0, steps: 3 },
   });
-  await refused([
+  await refuses([
     [() => labOnward({}, { width: 'x' }), 'width: expected one of operation, bias_key, gate of a trained model, got "width"'], // prettier-ignore
     [() => labOnward({}, { gate: 3 }), 'gate: expected a string, got 3'],
     [() => labOnward({ bos_token_id: 'x' }), 'bos_token_id: expected an id, got "x"'],
@@ -144,7 +144,7 @@ test('triggers are ringed numbers and CJK characters, other tokens are letters, 
   assert.deepEqual(many.slice(20_021), ['a', 'b', 'c']);
   assert.equal(many[20_020], String.fromCodePoint('一'.codePointAt(0) + 19_999));
   assert.equal(labTokenizer({ vocabulary: 1, first: 0 }).words.length, 1);
-  await refused([
+  await refuses([
     [() => labTokenizer({ vocabulary: 0 }), 'vocabulary: expected an integer from 1 to 16777216, got 0'], // prettier-ignore
     [() => labTokenizer({ triggers: -1 }), 'triggers: expected an integer from 0 to 16777216, got -1'], // prettier-ignore
     [() => labTokenizer({ first: 64 }), 'first: expected an integer from -1 to 63, got 64'],
@@ -172,7 +172,7 @@ test('a lab folder lists its files in order and omits absent optional files', as
     { path: 'text.txt', data: '' },
     { path: 'recipe.json', data: json(resumed) },
   ]);
-  await refused([
+  await refuses([
     [() => labFolder({ ...made, config: 1 }), 'config: expected an object, got 1'],
     [() => labFolder({ ...made, weights: [1] }), 'weights: expected a Uint8Array, got a list of 1'],
     [() => labFolder({ ...made, tokenizer: 1 }), 'tokenizer: expected a string, got 1'],
@@ -193,7 +193,7 @@ test('a recipe is read unchanged, or rejected with the place of its error', asyn
   assert.deepEqual(checkLabRecipe(full), full);
   const range = `expected an integer from 0 to ${most}`;
   const of = (change) => () => checkLabRecipe({ ...good, ...change });
-  await refused(
+  await refuses(
     [
       [() => checkLabRecipe(null), 'expected an object, got null'],
       [of({ settings: null }), 'settings: expected an object, got null'],
@@ -226,7 +226,7 @@ test('the loss of a held-out text is the mean over its sequences', async () => {
   };
   assert.equal(await heldLoss(training, [[1], [2], [6]]), 3);
   assert.deepEqual(asked, Array(3).fill([{ metric: 'loss_mean' }]));
-  await refused([
+  await refuses([
     [() => heldLoss(training, []), 'sequences: expected one sequence or more, got "none"'],
     [() => heldLoss({}, [[1]]), 'training: expected a training, got an object'],
     [() => heldLoss(training, [1]), 'sequences[0]: expected a list, got 1'],
@@ -505,7 +505,7 @@ test('training runs in slices, reports its progress, and rounds numbers to seven
   await assert.rejects(training.run(1, { signal: stop }).next(), /enough/);
   const most = 2 ** 31 - 1;
   const of = (options) => () => beginTraining(links, described, { config: {}, ...options });
-  await refused([
+  await refuses([
     [() => training.step(0), `count: expected an integer from 1 to ${most}, got 0`],
     [() => training.run(-1).next(), `steps: expected an integer from 0 to ${most}, got -1`],
     [() => training.sample(-1), `number: expected an integer from 0 to ${most}, got -1`],

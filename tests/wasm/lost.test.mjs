@@ -141,7 +141,7 @@ test('where the host reports no end, a worker is lost after a minute without an 
 });
 
 /** Opens an engine with mocked timers: seconds pass singly, and answers arrive in between. */
-async function timed(t) {
+async function openTimed(t) {
   t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
   const reported = [];
   const engine = await createEngine({ base: binaries, onLost: (error) => reported.push(error) });
@@ -167,7 +167,7 @@ const stopping = () => {
 };
 
 test('a worker that answers is kept, however long a job takes to stop', async (t) => {
-  const { engine, reported, seconds, model } = await timed(t);
+  const { engine, reported, seconds, model } = await openTimed(t);
   old.lost = ['run'];
   const { signal, stop } = stopping();
   const pending = assert.rejects(model.run(ids, { signal }), /enough/);
@@ -194,7 +194,7 @@ test('a worker that answers is kept, however long a job takes to stop', async (t
 });
 
 test('a worker that neither stops nor answers is lost after five seconds', async (t) => {
-  const { reported, seconds, model } = await timed(t);
+  const { reported, seconds, model } = await openTimed(t);
   const run = await model.run(ids);
   const before = await run.field('att');
   old.lost = ['run', 'memory', 'cancel', 'metadata'];
@@ -217,7 +217,7 @@ test('a worker that neither stops nor answers is lost after five seconds', async
 });
 
 test('after a job has stopped, its worker gets no more pings', async (t) => {
-  const { engine, reported, seconds, model } = await timed(t);
+  const { engine, reported, seconds, model } = await openTimed(t);
   const slow = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));
   const { signal, stop } = stopping();
   const onProgress = () => stop();

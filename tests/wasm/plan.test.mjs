@@ -7,7 +7,7 @@ import { MEMORY_LIMIT, makePlan, runBytes } from '../../wasm/loading/plan.ts';
 const listed = (...names) => names.map((name, i) => ({ name, bytes: 10 ** i }));
 const planOf = (files, { texts = {}, ...options } = {}) =>
   makePlan(files, { id: 'x', readText: async ({ name }) => texts[name] ?? '{}', ...options });
-const refused = async (files, options) => {
+const errorOf = async (files, options) => {
   const error = await planOf(files, options).then(assert.fail, (thrown) => thrown);
   assert.equal(error.code, 'read', String(error.stack));
   return [error.where, error.text];
@@ -80,7 +80,7 @@ test('a single file of weights may have any name, but no adapter, shard or file 
   );
   const expected = 'expected model.safetensors, its index, pytorch_model.bin or a .gguf file';
   for (const names of [['a.safetensors', 'b.safetensors'], ['sub/a.safetensors'], ['a.bin']])
-    assert.deepEqual(await refused(listed('config.json', ...names)), [
+    assert.deepEqual(await errorOf(listed('config.json', ...names)), [
       'x',
       `${expected}, found config.json, ${names.join(', ')}`,
     ]);
@@ -96,11 +96,11 @@ test('an error names the first eight files that are present', async () => {
     [9, `${shown} and 1 more`],
     [10, `${shown} and 2 more`],
   ])
-    assert.deepEqual(await refused(listed(...names.slice(0, length)), { file: 'w.bin' }), [
+    assert.deepEqual(await errorOf(listed(...names.slice(0, length)), { file: 'w.bin' }), [
       'x',
       `${expected} ${found}`,
     ]);
-  assert.deepEqual(await refused(listed('model.safetensors')), [
+  assert.deepEqual(await errorOf(listed('model.safetensors')), [
     'x',
     'expected config.json beside model.safetensors, found model.safetensors',
   ]);
@@ -119,16 +119,16 @@ test('an index must name 1 to 1000 files, and each must be present', async () =>
     [null, 0],
     ['text', 0],
   ])
-    assert.deepEqual(await refused(files, withMap(map)), [
+    assert.deepEqual(await errorOf(files, withMap(map)), [
       name,
       `expected a weight_map that names 1 to 1000 files, found ${found}`,
     ]);
-  assert.deepEqual(await refused(files.slice(0, 2), withMap({ a: 'gone' })), [
+  assert.deepEqual(await errorOf(files.slice(0, 2), withMap({ a: 'gone' })), [
     name,
     `expected gone, which the index names, found config.json, ${name}`,
   ]);
   for (const text of ['[]', 'null', '1', '{'])
-    assert.deepEqual(await refused(files, { texts: { [name]: text } }), [
+    assert.deepEqual(await errorOf(files, { texts: { [name]: text } }), [
       name,
       'expected a JSON object, found something else',
     ]);

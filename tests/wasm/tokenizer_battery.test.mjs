@@ -31,13 +31,15 @@ function hashOf(numbers) {
   return h.toString(16).padStart(8, '0');
 }
 
-const own = (tokens) => tokens.filter((token) => !token.special);
+const withoutSpecial = (tokens) => tokens.filter((token) => !token.special);
 
 const COLUMNS = {
   ids: (_, tokens) => tokens.map(({ id }) => id),
-  spans: (_, tokens) => own(tokens).flatMap(({ start, end }) => [start, end]),
+  spans: (_, tokens) => withoutSpecial(tokens).flatMap(({ start, end }) => [start, end]),
   decoded: (tokenizer, tokens) =>
-    Array.from(tokenizer.decode(own(tokens).map(({ id }) => id)), (sign) => sign.codePointAt(0)),
+    Array.from(tokenizer.decode(withoutSpecial(tokens).map(({ id }) => id)), (sign) =>
+      sign.codePointAt(0),
+    ),
 };
 
 function attempt(tokenizer, text) {

@@ -68,19 +68,19 @@ function flip(bytes, random, flips) {
 }
 
 const hundred = Array.from({ length: 100 }, (_, i) => i / 100);
-const cut = (whole, part) => whole.slice(0, Math.floor(whole.length * part));
+const truncate = (whole, part) => whole.slice(0, Math.floor(whole.length * part));
 const gguf = (values) => () => tokenizerOfGguf((key) => values[key]);
 
 test('a file truncated at any hundredth is rejected, except merges.txt at the end of a line', () => {
   const json = JSON.stringify(file);
   const cuts = [
-    ...hundred.map((part) => () => ({ json: cut(json, part) })),
-    ...hundred.map((part) => () => tokenizerOfVocabulary(cut(vocab, part), merges)),
+    ...hundred.map((part) => () => ({ json: truncate(json, part) })),
+    ...hundred.map((part) => () => tokenizerOfVocabulary(truncate(vocab, part), merges)),
   ];
   assert.deepEqual(tally(cuts), { good: 0, bad_tokenizer: 200, unsupported: 0 });
   // A file with fewer merges is still a vocabulary; half a line is not.
   const counts = tally(
-    hundred.map((part) => () => tokenizerOfVocabulary(vocab, cut(merges, part))),
+    hundred.map((part) => () => tokenizerOfVocabulary(vocab, truncate(merges, part))),
   );
   assert.ok(counts.good > 0 && counts.bad_tokenizer > 0 && counts.unsupported === 0);
 });

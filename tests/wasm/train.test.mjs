@@ -46,7 +46,7 @@ after(async () => {
 
 const hash = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
-async function trained(kernels, config, recipe, options = {}) {
+async function trainAll(kernels, config, recipe, options = {}) {
   const own = await createEngine({ kernels, lab: true, worker: false });
   const training = await own.train({ config, recipe, ...options });
   const log = await training.step(recipe.steps);
@@ -71,7 +71,7 @@ for (const choices of [
   test(`both builds train ${JSON.stringify(choices)} to the same bits`, async () => {
     const config = labConfig({ ...SMALL, ...choices });
     const [base, simd] = await Promise.all(
-      ['base', 'simd'].map((kernels) => trained(kernels, config, RECIPE)),
+      ['base', 'simd'].map((kernels) => trainAll(kernels, config, RECIPE)),
     );
     assert.deepEqual(base.log, simd.log);
     assert.equal(hash(base.weights), hash(simd.weights));
@@ -81,7 +81,7 @@ for (const choices of [
 
 test('a trained model opens like any other, and training can continue from it', async () => {
   const config = labConfig(SMALL);
-  const { log, weights } = await trained('auto', config, RECIPE);
+  const { log, weights } = await trainAll('auto', config, RECIPE);
   const model = await engine.open({ config: JSON.stringify(config), weights });
   const run = await model.run([0, 5, 6, 7], { fields: ['att'] });
   const { shape } = await run.field('att');
@@ -97,7 +97,7 @@ test('a trained model opens like any other, and training can continue from it', 
 for (const worker of [true, false]) {
   test(`workers that share a training run have the bits of one worker, ${worker ? 'in a worker' : 'in this thread'}`, async () => {
     const config = labConfig(SMALL);
-    const { log, weights } = await trained('auto', config, RECIPE);
+    const { log, weights } = await trainAll('auto', config, RECIPE);
     for (const workers of [2, 3, 4]) {
       const own = await createEngine({ lab: true, worker, workers });
       const training = await own.train({ config, recipe: RECIPE, workers });
@@ -148,7 +148,7 @@ test('ending a training run does not wait for its helper', async () => {
 
 test('training resumes from a saved state to the same bits with one or two workers; invalid states are rejected', async () => {
   const config = labConfig(SMALL);
-  const { log, weights } = await trained('auto', config, RECIPE);
+  const { log, weights } = await trainAll('auto', config, RECIPE);
   const own = await createEngine({ lab: true, worker: false, workers: 2 });
   const begun = await own.train({ config, recipe: RECIPE });
   await begun.step(2);
@@ -187,7 +187,7 @@ test('a model trains on a text, and a text that is too short is rejected with it
   const config = labConfig(SMALL);
   const recipe = { task: 'text', batch: 4, length: 16, steps: 20 };
   const text = Array.from({ length: 300 }, (_, i) => (i * 7) % 24);
-  const { log } = await trained('auto', config, { ...recipe, learning_rate: 0.02 }, { text });
+  const { log } = await trainAll('auto', config, { ...recipe, learning_rate: 0.02 }, { text });
   assert.ok(log.at(-1).loss < log[0].loss - 1);
   assert.equal(log[0].loss_triggers, null);
   await assert.rejects(engine.train({ config, recipe, text: text.slice(0, 15) }), {
@@ -272,7 +272,7 @@ test('a training run measures its weights like a model opened from them', async 
     text: /expected a read of one run alone/,
   });
   const log = await training.step(3);
-  const { log: undisturbed } = await trained('auto', config, RECIPE);
+  const { log: undisturbed } = await trainAll('auto', config, RECIPE);
   assert.deepEqual(log, undisturbed.slice(3, 6));
   await training.close();
 });
@@ -337,7 +337,7 @@ test('the train command prints the numbers of the package, and writes a model th
     [0, 2, 4, 6],
   );
   const config = labConfig({ ...SMALL, operation: 'relu' });
-  const { log, weights } = await trained('base', config, { ...RECIPE, seed: 3 });
+  const { log, weights } = await trainAll('base', config, { ...RECIPE, seed: 3 });
   assert.deepEqual(
     lines,
     log.filter(({ step }) => step % 2 === 0),

@@ -45,7 +45,7 @@ const architecture = {
 const model = { describe, architecture, arithmetic: 'float' };
 const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
 
-function opened(file) {
+function parse(file) {
   const bytes = Buffer.from(file);
   const length = Number(bytes.readBigUInt64LE(0));
   const json = bytes.subarray(8, 8 + length).toString();
@@ -139,7 +139,7 @@ test('the header is padded to 8 bytes, and tensors follow without gaps, widest t
   for (let n = 1; n <= 16; n++) {
     const name = 'n'.repeat(n);
     const file = encode(parts(name), { a: 'é' });
-    const { length, own, metadata, conditions, entries, tensors } = opened(file);
+    const { length, own, metadata, conditions, entries, tensors } = parse(file);
     assert.equal(length % 8, 0);
     assert.ok(length - own < 8);
     assert.equal(file.length, 8 + length + 17);
@@ -334,7 +334,7 @@ test('the conditions of a recording state its metrics, its inputs and the model'
 test('a recorded run becomes a recording of one prompt, at the default threshold', async () => {
   const known = Object.fromEntries(EXACT.map((name) => [name, [1]]));
   const run = runOf({ ...known, att: [1, 2], loss: [NaN, 1, 2] });
-  const plain = opened(await recordRun(run, model));
+  const plain = parse(await recordRun(run, model));
   assert.deepEqual(
     plain.conditions,
     JSON.parse(
@@ -346,7 +346,7 @@ test('a recorded run becomes a recording of one prompt, at the default threshold
     ['0.att', '0.loss', '0.tokens', ...EXACT.map((name) => `0.${name}`)].sort(),
   );
   assert.equal(plain.tensors.get('0.att').dtype, 'F16');
-  const own = opened(await recordRun(run, model, { half: false, eps: [0.1, 0.2], license: 'MIT' }));
+  const own = parse(await recordRun(run, model, { half: false, eps: [0.1, 0.2], license: 'MIT' }));
   assert.equal(own.tensors.get('0.att').dtype, 'F32');
   assert.deepEqual([own.conditions.eps, own.conditions.license], [[0.1, 0.2], 'MIT']);
   for (const [options, where] of [
@@ -371,7 +371,7 @@ const maps = (shape, first = 1) => ({
 });
 
 test('maps of other programs get default conditions, which the caller can replace', () => {
-  const plain = opened(recordMaps([{ att: maps([1, 2, 2, 2]) }]));
+  const plain = parse(recordMaps([{ att: maps([1, 2, 2, 2]) }]));
   const wanted = {
     model: {
       id: 'maps',
@@ -398,7 +398,7 @@ test('maps of other programs get default conditions, which the caller can replac
     { att: maps([1, 2, 3, 3]), tokens: ['a', 'b', 'c'] },
     { att: maps([1, 2, 2, 2], 50), tokens: ['d', 'e'] },
   ];
-  const all = opened(recordMaps(prompts, { ...about, ...more }));
+  const all = parse(recordMaps(prompts, { ...about, ...more }));
   const { id, family, operation, mask, G } = all.conditions.model;
   assert.deepEqual({ id, family, operation, mask, G }, more);
   assert.deepEqual(all.conditions.prompts, { source: 'a text', count: 2, kept: 2, T: 3 });
@@ -419,7 +419,7 @@ test('maps given per layer are joined, with or without a batch dimension', () =>
   const batches = layers.map(({ data }) => ({ dims: [1, 2, 2, 2], data }));
   const lists = layers.map(({ shape, data }) => ({ shape, data: [...data] }));
   for (const att of [layers, batches, lists]) {
-    const { tensors, conditions } = opened(recordMaps([{ att }]));
+    const { tensors, conditions } = parse(recordMaps([{ att }]));
     assert.deepEqual(tensors.get('0.att').shape, [2, 2, 2, 2]);
     assert.deepEqual(
       [...tensors.get('0.att').data],

@@ -13,11 +13,11 @@ import { tasks } from '../src/views/tasks';
 import { training } from '../src/views/training';
 import { areLossesAlike, OTHER_VOCABULARIES, percent, show, stampWords } from '../src/words';
 import { frameOf, tensor } from './fixture';
-import { shown } from './page';
+import { mount } from './page';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 
-const named = (id: string) => frameOf({ model: { id, title: id, source: 'zoo' } } as never);
+const frameNamed = (id: string) => frameOf({ model: { id, title: id, source: 'zoo' } } as never);
 
 describe('small numbers', () => {
   it('are shown as numbers everywhere, never as a dash', () => {
@@ -36,7 +36,7 @@ describe('the stamp of a view', () => {
     stampWords({ ...frame, ...view.conditions!(frame, {} as never) });
 
   it('names the held-out sequences for the curve of a training run, not the text', () => {
-    expect(stamped(training, named('softmax@1400'))).toBe(
+    expect(stamped(training, frameNamed('softmax@1400'))).toBe(
       'MEASURED · during training: ε = 0.3 · T = 64 · start token first · mean of 20 held-out sequences · Softmax model',
     );
     // A published checkpoint is measured when a reader visits it.
@@ -45,7 +45,7 @@ describe('the stamp of a view', () => {
   });
 
   it('names the prompts of the tasks for the view of tasks', () => {
-    expect(stamped(tasks, named('softmax'))).toBe(
+    expect(stamped(tasks, frameNamed('softmax'))).toBe(
       'COUNTERFACTUAL · prompts of its own for each task, counted in its sentence · Softmax model, with and without a key',
     );
   });
@@ -58,7 +58,7 @@ describe('colors of models', () => {
     ) as Card[];
     expect(cards.flatMap(({ id, timeline }) => (timeline ? [id] : []))).toEqual(STYLED_MODELS);
     const of = (...ids: string[]) =>
-      colorsOf(ids.map(named))
+      colorsOf(ids.map(frameNamed))
         .map((one) => one.slice(-1))
         .join('');
     expect([of('softmax', 'sigmoid'), of('sigmoid', 'softmax'), of('sigmoid@40')]).toEqual([
@@ -85,7 +85,7 @@ describe('losses of several models', () => {
       ),
     ).toEqual([true, true, false, false, true]);
     const caption = (frames: Frame[]) =>
-      shown(
+      mount(
         metricsTable(
           {
             ...{ shown: frames.map((frame) => ({ frame, isStale: false })), reported: [] },

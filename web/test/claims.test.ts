@@ -20,7 +20,7 @@ function mapOf(T: number, pull: number, sum: number, draw: () => number): Float3
   return map;
 }
 
-function drawn(map: Float32Array, T: number, alpha: number, normalizes = true): Frame {
+function frameOfMap(map: Float32Array, T: number, alpha: number, normalizes = true): Frame {
   const { operation, tokens } = frameOf();
   return frameOf(
     {
@@ -58,7 +58,7 @@ describe('the sentence about a drawn map', () => {
         first += map[t * T]!;
         if (map[t * T]! > 0.5) strong++;
       }
-      const said = remarkOf(claimOf(drawn(map, T, 0.9), at))!;
+      const said = remarkOf(claimOf(frameOfMap(map, T, 0.9), at))!;
       seen.add(said.text.replace(/[\d.]+/g, 'N'));
       const [, n, of] = /(\d+) of (\d+) tokens/.exec(said.text)?.map(Number) ?? [];
       if (/almost every/.test(said.text)) expect(strong).toBeGreaterThanOrEqual(0.75 * rows);
@@ -75,7 +75,7 @@ describe('the sentence about a drawn map', () => {
   });
 
   it('is about the drawn head only', () => {
-    const frame = drawn(cases[0]!.map, cases[0]!.T, 0.9);
+    const frame = frameOfMap(cases[0]!.map, cases[0]!.T, 0.9);
     const places = [at, { layer: 1, head: 1 }, { layer: 0, head: 0 }];
     expect(places.map((one) => claimOf(frame, one).column !== undefined)).toEqual([
       ...[true, false, false],
@@ -84,7 +84,9 @@ describe('the sentence about a drawn map', () => {
 
   it('agrees with the picture if the metrics differ from it', () => {
     for (const { T, map } of cases) {
-      const said = [0, 0.3, 1].map((alpha) => remarkOf(claimOf(drawn(map, T, alpha), at))!.text);
+      const said = [0, 0.3, 1].map(
+        (alpha) => remarkOf(claimOf(frameOfMap(map, T, alpha), at))!.text,
+      );
       expect(new Set(said).size).toBe(1);
     }
     const faint = mapOf(20, 100, 0.02, draw);
@@ -94,7 +96,7 @@ describe('the sentence about a drawn map', () => {
   });
 
   it('is empty for a text of one token, and uses magnitudes of signed weights', () => {
-    expect(remarkOf(claimOf(drawn(Float32Array.of(1), 1, 1), at))).toBeUndefined();
+    expect(remarkOf(claimOf(frameOfMap(Float32Array.of(1), 1, 1), at))).toBeUndefined();
     const signed = Float32Array.of(1, NaN, -0.9, 0.1);
     expect(columnOf(signed, 2)).toMatchObject({ strong: 1, rows: 1 });
   });
@@ -115,7 +117,7 @@ describe('the number of a claim', () => {
       const column = Array.from({ length: T }, (_, t) => map[t * T]!);
       const given = column.reduce((a, b) => a + b) / T;
       const raw = tensor([2, 2, T], new Float32Array(4 * T).fill(Math.fround(given)));
-      const frame = drawn(map, T, 0.9, normalizes);
+      const frame = frameOfMap(map, T, 0.9, normalizes);
       const own = { ...frame, tensors: { ...frame.tensors, alpha_raw: raw } } as Frame;
       const claim = claimOf(own, at);
       expect(claim.given).toBeCloseTo(given, 5);
@@ -146,7 +148,7 @@ describe('the number of a claim', () => {
 
   it('is a share of the row if the page normalizes rows', () => {
     const map = mapOf(9, 3, 0.02, draw);
-    const frame = drawn(map, 9, 0.9, false);
+    const frame = frameOfMap(map, 9, 0.9, false);
     const shares = sharesOf(map, 9);
     const { given, isShare } = claimOf(frame, at, { normalize: 'yes' });
     const mean = Array.from({ length: 9 }, (_, t) => shares[t * 9]!).reduce((a, b) => a + b) / 9;
@@ -155,7 +157,7 @@ describe('the number of a claim', () => {
   });
 
   it('is averaged over prompts, and comes from the metric if the head has no map', () => {
-    const frame = drawn(mapOf(9, 3, 1, draw), 9, 0.75);
+    const frame = frameOfMap(mapOf(9, 3, 1, draw), 9, 0.75);
     expect(claimOf({ ...frame, sequences: 5 }, at).given).toBe(0.75);
     expect(claimOf(frame, { layer: 0, head: 1 })).toMatchObject({ given: 0.75, kind: undefined });
   });
@@ -182,7 +184,7 @@ describe('the number of a claim', () => {
 
 describe('the lead sentence of Start', () => {
   const said = (T: number, even: number) => {
-    const frame = drawn(mapOf(T, 10, 1, randomGenerator(T)), T, 0.84);
+    const frame = frameOfMap(mapOf(T, 10, 1, randomGenerator(T)), T, 0.84);
     const uniform = { ...frame.tensors, alpha_uniform: tensor([1], [even]) };
     const own = { ...frame, tensors: uniform };
     return [leadSentence([own], [claimOf(own, at)]), claimOf(own, at).kind] as const;

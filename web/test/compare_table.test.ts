@@ -16,7 +16,7 @@ import { metricsOf, tableOf, type ReportedRow, type Sorting } from '../src/rooms
 import { metricsTable } from '../src/rooms/metrics_table';
 import { addScatter, drawScatter, scatterWords, type Point } from '../src/rooms/scatter';
 import { frameOf, tensor } from './fixture';
-import { servesZoo, shown as draw } from './page';
+import { servesZoo, mount as draw } from './page';
 
 const full = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
   frameOf(

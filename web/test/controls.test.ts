@@ -25,7 +25,7 @@ import {
   troubleNotes,
 } from '../src/page/controls';
 import { frameOf, tensor } from './fixture';
-import { pageOf, shown } from './page';
+import { pageOf, mount } from './page';
 
 function context(change: Partial<State> = {}, more: object = {}) {
   const models = {
@@ -41,7 +41,7 @@ const as = ({ made }: ReturnType<typeof context>) => made;
 describe('a number field', () => {
   const field = (name: 'T' | 'eps' = 'T', most = Infinity) => {
     const own = context();
-    const { enter, all } = shown(numberField('size', name, as(own), most));
+    const { enter, all } = mount(numberField('size', name, as(own), most));
     return {
       own,
       enter: (value: string) => [
@@ -78,7 +78,7 @@ describe('a choice', () => {
       ['a', 'One'],
       ['b', 'Two'],
     ] as const;
-    const menu = shown(choiceField('kind', 'b', options, pick));
+    const menu = mount(choiceField('kind', 'b', options, pick));
     expect(
       menu.all<HTMLOptionElement>('option').map((one) => [one.value, one.hasAttribute('selected')]),
     ).toEqual([
@@ -87,7 +87,7 @@ describe('a choice', () => {
     ]);
     menu.enter('[aria-label="kind"]', 'a');
     expect(pick).toHaveBeenLastCalledWith('a');
-    const row = shown(
+    const row = mount(
       segmented(
         'kind',
         [
@@ -107,7 +107,7 @@ describe('a choice', () => {
     expect(pick).toHaveBeenLastCalledWith(1);
     expect(row.all('.segmented')[0]!.className).toBe('segmented small');
     expect(
-      shown(segmented('kind', [], 0, pick))
+      mount(segmented('kind', [], 0, pick))
         .all('.segmented')[0]!
         .className.trim(),
     ).toBe('segmented');
@@ -116,7 +116,7 @@ describe('a choice', () => {
 
 describe('the heading of a room', () => {
   it('has its title and its finding, which an embed can hide', () => {
-    const { all, text } = shown(roomHeading('Explore', 'A head has a sink.', as(context())));
+    const { all, text } = mount(roomHeading('Explore', 'A head has a sink.', as(context())));
     expect([text('h1'), text('.lead'), all('.lead')[0]!.hidden]).toEqual([
       'Explore',
       'A head has a sink.',
@@ -124,7 +124,7 @@ describe('the heading of a room', () => {
     ]);
     // All terms together are one tab stop.
     expect(all('.lead .term').map((one) => one.tabIndex)).toEqual([0, -1]);
-    const hidden = shown(roomHeading('Explore', 'x', as(context({ hide: ['finding'] }))));
+    const hidden = mount(roomHeading('Explore', 'x', as(context({ hide: ['finding'] }))));
     expect(hidden.all('.lead')[0]!.hidden).toBe(true);
   });
 });
@@ -138,7 +138,7 @@ describe('the list of subjects', () => {
   it('names each subject, removes all but the last, and adds up to six', () => {
     const own = context();
     const show = vi.fn();
-    const list = (all = two) => shown(subjectList('Models', all, as(own), show));
+    const list = (all = two) => mount(subjectList('Models', all, as(own), show));
     const { texts, all, button } = list();
     expect(texts('.subject')).toEqual(['Softmax model ✕', 'Sigmoid ✕']);
     expect(all('.subject button').map((one) => one.getAttribute('aria-label'))).toEqual([
@@ -164,12 +164,12 @@ describe('the list of subjects', () => {
       [false, true],
     ]);
     expect(
-      shown(subjectList('x', two, as(context({ hide: ['subjects'] })), show)).root.textContent,
+      mount(subjectList('x', two, as(context({ hide: ['subjects'] })), show)).root.textContent,
     ).toBe('');
     expect(
-      (shown(addModelButton(true, as(own))).all('button')[0] as HTMLButtonElement).disabled,
+      (mount(addModelButton(true, as(own))).all('button')[0] as HTMLButtonElement).disabled,
     ).toBe(true);
-    const named = shown(subjectList('x', two, as(own), show, (name, i) => `${i}: ${name}`));
+    const named = mount(subjectList('x', two, as(own), show, (name, i) => `${i}: ${name}`));
     expect(named.texts('.subject')).toEqual(['0: Softmax model ✕', '1: Sigmoid ✕']);
   });
 
@@ -187,13 +187,13 @@ describe('the list of subjects', () => {
 describe('the text field and the file input', () => {
   it('update as the reader types, also in an experiment', () => {
     const own = context();
-    shown(textField(as(own), 3)).enter('textarea', 'Some words', 'input');
-    shown(textField(as(own), 3, 'source')).enter('textarea', 'Others', 'input');
+    mount(textField(as(own), 3)).enter('textarea', 'Some words', 'input');
+    mount(textField(as(own), 3, 'source')).enter('textarea', 'Others', 'input');
     expect(own.set.mock.calls).toEqual([
       [{ prompt: 'Some words', input: 'text' }],
       [{ prompt: 'Others', source: 'text' }],
     ]);
-    const { all } = shown(textField(as(own), 5));
+    const { all } = mount(textField(as(own), 5));
     expect([
       all<HTMLTextAreaElement>('textarea')[0]!.value,
       all('textarea')[0]!.getAttribute('rows'),
@@ -202,15 +202,15 @@ describe('the text field and the file input', () => {
 
   it('show how the prompt file is split, which the reader can change', async () => {
     const own = context();
-    expect(shown(fileField(as(own))).text('.hint')).toMatch(/^UTF-8: one prompt per line/);
+    expect(mount(fileField(as(own))).text('.hint')).toMatch(/^UTF-8: one prompt per line/);
     const known = { name: 'my.txt', text: 'a\nb\nc', splitting: 'lines' };
     own.file.value = known;
-    const { text, enter, all } = shown(fileField(as(own)));
+    const { text, enter, all } = mount(fileField(as(own)));
     expect(text('.prompt-file > span')).toBe('my.txt: 3 prompts');
     enter('[aria-label="split"]', 'whole');
     expect(own.choose).toHaveBeenLastCalledWith({ ...known, splitting: 'whole' });
     own.file.value = { ...known, splitting: 'whole' };
-    expect(shown(fileField(as(own))).text('.prompt-file > span')).toBe('my.txt: 1 text');
+    expect(mount(fileField(as(own))).text('.prompt-file > span')).toBe('my.txt: 1 text');
     const [input] = all<HTMLInputElement>('input');
     const file = new File(['x\ny'], 'new.txt');
     Object.defineProperty(input, 'files', { value: [file] });
@@ -224,7 +224,7 @@ describe('the start token and example texts', () => {
   const special = { automatic: ['<s>'], bos: '<s>', choices: ['<s>', '</s>'] };
   const frame = (change: object = {}) => frameOf({ special, ...change } as never);
   const options = (first: string, ...frames: Frame[]) =>
-    shown(startTokenField(as(context({ first })), frames))
+    mount(startTokenField(as(context({ first })), frames))
       .all<HTMLOptionElement>('option')
       .map((one) => `${one.value}|${one.textContent}${one.hasAttribute('selected') ? '*' : ''}`);
 
@@ -252,7 +252,7 @@ describe('the start token and example texts', () => {
   it('shows the current one, and adds or removes it with one press', () => {
     const press = (change: object) => {
       const own = context();
-      const { text, all } = shown(startTokenButton(as(own), [frame(change)]));
+      const { text, all } = mount(startTokenButton(as(own), [frame(change)]));
       all('button')[0]?.click();
       return [text('button'), all('button')[0]?.title, own.set.mock.lastCall?.[0].first];
     };
@@ -264,8 +264,8 @@ describe('the start token and example texts', () => {
       ...[none, none, 'bos'],
     ]);
     expect(press({ special: { ...special, bos: null } })).toEqual(['', undefined, undefined]);
-    expect(shown(startTokenButton(as(context()), [])).root.textContent).toBe('');
-    const both = shown(
+    expect(mount(startTokenButton(as(context()), [])).root.textContent).toBe('');
+    const both = mount(
       startTokenButton(as(context()), [frame(), frame({ first: ['<s>', '</s>'] })]),
     );
     expect(both.text('button')).toBe('starts with <s> / starts with <s> </s> ✕');
@@ -273,7 +273,7 @@ describe('the start token and example texts', () => {
 
   it('example texts replace the reader’s text', () => {
     const own = context({ prompt: EXAMPLES[1] });
-    const { all, texts } = shown(exampleField(as(own)));
+    const { all, texts } = mount(exampleField(as(own)));
     expect(texts('option')).toEqual(['Example texts', ...EXAMPLES]);
     const select = all('select')[0] as unknown as HTMLSelectElement;
     const options = all('option') as unknown as HTMLOptionElement[];
@@ -294,7 +294,7 @@ describe('the start token and example texts', () => {
 describe('the text panel', () => {
   const of = (change: Partial<State> = {}, ...frames: Frame[]) => {
     const own = context(change);
-    return { own, ...shown(askBar(as(own), frames)) };
+    return { own, ...mount(askBar(as(own), frames)) };
   };
 
   it('has the text, its length and the number of prompts, and more on request', () => {
@@ -351,7 +351,7 @@ describe('the row of tokens', () => {
   const frame = (change: object = {}) => frameOf({ T: 4, tokens, ...change } as never);
   const row = (change: Partial<State> = {}, of = frame(), isPlain = false) => {
     const own = context(change);
-    const made = shown(tokenChips(of, as(own), isPlain));
+    const made = mount(tokenChips(of, as(own), isPlain));
     return { own, ...made, chips: made.all('.chip') };
   };
 
@@ -372,7 +372,7 @@ describe('the row of tokens', () => {
     expect(row().chips.map((one) => one.tabIndex)).toEqual([0, -1, -1, -1]);
     expect(row({ query: 99 }).chips.map((one) => one.tabIndex)).toEqual([-1, -1, -1, 0]);
     expect(row({}, frame(), true).chips[0]!.title).toBe('');
-    const usual = shown(tokenChips(frame(), as(context())));
+    const usual = mount(tokenChips(frame(), as(context())));
     expect(usual.all('.chip')[0]!.title).toBe('position 0, id 7');
     expect(row().all('.cut')).toHaveLength(0);
   });
@@ -478,7 +478,7 @@ describe('generating', () => {
       frameOf({ subject: 'b', architecture: masked } as never),
       frameOf({ subject: 'c', recording: {} } as never),
     ];
-    const { button, all } = shown(generateControls(as(own), frames));
+    const { button, all } = mount(generateControls(as(own), frames));
     const ranges = all<HTMLInputElement>('input').map(({ min, max, step }) => [min, max, step]);
     expect(ranges).toEqual([
       ['0', '5', '0.1'],
@@ -490,17 +490,17 @@ describe('generating', () => {
     });
     own.queue.isGenerating = true;
     const written = frames.map((one) => ({ ...one, generated: 1 }));
-    const { text: said } = shown(generateControls(as(own), written));
+    const { text: said } = mount(generateControls(as(own), written));
     expect(said('.generated')).toBe('a=1,"x"');
     expect(said('.generated strong')).toBe('=1,"x"');
-    expect(shown(generateControls(as(own), frames)).all('.generated')).toEqual([]);
-    shown(generateControls(as(own), frames))
+    expect(mount(generateControls(as(own), frames)).all('.generated')).toEqual([]);
+    mount(generateControls(as(own), frames))
       .button('Stop')
       .click();
     expect(own.queue.stopGenerating).toHaveBeenCalledTimes(1);
-    expect(shown(generateControls(as(own), frames.slice(1))).root.textContent).toBe('');
+    expect(mount(generateControls(as(own), frames.slice(1))).root.textContent).toBe('');
     expect(
-      shown(generateControls(as(context({ hide: ['generate'] })), frames)).root.textContent,
+      mount(generateControls(as(context({ hide: ['generate'] })), frames)).root.textContent,
     ).toBe('');
   });
 });
@@ -510,7 +510,7 @@ describe('an error message', () => {
     const own = context();
     return {
       own,
-      ...shown(
+      ...mount(
         troubleNotes(
           all.map((one) => ({ subject: 'softmax', isStale: false, ...one })),
           as(own),

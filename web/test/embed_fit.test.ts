@@ -12,7 +12,7 @@ let due: (() => void)[] = [];
 
 const cells = () => [...room.querySelectorAll<HTMLElement>('.cell')];
 const zoom = () => Number(room.style.getPropertyValue('--zoom') || 1);
-const seen = () =>
+const visibleCells = () =>
   room.classList.contains('single') ? cells().filter((one) => one.matches('.current')) : cells();
 /** Returns the width of all cells, in pixels of the screen. */
 function width(): number {
@@ -20,7 +20,7 @@ function width(): number {
   const full = room.classList.contains('side') ? 0.7 * box.width : box.width;
   return given.endsWith('%') ? full : Math.min(full, parseFloat(given) * zoom());
 }
-const side = () => width() / seen().length - GUTTER * zoom();
+const side = () => width() / visibleCells().length - GUTTER * zoom();
 function needed(): number {
   const without = (room.dataset.without ?? '').split(' ');
   const parts = Object.entries(HEIGHTS).filter(([name]) => !without.includes(name));
@@ -59,7 +59,7 @@ beforeEach(() => {
   vi.stubGlobal('setTimeout', (run: () => void) => due.push(run));
   Element.prototype.checkVisibility = function (this: Element) {
     const cell = this.closest('.cell');
-    return !cell || seen().includes(cell as HTMLElement);
+    return !cell || visibleCells().includes(cell as HTMLElement);
   };
   vi.spyOn(Element.prototype, 'getBoundingClientRect').mockImplementation(function (this: Element) {
     return this.matches('.heatmap') ? rect(side()) : rect(this.matches('.cells') ? width() : 10);
@@ -131,15 +131,15 @@ describe('a figure in a box', () => {
   it('shows one subject at a time if they do not fit side by side, with buttons to switch', () => {
     build(2);
     into(360, 300);
-    expect(seen()).toEqual([cells()[0]]);
+    expect(visibleCells()).toEqual([cells()[0]]);
     const [first, second] = room.querySelectorAll<HTMLElement>('.cell-switch button');
     expect(first!.getAttribute('aria-pressed')).toBe('true');
     second!.click();
     settle();
-    expect(seen()).toEqual([cells()[1]]);
+    expect(visibleCells()).toEqual([cells()[1]]);
     build(2);
     into(1280, 800);
-    expect(seen()).toHaveLength(2);
+    expect(visibleCells()).toHaveLength(2);
   });
 
   it('has larger letters in a box larger than a screen', () => {

@@ -20,7 +20,7 @@ interface Given {
   readonly release: (shown: ReadonlySet<string>) => Promise<void>;
   readonly admit: (id: string) => Promise<boolean>;
 }
-const made = vi.hoisted(() => ({
+const fakes = vi.hoisted(() => ({
   queues: [] as { entries: { value: Map<string, object> }; stop: () => void; given: unknown }[],
   rooms: [] as { root: Element; context: unknown; scope: unknown }[],
   released: [] as string[][],
@@ -34,14 +34,14 @@ vi.mock('../src/ask/zoo', async (load) => ({
 }));
 vi.mock('../src/run/models', () => ({
   Models: class {
-    describe = made.describe;
-    recordings = { admit: (id: string) => void made.admitted.push(id) };
+    describe = fakes.describe;
+    recordings = { admit: (id: string) => void fakes.admitted.push(id) };
     name = 'one for all';
     canOpen() {
       return this.name;
     }
     release(shown: ReadonlySet<string>) {
-      made.released.push([...shown].sort());
+      fakes.released.push([...shown].sort());
     }
   },
 }));
@@ -50,14 +50,14 @@ vi.mock('../src/run/queue', () => ({
     entries = signal(new Map<string, object>());
     stop = vi.fn();
     constructor(readonly given: unknown) {
-      made.queues.push(this);
+      fakes.queues.push(this);
     }
   },
 }));
 vi.mock('../src/page/trust', () => ({ trustOwnScripts: vi.fn() }));
 vi.mock('../src/rooms/figure', () => ({
   build: (root: Element, context: unknown, scope: unknown) =>
-    void made.rooms.push({ root, context, scope }),
+    void fakes.rooms.push({ root, context, scope }),
 }));
 
 const frameOf = (change: Partial<Frame> = {}) => {
@@ -86,8 +86,8 @@ vi.mock('../src/embed/theme', () => ({
 
 beforeEach(() => {
   document.body.replaceChildren();
-  for (const list of [made.queues, made.rooms, made.released, made.admitted]) list.length = 0;
-  made.describe.fields = [];
+  for (const list of [fakes.queues, fakes.rooms, fakes.released, fakes.admitted]) list.length = 0;
+  fakes.describe.fields = [];
   holder.theme = 'light';
   vi.mocked(createEngine)
     .mockReset()
@@ -113,29 +113,29 @@ function hosted(hash = '', attributes: Record<string, string> = {}) {
   });
   const live = new Live(host as never, inside, parseHash(hash));
   lives.push(live);
-  const room = () => made.rooms.at(-1)!;
+  const room = () => fakes.rooms.at(-1)!;
   return {
     ...{ host, inside, live, reports, internals, room },
     root: inside.querySelector('.room-figure')!,
     context: () => room().context as Context,
     know: (entries: Record<string, { frame?: Frame; isStale?: boolean; error?: string }>) => {
-      made.queues.at(-1)!.entries.value = new Map(Object.entries(entries));
+      fakes.queues.at(-1)!.entries.value = new Map(Object.entries(entries));
     },
     runs: () => reports.filter(([name]) => name === 'run').map(([, detail]) => detail),
     errors: () => reports.filter(([name]) => name === 'error').map(([, detail]) => detail),
   };
 }
-async function opened(hash = 'view=sinks&shown=softmax', attributes = {}) {
+async function start(hash = 'view=sinks&shown=softmax', attributes = {}) {
   const own = hosted(hash, attributes);
   await turn();
-  return { ...own, given: made.queues.at(-1)?.given as Given };
+  return { ...own, given: fakes.queues.at(-1)?.given as Given };
 }
 
 describe('the engine shared by the figures of a document', () => {
   it('is reported in the figure if it cannot be loaded; the next figure tries again', async () => {
     vi.mocked(createEngine).mockRejectedValue(new Error('no engine'));
     vi.stubGlobal('location', new URL('https://host.example/'));
-    const { errors, root } = await opened();
+    const { errors, root } = await start();
     // The element does not change the policy of a host's page.
     expect(trustOwnScripts).not.toHaveBeenCalled();
     vi.stubGlobal('location', base);
@@ -144,25 +144,25 @@ describe('the engine shared by the figures of a document', () => {
     vi.mocked(createEngine)
       .mockReset()
       .mockResolvedValue({} as never);
-    const { context, root: other } = await opened();
-    expect([other.textContent, made.queues.length]).toEqual(['', 1]);
+    const { context, root: other } = await start();
+    expect([other.textContent, fakes.queues.length]).toEqual(['', 1]);
     expect(vi.mocked(createEngine).mock.calls[0]![0]).toMatchObject({ lab: false });
     expect(trustOwnScripts).toHaveBeenCalledTimes(1);
     vi.unstubAllGlobals();
     expect(context().engine.value!.models.describe.version).toBe('1.2.3');
-    await opened();
+    await start();
     expect(createEngine).toHaveBeenCalledTimes(1);
   });
 
   it('keeps a model open while a figure shows it', async () => {
-    const [one, other] = [await opened(), await opened()];
+    const [one, other] = [await start(), await start()];
     expect(one.given.models.canOpen()).toBe('one for all');
     await one.given.release(new Set(['softmax', 'relu']));
     await other.given.release(new Set(['sigmoid']));
     const borrower = {};
     expect(await borrowModels(borrower, ['gelu'])).toBe(one.given.models);
     await one.given.release(new Set(['softmax']));
-    expect(made.released).toEqual([
+    expect(fakes.released).toEqual([
       ['relu', 'softmax'],
       ['relu', 'sigmoid', 'softmax'],
       ['gelu', 'sigmoid', 'softmax'],
@@ -170,12 +170,12 @@ describe('the engine shared by the figures of a document', () => {
     other.live.end();
     returnModels(borrower);
     await one.given.release(new Set());
-    expect(made.released.at(-1)).toEqual([]);
+    expect(fakes.released.at(-1)).toEqual([]);
   });
 
   it('fetches only recordings of this site and those that the host names', async () => {
     const own = idOfAddress(new URL('a.safetensors', document.baseURI));
-    const { given } = await opened('', { recording: 'a.safetensors' });
+    const { given } = await start('', { recording: 'a.safetensors' });
     const near = idOfAddress(new URL('b.safetensors', base));
     const far = idOfAddress('https://other.example/c.safetensors');
     const asked = [own, near, far, 'hub:owner/name'];
@@ -183,13 +183,13 @@ describe('the engine shared by the figures of a document', () => {
       ...[true, true],
       ...[false, false],
     ]);
-    expect(made.admitted).toEqual([own, near]);
+    expect(fakes.admitted).toEqual([own, near]);
   });
 });
 
 describe('a figure in its element', () => {
   it('is built in the shadow root with the style of the page, once for each view', async () => {
-    const { root, inside, live, room, context } = await opened();
+    const { root, inside, live, room, context } = await start();
     expect([room().root, inside.firstElementChild]).toEqual([root, root]);
     expect(inside.adoptedStyleSheets).toHaveLength(1);
     const ended = vi.fn();
@@ -197,18 +197,18 @@ describe('a figure in its element', () => {
     root.append('drawn');
     live.follow({ state: { ...context().state.value, eps: 0.5 }, problems: [] });
     await turn();
-    expect([made.rooms.length, context().state.value.eps, ended.mock.calls.length]).toEqual([
+    expect([fakes.rooms.length, context().state.value.eps, ended.mock.calls.length]).toEqual([
       ...[1, 0.5],
       0,
     ]);
     live.follow({ state: { ...context().state.value, view: 'norms' }, problems: [] });
     await turn();
-    expect([made.rooms.length, root.textContent, ended.mock.calls.length]).toEqual([2, '', 1]);
-    expect((await opened()).inside.adoptedStyleSheets[0]).toBe(inside.adoptedStyleSheets[0]);
+    expect([fakes.rooms.length, root.textContent, ended.mock.calls.length]).toEqual([2, '', 1]);
+    expect((await start()).inside.adoptedStyleSheets[0]).toBe(inside.adoptedStyleSheets[0]);
   });
 
   it('reports invalid attributes, initially and after changes', async () => {
-    const { errors, live, context } = await opened('view=sinks&eps=many');
+    const { errors, live, context } = await start('view=sinks&eps=many');
     expect(errors()).toHaveLength(1);
     live.follow({ state: context().state.value, problems: ['T: expected a number'] });
     expect(errors().at(-1)).toEqual({ message: 'T: expected a number' });
@@ -217,7 +217,7 @@ describe('a figure in its element', () => {
   });
 
   it('writes the reader’s changes into its attributes, and reports selections', async () => {
-    const { context, host, reports } = await opened('view=sinks&layer=1');
+    const { context, host, reports } = await start('view=sinks&layer=1');
     const { set } = context();
     set({ layer: 1 });
     expect([reports, host.hasAttribute('layer')]).toEqual([[], false]);
@@ -232,7 +232,7 @@ describe('a figure in its element', () => {
   });
 
   it('links to the page for features that it lacks', async () => {
-    const { context } = await opened('view=sinks&prompt=Hello&eps=0.4');
+    const { context } = await start('view=sinks&prompt=Hello&eps=0.4');
     const { open, pick, embed, choose, openFiles, trust, notify, link, facts } = context();
     open();
     pick();
@@ -255,7 +255,7 @@ describe('a figure in its element', () => {
 
   it('reports a complete answer once', async () => {
     const view = viewNamed('sinks');
-    const { know, runs, errors, host, internals } = await opened('view=sinks&shown=softmax,relu');
+    const { know, runs, errors, host, internals } = await start('view=sinks&shown=softmax,relu');
     const frame = frameOf();
     const relu = frameOf({ subject: 'relu', title: 'ReLU model' });
     know({ softmax: { frame } });
@@ -287,7 +287,7 @@ describe('a figure in its element', () => {
   });
 
   it('reports only after the numbers of its view have arrived', async () => {
-    const { know, runs } = await opened('view=sinks&shown=softmax');
+    const { know, runs } = await start('view=sinks&shown=softmax');
     const { alpha: _, ...tensors } = frameOf().tensors;
     know({ softmax: { frame: { ...frameOf(), tensors } as Frame } });
     expect(runs()).toEqual([]);
@@ -296,7 +296,7 @@ describe('a figure in its element', () => {
   });
 
   it('reports when the lab or an experiment waits, is built and ends', async () => {
-    const { host, root, runs, internals, know } = await opened('view=lab');
+    const { host, root, runs, internals, know } = await start('view=lab');
     know({ softmax: { frame: frameOf() } });
     expect([runs(), host.hasAttribute('data-live')]).toEqual([[], false]);
     const dispatch = (name: string, detail?: unknown) =>
@@ -313,7 +313,7 @@ describe('a figure in its element', () => {
   });
 
   it('fits into an element with a given height, and leaves other elements alone', async () => {
-    const { host, root, live } = await opened();
+    const { host, root, live } = await start();
     const { roomOf } = fits.at(-1)!;
     expect(roomOf()).toBe(null);
     host.setAttribute('height', '300');
@@ -330,7 +330,7 @@ describe('a figure in its element', () => {
   it('ends with its element, and leaves no timers or listeners behind', async () => {
     const watched = vi.spyOn(MutationObserver.prototype, 'disconnect');
     const sized = vi.spyOn(ResizeObserver.prototype, 'disconnect');
-    const { live, host, root, inside, room, know, runs } = await opened();
+    const { live, host, root, inside, room, know, runs } = await start();
     know({ softmax: { frame: frameOf() } });
     host.toggleAttribute('data-waits', true);
     const ended = vi.fn();
@@ -341,7 +341,7 @@ describe('a figure in its element', () => {
       ...[false, false],
     ]);
     expect(inside.contains(root)).toBe(false);
-    expect([ended, made.queues[0]!.stop].map((one) => vi.mocked(one).mock.calls.length)).toEqual([
+    expect([ended, fakes.queues[0]!.stop].map((one) => vi.mocked(one).mock.calls.length)).toEqual([
       1, 1,
     ]);
     know({ softmax: { frame: frameOf({ title: 'Another' }) } });
@@ -351,7 +351,7 @@ describe('a figure in its element', () => {
 
 describe('the theme of an element', () => {
   it('is set by its attribute, else by the host, and light in print', async () => {
-    const { host, context, live } = await opened('view=sinks&theme=dark');
+    const { host, context, live } = await start('view=sinks&theme=dark');
     const theme = () => [context().theme.value, host.getAttribute('data-theme')];
     const follow = (change: Partial<State>) =>
       live.follow({ state: { ...context().state.value, ...change }, problems: [] });

@@ -79,7 +79,7 @@ function setting(
 }
 const group = (title: string, ...frames: Frame[]): Group => ({ base: title, title, frames });
 
-function made(experiment: Experiment, change: Partial<State> = {}, groups: Group[] = []) {
+function show(experiment: Experiment, change: Partial<State> = {}, groups: Group[] = []) {
   const set = vi.fn();
   const context = {
     state: signal(stateOf(change)),
@@ -213,7 +213,7 @@ describe('the streaming experiment', () => {
 
   it('has a table row for each setting, and controls limited by the text', () => {
     const groups = [group('A', setting(2), setting(3, window), setting(2.5, first))];
-    const { texts, ranges, checks, enter, turn, isOpen } = made(streaming, {}, groups);
+    const { texts, ranges, checks, enter, turn, isOpen } = show(streaming, {}, groups);
     expect(texts('tbody tr')).toEqual([
       'A baseline 2.000 (2) – >_',
       'last 2 3.000 (2) +1.000 ± 0.000 >_',
@@ -230,21 +230,21 @@ describe('the streaming experiment', () => {
     expect(enter('select', 'cache', 'change')).toEqual({ positions: 'cache' });
     expect(turn(0)).toEqual({ recompute: 'yes' });
     expect(turn(1)).toEqual({ length: 4000, runs: 1, positions: 'cache' });
-    const far = made(streaming, { length: 4000, firstKeys: 9, recompute: 'yes' });
+    const far = show(streaming, { length: 4000, firstKeys: 9, recompute: 'yes' });
     expect(far.checks.map((one) => one.checked)).toEqual([true, true]);
     expect(far.ranges).toEqual(['first keys 0..9: 9', 'recent keys 1..2048: 23']);
     expect([far.turn(0), far.turn(1)]).toEqual([
       { recompute: 'no' },
       { length: 120, runs: 8, positions: 'text' },
     ]);
-    expect(made(streaming, { length: 3, recentKeys: 1 }).ranges[1]).toBe('recent keys 1..8: 1');
+    expect(show(streaming, { length: 3, recentKeys: 1 }).ranges[1]).toBe('recent keys 1..8: 1');
     const long = setting(3, window, { bytes: { held: 2e6, all: 5e6 } });
-    expect(made(streaming, {}, [group('A', long)]).texts('tbody tr')).toEqual([
+    expect(show(streaming, {}, [group('A', long)]).texts('tbody tr')).toEqual([
       'A last 2 3.000 (2) – 3 2.0 MB >_',
     ]);
     const many = Array.from({ length: 13 }, () => setting(2));
     expect(
-      [12, 13].map((count) => made(streaming, {}, [group('A', ...many.slice(0, count))]).isOpen),
+      [12, 13].map((count) => show(streaming, {}, [group('A', ...many.slice(0, count))]).isOpen),
     ).toEqual([true, false]);
   });
 });
@@ -328,7 +328,7 @@ describe('the cache experiment', () => {
         tensors: { ...row.tensors, kl_mean: tensor([1], [0.125]) },
       }),
     ];
-    const { texts, ranges, checks, turn, options, enter } = made(cache, {}, groups);
+    const { texts, ranges, checks, turn, options, enter } = show(cache, {}, groups);
     expect(texts('tbody tr')[1]).toBe('H2O, 24 keys 3.000 (2) +1.000 ± 0.000 0.1250 50% >_');
     expect([ranges, checks.length, options.slice(0, 2)]).toEqual([
       ['keys kept 1..120: 24'],
@@ -339,12 +339,12 @@ describe('the cache experiment', () => {
       { sweep: 'all' },
       { policy: 'tova' },
     ]);
-    const all = made(cache, { sweep: 'all', length: 500 });
+    const all = show(cache, { sweep: 'all', length: 500 });
     expect([all.turn(0), all.turn(1), all.ranges]).toEqual([
       ...[{ measure: 'kl' }, { sweep: 'some' }, ['keys kept 1..128: 24']],
     ]);
-    expect(made(cache, { sweep: 'all', measure: 'kl' }).turn(0)).toEqual({ measure: 'loss' });
-    expect(made(cache, { length: 4, budget: 2 }).ranges).toEqual(['keys kept 1..8: 2']);
+    expect(show(cache, { sweep: 'all', measure: 'kl' }).turn(0)).toEqual({ measure: 'loss' });
+    expect(show(cache, { length: 4, budget: 2 }).ranges).toEqual(['keys kept 1..8: 2']);
   });
 });
 
@@ -423,7 +423,7 @@ describe('the quantization experiment', () => {
   it('has errors and sinks in its table, and controls for what is rounded', () => {
     const row = rounded(3, 1, 0.5);
     const tensors = { ...row.tensors, hidden_change: tensor([2], [0.25, 0.5]) };
-    const { texts, ranges, options, turn, enter } = made(quantization, {}, [
+    const { texts, ranges, options, turn, enter } = show(quantization, {}, [
       group('A', setting(2), { ...row, tensors }),
     ]);
     expect(texts('tbody tr')).toEqual([
@@ -436,7 +436,7 @@ describe('the quantization experiment', () => {
       { sweep: 'all' },
       { quantized: 'weights' },
     ]);
-    const weights = made(quantization, {
+    const weights = show(quantization, {
       quantized: 'weights',
       granularity: 'token',
       sweep: 'all',
@@ -692,14 +692,14 @@ describe('the fragility experiment', () => {
 
   it('lists norms in its table, and counts of copies if a token is repeated', () => {
     const ratio = { hidden_ratio: tensor([2], [1, 4.25]) };
-    const { texts, ranges, enter } = made(fragility, {}, [
+    const { texts, ranges, enter } = show(fragility, {}, [
       group('A', setting(2, undefined, {}, ratio)),
     ]);
     expect(texts('tbody tr')).toEqual(['A baseline 2.000 (2) – 50.0% 4.3 >_']);
     expect(ranges).toEqual(['repetitions 1..127: 100']);
     expect(enter('input', '7')).toEqual({ repeats: 7 });
-    expect(made(fragility, { length: 300 }).ranges).toEqual(['repetitions 1..300: 100']);
-    const channel = made(fragility, { perturbation: 'channel' });
+    expect(show(fragility, { length: 300 }).ranges).toEqual(['repetitions 1..300: 100']);
+    const channel = show(fragility, { perturbation: 'channel' });
     expect([channel.ranges, channel.texts('[aria-pressed=true]')]).toEqual([
       [],
       ['zero a channel'],

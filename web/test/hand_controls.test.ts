@@ -7,11 +7,11 @@ import type { Frame } from '../src/frame';
 import { interventionControls, interventionsOf } from '../src/page/hand';
 import { explainTerms, field } from '../src/page/terms';
 import { frameOf, tensor } from './fixture';
-import { pageOf, shown } from './page';
+import { pageOf, mount } from './page';
 
 function hand(frame: Frame, change: Partial<State> = {}) {
   const { context, set } = pageOf({ shown: [frame.subject, 'sigmoid'], ...change });
-  const { root, all, texts } = shown(interventionControls(context, frame));
+  const { root, all, texts } = mount(interventionControls(context, frame));
   const links = all<HTMLAnchorElement>('a.move');
   const to = (i: number) => JSON.parse(links[i]!.getAttribute('href')!.slice(1)) as Partial<State>;
   return { root, links, says: texts('a.move'), to, set };

@@ -16,7 +16,7 @@ import { maskedLoss } from '../src/views/masked_loss';
 import { suffix } from '../src/views/suffix';
 import { tasks } from '../src/views/tasks';
 import { unmasking } from '../src/views/unmasking';
-import { drawn } from './drawn';
+import { drawView } from './drawn';
 import { frameOf, tensor } from './fixture';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
@@ -26,7 +26,7 @@ const at = { layer: 0, head: 0 };
 const tokensOf = (...texts: string[]) =>
   texts.map((text, id) => ({ id, text, start: 0, end: 0, special: false }));
 /** Returns a promise, and functions with which a test resolves or rejects it. */
-function held<Result>() {
+function deferred<Result>() {
   let end: (result: Result) => void = () => {};
   let fail: (error: unknown) => void = () => {};
   const promise = new Promise<Result>((done, not) => ([end, fail] = [done, not]));
@@ -54,14 +54,14 @@ describe('a search for a suffix', () => {
   const frame = () => frameOf({ T: 5, tokens: tokensOf('a', 'b', 'c', 'd', 'e'), architecture });
 
   function searching(of = frame(), change: object = {}) {
-    const job = held<{ found: SuffixResult; text: string }>();
+    const job = deferred<{ found: SuffixResult; text: string }>();
     const given: [SuffixPair, SuffixOptions][] = [];
     type Options = SuffixOptions & { pair: SuffixPair };
     const measure = (_: string, { signal }: Of, { pair, ...options }: Options) => {
       given.push([pair, { ...options, signal }]);
       return job.promise;
     };
-    const view = drawn(suffix, of, { api: { measure }, ...change });
+    const view = drawView(suffix, of, { api: { measure }, ...change });
     return { ...view, job, given, of };
   }
 
@@ -202,7 +202,7 @@ describe('unmasking', () => {
   const opened = { tokenizer: { piece: (id: number) => `w${id}` } } as unknown as OpenModel;
 
   function unmask(change: object = {}) {
-    const job = held<void>();
+    const job = deferred<void>();
     const given: {
       ids: readonly number[];
       count: number;
@@ -224,7 +224,7 @@ describe('unmasking', () => {
     const of = frame();
     const options = { masked: 2, denoise: 12, hiddenKey: 'none' as const, ...change };
     return {
-      ...drawn(unmasking, of, { api: { measure: run }, ...options }),
+      ...drawView(unmasking, of, { api: { measure: run }, ...options }),
       job,
       given,
       of,
@@ -307,7 +307,7 @@ describe('unmasking', () => {
     expect(two.map.data.outlined).toHaveLength(1);
     expect([text('.primary'), map.data, unmasking.says(of, at)]).toEqual(['Stop', undefined, '']);
     expect(two.map.data.cellShape).toBe(1);
-    const bare = drawn(unmasking, frame({}));
+    const bare = drawView(unmasking, frame({}));
     expect([bare.text('.caption'), bare.all('.unmask-controls')[0]!.hidden]).toEqual([
       ...['The tokenizer of Softmax model names no mask token: nothing can be masked.', true],
     ]);
@@ -371,7 +371,7 @@ describe('the loss at masked tokens', () => {
   const of = frameOf({ maskToken: 9, tokens: tokensOf('a', 'b') });
 
   async function measured(result: object) {
-    const job = held<object>();
+    const job = deferred<object>();
     const calls: [Frame, AbortSignal, (share: number) => void][] = [];
     const api = {
       measure: (
@@ -383,7 +383,7 @@ describe('the loss at masked tokens', () => {
         return job.promise;
       },
     };
-    const one = drawn(maskedLoss, { ...of, tokens: [...of.tokens] }, { api });
+    const one = drawView(maskedLoss, { ...of, tokens: [...of.tokens] }, { api });
     one.click('Measure');
     expect(one.text('.unmask-controls')).toBe('Stop 0%');
     calls[0]![2](0.5);
@@ -456,7 +456,7 @@ describe('the view of tasks', () => {
   });
 
   it('measures the tasks in turn, and draws points for each', async () => {
-    const job = held<void>();
+    const job = deferred<void>();
     type Given = [Frame, AbortSignal, (task: TaskResult) => void, (share: number) => void];
     interface Reports {
       readonly onTask: Given[2];
@@ -468,7 +468,7 @@ describe('the view of tasks', () => {
       return job.promise;
     };
     const of = frameOf({ T: 5, tokens: tokensOf('a', 'b', 'c', 'd', 'e') });
-    const { click, text, all, charts, lines } = drawn(tasks, of, { api: { measure } });
+    const { click, text, all, charts, lines } = drawView(tasks, of, { api: { measure } });
     expect([text('.primary'), all('.plot')[0]!.hidden, tasks.says(of, at)]).toEqual([
       ...['Measure', true, ''],
     ]);

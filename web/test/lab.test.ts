@@ -246,7 +246,7 @@ describe('the settings of a lab', () => {
 });
 
 /** Returns a lab with a log of 100 steps, which is constant from step 50 on. */
-function trained(text: string, first: number, share: number): Lab {
+function sampleLab(text: string, first: number, share: number): Lab {
   const { settings } = readSettings(text, rows);
   const T = Number(settings.length);
   const entry = (step: number) => ({
@@ -269,7 +269,7 @@ function trained(text: string, first: number, share: number): Lab {
     step: 100,
   } as unknown as Lab;
 }
-const named = (lab: Lab, name: string): NamedLab => ({
+const withName = (lab: Lab, name: string): NamedLab => ({
   lab,
   name,
   operation: operations.find((one) => one.name === lab.settings.operation),
@@ -278,8 +278,8 @@ const named = (lab: Lab, name: string): NamedLab => ({
 
 describe('sentences of a lab', () => {
   it('say which models have a sink, since which step, and with what loss', () => {
-    const left = named(trained('', 0.6, 0.6), 'softmax');
-    const right = named(trained('operation:relu', 0.01, 0.5), 'ReLU / n');
+    const left = withName(sampleLab('', 0.6, 0.6), 'softmax');
+    const right = withName(sampleLab('operation:relu', 0.01, 0.5), 'ReLU / n');
     expect(verdict([left, right])).toBe(
       'Softmax has a sink; ReLU / n has none. Softmax gives the first token 60% of its attention at positions without a trigger (above 30% since ' +
         'step 58); the first token’s value norm is 0.25× that of the others. ReLU / n gives the first token a ' +
@@ -289,8 +289,8 @@ describe('sentences of a lab', () => {
     expect(verdict([right, left])).toMatch(
       /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 1% \(50% of its row\) at positions without a trigger\. Softmax gives the first token 60% of its attention \(above/,
     );
-    const weak = named(trained('', 0.2, 0.2), 'softmax');
-    const heavy = named(trained('operation:relu', 0.6, 0.5), 'ReLU / n');
+    const weak = withName(sampleLab('', 0.2, 0.2), 'softmax');
+    const heavy = withName(sampleLab('operation:relu', 0.6, 0.5), 'ReLU / n');
     expect(verdict([weak, heavy])).toMatch(
       /^ReLU \/ n has a sink; softmax has none\. Softmax gives the first token 20% of its attention .* trigger \(uniform attention: 10%\)\. ReLU \/ n gives the first token a weight of 60% \(50% of its row\) \(above 30% since/,
     );
@@ -304,10 +304,10 @@ describe('sentences of a lab', () => {
   });
 
   it('say briefly which model has a sink, and why only if the numbers support the reason', () => {
-    const softmax = named(trained('', 0.6, 0.6), 'softmax');
-    const weak = named(trained('', 0.2, 0.2), 'softmax');
-    const sigmoid = named(trained('operation:relu', 0.01, 0.5), 'sigmoid');
-    const sunk = named(trained('operation:relu', 0.6, 0.5), 'sigmoid');
+    const softmax = withName(sampleLab('', 0.6, 0.6), 'softmax');
+    const weak = withName(sampleLab('', 0.2, 0.2), 'softmax');
+    const sigmoid = withName(sampleLab('operation:relu', 0.01, 0.5), 'sigmoid');
+    const sunk = withName(sampleLab('operation:relu', 0.6, 0.5), 'sigmoid');
     expect(shortVerdict([softmax, sigmoid])).toBe(
       'Softmax has a sink; sigmoid has none. A row without a trigger (a circled digit) has nothing to copy: softmax must still give its attention to some token, sigmoid may give almost none.',
     );
@@ -343,7 +343,7 @@ describe('sentences of a lab', () => {
   });
 
   it('state the cost of a pair if it is known', () => {
-    const left = named(trained('', 0.6, 0.6), 'softmax');
+    const left = withName(sampleLab('', 0.6, 0.6), 'softmax');
     const log = left.lab.log.map(({ optimum_triggers: _, ...entry }) => entry);
     const unknown = { ...left, lab: { ...left.lab, log } as unknown as Lab };
     expect(verdict([left, unknown])).toMatch(
@@ -351,12 +351,12 @@ describe('sentences of a lab', () => {
     );
     expect(verdict([left, { ...left, lab: { ...left.lab, log: [] } as unknown as Lab }])).toBe('');
     // If rows need not sum to 1, the share of the row counts as well as the weight.
-    const faint = named(trained('operation:relu', 0.6, 0.25), 'ReLU / n');
+    const faint = withName(sampleLab('operation:relu', 0.6, 0.25), 'ReLU / n');
     expect(verdict([faint, left])).toMatch(
       /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 60% \(25% of its row\) at positions without a trigger\. Softmax/,
     );
     const [short, long] = ['length:9', 'length:21'].map((text) =>
-      named(trained(text, 0.5, 0.5), 'softmax'),
+      withName(sampleLab(text, 0.5, 0.5), 'softmax'),
     );
     expect(verdict([long!, long!])).toMatch(/^Both models have a sink\. Softmax gives/);
     expect(verdict([long!, short!])).toMatch(
@@ -365,7 +365,7 @@ describe('sentences of a lab', () => {
   });
 
   it('make no unsupported claim about short sequences', () => {
-    const short = named(trained('length:8', 0.5, 0.5), 'softmax');
+    const short = withName(sampleLab('length:8', 0.5, 0.5), 'softmax');
     expect(verdict([short, short])).toMatch(
       /^Short sequences \(8 tokens\): uniform attention alone gives the first token 25%\. /,
     );
@@ -442,7 +442,7 @@ describe('the sentence about a fine-tuned model', () => {
     }));
     const data = new Float32Array([1, NaN, 0.8, 0.2, 1, NaN, 0.3, 0.7]);
     const lab = { settings, log, sample: [0, 5], picture: { data, shape: [1, 2, 2, 2] }, step: 2 };
-    return { ...named(lab as unknown as Lab, name), operation: operations[0] };
+    return { ...withName(lab as unknown as Lab, name), operation: operations[0] };
   };
 
   it('compares the first token’s share before and after fine-tuning, and names the head', () => {
@@ -477,7 +477,7 @@ describe('files of a lab', () => {
     const { model, added_tokens: added } = JSON.parse(setUp(defaults).tokenizer);
     expect(model.vocab['①']).toBe(1);
     expect(added[0].content).toBe('<s>');
-    const { log, settings } = trained('', 0.5, 0.5);
+    const { log, settings } = sampleLab('', 0.5, 0.5);
     const sheet = logCsv(
       [{ name: 'a', settings, log, command: 'sinkscope train' }],
       ['step', 'loss_elsewhere'],

@@ -36,10 +36,10 @@ let lookTimes: number[] = [];
 let befalls: (step: number) => void = () => {};
 let samples: readonly (readonly number[])[] = [];
 const calls = { read: 0, state: 0, closed: 0, ended: 0, single: 0 };
-let given: Record<string, unknown>[] = [];
+let trainerOptions: Record<string, unknown>[] = [];
 
 function trainer(options: Record<string, unknown>) {
-  given.push(options);
+  trainerOptions.push(options);
   let step = (options.state as Uint8Array | undefined)?.[0] ?? 0;
   const entry = () => {
     befalls(step);
@@ -85,7 +85,7 @@ const engine = {
 beforeEach(() => {
   stored.clear();
   Object.assign(calls, { read: 0, state: 0, closed: 0, ended: 0, single: 0 });
-  [given, samples, lookTimes, stepTime, befalls, clock] = [[], [], [], 50, () => {}, 1000];
+  [trainerOptions, samples, lookTimes, stepTime, befalls, clock] = [[], [], [], 50, () => {}, 1000];
   engine.train.mockReset().mockImplementation(async (options) => trainer(options));
   vi.mocked(createEngine)
     .mockReset()
@@ -130,8 +130,8 @@ describe('a lab that starts', () => {
     expect(lab.words).toEqual(['<0>', '<9>', '<9>']);
     // A step takes 3.3 times as long as the faster of two forward passes.
     expect(lab.stepSeconds).toBeCloseTo(3.3 * 0.02, 9);
-    expect(given[0]).toMatchObject({ config: '{}', workers: 2 });
-    expect(given[0]).not.toHaveProperty('state');
+    expect(trainerOptions[0]).toMatchObject({ config: '{}', workers: 2 });
+    expect(trainerOptions[0]).not.toHaveProperty('state');
     expect(lab.changed.value).toBe(2);
   });
 
@@ -379,8 +379,8 @@ describe('a lab of the last visit', () => {
     const lab = new Lab(1, async () => setup);
     await lab.restore(SETTINGS);
     expect([lab.stage, lab.step, lab.seconds, lab.stepSeconds]).toEqual(['ready', 2, 4, 2]);
-    expect(given).toHaveLength(1);
-    expect(given[0]!.state).toEqual(Uint8Array.of(2));
+    expect(trainerOptions).toHaveLength(1);
+    expect(trainerOptions[0]!.state).toEqual(Uint8Array.of(2));
     expect(stored.size).toBe(1);
     await lab.run(5);
     expect([lab.stage, log.length]).toEqual(['ended', 2]);
@@ -402,7 +402,7 @@ describe('a lab of the last visit', () => {
     stored.set('lab-1', found);
     const lab = new Lab(1, async () => setup);
     await lab.restore(SETTINGS);
-    expect([lab.stage, lab.step, given[0]!.state]).toEqual(['ready', 0, undefined]);
+    expect([lab.stage, lab.step, trainerOptions[0]!.state]).toEqual(['ready', 0, undefined]);
   });
 
   it('starts over if this build cannot read its state', async () => {

@@ -37,8 +37,8 @@ beforeAll(async () => {
 }, PATIENCE.timeout);
 afterAll(() => page?.close());
 
-const all = lessons();
-const figures = all.flatMap(({ figures: own, conditionalSentences }) =>
+const allLessons = lessons();
+const figures = allLessons.flatMap(({ figures: own, conditionalSentences }) =>
   own
     .filter(({ state }) => /\btext\b/.test(state.controls ?? ''))
     .map(({ id, state }) => ({
@@ -66,7 +66,7 @@ async function readOn(state: Readonly<Record<string, string>>, text: object) {
 describe('conditional sentences of a lesson', () => {
   it('refer to a figure whose text a reader can change', () => {
     const ids = figures.map(({ id }) => id);
-    for (const { conditionalSentences } of all)
+    for (const { conditionalSentences } of allLessons)
       for (const { figure } of conditionalSentences) expect(ids, figure).toContain(figure);
     expect(
       figures.filter(({ conditionalSentences }) => conditionalSentences.length).length,

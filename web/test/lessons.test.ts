@@ -33,7 +33,7 @@ import { TERMS } from '../src/page/glossary';
 import { rooms } from '../src/rooms/index';
 import { views } from '../src/views/index';
 
-const all = lessons();
+const course = lessons();
 const recordings = new Set(
   readdirSync(`${import.meta.dirname}/../../models/recordings`).map((file) => `recording:${file}`),
 );
@@ -62,8 +62,8 @@ function troublesOf(hash: string): string[] {
 
 describe('the course', () => {
   it('has eight lessons of 400 to 700 words, each with its parts', () => {
-    expect(all.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
-    for (const { slug, wordCount, figures, html, description, problems } of all) {
+    expect(course.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    for (const { slug, wordCount, figures, html, description, problems } of course) {
       expect(problems, slug).toEqual([]);
       expect(wordCount, slug).toBeGreaterThanOrEqual(400);
       expect(wordCount, slug).toBeLessThanOrEqual(700);
@@ -78,7 +78,7 @@ describe('the course', () => {
   });
 
   it('keeps the addresses of the first edition', () => {
-    const slugs = all.map(({ slug }) => slug);
+    const slugs = course.map(({ slug }) => slug);
     for (const slug of [
       '1-what-is-an-attention-sink',
       '2-why-does-softmax-need-somewhere-to-look',
@@ -91,7 +91,7 @@ describe('the course', () => {
   });
 
   it('refers only to existing states, in figures, links and claims', () => {
-    for (const { slug, figures, links } of all) {
+    for (const { slug, figures, links } of course) {
       for (const { id, state } of figures)
         expect(troublesOf(new URLSearchParams(namesOf(state)).toString()), id).toEqual([]);
       for (const link of links) expect(troublesOf(link), `${slug}: ${link}`).toEqual([]);
@@ -101,21 +101,21 @@ describe('the course', () => {
 
   it('has one picture for each figure in the state that the lesson names', () => {
     const pictures = readPictures();
-    const figures = all.flatMap((lesson) => lesson.figures);
+    const figures = course.flatMap((lesson) => lesson.figures);
     expect(Object.keys(pictures).sort()).toEqual(figures.map(({ id }) => id).sort());
     for (const { id, state } of figures) expect(pictures[id]!.state, id).toEqual(state);
-    for (const { figure, value } of all.flatMap(({ liveNumbers }) => liveNumbers))
+    for (const { figure, value } of course.flatMap(({ liveNumbers }) => liveNumbers))
       if (pictures[figure]) expect(valueFormatters).toHaveProperty(value);
       else expect(readWritings()[figure]!.values, figure).toHaveProperty(value);
   });
 
   it('avoids the words dark and light: on a dark page a large weight is light', () => {
-    for (const { slug, html } of all)
+    for (const { slug, html } of course)
       expect(html.replace(/<[^>]+>/g, ''), slug).not.toMatch(/\b(dark|light|bright)(er|est)?\b/i);
   });
 
   it('has pictures with drawn marks and without truncated numbers', () => {
-    for (const { id } of all.flatMap(({ figures }) => figures)) {
+    for (const { id } of course.flatMap(({ figures }) => figures)) {
       const file = join(import.meta.dirname, '../lessons/pictures', `${id}.svg`);
       const svg = readFileSync(file, 'utf8');
       expect(svg.match(/<(path|rect|circle|line)\b/g)!.length, id).toBeGreaterThan(10);
@@ -134,7 +134,7 @@ describe('the course', () => {
       /1-map was drawn by version 0\.0\.9, expected \d/,
     );
     expect(staleWords('1-map', '<svg></svg>')).toMatch(/by version unknown/);
-    for (const { problems, slug } of all) expect(problems, slug).toEqual([]);
+    for (const { problems, slug } of course) expect(problems, slug).toEqual([]);
   });
 
   it('rejects a number that differs from its table, has no source, or has an unknown format', () => {
@@ -214,7 +214,7 @@ describe('the course', () => {
 
   it('links each term of the glossary at its first use in a lesson', () => {
     const glossary = pages()['learn/glossary/index.html']!;
-    for (const { slug, html } of all) {
+    for (const { slug, html } of course) {
       const terms = [...html.matchAll(/<a class="term" href="([^"]+)"[^>]*>([^<]+)</g)];
       const anchors = terms.map(([, href]) => href!);
       expect(new Set(anchors).size, slug).toBe(anchors.length);
@@ -247,7 +247,7 @@ describe('the course', () => {
     expect(minutesOf(`<p>${words}</p>`)).toBe(3);
     expect(minutesOf(`<table><td>${words}</td></table>`)).toBe(3);
     expect(minutesOf(`<details class="folded"><summary>A</summary>${words}</details>`)).toBe(1);
-    const last = all.at(-1)!;
+    const last = course.at(-1)!;
     expect(last.html).toContain('<details class="folded"><summary class="claims-row">');
     expect(last.minutes).toBeLessThan(15);
     const open = last.html.replace(/<details class="folded">[^]*?<\/details>/g, '');
@@ -411,7 +411,7 @@ describe('the course', () => {
   });
 
   it('shows every claim in lesson 6, with the symbols of the course', () => {
-    const { html } = all.at(-1)!;
+    const { html } = course.at(-1)!;
     const symbols = { Sink_1: 'Sink₁', eps: 'ε', '&': '&#x26;', '<': '&#x3C;' };
     for (const { claim } of claims())
       expect(html).toContain(
@@ -422,10 +422,10 @@ describe('the course', () => {
 
   it('has pages with a title and a link to the next lesson', () => {
     const made = pages();
-    for (const { slug, title, number } of all) {
+    for (const { slug, title, number } of course) {
       const html = made[`learn/${slug}/index.html`]!;
       expect(html).toContain(`<title>${title} · Sinkscope</title>`);
-      const next = all.find((one) => one.number === number + 1);
+      const next = course.find((one) => one.number === number + 1);
       if (next) expect(html).toContain(`href="../${next.slug}/index.html"`);
       for (const [, to] of html.matchAll(/href="\.\.\/([\w-]+)\/index\.html"/g))
         expect(made, `${slug} to ${to}`).toHaveProperty([`learn/${to}/index.html`]);

@@ -31,7 +31,11 @@ const cards = [
 ];
 
 let fetched: string[] = [];
-let opened: { files: unknown; options: Record<string, unknown>; close: ReturnType<typeof vi.fn> }[];
+let openCalls: {
+  files: unknown;
+  options: Record<string, unknown>;
+  close: ReturnType<typeof vi.fn>;
+}[];
 let befalls: (options: { signal?: AbortSignal }) => unknown = () => {};
 const zoo = {
   cards,
@@ -44,7 +48,7 @@ const engine = {
   explain: vi.fn(async () => ({ version: '1.0', edits: [] })),
   open: vi.fn(async (files: unknown, options: Record<string, unknown>) => {
     const close = vi.fn(async () => {});
-    opened.push({ files, options, close });
+    openCalls.push({ files, options, close });
     await befalls(options);
     return { architecture: { V: 10 }, close };
   }),
@@ -62,7 +66,7 @@ const HUB = 'hub:owner/name';
 const turn = () => new Promise((done) => setTimeout(done));
 
 beforeEach(() => {
-  [fetched, opened, befalls, progress.length] = [[], [], () => {}, 0];
+  [fetched, openCalls, befalls, progress.length] = [[], [], () => {}, 0];
   vi.clearAllMocks();
   hub.openTokenizer.mockImplementation(async (json: string) => ({ size: 10, json }));
   hub.planTokenizer.mockImplementation(async () => ({ size: 10, close: vi.fn() }));
@@ -96,7 +100,7 @@ describe('a model of the zoo', () => {
     expect(one).toMatchObject({ id: 'relu', title: 'The relu', source: 'zoo' });
     expect(one).toMatchObject({ sha256: 'hash of relu', tokenizer: { json: 'text' } });
     expect([one!.isPreview, one!.bits]).toEqual([undefined, undefined]);
-    expect(opened[0]!.files).toEqual({
+    expect(openCalls[0]!.files).toEqual({
       config: zooAddress('relu/config.json'),
       weights: zooAddress('relu/model.safetensors'),
     });
@@ -104,7 +108,7 @@ describe('a model of the zoo', () => {
     await own.get('own', watch);
     expect(fetched).toEqual(['softmax/tokenizer.json default', 'own/tokenizer.json default']);
     expect(hub.openTokenizer.mock.calls[0]).toEqual(['text', '{"of":"another"}']);
-    (opened[0]!.options.onProgress as (p: object) => void)({ done: 1, total: 4 });
+    (openCalls[0]!.options.onProgress as (p: object) => void)({ done: 1, total: 4 });
     expect(progress.at(-1)).toEqual(['Loading The relu', 1, 4, { done: 1, total: 4 }]);
   });
 
@@ -117,11 +121,11 @@ describe('a model of the zoo', () => {
     expect(first).toBe(again);
     // 400 bytes hold 1,000 weights, 3.2 bits each.
     expect(first).toMatchObject({ isPreview: true, bits: 3.2, sha256: preview.sha256 });
-    expect([opened[0]!.files, own.isOpen('softmax')]).toEqual(['preview of softmax', false]);
+    expect([openCalls[0]!.files, own.isOpen('softmax')]).toEqual(['preview of softmax', false]);
     expect(progress).toEqual([]);
     const exact = await own.get('softmax', watch);
     expect(progress[0]).toEqual(['Loading The softmax', 0, 0]);
-    expect([opened[1]!.files, exact.sha256, exact.isPreview]).toEqual([
+    expect([openCalls[1]!.files, exact.sha256, exact.isPreview]).toEqual([
       'exact softmax',
       'hash of softmax',
       undefined,
@@ -129,18 +133,18 @@ describe('a model of the zoo', () => {
     expect(await own.getPreview('softmax', watch)).toBe(exact);
     expect(await own.getPreview('relu', watch)).toBe(await own.get('relu', watch));
     await own.release(new Set(['relu']));
-    expect(opened.map(({ close }) => close.mock.calls.length)).toEqual([1, 0, 0]);
+    expect(openCalls.map(({ close }) => close.mock.calls.length)).toEqual([1, 0, 0]);
     expect(own.isOpen(previewId('softmax'))).toBe(false);
   });
 
   it('opens in another arithmetic beside the exact one', async () => {
     const own = models();
     const int8 = await own.get('relu~int8', watch);
-    expect([int8.id, opened[0]!.options.arithmetic]).toEqual(['relu~int8', 'int8']);
+    expect([int8.id, openCalls[0]!.options.arithmetic]).toEqual(['relu~int8', 'int8']);
     await own.get('relu', watch);
-    expect(opened[1]!.options.arithmetic).toBe('exact');
+    expect(openCalls[1]!.options.arithmetic).toBe('exact');
     await own.release(new Set());
-    expect(opened.map(({ close }) => close.mock.calls.length)).toEqual([1, 0]);
+    expect(openCalls.map(({ close }) => close.mock.calls.length)).toEqual([1, 0]);
   });
 
   it.each([
@@ -216,20 +220,22 @@ describe('a checkpoint of the zoo', () => {
     const at = await own.get('softmax@12', watch);
     expect(at).toMatchObject({ id: 'softmax@12', title: 'The softmax at step 10 of 100', bits: 4 });
     expect(at.step).toMatchObject({ step: 10, of: 100, measured: { sink_1: 10 } });
-    expect(opened[0]!.files).toBe('files at 10');
+    expect(openCalls[0]!.files).toBe('files at 10');
     const last = await own.get('softmax@4000', watch);
     expect(last).toMatchObject({
       id: 'softmax@4000',
       title: 'The softmax',
       sha256: 'hash of softmax',
     });
-    expect([last.step, opened[1]!.files]).toEqual([undefined, 'exact softmax']);
+    expect([last.step, openCalls[1]!.files]).toEqual([undefined, 'exact softmax']);
     await expect(own.get('relu@10', watch)).rejects.toThrow('“relu” has no stored checkpoints');
     await own.release(new Set(['softmax@12']));
-    expect([opened[0]!, opened[1]!].map(({ close }) => close.mock.calls.length)).toEqual([0, 1]);
+    expect([openCalls[0]!, openCalls[1]!].map(({ close }) => close.mock.calls.length)).toEqual([
+      0, 1,
+    ]);
     expect(forget).not.toHaveBeenCalled();
     await own.release(new Set());
-    expect(opened[0]!.close).toHaveBeenCalledTimes(1);
+    expect(openCalls[0]!.close).toHaveBeenCalledTimes(1);
     expect(forget).toHaveBeenCalledTimes(1);
   });
 
@@ -238,16 +244,16 @@ describe('a checkpoint of the zoo', () => {
     let go = () => {};
     befalls = () => new Promise<void>((done) => (go = done));
     const first = own.get('softmax@12', watch);
-    await vi.waitUntil(() => opened.length);
+    await vi.waitUntil(() => openCalls.length);
     own.stop('softmax@12');
     const second = own.get('softmax@12', watch);
     go();
     await expect(first).rejects.toMatchObject({ name: 'AbortError' });
-    expect(opened[0]!.close).toHaveBeenCalledTimes(1);
-    await vi.waitUntil(() => opened.length === 2);
+    expect(openCalls[0]!.close).toHaveBeenCalledTimes(1);
+    await vi.waitUntil(() => openCalls.length === 2);
     go();
     await expect(second).resolves.toMatchObject({ id: 'softmax@12' });
-    expect([own.isOpen('softmax@12'), opened[1]!.close.mock.calls.length]).toEqual([true, 0]);
+    expect([own.isOpen('softmax@12'), openCalls[1]!.close.mock.calls.length]).toEqual([true, 0]);
   });
 });
 
@@ -277,8 +283,8 @@ describe('a model of a hub or disk', () => {
     const own = models();
     own.admit(HUB, recipe);
     const coming = own.get(`${HUB}~int8`, watch);
-    await vi.waitUntil(() => opened.length);
-    const { files, options } = opened[0]!;
+    await vi.waitUntil(() => openCalls.length);
+    const { files, options } = openCalls[0]!;
     expect(files).toEqual({ plan, token: 'secret', cache: true });
     expect(options.arithmetic).toBe('int8');
     (options.onProgress as (p: Partial<Progress>) => void)({ done: 2, total: 5 });
@@ -298,14 +304,14 @@ describe('a model of a hub or disk', () => {
       tokenizer: { close: ReturnType<typeof vi.fn> };
     };
     await own.release(new Set([HUB]));
-    expect(opened[0]!.close).not.toHaveBeenCalled();
+    expect(openCalls[0]!.close).not.toHaveBeenCalled();
     await own.release(new Set(['relu']));
-    expect([opened[0]!.close, tokenizer.close].map(({ mock }) => mock.calls.length)).toEqual([
+    expect([openCalls[0]!.close, tokenizer.close].map(({ mock }) => mock.calls.length)).toEqual([
       1, 1,
     ]);
     expect([own.isOpen(HUB), own.canOpen(HUB)]).toEqual([false, true]);
     await own.get(HUB, watch);
-    expect(opened).toHaveLength(2);
+    expect(openCalls).toHaveLength(2);
   });
 
   it('is released together with recordings that no view shows', async () => {
@@ -369,7 +375,7 @@ describe('a model of a hub or disk', () => {
     own.admit(HUB, recipe);
     hub.planTokenizer.mockRejectedValueOnce(new SinkscopeError('too_slow', 'tokenizer', 'slow'));
     await expect(own.get(HUB, watch)).rejects.toThrow('slow');
-    expect(opened[0]!.close).toHaveBeenCalledTimes(1);
+    expect(openCalls[0]!.close).toHaveBeenCalledTimes(1);
     await own.get(HUB, watch);
     expect(hub.planTokenizer.mock.lastCall![2].limit).toBe(10_000);
   });
@@ -379,7 +385,7 @@ describe('a model of a hub or disk', () => {
     own.admit(HUB, recipe);
     hub.planTokenizer.mockResolvedValueOnce({ size: 11, close: vi.fn() });
     expect((await own.get(HUB, watch)).tokenizer.size).toBe(11);
-    expect(opened[0]!.close).not.toHaveBeenCalled();
+    expect(openCalls[0]!.close).not.toHaveBeenCalled();
   });
 
   it('is removed from the list before it is closed, so that no caller gets a closing model', async () => {
@@ -388,16 +394,16 @@ describe('a model of a hub or disk', () => {
     const go: (() => void)[] = [];
     befalls = () => new Promise<void>((done) => void go.push(done));
     const first = own.get(HUB, watch);
-    await vi.waitUntil(() => opened.length);
+    await vi.waitUntil(() => openCalls.length);
     const released = own.release(new Set());
     await turn();
-    expect((opened[0]!.options.signal as AbortSignal).aborted).toBe(true);
+    expect((openCalls[0]!.options.signal as AbortSignal).aborted).toBe(true);
     const second = own.get(HUB, watch);
     expect(second).not.toBe(first);
     await vi.waitUntil(() => go.length === 2);
     for (const one of go) one();
     await released;
     expect((await second).model).not.toBe((await first).model);
-    expect(opened.map(({ close }) => close.mock.calls.length)).toEqual([1, 0]);
+    expect(openCalls.map(({ close }) => close.mock.calls.length)).toEqual([1, 0]);
   });
 });

@@ -30,7 +30,7 @@ const attended = {
 };
 const names = { softmax: 'Softmax model', sigmoid: 'Sigmoid model' } as Record<string, string>;
 
-function measured(subject: string, change: Partial<Frame> = {}): Frame {
+function frameFor(subject: string, change: Partial<Frame> = {}): Frame {
   const [, model = '', edit = ''] = /^(\w+)(.*)$/.exec(subject)!;
   const loss = LOSSES[edit as keyof typeof LOSSES] ?? 9;
   const one = EDITS[edit as keyof typeof EDITS];
@@ -67,13 +67,13 @@ const describe_ = {
 
 function room(
   change: Partial<State> = {},
-  known: (study: Study) => object | undefined = ({ subject }) => ({ frame: measured(subject) }),
+  known: (study: Study) => object | undefined = ({ subject }) => ({ frame: frameFor(subject) }),
   isEmbed = false,
 ) {
   const shown = ['softmax', 'sigmoid'];
   const choices = shown.map((id) => ({ id, title: names[id], source: 'zoo' }));
   const all = ['softmax~evict(first,24,1)', 'sigmoid~evict(first,24,1)'].map((one) =>
-    measured(one),
+    frameFor(one),
   );
   const page = pageOf({ shown, experiment: 'streaming', ...change }, all, {
     models: { choices, describe: describe_ },
@@ -193,7 +193,7 @@ describe('the room', () => {
     const asked = { ...frameOf().question, input: 'heldout' };
     const of = (T: (subject: string) => number, more: Partial<State> = {}) =>
       room({ source: 'heldout', length: 50, ...more }, ({ subject }) => ({
-        frame: measured(subject, { T: T(subject), question: asked as never, sequences: 40 }),
+        frame: frameFor(subject, { T: T(subject), question: asked as never, sequences: 40 }),
       }));
     const { text, enter, state, all } = of(() => 50);
     expect(text('.question-controls > .hint')).toBe('40 prompts; means ± standard deviation.');
@@ -229,7 +229,7 @@ describe('the room', () => {
       const at = Object.keys(LOSSES).indexOf(subject.replace(/^\w+/, ''));
       return isNew && at >= ready
         ? undefined
-        : { frame: measured(subject, { T: isNew ? 33 : 40 }) };
+        : { frame: frameFor(subject, { T: isNew ? 33 : 40 }) };
     });
     const rows = () => made.all('table.settings tbody tr').length;
     expect(rows()).toBe(6);
@@ -243,7 +243,7 @@ describe('the room', () => {
     // A figure of more than three settings is kept as well, until the last result arrives.
     const missing = new Set<string>();
     const sweep = room({ shown: ['softmax'], experiment: 'quantization' }, ({ subject }) =>
-      missing.has(subject) ? undefined : { frame: measured(subject) },
+      missing.has(subject) ? undefined : { frame: frameFor(subject) },
     );
     const all = sweep.studies().map(({ subject }) => subject);
     expect(all.length).toBeGreaterThan(3);
@@ -254,14 +254,14 @@ describe('the room', () => {
     sweep.state.value = { ...sweep.state.value, eps: 0.32 };
     expect(sweep.all('.experiment-picture .cell.stale')).toEqual([]);
     const streamed = room({ shown: ['softmax'] }, ({ subject }) =>
-      subject.includes('quantize') ? undefined : { frame: measured(subject) },
+      subject.includes('quantize') ? undefined : { frame: frameFor(subject) },
     );
     expect(streamed.all('.experiment-picture .cell')).not.toEqual([]);
     streamed.state.value = { ...streamed.state.value, experiment: 'quantization' };
     expect(streamed.all('.experiment-picture .cell.stale')).toEqual([]);
     expect(
       room({}, ({ subject }) =>
-        subject === 'softmax' ? { frame: measured(subject) } : undefined,
+        subject === 'softmax' ? { frame: frameFor(subject) } : undefined,
       ).texts('table.settings tbody th'),
     ).toEqual(['Softmax model']);
   });
@@ -284,7 +284,7 @@ describe('the room', () => {
     ]);
     expect(made.text('.lead')).toBe('');
     const one = room({ shown: ['softmax'] }, ({ subject }) =>
-      subject === 'softmax' ? { frame: measured(subject) } : { error: 'too long' },
+      subject === 'softmax' ? { frame: frameFor(subject) } : { error: 'too long' },
     );
     expect(one.text('.trouble p')).toMatch(/too long. The last good result is shown\./);
     made.click('Try again');
@@ -317,7 +317,7 @@ describe('the figure', () => {
     const made = room(
       {},
       ({ subject }) =>
-        isReady || subject === 'softmax' ? { frame: measured(subject) } : undefined,
+        isReady || subject === 'softmax' ? { frame: frameFor(subject) } : undefined,
       true,
     );
     expect(ended).toEqual([]);

@@ -13,7 +13,7 @@ import { choiceOf, QUESTIONS as QUESTIONS_, views } from '../src/views';
 import { build as learn } from '../src/rooms/learn';
 import { build as training } from '../src/rooms/training';
 import { frameOf, tensor } from './fixture';
-import { pageOf, roomOf, servesZoo, shown } from './page';
+import { pageOf, roomOf, servesZoo, mount } from './page';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
@@ -481,7 +481,7 @@ const seeds = [
 
 describe('About a model', () => {
   const of = async (frame: Frame, ...cards: object[]) => {
-    const made = shown(aboutModel(frame, pageOf({}, [], { models: { zoo: { cards } } }).context));
+    const made = mount(aboutModel(frame, pageOf({}, [], { models: { zoo: { cards } } }).context));
     await vi.advanceTimersByTimeAsync(0);
     return made;
   };

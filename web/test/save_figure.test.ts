@@ -37,10 +37,10 @@ const styleOf = (one: Element, pseudo?: string) => {
 };
 
 let pixels: { width: number; height: number; data: Uint8ClampedArray };
-const drawn: unknown[][] = [];
+const drawCalls: unknown[][] = [];
 beforeEach(() => {
   document.body.replaceChildren();
-  drawn.length = 0;
+  drawCalls.length = 0;
   vi.spyOn(Element.prototype, 'getBoundingClientRect').mockImplementation(function (this: Element) {
     return rect(boxOf(this));
   });
@@ -66,7 +66,7 @@ beforeEach(() => {
     measureText: (text: string) => ({ width: 6 * [...text].length }),
     getImageData: () => pixels,
     drawImage(this: CanvasRenderingContext2D, ...all: unknown[]) {
-      drawn.push([...all, this.imageSmoothingEnabled]);
+      drawCalls.push([...all, this.imageSmoothingEnabled]);
     },
   } as never);
   vi.spyOn(HTMLCanvasElement.prototype, 'toDataURL').mockReturnValue('data:image/png;base64,AA');
@@ -131,14 +131,14 @@ describe('a figure as SVG', () => {
     expect(saved('<canvas data-box="100,200,9,9"></canvas>').all('image')).toEqual([]);
     pixels = { width: 40_001, height: 1, data };
     saved('<canvas></canvas>');
-    expect(drawn.at(-1)!.slice(1)).toEqual([0, 0, 40_001, 1, false]);
+    expect(drawCalls.at(-1)!.slice(1)).toEqual([0, 0, 40_001, 1, false]);
     pixels = { width: 300, height: 200, data };
     const { all, of } = saved('<canvas data-box="110,220,30,40"></canvas>');
     expect(of(all('image')[0], 'x', 'y', 'width', 'height', 'href', 'preserveAspectRatio')).toEqual(
       ['22', '54', '30', '40', 'data:image/png;base64,AA', 'none'],
     );
     // Seven pixels for each of 300 columns come closest to 2048.
-    expect(drawn.at(-1)!.slice(1)).toEqual([0, 0, 2100, 1400, false]);
+    expect(drawCalls.at(-1)!.slice(1)).toEqual([0, 0, 2100, 1400, false]);
   });
 
   it('copies the styles of the page into the elements of a chart, without a style sheet', () => {
@@ -296,7 +296,7 @@ describe('the saved picture', () => {
     expect((await pngOf(svg)).size).toBe(3);
     const canvas = made.mock.results.at(-1)!.value as HTMLCanvasElement;
     expect([canvas.width, canvas.height]).toEqual([650, 426]);
-    expect(drawn.at(-1)!.slice(1)).toEqual([0, 0, 650, 426, false]);
+    expect(drawCalls.at(-1)!.slice(1)).toEqual([0, 0, 650, 426, false]);
     expect(decodeURIComponent(source.split(',')[1]!)).toContain('<title>A map</title>');
     vi.mocked(HTMLCanvasElement.prototype.toBlob).mockImplementation((done) => done(null));
     await expect(pngOf(svg)).rejects.toThrow('The picture is too large.');

@@ -4,7 +4,7 @@ import { html } from 'lit';
 import { expect, it, vi } from 'vitest';
 import type { Card } from '../src/ask/zoo';
 import { seedsTable } from '../src/rooms/seeds_table';
-import { shown } from './page';
+import { mount } from './page';
 
 /** Returns made-up runs of a recipe, each with the same outcomes at every step but the last. */
 const runsOf = (steps: number[], sinks: number[]) =>
@@ -41,7 +41,7 @@ const card = (id: string, sinks: number[], more: object = {}) => {
   } as unknown as Card;
 };
 async function table(cards: readonly Card[], isNarrow = false) {
-  const made = shown(html`${seedsTable(cards, isNarrow)}`);
+  const made = mount(html`${seedsTable(cards, isNarrow)}`);
   for (let turn = 0; turn < 9; turn++) await Promise.resolve();
   const rows = made.all('tbody tr');
   const at = (name: string, of: Element) => Math.round(Number(of.getAttribute(name)));

@@ -81,13 +81,13 @@ function room(
   };
 }
 
-const both = () => [softmax(), sigmoid()];
+const pair = () => [softmax(), sigmoid()];
 const shown = ['softmax', 'sigmoid'];
 
 describe('the lead of Start', () => {
   it('has no number: each model has its own, and the rest is behind More', () => {
     updates.length = 0;
-    const { text, root } = room({ shown }, both());
+    const { text, root } = room({ shown }, pair());
     expect(text('.lead')).toBe(
       'Almost every token attends to the first one: <s>, which begins every text. In a sigmoid model trained alike, they do, too.',
     );
@@ -127,7 +127,7 @@ describe('the lead of Start', () => {
   });
 
   it('says that the reader has chosen the head', () => {
-    const { text } = room({ shown, layer: 0, head: 1 }, both());
+    const { text } = room({ shown, layer: 0, head: 1 }, pair());
     expect(text('.twin-0')).toMatch(/Head L0H1 gives <s> 40% of its attention/);
     expect(text('.facts p')).toMatch(/head L0H1 \(layer 0, head 1, counted from 0\) is selected\./);
   });
@@ -141,7 +141,7 @@ describe('the lead of Start', () => {
   it('compares the second model with the first, and claims nothing about a weaker sink', () => {
     const said = (...kinds: ('all' | 'weak' | 'none')[]) =>
       leadSentence(
-        both(),
+        pair(),
         kinds.map((kind) => ({ kind }) as never),
       ).replace(/^.*every text\./, '…');
     const where = 'In a sigmoid model trained alike';
@@ -175,7 +175,7 @@ describe('the rest of Start', () => {
   it('shows at most two models, and tabs to switch between them', () => {
     const third = { ...sigmoid(), subject: 'third' } as Frame;
     const all = ['softmax', 'sigmoid', 'third'];
-    const { root, state } = room({ shown: all, at: 2 }, [...both(), third]);
+    const { root, state } = room({ shown: all, at: 2 }, [...pair(), third]);
     expect(root.querySelectorAll('.twin')).toHaveLength(2);
     const tabs = [...root.querySelectorAll('.start-tabs button')];
     expect(tabs.map((one) => [one.textContent!.trim(), one.getAttribute('aria-pressed')])).toEqual([
@@ -192,7 +192,7 @@ describe('the rest of Start', () => {
   });
 
   it('states the conditions, and which weights are a preview', () => {
-    const { text, root } = room({ shown }, both());
+    const { text, root } = room({ shown }, pair());
     expect(text('.facts .lines')).toMatch(
       /^MEASURED · ε = 0\.3 .* Softmax model MEASURED · .* Sigmoid model$/,
     );
@@ -242,7 +242,7 @@ describe('the rest of Start', () => {
   });
 
   it('brings the map in the corner to the front when it is tapped', () => {
-    const { root, context } = room({ shown }, both());
+    const { root, context } = room({ shown }, pair());
     const stage = root.querySelector('.start-stage')!;
     document.body.append(root);
     const grid = document.createElement('div');
@@ -311,7 +311,7 @@ describe('the story on Start', () => {
   const loaded = () => vi.waitFor(() => expect(story.made).toHaveBeenCalledOnce());
 
   it('has six questions as headings with links, and is fetched when the reader scrolls to one', async () => {
-    const { root, all } = room({ shown }, both());
+    const { root, all } = room({ shown }, pair());
     expect(all('h2').map((one) => one.textContent!.replace(/\s+/g, ' ').trim())).toEqual([
       '1 First, is it only this head?',
       '2 Why does the first token win?',
@@ -340,7 +340,7 @@ describe('the story on Start', () => {
   });
 
   it('requests what its steps need besides the first screen, in exact weights from the second step on', async () => {
-    const { ask } = room({ shown }, both());
+    const { ask } = room({ shown }, pair());
     const study = { subject: 'softmax', question: {}, measures: ['loss_mean'] };
     const pins = { 'softmax@0': { layer: 1, head: 0 } };
     story.needs.mockReturnValue({
@@ -371,7 +371,7 @@ describe('the story on Start', () => {
     ) {
       scrolled.push([this.dataset.step, how as object]);
     });
-    const { click, ask, set } = room({ shown }, both());
+    const { click, ask, set } = room({ shown }, pair());
     expect(ask.mock.lastCall![0].isPreview).toBe(true);
     click('Why?');
     expect(scrolled).toEqual([['1', { behavior: 'smooth', block: 'start' }]]);
@@ -386,7 +386,7 @@ describe('the story on Start', () => {
     scrolled.length = 0;
     set({ layer: 0, head: 1 });
     set({ why: 0 });
-    room({ shown, why: 6 }, both());
+    room({ shown, why: 6 }, pair());
     await last();
     expect(scrolled).toEqual([['6', { behavior: 'auto', block: 'start' }]]);
   });

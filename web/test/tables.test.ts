@@ -18,20 +18,20 @@ function rowsIn(modules: Modules, ...properties: readonly string[]): string[] {
     .map(({ name }) => name);
 }
 
-const named = (rows: readonly { readonly name: string }[]) => rows.map(({ name }) => name);
+const namesOf = (rows: readonly { readonly name: string }[]) => rows.map(({ name }) => name);
 
 describe('tables of the page', () => {
   it('list every view defined in views/ once', () => {
     const files = import.meta.glob<Modules[string]>('../src/views/*.ts', { eager: true });
     const defined = new Set(rowsIn(files, 'name', 'question', 'reads', 'draw'));
-    expect(named(views).toSorted()).toEqual([...defined].toSorted());
+    expect(namesOf(views).toSorted()).toEqual([...defined].toSorted());
   });
 
   it('list every experiment defined in experiments/, under a name that links accept', () => {
     const files = import.meta.glob<Modules[string]>('../src/experiments/*.ts', { eager: true });
     const defined = new Set(rowsIn(files, 'name', 'plan', 'says', 'table'));
-    expect(named(experiments).toSorted()).toEqual([...defined].toSorted());
-    for (const name of named(experiments))
+    expect(namesOf(experiments).toSorted()).toEqual([...defined].toSorted());
+    for (const name of namesOf(experiments))
       expect({ name, state: parseHash(`#experiment=${name}`).state.experiment }).toEqual({
         name,
         state: name,
@@ -48,7 +48,7 @@ describe('tables of the page', () => {
     const built = Object.keys(files)
       .filter((path) => /^export ((async )?function build\b|\{ build \})/m.test(files[path]!))
       .map((path) => /([a-z_]+)\.ts$/.exec(path)![1]);
-    expect([...named(rooms), 'figure'].toSorted()).toEqual(built.toSorted());
+    expect([...namesOf(rooms), 'figure'].toSorted()).toEqual(built.toSorted());
   });
 
   it('list presets of the lab that compare two different models and say what to look for', () => {

@@ -14,7 +14,7 @@ const writing = vi.hoisted(() => ({ promptOf: vi.fn(), continuePrompt: vi.fn() }
 vi.mock('../src/run/writing', async (load) => ({ ...(await load<object>()), ...writing }));
 
 beforeEach(() => document.body.replaceChildren());
-const placed = (markup: string) => {
+const place = (markup: string) => {
   document.body.innerHTML = markup;
   return readOf(document.body);
 };
@@ -24,7 +24,7 @@ describe('a question of a lesson', () => {
   const judged = vi.fn();
   beforeEach(() => localStorage.clear());
   const ask = (data: string) => {
-    const made = placed(
+    const made = place(
       `<section class="predict"></section><section class="predict" ${data}><p class="predict-question">How many?</p>${answer}</section>`,
     );
     const [, section] = made.all('.predict');
@@ -87,7 +87,7 @@ describe('a question of a lesson', () => {
 });
 
 it('the count of opened heads includes how many of them have a sink', () => {
-  const { text, all } = placed('<p class="head-count"></p>');
+  const { text, all } = place('<p class="head-count"></p>');
   const count = new HeadCount(all('p')[0]!);
   const scores = [
     { layer: 0, head: 0, alpha: 0.9 },
@@ -121,7 +121,7 @@ it('the count of opened heads includes how many of them have a sink', () => {
 
 describe('the calculator of one attention row', () => {
   const row = (attributes = '') => {
-    const made = placed(`<sink-row ${attributes}>before</sink-row>`);
+    const made = place(`<sink-row ${attributes}>before</sink-row>`);
     const cells = () =>
       made.all('tbody tr').map((one) =>
         [...one.querySelectorAll('td:not(.slides)')]
@@ -242,7 +242,7 @@ describe('the widget that generates text with three caches', () => {
 
   it('never renders into the recorded texts, even if these are parsed later, and not twice after a move', async () => {
     borrowed.borrowModels.mockResolvedValue({ get: async () => ({}) });
-    const { text, texts, click, all } = placed('<sink-write></sink-write>');
+    const { text, texts, click, all } = place('<sink-write></sink-write>');
     const element = all('sink-write')[0]!;
     element.insertAdjacentHTML('beforeend', '<p class="recorded">recorded</p>');
     click('Generate');
@@ -257,7 +257,7 @@ describe('the widget that generates text with three caches', () => {
 
   it('reports a failure', async () => {
     borrowed.borrowModels.mockRejectedValueOnce(new Error('no network'));
-    const { text, click, all, enter } = placed('<sink-write></sink-write>');
+    const { text, click, all, enter } = place('<sink-write></sink-write>');
     enter('input', 'x', 'input');
     click('Generate');
     await vi.waitUntil(() => text('[role=status]') === 'no network', PATIENCE);

@@ -15,7 +15,7 @@ interface Job {
   readonly seed: number;
   readonly signal: AbortSignal;
 }
-const one = (text: string, repeated: number, loss: number) => ({
+const textOf = (text: string, repeated: number, loss: number) => ({
   text,
   repeated,
   loss,
@@ -23,10 +23,10 @@ const one = (text: string, repeated: number, loss: number) => ({
 });
 /** Returns the trial of a seed. Seeds differ a little; without the token the text repeats itself. */
 const trial = ({ seed }: Job) => ({
-  kept: one(`kept ${seed}`, 0.1 + 0.001 * seed, 2),
-  deleted: one(`deleted ${seed}`, 0.8 + 0.002 * seed, 2.5),
-  restored: one(`restored ${seed}`, 0.2, 2),
-  control: one(`control ${seed}`, 0.12, 2),
+  kept: textOf(`kept ${seed}`, 0.1 + 0.001 * seed, 2),
+  deleted: textOf(`deleted ${seed}`, 0.8 + 0.002 * seed, 2.5),
+  restored: textOf(`restored ${seed}`, 0.2, 2),
+  control: textOf(`control ${seed}`, 0.12, 2),
 });
 /** Waits until all pending tasks have run. */
 const turn = () => new Promise((done) => setTimeout(done));
