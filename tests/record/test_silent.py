@@ -73,7 +73,7 @@ def is_near(found: Any, maps: Tensor) -> bool:
     return found.shape == maps.shape[:-1] and bool(np.abs(found - alpha64(maps)).max() < 1e-5)
 
 
-def watched(model: nn.Module, *batches: Any) -> Any:
+def watch(model: nn.Module, *batches: Any) -> Any:
     with torch.no_grad(), sinkscope.watching(model) as sequences:
         for batch in batches:
             model(torch.tensor(batch))
@@ -128,11 +128,11 @@ def test_a_model_that_runs_twice_in_one_pass_has_no_layers_of_the_second_run(mak
         model.run = lambda ids: model.inner[0](ids).logits
     with pytest.raises(UnsupportedModel, match="one run of its layers in a forward pass, found 2"):
         record(model, PROMPTS[:1])
-    seen = watched(model, *[[row] for row in PROMPTS[:2]])
+    seen = watch(model, *[[row] for row in PROMPTS[:2]])
     assert len(seen.maps) == 4
     texts = [text for row in PROMPTS[:2] for text in (row, row[::-1])]
     result = seen.recording(texts, keep=4)
-    alone = watched(make(), *[[row] for row in texts]).recording(texts, keep=4)
+    alone = watch(make(), *[[row] for row in texts]).recording(texts, keep=4)
     assert result.layers == alone.layers and result.blocks == alone.blocks
     assert all(np.array_equal(result[f"{i}.alpha"], alone[f"{i}.alpha"]) for i in range(4))
 
@@ -170,13 +170,13 @@ class Between(Reversed):
 @pytest.mark.parametrize("make", [Reversed, Between])
 def test_a_part_without_attention_may_run_twice(make: Any) -> None:
     model = make()
-    for result in (record(model, PROMPTS[:1]), watched(model, PROMPTS[:1]).recording(PROMPTS[:1])):
+    for result in (record(model, PROMPTS[:1]), watch(model, PROMPTS[:1]).recording(PROMPTS[:1])):
         assert result.layers == list(range(L)) and is_near(result["0.alpha"], maps64(model, PROMPTS[0]))
 
 
 def test_the_layers_after_a_skipped_layer_keep_their_numbers() -> None:
     net = Net(order=lambda ids: (0, 2))
-    for result in (record(net, PROMPTS[:1]), watched(net, PROMPTS[:1]).recording(PROMPTS[:1])):
+    for result in (record(net, PROMPTS[:1]), watch(net, PROMPTS[:1]).recording(PROMPTS[:1])):
         assert (result.layers, result.blocks) == ([0, 2], L)
         assert is_near(result["0.alpha"], maps64(net, PROMPTS[0]))
         assert "0.hidden_norm" not in result
@@ -185,7 +185,7 @@ def test_the_layers_after_a_skipped_layer_keep_their_numbers() -> None:
 def test_a_layer_used_at_two_places_counts_as_two_layers() -> None:
     net = Net()
     net.layers[2] = net.layers[0]
-    for result in (record(net, PROMPTS[:1]), watched(net, PROMPTS[:1]).recording(PROMPTS[:1])):
+    for result in (record(net, PROMPTS[:1]), watch(net, PROMPTS[:1]).recording(PROMPTS[:1])):
         assert (result.layers, result.blocks) == ([0, 1, 2], L)
         assert is_near(result["0.alpha"], maps64(net, PROMPTS[0]))
 
@@ -202,10 +202,10 @@ def test_a_layer_used_at_two_places_counts_as_two_layers() -> None:
 def test_prompts_that_run_different_layers_are_not_averaged_together(order: Any) -> None:
     net = Net(order=order)
     assert PROMPTS[0][0] != PROMPTS[1][0]
-    assert record(net, PROMPTS[:1]) and watched(net, PROMPTS[:1]).recording(PROMPTS[:1])
+    assert record(net, PROMPTS[:1]) and watch(net, PROMPTS[:1]).recording(PROMPTS[:1])
     with pytest.raises(UnsupportedModel, match="layers that ran for the first prompt|as for the first prompt"):
         record(net, PROMPTS[:2])
-    seen = watched(net, PROMPTS[:1], PROMPTS[1:2])
+    seen = watch(net, PROMPTS[:1], PROMPTS[1:2])
     with pytest.raises(UnsupportedModel, match="the same layers in each sequence, found others in sequence 1"):
         seen.recording(PROMPTS[:2])
 
@@ -223,7 +223,7 @@ def test_shared_layers_are_layers_of_one_sequence(groups: int, inner: int) -> No
     model = albert(groups, inner)
     maps = eager64(model, input_ids=torch.tensor(PROMPTS[:1]))
     alpha = maps.reshape(-1, *maps.shape[-3:]).mean(-2).numpy()
-    for result in (record(model, PROMPTS[:1]), watched(model, PROMPTS[:1]).recording(PROMPTS[:1])):
+    for result in (record(model, PROMPTS[:1]), watch(model, PROMPTS[:1]).recording(PROMPTS[:1])):
         assert result.layers == list(range(4 * inner))
         assert result["0.alpha"].shape == alpha.shape and np.abs(result["0.alpha"] - alpha).max() < 1e-5
 
@@ -286,7 +286,7 @@ def test_activation_checkpointing_does_not_record_a_layer_twice(kind: str) -> No
             out = model(torch.tensor([row]))
             (out.logits if kind == "llama" else out).sum().backward()
     assert len(sequences.maps) == 2
-    plain = watched(model.eval(), *[[row] for row in PROMPTS[:2]])
+    plain = watch(model.eval(), *[[row] for row in PROMPTS[:2]])
     for a, b in zip(sequences.maps, plain.maps, strict=True):
         assert len(a) == len(b) == L and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
 
@@ -333,14 +333,14 @@ def test_attention_to_another_part_with_as_many_tokens_is_rejected(make: Any) ->
     with pytest.raises(UnsupportedModel, match="a decoder that attends to an encoder is not recorded"):
         record(make(), PROMPTS[:1])
     with pytest.raises(UnsupportedModel, match="a decoder that attends to an encoder is not recorded"):
-        watched(make(), PROMPTS[:1])
+        watch(make(), PROMPTS[:1])
 
 
 def test_an_encoder_and_its_decoder_are_not_one_sequence() -> None:
     config = tf.BartConfig(vocab_size=V, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
                            decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16)
     with pytest.raises(UnsupportedModel, match="a decoder that attends to an encoder"):
-        watched(tf.BartForConditionalGeneration(config).eval(), PROMPTS[:1])
+        watch(tf.BartForConditionalGeneration(config).eval(), PROMPTS[:1])
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "bloom", "gpt_neo"])
@@ -396,7 +396,7 @@ def test_experts_do_not_count_as_layers_of_a_watched_hybrid() -> None:
     model = make()
     model.extra = nn.ModuleList(nn.Identity() for _ in range(9))  # runs more often than there are layers
     model.model.layers[0].register_forward_hook(lambda *_: [one(torch.zeros(1)) for one in model.extra] and None)
-    result = watched(model, PROMPTS[:1]).recording(PROMPTS[:1])
+    result = watch(model, PROMPTS[:1]).recording(PROMPTS[:1])
     assert (result.layers, result.blocks) == (layers, 4)
 
 
@@ -418,7 +418,7 @@ def test_a_batch_that_grows_inside_is_rejected(batch: int) -> None:
     with pytest.raises(UnsupportedModel, match="expected attention over one sequence for the first prompt, found 2"):
         record(Guided(Net()), PROMPTS[:2], batch=batch)
     net, [one, two] = Net(), PROMPTS[:2]
-    seen = watched(Guided(net), [one, two])
+    seen = watch(Guided(net), [one, two])
     copies = [[1] * 5 + row[5:] for row in (one, two)]
     result = seen.recording([one, copies[0], two, copies[1]], keep=4)
     for i, row in enumerate((one, copies[0], two, copies[1])):
@@ -548,7 +548,7 @@ def test_keys_whose_weights_underflow_do_not_count_as_a_window(scale: float) -> 
 
 def test_weights_in_half_precision_keep_their_windows() -> None:
     model = FAMILIES["gpt_neo"].make("eager").half()
-    for result in (record(model, PROMPTS), watched(model, *([row] for row in PROMPTS)).recording(PROMPTS)):
+    for result in (record(model, PROMPTS), watch(model, *([row] for row in PROMPTS)).recording(PROMPTS)):
         assert result.model["windows"] == [None, 6, None]
 
 
@@ -586,7 +586,7 @@ def test_prompts_of_several_masks_are_rejected(lengths: tuple[int, int]) -> None
     with pytest.raises(UnsupportedModel, match="mask of the first prompt, found that query 0 sees keys up to"):
         record(model, prompts)
     with pytest.raises(ValueError, match=r"expected the mask of the first sequence|expected no weight on keys that"):
-        watched(model, *([row] for row in prompts)).recording(prompts)
+        watch(model, *([row] for row in prompts)).recording(prompts)
     assert record(model, prompts[:1] * 2).conditions["prompts"]["count"] == 2
 
 
@@ -636,7 +636,7 @@ def test_models_of_several_threads_are_distinguished() -> None:
 
     def run(model: nn.Module) -> tuple[Any, list[int]]:
         ready.wait()
-        seen = watched(model, *([row] for row in PROMPTS * 8))
+        seen = watch(model, *([row] for row in PROMPTS * 8))
         return record(model, PROMPTS * 4)["mean.alpha"], [len(layers) for layers in seen.maps]
 
     with ThreadPoolExecutor(len(models)) as threads:
