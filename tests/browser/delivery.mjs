@@ -41,7 +41,7 @@ async function fromSubPath(stage, name) {
     const engines = engineOf(page);
     page.on('console', (said) => said.type() === 'error' && troubles.push(said.text()));
     page.on('response', (answer) => {
-      // Status 304 is no trouble: the second page revalidates files of the first.
+      // Status 304 is not an error: the second page revalidates files of the first.
       if (answer.status() >= 400) troubles.push(`${answer.status()} ${answer.url()}`);
     });
     const address = `http://127.0.0.1:${port}/course/week%203/`;

@@ -24,7 +24,7 @@ const zoo = (name) =>
   );
 let making;
 
-/** Opens the page with the hub of the tests as its endpoint. Requests to this hub are no trouble. */
+/** Opens the page with the hub of the tests as its endpoint. Requests to this hub are allowed. */
 export async function openPage(stage, hash = 'room=explore', options = {}) {
   making ??= openHub();
   const hub = await making;
@@ -429,7 +429,7 @@ export const open = {
     await said.first().waitFor({ timeout: 240_000 });
     await page.getByRole('button', { name: 'Wait longer' }).waitFor();
     const longest = await page.evaluate(() => globalThis.longest);
-    // A wait in the page's own thread would freeze it for these five seconds.
+    // The tokenizer is stopped after five seconds; in the page's own thread, that wait would freeze the page.
     assert.ok(longest < 2000, `the page froze for ${longest} ms`);
     await page.evaluate(() => (location.hash = '#room=explore&shown=softmax'));
     await page.waitForFunction(() =>

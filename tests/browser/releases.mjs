@@ -36,7 +36,7 @@ export const releases = {
     release(site, NEWER);
     writeSite(site);
     writeFileSync(join(site, 'course.html'), COURSE);
-    // GitHub Pages sends this header; without it the dialog offers frames alone.
+    // GitHub Pages sends this header; without it the dialog offers only frames.
     const sent = { 'Access-Control-Allow-Origin': '*' };
     const server = createHost({ folder: () => site, sent });
     await new Promise((done) => server.listen(0, '127.0.0.1', done));

@@ -79,7 +79,7 @@ async function type(page, words) {
   await settled(page);
 }
 
-/** Script that adds up how much the page moves by itself (cumulative layout shift). */
+/** Script that adds up the layout shifts of the page without user input (cumulative layout shift). */
 const WATCHES_SHIFTS = `globalThis.shifted = 0;
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) globalThis.shifted += entry.value;
@@ -216,7 +216,7 @@ const start = {
       await staysWithin(page, width);
       await page.screenshot({ path: `${pictures}/start-${width}x${height}.png` });
       if (width > 390) continue;
-      // The corner of the masked cells shows the twin; a tap exchanges the two models.
+      // The corner of the map with masked cells shows the twin; a tap on it exchanges the models.
       const widths = async () => {
         const boxes = ['softmax', 'sigmoid'].map((subject) =>
           page.locator(`[data-subject="${subject}"] .heatmap`).boundingBox(),

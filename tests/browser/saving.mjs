@@ -31,7 +31,7 @@ const asXml = (page, text) =>
     text,
   );
 
-/** Opens the softmax model from files, with this text in its vocabulary in place of the token of the last merge. */
+/** Opens the softmax model from files, with `content` in its vocabulary instead of the last merged token. */
 async function openWith(page, content) {
   const zoo = (name) => readFile(`${root}models/zoo/softmax/${name}`);
   const json = JSON.parse(await zoo('tokenizer.json'));

@@ -105,7 +105,7 @@ export async function openStage() {
         const own = r.url().startsWith(origin) || /^(data|blob):/.test(r.url());
         if (!own) page.troubles.push(`asks ${r.url()}`);
       });
-      // A request that the page itself cancels, such as that of a hidden checkpoint, is no failure.
+      // The page cancels requests, such as those for a checkpoint that is no longer shown.
       page.on('requestfailed', (r) => {
         if (r.failure()?.errorText !== 'net::ERR_ABORTED') page.troubles.push(`failed: ${r.url()}`);
       });

@@ -1,6 +1,6 @@
 /**
- * Examines the packed package like the tools of its users: with publint and attw, and with four versions of TypeScript,
- * which also check the declaration files themselves.
+ * Checks the packed package with publint and attw, and with four versions of TypeScript, which also check its
+ * declaration files.
  *
  *     node tests/bundlers/package.mjs
  */

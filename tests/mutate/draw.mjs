@@ -1,9 +1,12 @@
 /**
- * Draws small edits of a source text: each changes one operator, constant or statement in one line, like a
- * programmer's slip. Edits without an observable effect are not drawn: comments, texts (also those written over
- * several lines), imports and types; the bound in a comparison that takes the larger or the smaller of two (they
- * are equal there); flushing of Python's output, frozen dataclasses and the description of a command; the size of
- * a text buffer in C; a pixel more or less in a picture; the delay of a timer; a -1 that means none; assertions.
+ * Draws small edits of source code: each changes one operator, constant or statement in one line, like a programmer's
+ * slip. Some code is not edited, because no test could notice:
+ *
+ * - comments, string literals, imports, types and assertions
+ * - `<` in `a < b ? a : b`, since at equality both branches are the same
+ * - in Python, flushing of output, frozen dataclasses and the description of a command
+ * - in C, the size of a text buffer
+ * - pixel positions, delays of timers, and a -1 that means none
  */
 import { createRequire } from 'node:module';
 

@@ -216,7 +216,7 @@ test('each kind of edit finds the TypeScript that it applies to', () => {
     found('border', 'a = b < c ? b : c; if (b <= T) d(a < 1e-9, performance.now() > e);'),
     [['b <= T', 'b < T']],
   );
-  // Where b > 0 decides the sign, b is not near 0, so this comparison is no border.
+  // The comparison b > 0 is not edited, because b is not near 0 when its sign is taken.
   assert.deepEqual(found('border', 'a = Math.abs(b) < C ? 0 : b > 0 ? 1 : -1;'), [
     ['Math.abs(b) < C', 'Math.abs(b) <= C'],
   ]);

@@ -356,7 +356,7 @@ async function models() {
       if (!(await run(python, ['-m', 'py_compile', edited], { isQuiet: true }))) return null;
       const isRecorder = file.startsWith('models/record/') && stemOf(file) !== 'metrics';
       const own = isRecorder ? ofRecordings : tests;
-      // Writers of goldens run as programs, so imports do not show what they reach.
+      // Writers of goldens run as programs, so no import leads to their code.
       const reaching = own.filter(
         (test) => distance(test, file) < Infinity || /_writers/.test(test) || isRecorder,
       );

@@ -82,8 +82,8 @@ static void check_edits_without_effect(void) {
             CHECK(!have_same_rows(&baseline.run.trace, &other.run.trace, SS_FIELD_HIDDEN, T_MAX));
             CHECK(other.run.trace.edited);
             close_run(&other);
-            /* In some models two of these edits have an effect: softmax in every layer, and a mask
-             * that is wider than the model's window. */
+            /* In models with window sinks, two edits that have no effect elsewhere have one:
+             * softmax in every layer, and a mask that is wider than the model's window. */
             if (!pairs[i].nothing || (i < 2 && model.model.arch.window_sinks)) continue;
             opened_run same = run_edit(&model, pairs[i].nothing);
             check_same(&baseline.run.trace, &same.run.trace,

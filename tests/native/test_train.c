@@ -727,8 +727,8 @@ static double uniform_of_bits(uint64_t bits) {
     return (double)(bits >> 11) / 9007199254740992.0;
 }
 
-/* Checks that matrices whose names contain a word begin with normal numbers of this deviation;
- * returns the number of these matrices. */
+/* Checks that the initial weights of matrices whose names contain `word` are normal numbers with
+ * this deviation; returns the number of matrices. */
 static int check_deviation(const char *config, const char *recipe, const char *word,
                            double deviation) {
     opened_train *opened = open_train(config, recipe);

@@ -421,8 +421,8 @@ static void check_configs(void) {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char text[512];
         int n = snprintf(text, sizeof text, "%s%s", LLAMA, table[i].own);
-        /* Heads have three numbers, which rotary positions refuse; but the expected errors are
-         * reported first. */
+        /* The heads have an odd width of 3, which rotary positions refuse, but the expected errors
+         * are reported before that. */
         ss_error err = {0};
         ss_arch arch;
         ss_status status =

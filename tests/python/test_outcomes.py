@@ -316,7 +316,7 @@ def test_the_numbers_of_a_line_of_the_log_equal_the_values_by_hand(monkeypatch: 
     biased = dataclasses.replace(TRACE, att_bias=torch.tensor([[[[0.9] * T, [0.1] * T]]] * 2))
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: biased)
     assert train.measure_probe(arch_of(), {}, IDS)["sink_bias"] == 50.0
-    # These numbers have more digits than a log keeps.
+    # These numbers have more digits than a log stores.
     uneven = dataclasses.replace(biased, att=TRACE.att * 0.3217, v=TRACE.v.exp(),
                                  hidden=TRACE.hidden.exp(), logits=TRACE.logits.sin())
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: uneven)

@@ -44,7 +44,7 @@ def test_two_seeds_run_first_and_their_logs_decide_whether_more_are_due(logs: Lo
     assert due_seeds("b-relu", logs, 0.0) == (2,)
     assert due_seeds("b-relu", logs, 0.0, 0.005) == ()
     assert due_seeds("b-relu", logs, 0.015, 0.02) == (3,)
-    assert due_seeds("b-relu", logs, 0.0, 0.015) == (3,)  # the two values are far apart
+    assert due_seeds("b-relu", logs, 0.0, 0.015) == (3,)  # the values of the two seeds are far apart
     # Rows with small sums have a small alpha by raw weights, whatever they attend to.
     assert due_seeds("b-relu", logs, 0.0, 0.005, share=0.03) == (3,)
     assert due_seeds("b-relu", logs, 0.0, 0.01, 0.02) == ()  # an effect that is not zero

@@ -1,4 +1,4 @@
-"""Makes small random models of each family, and computes their attention with transformers alone."""
+"""Makes small random models of each family, and computes their attention with transformers only."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -74,7 +74,7 @@ class Attention(nn.Module):
 
 
 class Pooled(nn.Module):
-    """A model of two layers, followed by a pooling that uses the same function but is no attention of a layer."""
+    """A model of two layers and a pooling, which calls the attention function outside any layer."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -283,7 +283,7 @@ def test_vectors_recorded_with_maps_have_a_row_for_each_token() -> None:
     for shape in ((2, 4), (2, 4, 3, 1), (3, 4, 3), (2, 5, 3)):
         with pytest.raises(ValueError, match="hidden: expected 2 states of 4 tokens"):
             sinkscope.record_maps([att], tokens, hidden=[np.ones(shape, np.float32)])
-    # A layer of [1, T, T] has one head, and is no batch of one map.
+    # A layer of shape [1, T, T] has one head; the first dimension is not a batch.
     assert sinkscope.record_maps([att[:, :1]], tokens).model["H"] == 1
 
 

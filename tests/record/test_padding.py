@@ -219,8 +219,8 @@ def test_models_that_find_pads_themselves_are_not_watched(ids: list[int], attent
     ],
 )
 def test_models_that_find_pads_themselves_are_not_recorded(ids: list[int], expected: str) -> None:
-    """Such models are refused even if the first prompt has no pads, since with pads the number of queries that see a
-    key is not T minus its position."""
+    """Models that find pads themselves are refused even if the first prompt has no pads, since with pads the number of
+    queries that see a key is not T minus its position."""
     model, plain = Padding(CallsAttention()), [1, 2, 3, 4, 5]
     with pytest.raises(UnsupportedModel, match=expected):
         sinkscope.record(model, None, [plain, ids], tokens=5, progress=False)

@@ -1,4 +1,4 @@
-"""Checks that a saved recording is read back, also by safetensors alone, and follows its schema."""
+"""Checks that a saved recording is read back, also by plain safetensors, and follows its schema."""
 
 import json
 from pathlib import Path

@@ -443,7 +443,7 @@ def test_any_large_negative_number_hides_a_key(added: float) -> None:
 
 
 def test_an_ambiguous_mask_is_rejected() -> None:
-    """Adding -100 to a score hides the key, but a bias that is no mask may be as large."""
+    """Adding -100 to a score hides the key, but a bias may be as large without being a mask."""
     with pytest.raises(UnsupportedModel, match="no query gives a later key more than .*; add -inf"):
         sinkscope.record(Masked(-100.0), None, inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
 

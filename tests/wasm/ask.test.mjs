@@ -7,7 +7,7 @@ import { ask, backoffWait, placeOf, reasonOf, sleep } from '../../wasm/loading/a
 const address = new URL('https://hub.example/a/b?signed=secret');
 
 /**
- * Sends a request to a server that gives these answers in turn, the last one forever; waits are skipped.
+ * Sends a request to a server that gives the answers in turn and repeats the last one; waits are skipped.
  * @param {import('node:test').TestContext} t
  * @param {(Response | Error)[]} answers
  * @param {import('../../wasm/loading/ask.ts').RequestOptions & { method?: string }} [options]

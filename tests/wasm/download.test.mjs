@@ -26,7 +26,7 @@ function reply(status, headers = {}, { from = 0, to = 10, isCut = to < 10, bytes
 }
 
 /**
- * Downloads from a server that gives these answers in turn, the last one forever.
+ * Downloads from a server that gives the answers in turn and repeats the last one.
  * @param {import('node:test').TestContext} t
  */
 async function read(t, answers, options = {}, fetchIt = fetchFile) {

@@ -1,4 +1,4 @@
-/** Checks that the command line reports for each label the measurements of its texts alone. */
+/** Checks that the command line measures the texts of each label separately. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

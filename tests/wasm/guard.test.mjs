@@ -1,4 +1,4 @@
-// Tests untrusted tokenizers: this thread goes on, and an answer or an error comes within the limit.
+// Tests untrusted tokenizers: they never block this thread, and each call ends within its time limit.
 import { afterEach, beforeEach, mock, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -295,7 +295,7 @@ after(() => {
   }
 });
 
-/** Starts a server that gives these answers in turn, and then the last one each time: [status, headers, body, is cut]. */
+/** Starts a server that gives the answers in turn and repeats the last one: [status, headers, body, is cut]. */
 async function openServer(answers) {
   const asked = [];
   const server = createServer((request, response) => {
@@ -362,7 +362,7 @@ test('a wrong body, or a range of another file, is never joined with the receive
       { code: 'read', message: said },
     );
   }
-  // A download continues after an honest cut: with the first ETag or a weak one, and without a range or a length.
+  // A cut download continues with the same ETag or a weak one, also if the answer has no range or length.
   const [status, { 'content-range': _, ...open }, body] = rest;
   const { 'content-length': __, ...chunked } = open;
   for (const [etag, headers] of [

@@ -1,4 +1,4 @@
-// Tests models in eight bits: their numbers are approximate, and exact models beside them are unchanged.
+// Tests models in eight bits: their numbers are approximate, and exact models in the same engine are unchanged.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -69,7 +69,7 @@ test('token-by-token runs and runs in other workers have the same bits', async (
   });
 });
 
-/** Returns a model without replicas, so that a study runs in the first worker alone. */
+/** Returns a model without replicas, so that a study runs only in the first worker. */
 const plain = (model) => ({
   architecture: model.architecture,
   describe: model.describe,

@@ -1,6 +1,6 @@
 /**
- * Tests the lab without training: the configs, tokenizers and folders that it makes, to the last key; who
- * computes which part of a batch; what is released; what is refused, with which sentence.
+ * Tests the lab without training: the exact configs, tokenizers and folders that it makes, how a batch is divided
+ * among workers, which memory is released, and the sentences of errors.
  */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -525,7 +525,7 @@ test('training runs in slices, reports its progress, and rounds numbers to seven
     ...{ name: 'SinkscopeError', code: 'unsupported', where: 'train' },
     text: 'only an engine made by createEngine({ lab: true }) trains models',
   });
-  // The worker that replaces the lost one has no such training.
+  // The worker that replaces the lost one does not have this training run.
   const { backend } = links[0];
   links[0].backend = { ...backend };
   assert.deepEqual(await failure(training.weights()), {

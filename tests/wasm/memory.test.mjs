@@ -37,7 +37,7 @@ for (const name of names) {
         const bytes = (2 ** 32 - k) >>> 0;
         if (bytes > 0) assert.equal(reserve(bytes), 0, `${bytes} after ${before}`);
       }
-      // Sizes from 4,293,918,720 to 4,294,967,168 once gave a pointer without memory behind it.
+      // Sizes from 4,293,918,720 to 4,294,967,168 once gave a pointer beyond the memory.
       for (let bytes = 4_293_918_720; bytes < 2 ** 32; bytes += 26_208)
         assert.equal(reserve(bytes), 0, `${bytes} after ${before}`);
       assert.equal(buffer().byteLength, size);

@@ -205,7 +205,7 @@ test('the sizes of a model are read under each of their names in configs', () =>
       assert.equal(runBytes({ ...rest, [name]: null, [other]: value }), bytes, other);
       assert.equal(runBytes({ ...sizes, [other]: 3 }), bytes, `${name} before ${other}`);
     }
-  // Without these keys: as many keys as heads, of D / H numbers, and an inner width of 4 D.
+  // By default there are as many key heads as heads, of width D / H, and the inner width is 4 D.
   const { num_key_value_heads: _, head_dim: __, intermediate_size: ___, ...few } = sizes;
   const usual = { num_key_value_heads: 2, head_dim: 4, intermediate_size: 32 };
   assert.equal(runBytes(few), runBytes({ ...few, ...usual }));

@@ -1,6 +1,6 @@
 /**
- * Tests studies of fake models, whose every number is known: which runs are made, with what, and that all are
- * closed; what is added up; what is refused, with which sentence.
+ * Tests studies of fake models with known numbers: which runs they make and close, what they add up, and the sentences
+ * of errors.
  */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -708,7 +708,7 @@ test('the recall task states a name once, evicts it, and requests it at the end'
   const [one] = (await recallTask(places, { between: 0, names: ['Mary', 'Tom'] })).prompts;
   places.parts = / ?[\w']+|[.,]/g;
   assert.deepEqual([one.from, one.needs, one.lost], [20, [19], 19]);
-  // A space that is a token of its own before the name is no evidence.
+  // A separate token for the space before the name does not count as evidence.
   places.parts = / (?=(?:Mary|Tom)\.)| ?[\w']+|[.,]/g;
   const [apart] = (await recallTask(places, { between: 0, names: ['Mary', 'Tom'] })).prompts;
   places.parts = / ?[\w']+|[.,]/g;

@@ -52,7 +52,7 @@ test('special tokens have their names and kinds', () => {
   const gpt2 = open(tokenizerOfVocabulary(...files));
   assert.deepEqual(gpt2.specials, [{ id: gpt2.bos, text: '<|endoftext|>', kind: 'bos' }]);
   assert.deepEqual(added(gpt2.encode('a')), []);
-  // The zoo's tokenizer_config.json names no mask token, and a tokenizer.json of BERT may come alone.
+  // The zoo's tokenizer_config.json names no mask token, and a tokenizer.json of BERT may come without a config.
   const kindsOf = (name) =>
     openTokenizer(read(`${name}/tokenizer.json`)).specials.map(({ kind }) => kind);
   assert.equal(kindsOf('bert').at(-1), 'mask');

@@ -57,7 +57,7 @@ describe('points', () => {
     expect(points.map((one) => one.getAttribute('style'))).toEqual([
       ...['fill: var(--sink)', 'fill: var(--sink)', 'fill: var(--query)', 'fill: var(--query)'],
     ]);
-    // The two points of a place are 0.08 places apart, and the margins are 0.4 places, so that 284 pixels hold 1.88
+    // The two points at an x are 0.08 units apart, and the margins are 0.4 units, so that 284 pixels hold 1.88
     // places. A unit is 30.5 pixels high.
     const middle = (at: number) => 46 + (284 * (0.44 + at)) / 1.88;
     const where = points.map((one) =>

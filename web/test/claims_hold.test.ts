@@ -531,8 +531,8 @@ function givenBy(data: ArrayLike<number>, width: number): number[] {
 }
 
 /**
- * Returns numbers that may occur beside a picture's own: a threshold of the text, or a relation of two of the picture's
- * numbers.
+ * Returns numbers that a sentence may state besides those of the picture: a threshold of the text, or a relation of two
+ * numbers of the picture.
  */
 function derived(found: readonly number[], { eps, tensors, T }: Frame): number[] {
   const some = [...new Set(found.filter(Number.isFinite).map((x) => Number(x.toPrecision(7))))];

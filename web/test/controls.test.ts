@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** The controls that rooms share: what they show for a state, and how they change the state. */
+/** The controls that rooms share: what they show for a state, and how a reader changes the state with them. */
 import { describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';

@@ -248,7 +248,7 @@ describe('a figure in its element', () => {
       version: '1.2.3',
       link: link({ room: 'explore' }),
     });
-    // On another site these functions of the page do nothing.
+    // On another site the context's page functions do nothing.
     for (const other of [embed, choose, openFiles, trust, notify] as (() => unknown)[])
       expect(other()).toBeUndefined();
   });

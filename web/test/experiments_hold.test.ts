@@ -247,7 +247,7 @@ describe.skipIf(!isBuilt)(`Why it matters (${UNBUILT})`, () => {
   });
 
   it('the texts lead to most kinds of claims', () => {
-    // Some claims hold for these two models on no short text.
+    // No short text makes these claims true for the two models.
     const rare = ['it recovers part', 'it helps little', 'a tag that is used'];
     expect(Object.keys(CLAIMS).filter((name) => !seen.has(name) && !rare.includes(name))).toEqual(
       [],

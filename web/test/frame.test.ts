@@ -205,7 +205,7 @@ describe('a frame', () => {
     ]);
   });
 
-  // For each layer, `massive` has the three largest numbers and the median, and `massive_at` where these three are.
+  // For each layer, `massive` has the three largest activations and the median, `massive_at` the places of the three.
   const massive = tensor([3, 4], [9, 3, 1, 3, 8, 2, 1, 0.5, 40, 2, 1, 10]);
   const massive_at = tensor([3, 6], [5, 6, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0]);
 

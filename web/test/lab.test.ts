@@ -515,7 +515,7 @@ it('the page has the settings of the trainer, with its defaults and presets', as
   for (const table of [FROM_SCRATCH, FINE_TUNE])
     for (const { name, choices, low = 0, high = 0, isWhole = false } of table) {
       const row = settings.find((one) => one.name === name);
-      // Views, models, and keys that the page itself converts to a setting are no rows of the trainer.
+      // The trainer has no rows for views, for models, and for keys that the page converts to settings.
       if (!row || name === 'first') continue;
       if (choices)
         expect(row.words, name).toEqual(expect.arrayContaining(choices.map(([value]) => value)));

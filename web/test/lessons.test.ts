@@ -345,7 +345,7 @@ describe('the course', () => {
       expect(problems, body.slice(0, 20)).toEqual([]);
       expect(html).not.toBe('');
     }
-    // The limit of marks applies to each paragraph by itself.
+    // The limit of marks applies to each paragraph separately.
     expect(problemsOf('a*\n'.repeat(200) + '\n' + 'a*\n'.repeat(200)).problems).toEqual([]);
   });
 

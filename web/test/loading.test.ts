@@ -1,4 +1,4 @@
-/** Tests the two caches that outlast a question: cut prompts, and open runs that the next question can reuse. */
+/** Tests the caches that later questions reuse: cut prompts and open runs. */
 import { describe, expect, it, vi } from 'vitest';
 import type { Run, Tokenizer } from 'sinkscope';
 import { questionOf, type Question } from '../src/ask/question';

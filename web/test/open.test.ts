@@ -127,7 +127,7 @@ describe('links', () => {
     ]);
     const state = { ...defaults, shown: [disk, 'hub:owner/name'] };
     expect(linkableState(state)).toEqual({ ...state, shown: ['hub:owner/name'] });
-    // A link names these models if the reader chooses so, for others who have the same files.
+    // If the reader chooses so, a link names models on the disk, for readers who have the same files.
     const named = linkableState(state, true);
     expect(parseHash(`#${printHash(named)}`).state.shown).toEqual(state.shown);
   });

@@ -102,7 +102,7 @@ describe('a logarithmic axis', () => {
   it('is labeled over its whole range, the roundest values first, without overlaps', () => {
     expect(ticks(1.6, 21)).toEqual([2, 3, 5, 7, 10, 20]);
     expect(ticks(0.001, 1000)).toEqual([0.001, 0.01, 0.1, 1, 10, 100, 1000]);
-    // In floating point 0.3 / 0.1 is a little less than 3; either way 0.3 is no rounder than 0.4.
+    // In floating point 0.3 / 0.1 is a little less than 3, but 0.3 must not count as rounder than 0.4.
     expect(fittingTicks([0.4, 0.3], () => 0)).toEqual([0.4]);
     expect(fittingTicks([0.4, 0.2], () => 0)).toEqual([0.2]);
   });

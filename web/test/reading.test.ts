@@ -287,7 +287,7 @@ describe('a frame without measurements', () => {
     expect(await frameFor('m~silence(1,0)~int8')).toMatchObject({ class: 'counterfactual' });
     const swapped = await frameFor('m~sigmoid');
     expect(swapped).toMatchObject({ class: 'counterfactual', operation: { name: 'sigmoid' } });
-    // The model's own operation is no edit, unless it has a parameter.
+    // An edit to the model's own operation is ignored, unless it has a parameter.
     expect(await frameFor('m~softmax')).toMatchObject({
       title: 'Model',
       class: 'measured',

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** The first room over frames whose numbers are known: what it says of them, and what it requests. */
+/** The room Start over frames with known numbers: its sentences and its requests. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** The steps below Start's first screen, over frames whose numbers are known: what they say, ask for, and do. */
+/** The steps of the story on Start, over frames with known numbers: their sentences, requests and actions. */
 import { signal } from '@preact/signals-core';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
@@ -824,7 +824,7 @@ describe('the story', () => {
     expect(end(twins, [card('softmax', 3), card('sigmoid', 2.9, 0)])[3]).toMatch(
       /^Yes\. .* 10% lower\.$/,
     );
-    // Another model is no twin, and models without a card have no measurements.
+    // A model that is not a twin, and models without a card, are not compared.
     expect(end([withKeys(), { ...sigmoid(withKeys()), model: { id: 'b' } } as never])).toHaveLength(
       3,
     );

@@ -230,7 +230,7 @@ describe('the curves of training', () => {
       places: [512, 1000],
       values: [50, 25],
     });
-    // Generated text is no measurement of the prompt, and its other quantities are unknown.
+    // A run that includes generated text does not measure the prompt; other quantities of a checkpoint are unknown.
     const made = await view([hub('2', 1, { generated: 3 })]);
     expect(seriesOf(made.chart(), 'pythia')).toMatchObject({ places: [512, 1000] });
     expect(

@@ -767,7 +767,7 @@ describe('views with lines and bars', () => {
     expect(length.says(frame, at)).toBe(
       'T = 8: Sink₁ 50%, mean α₁ 0.34 (uniform 0.34); T = 9: Sink₁ 50%, mean α₁ 0.33 (uniform 0.31).',
     );
-    // One head that gives the first key weight in row 0 alone: α₁ is 1 / T, so Sink₁ is 0 from four tokens on.
+    // One head gives the first key weight only in row 0: α₁ is 1 / T, so Sink₁ is 0 from four tokens on.
     const first = tensor(
       [1, 1, T, T],
       map((t) => (t ? 0 : 1)),
@@ -813,7 +813,7 @@ describe('views with lines and bars', () => {
         .lines()
         .map(([name]) => name),
     ).toEqual(['Sink₁', 'mean α₁', 'uniform attention']);
-    // Shares of rows, if these need not sum to 1: here all of each row goes to the first key.
+    // If rows need not sum to 1, shares of rows count: here all of each row goes to the first key.
     const free = { ...frame, ...(sigmoid as object), tensors: { ...frame.tensors } } as Frame;
     expect(Array.from(length.numbers(free, at)[1]!.data)[1]).toBe((1 + 0.5) / 2);
     expect(length.fits!(frame)).toBe(true);

@@ -147,7 +147,7 @@ describe('the finding about a head', () => {
     const verdict = (even: number, least = 10) => ({ even, least }) as never;
     expect(tooShortNote(verdict(0.5), 1, 0.3)).toMatch(/text of 1 token, .*; 10 tokens suffice\.$/);
     expect(tooShortNote(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
-    // The sentence states uniform attention beside every share, at any length.
+    // The sentence compares every share with uniform attention, at any length.
     expect(finding(frameOf({}, uniform(0.2)), at)).toMatch(
       /uniform attention, spread evenly over the tokens that each row sees, would give 20%\. 2 of the 4 heads give it more than 30%: such a head has an attention sink\.$/,
     );
