@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createEngine, fieldsFor, judge, openTokenizer } from '../../wasm/index.ts';
 import {
+  WATCHES_SHIFTS,
   ask,
   chips,
   everyTab,
@@ -78,12 +79,6 @@ async function type(page, words) {
   await page.waitForTimeout(50);
   await settled(page);
 }
-
-/** Script that adds up the layout shifts of the page without user input (cumulative layout shift). */
-const WATCHES_SHIFTS = `globalThis.shifted = 0;
-  new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) globalThis.shifted += entry.value;
-  }).observe({ type: 'layout-shift', buffered: true });`;
 
 const WATCHES_HIDING = (selector) => `globalThis.wasHidden = false;
   new MutationObserver(() => {

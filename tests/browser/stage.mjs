@@ -137,6 +137,12 @@ export async function until(holds) {
   while (!(await holds())) await setTimeout(50);
 }
 
+/** Script that adds up the page's layout shifts in `shifted`. */
+export const WATCHES_SHIFTS = `globalThis.shifted = 0;
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) globalThis.shifted += entry.value;
+  }).observe({ type: 'layout-shift', buffered: true });`;
+
 /** Waits until nothing runs and the page has drawn all results. */
 export async function settled(page) {
   await page

@@ -1,12 +1,14 @@
 /** Tests the story of Start: six steps below the first screen, each with one act, by mouse and by keyboard. */
 import assert from 'node:assert/strict';
-import { inAllSizes, pictures, settled, staysWithin, text, violations } from './stage.mjs';
-
-/** Script that adds up the layout shifts of the page without user input (cumulative layout shift). */
-const WATCHES_SHIFTS = `globalThis.shifted = 0;
-  new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) globalThis.shifted += entry.value;
-  }).observe({ type: 'layout-shift', buffered: true });`;
+import {
+  WATCHES_SHIFTS,
+  inAllSizes,
+  pictures,
+  settled,
+  staysWithin,
+  text,
+  violations,
+} from './stage.mjs';
 
 async function goTo(page, n) {
   await page

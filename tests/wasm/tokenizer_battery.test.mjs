@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { openTokenizer } from '../../wasm/index.ts';
-import { golden } from './helper.mjs';
+import { golden, hashOf } from './helper.mjs';
 
 const battery = JSON.parse(readFileSync(new URL('tokenizers/battery.json', golden), 'utf8'));
 const texts = [...battery.texts, ...battery.long.map(([text, times]) => text.repeat(times))];
@@ -23,13 +23,6 @@ const REFUSED = {
 const NOTHING = '--------';
 /** Replaces the hash of a text that the library refuses. */
 const ERROR = 'refused!';
-
-/** Returns the FNV-1a hash of whole numbers, as 8 hexadecimal digits. */
-function hashOf(numbers) {
-  let h = 0x811c9dc5;
-  for (const n of numbers) h = Math.imul(h ^ n, 0x01000193) >>> 0;
-  return h.toString(16).padStart(8, '0');
-}
 
 const withoutSpecial = (tokens) => tokens.filter((token) => !token.special);
 

@@ -7,7 +7,7 @@ import { openTokenizer, tokenizerOfGguf, tokenizerOfVocabulary } from '../../was
 import { Aligned } from '../../wasm/text/aligned.ts';
 import { createPreTokenizer } from '../../wasm/text/pre_tokenizers.ts';
 import { tokenizerOfWords } from '../../wasm/text/words.ts';
-import { golden as goldens, softmax } from './helper.mjs';
+import { golden as goldens, hashOf, softmax } from './helper.mjs';
 
 const folder = new URL('tokenizers/', goldens);
 const read = (name, base = folder) => readFileSync(new URL(name, base), 'utf8');
@@ -58,15 +58,8 @@ const cases = {
   gemma: ({ files }) => ({ tokenizer: fromGguf(files) }),
 };
 
-/** Returns the FNV-1a hash of whole numbers, as 8 hexadecimal digits. */
-function hashOf(numbers) {
-  let h = 0x811c9dc5;
-  for (const n of numbers) h = Math.imul(h ^ n, 0x01000193) >>> 0;
-  return h.toString(16).padStart(8, '0');
-}
-
-const own = (tokens) => tokens.filter((token) => !token.special);
-const spansOf = (tokens) => own(tokens).flatMap(({ start, end }) => [start, end]);
+const withoutSpecial = (tokens) => tokens.filter((token) => !token.special);
+const spansOf = (tokens) => withoutSpecial(tokens).flatMap(({ start, end }) => [start, end]);
 const idsOf = (tokens) => tokens.map(({ id }) => id);
 const characters = (text) => Array.from(text, (character) => character.codePointAt(0));
 
@@ -150,7 +143,9 @@ function checkCase(name, tokenizer, form, golden) {
   const tokens = lines.map((line) => tokenizer.encode(line));
   const compared = compare('ids', golden.ids, (i) => idsOf(tokens[i]));
   const { length: n } = compare('spans', golden.spans, (i) => spansOf(tokens[i]));
-  compare('decoded', golden.decoded, (i) => characters(tokenizer.decode(idsOf(own(tokens[i])))));
+  compare('decoded', golden.decoded, (i) =>
+    characters(tokenizer.decode(idsOf(withoutSpecial(tokens[i])))),
+  );
   const sum = compared.reduce((all, i) => all + tokens[i].length, 0);
   assert.equal(sum, golden.tokens);
   console.log(
@@ -172,7 +167,7 @@ test('gemma splits a run of spaces like SentencePiece, longest symbol first', ()
   const golden = JSON.parse(read('gemma.json'));
   const { tokenizer } = cases.gemma(golden);
   golden.spaces.forEach((expected, n) => {
-    const tokens = own(tokenizer.encode(`${' '.repeat(n)}x`));
+    const tokens = withoutSpecial(tokenizer.encode(`${' '.repeat(n)}x`));
     assert.deepEqual(idsOf(tokens), expected, `${n} spaces`);
   });
 });

@@ -12,7 +12,7 @@ import { fail, failure, notices, notify, offerNewer } from '../src/page/messages
 import { drawMessages } from '../src/page/messages';
 import { drawFooter, drawHeader } from '../src/page/page';
 import { drawNamesOffer, drawPictureOffer } from '../src/page/share';
-import { frameOf } from './fixture';
+import { frameOf, turn } from './fixture';
 import { pageOf, readOf } from './page';
 
 // happy-dom dispatches an event when a program replaces the hash; a browser does not.
@@ -28,7 +28,6 @@ vi.mock('../src/save/card', () => ({ pictureOf: async () => PICTURE }));
 const { settings } = (window as unknown as { happyDOM: { settings: object } }).happyDOM;
 Object.assign(settings, { handleDisabledFileLoadingAsSuccess: true });
 
-const turn = () => new Promise((done) => setTimeout(done));
 const DISK = 'disk:0123456789abcdef/mine';
 const copied: string[] = [];
 beforeEach(() => {

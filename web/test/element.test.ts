@@ -5,7 +5,7 @@ import { defaults, type State } from '../src/ask/state';
 import { attributesOf, recordingOf, stateOf, writeAttributes } from '../src/embed/attributes';
 import '../src/embed/element';
 import { themeOf, watchTheme } from '../src/embed/theme';
-import { PATIENCE } from './fixture';
+import { PATIENCE, turn } from './fixture';
 
 const lives: { state: State; follow: ReturnType<typeof vi.fn>; end: ReturnType<typeof vi.fn> }[] =
   vi.hoisted(() => []);
@@ -74,7 +74,6 @@ beforeEach(() => {
     getImageData: () => ({ data: pixel }),
   } as never);
 });
-const turn = () => new Promise((done) => setTimeout(done));
 
 describe('attributes', () => {
   const elementOf = (attributes: Record<string, string>) => {

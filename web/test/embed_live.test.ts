@@ -13,7 +13,7 @@ import type { Frame } from '../src/frame';
 import type { Context, Scope } from '../src/page/context';
 import { trustOwnScripts } from '../src/page/trust';
 import { viewNamed } from '../src/views/index';
-import { frameOf as frameOf_, tensor } from './fixture';
+import { frameOf as frameOf_, tensor, turn } from './fixture';
 
 interface Given {
   readonly models: { canOpen: () => string };
@@ -98,7 +98,6 @@ const lives: Live[] = [];
 afterEach(() => {
   for (const live of lives.splice(0)) live.end();
 });
-const turn = () => new Promise((done) => setTimeout(done));
 
 function hosted(hash = '', attributes: Record<string, string> = {}) {
   const host = document.createElement('p');

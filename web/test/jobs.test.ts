@@ -17,7 +17,7 @@ import { suffix } from '../src/views/suffix';
 import { tasks } from '../src/views/tasks';
 import { unmasking } from '../src/views/unmasking';
 import { drawView } from './drawn';
-import { frameOf, tensor } from './fixture';
+import { frameOf, tensor, turn } from './fixture';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
@@ -36,7 +36,6 @@ interface Of {
   readonly frame: Frame;
   readonly signal: AbortSignal;
 }
-const settle = () => new Promise((done) => setTimeout(done));
 
 describe('a search for a suffix', () => {
   const found: SuffixResult = {
@@ -105,7 +104,7 @@ describe('a search for a suffix', () => {
     const { click, text, job, of, lines, charts, draw } = searching();
     click('Search');
     job.end({ found, text: ' was' });
-    await settle();
+    await turn();
     expect(text('.primary')).toBe('Search');
     expect(text('.caption')).toMatch(
       /^“ was” between the halves of the text raises the loss .* from 3\.50 to 4\.50 nats/,
@@ -151,7 +150,7 @@ describe('a search for a suffix', () => {
       },
       text: 'x',
     });
-    await settle();
+    await turn();
     expect(lines().map(([name]) => name)).toEqual([
       'found',
       'random, mean of 100',
@@ -162,13 +161,13 @@ describe('a search for a suffix', () => {
     const failing = searching();
     failing.click('Search');
     failing.job.fail(new Error('no room'));
-    await settle();
+    await turn();
     expect([failing.fail.mock.calls.length, failing.text('.primary')]).toEqual([1, 'Search']);
     const stopped = searching();
     stopped.click('Search');
     stopped.click('Stop');
     stopped.job.fail(new Error('aborted'));
-    await settle();
+    await turn();
     expect(stopped.fail).not.toHaveBeenCalled();
     // The context has room for the text and one token of a suffix.
     const full = searching(frameOf({ T: 9, tokens: tokensOf('a', 'b', 'c', 'd'), architecture }));
@@ -254,7 +253,7 @@ describe('unmasking', () => {
     expect(says('1,0 0,3 -1,0')).toEqual(['', 'step 1, position 3 (masked): mean α = 0.125', '']);
     given[0]!.onStep(1);
     job.end();
-    await settle();
+    await turn();
     expect(text('.caption')).toMatch(/^The most attended token changes once in 2 steps/);
     expect(map.data).toMatchObject({
       chosen: { row: 1, col: -1 },
@@ -389,7 +388,7 @@ describe('the loss at masked tokens', () => {
     calls[0]![2](0.5);
     expect([one.text('.unmask-controls'), one.all('.plot')[0]!.hidden]).toEqual(['Stop 50%', true]);
     job.end(result);
-    await settle();
+    await turn();
     return { ...one, frame: calls[0]![0] };
   }
 
@@ -494,7 +493,7 @@ describe('the view of tasks', () => {
     // The conditions have no order, so no line connects them.
     expect([chart!.kind, chart!.series[0]!.spread]).toEqual(['points', [0.125, 0.125, 0.125, NaN]]);
     job.end();
-    await settle();
+    await turn();
     expect([text('.primary'), text('.caption')]).toEqual(['Measure', tasks.says(of, at)]);
     expect(tasks.says(of, at)).toMatch(/^Next token \(8 prompts\): accuracy is 50\.0%/);
     expect(tasks.numbers(of, at).map(({ name, data }) => [name, ...Array.from(data)])).toEqual([

@@ -4,6 +4,7 @@ import { SinkscopeError, type Engine, type Plan, type Progress } from 'sinkscope
 import { zooAddress, type Card, type Zoo } from '../src/ask/zoo';
 import { Models, previewId } from '../src/run/models';
 import type { OpenModel, Watch } from '../src/run/opened';
+import { turn } from './fixture';
 
 const hub = vi.hoisted(() => ({
   openTokenizer: vi.fn(),
@@ -62,8 +63,6 @@ const watch: Watch = {
 const plan = { id: 'owner/name', bytes: 500, commit: 'abc', files: {} } as unknown as Plan;
 const recipe = { title: 'Name', source: 'hub', plan, token: 'secret' } as const;
 const HUB = 'hub:owner/name';
-/** Waits until all pending tasks have run. */
-const turn = () => new Promise((done) => setTimeout(done));
 
 beforeEach(() => {
   [fetched, openCalls, befalls, progress.length] = [[], [], () => {}, 0];

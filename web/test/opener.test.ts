@@ -7,7 +7,7 @@ import { createDialog } from '../src/open/dialog';
 import { acceptDrops } from '../src/open/drop';
 import { Opener } from '../src/open/opener';
 import type { Watch } from '../src/run/opened';
-import { PATIENCE } from './fixture';
+import { PATIENCE, turn } from './fixture';
 import { readOf } from './page';
 
 const hub = vi.hoisted(() => ({
@@ -37,8 +37,6 @@ const ownFiles = (bytes: string) => ({
 const disk = (bytes = 'abc') =>
   plan({ id: 'mine', files: ownFiles(bytes) as never, commit: undefined, revision: undefined });
 
-/** Waits until all pending tasks have run. */
-const turn = () => new Promise((done) => setTimeout(done));
 beforeEach(() => {
   localStorage.clear();
   for (const call of Object.values(hub)) call.mockReset();

@@ -24,7 +24,7 @@ import {
   workOutRow,
 } from '../src/rooms/worked_row';
 import { chartsIn, drawView } from './drawn';
-import { frameOf, tensor } from './fixture';
+import { frameOf, tensor, turn } from './fixture';
 import { pageOf, roomOf } from './page';
 
 const labs = vi.hoisted(() => vi.fn());
@@ -535,10 +535,9 @@ describe('the story', () => {
     }, page);
     return { ...made, needs: () => story.needs(frames[0], page.state.value) };
   }
-  const settle = () => new Promise((done) => setTimeout(done));
   it('creates and requests nothing for a step that the reader has not reached', async () => {
     const { all, needs } = storyOf(3, [withKeys()]);
-    await settle();
+    await turn();
     expect(all('div:has(> .step-words)')).toHaveLength(0);
     expect(all('[data-recorded-texts]')).toHaveLength(1);
     expect(needs()).toMatchObject({ views: [], subjects: [], heads: {} });
@@ -563,7 +562,7 @@ describe('the story', () => {
       }) as Frame;
     const words = async (ratio: number) => {
       const { text, texts } = storyOf(1, [long(ratio)]);
-      await settle();
+      await turn();
       return [text('.answer'), texts('.step-words p')[1]];
     };
     expect(await words(0.75)).toEqual([
@@ -574,7 +573,7 @@ describe('the story', () => {
     expect((await words(0.25))[0]).toBe('Only one head does it.');
     expect((await words(0))[0]).toBe('No head does it on this text.');
     const { texts, needs } = storyOf(1, [long(0.5)]);
-    await settle();
+    await turn();
     expect(texts('.step-words p')[2]).toBe(
       'Select a map to enlarge it. Shown: L1H0 (layer 1, head 0, counted from 0), 90%.',
     );
@@ -584,7 +583,7 @@ describe('the story', () => {
   it('step 3: removes generated texts only if the model or the question changes', async () => {
     const stop = vi.spyOn(DeletionTrial.prototype, 'stop');
     const { know } = storyOf(3, [withKeys()]);
-    await settle();
+    await turn();
     const stops = (change: Partial<Frame>) => {
       stop.mockClear();
       know({ softmax: { frame: { ...withKeys(), ...change } as Frame } });
@@ -598,12 +597,12 @@ describe('the story', () => {
 
   it('step 3: shows the recorded texts, and generates from the reader’s text on request', async () => {
     const { text, button, all } = storyOf(3, [withKeys()]);
-    await settle();
+    await turn();
     expect(text('.answer')).toBe('Without the first token the model repeats itself.');
     expect(button('Try it with the small model on your text').disabled).toBe(false);
     const recorded = { ...withKeys(), recording: { model: { id: 'a/b' } } } as unknown as Frame;
     const other = storyOf(3, [recorded]);
-    await settle();
+    await turn();
     expect(other.all('.links button')).toHaveLength(0);
     expect(other.text('.links')).toBe('Back to the two small models');
     expect(all('.links a').length).toBe(
@@ -614,7 +613,7 @@ describe('the story', () => {
   it('step 3: compares hiding the first token with hiding the second, in each model', async () => {
     const rows = async (frames: Frame[], ...losses: number[]) => {
       const { texts } = storyOf(3, frames, { losses });
-      await settle();
+      await turn();
       return [texts('.costs tbody tr'), texts('.costs details > p')];
     };
     // The losses are those of the text, with another edit, with the first token hidden, and with the second one hidden.
@@ -645,7 +644,7 @@ describe('the story', () => {
 
   it('step 2: works out one row of each model, and folds the arrows', async () => {
     const { texts, text, needs, all, state } = storyOf(2, [withRow(), sigmoid(withRow())]);
-    await settle();
+    await turn();
     expect(text('.answer')).toBe(
       'The first token has the highest score, so most of the attention goes to it, but its small value adds little: without it the head would write more.',
     );
@@ -661,7 +660,7 @@ describe('the story', () => {
     input.dispatchEvent(new Event('input'));
     expect([state.value.query, text('.query-range')]).toEqual([1, 'Row of token 1: “a”']);
     const one = storyOf(2, [{ ...withKeys(), T: 1 } as Frame]);
-    await settle();
+    await turn();
     expect(one.text('.answer')).toBe('A single token has no other to compare with: type more.');
   });
 
@@ -683,7 +682,7 @@ describe('the story', () => {
       ...given: Parameters<typeof storyOf> extends [number, ...infer Rest] ? Rest : never
     ) => {
       const made = storyOf(4, ...given);
-      await settle();
+      await turn();
       return [...made.texts('.late :is(tr, p)'), ...made.texts('.step-words > p').slice(1)];
     };
     const [own] = [frame()];
@@ -712,12 +711,12 @@ describe('the story', () => {
     );
     expect(await late(2, 2.001, 1.995)).not.toMatch(/predicts this text/);
     const { all } = storyOf(4, [own], { losses: [2, 2.15, 2.3] });
-    await settle();
+    await turn();
     expect(
       all('.bars td').map((bar) => (bar as HTMLElement).style.getPropertyValue('--share')),
     ).toEqual([expect.stringMatching(/^0\.(5|49)/), '1']);
     const { needs } = storyOf(4, [own]);
-    await settle();
+    await turn();
     expect(needs().views).toEqual([outputs]);
     expect(needs().studies.map(({ subject }) => subject)).toEqual([
       'softmax',
@@ -730,8 +729,8 @@ describe('the story', () => {
       withKeys(),
       sigmoid(withKeys()),
     ]);
-    await settle();
-    await settle();
+    await turn();
+    await turn();
     // The story reads the trained model’s head at every step, even if another head is stronger there.
     expect(needs()).toMatchObject({ subjects: ['softmax@0'], heads: { 'softmax@0': at } });
     expect(state.value.shown).toEqual(['softmax', 'sigmoid']);
@@ -771,8 +770,8 @@ describe('the story', () => {
       const cards = [seeds('softmax', own), seeds('sigmoid', twin)];
       const frames = [withKeys(), sigmoid(withKeys())];
       const { know, text, entries } = storyOf(5, frames, { cards });
-      await settle();
-      await settle();
+      await turn();
+      await turn();
       const early = {
         ...withKeys(),
         subject: 'softmax@0',

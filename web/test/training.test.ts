@@ -8,7 +8,7 @@ import { OTHER_RUNS } from '../src/timeline/seeds';
 import { emergenceOf, training } from '../src/views/training';
 import { choiceOf } from '../src/views';
 import { drawView } from './drawn';
-import { frameOf, tensor } from './fixture';
+import { frameOf, tensor, turn } from './fixture';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
@@ -52,8 +52,6 @@ const frameAt = (id: string, change: object = {}): Frame =>
     model: { id, title: id, source: id.startsWith('hub:') ? 'hub' : 'zoo' },
     ...change,
   } as never);
-/** Waits until all pending tasks have run. */
-const turn = () => new Promise((done) => setTimeout(done));
 
 let fail: ReturnType<typeof vi.fn>;
 beforeEach(() => (fail = vi.fn()));

@@ -3,7 +3,7 @@
 import { beforeEach, expect, it, vi } from 'vitest';
 import type { Frame } from '../src/frame';
 import { RecordedTexts, DeletionTrial } from '../src/rooms/without_first';
-import { frameOf } from './fixture';
+import { frameOf, turn } from './fixture';
 import { pageOf, roomOf } from './page';
 
 const runTrial = vi.hoisted(() => vi.fn());
@@ -28,8 +28,6 @@ const trial = ({ seed }: Job) => ({
   restored: textOf(`restored ${seed}`, 0.2, 2),
   control: textOf(`control ${seed}`, 0.12, 2),
 });
-/** Waits until all pending tasks have run. */
-const turn = () => new Promise((done) => setTimeout(done));
 
 beforeEach(() => {
   runTrial.mockReset();
